@@ -1,5 +1,5 @@
-//! The admin listener: the overview, the page Freshness, status, metrics, health, and commands that
-//! need the administrator's token.
+//! The admin listener: it has the overview, the page Freshness, status, metrics, health, and
+//! commands that need the administrator's token.
 
 pub(crate) mod freshness;
 mod overview;
@@ -45,7 +45,7 @@ pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
     handle.inner.admin_pages.frame(router).layer(guard)
 }
 
-/// Answers `GET /`: problems, present work, figures.
+/// Answers `GET /` with the overview: problems, present work, figures.
 async fn page(State(handle): State<Handle>) -> Response {
     let about = handle.known_facts().lines();
     let overview = overview::overview(&handle.status().await, about, clock::now_ms());
@@ -60,7 +60,7 @@ async fn samples(State(handle): State<Handle>) -> Response {
     health::metrics(&metrics::samples(&handle.status().await, &handle.counters()))
 }
 
-/// Answers `/healthz`, of the public listener as well.
+/// Answers `/healthz` of both listeners.
 pub(crate) async fn healthz() -> Response {
     health::healthz("broker")
 }
@@ -79,7 +79,7 @@ struct PullQuery {
     source: Option<String>,
 }
 
-/// Answers `POST /pull?source=NAME`: makes that source, or without a name every one, due now.
+/// Answers `POST /pull?source=NAME`: makes that source, or without a name every source, due now.
 async fn pull(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Response {
     match handle.pull(query.source.as_deref()) {
         Ok(due) => (StatusCode::ACCEPTED, axum::Json(json!({ "due": due }))).into_response(),
@@ -87,8 +87,8 @@ async fn pull(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> R
     }
 }
 
-/// Answers `POST /confirm?source=NAME`: confirms the loss of that source, or without a name the held
-/// expiry.
+/// Answers `POST /confirm?source=NAME`: confirms that source's loss of objects, or without a name
+/// the expiry that waits for an administrator.
 async fn confirm(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Response {
     if let Some(source) = &query.source {
         return match handle.confirm_source(source) {
@@ -122,8 +122,8 @@ async fn compact(State(handle): State<Handle>) -> Response {
     }
 }
 
-/// Answers `POST /verify`: compares the full-text index's files with their checksums; on damage the
-/// index is built anew.
+/// Answers `POST /verify`: compares the full-text index's files with their checksums; if a file is
+/// damaged, the index is built anew.
 async fn verify(State(handle): State<Handle>) -> Response {
     match handle.verify().await {
         Ok(damaged) => axum::Json(json!({ "damaged": damaged })).into_response(),

@@ -1,6 +1,7 @@
 //! Search requests and answers: the types of `/api/search`.
 //!
-//! Field names of [`Answer`] and [`Hit`] are those of the JSON and stay: other programs read them.
+//! The field names of [`Answer`] and [`Hit`] are those of the JSON and must not change, since other
+//! programs read them.
 //!
 //! Sans-I/O.
 
@@ -14,13 +15,13 @@ use serde::{Deserialize, Serialize};
 
 /// Default number of hits in one answer.
 pub const HITS_DEFAULT: usize = 10;
-/// Most hits in one answer.
+/// Maximum number of hits in one answer.
 pub const HITS_MAX: usize = 1_000;
-/// Highest `offset + limit`: the cost of paging is linear in it.
+/// Highest `offset + limit`; the cost of a search is linear in this sum.
 pub const DEPTH_MAX: usize = 10_000;
-/// Longest time of a search; after it, the search fails with an error.
+/// Longest time that a search may take; after that, the search fails with an error.
 pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(10);
-/// Most values of a facet in one answer.
+/// Maximum number of values of a facet in one answer.
 pub const FACET_VALUES_MAX: usize = 10;
 
 /// A search.
@@ -30,13 +31,13 @@ pub struct SearchRequest {
     pub query: Query,
     /// The query as typed, for pages and logs.
     pub text: String,
-    /// Hits wanted, up to [`HITS_MAX`]; 0 asks for the total and the facets only.
+    /// Number of hits to return, up to [`HITS_MAX`]; 0 asks for the total and the facets only.
     pub limit: usize,
-    /// Hits to skip before the first.
+    /// Number of hits to skip before the first.
     pub offset: usize,
     /// Order of the hits.
     pub sort: Sort,
-    /// Facet values chosen. Several of one facet widen, several facets narrow.
+    /// The chosen facet values. A hit has one of the chosen values of each facet that has any.
     pub filters: Vec<Filter>,
     /// Whether to count facets.
     pub facets: bool,
@@ -69,11 +70,11 @@ pub enum Sort {
     /// Best first.
     #[default]
     Relevance,
-    /// Last modified first; those without a date last.
+    /// The latest modification first; hits without a date last.
     Newest,
-    /// First modified first; those without a date last.
+    /// The earliest modification first; hits without a date last.
     Oldest,
-    /// By title, upper and lower case alike; those without a title last.
+    /// By title, without regard to case; hits without a title last.
     Title,
     /// Largest first.
     Size,
@@ -82,11 +83,11 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// All orders, in the order of a page's menu.
+    /// All orders, as a page's menu lists them.
     pub const ALL: [Self; 6] =
         [Self::Relevance, Self::Newest, Self::Oldest, Self::Title, Self::Size, Self::Url];
 
-    /// Returns its name in a URL: `sort=NAME`.
+    /// Returns the order's name in a URL: `sort=NAME`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Relevance => "relevance",
@@ -117,7 +118,7 @@ pub struct UnknownName {
 impl FromStr for Sort {
     type Err = UnknownName;
 
-    /// Reads a [`Sort::name`], `score` or `date`.
+    /// Reads a [`Sort::name`], or one of the other names `score` and `date`.
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         match name {
             "score" => Ok(Self::Relevance),
@@ -144,10 +145,10 @@ pub enum Facet {
 }
 
 impl Facet {
-    /// All facets, in the order of a page.
+    /// All facets, in the order in which a page shows them.
     pub const ALL: [Self; 4] = [Self::Type, Self::Host, Self::Gatherer, Self::Year];
 
-    /// Returns its name in the answer's `facets` and in a URL: `NAME=VALUE`.
+    /// Returns the facet's name in the answer's `facets` and in a URL: `NAME=VALUE`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Type => "type",
@@ -175,7 +176,7 @@ impl FromStr for Facet {
     }
 }
 
-/// One chosen facet value, exactly as the facet counts name it.
+/// One chosen facet value, written exactly as in the facet counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// The facet.
@@ -191,10 +192,10 @@ pub struct Answer {
     pub total: u64,
     /// Time that the index took, in microseconds.
     pub took_us: u64,
-    /// The hits asked for, in order.
+    /// The requested hits, in order.
     pub hits: Vec<Hit>,
     /// For each [`Facet::name`], at most [`FACET_VALUES_MAX`] values with the number of matching
-    /// objects, the most frequent first (years: the latest first); empty unless asked for.
+    /// objects, the most frequent first (years: the latest first); empty unless requested.
     pub facets: BTreeMap<String, Vec<(String, u64)>>,
 }
 
@@ -209,7 +210,7 @@ pub struct Hit {
     pub description: String,
     /// Its type; empty when unknown.
     pub r#type: String,
-    /// Relevance; comparable within one answer only. 0 when not sorted by relevance.
+    /// Relevance, comparable only within one answer; 0 when hits are not sorted by relevance.
     pub score: f32,
     /// Name of the gatherer that summarized it.
     pub gatherer: String,
@@ -221,7 +222,7 @@ pub struct Hit {
     pub size: Option<u64>,
     /// Last modification, in Unix seconds, when known.
     pub modified: Option<i64>,
-    /// Web page about an object whose URL is not of the web.
+    /// Web page about an object whose own URL is neither `http` nor `https`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_page: Option<String>,
     /// The OID in the form of `/object?oid=`: `GATHERER-ID:URL`, not yet percent-encoded.
@@ -233,10 +234,10 @@ pub struct Hit {
     pub duplicates: Vec<Duplicate>,
 }
 
-/// Most duplicates named by one hit.
+/// Maximum number of duplicates that one hit names.
 pub const DUPLICATES_MAX: usize = 16;
 
-/// An object with a hit's content.
+/// Another object with the same content as a hit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Duplicate {
     /// Its URL.

@@ -8,8 +8,9 @@
 //!  "gatherer":"…","snippet":"…"}],"facets":{"type":[["HTML",1]]}}
 //! ```
 //!
-//! A wrong query is answered with 400 and `{"error":{"message":"…","offset":3,"length":1}}`; offset
-//! and length are bytes of `q`. Another wrong parameter is answered with 400 and
+//! A query with a mistake is answered with 400 and
+//! `{"error":{"message":"…","offset":3,"length":1}}`; offset and length are in bytes of `q`. A
+//! mistake in another parameter is answered with 400 and
 //! `{"error":{"message":"…","parameter":"limit"}}`.
 
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! Work that may block, off the runtime's threads.
+//! Work that may block, on threads that are not those of the async runtime.
 
 use crate::error::Error;
 
@@ -6,7 +6,7 @@ use crate::error::Error;
 ///
 /// # Errors
 ///
-/// Those of `work`; [`Error::Worker`] if it panicked or the runtime is stopping.
+/// The errors of `work`; [`Error::Worker`] if `work` panicked or the runtime is stopping.
 pub(crate) async fn blocking<T, E>(
     what: &'static str,
     work: impl FnOnce() -> Result<T, E> + Send + 'static,

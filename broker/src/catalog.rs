@@ -1,18 +1,18 @@
-//! The catalog: upkeep of the collection, its holders and its expiry (the TR's "Registry").
+//! The catalog: it maintains the collection, its holders and its expiry (the TR's "Registry").
 //!
-//! The key of an object is its OID (URL and gatherer). Several sources may bring one OID: each is a
-//! holder, and the object goes with the last. Objects that no source confirms expire by their
-//! time-to-live. Objects with the same MD5 and other OIDs are duplicates; all are kept, each with
-//! its provenance.
+//! The key of an object is its OID (URL and gatherer). Several sources may bring the same OID: each
+//! is a holder, and the object is deleted with its last holder. Objects that no source confirms
+//! expire after their time-to-live. Objects with the same MD5 and different OIDs are duplicates;
+//! all are kept, each with its provenance.
 //!
 //! Source: TR §4.3 (the registry: OID, TTL, duplicates, garbage collection).
 //!
 //! # Differences from the TR
 //!
-//! * The TR drops duplicates by MD5 and gatherer; we keep each with its provenance, and the answer
-//!   shows one and names the others.
-//! * A sweep that would delete more than a tenth of all objects waits for an administrator: a broken
-//!   clock or link is a more likely cause than so great a loss.
+//! * The TR drops duplicates by MD5 and gatherer; we keep every duplicate with its provenance, and
+//!   an answer shows one and names the others.
+//! * A sweep that would delete more than a tenth of all objects waits for an administrator: a
+//!   broken clock or link is a more likely cause than a real loss of so many objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,16 +29,16 @@ use crate::error::Error;
 use crate::memory;
 use crate::status::Held;
 
-/// Interval of the search for expired objects.
+/// Interval between two searches for expired objects.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
-/// Interval of the collection's upkeep: compaction, remains of removed sources.
+/// Interval between two rounds of upkeep: compaction, and removal of what removed sources left.
 pub(crate) const UPKEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// First pause while there is damage; each further pause is twice as long.
+/// First pause between repairs while there is damage; each further pause is twice as long.
 const HEAL_PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// Bytes of the log that each upkeep checks: 10 GB take ten hours.
+/// Number of bytes of the log that each round of upkeep checks: a log of 10 GB takes ten hours.
 const SCRUB_BYTES: u64 = 16 << 20;
 
 /// Largest share of all objects that a sweep deletes without confirmation.
@@ -49,9 +49,9 @@ pub(crate) const SWEEP_SHARE_MAX: f64 = 0.1;
 pub(crate) struct Catalog {
     collection: Collection,
     view: Arc<Mutex<View>>,
-    /// The sources of the settings.
+    /// Names of the sources in the settings.
     named: Arc<Mutex<BTreeSet<String>>>,
-    /// One sweep, compaction or release at a time.
+    /// Held during a sweep, compaction or release: one of these at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -60,9 +60,9 @@ pub(crate) struct Catalog {
 pub(crate) struct View {
     pub(crate) held: Option<Held>,
     pub(crate) problem: Option<String>,
-    /// Objects expired since the start.
+    /// Number of objects expired since the start.
     pub(crate) expired: u64,
-    /// Compactions since the start.
+    /// Number of compactions since the start.
     pub(crate) compactions: u64,
 }
 
@@ -71,9 +71,9 @@ impl Catalog {
         Self { collection, view: Arc::default(), named: Arc::default(), turn: Arc::default() }
     }
 
-    /// Sweeps, heals and compacts at their times until the shutdown starts. Calls `pull` for sources
-    /// that must bring damaged objects again. `is_caught_up` says whether each source was pulled
-    /// since the start.
+    /// Sweeps, heals and compacts at the set intervals until the shutdown starts. Calls `pull` for
+    /// sources that must bring damaged objects again. `is_caught_up` returns whether each source
+    /// was pulled since the start.
     pub(crate) async fn run(
         &self,
         shutdown: Shutdown,
@@ -159,13 +159,14 @@ impl Catalog {
         Ok(compacted)
     }
 
-    /// Tells the collection that the sources have brought again all changes lost at the last stop.
+    /// Notes in the collection that the sources have brought again all changes lost at the last
+    /// stop.
     async fn catch_up(&self) -> Result<(), Error> {
         let collection = self.collection.clone();
         blocking("catching up", move || collection.handle_caught_up()).await
     }
 
-    /// Looks for damage.
+    /// Checks the next part of the log for damage.
     async fn scrub(&self) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
         let collection = self.collection.clone();
@@ -188,9 +189,9 @@ impl Catalog {
         Ok(())
     }
 
-    /// Releases objects of removed sources, which a late end of a pull may leave; repairs damage; and
-    /// compacts if that is due. Each step runs even if another fails, since on a full disk the later
-    /// ones give space back. Returns the first error.
+    /// Releases objects of removed sources, which a pull that ends late may leave; repairs damage;
+    /// and compacts if that is due. Each step runs even if another fails, since on a full disk the
+    /// later steps free space. Returns the first error.
     async fn upkeep(&self, pull: &impl Fn(&str)) -> Result<(), Error> {
         let (released, searched) = (self.release().await, self.scrub().await);
         let (healed, compacted) = (self.heal(pull).await, self.compact_if_due().await);
@@ -202,7 +203,7 @@ impl Catalog {
         let _turn = self.turn.lock().await;
         let collection = self.collection.clone();
         let now = Stamp(clock::now_ms());
-        // The tail of the log, if that suffices.
+        // This compacts only the tail of the log, if that suffices.
         let done = blocking("compaction", move || collection.compact_if_due(now)).await?;
         if let Some(compacted) = done {
             self.lock_view().compactions += 1;
@@ -211,19 +212,20 @@ impl Catalog {
         Ok(())
     }
 
-    /// Sets the sources of the settings, and releases the objects of all others.
+    /// Sets the sources that the settings name, and releases the objects of all other sources.
     ///
     /// # Errors
     ///
-    /// The collection cannot be written; released objects stay released, the rest is tried again.
+    /// The collection cannot be written; released objects stay released, the others are tried
+    /// again.
     pub(crate) async fn handle_sources(&self, config: &Config) -> Result<(), Error> {
         let named = config.sources.iter().map(|it| it.name.clone()).collect();
         *self.named.lock().unwrap_or_else(PoisonError::into_inner) = named;
         self.release().await
     }
 
-    /// Releases objects of sources that the settings do not name, and objects without a holder after
-    /// a loss of changes.
+    /// Releases objects of sources that the settings do not name, and objects without a holder
+    /// after a loss of changes.
     async fn release(&self) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -245,7 +247,7 @@ impl Catalog {
         .await
     }
 
-    /// Returns the number of objects of each source. Blocks.
+    /// Returns the number of objects that each source holds. Blocks.
     ///
     /// # Errors
     ///
@@ -255,8 +257,8 @@ impl Catalog {
         Ok(sources.into_iter().map(|it| (it.source, it.objects)).collect())
     }
 
-    /// Returns the other objects with the same content as `oid`, in OID order: same MD5, and not
-    /// empty. Blocks.
+    /// Returns the other objects with the same content as `oid` (same MD5, not empty), in OID
+    /// order. Blocks.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 //! The collector: it performs the pulls of the [schedule](crate::schedule).
 //!
-//! Pulls run at once, each in a task of its own, at most [`PULLS_AT_ONCE`] besides the long polls of
-//! followed sources. `collection::pull` commits the changes of a pull together with the source's
-//! cursor; the collector starts the pulls and reports their outcomes. The state of the schedule is
-//! kept over restarts in notes of the collection.
+//! Each pull runs in a task of its own. In addition to the long polls of followed sources, at most
+//! [`PULLS_AT_ONCE`] pulls have a slot at the same time. `collection::pull` commits the changes of
+//! a pull together with the source's cursor; the collector starts the pulls and reports their
+//! outcomes. The state of the schedule is kept over restarts in notes of the collection.
 //!
 //! Source: TR §4.3 (the collector); Adly §4.
 
@@ -50,20 +50,21 @@ use parts::PartQueue;
 pub(crate) use pending::PendingChanges;
 use report::{EndedPull, LogWriter};
 
-/// Time for which a source holds the answer to a long poll. A source that vanished silently is
-/// noticed soon after that (`collection::pull`).
+/// Longest time for which a source holds back its answer to a long poll. If no answer comes soon
+/// after that, the source has vanished (`collection::pull` notices this).
 pub(crate) const WAIT: Duration = Duration::from_secs(10);
 
-/// Interval of writing the schedule's notes, if they have changed.
+/// Interval at which changed notes of the schedule are written.
 pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(10);
 
-/// Longest sleep of the collector: bounds the effect of a jump of the wall clock.
+/// Longest sleep of the collector; it limits the effect of a jump of the wall clock.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
-/// Most sent parts that are stored at once: the disk limits them.
+/// Maximum number of sent parts that are stored at the same time; more would not be faster, since
+/// the disk is the limit.
 const TAKES_AT_ONCE: usize = 4;
 
-/// Sources that are read under one lock of the collector's state.
+/// Number of sources that are read under one lock of the collector's state.
 const SOURCES_AT_ONCE: usize = 256;
 
 /// The collector. Clones share it.
@@ -76,20 +77,22 @@ pub(crate) struct Collector {
 struct Inner {
     collection: Collection,
     timeouts: PullTimeouts,
-    /// The settings of a source say whether it may connect to private addresses.
+    /// The HTTP client. The settings of each source say whether it may connect to private
+    /// addresses.
     client: Client,
     /// Pacing of requests to the hosts of repositories.
     hosts: Hosts,
     broker_id: String,
     log: Mutex<LogWriter>,
-    /// Held while notes are written: after its lock, no note of a removed source is being written.
+    /// Held while notes are written: whoever has locked it knows that no note of a removed source
+    /// is being written.
     notes: Mutex<()>,
     state: Mutex<CollectorState>,
     /// Signals that the schedule has changed.
     changed: Notify,
     /// Set once the broker listens to hubs.
     subscribing: OnceLock<push::Subscribing>,
-    /// Number of ended pulls; waiters watch it.
+    /// Number of ended pulls; tasks that wait for a pull watch this number.
     ended: watch::Sender<u64>,
 }
 
@@ -111,7 +114,7 @@ impl CollectorState {
     fn handle_jump(&mut self, by_ms: i64, now_ms: u64) {
         self.clock_off_ms = self.clock_off_ms.saturating_add(by_ms);
         self.schedule.handle_jump(by_ms, now_ms);
-        // The skipped or repeated time was not observed.
+        // The time that the clock skipped or repeated was not observed.
         self.sources.values_mut().for_each(|it| it.history.handle_restart());
     }
 }
@@ -226,7 +229,7 @@ impl Collector {
     /// Performs one pull and reports it.
     async fn pull(self, due: Due) {
         let Some((source, cancel, confirmed)) = self.begin(&due.source) else { return };
-        // A pull and a part must not be stored at the same time.
+        // A pull and a part of the same source must not be stored at the same time.
         self.wait_until(|state| state.sources.get(&due.source).is_none_or(|it| !it.taking)).await;
         let (asked_ms, began) = (clock::now_ms(), clock::monotonic());
         let wait = due.wait.then_some(WAIT);
@@ -242,7 +245,7 @@ impl Collector {
         self.report(&source, move || collector.end(&ended, outcome)).await;
     }
 
-    /// Pulls the changes of a source, in the way of its kind.
+    /// Pulls the changes of a source, in the way that its kind requires.
     async fn ask(
         &self,
         source: &Source,
@@ -257,7 +260,7 @@ impl Collector {
             return Box::pin(harvest).await;
         }
         let puller = puller(&self.inner, source).confirmed(confirmed);
-        // A replica's URL is made of a path.
+        // The URL of a replica was made from a path, so it becomes one again.
         if let (Kind::Replica, Ok(directory)) = (source.kind, source.url.to_file_path()) {
             let taken = puller.pull_in_place(&directory, wait, pulled);
             return Box::pin(taken).await.map_err(FailedPull::from);
@@ -265,7 +268,8 @@ impl Collector {
         puller.pull_into(wait, pulled).await.map_err(FailedPull::from)
     }
 
-    /// Marks a source as being pulled, so that no part of it is stored now; `None` if it is gone.
+    /// Marks a source as being pulled, so that no part of it is stored meanwhile; returns `None` if
+    /// the source is gone.
     fn begin(&self, name: &str) -> Option<(Source, Shutdown, bool)> {
         let mut state = self.state();
         let entry = state.sources.get_mut(name)?;
@@ -275,8 +279,8 @@ impl Collector {
 }
 
 impl Collector {
-    /// Returns the status of the sources, in the order of the settings. With thousands of sources this
-    /// may take a while, in which pulls begin and end.
+    /// Returns the status of the sources, in the order of the settings. With thousands of sources
+    /// this may take a while, during which pulls begin and end.
     pub(crate) fn status(
         &self,
         config: &Config,
@@ -317,7 +321,7 @@ impl Collector {
         }
     }
 
-    /// Returns measured freshness over all sources.
+    /// Returns the measured freshness of all sources; `None` before the second pull.
     pub(crate) fn freshness(&self) -> Option<f64> {
         self.state().schedule.freshness()
     }
@@ -338,7 +342,7 @@ impl Collector {
     }
 
     fn state(&self) -> MutexGuard<'_, CollectorState> {
-        // After a panic, the numbers may be stale but are never half-written.
+        // After a panic, the values may be out of date but are never half-written.
         let mut state = self.inner.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(by_ms) = state.clock.jump_ms() {
             tracing::warn!(by_ms, "the clock was set: the schedule is shifted with it");

@@ -1,7 +1,7 @@
 //! The broker's settings: `broker.toml`, read and checked.
 //!
-//! Every default is a constant here. Every mistake in a file is named with its line (see
-//! `settings`), not only the first.
+//! Every default is a constant here. All mistakes in a file are reported with their lines, not only
+//! the first (see `settings`).
 //!
 //! ```toml
 //! name = "Library"
@@ -45,19 +45,19 @@ pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED)
 /// Default address of the admin listener.
 pub const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9501);
 
-/// Most sources of one broker.
+/// Maximum number of sources of one broker.
 pub const SOURCES_MAX: usize = 10_000;
 
-/// Most followed sources of one broker: each holds a connection open.
+/// Maximum number of followed sources of one broker, since each holds a connection open.
 pub const FOLLOWS_MAX: usize = 256;
 
-/// Most bytes of a source's name: it is part of every key that belongs to the source.
+/// Longest name of a source, in bytes; the name is part of every key that belongs to the source.
 pub const NAME_BYTES_MAX: usize = 200;
 
-/// Longest latency that a source may be given, seconds (a year).
+/// Longest latency that the settings of a source may have, seconds (a year).
 const LATENCY_SECS_MAX: f64 = 365.0 * 86_400.0;
 
-/// Largest weight that a source may be given.
+/// Largest weight that the settings of a source may have.
 const WEIGHT_MAX: f64 = 1e6;
 
 /// The settings of a broker.
@@ -77,18 +77,18 @@ pub struct Config {
     pub freshness: Freshness,
     /// Settings of the broker as an OAI-PMH repository.
     pub oai: exchange::repository::Settings,
-    /// Time limits of pulls. Not in the settings file.
+    /// Time limits of pulls; they are not in the settings file.
     pub timeouts: PullTimeouts,
 }
 
 /// Time limits of pulls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PullTimeouts {
-    /// For each stage of a request. Default: that of `net`.
+    /// Limits for the stages of a request. The defaults are those of `net`.
     pub request: Timeouts,
-    /// For a pull; the next pull continues where it stopped. Default an hour.
+    /// Limit for a pull; the next pull continues where it stopped. The default is an hour.
     pub pull_max: Duration,
-    /// For keeping a slot; a longer pull goes on without one. Default 30 s.
+    /// Limit for keeping a slot; a longer pull goes on without one. The default is 30 s.
     pub slot_max: Duration,
 }
 
@@ -120,12 +120,12 @@ impl Config {
         trusted.map(|it| it.name.clone()).collect()
     }
 
-    /// Reads a settings file. A relative `data` or `templates` stays as written; the caller resolves
-    /// it against the file's folder.
+    /// Reads a settings file. A relative `data` or `templates` stays as written; the caller
+    /// resolves it against the file's folder.
     ///
     /// # Errors
     ///
-    /// All mistakes of the file, in its order; show them all.
+    /// All mistakes in the file, in the order of its lines; show them all.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         let document = Document::parse(text)?;
         let root = document.root();
@@ -166,7 +166,7 @@ fn read_sources(root: &Table<'_>, freshness: Freshness) -> Vec<Source> {
     sources
 }
 
-/// Checks that a hub can reach this broker if a source has `push`.
+/// If a source has `push`, checks that a hub can reach this broker.
 fn check_callbacks(root: &Table<'_>, config: &Config) {
     if config.daemon.base_url.is_some() {
         return;
@@ -258,7 +258,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     Some(source)
 }
 
-/// Reads the directory of a replica, and checks that no other key names a place.
+/// Reads the directory of a replica, and reports keys that no replica has; `None` after a mistake.
 fn read_directory(table: &Table<'_>) -> Option<Url> {
     let expected = "a directory that a replicator keeps, such as \"/srv/papers\"";
     if !table.require("directory", expected) {
@@ -282,7 +282,7 @@ fn read_directory(table: &Table<'_>) -> Option<Url> {
     url
 }
 
-/// Checks the intervals of a source against each other and against `[freshness]`.
+/// Checks that the intervals of a source agree with each other and with `[freshness]`.
 fn check_bounds(table: &Table<'_>, source: &Source, freshness: Freshness) {
     let min = source.interval_min.unwrap_or(freshness.interval_min);
     let max = source.interval_max.unwrap_or(freshness.interval_max);
@@ -336,7 +336,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads `text` and compares the mistakes, one a line.
+    /// Reads `text` and compares its mistakes, one on each line.
     fn check(text: &str, expected: &str) {
         let mistakes = match Config::parse(text) {
             Ok(_) => String::new(),
@@ -491,7 +491,7 @@ mod tests {
         }
     }
 
-    /// Returns the policy of `[freshness]` with these lines.
+    /// Returns the policy that `[freshness]` with the given lines has.
     fn policy(lines: &str) -> Policy {
         let text = format!("name = 'n'\ndata = 'd'\n[freshness]\n{lines}");
         Config::parse(&text).unwrap().freshness.settings().policy

@@ -1,8 +1,8 @@
 //! The engine: the interface between an index and its callers.
 //!
 //! Pages, the API and the daemon send a [`SearchRequest`] and receive an [`Answer`]; none of them
-//! knows the index behind it. An engine is a folder beside this file, a variant of [`Engine`] and,
-//! if it reads the log, its reader (`indexer.rs`).
+//! knows the index that is used. An engine consists of a folder next to this file, a variant of
+//! [`Engine`] and, if it reads the log, its reader (`indexer.rs`).
 
 use std::path::{Path, PathBuf};
 
@@ -30,14 +30,15 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Its folder cannot be used, or another process has it open.
+    /// The engine's folder cannot be used, or another process has it open.
     pub(crate) fn open(
         data: &Path,
         store: Storage,
         collection: &Collection,
     ) -> Result<Self, Error> {
         let index = Index::open_at(&data.join(INDEX), IndexOptions::default(), store)?;
-        // Before the first pull, which could bring the collection to the serial of the index.
+        // This check comes before the first pull, since a pull could bring the collection to the
+        // serial of the index.
         index.hold_to(|covered| collection.continues_from(covered));
         Ok(Self::Index(index))
     }
@@ -54,8 +55,8 @@ impl Engine {
         }
     }
 
-    /// Compares its files with their checksums and returns the damaged ones. If there are any, the
-    /// engine is built anew; until then it answers from the old files. Blocks.
+    /// Compares the engine's files with their checksums and returns the damaged ones. If there are
+    /// any, the engine is built anew; until then it answers from the old files. Blocks.
     ///
     /// # Errors
     ///
@@ -66,18 +67,19 @@ impl Engine {
         }
     }
 
-    /// Removes deleted objects from its files, and returns how many remains are still there. Blocks.
+    /// Removes deleted objects from the engine's files, and returns the number of deleted objects
+    /// and old files that remain. Blocks.
     ///
     /// # Errors
     ///
-    /// Its files cannot be written; call again.
+    /// The engine's files cannot be written; call again.
     pub(crate) fn purge(&self) -> Result<u64, Error> {
         match self {
             Self::Index(index) => index.purge(),
         }
     }
 
-    /// Closes its folder for all clones; searches go on. Blocks.
+    /// Closes the engine's folder for all clones; searches go on. Blocks.
     pub(crate) fn close(&self) {
         match self {
             Self::Index(index) => index.close(),

@@ -35,23 +35,23 @@ pub enum Error {
         /// Error of the system.
         source: io::Error,
     },
-    /// The full-text index failed; the message says what to do. It can be rebuilt from the collection
-    /// at any time.
+    /// The full-text index failed; the message says what to do. It can be rebuilt from the
+    /// collection at any time.
     #[error(transparent)]
     Index(#[from] crate::engine::Failure),
-    /// The query has a mistake that its author can correct.
+    /// The query has a mistake that the user can correct.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// The settings have no source of that name.
+    /// The settings have no source with this name.
     #[error("no source is named {name}; `harvest broker status` lists them")]
     SourceUnknown {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
     /// The settings were read again and have mistakes; the old ones stay.
     #[error("the old settings stay: {message}")]
     Settings {
-        /// Every mistake, on a line of its own.
+        /// All mistakes, each on a line of its own.
         message: String,
     },
     /// The broker was started without a settings file.
@@ -65,12 +65,12 @@ pub enum Error {
     },
 }
 
-/// Pause for a source that exceeded a limit: the next pull would bring as much again. Changed
-/// settings and a pull by an administrator end the pause.
+/// Pause of a source that exceeded a limit, since the next pull would exceed it again. Changed
+/// settings or a pull by an administrator end the pause.
 pub(crate) const OVER_LIMIT_REST: Duration = Duration::from_secs(86_400);
 
-/// Returns the shortest pause after an error: the one that the source asks for, or
-/// [`OVER_LIMIT_REST`].
+/// Returns the shortest pause after an error: the pause that the source asks for, or
+/// [`OVER_LIMIT_REST`] if a limit was exceeded; `None` for other errors.
 pub(crate) fn retry_after(error: &collection::Error) -> Option<Duration> {
     match error {
         collection::Error::Source { error: net::Error::Status { retry_after, .. }, .. } => {

@@ -1,4 +1,4 @@
-//! Kinds of failed pulls: status and metrics count failures by them, per source.
+//! Kinds of failed pulls: status and metrics count the failures of each source by kind.
 //!
 //! Sans-I/O.
 
@@ -45,36 +45,36 @@ impl FailedPull {
 /// Kind of a failed pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// No answer from the host, or the settings forbid it.
+    /// The host does not answer, or the settings forbid to connect to it.
     Unreachable,
     /// The answer, its next bytes or its end took too long.
     TooSlow,
     /// The answer broke off, or was not HTTP.
     BrokenOff,
-    /// The source answered with an error: not allowed, busy, failed.
+    /// The source answered with an error: it does not allow the request, is busy, or failed.
     Refused,
     /// The answer is no feed.
     NotAFeed,
-    /// The source has only other formats.
+    /// The source offers only formats that the broker does not read.
     OtherFormat,
-    /// The data does not match its checksums or its announcement.
+    /// The data does not match its checksums or its announced values.
     Corrupt,
     /// Data at the source is damaged and not yet replaced.
     Damaged,
-    /// The pull exceeds a limit, or its decompression does.
+    /// The pull exceeds a limit, before or after decompression.
     OverLimit,
     /// The epoch of the source went back.
     WrongEpoch,
     /// The pull would delete most of the source's objects.
     Loss,
-    /// The list of the source has no end, or cannot be continued.
+    /// The list of a repository has no end, or cannot be continued.
     Tokens,
-    /// The fault is in this broker: its disk, its collection.
+    /// The fault is in this broker, such as in its disk or its collection.
     Ours,
 }
 
 impl Failure {
-    /// Returns its name in status and metrics.
+    /// Returns the kind's name in status and metrics.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",

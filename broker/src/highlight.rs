@@ -15,9 +15,9 @@ use crate::snippet::Mark;
 #[derive(Debug)]
 pub(crate) struct Highlighter {
     stemmer: Stemmer,
-    /// Stems, and the numbers of their words in the query.
+    /// Stems of the query's words, each with the number of its word.
     stems: Vec<(String, u64)>,
-    /// Exact words, and their numbers.
+    /// Exact words of the query, each with its number.
     words: HashMap<String, u64>,
     patterns: Vec<(Pattern, u64)>,
 }
@@ -97,7 +97,7 @@ impl Highlighter {
                 .get(&word)
                 .copied()
                 .or_else(|| {
-                    // Few words have the prefix of a stem: only those are worth the stemmer.
+                    // Only the few words that begin like a stem are passed to the stemmer.
                     let mut alike = self.stems.iter().filter(|(it, _)| word.starts_with(root(it)));
                     let found = alike.find(|(it, _)| self.stemmer.stem(&word) == *it);
                     found.map(|(_, number)| *number)

@@ -1,8 +1,9 @@
 //! The indexer: it keeps the full-text index up to date with the collection.
 //!
-//! The index is a cursor on the change log. Every commit wakes the indexer; commits that come while
-//! it works are indexed together. The index stores its version in its own commit, so after a crash
-//! it goes on from there, without repair. If the index may be damaged, its files are verified first.
+//! The index is a cursor on the change log. Every commit of the collection wakes the indexer;
+//! commits that come while it works are indexed together. The index stores the version that it
+//! covers in its own commit, so after a crash it goes on from that version, without repair. If the
+//! index may be damaged, its files are verified first.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,10 +17,10 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::index::Index;
 
-/// Pause between two rounds, so that a stream of changes is indexed together.
+/// Pause between two rounds, so that changes that come in quick succession are indexed together.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// First pause after a failure; each further one is twice as long.
+/// Pause after the first failure; each further pause is twice as long.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 
 /// Longest pause after a failure.
@@ -45,8 +46,8 @@ impl Indexer {
         let mut covered = self.index.watch();
         let mut retry = RETRY_MIN;
         while !shutdown.is_started() {
-            // Not "at least": a collection restored from a copy is behind its index, which is then
-            // built anew. So is an index that a search finds damaged.
+            // The versions must be equal: a collection restored from a copy is behind its index,
+            // which is then built anew. An index that a search finds damaged is built anew, too.
             let there = *covered.borrow_and_update() == Some(*versions.borrow_and_update());
             if there && !self.index.is_suspect() {
                 tokio::select! {
@@ -110,12 +111,13 @@ impl Indexer {
         self.index.covered()
     }
 
-    /// Returns the serial of the index and the serial to reach, while the index is built anew.
+    /// Returns the serial that the index covers and the serial to reach while the index is built
+    /// anew; otherwise `None`.
     pub(crate) fn unfinished(&self) -> Option<(u64, u64)> {
         self.index.unfinished(self.collection.version())
     }
 
-    /// Returns the last problem; `None` after the next success.
+    /// Returns the last problem; `None` once indexing has succeeded again.
     pub(crate) fn problem(&self) -> Option<String> {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,7 +1,8 @@
-//! The broker: collects from gatherers and other brokers, catalogs, indexes, answers queries.
+//! The broker: it collects records from gatherers and other brokers, catalogs and indexes them, and
+//! answers queries.
 //!
-//! [`server::Server`] is the daemon, [`config::Config`] its settings, [`status::Status`] its status.
-//! The crate knows nothing of gatherers but their feed.
+//! [`server::Server`] is the daemon, [`config::Config`] its settings, [`status::Status`] its
+//! status. All that the crate knows of gatherers is their feed.
 
 mod admin;
 pub mod answer;

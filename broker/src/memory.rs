@@ -1,6 +1,6 @@
-//! The note of a source: its schedule and history, kept over restarts in the collection.
+//! The note of a source: its schedule and history, kept in the collection over restarts.
 //!
-//! It is JSON, so that an administrator can read it. A note that cannot be read counts as empty.
+//! A note is JSON, so that an administrator can read it. An unreadable note counts as empty.
 //!
 //! Sans-I/O.
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::schedule::SourceNote;
 use crate::status::LastPull;
 
-/// Start of a note's key; the source's name follows.
+/// Beginning of a note's key; the source's name follows.
 const PREFIX: &str = "schedule/";
 
 /// Content of a source's note.
@@ -24,7 +24,7 @@ pub(crate) struct Memory {
     /// History of the source's changes.
     #[serde(default)]
     pub(crate) history: History,
-    /// The collection that all this is about; `None` in notes of older releases.
+    /// The collection that this note is about; `None` in notes of older releases.
     #[serde(default)]
     pub(crate) origin: Option<Origin>,
     /// Version of the source at its last pull, as in its cursor; `None` in notes of older releases.
@@ -54,7 +54,8 @@ impl From<&Cursor> for SourceVersion {
 }
 
 /// A collection and its URL. A collection that moved, or was set up anew at its URL, is expected to
-/// change as before; another collection at another URL is not, even under the same name.
+/// change at the same rate as before. Another collection at another URL is not, even if the source
+/// has the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
     /// The URL of the source.
@@ -64,22 +65,22 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Returns whether `now` is another collection at another URL.
+    /// Returns whether `now` is a different collection at a different URL.
     pub(crate) fn is_other(&self, now: &Self) -> bool {
         self.url != now.url && self.epoch != now.epoch
     }
 }
 
 impl Memory {
-    /// Reads a note. A note in the format of another release reads as empty: the source is then
-    /// pulled at once, and its rate estimated anew.
+    /// Reads a note. A note in the format of another release counts as empty: the source is then
+    /// pulled at once, and its rate is estimated anew.
     pub(crate) fn read(bytes: &[u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
 
-    /// Returns the state of the schedule for a source with that cursor. Notes are written every few
-    /// seconds, cursors with every pull: after a crash the note may be older than the cursor, and
-    /// the next sample of the rate would miss the changes pulled in between.
+    /// Returns the state of the schedule for a source with the given cursor. Notes are written
+    /// every few seconds, cursors with every pull: after a crash the note may be older than the
+    /// cursor, and the next sample of the rate would miss the changes pulled in between.
     pub(crate) fn schedule_at(&self, cursor: Option<&Cursor>) -> SourceNote {
         match (&self.reached, cursor.map(SourceVersion::from)) {
             (Some(reached), Some(now)) if *reached != now => self.schedule.read_further(),
@@ -87,9 +88,9 @@ impl Memory {
         }
     }
 
-    /// Returns the bytes of the note.
+    /// Returns the note as bytes.
     pub(crate) fn written(&self) -> Vec<u8> {
-        // Numbers and texts always make JSON.
+        // Numbers and texts can always be written as JSON.
         serde_json::to_vec(self).unwrap_or_default()
     }
 }

@@ -10,32 +10,32 @@ use exchange::push::{self, hub, subscriber};
 use crate::collect::PartCounters;
 use crate::status::{SourceStatus, Status, Updates};
 
-/// Counters beside status, since the start of the process.
+/// Counters in addition to status, since the start of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Pulls that succeeded.
+    /// Number of pulls that succeeded.
     pub pulls: u64,
-    /// Pulls that failed.
+    /// Number of pulls that failed.
     pub failures: u64,
-    /// Pulled changes.
+    /// Number of pulled changes.
     pub changes: u64,
-    /// Compressed bytes of pulls.
+    /// Number of pulled bytes, compressed.
     pub bytes: u64,
-    /// Outcomes of the changes.
+    /// Numbers of changes by outcome.
     pub applied: Applied,
-    /// Objects whose time-to-live ran out.
+    /// Number of objects whose time-to-live has ended.
     pub expired: u64,
-    /// Compactions of the collection.
+    /// Number of compactions of the collection.
     pub compactions: u64,
     /// Counters of the broker's own feed.
     pub feed: feed::Counters,
-    /// Counters of its hub.
+    /// Counters of the broker's own hub.
     pub hub: hub::Counters,
-    /// Notifications from the sources' hubs.
+    /// Counters of notifications from the sources' hubs.
     pub notices: subscriber::Counters,
-    /// Outcomes of the sent parts.
+    /// Numbers of sent parts by outcome.
     pub parts: PartCounters,
-    /// Counters of its OAI-PMH repository.
+    /// Counters of the broker's own OAI-PMH repository.
     pub oai: exchange::repository::Counters,
 }
 
@@ -49,7 +49,7 @@ impl Counters {
     }
 }
 
-/// Returns every sample of the broker.
+/// Returns all samples of the broker.
 pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     let mut samples = vec![
         Sample::gauge("harvest_broker_objects", "Live objects.", status.objects as f64),
@@ -110,7 +110,7 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     samples
 }
 
-/// Returns the outcomes of the sent parts.
+/// Returns the numbers of sent parts by outcome.
 fn parts(counters: &PartCounters) -> [Sample; 4] {
     let PartCounters { taken, known, dropped, refused } = *counters;
     let help = "Parts that sources sent, by outcome.";
@@ -122,7 +122,7 @@ fn parts(counters: &PartCounters) -> [Sample; 4] {
 /// Returns the measured and the expected values of the schedule.
 fn schedule(status: &Status) -> Vec<Sample> {
     let expected = &status.expected;
-    // More freshness than the aim is no fault; more pulls than the budget is one.
+    // More freshness than the aim is not a fault; more pulls than the budget are one.
     let is_theta = status.aim.as_ref().is_some_and(|it| it.setting == "theta");
     let met = expected.aim == "met" || (expected.aim == "all_longest" && is_theta);
     let at_bound = |bound, count: u64| {
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use crate::status::{Cost, Expected};
 
-    /// Renders the metrics of `status` and looks for one line.
+    /// Renders the metrics of `status` and checks that they have the line `expected`.
     fn check(status: &Status, expected: &str) {
         let applied = Applied { ignored: 4, ..Applied::default() };
         let parts = PartCounters { taken: 8, ..PartCounters::default() };

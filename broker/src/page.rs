@@ -1,8 +1,8 @@
-//! The broker's public pages: `/` to search, `/object` for one summary; and their routes with the
-//! search API.
+//! The broker's public pages: `/` to search, `/object` for one record; and the routes of the pages
+//! and of the search API.
 //!
-//! Everything works without script, from the keyboard and on a phone. The templates escape all text of
-//! foreign documents: nothing is marked as safe.
+//! Everything works without script, from the keyboard and on a phone. The templates escape all text
+//! of foreign documents: nothing is marked as safe.
 
 mod display_url;
 mod object;
@@ -34,20 +34,22 @@ use parameters::{Parameters, Unknown};
 pub(crate) use results::shortened;
 use results::{Home, Mistake, Results, SearchPage};
 
-/// The broker's templates; files of these names in the admin's folder replace them.
+/// The broker's templates; files of these names in the administrator's folder replace them.
 pub const TEMPLATES: &[Source] = &[
     Source { name: "parts.html", text: include_str!("../templates/parts.html") },
     Source { name: "search.html", text: include_str!("../templates/search.html") },
     Source { name: "object.html", text: include_str!("../templates/object.html") },
 ];
 
-/// Most searches that run at once; further ones wait. Each takes a thread and the memory of its hits.
+/// Maximum number of searches that run at the same time; further ones wait. Each takes a thread and
+/// the memory of its hits.
 pub const SEARCHES_MAX: usize = 16;
 
 /// The media type of SOIF (RFC 2655).
 const SOIF: HeaderValue = HeaderValue::from_static("application/index.obj.HARVEST-SOIF-1");
 
-/// Reads the broker's templates for pages of `site`; `folder` has the admin's own. Blocks.
+/// Reads the broker's templates for pages of `site`; `folder` has the administrator's own
+/// templates. Blocks.
 ///
 /// # Errors
 ///
@@ -71,9 +73,11 @@ impl PageState {
         Self { engine, collection, pages, searches: Arc::new(Semaphore::new(SEARCHES_MAX)) }
     }
 
-    /// Answers a search off the async threads, as soon as fewer than [`SEARCHES_MAX`] run.
+    /// Answers a search on a thread that may block, as soon as fewer than [`SEARCHES_MAX`] searches
+    /// run.
     pub(crate) async fn search(&self, request: SearchRequest) -> Result<Answer, Error> {
-        // The permit moves into the work: a client that disconnects must not free it early.
+        // The permit moves into the blocking work, so that a client that disconnects cannot free it
+        // early.
         let permit = self.searches.clone().acquire_owned().await;
         let engine = self.engine.clone();
         let work = move || {
@@ -86,7 +90,7 @@ impl PageState {
             .map_err(|error| Error::Worker { what: format!("a search: {error}") })?
     }
 
-    /// Answers with an internal error; its cause goes to the log.
+    /// Answers with an internal error; the cause goes to the log.
     pub(crate) fn fault(&self, wants: Wants, error: &dyn std::error::Error) -> Response {
         tracing::error!(%error, "request failed");
         self.pages.fail(wants, &Failure::internal())
@@ -94,7 +98,7 @@ impl PageState {
 }
 
 /// Returns the broker's public routes: `/`, `/object`, `/api/search` and `/assets/…`, with 404 and
-/// 405 for all others. Merge it into a router that has no fallback of its own.
+/// 405 for all other requests. Merge it into a router that has no fallback of its own.
 pub fn routes(state: PageState) -> Router {
     let pages = state.pages.clone();
     let router = Router::new()
@@ -107,7 +111,7 @@ pub fn routes(state: PageState) -> Router {
 
 async fn search(State(state): State<PageState>, uri: Uri) -> Response {
     let asked = match Parameters::parse(uri.query(), Unknown::Ignored) {
-        // Only programs need an answer without hits.
+        // Only programs need an answer without hits, so a page has the default number.
         Ok(asked) if asked.limit == 0 => Parameters { limit: HITS_DEFAULT, ..asked },
         Ok(asked) => asked,
         Err(error) => {
@@ -123,7 +127,7 @@ async fn search(State(state): State<PageState>, uri: Uri) -> Response {
         }
     };
     let Some(text) = asked.text.as_deref().filter(|text| !text.trim().is_empty()) else {
-        // Filters alone ask for all objects that have them.
+        // Filters without a query ask for all objects that have these values.
         if asked.filters.is_empty() {
             return show(&state, &Parameters::default(), StatusCode::OK, None, None).await;
         }

@@ -1,6 +1,6 @@
 //! The pipeline: the stages from the sources' feeds to the broker's pages and its own feed.
 //!
-//! Owned values go down; only cursors and back-pressure go up.
+//! Owned values pass from each stage to the next; only cursors and back-pressure go the other way.
 
 use std::time::Duration;
 
@@ -18,18 +18,18 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::indexer::Indexer;
 
-/// Time for requests in progress after the shutdown starts.
+/// Time that requests in progress have to finish after the shutdown starts.
 pub(crate) const REQUESTS_DRAIN: Duration = Duration::from_millis(1_000);
 
-/// Time for the stages to stop; the ones still running are then dropped.
+/// Time that the stages have to stop; stages still running after it are dropped.
 const DRAIN: Duration = Duration::from_millis(1_200);
 
-/// Time for closing the data directory after that. A commit that takes longer is not waited for: it
-/// ends by itself, or is lost with the process and done again at the next start. Both times and the
-/// end of the process are less than two seconds.
+/// Time for closing the data directory after the stages. A commit that takes longer is not waited
+/// for: it ends on its own, or is lost with the process and done again at the next start.
+/// [`DRAIN`], this time and the end of the process take less than two seconds together.
 const CLOSE: Duration = Duration::from_millis(400);
 
-/// The data directory's content, closed at the end.
+/// The data directory's content, which is closed at the end.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) collection: Collection,
@@ -40,7 +40,7 @@ impl Store {
     /// Closes the data directory, even if clones exist.
     async fn close(self) {
         let close = move || {
-            // The engine first: its index reads the collection for its commit.
+            // The engine is closed first: its index reads the collection for its commit.
             self.engine.close();
             self.collection.close();
             Ok::<(), Error>(())
@@ -84,7 +84,7 @@ where
     let mut running = JoinSet::new();
 
     let pulling = collector.clone();
-    // sources → collection. The schedule says when; changes and cursor are one commit.
+    // sources → collection. The schedule sets the times; changes and cursor are one commit.
     let until = stop.clone();
     running.spawn(async move {
         collector.run(until).await;

@@ -1,4 +1,4 @@
-//! The log of pulls: time, changes and cost of each pull, for later studies.
+//! The log of pulls: it keeps time, changes and cost of each pull for later studies.
 //!
 //! `DATA/pulls/` holds text files with one line for each pull, for `awk`, spreadsheets and `harvest
 //! freshness report`: fields between tabs, after a first line with the format, its version and the
@@ -8,27 +8,28 @@
 //! |---|---|
 //! | `ended_ms` | end of the pull, in Unix milliseconds |
 //! | `source` | the source's name in the settings |
-//! | `kind` | `delta`, `snapshot` (everything anew, by this pull or a failed one before it) or `failed` |
-//! | `changes` | pulled updates and deletes, also of a failed pull |
-//! | `elements` | live objects at the source, as it reported; empty if it did not |
+//! | `kind` | `delta`, `failed`, or `snapshot` (all anew, by this pull or a failed one before it) |
+//! | `changes` | number of pulled updates and deletes, even if the pull failed |
+//! | `elements` | number of live objects at the source, as it reported; empty if it reported none |
 //! | `bytes` | bytes of the bodies, compressed |
-//! | `took_ms` | duration, in milliseconds; 0 for a long poll, which mostly waits |
+//! | `took_ms` | duration, in milliseconds; 0 for a long poll, which waits most of the time |
 //!
-//! The changes of a failed pull are kept, and the next pull goes on after them. So all changes between
-//! two successful pulls are those of the second one and of the failed ones between them.
+//! The changes of a failed pull are kept, and the next pull goes on after them. So the changes
+//! between two successful pulls are those of the second pull and of the failed pulls between the
+//! two.
 //!
-//! A followed source is pulled all the time, by long polls. Of several empty ones, one in ten seconds,
-//! only the last before another event has a line: until then, nothing had changed.
+//! A followed source is pulled all the time, by long polls. Of consecutive empty long polls, which
+//! end every ten seconds, only the last has a line: until its end, nothing had changed.
 //!
 //! A jump of the clock has a line of its own ([`CLOCK_SET`]). Other lines that begin with `#` are
 //! comments by people.
 //!
-//! Files are only appended to. At [`FILE_BYTES_MAX`] the next file begins, the previous one is packed
-//! (gzip; `zcat` reads it), and above [`FILES_MAX`] files the oldest is deleted. Names are numbered, so
-//! that they sort by age even after the clock was set back.
+//! Files are only appended to. At [`FILE_BYTES_MAX`] the next file begins, the previous one is
+//! packed (gzip; `zcat` reads it), and above [`FILES_MAX`] files the oldest is deleted. Names are
+//! numbered, so that they sort by age even after the clock was set back.
 //!
-//! Nothing is synced: a power cut may destroy the last few lines. The reader skips an incomplete line,
-//! and the writer removes it before the next line.
+//! Lines are not synced: a power cut may destroy the last few. The reader skips an incomplete line,
+//! and the writer removes it before it writes the next line.
 //!
 //! Source: Liu §4 (a log of daily harvests, studied afterwards).
 
@@ -44,14 +45,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Name of the log's folder in the broker's.
+/// Name of the log's folder in the broker's data directory.
 pub const FOLDER: &str = "pulls";
 
-/// Length at which a file of the log is ended, in bytes.
+/// Length at which a file of the log ends and the next begins, in bytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Most files of the log; above it, the oldest is deleted. 2 GiB of lines: more than a year of 1,000
-/// sources that are pulled every quarter of an hour, in lines of about 50 bytes.
+/// Maximum number of files of the log; if there are more, the oldest is deleted. They hold 2 GiB of
+/// lines: with lines of about 50 bytes, more than a year of 1,000 sources that are pulled every
+/// quarter of an hour.
 pub const FILES_MAX: usize = 128;
 
 /// Prefix and suffix of a file's name, around its number.
@@ -60,7 +62,7 @@ const AFFIXES: (&str, &str) = ("pulls-", ".tsv");
 /// Further suffix of a packed file's name.
 const PACKED: &str = ".gz";
 
-/// Digits of a file's number: at a million pulls a minute they last for millennia.
+/// Number of digits of a file's number: enough for millennia at a million pulls a minute.
 const DIGITS: usize = 10;
 
 /// Returns the path of a numbered file of the log in `folder` before it is packed.
@@ -76,7 +78,7 @@ fn packed(folder: &Path, number: u64) -> PathBuf {
 }
 
 /// Returns the numbers of the log's files in `folder`, packed or not, ascending. Ignores everything
-/// that is no regular file, even under such a name: opening a pipe would wait without end.
+/// that is not a regular file, even if it has the name of one: opening a pipe would wait for ever.
 fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| at(folder, &error))? {
@@ -99,7 +101,7 @@ fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     Ok(found)
 }
 
-/// Returns the same error with its path.
+/// Returns the same error with the path added.
 fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

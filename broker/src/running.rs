@@ -1,7 +1,8 @@
 //! Running pulls and their slots.
 //!
-//! A slot is for a pull that makes progress. A long pull gives its slot up and goes on without one,
-//! up to a limit: sources that send a byte now and then must not block the others.
+//! A slot is for a pull that makes progress. A long pull gives up its slot and goes on without one,
+//! and the number of such pulls has a limit: sources that send a byte now and then must not block
+//! the others.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,10 +11,11 @@ use tokio::task::Id;
 
 use crate::schedule::Due;
 
-/// Most scheduled pulls at once; further ones wait in the order of their due times.
+/// Maximum number of scheduled pulls with a slot at the same time; further pulls wait in the order
+/// of their due times.
 pub(crate) const PULLS_AT_ONCE: usize = 16;
 
-/// Most scheduled pulls at once, those without a slot included.
+/// Maximum number of scheduled pulls at the same time, including those without a slot.
 pub(crate) const PULLS_MAX: usize = 64;
 
 /// Running pulls, by their tasks.
@@ -24,7 +26,7 @@ pub(crate) struct RunningPulls {
 }
 
 impl RunningPulls {
-    /// Returns an empty set; a pull keeps its slot for `slot_max` at most.
+    /// Returns an empty set; a pull keeps its slot for at most `slot_max`.
     pub(crate) fn new(slot_max: Duration) -> Self {
         Self { pulls: BTreeMap::new(), slot_max }
     }
@@ -43,12 +45,12 @@ impl RunningPulls {
         all < PULLS_MAX && self.left(now).count() < PULLS_AT_ONCE
     }
 
-    /// Returns the time until a slot is given up.
+    /// Returns the time until the next slot is given up; `None` if no slot is taken.
     pub(crate) fn next_slot(&self, now: Instant) -> Option<Duration> {
         self.left(now).min()
     }
 
-    /// Returns the time left to each taken slot.
+    /// Returns, for each taken slot, the time until it is given up.
     fn left(&self, now: Instant) -> impl Iterator<Item = Duration> {
         self.pulls.values().filter(|(due, _)| due.slot).filter_map(move |(_, began)| {
             let left = self.slot_max.saturating_sub(now.saturating_duration_since(*began));

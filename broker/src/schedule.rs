@@ -1,6 +1,6 @@
-//! The pull schedule, by the names of the sources.
+//! The pull schedule, in which sources have names.
 //!
-//! [`freshness::schedule`] computes it; this module only adds the names.
+//! [`freshness::schedule`] computes the schedule; this module only adds the names.
 //!
 //! Sans-I/O.
 
@@ -30,9 +30,9 @@ pub struct Schedule {
 pub struct Due {
     /// Name of the source.
     pub source: String,
-    /// Whether to hold a long poll (a followed source).
+    /// Whether the pull is a long poll (of a followed source).
     pub wait: bool,
-    /// Whether it takes a slot until the pull has ended.
+    /// Whether the pull takes a slot until it has ended.
     pub slot: bool,
 }
 
@@ -41,16 +41,16 @@ pub struct Due {
 pub struct Planned {
     /// Its name.
     pub name: String,
-    /// The input of a policy that chooses its interval.
+    /// Input of a policy that chooses the source's interval.
     pub source: interval::Source,
-    /// The same under the policy `best_estimation`, which has no choice.
+    /// The same input under the policy `best_estimation`, in which the interval is given.
     pub estimated: interval::Source,
-    /// The interval that it has now, seconds; infinite for a followed source.
+    /// The present interval, seconds; infinite for a followed source.
     pub interval_secs: f64,
 }
 
 impl Planned {
-    /// Returns the input of a policy.
+    /// Returns the input of the given policy.
     pub fn under(&self, policy: PolicyName) -> interval::Source {
         if policy == PolicyName::BestEstimation { self.estimated } else { self.source }
     }
@@ -67,8 +67,8 @@ impl Schedule {
         }
     }
 
-    /// Changes the settings of the policy and of the existing sources in `changed`; due times follow
-    /// at once.
+    /// Changes the settings of the policy and of the existing sources in `changed`; due times
+    /// follow at once.
     pub fn handle_settings(
         &mut self,
         freshness: Freshness,
@@ -85,7 +85,7 @@ impl Schedule {
         self.inner.handle_all_rules(all, freshness.settings(), now_ms);
     }
 
-    /// Handles the announced update times of a source; `None`: it announces none.
+    /// Handles the announced update times of a source; `None` if it announces none.
     pub fn handle_announced(&mut self, name: &str, announced: Option<Syndication>, now_ms: u64) {
         let Some(id) = self.ids.get(name) else { return };
         let Some(source) = self.sources.get_mut(id) else { return };
@@ -95,8 +95,8 @@ impl Schedule {
         }
     }
 
-    /// Adds sources with new names. A source without a note is due at once, one with a note an
-    /// interval after its last pull.
+    /// Adds sources with new names. A source without a note is due at once; a source with a note is
+    /// due an interval after its last pull.
     pub fn handle_sources(
         &mut self,
         sources: impl IntoIterator<Item = (Source, SourceNote)>,
@@ -130,23 +130,23 @@ impl Schedule {
         }
     }
 
-    /// Returns the next pull that is due. `slot`: whether one more pull may run; long polls of
-    /// followed sources do not need one.
+    /// Returns the next pull that is due; `None` if no pull is. `slot`: whether a slot is free;
+    /// long polls of followed sources do not need one.
     pub fn poll_due(&mut self, slot: bool, now_ms: u64) -> Option<Due> {
         let due = self.inner.poll_due(slot, now_ms)?;
         let source = self.sources.get(&due.source)?.name.clone();
         Some(Due { source, wait: due.wait, slot: due.slot })
     }
 
-    /// Returns the time of the next [`poll_due`](Self::poll_due) that returns a pull, if nothing else
-    /// happens.
+    /// Returns the time at which [`poll_due`](Self::poll_due) will next return a pull if nothing
+    /// else happens; `None` if it will not.
     pub fn poll_timeout(&self, slot: bool) -> Option<u64> {
         self.inner.poll_timeout(slot)
     }
 
     /// Makes a source due now, whatever its interval, back-off or hours. If a pull is running,
-    /// another follows it; not after a long poll, which brings all changes anyway. Returns false if
-    /// there is no such source.
+    /// another pull follows it, except after a long poll, which brings all changes anyway. Returns
+    /// false if there is no such source.
     pub fn handle_request(&mut self, name: &str, now_ms: u64) -> bool {
         self.ids.get(name).is_some_and(|id| self.inner.handle_request(*id, now_ms))
     }
@@ -183,19 +183,20 @@ impl Schedule {
         self.inner.handle_jump(by_ms, now_ms);
     }
 
-    /// Returns the state of a source to keep over a restart.
+    /// Returns the state of a source that is kept over a restart; `None` if there is no such
+    /// source.
     pub fn remembered(&self, name: &str) -> Option<SourceNote> {
         self.inner.note(*self.ids.get(name)?)
     }
 
-    /// Returns the view of a source for status.
+    /// Returns the view of a source for status; `None` if there is no such source.
     pub fn view(&self, name: &str) -> Option<View> {
         self.inner.view(*self.ids.get(name)?)
     }
 
     /// Reads the next `count` sources after `after`, in any order, and returns those with a known
-    /// rate, as input of [`interval::plan`] for any policy. Also returns the last source read; `None`
-    /// if there are no more.
+    /// rate, as input of [`interval::plan`] for any policy. Also returns the last source read;
+    /// `None` if there are no more sources.
     pub fn planned(
         &self,
         after: Option<SourceId>,
@@ -248,7 +249,7 @@ fn rules(source: &Source, freshness: Freshness) -> Rules {
         None if freshness.policy == PolicyName::BestEstimation => Pace::BestEstimation,
         None => Pace::Planned,
     };
-    // OAI-PMH lists each record once.
+    // OAI-PMH lists each record once, with the time of its last change.
     Rules { bounds, weight, follow, window, pace, datestamps: source.oai.is_some() }
 }
 
@@ -320,7 +321,7 @@ mod tests {
         assert_eq!((schedule.view("b"), schedule.remembered("b")), (None, None));
         schedule.forget("a", 9);
         assert_eq!(schedule.view("a").unwrap().interval_secs, None, "like a new one");
-        // The id is used again, the name is not.
+        // The new source gets the id of the removed one, but has another name.
         schedule.handle_sources([(source("c"), SourceNote::default())], 10);
         let mut due: Vec<String> =
             std::iter::from_fn(|| schedule.poll_due(true, 10)).map(|it| it.source).collect();

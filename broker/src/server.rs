@@ -42,10 +42,10 @@ use crate::status::{Expected, Status};
 /// Folder of the collection in the data directory.
 const COLLECTION: &str = "collection";
 
-/// Text signed for the secrets of subscriptions, and for nothing else.
+/// Text that is signed to make the secrets of subscriptions, and for nothing else.
 const KEYS: &[u8] = b"harvest: secrets of subscriptions";
 
-/// Most damaged members listed in status.
+/// Maximum number of damaged members listed in status.
 const DAMAGED_MAX: usize = 100;
 
 /// A broker that is bound and ready to run.
@@ -256,9 +256,9 @@ pub struct Handle {
 #[derive(Debug)]
 pub(crate) struct Inner {
     config: Mutex<Config>,
-    /// One reload at a time.
+    /// Held during a reload: one reload at a time.
     turn: tokio::sync::Mutex<()>,
-    /// Id and key.
+    /// Id and key of the broker.
     pub(crate) author: Author,
     local_addr: SocketAddr,
     admin_addr: SocketAddr,
@@ -269,7 +269,7 @@ pub(crate) struct Inner {
     pages: Pages,
     /// Pages of the admin listener.
     pub(crate) admin_pages: Pages,
-    /// Set once the server runs: it ends with the server's shutdown.
+    /// Set once the server runs; the feed ends with the server's shutdown.
     pub(crate) feed: OnceLock<FeedServer>,
     /// Set if there is a settings file.
     pub(crate) settings: OnceLock<ReadSettings>,
@@ -279,7 +279,7 @@ pub(crate) struct Inner {
 }
 
 impl Handle {
-    /// Returns the answer to `GET /status`; only defaults once the runtime is stopping.
+    /// Returns the answer to `GET /status`; default values once the runtime is stopping.
     pub async fn status(&self) -> Status {
         let handle = self.clone();
         tokio::task::spawn_blocking(move || handle.status_now()).await.unwrap_or_default()
@@ -351,8 +351,8 @@ impl Handle {
     }
 
     /// Applies new settings: sources are added, changed and removed (a removed one releases all its
-    /// objects), the freshness settings apply at once, templates are read again. Returns the names of
-    /// changed settings that need a restart.
+    /// objects), the freshness settings apply at once, templates are read again. Returns the names
+    /// of changed settings that need a restart.
     ///
     /// # Errors
     ///
@@ -362,7 +362,7 @@ impl Handle {
         let _turn = self.inner.turn.lock().await;
         let Stages { collector, catalog, .. } = &self.inner.stages;
         let fixed = fixed_differences(&self.config(), &config);
-        // The fallible part first: on an error, nothing has changed.
+        // The part that may fail comes first: on an error, nothing has changed.
         let (pages, admin_pages) = (self.inner.pages.clone(), self.inner.admin_pages.clone());
         blocking("templates", move || pages.reload().and_then(|()| admin_pages.reload())).await?;
         {
@@ -382,8 +382,8 @@ impl Handle {
         Ok(fixed)
     }
 
-    /// Waits until a source has been pulled up to `version` (or a later epoch) and the index covers the
-    /// pulled changes. Waits without limit: set a timeout.
+    /// Waits until a source has been pulled up to `version` (or a later epoch) and the index covers
+    /// the pulled changes. Waits without limit: set a timeout.
     ///
     /// # Errors
     ///
@@ -393,7 +393,7 @@ impl Handle {
         self.inner.stages.indexer.caught_up().await
     }
 
-    /// Makes one source, or without a name every one, due now; returns their number.
+    /// Makes one source (without a name, every source) due now. Returns the number made due.
     ///
     /// # Errors
     ///
@@ -402,7 +402,7 @@ impl Handle {
         self.inner.stages.collector.request(source)
     }
 
-    /// Confirms the held expiry.
+    /// Confirms the expiry that waits for an administrator.
     ///
     /// # Errors
     ///
@@ -411,8 +411,8 @@ impl Handle {
         self.inner.stages.catalog.sweep(1.0).await
     }
 
-    /// Confirms that a source loses most of its objects or returns to an older epoch, and makes it due
-    /// now. The confirmation lasts until a pull of it succeeds.
+    /// Confirms that a source loses most of its objects or returns to an older epoch, and makes the
+    /// source due now. The confirmation lasts until a pull of the source succeeds.
     ///
     /// # Errors
     ///
@@ -431,8 +431,9 @@ impl Handle {
         catalog.compact(&|source| drop(collector.request(Some(source)))).await
     }
 
-    /// Compares every file of the full-text index with its checksum and returns the names of the
-    /// damaged ones. If there are any, the index is built anew; until then it answers from the old files.
+    /// Compares every file of the full-text index with its checksum and returns the names of
+    /// damaged files. If there are any, the index is built anew; until then it answers from the old
+    /// files.
     ///
     /// # Errors
     ///

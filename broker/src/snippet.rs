@@ -1,8 +1,8 @@
-//! Snippets: the excerpt of a text that shows most of the query's words.
+//! Snippets: a snippet is the excerpt of a text that shows the largest number of the query's words.
 //!
-//! Each candidate window begins a little before a match. The best window has the most different
-//! words, then the most words; of equal ones the first wins. White space is folded, so that line ends
-//! and tables of a text do not break a page.
+//! Each candidate window begins a little before a match. The best window is that with the most
+//! different words; among these, that with the most words; among these, the first. White space is
+//! folded, so that line ends and tables of a text do not break a page.
 //!
 //! Sans-I/O.
 
@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 
 use crate::answer::Snippet;
 
-/// Longest snippet, in bytes of the text it is cut from.
+/// Longest snippet, in bytes of the text from which it is cut.
 pub const SNIPPET_BYTES_MAX: usize = 240;
-/// Text before the first highlighted word of a snippet, in bytes.
+/// Length of the text before the first highlighted word of a snippet, in bytes.
 const LEAD_BYTES: usize = 60;
-/// Longest move of a cut to a border between words, in bytes.
+/// Largest distance that a cut is moved to a border between words, in bytes.
 const SHIFT_BYTES_MAX: usize = 24;
 
 /// A match of one word in a text.
@@ -24,13 +24,13 @@ pub struct Mark {
     pub start: usize,
     /// End, in bytes.
     pub end: usize,
-    /// Number of the query's word: equal words have equal numbers.
+    /// Number of the matched word in the query: equal words have equal numbers.
     pub word: u64,
 }
 
 /// Cuts a snippet from `text`, whose `marks` are ascending and disjoint.
 ///
-/// Without marks it is the beginning of the text.
+/// Without marks, the snippet is the beginning of the text.
 pub fn cut(text: &str, marks: &[Mark]) -> Snippet {
     let window = best(text, marks);
     let mut out = Writer::default();
@@ -81,7 +81,7 @@ fn best(text: &str, marks: &[Mark]) -> std::ops::Range<usize> {
     start..end.max(start)
 }
 
-/// Moves a cut forward, but not past `until`, to the start of a word.
+/// Returns the cut moved forward to the start of a word, but not past `until`.
 fn between_words(text: &str, cut: usize, until: usize) -> usize {
     if cut == 0 {
         return 0;
@@ -93,7 +93,7 @@ fn between_words(text: &str, cut: usize, until: usize) -> usize {
         .map_or(cut, |space| cut + space)
 }
 
-/// Moves a cut backward to the end of a word.
+/// Returns the cut moved backward to the end of a word.
 fn last_border(text: &str, start: usize, cut: usize) -> usize {
     let cut = (start..=cut).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(start);
     let Some(shown) = text.get(start..cut) else { return cut };
@@ -103,7 +103,7 @@ fn last_border(text: &str, start: usize, cut: usize) -> usize {
     }
 }
 
-/// Writes plain text and HTML side by side, white space folded.
+/// Writes the same text as plain text and as HTML, with white space folded.
 #[derive(Default)]
 struct Writer {
     text: String,

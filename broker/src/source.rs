@@ -1,9 +1,10 @@
 //! A source: another collection that this broker pulls.
 //!
-//! Checked settings of a source; its status is in [`crate::status`], its pull times are in
-//! [`crate::schedule`]. A gatherer and a broker serve the same feed, so their kinds differ only for
-//! people and status. An OAI-PMH repository is harvested: it has [`Oai`]. A replica is read from a
-//! directory of this machine, which a replicator keeps.
+//! This module has the checked settings of a source; its status is in [`crate::status`], its pull
+//! times are in [`crate::schedule`]. A gatherer and a broker serve the same feed, so the two kinds
+//! differ only for people and in status. An OAI-PMH repository is harvested with the settings
+//! [`Oai`]. A replica is read from a directory of this machine, which a replicator keeps up to
+//! date.
 //!
 //! Sans-I/O.
 
@@ -18,10 +19,10 @@ use net::tls::ClientFiles;
 use serde::Serialize;
 use url::Url;
 
-/// Most changes accepted in one pull, unless the settings say otherwise.
+/// Default maximum number of changes accepted in one pull.
 pub const RECORDS_MAX: u64 = 50_000_000;
 
-/// Most compressed bytes accepted in one pull, unless the settings say otherwise (64 GiB).
+/// Default maximum number of compressed bytes accepted in one pull (64 GiB).
 pub const BYTES_MAX: u64 = 64 << 30;
 
 /// Kind of a source.
@@ -30,7 +31,7 @@ pub const BYTES_MAX: u64 = 64 << 30;
 pub enum Kind {
     /// A gatherer: it writes the records that it serves.
     Gatherer,
-    /// Another broker: it serves the records that it has collected (a cascade).
+    /// Another broker: it serves the records that it has collected, so brokers can form a cascade.
     Broker,
     /// A repository with OAI-PMH.
     Oai,
@@ -42,7 +43,7 @@ impl Kind {
     /// The names that the settings accept.
     pub const NAMES: [&'static str; 4] = ["gatherer", "broker", "oai", "replica"];
 
-    /// Returns the kind of that name.
+    /// Returns the kind with the given name; `None` if there is none.
     pub fn by_name(name: &str) -> Option<Self> {
         match name {
             "gatherer" => Some(Self::Gatherer),
@@ -67,17 +68,17 @@ impl Kind {
 /// One source, as the settings describe it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    /// Unique among the sources of a broker; its cursor and objects are kept under this name,
-    /// so renaming a source means removing one and adding another.
+    /// The name, unique among the sources of a broker. Cursor and objects of the source are kept
+    /// under this name, so renaming a source means removing one and adding another.
     pub name: String,
-    /// Its kind.
+    /// Kind of the source.
     pub kind: Kind,
-    /// Base of `feed` and `snapshot/…`; the base URL of a repository; the directory of a replica as a
-    /// `file` URL.
+    /// URL below which `feed` and `snapshot/…` are; for a repository, its base URL; for a replica,
+    /// its directory as a `file` URL.
     pub url: Url,
-    /// Whether to hold a long poll open, so that a change is known at once.
+    /// Whether to keep a long poll open, so that a change is found at once.
     pub follow: bool,
-    /// Whether to subscribe at its hub, so that a change is known at once.
+    /// Whether to subscribe at the source's hub, so that a change is found at once.
     pub push: bool,
     /// Whether the host may be in a private or loopback network.
     pub allow_private: bool,
@@ -85,24 +86,24 @@ pub struct Source {
     pub token: Option<Token>,
     /// Client certificate, if the source asks for one.
     pub certificate: Option<ClientFiles>,
-    /// Most changes accepted in one pull.
+    /// Maximum number of changes accepted in one pull.
     pub records_max: u64,
-    /// Most compressed bytes accepted in one pull.
+    /// Maximum number of compressed bytes accepted in one pull.
     pub bytes_max: u64,
-    /// Whether its takedowns hold for every source. Otherwise only takedowns by an object's own
-    /// gatherer hold.
+    /// Whether takedowns from this source hold for the objects of every source. Otherwise only
+    /// takedowns by an object's own gatherer hold.
     pub trusted_takedowns: bool,
-    /// Hours of the day (UTC) in which scheduled pulls are allowed; `None`: any.
+    /// Hours of the day (UTC) in which scheduled pulls are allowed; `None` for all hours.
     pub window: Option<Window>,
-    /// Shortest interval between scheduled pulls, seconds; `None`: that of the broker.
+    /// Shortest interval between scheduled pulls, seconds; `None` for the broker's setting.
     pub interval_min: Option<f64>,
-    /// Longest interval between pulls, seconds; `None`: that of the broker.
+    /// Longest interval between pulls, seconds; `None` for the broker's setting.
     pub interval_max: Option<f64>,
-    /// Acceptable latency (Liu): highest age of a change when it is found, seconds.
+    /// Acceptable latency (Liu): highest age that a change may have when it is found, seconds.
     pub latency_secs: Option<f64>,
-    /// Weight of its freshness beside that of the others.
+    /// Weight of the source's freshness relative to that of the other sources.
     pub weight: f64,
-    /// Its update times; it is pulled right after each.
+    /// The source's update times; it is pulled right after each of them.
     pub syndication: Option<Syndication>,
     /// Whether a repository is pulled at its announced update times, if the settings have none.
     pub announced: bool,
@@ -116,7 +117,7 @@ impl Source {
         exchange::source::credentials(self.token.as_ref(), self.certificate.as_ref())
     }
 
-    /// Returns a gatherer of that name and URL with the defaults of the settings file.
+    /// Returns a gatherer with the given name and URL and the defaults of the settings file.
     pub fn gatherer(name: impl Into<String>, url: Url) -> Self {
         Self {
             name: name.into(),
@@ -141,12 +142,12 @@ impl Source {
         }
     }
 
-    /// Returns a repository of that name and base URL with the defaults of the settings file.
+    /// Returns a repository with the given name and base URL and the defaults of the settings file.
     pub fn oai(name: impl Into<String>, url: Url) -> Self {
         Self { kind: Kind::Oai, oai: Some(Oai::default()), ..Self::gatherer(name, url) }
     }
 
-    /// Returns a replica of that name in that directory with the defaults of the settings file;
+    /// Returns a replica with the given name and directory and the defaults of the settings file;
     /// `None` if the path is not absolute.
     pub fn replica(name: impl Into<String>, directory: &Path) -> Option<Self> {
         let url = Url::from_file_path(directory).ok()?;

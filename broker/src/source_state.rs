@@ -1,4 +1,5 @@
-//! The state of a source in this process: all that the collector knows beside its schedule.
+//! The state of a source in this process: all that the collector knows besides the source's
+//! schedule.
 
 use freshness::history::{History, Log, Settings, Status};
 use net::shutdown::Shutdown;
@@ -9,43 +10,45 @@ use crate::schedule::View;
 use crate::source::Source;
 use crate::status::{Errors, LastPull, SourceStatus, Updates};
 
-/// Seconds of a day.
+/// Number of seconds in a day.
 const DAY_SECS: f64 = 86_400.0;
 
-/// Settings of a history of pulls: each second may have an update of its own.
+/// Settings of a history that is learned from pulls: each second may have an update of its own.
 const OF_PULLS: Settings = Settings { log: Log::Pulls, granularity_secs: 1 };
 
 /// The state of a source in this process.
 #[derive(Debug)]
 pub(crate) struct SourceState {
     pub(crate) source: Source,
-    /// Ends a pull under way when the source goes or changes.
+    /// Ends a running pull when the source is removed or its settings change.
     pub(crate) cancel: Shutdown,
     pub(crate) pulling: bool,
-    /// A part that it has sent is being stored; a new pull waits for that.
+    /// Whether a part that the source has sent is being stored; a new pull waits for the end of
+    /// that.
     pub(crate) taking: bool,
     pub(crate) last_pull: Option<LastPull>,
     pub(crate) pulls: u64,
-    /// History of its changes.
+    /// History of the source's changes.
     pub(crate) history: History,
-    /// The collection from which its history and rate were learned.
+    /// The collection from which the history and the rate were learned.
     pub(crate) origin: Option<Origin>,
-    /// Its version after the last successful pull.
+    /// The source's version after the last successful pull.
     pub(crate) reached: Option<SourceVersion>,
     /// Changes since the last successful pull: from failed pulls, and sent by the source.
     pub(crate) pending: Option<PendingChanges>,
-    /// Whether it had changed at the last pull of this process.
+    /// Whether the source had changed at the last pull of this process.
     pub(crate) update: Option<Status>,
     pub(crate) errors: Errors,
-    /// Reason for which it waits for an administrator.
+    /// Reason why the source waits for an administrator; `None` if it does not.
     pub(crate) held: Option<String>,
-    /// An administrator has confirmed the loss.
+    /// Whether an administrator has confirmed the loss.
     pub(crate) confirmed: bool,
-    /// Bytes that it has sent and that were stored since the last successful pull.
+    /// Number of bytes that the source has sent and that were stored since the last successful
+    /// pull.
     pub(crate) sent_bytes: u64,
     /// Warnings of the last pull.
     pub(crate) warnings: Vec<String>,
-    /// Its note is older than its state.
+    /// Whether the source's note is older than this state.
     pub(crate) unwritten: bool,
 }
 
@@ -74,18 +77,18 @@ impl SourceState {
         }
     }
 
-    /// Returns whether a part that it has sent may be stored now.
+    /// Returns whether a part that the source has sent may be stored now.
     pub(crate) fn may_take(&self) -> bool {
         !self.pulling && !self.taking && !self.cancel.is_started()
     }
 
-    /// Returns all changes since the last successful pull, `last` included.
+    /// Returns all changes since the last successful pull, including `last`.
     pub(crate) fn with_pending(&self, last: PendingChanges) -> PendingChanges {
         self.pending.map_or(last, |before| before.plus(last))
     }
 
-    /// Records the collection that a pull has read. Returns whether it is another collection at
-    /// another URL; the history is then forgotten.
+    /// Records the collection that a pull has read. Returns whether it is a different collection at
+    /// a different URL; in that case the history is forgotten.
     pub(crate) fn handle_origin(&mut self, origin: Origin) -> bool {
         let other = self.origin.as_ref().is_some_and(|it| it.is_other(&origin));
         self.origin = Some(origin);
@@ -110,7 +113,7 @@ impl SourceState {
         self.last_pull = Some(pull);
     }
 
-    /// Returns its status, from its schedule and the number of objects that it holds.
+    /// Returns the source's status, given its schedule and the number of objects that it holds.
     pub(crate) fn status(&self, view: &View, objects: u64) -> SourceStatus {
         SourceStatus {
             name: self.source.name.clone(),

@@ -1,7 +1,8 @@
 //! The broker's status: `harvest broker status`, `GET /status` of the admin listener.
 //!
-//! Types only; `crate::server` fills them. Field names are those of the JSON and stay: scripts of
-//! administrators read them. Times are Unix milliseconds, durations seconds, rates changes per second.
+//! This module has only types; `crate::server` fills them. The field names are those of the JSON
+//! and must not change, since scripts of administrators read them. Times are in Unix milliseconds,
+//! durations in seconds, rates in changes per second.
 //!
 //! Sans-I/O.
 
@@ -20,18 +21,18 @@ use self::forecast::Forecast;
 use crate::config::Freshness;
 use crate::schedule::Planned;
 
-/// Seconds of an hour.
+/// Number of seconds in an hour.
 const HOUR_SECS: f64 = 3_600.0;
 
-/// Seconds of a day.
+/// Number of seconds in a day.
 const DAY_SECS: f64 = 86_400.0;
 
 /// The broker as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// The name in the settings.
+    /// The broker's name in the settings.
     pub name: String,
-    /// The broker's id: 16 hex digits, made once.
+    /// The broker's id: 16 hex digits, made once and kept.
     pub id: String,
     /// Version of the software.
     pub software: String,
@@ -41,12 +42,12 @@ pub struct Status {
     pub listen: String,
     /// Address of the admin listener.
     pub admin_listen: String,
-    /// Counters of its listeners.
+    /// Counters of the listeners.
     #[serde(flatten)]
     pub listening: ListenerStatus,
-    /// When this process started, Unix milliseconds.
+    /// Time at which this process started, Unix milliseconds.
     pub started_ms: u64,
-    /// Live objects in the collection.
+    /// Number of live objects in the collection.
     pub objects: u64,
     /// The collection's epoch, 16 hex digits.
     pub epoch: String,
@@ -54,25 +55,25 @@ pub struct Status {
     pub serial: u64,
     /// The serial that the full-text index covers, in this epoch; `None` before the first commit.
     pub index_covered: Option<u64>,
-    /// Whether it can do its work.
+    /// Whether the broker can do its work.
     #[serde(default)]
     pub ready: Readiness,
     /// Last problem of the index; `None` while it works.
     pub index_problem: Option<String>,
     /// Last problem of the sweep or the compaction; `None` while they work.
     pub catalog_problem: Option<String>,
-    /// Reason why the collection takes no changes now; `None` while it does.
+    /// Reason why the collection accepts no changes now; `None` while it accepts them.
     pub collection_problem: Option<String>,
     /// Damaged members of the collection that are not yet replaced: file, byte and problem; at most
     /// 100.
     pub damaged: Vec<String>,
-    /// Members found damaged since the start.
+    /// Number of members found damaged since the start.
     pub damaged_total: u64,
-    /// Counts of suppressed, refused and not genuine takedowns.
+    /// Numbers of takedowns that were suppressed, refused and not genuine.
     pub takedowns: Takedowns,
     /// An expiry that waits for an administrator's `confirm`.
     pub held: Option<Held>,
-    /// The policy of the schedule: `oap`.
+    /// Name of the schedule's policy, such as `oap`.
     pub policy: String,
     /// Aim of the policy; `None` for `best_estimation`.
     pub aim: Option<Aim>,
@@ -80,11 +81,12 @@ pub struct Status {
     pub theta: f64,
     /// Expected freshness and traffic.
     pub expected: Expected,
-    /// Measured freshness over all sources, weighted by size and `weight`; `None` before a second pull.
+    /// Measured freshness of all sources, weighted by size and `weight`; `None` before the second
+    /// pull.
     pub freshness: Option<f64>,
     /// Update cost on the broker's side, of all sources.
     pub cost: Cost,
-    /// Pulls finished since the start, of all sources.
+    /// Number of pulls of all sources that have finished since the start.
     pub pulls: u64,
     /// Subscribers to the broker's own changes.
     #[serde(default)]
@@ -98,34 +100,35 @@ pub struct Status {
 pub struct Aim {
     /// The setting: `theta`, `interval`, `price` or `pulls_per_hour`.
     pub setting: String,
-    /// In the setting's unit; seconds if it is a time.
+    /// The value in the setting's unit; seconds if the setting is a time.
     pub value: f64,
 }
 
 /// Expected values for the sources with a known rate, if they go on changing as before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
-    /// Freshness of the whole at the present intervals, weighted.
+    /// Weighted freshness of all these sources at the present intervals.
     pub freshness: f64,
-    /// Pulls of all sources together, at the present intervals.
+    /// Pulls an hour of all these sources together, at the present intervals.
     pub pulls_per_hour: f64,
-    /// `met`, or the way in which bounds prevent the aim: `all_longest` (every source is at its longest
-    /// interval, and the freshness is above the aim), `all_shortest` (every source is at its shortest
-    /// interval, and `planned_freshness` is the best possible), `partly` (some sources are at a bound),
-    /// `capped` (the plan has more pulls than `pulls_per_minute_max` allows).
+    /// `met`, or the way in which bounds prevent the aim: `all_longest` (every source is at its
+    /// longest interval, and the freshness is above the aim), `all_shortest` (every source is at
+    /// its shortest interval, and `planned_freshness` is the best possible), `partly` (some sources
+    /// are at a bound), `capped` (the plan has more pulls than `pulls_per_minute_max` allows).
     pub aim: String,
-    /// Freshness by the policy's plan: sources with a short history are pulled more often than planned.
+    /// Freshness if the policy's plan were followed. Sources with a short history are pulled more
+    /// often than planned.
     pub planned_freshness: f64,
-    /// Pulls by the policy's plan.
+    /// Pulls an hour if the policy's plan were followed.
     pub planned_pulls_per_hour: f64,
-    /// Sources at their shortest interval.
+    /// Number of sources at their shortest interval.
     pub at_shortest: u64,
-    /// Sources at their longest interval.
+    /// Number of sources at their longest interval.
     pub at_longest: u64,
-    /// Sources whose bounds contradict each other: the shortest interval holds.
+    /// Number of sources whose bounds contradict each other; for these the shortest interval holds.
     pub contradictory: u64,
-    /// Sources that stay below θ even at their shortest interval, the largest first, at most 10. Under
-    /// `oap` and `uap` all other sources are pulled more often to compensate.
+    /// Names of at most 10 sources that stay below θ even at their shortest interval, the largest
+    /// source first. Under `oap` and `uap` all other sources are pulled more often to compensate.
     pub held_back: Vec<String>,
 }
 
@@ -139,7 +142,7 @@ pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Most names in [`Expected::held_back`].
+/// Maximum number of names in [`Expected::held_back`].
 const HELD_BACK_MAX: usize = 10;
 
 impl Expected {
@@ -179,14 +182,14 @@ impl Expected {
     }
 }
 
-/// Update cost (Liu §3), over restarts.
+/// Update cost (Liu §3), counted over restarts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Pulls that succeeded.
+    /// Number of pulls that succeeded.
     pub requests: u64,
-    /// Of those, pulls without changes.
+    /// Number of successful pulls without changes.
     pub requests_empty: u64,
-    /// Pulled changes, those of the first pull included.
+    /// Number of pulled changes, including those of the first pull.
     pub records: u64,
 }
 
@@ -197,24 +200,24 @@ impl From<history::Cost> for Cost {
     }
 }
 
-/// Updates of a source (Liu §3), as found by its pulls, over restarts. An update is a pull with
-/// changes: all changes between two pulls count as one update.
+/// Updates of a source (Liu §3), as found by its pulls and counted over restarts. An update is a
+/// pull with changes: all changes between two pulls count as one update.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Updates {
-    /// Update status, by the last pull: `changed`, `unchanged`, or `started` for the first pull or a
-    /// snapshot.
+    /// Update status that the last pull found: `changed`, `unchanged`, or `started` for the first
+    /// pull or a snapshot.
     pub status: Option<String>,
     /// Number of updates.
     pub count: u64,
-    /// Changes of all updates.
+    /// Number of changes of all updates.
     pub records: u64,
-    /// Update frequency.
+    /// Update frequency: updates a day.
     pub per_day: Option<f64>,
-    /// Record update rate.
+    /// Record update rate: changes a day.
     pub records_per_day: Option<f64>,
-    /// Mean of the intervals between updates; `None` before two.
+    /// Mean of the intervals between updates; `None` before the second update.
     pub interval_mean_seconds: Option<f64>,
-    /// Their standard deviation; `None` before three updates.
+    /// Standard deviation of these intervals; `None` before the third update.
     pub interval_deviation_seconds: Option<f64>,
     /// Update cost on the source's side.
     pub cost: Cost,
@@ -243,12 +246,12 @@ impl Updates {
     }
 }
 
-/// An expiry sweep that would delete more than its share and therefore waits.
+/// An expiry sweep that waits because it would delete more than the allowed share of all objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// Objects that would expire.
+    /// Number of objects that would expire.
     pub would_expire: u64,
-    /// All live objects.
+    /// Number of all live objects.
     pub of: u64,
 }
 
@@ -261,43 +264,44 @@ pub struct SourceStatus {
     pub url: String,
     /// `gatherer`, `broker`, `oai` or `replica`.
     pub kind: String,
-    /// λ: estimated rate of change, changes per second; `None` before a second pull.
+    /// λ: estimated rate of change, changes per second; `None` before the second pull.
     pub rate_per_second: Option<f64>,
-    /// The same per day.
+    /// The same rate, changes per day.
     pub rate_per_day: Option<f64>,
-    /// N: live objects at the source, as it last reported, at most as many as it held here and brought.
+    /// N: number of live objects at the source, as it last reported; limited to the number that the
+    /// source held here and brought.
     pub elements: Option<u64>,
-    /// Its interval by the policy, seconds; `None` before its first pull.
+    /// The source's interval according to the policy, seconds; `None` before the first pull.
     pub interval_seconds: Option<f64>,
-    /// Cost of a pull, in requests: 1, and 1 more for each second not spent on changes; `None` before
-    /// a second pull.
+    /// Cost of a pull, in requests: 1, and 1 more for each second not spent on changes; `None`
+    /// before the second pull.
     pub pull_cost: Option<f64>,
-    /// Duration of a pull, seconds; decayed mean.
+    /// Duration of a pull, seconds; a mean in which recent pulls count more.
     pub pull_seconds: Option<f64>,
-    /// Time of its next due pull, Unix milliseconds.
+    /// Time at which the next pull is due, Unix milliseconds.
     pub next_due_ms: Option<u64>,
     /// Whether a pull is running.
     pub pulling: bool,
     /// The last pull that succeeded.
     pub last_pull: Option<LastPull>,
-    /// Pulls that succeeded since this process started.
+    /// Number of pulls that succeeded since this process started.
     pub pulls: u64,
-    /// Measured freshness; `None` before a second pull.
+    /// Measured freshness; `None` before the second pull.
     pub freshness: Option<f64>,
     /// Its updates, as found by its pulls.
     pub updates: Updates,
-    /// Whether it is followed by a long poll.
+    /// Whether the source is followed with long polls.
     pub follow: bool,
     /// The subscription at its hub; `None` without `push`.
     #[serde(default)]
     pub push: Option<Pushing>,
     /// Its failed pulls.
     pub errors: Errors,
-    /// Reason for which it waits for an administrator's `confirm`; `None` if it does not.
+    /// Reason why the source waits for an administrator's `confirm`; `None` if it does not.
     pub held: Option<String>,
-    /// Objects of the collection that this source holds.
+    /// Number of objects of the collection that this source holds.
     pub objects: u64,
-    /// Warnings of its last pull: oddities without loss, and the names of records left out.
+    /// Warnings of the last pull: harmless oddities, and the names of records left out.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
@@ -307,15 +311,15 @@ pub struct SourceStatus {
 pub struct Pushing {
     /// `active`, `asking`, or `failed`.
     pub state: String,
-    /// End of its lease, Unix milliseconds; it is renewed before that.
+    /// End of the lease, Unix milliseconds; the lease is renewed before that time.
     pub until_ms: Option<u64>,
     /// Reason of the failure.
     pub problem: Option<String>,
-    /// Accepted notifications since the start.
+    /// Number of notifications accepted since the start.
     pub notices: u64,
-    /// Refused notifications without a signature.
+    /// Number of notifications refused because they had no signature.
     pub unsigned: u64,
-    /// Refused notifications with a wrong signature.
+    /// Number of notifications refused because their signature was wrong.
     pub forged: u64,
 }
 
@@ -326,26 +330,26 @@ pub struct LastPull {
     pub at_ms: u64,
     /// `delta` or `snapshot`.
     pub kind: String,
-    /// Pulled changes.
+    /// Number of pulled changes.
     pub changes: u64,
-    /// Compressed bytes.
+    /// Number of pulled bytes, compressed.
     pub bytes: u64,
-    /// Duration, seconds; the wait of a long poll included.
+    /// Duration, seconds, including the wait of a long poll.
     pub took_seconds: f64,
 }
 
 /// Failed pulls of a source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Errors {
-    /// Pulls that failed since this process started.
+    /// Number of pulls that failed since this process started.
     pub count: u64,
-    /// The same by kind: `unreachable`, `too_slow`, `broken_off`, `refused`, `not_a_feed`,
-    /// `other_format`, `corrupt`, `over_limit`, `wrong_epoch`, `loss`, `tokens`, `ours`; those that
-    /// occurred.
+    /// The same number for each kind that occurred: `unreachable`, `too_slow`, `broken_off`,
+    /// `refused`, `not_a_feed`, `other_format`, `corrupt`, `damaged`, `over_limit`, `wrong_epoch`,
+    /// `loss`, `tokens`, `ours`.
     pub by_kind: BTreeMap<String, u64>,
-    /// Failures since the last success.
+    /// Number of failures since the last success.
     pub in_a_row: u32,
-    /// The last failure, even if a success came after it.
+    /// Message of the last failure, even if a success came after it.
     pub last: Option<String>,
     /// Time of the last failure, Unix milliseconds.
     pub last_ms: Option<u64>,

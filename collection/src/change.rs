@@ -34,15 +34,16 @@ pub const ORIGIN_VERSION: &str = "Origin-Version";
 )]
 pub struct Stamp(pub u64);
 
-/// One life of a log, in which its serials count. A newer epoch is a larger number.
+/// One life of a log: serials can be compared only within one epoch. A newer epoch has a larger
+/// number.
 ///
 /// Shown as 16 lower-case hex digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// Makes the epoch that starts at `now`. The low 20 bits of `random` distinguish it from others
-    /// of that millisecond.
+    /// Makes the epoch that starts at `now`. The low 20 bits of `random` distinguish it from other
+    /// epochs of the same millisecond.
     #[must_use]
     pub fn new(now: Stamp, random: u64) -> Self {
         Self((now.0 << 20) | (random & 0xf_ffff))
@@ -73,7 +74,7 @@ impl FromStr for Epoch {
 /// Ordered by epoch, then serial. Shown as `EPOCH-SERIAL`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// The epoch that the serial counts in.
+    /// The epoch to which the serial belongs.
     pub epoch: Epoch,
     /// The serial of the last change.
     pub serial: u64,
@@ -98,7 +99,7 @@ impl FromStr for Version {
 /// Object identifier: the gatherer's id and the object's URL.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Oid {
-    /// The id of the gatherer (16 hex digits; any text without NUL is taken).
+    /// The id of the gatherer (16 hex digits; any text without NUL is accepted).
     pub gatherer: String,
     /// The object's URL, without white space (it is percent-encoded).
     pub url: String,
@@ -112,7 +113,8 @@ impl Oid {
         Self { gatherer: gatherer.to_owned(), url: plain_url(url).into_owned() }
     }
 
-    /// Returns the identifier of `record`: its URL and its `Gatherer-Id`; `None` if it lacks one.
+    /// Returns the identifier of `record`: its URL and its `Gatherer-Id`; `None` if either is
+    /// missing.
     #[must_use]
     pub fn of(record: &Record) -> Option<Self> {
         let gatherer = record.text(GATHERER_ID)?;
@@ -130,14 +132,14 @@ impl Oid {
         key
     }
 
-    /// Reads the bytes of [`key`](Self::key).
+    /// Reads the bytes that [`key`](Self::key) returns; `None` if they are malformed.
     #[must_use]
     pub fn from_key(key: &[u8]) -> Option<Self> {
         let (url, gatherer) = std::str::from_utf8(key).ok()?.split_once('\0')?;
         Some(Self { gatherer: gatherer.to_owned(), url: url.to_owned() })
     }
 
-    /// Whether the URL and the gatherer can be written to a stream and to a key.
+    /// Returns whether the URL and the gatherer can be written to a stream and to a key.
     pub(crate) fn is_valid(&self) -> bool {
         !self.url.is_empty()
             && self.url != "-"
@@ -225,12 +227,12 @@ pub struct Note {
 pub struct Batch {
     /// The changes.
     pub changes: Vec<Change>,
-    /// The notes; of one key, the last wins.
+    /// The notes; if several have the same key, the last one counts.
     pub notes: Vec<Note>,
 }
 
 impl Batch {
-    /// Whether there is nothing to commit.
+    /// Returns whether there is nothing to commit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.notes.is_empty()

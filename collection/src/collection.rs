@@ -34,8 +34,8 @@ use slot::Slot;
 
 /// Records by object identifier and one change log, on one directory.
 ///
-/// Cheap to clone; all clones are the same collection. Methods block (on the disk, and writers on
-/// one another): call them from `spawn_blocking`.
+/// Cheap to clone; all clones are the same collection. Methods block (all wait for the disk, and
+/// writers wait for each other): call them from `spawn_blocking`.
 #[derive(Clone, Debug)]
 pub struct Collection {
     pub(crate) inner: Arc<Inner>,
@@ -53,21 +53,21 @@ pub(crate) struct Inner {
     /// The serials of the updates that hold the live objects' records.
     pub(crate) live_set: LiveSet,
     pub(crate) announce: watch::Sender<Version>,
-    /// Locked during a compaction: one at a time. Holds the segments that the last one replaced, if
-    /// it ended early for want of space.
+    /// Locked during a compaction, so that only one runs at a time. Holds the segments that the
+    /// last compaction replaced, if it ended early because the disk was full.
     pub(crate) compacting: Mutex<Vec<Weak<Segment>>>,
     /// Known damage, and the progress of its repair.
     pub(crate) repairs: Mutex<Repairs>,
     /// The list of suppressed objects.
     pub(crate) suppressed: Mutex<Suppressed>,
-    /// Set when the collection is to be closed: long work ends.
+    /// Set when the collection is about to be closed: long operations then end early.
     pub(crate) closing: AtomicBool,
-    /// Set once everything that takes room has been looked at since the opening.
+    /// Set once every root or source has been visited since the opening.
     pub(crate) caught_up: AtomicBool,
-    /// The file lock, held while the collection is open; `None` if it is opened to read and has no
-    /// lock.
+    /// The file lock, held while the collection is open; `None` if the collection is opened only to
+    /// read, without a lock.
     pub(crate) lock: Option<disk::lock::Lock>,
-    /// The temporary folder with the key index of a collection that is opened to read.
+    /// The temporary folder with the key index of a collection that is opened only to read.
     pub(crate) overlay: Option<TempDir>,
 }
 
@@ -78,23 +78,23 @@ impl Collection {
         self.inner.log.version()
     }
 
-    /// Whether the log has all changes since `version`; otherwise a consumer at `version` begins
-    /// anew.
+    /// Returns whether the log has all changes since `version`; otherwise a consumer at `version`
+    /// begins anew.
     #[must_use]
     pub fn continues_from(&self, version: Version) -> bool {
         self.inner.log.view().continues_from(version)
     }
 
-    /// Returns the version of the last commit; waits for a commit in progress. A lookup by key (of
-    /// a cursor, for example) may already see a commit that [`version`](Self::version) does not
-    /// name yet; it never sees one after this version. Blocks.
+    /// Returns the version of the last commit; waits for a commit in progress. A look-up by key (of
+    /// a cursor, for example) may see a commit before [`version`](Self::version) includes it. A
+    /// look-up made before this call never sees a commit after the returned version. Blocks.
     #[must_use]
     pub fn committed(&self) -> Version {
         self.inner.tail().version()
     }
 
-    /// Returns the serial up to which deletes may be forgotten: a consumer behind it reads from the
-    /// start.
+    /// Returns the serial up to which deletes may be forgotten: a consumer behind that serial reads
+    /// from the start.
     #[must_use]
     pub fn horizon(&self) -> u64 {
         self.inner.log.view().horizon
@@ -108,7 +108,7 @@ impl Collection {
         self.inner.log.settled.settle(at)
     }
 
-    /// Returns a receiver of every new version.
+    /// Returns a receiver that gets every new version.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Version> {
         self.inner.announce.subscribe()
@@ -120,7 +120,7 @@ impl Collection {
         self.inner.live.load(Ordering::Acquire)
     }
 
-    /// Whether there is no live object.
+    /// Returns whether there is no live object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -133,17 +133,19 @@ impl Inner {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the knowledge of damage.
+    /// Locks the record of known damage.
     pub(crate) fn repairs(&self) -> MutexGuard<'_, Repairs> {
         self.repairs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the list of suppressed objects; after the writer's lock, if both are needed.
+    /// Locks the list of suppressed objects. If both locks are needed, take the writer's lock
+    /// first.
     pub(crate) fn suppressed(&self) -> MutexGuard<'_, Suppressed> {
         self.suppressed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends long work once the collection is to be closed.
+    /// Checks that the collection is not about to be closed; long operations call this at each
+    /// step.
     ///
     /// # Errors
     ///

@@ -1,9 +1,10 @@
 //! The damage model: damage of all kinds at any moment, over a gatherer, a broker that pulls from
 //! it, and a second broker that pulls from the first. No consumer loses an object that the origin
-//! has, no serial is used twice, and once all is healed the three equal the tree.
+//! has, no serial is used twice, and once everything is healed all three have the same objects as
+//! the tree.
 //!
-//! All of it runs in one process; feeds are passed without sockets. `HARVEST_DAMAGE_SEEDS` is the
-//! number of worlds (default 300), `HARVEST_DAMAGE_SEED` the first one.
+//! Everything runs in one process; feeds are passed without sockets. `HARVEST_DAMAGE_SEEDS` is the
+//! number of simulated worlds (default 300), `HARVEST_DAMAGE_SEED` the seed of the first one.
 
 mod harm;
 mod member;
@@ -17,9 +18,9 @@ use member::{Kind, Member};
 use crate::change::Epoch;
 use crate::error::Error;
 
-/// Steps before the final healing.
+/// Number of steps before the final healing.
 const STEPS: u64 = 24;
-/// Most rounds of the final healing.
+/// Maximum number of rounds of the final healing.
 const ROUNDS_MAX: usize = 40;
 /// Number of objects that change, but are never removed: all members must have them at any time.
 const STABLE: u64 = 12;
@@ -34,9 +35,9 @@ struct World {
     tree: Tree,
     /// Gatherer, broker, second broker.
     members: [Member; 3],
-    /// The members whose data was damaged: until they are healed they may lack objects.
+    /// The members whose data was damaged; until they are healed, objects may be missing there.
     harmed: [bool; 3],
-    /// The stable objects that were committed there since: they stay.
+    /// The stable objects that were committed at each member since its damage; they must stay.
     fresh: [BTreeSet<String>; 3],
     /// The actions so far, for failure messages.
     history: Vec<String>,
@@ -76,12 +77,12 @@ impl World {
         }
     }
 
-    /// Pulls from the member before. A source with missing changes is not a failure.
+    /// Pulls from the previous member. A source with missing changes is not a failure.
     fn pull(&mut self, at: usize) {
         let (before, rest) = self.members.split_at_mut(at);
         match rest[0].pull(&before[at - 1]) {
             Ok(()) | Err(Error::Missing { .. } | Error::SetBack { .. }) => {}
-            // Damage was found on the way, here or there.
+            // Damage was found during the pull, at the source or here.
             Err(Error::Stream { .. } | Error::Damaged { .. } | Error::Keys { .. }) => {}
             Err(error) => panic!("{error:?}\n{:#?}", self.history),
         }
@@ -134,7 +135,7 @@ impl World {
             for n in 0..STABLE {
                 let url = format!("http://stable/{n}");
                 match member.is_fresh(&url) {
-                    // Without a key index it is unknown.
+                    // Without a key index this is unknown.
                     Err(_) => {}
                     Ok(Some(true)) => drop(self.fresh[at].insert(url)),
                     Ok(Some(false)) => {}
@@ -193,7 +194,7 @@ fn play(seed: u64) {
     world.heal();
     world.harmed = [false; 3];
     world.check();
-    // All of it stays after a restart.
+    // Everything must still be there after a restart.
     for member in &mut world.members {
         member.restart(true);
     }
@@ -240,7 +241,7 @@ fn a_snapshot_that_is_older_than_the_last_pull_removes_nothing() {
     world.pull(1);
     assert_eq!(world.members[1].changes(), before, "nothing was deleted, nor came again");
     assert_eq!(world.members[1].content(), world.tree);
-    // Removed objects are released by it all the same.
+    // The pull releases removed objects nevertheless.
     world.tree.retain(|it, _| !it.starts_with("http://later/1"));
     world.members[1].forget_cursor();
     world.pass_and_pull();
@@ -253,7 +254,7 @@ fn changes_lost_at_the_last_stop_are_released_by_no_consumer() {
     let had = world.members[1].content();
     world.members[0].lose_end();
     assert!(world.members[0].content().len() < had.len(), "it had one commit");
-    // The present snapshot missing the lost changes, and later consumers get the same one.
+    // The present snapshot lacks the lost changes, and later consumers get the same snapshot.
     world.members[0].serve_newcomer();
     for _ in 0..2 {
         world.pull(1);

@@ -22,7 +22,8 @@ pub enum Error {
         /// The holder's process id, from the lock file.
         pid: String,
     },
-    /// The file system refused. Free space, or repair permissions or the disk; then open again.
+    /// The file system reports an error. Free space, or repair permissions or the disk; then open
+    /// again.
     #[error("{action} {path}: {source}")]
     Io {
         /// The action that failed.
@@ -40,8 +41,8 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// Too little space is free: no changes are accepted, and the collection is still served. Free
-    /// space; commits go on by themselves.
+    /// Too little space is free: no changes are accepted, but the collection is still served. Free
+    /// some space; then commits are accepted again without further action.
     #[error("not accepting changes: free {free} of {needed} bytes needed on the disk of {dir}")]
     NoRoom {
         /// The collection's directory.
@@ -85,7 +86,7 @@ pub enum Error {
         /// The kind of damage.
         what: Damage,
     },
-    /// A change cannot stand in a log. Correct or drop it.
+    /// A change is not allowed in a log. Correct or drop it.
     #[error("change {position} of the batch ({object}) is refused: {reason}")]
     Refused {
         /// Its position in the batch, from 0.
@@ -103,24 +104,26 @@ pub enum Error {
         /// The index's error.
         source: sled::Error,
     },
-    /// The earlier changes of the source were damaged here: it is read from the start again. Pull
-    /// again.
+    /// The earlier changes of the source were damaged here, so the source is read from the start
+    /// again. Pull again.
     #[error("source {name} is read from the start again, because its changes were damaged here")]
     SetBack {
         /// The source.
         name: String,
     },
-    /// A source cannot be reached or refuses. Try again when [`retry`](Error::retry) says.
+    /// A source cannot be reached or refuses the request. Try again when [`retry`](Error::retry)
+    /// says.
     #[error("source {name}: {error}")]
     Source {
         /// The source.
         name: String,
-        /// The error; it names host or URL.
+        /// The error, which names the host or the URL.
         #[source]
         error: net::Error,
     },
-    /// A source has damaged changes. The changes before them are taken, and of a snapshot all that
-    /// it has; nothing is released. Pull again when [`retry`](Error::retry) says.
+    /// A source has damaged changes. The changes before the damaged ones are taken (of a snapshot,
+    /// all that it still contains), and nothing is released. Pull again when
+    /// [`retry`](Error::retry) says.
     #[error(
         "source {name}: {url}: its changes {missing} are damaged there and are being replaced; nothing is deleted meanwhile"
     )]
@@ -129,12 +132,12 @@ pub enum Error {
         name: String,
         /// The URL of the request.
         url: String,
-        /// The serials, as `Harvest-Missing` has them.
+        /// The missing serials, in the form of `Harvest-Missing`.
         missing: String,
         /// The time after which the source is to be asked again.
         after: Duration,
     },
-    /// A source's stream is damaged, again and again. The part before the damage is kept; try again
+    /// A source's stream is damaged at every attempt. The part before the damage is kept; try again
     /// later, and inform the source's administrator.
     #[error("source {name}: {url}: {what} at byte {offset}; the part before it is kept")]
     Corrupt {
@@ -157,7 +160,7 @@ pub enum Error {
         /// The fault of the answer.
         what: String,
     },
-    /// The source has other formats only. Update the older side.
+    /// The source offers only other formats. Update the older side.
     #[error(
         "source {name}: {url} speaks format {spoken}, this release {ours}: update the older side"
     )]
@@ -166,12 +169,12 @@ pub enum Error {
         name: String,
         /// The URL of the request.
         url: String,
-        /// The formats that it has.
+        /// The formats that the source offers.
         spoken: String,
         /// The format of this release.
         ours: u8,
     },
-    /// A source sends more than its limit. Raise the limit if that is intended.
+    /// A source sends more than its limit allows. Raise the limit if the amount is intended.
     #[error("source {name} brings {what}; raise its `{setting}` if that is meant")]
     OverLimit {
         /// The source.
@@ -189,7 +192,8 @@ pub enum Error {
         /// The fault.
         reason: &'static str,
     },
-    /// No notice on the subject is in force. `harvest collection suppress DIR --list` shows those that are.
+    /// No notice on the subject is in force. `harvest collection suppress DIR --list` shows the
+    /// notices in force.
     #[error(
         "nothing suppresses just `{subject}`; `harvest collection suppress DIR --list` shows what is suppressed"
     )]
@@ -198,7 +202,8 @@ pub enum Error {
         subject: String,
     },
     /// The listed notice on the subject has the latest possible date, so no later notice can exist.
-    /// Check the clock of that time, and remove that notice from `suppressed.soif`.
+    /// Find out why the clock was wrong at that time, and remove that notice from
+    /// `suppressed.soif`.
     #[error(
         "no later notice on `{subject}` is possible: its notice in suppressed.soif has the latest possible date; check the clock, and remove that notice"
     )]
@@ -206,8 +211,8 @@ pub enum Error {
         /// The subject.
         subject: String,
     },
-    /// A source's stream unpacks to far more than summaries do. The changes before are kept; inform
-    /// the source's administrator.
+    /// A source's stream unpacks to far more bytes than summaries normally do. The changes before
+    /// that point are kept; inform the source's administrator.
     #[error(
         "source {name}: {url} unpacks to more than {ratio_max} times its bytes; no more of it is taken"
     )]
@@ -219,8 +224,8 @@ pub enum Error {
         /// The highest allowed ratio.
         ratio_max: u64,
     },
-    /// A source does not name most of its earlier objects any more. Nothing is released until an
-    /// administrator confirms it; the objects that the source does name are taken.
+    /// A source no longer names most of its earlier objects. Nothing is released until an
+    /// administrator confirms the loss; the objects that the source still names are taken.
     #[error(
         "source {name} no longer names {lost} of its {of} objects: has it lost them, or is it another collection? `harvest broker confirm --source {name}` releases them"
     )]
@@ -232,8 +237,8 @@ pub enum Error {
         /// Number of objects that the source holds.
         of: u64,
     },
-    /// A source is back at an older epoch, or is another collection. Nothing is taken from it until
-    /// an administrator confirms it; then all its changes are read anew.
+    /// A source is back at an older epoch, or is another collection. Nothing is taken from the
+    /// source until an administrator confirms the change; then all its changes are read anew.
     #[error(
         "source {name}: {url} is at epoch {epoch} and was at {epoch_before} before: an old copy, or another collection? `harvest broker confirm --source {name}` has it read anew"
     )]
@@ -256,7 +261,7 @@ pub enum Error {
         /// The fault.
         what: String,
     },
-    /// The text is no epoch or version.
+    /// The text is not an epoch or a version.
     #[error("`{text}` is not an epoch (16 hex digits) or version (epoch, `-`, serial)")]
     Epoch {
         /// The text.
@@ -268,7 +273,7 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// The bytes are no gzip member of ours.
+    /// The bytes are not a gzip member written by Harvest.
     #[error("no member header")]
     Header,
     /// The header does not match its checksum.
@@ -298,7 +303,7 @@ pub enum Damage {
     /// Two changes of a member are about the same object.
     #[error("two changes of one object in a member")]
     Repeated,
-    /// The disk gives an error instead of the bytes.
+    /// The disk reports an error instead of the bytes.
     #[error("cannot be read from the disk")]
     Unreadable,
     /// Acknowledged changes are gone: a file was cut short, or is missing.
@@ -346,7 +351,7 @@ impl Error {
 
     pub(crate) fn keys(path: PathBuf, source: sled::Error) -> Self {
         match source {
-            // A copy of sled's error shows only debug text.
+            // A clone of sled's error would show only debug text.
             sled::Error::Io(source) if is_full(&source) => {
                 Self::Full { path, source: io::Error::from(source.kind()) }
             }
@@ -354,9 +359,9 @@ impl Error {
         }
     }
 
-    /// Whether the error is the machine's and may pass by itself: the disk is full or read-only,
-    /// too many files are open, the key index cannot be made now. Nothing is damaged, and nothing
-    /// of the refused batch is kept: commit it again later.
+    /// Returns whether the cause is the machine's state, which may improve without a repair: the
+    /// disk is full or read-only, too many files are open, or the key index cannot be made now.
+    /// Nothing is damaged, and nothing of the refused batch is kept: commit it again later.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {
@@ -370,7 +375,7 @@ impl Error {
         }
     }
 
-    /// Returns the key index's error; `None` if the error is another one.
+    /// Returns the key index's error; `None` if this is another error.
     pub(crate) fn keys_error(&self) -> Option<sled::Error> {
         match self {
             Self::Keys { source, .. } => Some(source.clone()),

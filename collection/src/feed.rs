@@ -1,29 +1,30 @@
 //! The feed: a collection's change log over HTTP.
 //!
-//! `GET /feed?since=S&epoch=E&wait=SECONDS` answers with the members after serial `S` as on the
-//! disk: a look-up and a file copy, no compression per request. A request with an unknown epoch, or
-//! with a serial outside of the log, is redirected to a *snapshot* (snapshot.rs) with 303. `wait`
-//! (at most 60 s) holds the answer until there is a newer version. Either stream ends in an *end
-//! mark*, a member without changes that names the version reached. Without it the stream is
-//! incomplete.
+//! `GET /feed?since=S&epoch=E&wait=SECONDS` answers with the members after serial `S` as they are
+//! on the disk: this costs a look-up and a file copy, but no compression per request. A request
+//! with an unknown epoch, or with a serial outside of the log, is redirected with 303 to a
+//! *snapshot* (snapshot.rs). `wait` (at most 60 s) delays the answer until there is a newer
+//! version. Either stream ends in an *end mark*, a member without changes that names the version
+//! reached. Without it the stream is incomplete.
 //!
-//! Headers of both: `Harvest-Kind` (`delta` or `snapshot`), `Harvest-Format`, `Harvest-Epoch`,
-//! `Harvest-From` and `Harvest-To` (serials: after the first, up to the second), `Harvest-Objects`
-//! (live objects); `Harvest-Purged`, if there was a purge: subjects suppressed up to that serial
-//! are not in the stream any more. A request with `Harvest-Purged` is not held once more has been
-//! purged. A request may list its formats in `Harvest-Accept-Format`; 406 names those of this
-//! server.
+//! Headers of both kinds of streams: `Harvest-Kind` (`delta` or `snapshot`), `Harvest-Format`,
+//! `Harvest-Epoch`, `Harvest-From` and `Harvest-To` (serials: after the first, up to the second),
+//! `Harvest-Objects` (live objects); `Harvest-Purged`, if there was a purge: subjects suppressed up
+//! to that serial are not in the stream any more. A request with `Harvest-Purged` is answered at
+//! once if more has been purged since that serial. A request may list its formats in
+//! `Harvest-Accept-Format`; the status 406 lists the formats of this server.
 //!
-//! Damaged members are not served. A delta ends before the first of them and names the missing serials
-//! (`Harvest-Missing`: first and last serials, `A-B[,C-D]`); a consumer at that point gets 503 with the
-//! same header. A snapshot leaves them out, and has that header too.
+//! Damaged members are not served. A delta ends before the first of them and names the missing
+//! serials (`Harvest-Missing`: first and last serials, `A-B[,C-D]`); a consumer at that point gets
+//! 503 with the same header. A snapshot leaves out the damaged members, and has that header too.
 //!
-//! Source: docs/collection.md, "On the wire"; TR §5.3 for the stream that is compressed ahead of time.
+//! Source: docs/collection.md, "On the wire"; TR §5.3 for the stream that is compressed ahead of
+//! time.
 //!
 //! # Differences from the TR
 //!
-//! The TR keeps one compressed file for the whole collection, its "common-case cache", and makes
-//! every other answer afresh. Here every answer is a part of the log.
+//! The TR keeps one compressed file for the whole collection, its "common-case cache", and computes
+//! every other answer anew. Here every answer is a part of the log.
 
 mod answers;
 pub(crate) mod consumers;
@@ -64,27 +65,29 @@ use instance::Instance;
 use request::{Query, Refusal, negotiate, purged, text};
 use snapshot::{Snapshot, Snapshots};
 
-/// Longest `wait`, in seconds.
+/// Largest value of `wait`, in seconds.
 pub const WAIT_SECS_MAX: u64 = 60;
 
-/// Most attempts to make an answer of sound members.
+/// Maximum number of attempts to make an answer from undamaged members.
 const TRIES: usize = 3;
 
-/// The options of a feed server. [`Default`] suits all but tests.
+/// The options of a feed server. The [`Default`] is right except for tests.
 #[derive(Clone, Debug)]
 pub struct FeedOptions {
-    /// Most requests held by `wait` at once; further ones are answered at once. Default 1,024.
+    /// Maximum number of requests that `wait` holds at a time; further ones are answered at once.
+    /// Default 1,024.
     pub waiting_max: usize,
-    /// Time for which newcomers get the same snapshot. Default 1 h.
+    /// Time for which new consumers get the same snapshot. Default 1 h.
     pub snapshot_shared: Duration,
     /// Time for which a snapshot can be fetched. Default 24 h.
     pub snapshot_kept: Duration,
-    /// Most snapshots kept; the oldest goes. Default 25: one per hour for a day, and one more.
+    /// Maximum number of snapshots kept; beyond it the oldest is dropped. Default 25: one per hour
+    /// for a day, and one more.
     pub snapshots_max: usize,
-    /// Ends all waiting at a shutdown.
+    /// The signal that ends all waiting at a shutdown.
     pub shutdown: Shutdown,
     /// The feed's owner: id and public key, as `ID KEY`. Consumers that trust this source recognize
-    /// its own notices by the key. Default: none is sent.
+    /// its own notices by the key. Default: no owner is sent.
     pub owner: Option<String>,
 }
 
@@ -114,7 +117,7 @@ struct Shared {
     snapshots: Mutex<Snapshots>,
     answers: AnswerCache,
     waiting: Semaphore,
-    /// Wakes consumers that keep purged changes.
+    /// Wakes the waiting requests of consumers that may have purged changes.
     purges: Notify,
     counts: Counts,
     consumers: SharedConsumers,
@@ -128,7 +131,7 @@ impl FeedServer {
     }
 
     /// Returns a server of a replica's feed, under its origin's (epoch, serial): a consumer can
-    /// change between the two at any version.
+    /// change between origin and replica at any version.
     #[must_use]
     pub fn of_replica(replica: Replica, options: FeedOptions) -> Self {
         Self::of(Instance::Replica(replica), options)
@@ -206,15 +209,15 @@ impl FeedServer {
         }
         let snapshot = self.current_snapshot().await?;
         add(&self.shared.counts.redirects, 1);
-        // Relative, so that it works behind a proxy that adds a path prefix.
+        // The location is relative, so that it works behind a proxy that adds a path prefix.
         let mut response = text(StatusCode::SEE_OTHER, "fetch the snapshot first");
         response.headers_mut().insert(header::LOCATION, value(format!("snapshot/{}", snapshot.id)));
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         Ok(response)
     }
 
-    /// Waits for a version after `have`, or for a purge after `known`, the consumer's last one, if
-    /// it sent that. Returns whether there is a newer version after a wait.
+    /// Waits for a version after `have`, or for a purge after `known`, the last purge that the
+    /// consumer knows, if it sent one. Returns whether it has waited and there is a newer version.
     async fn wait(&self, have: Version, wait: Duration, known: Option<u64>) -> bool {
         let mut versions = self.shared.log.watch();
         if wait.is_zero() || *versions.borrow_and_update() != have {
@@ -235,7 +238,7 @@ impl FeedServer {
         }
     }
 
-    /// Returns the answer with the changes after `have`; `None` if a snapshot is due.
+    /// Returns the answer with the changes after `have`; `None` if the consumer needs a snapshot.
     async fn look_up(&self, have: Version) -> Result<Option<Response<Body>>, Refusal> {
         let view = self.shared.log.view();
         if !view.continues_from(have) {
@@ -250,7 +253,8 @@ impl FeedServer {
             file.answer(&mut response);
             return Ok(Some(response));
         }
-        // A commit wakes many consumers with the same request: one makes the answer, the others find it.
+        // A commit wakes many consumers with the same request: the first one makes the answer, and
+        // the others find it in the cache.
         let _turn = self.shared.answers.turn().await;
         let this = self.clone();
         match blocking(move || this.assemble(have)).await? {
@@ -289,7 +293,7 @@ impl FeedServer {
             match self.shared.answers.make(&view, have.serial, &parts, &tail) {
                 Ok(Some(file)) => file.answer(&mut response),
                 Ok(None) => *response.body_mut() = served::body(&parts, &tail, 0, length),
-                // The damage is marked by now.
+                // The damaged member is marked by now, so the next attempt leaves it out.
                 Err(error) => {
                     failed = Some(error);
                     continue;
@@ -319,7 +323,7 @@ impl FeedServer {
         let gone = "no such snapshot any more; ask /feed for the present one";
         let snapshot = found.ok_or_else(|| Refusal::new(StatusCode::GONE, gone))?;
         if !snapshot.is_sound() {
-            // One that leaves the damage out can be of use.
+            // A new snapshot that leaves the damage out can be useful.
             tracing::warn!(snapshot = snapshot.id, "snapshot dropped: a part of it is damaged");
             return Err(Refusal::new(StatusCode::GONE, gone));
         }
@@ -328,16 +332,17 @@ impl FeedServer {
     }
 
     /// Drops the files of snapshots that are too old. Compaction may have replaced those files long
-    /// ago, and the next newcomer may not come for months.
+    /// ago, and the next new consumer may not come for months.
     fn expire_snapshots(&self) {
         let epoch = self.shared.log.version().epoch;
-        // The present holder of the lock does it, too.
+        // If the lock is taken, its holder expires the snapshots.
         if let Ok(mut snapshots) = self.shared.snapshots.try_lock() {
             snapshots.expire(epoch, clock::monotonic());
         }
     }
 
-    /// Returns the snapshot for newcomers; makes a new one if there is none or it is too old.
+    /// Returns the snapshot for new consumers; makes a new one if there is none or if it is too
+    /// old.
     async fn current_snapshot(&self) -> Result<Arc<Snapshot>, Refusal> {
         let mut snapshots = self.shared.snapshots.lock().await;
         let now = clock::monotonic();
@@ -380,7 +385,7 @@ async fn blocking<T: Send + 'static>(
 enum FeedAnswer {
     Delta(Response<Body>),
     Snapshot,
-    /// The consumer is before one of these holes.
+    /// The consumer's version is just before one of these holes.
     Missing(Holes),
 }
 

@@ -19,8 +19,8 @@ use crate::wire::client::Piece;
 /// The source's name in [`take_in`].
 pub const SOURCE: &str = "source";
 
-/// Takes in `pieces` as the stream of [`SOURCE`] up to `to`: as a snapshot of that generation, or
-/// as a delta. Blocks; not from async code.
+/// Takes in `pieces` as the stream of [`SOURCE`] up to `to`: as a snapshot if a generation is
+/// given, or else as a delta. Blocks; not from async code.
 ///
 /// # Errors
 ///
@@ -47,17 +47,18 @@ pub fn take_in(
     let (sender, waiting) = mpsc::channel(pieces.len() + 1);
     let bytes = pieces.iter().map(|piece| Piece::Bytes(Bytes::copy_from_slice(piece)));
     for piece in bytes.chain([Piece::End]) {
-        // The channel has room for all of them.
+        // The channel has room for all pieces.
         drop(sender.try_send(piece));
     }
     intake.run(waiting).1
 }
 
-/// Makes a log folder of a few objects in `dir`. Returns its `CHAIN`, and its files in that order.
+/// Makes a log folder of a few objects in `dir`. Returns its `CHAIN`, and its files in the order in
+/// which `CHAIN` names them.
 ///
 /// # Errors
 ///
-/// The system's.
+/// The system's error.
 pub fn log_folder(dir: &Path) -> Result<(Vec<u8>, Vec<Vec<u8>>), Error> {
     let options = Options { member_bytes_max: 256, ..Options::default() };
     let (collection, _) = Collection::open(&dir.join("collection"), options, Stamp(5))?;

@@ -1,13 +1,14 @@
 //! Damage and its repair: found, reported, not served, and healed.
 //!
-//! A reader of a member marks it if it does not match its checksums (the list is in
-//! [`Segment`](crate::log::segment)); [`scrub`](Collection::scrub) reads the members that are never
-//! requested. From then on no feed serves it. The key index still knows the live objects in it. A
-//! broker reads the sources that hold them again, from before the first of them; a gatherer gets their
-//! names and gathers them again. Once nothing lives in a damaged member, a compaction leaves it out.
-//! Its other contents go: deletes (consumers that may have missed them get a snapshot), and notes,
-//! which are written anew from the key index. A hole without bytes is closed in the same way. Losses
-//! unknown to the key index are a matter of the [`aftermath`]; holes stay until that is over.
+//! A reader of a member marks the member as damaged if it does not match its checksums (the list is
+//! in [`Segment`](crate::log::segment)); [`scrub`](Collection::scrub) reads the members that are
+//! never requested. From then on no feed serves the member. The key index still knows which live
+//! objects are in it. A broker reads the sources that hold these objects again, from a serial
+//! before the first of them; a gatherer gets the objects' names and gathers them again. Once no
+//! live object is in a damaged member, a compaction leaves it out. Its other contents are lost:
+//! deletes (consumers that may have missed them get a snapshot), and notes, which are written again
+//! from the key index. A hole without bytes is closed in the same way. Losses that the key index
+//! does not know are handled by the [`aftermath`]; holes stay until that has ended.
 //!
 //! Source: ours.
 
@@ -34,28 +35,30 @@ use crate::recover;
 use crate::report::{Health, Problem};
 use crate::takedown::Recheck;
 
-/// Most lost objects that are named at once; the others are named once these have been brought again.
+/// Maximum number of lost objects that are named at once; the others are named once these have been
+/// fetched or gathered again.
 const LOST_MAX: usize = 100_000;
-/// Most damaged members that are remembered across a restart.
+/// Maximum number of damaged members that are remembered across a restart.
 const DAMAGED_MAX: usize = 1000;
-/// Most objects deleted in one commit.
+/// Maximum number of objects deleted in one commit.
 const DELETES_MAX: usize = 4096;
-/// Stands for a segment's number, with the serial before it, in the address of a hole without bytes.
+/// Replaces the number of the segment in the address of a hole without bytes; the offset is then
+/// the serial before the hole.
 const NO_SEGMENT: u64 = u64::MAX;
 
 /// The outcome of a healing step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Healing {
-    /// Damaged members have left the log; nothing lived in them any more.
+    /// Damaged members have left the log, since they held no live objects any more.
     Done {
         /// Number of members.
         members: u64,
     },
-    /// The records of live objects are lost until they are brought again.
+    /// The records of live objects are lost until the objects are fetched or gathered again.
     Waiting {
         /// The objects, at most 100,000 of them.
         lost: Vec<Oid>,
-        /// Sources that hold them, which have just been set back: pull them.
+        /// The sources that hold these objects. Their cursors have just been set back: pull them.
         sources: Vec<String>,
     },
 }
@@ -68,7 +71,8 @@ pub(crate) struct Lost {
     pub(crate) orphans: usize,
     /// Roots whose confirmation is lost.
     roots: HashSet<u64>,
-    /// The first serial to read again, by source and epoch, for every source that holds such an object.
+    /// The first serial to read again, by source and epoch, for every source that holds a lost
+    /// object.
     sources: BTreeMap<String, BTreeMap<Epoch, u64>>,
 }
 
@@ -92,7 +96,7 @@ impl Collection {
         }
     }
 
-    /// Checks the members after the end of the last call, about `bytes_max` bytes or up to the end
+    /// Checks members, from where the last call ended, for about `bytes_max` bytes or up to the end
     /// of the log, and marks damaged ones. Call this from time to time.
     ///
     /// # Errors
@@ -127,8 +131,8 @@ impl Collection {
         Ok(())
     }
 
-    /// Heals known damage; call this from time to time. `None`: there is none, or the space for it
-    /// is still held by readers of replaced segments.
+    /// Heals known damage; call this from time to time. Returns `None` if there is no damage, or if
+    /// readers of replaced segments still hold the space that is needed.
     ///
     /// # Errors
     ///
@@ -142,7 +146,7 @@ impl Collection {
 
     fn heal_known(&self, now: Stamp) -> Result<Option<Healing>, Error> {
         let inner = &self.inner;
-        // If the opening could not do this: healing may give back the space for it.
+        // This repeats what the opening could not do for lack of space, which healing may free.
         let faced = self.handle_noted_loss(now);
         let view = inner.log.view();
         let damaged = view.damaged_members();
@@ -152,7 +156,8 @@ impl Collection {
         let _counted = self.health();
         inner.remember_damaged(&damaged)?;
         if self.aftermath()?.is_some() {
-            // Everything is being brought again; until then no consumer may take the log for complete.
+            // Everything is being fetched or gathered again; until that is done, no consumer may
+            // regard the log as complete.
             return faced.map(|()| None);
         }
         let lost = inner.lost(&view)?;
@@ -177,8 +182,9 @@ impl Collection {
         Ok(Some(Healing::Waiting { lost: lost.oids, sources }))
     }
 
-    /// Deletes live objects in holes that nobody can bring again, and closes the holes once nothing lives there.
-    /// Objects of a root or a source stay until they have come again. Returns the number of deleted objects.
+    /// Deletes live objects in holes that nobody can provide again, and closes the holes once no
+    /// live object is in them. Objects of a root or a source stay until they have been fetched or
+    /// gathered again. Returns the number of deleted objects.
     ///
     /// # Errors
     ///
@@ -187,7 +193,7 @@ impl Collection {
         let mut dropped = 0;
         loop {
             let view = self.inner.log.view();
-            // In an aftermath everything that still exists is brought again.
+            // In an aftermath everything that still exists is fetched or gathered again.
             if !view.has_holes() || self.aftermath()?.is_some() {
                 return Ok(dropped);
             }
@@ -210,7 +216,7 @@ impl Collection {
         }
     }
 
-    /// Returns the live objects whose records are damaged; at most 100,000.
+    /// Returns the live objects whose records are damaged, at most 100,000 of them.
     ///
     /// # Errors
     ///
@@ -219,7 +225,7 @@ impl Collection {
         Ok(self.inner.lost(&self.inner.log.view())?.oids)
     }
 
-    /// Begins the aftermath of a noted loss, and repeats takedowns, if that is still to be done.
+    /// Begins the aftermath of a noted loss and repeats takedowns, if this has not been done yet.
     pub(crate) fn handle_loss(&self, recheck: Recheck, now: Stamp) -> Result<(), Error> {
         self.inner.begin_aftermath(&mut self.inner.tail(), now)?;
         self.suppress_again(recheck, now)
@@ -236,7 +242,8 @@ impl Collection {
         {
             let mut tail = inner.tail();
             tail.ensure_writable(&inner.log)?;
-            // The loss is noted first: the next opening goes on from there.
+            // The loss is noted first, so that the next opening can continue if this is
+            // interrupted.
             tail.note_loss(&inner.log)?;
             inner.rebuild_keys_without_damaged()?;
         }
@@ -255,7 +262,7 @@ impl Collection {
         let members = (damaged.len() - left.count()) as u64;
         let closed = self.inner.close_holes()?;
         if view.is_empty() {
-            // The log has no trace of a refresh in those members.
+            // The log has no trace any more of the refreshes in those members.
             self.inner.rebuild_keys(made, "a damaged part of the log was left out")?;
         }
         // Permanent tombstones may have been in them.
@@ -316,7 +323,7 @@ impl Inner {
                     break;
                 }
                 let Some(oid) = Oid::from_key(&key) else { continue };
-                // No member may have it, damaged or not.
+                // Perhaps no member has it, damaged or not.
                 let is_lost = unreadable.has(object.serial) || !view.covers(object.serial);
                 let is_of_root = roots.remove(&object.root);
                 let mut is_orphan = object.root == 0;
@@ -343,7 +350,7 @@ impl Inner {
                 }
             }
             if is_all {
-                // A root without objects is not confirmed any more.
+                // A root without objects is no longer confirmed.
                 lost.roots.retain(|it| !roots.contains(it));
             }
             Ok(lost)
@@ -363,8 +370,9 @@ impl Inner {
             let Some(value) = self.read_keys(|keys| keys.note(&key))? else { continue };
             let cursor = Cursor::decode(&value).filter(|it| it.snapshot.is_none());
             let value = cursor.map(|cursor| {
-                // Versions of another epoch come from another collection. The source is one of
-                // several, and only the source knows its own serials for them.
+                // Versions of another epoch come from another collection, which this source has
+                // merged with others. Only the source knows the serials that it gave to such
+                // objects.
                 let known = first.get(&cursor.epoch).filter(|_| first.len() == 1);
                 let serial = known.map_or(0, |it| it.saturating_sub(1)).min(cursor.serial);
                 Cursor { serial, ..cursor }.encode()

@@ -1,10 +1,11 @@
 //! Holders and cursors: the sources that hold each object, and the progress of each source.
 //!
-//! Several sources may bring one object. Each holder is a source and the origin's version. The
-//! origin's newest version wins in any order of arrival. A delete removes one holder, and the
-//! object goes with the last.
+//! Several sources may send the same object. A holder is a source together with the origin's
+//! version of the object. The origin's newest version wins, whatever the order of arrival. A delete
+//! removes one holder; when the last holder is removed, the object is deleted.
 //!
-//! Both are notes: the holders of an object, and the cursor of a source.
+//! Both are stored as notes: one for the holders of each object, and one for the cursor of each
+//! source.
 //!
 //! Source: ARCHITECTURE.md, "Invariants".
 //!
@@ -19,7 +20,8 @@ pub(crate) const HOLDERS: u8 = b'h';
 pub(crate) const CURSOR: u8 = b'c';
 /// Key of the note with the progress of the takedown list.
 pub(crate) const SUPPRESSED: u8 = b's';
-/// Key of the note of a loss of acknowledged changes; its value is the version at which it was found.
+/// Key of the note of a loss of acknowledged changes; its value is the version at which it was
+/// found.
 pub(crate) const AFTERMATH: u8 = b'd';
 /// First byte of the key of a caller's note.
 pub(crate) const USER: u8 = b'u';
@@ -37,23 +39,27 @@ pub(crate) fn note_key(kind: u8, name: &[u8]) -> Vec<u8> {
 pub struct Progress {
     /// The snapshot's id at its server.
     pub id: String,
-    /// Bytes of it applied: the start of the next member. The largest number: it ended, but lacked
-    /// changes that are damaged at its source; a whole one is to be requested. The number before: it
-    /// ended, and the objects that it did not name are released once the later changes are known.
+    /// Number of its bytes that were applied, which is the start of the next member. Two numbers
+    /// are special. The largest (`IN_PART`): the snapshot ended, but lacked changes that are
+    /// damaged at its source, so a whole one is to be requested. The one before it (`TAKEN`): the
+    /// snapshot ended, and the objects that it did not name are released once the later changes are
+    /// known.
     pub offset: u64,
     /// The serial that the snapshot reaches.
     pub to: u64,
-    /// The generation that marks the objects that this snapshot names; not 0, and new for each snapshot.
+    /// The generation that marks the objects that this snapshot names; not 0, and new for each
+    /// snapshot.
     pub generation: u64,
 }
 
 impl Progress {
     /// The offset of a snapshot that ended, but lacked changes that are damaged at its source: a
-    /// whole one is still to come.
+    /// whole snapshot must still be fetched.
     pub(crate) const IN_PART: u64 = u64::MAX;
 
-    /// The offset of a snapshot that ended. It may be older than earlier pulls: only the changes
-    /// after it, up to the source's present version, show what the source does not have any more.
+    /// The offset of a snapshot that ended. The snapshot may be older than earlier pulls: only
+    /// together with the changes after it, up to the source's present version, does it show which
+    /// objects the source does not have any more.
     pub(crate) const TAKEN: u64 = u64::MAX - 1;
 
     pub(crate) fn is_in_part(&self) -> bool {
@@ -73,12 +79,13 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Returns the snapshot in progress.
+    /// Returns the snapshot in progress; `None` if there is none.
     pub(crate) fn fetching(&self) -> Option<&Progress> {
         self.snapshot.as_ref().filter(|it| it.offset < Progress::TAKEN)
     }
 
-    /// Returns the snapshot that ended, and whose unnamed objects are still held.
+    /// Returns the snapshot that has ended while the objects that it did not name are still held;
+    /// `None` if there is none.
     pub(crate) fn taken(&self) -> Option<&Progress> {
         self.snapshot.as_ref().filter(|it| it.offset == Progress::TAKEN)
     }
@@ -113,11 +120,11 @@ impl Cursor {
 pub struct Pulled {
     /// The source's name.
     pub source: String,
-    /// The epoch that the serials count in.
+    /// The epoch to which the serials belong.
     pub epoch: Epoch,
     /// The changes with their serials at the source, in ascending order.
     pub changes: Vec<(u64, Change)>,
-    /// The cursor that holds once they are applied.
+    /// The cursor after the changes have been applied.
     pub cursor: Cursor,
     /// The generation of the snapshot that ends with these changes, if one does: the source's
     /// objects of other generations are released.
@@ -137,9 +144,9 @@ pub(crate) struct Holder {
 /// All holds on an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Holders {
-    /// The origin's version of the record that is stored.
+    /// The origin's version of the stored record.
     pub(crate) version: Version,
-    /// The holders; each source once.
+    /// The holders; each source occurs once.
     pub(crate) list: Vec<Holder>,
 }
 

@@ -1,8 +1,9 @@
-//! The key index: look-ups by key; it can always be rebuilt from the segments.
+//! The key index finds objects and notes by key. It can always be rebuilt from the segments.
 //!
 //! Each commit is one batch that includes the watermark, so the index is always at a commit, never
-//! between two. It is not in the acknowledged path: a commit is durable before it is indexed, and
-//! any error means drop and rebuild. Commits that a crash takes from its end are replayed.
+//! between two. Acknowledging a commit does not depend on the index: a commit is durable before it
+//! is indexed, and after any error the index is dropped and rebuilt. Commits whose index entries
+//! are lost in a crash are replayed.
 //!
 //! | key | value |
 //! |---|---|
@@ -14,8 +15,8 @@
 //! | `s` source | number of objects held |
 //! | `v` key of a source's cursor | value |
 //!
-//! The first four kinds are as many as objects, and are stored in sorted runs. The others are few,
-//! and are stored in sled (see [`store`]).
+//! Keys of the first four kinds are about as many as objects, and are stored in sorted runs. The
+//! other keys are few, and are stored in sled (see [`store`]).
 //!
 //! Source: docs/collection.md, "The key index".
 
@@ -54,7 +55,7 @@ const SOURCE_CURSOR: u8 = b'v';
 /// Longest time-to-live, in milliseconds: 100 years.
 const TTL_MS_MAX: u64 = 100 * 365 * 86_400_000;
 
-/// Number of keys written at once when objects are moved on in the expiry queue.
+/// Maximum number of keys written at once when objects are moved back in the expiry queue.
 const MOVES_MAX: usize = 4096;
 
 /// The version that the index has reached.
@@ -94,7 +95,7 @@ pub(crate) struct Object {
     pub(crate) ttl: u64,
     /// Its position in the expiry queue; never later than its expiry.
     pub(crate) due: u64,
-    /// Hash of its gatherer and root; 0 for none.
+    /// Hash of its gatherer and root; 0 if it has no root.
     pub(crate) root: u64,
     md5: Option<[u8; 16]>,
 }
@@ -156,18 +157,19 @@ impl Keys {
         self.store.flush()
     }
 
-    /// Spills the table and merges runs if it is time; call this after every commit. Long work ends
-    /// early unless `goes_on`.
+    /// Spills the table and merges runs if that is due; call this after every commit. Long work
+    /// ends early when `goes_on` returns false.
     pub(crate) fn maintain(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
         self.store.maintain(goes_on)
     }
 
-    /// Returns roughly the number of bytes still to be written to the disk.
+    /// Returns the approximate number of bytes still to be written to the disk.
     pub(crate) fn unwritten_bytes(&self) -> u64 {
         self.store.unwritten_bytes()
     }
 
-    /// Whether its files may lack entries although everything was written: it has to be rebuilt.
+    /// Returns whether its files may lack entries although everything was written: it has to be
+    /// rebuilt.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.store.is_incomplete()
     }
@@ -176,7 +178,7 @@ impl Keys {
         self.store.watermark()
     }
 
-    /// Returns the entry of the object with that key, if it lives.
+    /// Returns the entry of the object with that key; `None` if the object is not live.
     pub(crate) fn object(&self, oid_key: &[u8]) -> Outcome<Option<Object>> {
         Ok(self.store.get(&keyed(OBJECT, &[oid_key]))?.and_then(|it| Object::decode(&it)))
     }
@@ -193,7 +195,8 @@ impl Keys {
         self.notes_from(prefix, prefix)
     }
 
-    /// Returns the same, starting at the key `from`, which starts with `prefix`.
+    /// Returns the same as [`notes`](Self::notes), but from the key `from` on, which starts with
+    /// `prefix`.
     pub(crate) fn notes_from(
         &self,
         prefix: &[u8],
@@ -223,7 +226,7 @@ impl Keys {
         Ok(found)
     }
 
-    /// Returns the sources that hold objects, with their number, by name.
+    /// Returns the sources that hold objects, each with the number of its objects, by name.
     pub(crate) fn sources(&self) -> Outcome<Vec<(String, u64)>> {
         let mut found = Vec::new();
         for (key, value) in self.store.few(&[SOURCE])? {
@@ -233,7 +236,7 @@ impl Keys {
         Ok(found)
     }
 
-    /// Returns the serial and time of a root's last confirmation.
+    /// Returns the serial and time of a root's last confirmation; `None` if it was never confirmed.
     pub(crate) fn confirmed(&self, gatherer: &str, root: &str) -> Outcome<Option<(u64, u64)>> {
         self.confirmation(root_hash(gatherer, root))
     }
@@ -246,9 +249,9 @@ impl Keys {
         }))
     }
 
-    /// Calls `handle` with the objects that have expired at `now_ms`, the longest due first, until
-    /// it returns false; then returns the next position. Objects that were confirmed later are
-    /// moved on in the queue.
+    /// Calls `handle` with the objects that have expired at `now_ms`, those due for the longest
+    /// time first, until it returns false; then returns the next position. Objects that were
+    /// confirmed after their position was set are moved back in the queue.
     pub(crate) fn expired(
         &self,
         now_ms: u64,
@@ -315,14 +318,14 @@ fn root_hash(gatherer: &str, root: &str) -> u64 {
     xxh3_64(&Oid { gatherer: gatherer.to_owned(), url: plain_url(root).into_owned() }.key()).max(1)
 }
 
-/// A batch of changes to the index; its own reads see them.
+/// A batch of changes to the index. Reads through the batch already see these changes.
 #[derive(Debug)]
 pub(crate) struct Writes<'a> {
     keys: &'a Keys,
     pending: Table,
     /// Plain bytes of the changes.
     replay_bytes: u64,
-    /// The changes to the live set, if they are wanted.
+    /// The changes to the live set; `None` if they are not needed.
     pub(crate) delta: Option<LiveSetDelta>,
     pub(crate) watermark: Watermark,
 }
@@ -407,8 +410,9 @@ impl Writes<'_> {
             delta.added.extend(after);
             delta.removed.extend(before);
         }
-        // The object keeps its position in the queue unless that is too late. A position that has become
-        // too early is moved on when its time comes, once, however often the object changes until then.
+        // The object keeps its position in the queue unless that position is too late. A position
+        // that has become too early is corrected only once, when its time comes, however often the
+        // object changes until then.
         let place = old.map(|it| it.due).filter(|due| new.is_some_and(|new| *due <= new.due));
         if let (Some(new), Some(due)) = (&mut new, place) {
             new.due = due;

@@ -29,11 +29,11 @@ use manifest::Manifest;
 use segment::{Entry, Segment};
 use settled::Settled;
 
-/// Number of serials reserved at a time. Each reservation costs a manifest, and an unclean stop
+/// Number of serials reserved at a time. Each reservation writes a manifest, and an unclean stop
 /// leaves some serials unused.
 pub(crate) const RESERVE: u64 = 1 << 16;
 
-/// Most bytes that a file system writes at once.
+/// Largest block that a file system writes at once, in bytes.
 const BLOCK_BYTES: u64 = 64 << 10;
 
 /// The position of a member: the number of its segment, and its offset there.
@@ -44,7 +44,7 @@ pub(crate) type Address = (u64, u64);
 pub(crate) struct SegmentRange {
     pub(crate) segment: Arc<Segment>,
     pub(crate) start: u64,
-    /// The byte after its last.
+    /// The offset after its last byte.
     pub(crate) end: u64,
 }
 
@@ -57,11 +57,12 @@ pub(crate) struct View {
     pub(crate) horizon: u64,
     /// Commits up to this one have been compacted.
     pub(crate) compacted: u64,
-    /// Changes that the last full compaction kept besides the live objects' updates.
+    /// Number of changes that the last full compaction kept in addition to the live objects'
+    /// updates.
     pub(crate) residue: u64,
     /// Subjects suppressed up to this serial have been purged.
     pub(crate) purged: u64,
-    /// The log may lack any changes up to this serial.
+    /// Any changes up to this serial may be missing in the log.
     pub(crate) doubt: u64,
     pub(crate) missing: Arc<[Missing]>,
     pub(crate) skips: Arc<[Skip]>,
@@ -73,7 +74,7 @@ pub(crate) struct Log {
     pub(crate) disk: Disk,
     pub(crate) dir: PathBuf,
     view: RwLock<View>,
-    /// The settled moment, and the commit in progress.
+    /// The settled moment (see [`settled`]), and the commit in progress.
     pub(crate) settled: Settled,
 }
 
@@ -89,11 +90,11 @@ pub(crate) struct Tail {
     pub(crate) commit: u64,
     /// The next free segment number.
     pub(crate) next: u64,
-    /// The reason that nothing is written.
+    /// The reason why nothing can be written.
     pub(crate) halt: Option<Halt>,
 }
 
-/// The reason that nothing is written.
+/// The reason why nothing can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
     /// After an error the contents of the disk are unknown.
@@ -128,12 +129,13 @@ impl Log {
         change(&mut self.view.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Appends one commit and returns when it is durable. Readers see it once the view's version
-    /// includes it. Until then the commit is in progress, and the caller has to end it.
+    /// Appends one commit and returns when it is durable. The commit is in progress until readers
+    /// see it in the view's version, and the caller has to end it.
     ///
     /// # Errors
     ///
-    /// The system's. Nothing of the commit is kept. If its removal failed, the next append removes it first.
+    /// The system's error. Nothing of the commit is kept. If its bytes could not be removed, the
+    /// next append removes them first.
     pub(crate) fn append(
         &self,
         tail: &mut Tail,
@@ -184,14 +186,14 @@ impl Log {
         let file = &tail.active.file;
         let path = &tail.active.path;
         if let Err(error) = file.write_all_at(bytes, tail.end) {
-            // Otherwise the next opening would report the rest as a cut commit.
+            // Otherwise the next opening would report the remaining bytes as a cut commit.
             if file.set_len(tail.end).is_err() {
                 tail.halt = Some(Halt::Unsure);
             }
             return Err(Error::io("cannot append to", path, error));
         }
         if let Err(error) = file.sync_data() {
-            // After a failed sync the kernel may have dropped the pages.
+            // After a failed sync the kernel may have dropped the unwritten pages.
             tail.halt = Some(Halt::Unsure);
             return Err(Error::io("cannot sync", path, error));
         }
@@ -202,7 +204,7 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// The system's; the active segment stays.
+    /// The system's error; the active segment stays in use.
     pub(crate) fn roll(&self, tail: &mut Tail) -> Result<(), Error> {
         let number = tail.allocate();
         let fresh = Arc::new(Segment::create(&self.disk, &self.dir, number)?);
@@ -212,7 +214,7 @@ impl Log {
         manifest.end = 0;
         let replaced = tail.replace(manifest, self);
         if replaced.is_err() && tail.halt.is_none() {
-            // No manifest names it.
+            // No manifest names the new segment.
             fresh.retire();
         }
         replaced?;
@@ -224,11 +226,11 @@ impl Log {
 }
 
 impl Tail {
-    /// Notes a loss of unknown changes.
+    /// Records in the manifest that unknown changes were lost.
     ///
     /// # Errors
     ///
-    /// The system's; nothing has changed.
+    /// The system's error; nothing has changed.
     pub(crate) fn note_loss(&mut self, log: &Log) -> Result<(), Error> {
         if self.manifest.lost {
             return Ok(());
@@ -237,7 +239,7 @@ impl Tail {
         let manifest = Manifest { lost: true, doubt, ..self.manifest_now() };
         log.change_view(|view| view.doubt = doubt);
         if self.halt == Some(Halt::Closed) {
-            // The collection is opened to read: nothing is written.
+            // The collection is opened only to read, so nothing is written.
             self.manifest = manifest;
             return Ok(());
         }
@@ -252,7 +254,7 @@ impl Tail {
         }
         let manifest = Manifest { reserved: last + RESERVE, ..self.manifest_now() };
         match self.replace(manifest, log) {
-            // Some serials are left; the next append tries again.
+            // Some reserved serials are left, and the next append tries again.
             Err(_) if last < self.manifest.reserved && self.halt.is_none() => Ok(()),
             replaced => replaced,
         }
@@ -262,8 +264,8 @@ impl Tail {
     ///
     /// # Errors
     ///
-    /// The system's; the old manifest stays in force. If it was replaced on disk, it is written again as soon as the
-    /// disk can be written.
+    /// The system's error; the old manifest stays in force. If it was replaced on disk, it is
+    /// written again as soon as possible.
     pub(crate) fn replace(&mut self, manifest: Manifest, log: &Log) -> Result<(), Error> {
         if let Err(unwritten) = manifest.write(&log.disk, &log.dir) {
             if unwritten.replaced {
@@ -279,7 +281,7 @@ impl Tail {
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`]; or the disk is still as bad as when it failed.
+    /// [`Error::Stopped`]; or the system's error, if the disk still cannot be written.
     pub(crate) fn ensure_writable(&mut self, log: &Log) -> Result<(), Error> {
         match self.halt {
             None => Ok(()),
@@ -288,16 +290,16 @@ impl Tail {
         }
     }
 
-    /// Brings the disk to its expected contents. All acknowledged changes were synced once, so they
-    /// are there. The exception is the block at the end of the last commit: a failed write may have
-    /// touched it since.
+    /// Brings the disk to its expected contents. All acknowledged changes were synced, so they are
+    /// on the disk. Only the block at the end of the last commit is checked, since a failed write
+    /// may have damaged it later.
     fn resume(&mut self, log: &Log) -> Result<(), Error> {
         let (file, path) = (&self.active.file, &self.active.path);
         let failed = |error| Error::io("cannot write again to", path, error);
         file.set_len(self.end).map_err(failed)?;
         let last = self.active.entries().last().copied();
         match last.map(|it| self.active.read(&it, &mut Unpacker::new(MEMBER_BYTES_MAX))) {
-            // Such damage is known by now, and repaired like any other.
+            // Such damage is marked by now, and is repaired like any other damage.
             None | Some(Ok(_) | Err(Error::Damaged { .. })) => {}
             Some(Err(error)) => return Err(error),
         }
@@ -306,7 +308,7 @@ impl Tail {
         file.read_exact_at(&mut block, start).map_err(failed)?;
         file.write_all_at(&block, start).map_err(failed)?;
         file.sync_all().map_err(failed)?;
-        // The disk may hold a manifest that did not come into force.
+        // The disk may hold a manifest that was not put in force.
         self.manifest_now().write(&log.disk, &log.dir)?;
         self.halt = None;
         tracing::info!(dir = %log.dir.display(), "the disk takes changes again");
@@ -334,7 +336,7 @@ impl Tail {
 }
 
 impl View {
-    /// Whether the log has all changes since `have`, damaged ones included.
+    /// Returns whether the log has all changes since `have`, damaged ones included.
     pub(crate) fn continues_from(&self, have: Version) -> bool {
         let to = self.version;
         self.horizon <= have.serial
@@ -343,13 +345,14 @@ impl View {
             && !self.has_skipped(have)
     }
 
-    /// Whether `have` is among skipped serials: the log lacks the changes that `have` includes.
+    /// Returns whether `have` is among the skipped serials: the log lacks the changes that `have`
+    /// includes.
     pub(crate) fn has_skipped(&self, have: Version) -> bool {
         let is_between = |(from, to): &Skip| *from < have.serial && have.serial < *to;
         self.version.epoch == have.epoch && self.skips.iter().any(is_between)
     }
 
-    /// Returns the member that would hold `serial`.
+    /// Returns the member that would hold `serial`; `None` if there is none.
     pub(crate) fn find(&self, serial: u64) -> Option<(&Arc<Segment>, Entry)> {
         let below = |it: &Arc<Segment>| it.entries().first().is_some_and(|it| it.base < serial);
         // Only the last segment can be empty.
@@ -361,8 +364,8 @@ impl View {
         Some((segment, entry))
     }
 
-    /// Whether a member, damaged or not, may have the change with that serial. Newer changes may be
-    /// in segments outside this view.
+    /// Returns whether a member, damaged or not, may have the change with that serial. Newer
+    /// changes may be in segments outside this view.
     pub(crate) fn covers(&self, serial: u64) -> bool {
         self.version.serial < serial
             || self.find(serial).is_some_and(|(_, entry)| entry.base < serial)
@@ -400,14 +403,14 @@ impl View {
         self.damaged().iter().map(|(it, entry, _)| (it.number, entry.offset)).collect()
     }
 
-    /// Returns the ranges of serials that the log cannot give.
+    /// Returns the ranges of serials that the log cannot provide.
     pub(crate) fn holes(&self) -> Holes {
         let damaged = self.damaged().into_iter().filter(|(_, entry, _)| !entry.local);
         let damaged = damaged.map(|(_, entry, _)| (entry.base, entry.last));
         Holes::of(damaged.chain(self.missing.iter().map(|it| (it.base, it.last))))
     }
 
-    /// Whether anything is known to be damaged or missing.
+    /// Returns whether anything is known to be damaged or missing.
     pub(crate) fn has_holes(&self) -> bool {
         !self.missing.is_empty() || self.segments.iter().any(|it| it.is_damaged())
     }
@@ -455,7 +458,7 @@ impl View {
         self.parts_without(since, &HashSet::new())
     }
 
-    /// Returns the same without the members in `but`.
+    /// Returns the same as [`parts`](Self::parts), but without the members in `but`.
     pub(crate) fn parts_without(
         &self,
         since: u64,

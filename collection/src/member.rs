@@ -1,7 +1,7 @@
 //! The member codec: changes to gzip members and back, in pieces of any size.
 //!
-//! A member is one gzip member (RFC 1952), so a segment or a feed is a gzip file. The fields for
-//! our readers stand in the header's extra field, subfield `HV`, all numbers little-endian:
+//! A member is one gzip member (RFC 1952), so a segment or a feed is a gzip file. The fields that
+//! Harvest reads are in the header's extra field, subfield `HV`, all numbers little-endian:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -34,12 +34,13 @@ use content::{CHANGES_MAX, Draft};
 pub use decoder::Decoder;
 use pack::{Packed, Packer};
 
-/// Largest member to accept, in bytes, packed or plain.
+/// Largest member that is accepted, in bytes, packed or plain.
 pub const MEMBER_BYTES_MAX: usize = 64 << 20;
-/// The one format this release writes and reads.
+/// The only format that this release writes and reads.
 pub const FORMAT: u8 = 1;
 
-/// gzip: magic, deflate, an extra field and nothing else; no time, unknown system.
+/// The start of a gzip header: magic number, deflate, an extra field and no other; no time, unknown
+/// system.
 const GZIP: [u8; 10] = [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255];
 /// Offset of the extra field's contents, which begin with our subfield.
 const EXTRA: usize = 12;
@@ -68,16 +69,16 @@ pub struct Header {
     pub end_of_commit: bool,
     /// Whether the member holds notes (local state) and is never served.
     pub local: bool,
-    /// Whether the member ends a feed or a snapshot: it holds no changes, and `base` is the serial
-    /// reached.
+    /// Whether the member is the end mark of a feed or a snapshot: then it holds no changes, and
+    /// `base` is the serial reached.
     pub end_mark: bool,
-    /// The epoch of its writing; the collection may have begun a newer one since.
+    /// The epoch in which it was written; the collection may have begun a newer one since.
     pub epoch: Epoch,
     /// The number of its commit; the last one, if compaction has joined several.
     pub commit: u64,
-    /// A serial below all of the member and not below any before it.
+    /// A serial below all serials of this member, and not below those of the members before it.
     pub base: u64,
-    /// Serial and stamp of every change, ascending.
+    /// Serial and stamp of every change, in ascending order.
     pub entries: Vec<(u64, Stamp)>,
 }
 
@@ -172,9 +173,10 @@ fn seal(header: &[u8]) -> [u8; SEAL] {
 /// The outcome of reading the start of a member.
 #[derive(Debug)]
 pub(crate) enum Frame {
-    /// The header needs this many bytes, or at least the next step does.
+    /// The header is incomplete: this many bytes are needed for all of it, or at least for the next
+    /// step.
     More(usize),
-    /// The header, sound.
+    /// The header is complete and sound.
     Whole(MemberLayout),
 }
 
@@ -245,7 +247,8 @@ impl Fields<'_> {
         None
     }
 
-    /// Reads all fields. They match the checksum, so `None` means a faulty writer.
+    /// Reads all fields. The fields match the checksum, so `None` means that their writer is
+    /// faulty.
     fn header(&mut self) -> Option<Result<(Header, u32, u64), Damage>> {
         let [format, flags] = self.take()?;
         if format != FORMAT {
@@ -289,7 +292,8 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push((value & 0x7f) as u8);
 }
 
-/// Reads a number of [`put`] from the front of `bytes`.
+/// Reads a number written by [`put`] from the front of `bytes`, and removes it there; `None` if it
+/// is malformed.
 pub(crate) fn get(bytes: &mut &[u8]) -> Option<u64> {
     let mut fields = Fields(bytes);
     let value = fields.varint()?;
@@ -339,7 +343,7 @@ impl Member {
         content::changes(&self.plain, &self.header.entries, 0..CHANGES_MAX)
     }
 
-    /// Returns the change with `serial`, if the member holds it.
+    /// Returns the change with `serial`; `None` if the member does not hold it.
     ///
     /// # Errors
     ///
@@ -355,7 +359,7 @@ impl Member {
     ///
     /// # Errors
     ///
-    /// The plain bytes are no notes: treat the member as damaged.
+    /// The plain bytes are not notes: treat the member as damaged.
     pub fn notes(&self) -> Result<Vec<Note>, Damage> {
         if self.header.local { content::notes(&self.plain) } else { Ok(Vec::new()) }
     }
@@ -370,12 +374,12 @@ pub(crate) struct Unpacker {
 }
 
 impl Unpacker {
-    /// Makes one that refuses members above `bytes_max` bytes, packed or plain.
+    /// Makes an unpacker that refuses members above `bytes_max` bytes, packed or plain.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { inflate: Decompress::new(false), bytes_max }
     }
 
-    /// Verifies and unpacks the member that `bytes` start with.
+    /// Verifies and unpacks the member at the start of `bytes`.
     ///
     /// # Errors
     ///

@@ -1,9 +1,10 @@
-//! Notices: signed orders of an administrator that suppress objects, or lift that.
+//! Notices: signed orders of an administrator that suppress objects, or that lift such a
+//! suppression.
 //!
 //! A notice is about a *subject*: objects by their URL (which may be a pattern) and, if given,
 //! their gatherer. It travels in the attributes of a tombstone, so an older reader takes it for a
-//! plain delete. Its signature covers the notice alone. So brokers that pass it on need not, and
-//! cannot, change it.
+//! plain delete. Its signature covers only the notice, so brokers can pass it on unchanged, and
+//! cannot change it.
 //!
 //! Source: ours.
 //!
@@ -19,9 +20,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::change::{Oid, Stamp, plain_url};
 use crate::error::Error;
 
-/// Most bytes of a reason.
+/// Longest reason, in bytes.
 pub const REASON_BYTES_MAX: usize = 1_000;
-/// Most bytes of a subject's pattern, and of an id.
+/// Longest pattern of a subject, and longest id, in bytes.
 const SUBJECT_BYTES_MAX: usize = 4_096;
 /// Prefix of the identifiers of carriers: tombstones that have no object and only carry a notice.
 const CARRIER: &str = "harvest-notice:";
@@ -42,7 +43,7 @@ const SIGNATURE: &str = "Suppressed-Signature";
 /// Written `URL`, or `URL GATHERER` for the objects of one gatherer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Subject {
-    /// The objects' URL; `*` stands for any number of any letters.
+    /// The objects' URL; `*` matches any number of any characters.
     pub url: String,
     /// The id of the objects' gatherer; empty for any.
     pub gatherer: String,
@@ -74,19 +75,19 @@ impl Subject {
         Ok(Self { url: plain_url(url).into_owned(), gatherer: gatherer.to_owned() })
     }
 
-    /// Returns the subject that is one object.
+    /// Returns the subject that consists of one object.
     #[must_use]
     pub fn object(oid: &Oid) -> Self {
         Self { url: oid.url.clone(), gatherer: oid.gatherer.clone() }
     }
 
-    /// Whether the URL is a pattern.
+    /// Returns whether the URL is a pattern.
     #[must_use]
     pub fn is_pattern(&self) -> bool {
         self.url.contains('*')
     }
 
-    /// Whether the subject includes the object.
+    /// Returns whether the subject includes the object.
     #[must_use]
     pub fn covers(&self, oid: &Oid) -> bool {
         (self.gatherer.is_empty() || self.gatherer == oid.gatherer) && matches(&self.url, &oid.url)
@@ -107,8 +108,8 @@ impl fmt::Display for Subject {
     }
 }
 
-/// Whether `text` matches `pattern`. The text between two `*` is searched from the left, once each,
-/// so the time is at most the sum of the lengths.
+/// Returns whether `text` matches `pattern`. The text between two `*` is searched once, from the
+/// left, so the time is at most proportional to the sum of the lengths.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
@@ -129,16 +130,18 @@ pub struct Author {
     pub identity: Identity,
 }
 
-/// A signed order that suppresses objects, or lifts that. Not verified by itself.
+/// A signed order that suppresses objects, or that lifts a suppression. A value of this type is not
+/// necessarily verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
-    /// The objects that it is about.
+    /// The objects that the notice is about.
     pub subject: Subject,
-    /// Whether it lifts a suppression.
+    /// Whether the notice lifts a suppression.
     pub lifted: bool,
     /// The reason, for people.
     pub reason: String,
-    /// The time of signing. Of two notices of one signer on one subject, the later one counts.
+    /// The time of signing. Of two notices by the same signer on the same subject, the later one
+    /// counts.
     pub at: Stamp,
     /// The signer's id.
     pub by: String,
@@ -171,8 +174,8 @@ impl Notice {
         notice
     }
 
-    /// Whether the key's owner has signed exactly this. [`is_of_signer`](Self::is_of_signer) says
-    /// whether the key belongs to the signer's id.
+    /// Returns whether the key's owner has signed exactly this notice.
+    /// [`is_of_signer`](Self::is_of_signer) says whether the key belongs to the signer's id.
     #[must_use]
     pub fn is_genuine(&self) -> bool {
         let length = self.reason.len() <= REASON_BYTES_MAX
@@ -181,7 +184,7 @@ impl Notice {
         length && identity::verify(&self.key, &self.text(), &self.signature)
     }
 
-    /// Whether the signer's id is made of the key.
+    /// Returns whether the signer's id is derived from the key.
     #[must_use]
     pub fn is_of_signer(&self) -> bool {
         identity::id_of(&self.key) == self.by
@@ -226,15 +229,16 @@ impl Notice {
         })
     }
 
-    /// Returns the identifier of the tombstone that carries the notice when no object does.
+    /// Returns the identifier of the tombstone that carries the notice when no object's tombstone
+    /// does.
     #[must_use]
     pub fn carrier(&self) -> Oid {
         let by = if self.by.is_empty() { "-" } else { self.by.as_str() };
         Oid::new(by, &format!("{CARRIER}{:016x}", xxh3_64(self.signature.as_bytes())))
     }
 
-    /// Whether a tombstone of `oid` may carry the notice: `oid` is in the subject, or is the
-    /// carrier.
+    /// Returns whether a tombstone of `oid` may carry the notice: `oid` is in the subject, or is
+    /// the carrier.
     #[must_use]
     pub fn fits_tombstone(&self, oid: &Oid) -> bool {
         *oid == self.carrier() || (!self.lifted && self.subject.covers(oid))
@@ -312,7 +316,7 @@ mod tests {
         assert!(lift.fits_tombstone(&lift.carrier()) && !lift.fits_tombstone(&notice.carrier()));
     }
 
-    /// A matcher that tries every position again for every `*` would take years.
+    /// A matcher that tries every position again for every `*` would take years for this pattern.
     #[test]
     fn a_pattern_made_to_be_slow_is_matched_quickly() {
         let text = "a".repeat(64 << 10);
@@ -350,7 +354,7 @@ mod tests {
             prop_assert!(notice.is_genuine());
         }
 
-        /// With any attribute values, the tombstone is read, and the notice is not accepted.
+        /// Whatever the attributes' values, the tombstone is read, but the notice is not accepted.
         #[test]
         fn nonsense_is_a_notice_that_is_not_genuine(parts in prop::array::uniform6("\\PC{0,20}")) {
             let [url, gatherer, reason, by, key, signature] = parts;

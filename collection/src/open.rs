@@ -27,19 +27,19 @@ use crate::suppressed::{self, Suppressed};
 use crate::takedown::Recheck;
 
 impl Collection {
-    /// Opens the collection in `dir`, or makes it if there is none; repairs the traces of a crash.
+    /// Opens the collection in `dir`, or makes it if there is none; repairs the effects of a crash.
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`]: another process has it. [`Error::Manifest`]: [`rebuild`](Self::rebuild) it.
-    /// Otherwise the file system refused.
+    /// [`Error::InUse`]: another process has it open. [`Error::Manifest`]:
+    /// [`rebuild`](Self::rebuild) it. Otherwise the file system reports an error.
     pub fn open(dir: &Path, options: Options, now: Stamp) -> Result<(Self, Recovery), Error> {
         Self::open_on(&Disk::System, dir, options, now, Mode::Write)
     }
 
     /// Opens a collection, if necessary without its manifest: checks every member, and rebuilds the
-    /// key index. Begins a new epoch. This is also for a directory restored from a backup: its
-    /// consumers may know its serials with other changes.
+    /// key index. Begins a new epoch. Use this also for a directory restored from a backup, since
+    /// its consumers may know other changes with the same serials.
     ///
     /// # Errors
     ///
@@ -48,9 +48,9 @@ impl Collection {
         Self::open_on(&Disk::System, dir, options, now, Mode::Rebuild)
     }
 
-    /// Opens a collection to read it. Nothing in its folder is changed, so the folder may be on a
-    /// read-only disk. The key index is caught up with the log in a temporary folder. Every write
-    /// ends with [`Error::Stopped`].
+    /// Opens a collection only to read it. Nothing in its folder is changed, so the folder may be
+    /// on a read-only disk. The key index is brought up to date with the log in a temporary folder.
+    /// Every write ends with [`Error::Stopped`].
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl Collection {
             }
         };
         let home = overlay.as_ref().map_or(dir, TempDir::path);
-        // A verification that was killed leaves a second key index, of the same size.
+        // A verification that was killed leaves a second key index, which is as large as the first.
         let model = home.join(verify::MODEL);
         Keys::remove(&model).map_err(|source| Error::keys(model, source))?;
         let existing = match mode {
@@ -125,7 +125,7 @@ impl Collection {
         let recheck = match () {
             () if recovery.lost || mode == Mode::Rebuild => Recheck::All,
             () if recovery.keys_rebuilt.is_some() => Recheck::LiveObjects,
-            // Consumers that take the rest must get the tombstones.
+            // Consumers that get the rest of the log must also get the tombstones.
             () if collection.inner.log.view().has_holes() => Recheck::Tombstones,
             () => Recheck::None,
         };
@@ -134,7 +134,7 @@ impl Collection {
         }
         collection.inner.suppressed().copy_if_missing();
         match collection.handle_loss(recheck, now) {
-            // The collection is served meanwhile, unless it may contain suppressed objects.
+            // The collection is served nevertheless, unless it may contain suppressed objects.
             Err(error) if error.may_pass() && collection.suppressions().is_empty() => {
                 tracing::warn!(dir = %dir.display(), %error, "sources are not read again yet");
             }

@@ -5,23 +5,23 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The sizes and times of a collection. [`Default`] suits all but tests.
+/// The sizes and times of a collection. The [`Default`] is right except for tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// A segment is sealed once it is this large, in bytes.
     pub segment_bytes_max: u64,
-    /// Plain bytes of a member, unless one record is larger.
+    /// Maximum number of plain bytes of a member, unless one record is larger.
     pub member_bytes_max: usize,
-    /// Most plain bytes of one record; larger ones are refused.
+    /// Maximum number of plain bytes of one record; larger records are refused.
     pub record_bytes_max: usize,
     /// Shortest time for which deletes are remembered.
     pub horizon: Duration,
-    /// Time that an object lives unconfirmed when its record does not say.
+    /// Time-to-live of an object whose record does not give one.
     pub ttl_default: Duration,
-    /// Memory for the part of the key index that is not on disk yet, in bytes.
+    /// Largest size in memory of the part of the key index that is not on disk yet, in bytes.
     pub keys_table_bytes_max: usize,
     /// The path of the list of suppressed objects; `None`: `suppressed.soif` in the collection's
-    /// folder. A list beside the folder keeps its state when the folder is restored.
+    /// folder. A list outside the folder keeps its state when the folder is restored.
     pub suppressed: Option<PathBuf>,
 }
 

@@ -1,5 +1,5 @@
 //! Power cuts at any disk operation: unsynced data is lost wholly or partly, and every acknowledged
-//! change must still be there, once.
+//! change must still be in the log exactly once.
 //!
 //! `HARVEST_CRASH_ROUNDS` is the number of cuts (default 6); `HARVEST_CRASH_SEED` repeats a run.
 
@@ -19,8 +19,8 @@ use crate::holders::{Cursor, Pulled};
 use crate::options::Options;
 use crate::recover::Mode;
 
-/// The points of the cuts: the phase, a word in the operation's name, and the highest number of operations before the
-/// cut.
+/// The points of the cuts: the phase, a word in the operation's name, and the highest number of
+/// operations before the cut.
 const CUT_POINTS: [(&str, &str, usize); 9] = [
     ("append", "", 120),
     ("append", "sync segment", 40),
@@ -82,7 +82,7 @@ impl Run {
         Change::Update(record)
     }
 
-    /// Commits, as a gatherer does; returns the model after it, and the outcome.
+    /// Commits, as a gatherer does; returns the model after the commit, and the outcome.
     fn commit(&mut self, collection: &Collection) -> (Model, Result<(), Error>) {
         self.step += 1;
         let mut model = self.model.clone();
@@ -126,7 +126,7 @@ impl Run {
     /// Performs one action; returns the collection's model after a complete action.
     fn act(&mut self, faulty: &Faulty, collection: &Collection) -> (Model, Result<(), Error>) {
         let same = self.model.clone();
-        // Far before the horizon: every delete stays.
+        // The time is far before the horizon, so every delete stays.
         let now = Stamp(1);
         match self.random(20) {
             0 => {
@@ -215,7 +215,8 @@ fn restored(world: &World) -> TempDir {
     dir
 }
 
-/// Opens the state after a cut, with a second cut after `acts` operations; returns the state after that.
+/// Opens the state after a cut, with a second cut after `acts` operations; returns the state after
+/// that.
 fn cut_while_opening(left: &World, seed: u64, acts: u64) -> (String, World) {
     let dir = restored(left);
     let faulty = Faulty::new(dir.path(), seed);

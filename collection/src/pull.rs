@@ -1,18 +1,21 @@
 //! Pulling a source: the client of [`feed`](crate::feed).
 //!
-//! A pull requests the changes after its cursor and applies them as they come, with the cursor. So it
-//! can end anywhere, even by a kill, and the next one goes on without losing or repeating a change:
-//! deltas by serial, snapshots by byte range under their ETag. A snapshot is applied under a generation
-//! of its own. After it the pull requests the later changes. Only at their end mark are the objects
-//! released that neither has named, because a snapshot may be older than earlier pulls.
+//! A pull requests the changes after its cursor and applies them as they come, with the cursor. So
+//! it can end anywhere, even by a kill, and the next one continues without losing or repeating a
+//! change: deltas by serial, snapshots by byte range under their ETag. A snapshot is applied under
+//! a generation of its own. After the snapshot the pull requests the later changes. Objects named
+//! neither by the snapshot nor by these changes are released only at the end mark of the changes,
+//! because a snapshot may be older than earlier pulls.
 //!
 //! A stream that breaks off or does not match its checksums is requested again from the last good
-//! member on. After two more attempts without progress the error names source and offset.
+//! member on. After two more attempts without progress the pull fails, with an error that names
+//! source and offset.
 //!
 //! A source with a hole in its log sends the changes before it, or a snapshot without it. Those are
 //! applied, nothing is released, and the source stays due for the rest ([`Error::Missing`]).
 //!
-//! The changes and the losses of a source are limited: [`PullLimits`], [`restraint`](crate::restraint).
+//! The changes and the losses of a source are limited: [`PullLimits`],
+//! [`restraint`](crate::restraint).
 //!
 //! Source: docs/collection.md, "On the wire".
 
@@ -42,19 +45,19 @@ pub use crate::wire::client::{FeedClient, Kind, PullLimits};
 use intake::{Intake, Stream, Tally};
 pub use pushed::Pushed;
 
-/// Pieces of a body that wait for the intake; each is at most 256 KiB.
+/// Maximum number of pieces of a body that wait for the intake; each is at most 256 KiB.
 const PIECES_AHEAD: usize = 4;
 
 /// Number of attempts in a row without progress that end a pull.
 const FRUITLESS_MAX: u32 = 3;
 
-/// Requests of one pull.
+/// Maximum number of requests of one pull.
 const REQUESTS_MAX: u32 = 10_000;
 
-/// Snapshots, begun or ended, of one pull.
+/// Maximum number of snapshots, complete or not, in one pull.
 const SNAPSHOTS_MAX: u32 = 16;
 
-/// Pause before an attempt after a fruitless one; longer after each.
+/// Pause before the next attempt after one without progress; it grows with each such attempt.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The outcome of a pull.
@@ -62,21 +65,23 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub struct Summary {
     /// Whether a snapshot was among the answers.
     pub kind: Kind,
-    /// Updates and deletes that came.
+    /// Number of updates and deletes received.
     pub changes: u64,
-    /// Their mean age at the end of the pull, in seconds, by the source's stamps and our clock; 0
-    /// if there were none, below 0 if the clocks differ.
+    /// Mean age of these changes at the end of the pull, in seconds, by the source's stamps and our
+    /// clock; 0 if there were none; it may be below 0 if the clocks differ.
     pub age_secs: f64,
-    /// Objects that changed: of several changes of one, the first counts. 0 for a snapshot.
+    /// Number of objects that changed; of several changes of one object, only the first counts. 0
+    /// for a snapshot.
     pub changed: u64,
-    /// The mean age of those first changes, in seconds, as `age_secs`.
+    /// Mean age of those first changes, computed as for `age_secs`, in seconds.
     pub changed_age_secs: f64,
     /// Compressed bytes of the bodies.
     pub bytes: u64,
     /// Live objects at the source, by its header; at most `records_max`, and at most the objects
     /// held before plus the records received. 0 before the header came.
     pub objects: u64,
-    /// The source's version that was reached; after a failed pull, its target version.
+    /// The version of the source that the pull has reached; after a failed pull, the version that
+    /// it should have reached.
     pub version: Version,
     /// Number of times that the pull went on after a break.
     pub resumed: u32,
@@ -119,23 +124,25 @@ impl Puller {
         self
     }
 
-    /// Pulls the new changes. With `wait`, a source without news holds its answer for so long
-    /// (whole seconds, at most 60). May be dropped at any point; one pull of a source at a time.
+    /// Pulls the new changes. With `wait`, a source without new changes delays its answer for up to
+    /// that time (whole seconds, at most 60). May be dropped at any point; one pull of a source at
+    /// a time.
     ///
     /// # Errors
     ///
-    /// [`Error::Source`], [`Error::Missing`], [`Error::Corrupt`]: try again later; the changes so far are
-    /// kept. [`Error::NotAFeed`], [`Error::Format`], [`Error::OverLimit`], [`Error::Swollen`]: an
-    /// administrator has to correct something. [`Error::Loss`], [`Error::EpochBack`]: look at the source,
-    /// and pull [`confirmed`](Self::confirmed) if that is intended. Any other: the collection's own.
+    /// [`Error::Source`], [`Error::Missing`], [`Error::Corrupt`]: try again later; the changes so
+    /// far are kept. [`Error::NotAFeed`], [`Error::Format`], [`Error::OverLimit`],
+    /// [`Error::Swollen`]: an administrator has to correct something. [`Error::Loss`],
+    /// [`Error::EpochBack`]: look at the source, and pull [`confirmed`](Self::confirmed) if that is
+    /// intended. Any other error is the collection's own.
     pub async fn pull(&self, wait: Option<Duration>) -> Result<Summary, Error> {
         let mut summary = Summary::default();
         self.pull_into(wait, &mut summary).await?;
         Ok(summary)
     }
 
-    /// Pulls the new changes; `summary` gets the outcome, also of a pull that fails. A dropped pull
-    /// leaves out the answer in progress.
+    /// Pulls the new changes; `summary` gets the outcome, also if the pull fails. If the pull is
+    /// dropped, the answer in progress is not counted.
     ///
     /// # Errors
     ///
@@ -270,7 +277,7 @@ impl Puller {
                 .header(header::IF_RANGE, value(format!("\"{}\"", progress.id)));
         }
         if let Some(known) = known {
-            // This snapshot may still be the newest.
+            // The snapshot fetched before may still be the newest.
             request = request.header(header::IF_NONE_MATCH, value(format!("\"{}\"", known.id)));
         }
         request.response_bytes_max = Some(self.limits.bytes_max.saturating_sub(summary.bytes));
@@ -338,7 +345,7 @@ impl Puller {
         Intake::new(self.collection.clone(), self.feed.source.clone(), stream)
     }
 
-    /// Takes in a body, off the async threads; the part before an error is applied.
+    /// Takes in a body, on a blocking thread; the part before an error is applied.
     async fn transfer(
         &self,
         response: &mut Response,
@@ -367,7 +374,7 @@ impl Puller {
         }
     }
 
-    /// Restarts a source that is at an older epoch, if that is confirmed.
+    /// Starts a source at an older epoch anew, if an administrator has confirmed that.
     async fn restart_at_older_epoch(
         &self,
         url: &Url,
@@ -378,7 +385,8 @@ impl Puller {
             let (name, url) = (self.feed.source.clone(), url.to_string());
             return Err(Error::EpochBack { name, url, epoch_before, epoch });
         }
-        // Its present versions are older than its earlier ones: the newer would win.
+        // The source's present versions are older than its earlier ones, and the newer version
+        // would win.
         let now = Stamp(clock::now_ms());
         self.blocking(move |collection, source| collection.remove_source(source, now)).await?;
         Ok(Next::Anew)
@@ -392,7 +400,7 @@ impl Puller {
         self.blocking(Collection::held_by).await
     }
 
-    /// Runs `ask` on the collection and the source's name, off the async threads.
+    /// Runs `ask` with the collection and the source's name, on a blocking thread.
     async fn blocking<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&Collection, &str) -> Result<T, Error> + Send + 'static,
@@ -405,7 +413,8 @@ impl Puller {
     }
 }
 
-/// Writes the counts of a pull until `now_ms` to its summary; the source held `held` objects before.
+/// Writes the counts of a pull until `now_ms` to its summary; the source held `held` objects
+/// before.
 fn sum_up(summary: &mut Summary, tally: &Tally, held: u64, now_ms: u64) {
     let age_secs = |stamps_ms: u128, count: u64| match count {
         0 => 0.0,

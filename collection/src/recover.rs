@@ -1,13 +1,13 @@
 //! Recovery: opening a log after a crash or a disk fault; repairs and reports what it finds.
 //!
-//! A commit exists when its last member, which has the flag, is durable. Bytes after the last whole
-//! commit were never acknowledged and are cut in place. Damage anywhere else stays where it is,
-//! under the same epoch. The member is listed as damaged, and its serials are a hole (see
-//! [`holes`](crate::log::holes)) until its live objects have been brought again. If a file is too
-//! short or missing, the hole is on the manifest's list.
+//! A commit exists when its last member, which has the commit flag, is durable. Bytes after the
+//! last whole commit were never acknowledged, and are cut off. Damage anywhere else stays where it
+//! is, under the same epoch. The member is listed as damaged, and its serials are a hole (see
+//! [`holes`](crate::log::holes)) until its live objects have been fetched or gathered again. If a
+//! file is too short or missing, the hole is on the manifest's list.
 //!
 //! No serial is used twice. A log that was not closed in order may have lost its end without a
-//! trace. So the next commit gets serials beyond all that may have been given; the manifest has
+//! trace. So the next commit gets serials above all those that may have been used; the manifest has
 //! that bound.
 //!
 //! Source: docs/collection.md, "On disk".
@@ -37,15 +37,17 @@ use survey::{Highest, LogBounds, Survey};
 /// Number of serials skipped after an unclean stop if the manifest has no bound: earlier releases
 /// wrote none.
 const SERIALS_SKIPPED: u64 = 1 << 20;
-/// Most skips that are remembered. Consumers at older ones get a snapshot.
+/// Maximum number of skips that are remembered. Consumers whose cursors are in older skips get a
+/// snapshot.
 const SKIPS_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// For reading and writing.
     Write,
-    /// For reading and writing, with a check of every member's body, and if necessary without a manifest. A new
-    /// epoch begins: the folder may be a backup, whose serials consumers know with other changes.
+    /// For reading and writing, with a check of every member's body, and if necessary without a
+    /// manifest. A new epoch begins: the folder may be a backup, whose serials consumers know with
+    /// other changes.
     Rebuild,
     /// For reading: nothing in the folder is changed.
     Read,
@@ -66,11 +68,12 @@ pub(crate) fn fresh_epoch(now: Stamp, before: Epoch) -> Epoch {
     epoch.max(Epoch(before.0.saturating_add(1)))
 }
 
-/// Opens the log in `dir`, or makes one. `indexed` is the watermark of the key index.
+/// Opens the log in `dir`, or makes it if there is none. `indexed` is the watermark of the key
+/// index.
 ///
 /// # Errors
 ///
-/// [`Error::Manifest`] unless it is rebuilt; the system's.
+/// [`Error::Manifest`], unless the manifest is rebuilt; or the system's error.
 pub(crate) fn open(
     disk: &Disk,
     dir: &Path,
@@ -152,14 +155,14 @@ fn write(
     segments: &mut Vec<Arc<Segment>>,
 ) -> Result<(), Error> {
     if segments.is_empty() {
-        // The manifest first: a file that it does not name is a leftover.
+        // The manifest is written first: a file that it does not name is a leftover.
         let number = next_number(manifest);
         manifest.segments.clear();
         manifest.write(disk, dir)?;
         segments.push(Arc::new(Segment::create(disk, dir, number)?));
     }
     if segments.last().is_some_and(|it| it.ends_damaged()) {
-        // Later commits in that file would be taken for its rest.
+        // Later commits in that file would be taken for the missing rest of it.
         segments.push(Arc::new(Segment::create(disk, dir, next_number(manifest))?));
     }
     manifest.segments = segments.iter().map(|it| it.number).collect();
@@ -173,7 +176,8 @@ fn write(
     Ok(())
 }
 
-/// Lets a collection without room for the manifest be served: the first write writes the manifest first.
+/// Lets a collection be served although there is no space for the manifest: the first write to the
+/// log writes the manifest before anything else.
 fn wait_for_space(
     written: Result<(), Error>,
     dir: &Path,
@@ -188,7 +192,7 @@ fn wait_for_space(
     }
 }
 
-/// Skips the serials that may have been given.
+/// Skips the serials that may have been used.
 fn skip(manifest: &mut Manifest, reserved: u64) {
     if manifest.serial < reserved {
         manifest.skips.push((manifest.serial, reserved));
@@ -202,7 +206,8 @@ fn skip(manifest: &mut Manifest, reserved: u64) {
     manifest.skips.retain(|(_, to)| horizon < *to);
 }
 
-/// Marks the members that were found damaged before, and forgets those that are gone.
+/// Marks the members that were found damaged in the past, and forgets those that are not in the log
+/// any more.
 fn mark_damaged(manifest: &mut Manifest, segments: &[Arc<Segment>]) {
     manifest.damaged.retain(|(number, offset)| {
         let Some(segment) = segments.iter().find(|it| it.number == *number) else { return false };
@@ -225,8 +230,8 @@ pub(crate) fn missing_problem(dir: &Path, missing: &Missing) -> Problem {
 }
 
 /// Reads the manifest or its copy. Makes one for a new directory, or, when rebuilding, from the
-/// files. Also returns whether it can be relied on, and the problem if its copy is used. If it can,
-/// files that it does not name are leftovers.
+/// files. Also returns whether the manifest can be relied on, and the problem if its copy is used.
+/// If it can be relied on, files that it does not name are leftovers.
 fn manifest(
     disk: &Disk,
     dir: &Path,
@@ -255,8 +260,9 @@ fn manifest(
         }
         Err(error) => return Err(error),
     };
-    // The copy may belong to a replacement that did not happen. So all its segments must exist,
-    // unless there are no others. Segments that it does not name stay for now.
+    // The copy may belong to a replacement that did not happen. So it is used only if all its
+    // segments exist, or if there are no other segments. Segments that it does not name stay for
+    // now.
     let is_there = |it: &Manifest| {
         it.segments.iter().all(|it| found.contains(it))
             || found.iter().all(|found| it.segments.contains(found))
@@ -299,7 +305,7 @@ fn tail(manifest: Manifest, segments: &[Arc<Segment>]) -> Result<Tail, Error> {
     tail.end = tail.active.end();
     for segment in segments.iter().rev() {
         let last = segment.entries().iter().rev().find(|it| it.changes != 0).copied();
-        // A member with an unreadable header has no stamp.
+        // A member with an unreadable header has no known stamp.
         let header = last.and_then(|entry| segment.header(&entry).ok());
         if let Some((_, stamp)) = header.and_then(|it| it.entries.last().copied()) {
             tail.stamp = tail.stamp.max(stamp);
@@ -323,8 +329,8 @@ fn next_number(manifest: &Manifest) -> u64 {
     manifest.segments.iter().max().map_or(1, |it| it + 1)
 }
 
-/// Makes a manifest from the files alone, in the order of their first serials. Of two that begin
-/// alike the newer file comes first, which compaction wrote.
+/// Makes a manifest from the files alone, in the order of their first serials. Of two files that
+/// begin with the same serial, the newer one, which compaction wrote, comes first.
 fn unlisted(disk: &Disk, dir: &Path, found: &BTreeSet<u64>, now: Stamp) -> Result<Manifest, Error> {
     let mut order = Vec::new();
     for number in found {

@@ -18,7 +18,7 @@ pub struct Cut {
     pub offset: u64,
     /// Its length, in bytes.
     pub bytes: u64,
-    /// The damage that shows that it is unfinished.
+    /// The damage that shows that the commit is unfinished.
     pub why: Damage,
 }
 
@@ -27,15 +27,16 @@ pub struct Cut {
 pub struct Recovery {
     /// Unfinished commits that were cut, in log order; empty after a clean stop.
     pub cut: Vec<Cut>,
-    /// Damaged or missing members, as far as that shows without reading all of the log. They stay
-    /// in place until their live objects have been brought again.
+    /// Damaged or missing members, as far as they are found without reading all of the log. They
+    /// stay in place until their live objects have been fetched or gathered again.
     pub damaged: Vec<Problem>,
     /// Why the key index was rebuilt from the segments; `None` if it was not.
     pub keys_rebuilt: Option<String>,
     /// Number of changes replayed into the key index.
     pub replayed: u64,
     /// Whether the contents of a damaged or missing member are unknown. Then the cursors of all
-    /// sources are forgotten, so that they are fetched again; a gatherer must gather again.
+    /// sources are forgotten, so that the sources are read from the start; a gatherer must gather
+    /// everything again.
     pub lost: bool,
 }
 
@@ -48,7 +49,7 @@ pub struct Compacted {
     pub bytes: (u64, u64),
     /// Changes kept.
     pub kept: u64,
-    /// Changes dropped: superseded, or tombstones before the horizon.
+    /// Changes dropped: superseded ones, and tombstones before the horizon.
     pub dropped: u64,
 }
 
@@ -94,10 +95,10 @@ pub struct Report {
     pub objects: u64,
     /// The faults, in log order; at most 1,000 are listed.
     pub problems: Vec<Problem>,
-    /// Live objects with damaged or missing records that came from a root or a source, which brings
-    /// them again. At most 100,000.
+    /// Live objects with damaged or missing records that came from a root or a source, from which
+    /// they are gathered or fetched again. At most 100,000.
     pub healable: Vec<Oid>,
-    /// Such objects of unknown origin. At most 100,000.
+    /// Live objects with damaged or missing records and of unknown origin. At most 100,000.
     pub lost: Vec<Oid>,
     /// Whether the contents of a damaged or missing member are unknown: then everything has to be
     /// fetched or gathered again.
@@ -130,7 +131,8 @@ pub struct Stats {
     pub segments: u64,
     /// Bytes of the segments.
     pub bytes: u64,
-    /// Deletes at or below this serial may be forgotten: feeds start above it or with a snapshot.
+    /// Deletes at or below this serial may be forgotten: feeds start above this serial or with a
+    /// snapshot.
     pub horizon: u64,
     /// Whether [`compact`](crate::Collection::compact) is worthwhile.
     pub compaction_due: bool,
@@ -150,8 +152,8 @@ pub enum Swept {
         /// The end of the wait.
         until: Stamp,
     },
-    /// Too large a share has expired: nothing was deleted. A sweep with a greater share, at an
-    /// administrator's order, deletes them.
+    /// Too large a share of the objects has expired: nothing was deleted. A sweep that allows a
+    /// larger share, ordered by an administrator, deletes them.
     Held {
         /// Objects that would be deleted.
         would_expire: u64,
@@ -171,8 +173,8 @@ pub struct Applied {
     pub refreshed: u64,
     /// Objects deleted: their last holder released them.
     pub deleted: u64,
-    /// Changes without effect: older than the held version, of unknown objects, repeated,
-    /// unidentified.
+    /// Changes without effect: older than the stored version, about unknown objects, repeated, or
+    /// without identity.
     pub ignored: u64,
     /// Updates refused because their objects are suppressed.
     pub refused: u64,
@@ -181,7 +183,8 @@ pub struct Applied {
 }
 
 impl AddAssign for Applied {
-    /// Adds a later outcome, or another source's: the counts, and the newest version.
+    /// Adds a later outcome, or that of another source: sums the counts, and keeps the newest
+    /// version.
     fn add_assign(&mut self, other: Self) {
         self.version = self.version.max(other.version);
         self.updated += other.updated;
@@ -193,7 +196,7 @@ impl AddAssign for Applied {
     }
 }
 
-/// The size of a source's holding.
+/// The number of objects that a source holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceStats {
     /// The source's name.

@@ -1,7 +1,7 @@
 //! Sources: changes of several sources, merged into one log.
 //!
-//! The origin's newest version of each object wins, in any order of arrival and by any way. A
-//! source's cursor is committed with its changes.
+//! The origin's newest version of each object wins, in whatever order and from whatever source the
+//! versions arrive. A source's cursor is committed with its changes.
 //!
 //! Source: ARCHITECTURE.md, "Invariants".
 
@@ -23,13 +23,13 @@ use crate::report::{Applied, SourceStats};
 use crate::suppressed::{Suppression, Verdict};
 use crate::takedown::Recheck;
 
-/// Most holds released in one commit.
+/// Maximum number of holds released in one commit.
 const RELEASES_MAX: usize = 4096;
 
 impl Collection {
     /// Applies changes from a source, atomically with the source's cursor. The newest origin
-    /// version of an object wins; a delete releases the source's hold, and the object goes with its
-    /// last holder. Changes of a delta up to the cursor are ignored.
+    /// version of an object wins; a delete releases the source's hold, and an object is deleted
+    /// with its last holder. Changes of a delta up to the cursor are ignored.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl Collection {
     }
 
     /// Applies changes, unless the source's cursor has changed since the request, when it was
-    /// `known`: a cursor that was set back meanwhile must stay so.
+    /// `known`: a cursor that was set back meanwhile must not be moved forward again.
     ///
     /// # Errors
     ///
@@ -62,7 +62,8 @@ impl Collection {
         applied
     }
 
-    /// Applies changes, with notes of the same commit. `None` for `known`: the source must have no cursor.
+    /// Applies changes, with `notes` in the same commit. `None` for `known`: the source must have
+    /// no cursor.
     pub(crate) fn apply_with_notes(
         &self,
         pulled: Pulled,
@@ -106,7 +107,8 @@ impl Collection {
             let version = Version { epoch: pulled.epoch, serial };
             merge.change(version, change, generation.unwrap_or(0))?;
         }
-        // The list first: the next opening, at the latest, carries out everything on it.
+        // The list of suppressed objects is written first: the next opening, at the latest, carries
+        // out everything on it.
         self.inner.write_list()?;
         let mut before = 0;
         if let Some(generation) = pulled.end_of_snapshot {
@@ -123,13 +125,14 @@ impl Collection {
         Ok(applied)
     }
 
-    /// Whether a source's record is small enough; larger ones are left out.
+    /// Returns whether a source's record is small enough; larger ones are left out.
     pub fn takes(&self, record: &Record) -> bool {
         self.inner.fits(record)
     }
 
-    /// Forgets a source: releases all that it holds, and its cursor. If interrupted, the source
-    /// stays among [`sources`](Self::sources), and this can be called again.
+    /// Forgets a source: releases all objects that it holds, and removes its cursor. If
+    /// interrupted, the source stays among [`sources`](Self::sources), and this can be called
+    /// again.
     ///
     /// # Errors
     ///
@@ -180,12 +183,12 @@ impl Collection {
 pub(crate) struct HeldPage {
     /// At most [`RELEASES_MAX`].
     pub(crate) oids: Vec<Oid>,
-    /// The next key, if there may be more.
+    /// The key from which to continue; `None` if there are no more.
     pub(crate) next: Option<Vec<u8>>,
 }
 
 impl Inner {
-    /// Whether a commit accepts the record, with room for the added attribute.
+    /// Returns whether a commit accepts the record together with the added attribute.
     fn fits(&self, record: &Record) -> bool {
         const OVERHEAD: usize = 64;
         let attributes = record.attributes();
@@ -195,8 +198,8 @@ impl Inner {
             && attributes.len() < Limits::default().attributes_max
     }
 
-    /// Returns objects that `source` holds, except those of the generation `except`, from the note key
-    /// `from` on.
+    /// Returns objects that `source` holds, except those of the generation `except`, from the note
+    /// key `from` on.
     pub(crate) fn held(
         &self,
         source: &str,
@@ -232,11 +235,11 @@ struct Merge<'a> {
     holders: HashMap<Oid, Holders>,
     /// The stored notes of these holders, to leave out unchanged ones.
     stored: HashMap<Oid, Option<Vec<u8>>>,
-    /// Holes: records in them are taken again, unchanged ones too.
+    /// The holes of the log: records in them are taken again, even if they are unchanged.
     unreadable: Holes,
-    /// Unknown changes were lost: notes may name records that are gone.
+    /// Whether unknown changes were lost; then notes may name records that are gone.
     is_aftermath: bool,
-    /// The objects taken again for that reason.
+    /// The objects that are taken again because of a hole or a loss.
     regained: HashSet<Oid>,
     applied: Applied,
     now: Stamp,
@@ -284,7 +287,7 @@ impl<'a> Merge<'a> {
                     self.applied.ignored += 1;
                 }
             }
-            // An error would block its source for ever.
+            // An error would block the source for ever.
             Change::Confirm { gatherer, root, .. } if !Oid::new(&gatherer, &root).is_valid() => {
                 self.applied.ignored += 1;
             }
@@ -305,7 +308,7 @@ impl<'a> Merge<'a> {
     }
 
     fn delete(&mut self, version: Version, oid: Oid) -> Result<(), Error> {
-        // A snapshot may still have a delete before a later update.
+        // Even in a snapshot a delete may precede a later update of the object.
         let source = self.source;
         let later = |it: &Holder| {
             it.source == source
@@ -318,7 +321,7 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Carries out a notice if it counts here, and passes it on unchanged.
+    /// Carries out a notice if it is valid here, and passes it on unchanged.
     fn suppress(&mut self, version: Version, oid: Oid, notice: Box<Notice>) -> Result<(), Error> {
         let verdict = self.inner.suppressed().judge(self.source, &notice, &oid, self.now);
         let scope = match verdict {
@@ -361,7 +364,7 @@ impl<'a> Merge<'a> {
             return Ok(());
         }
         if !self.inner.fits(&record) {
-            // An error would block its source for ever.
+            // An error would block the source for ever.
             tracing::warn!(source = self.source, %oid, "record is too large and is left out");
             self.applied.oversized += 1;
             return Ok(());
@@ -386,8 +389,9 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Whether an object is taken although it is not newer than its holders' version. Either its record
-    /// cannot be read, and this is the same version; or damage removed it, so any version will do.
+    /// Returns whether an object is taken although it is not newer than its holders' version.
+    /// Either its record cannot be read, and this is the same version; or damage removed the
+    /// record, so any version is taken.
     fn is_lost(&mut self, oid: &Oid, origin: Version, same: bool) -> Result<bool, Error> {
         // The updates of this pull are not in the key index yet.
         let was_held = self.stored.get(oid).is_some_and(Option::is_some);
@@ -408,7 +412,8 @@ impl<'a> Merge<'a> {
         Ok(is_lost)
     }
 
-    /// Whether the stored record is older than its holders' version, because that one was lost.
+    /// Returns whether the stored record is older than its holders' version, because the record of
+    /// that version was lost.
     fn is_older(&self, serial: u64, origin: Version) -> bool {
         if !self.is_aftermath {
             return false;
@@ -422,9 +427,9 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Releases the source's holds of other generations at the end of a snapshot. If they are too
-    /// many for one commit, they go in commits of their own before; returns the number of objects
-    /// deleted there. If interrupted, the snapshot's end comes again.
+    /// Releases the source's holds of other generations at the end of a snapshot. If there are too
+    /// many for one commit, they are released in separate commits before it; returns the number of
+    /// objects deleted by these. If this is interrupted, the end of the snapshot is applied again.
     fn release_unnamed(
         &mut self,
         tail: &mut Tail,
@@ -453,7 +458,7 @@ impl<'a> Merge<'a> {
         Ok(deleted)
     }
 
-    /// Whether this pull has named the object under `generation`.
+    /// Returns whether this pull has named the object under `generation`.
     fn names(&self, oid: &Oid, generation: u64) -> bool {
         let named = |it: &Holder| it.source == self.source && it.generation == generation;
         self.holders.get(oid).is_some_and(|it| it.list.iter().any(named))
@@ -480,7 +485,7 @@ impl<'a> Merge<'a> {
                 all.push(Note { key: Holders::note_key(&oid), value });
             }
         }
-        // Sorted, so that a repeated pull gives the same bytes.
+        // The notes are sorted, so that a repeated pull gives the same bytes.
         all.sort_by(|a, b| a.key.cmp(&b.key));
         all.extend(notes);
         self.applied.version = self.inner.commit(tail, &self.changes, &all, now)?;

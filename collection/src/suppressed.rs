@@ -1,10 +1,10 @@
-//! The takedown list, in a file of its own beside the log.
+//! The takedown list, in a file that is separate from the log.
 //!
 //! The file is SOIF: notices as they were signed, with their scope and the source that brought
-//! them. It lies outside of the collection's folder. So a folder restored from a backup does not
-//! restore objects that were taken down since. Notices are appended; once most of the file is
-//! superseded, it is rewritten. Records that were torn by a power cut, or that do not match their
-//! signature, are skipped.
+//! them. It lies outside of the collection's folder. So restoring the folder from a backup does not
+//! restore objects that were taken down since the backup. Notices are appended; once most of the
+//! file is superseded, it is rewritten. Records that a power cut has cut off, or that do not match
+//! their signature, are skipped.
 //!
 //! A notice is added in memory first, and removed again if the write fails. So readers of the list
 //! never wait for the disk. All writers of the list hold the writer's lock.
@@ -34,15 +34,15 @@ pub(crate) use judge::Verdict;
 
 /// The file's usual name, in the data folder of a daemon.
 pub const FILE_NAME: &str = "suppressed.soif";
-/// Most holders that are named with a notice.
+/// Maximum number of holders that are named with a notice.
 const HELD_BY_MAX: usize = 100;
 /// Size from which a file is rewritten (1 MiB), once more than half of it is superseded.
 const REWRITE_BYTES_MIN: u64 = 1 << 20;
 
 const NOTICE: &str = "SUPPRESSION";
-/// Keys of other signers, which earlier releases kept.
+/// Template of the records with keys of other signers, which earlier releases kept.
 const PIN: &str = "KEY";
-/// The first record of a rewritten list, with the number of the rewrite.
+/// Template of the first record of a rewritten list, which has the number of the rewrite.
 const LIST: &str = "LIST";
 const WRITING: &str = "Writing";
 const SCOPE: &str = "Scope";
@@ -58,9 +58,10 @@ const HELD_BY: &str = "Held-By";
 pub enum Scope {
     /// For the objects of the signing gatherer.
     Own,
-    /// For all objects: from a source whose takedowns count for all.
+    /// For all objects: the notice is of a source whose takedowns count for all objects.
     All,
-    /// For all objects: by an administrator here. It overrules other notices on the same subject.
+    /// For all objects: the notice is of an administrator of this collection. It overrules other
+    /// notices on the same subject.
     Here,
 }
 
@@ -89,14 +90,14 @@ pub struct Suppression {
     pub scope: Scope,
     /// The source that brought it; empty if it was given here.
     pub from: String,
-    /// The holders of the objects that it took down, at that time; at most 100.
+    /// The sources that held the objects when the notice took them down; at most 100.
     pub held_by: Vec<String>,
-    /// Whether it is in force: not lifted, and not overruled here.
+    /// Whether the notice is in force: not lifted, and not overruled here.
     pub active: bool,
 }
 
 impl Suppression {
-    /// Whether the object is suppressed by this.
+    /// Returns whether this notice suppresses the object.
     #[must_use]
     pub fn covers(&self, oid: &Oid) -> bool {
         self.active
@@ -104,7 +105,7 @@ impl Suppression {
             && self.notice.subject.covers(oid)
     }
 
-    /// Whether this replaces `old`: it is later, or the same with a wider scope.
+    /// Returns whether this notice replaces `old`: it is later, or the same with a wider scope.
     fn supersedes(&self, old: &Self) -> bool {
         old.notice.at < self.notice.at || (self.notice == old.notice && old.scope < self.scope)
     }
@@ -156,19 +157,20 @@ pub struct Takedowns {
     pub active: u64,
     /// Records refused since the start, because they are suppressed.
     pub refused: u64,
-    /// Notices since the start that were altered, signed by another than the named signer, or dated ahead.
+    /// Notices since the start that were altered, signed by another than the named signer, or dated
+    /// ahead.
     pub forged: u64,
-    /// The last of those: its object, and the reason.
+    /// The last of these notices: its object, and the reason.
     pub last_forged: Option<String>,
     /// Notices since the start that were not taken because their source sends too many.
     pub surplus: u64,
-    /// The last of those: its source, and the limit.
+    /// The last of these notices: its source, and the limit.
     pub last_surplus: Option<String>,
     /// Parts of the list that could not be read when the collection was opened.
     pub damaged: u64,
 }
 
-/// The list's state before a notice was added that is not in the file yet.
+/// The list's state before the addition of a notice that is not in the file yet.
 #[derive(Debug)]
 struct Staged {
     position: usize,
@@ -180,7 +182,7 @@ struct Staged {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
     pub(crate) notices: usize,
-    /// Those with a pattern that are in force.
+    /// Number of notices with a pattern that are in force.
     pub(crate) patterns: usize,
 }
 
@@ -191,15 +193,15 @@ pub(crate) struct Suppressed {
     /// The start and end of each notice in the file, in bytes.
     spans: Vec<(u64, u64)>,
     staged: Vec<Staged>,
-    /// Rises with each notice that is added or removed.
+    /// A number that increases with each notice that is added or removed.
     pub(crate) revision: u64,
     /// Positions in the list by signer's key and subject.
     positions: HashMap<(String, Subject), usize>,
-    /// Positions of those without a pattern, by URL.
+    /// Positions of the notices without a pattern, by URL.
     exact: HashMap<String, Vec<usize>>,
-    /// Positions of those with one.
+    /// Positions of the notices with a pattern.
     patterns: Vec<usize>,
-    /// By source; local notices have the empty name.
+    /// The sources' shares of the list, by source; the empty name is for local notices.
     pub(crate) shares: HashMap<String, Share>,
     pub(crate) trust: SourceTrust,
     pub(crate) counts: Takedowns,
@@ -210,7 +212,8 @@ impl Suppressed {
     ///
     /// # Errors
     ///
-    /// The file system refused. Then the collection must not be opened, since suppressed objects could come back.
+    /// The file system reports an error. Then the collection must not be opened, since suppressed
+    /// objects could come back.
     pub(crate) fn open(disk: &Disk, path: PathBuf) -> Result<Self, Error> {
         let mut opened = Self {
             file: ListFile::new(disk, path),
@@ -247,9 +250,9 @@ impl Suppressed {
             if !new.supersedes(old) {
                 return None;
             }
-            // The scope is not narrowed by another source of the notice.
+            // If another source sends the same notice, that does not narrow the scope.
             new.scope = new.scope.max(old.scope);
-            // A repeated notice does not undo an administrator's lift.
+            // If the same notice comes again, that does not undo an administrator's lift.
             new.active &= old.active || new.notice != old.notice;
         }
         self.revision += 1;
@@ -324,7 +327,7 @@ impl Suppressed {
                 }
                 continue;
             }
-            // A new notice is the last one everywhere.
+            // A new notice is the last one in every index.
             let Some(new) = self.list.pop() else { continue };
             self.spans.pop();
             self.count(&new, false);
@@ -361,8 +364,8 @@ impl Suppressed {
         Some(writing)
     }
 
-    /// Returns the rewritten list, and the notices' spans in it. `None` while most of the file is
-    /// in force, or has damage that may still be repaired by hand.
+    /// Returns the rewritten list, and the notices' spans in it; `None` while most of the file is
+    /// in force, or while it has damage that may still be repaired by hand.
     pub(crate) fn rewriting(&self) -> Option<(Writing, Vec<(u64, u64)>)> {
         let live: u64 = self.spans.iter().map(|(start, end)| end.saturating_sub(*start)).sum();
         let end = self.file.mark.end;
@@ -374,7 +377,7 @@ impl Suppressed {
         let mut head = Record::new(LIST, soif::NO_URL);
         head.push(WRITING, (self.file.mark.writing + 1).to_string());
         soif::write_record(&mut bytes, &head);
-        // In the same order: a lift overrules earlier notices.
+        // The order is kept, since a lift overrules the notices before it.
         let mut order: Vec<usize> = (0..self.list.len()).collect();
         order.sort_by_key(|it| self.spans.get(*it).copied());
         let mut spans = self.spans.clone();
@@ -389,7 +392,8 @@ impl Suppressed {
         Some((self.file.replace(bytes), spans))
     }
 
-    /// Takes over the state after a write; `spans` are the spans after a rewrite.
+    /// Takes over the state after a write; `spans` are the notices' spans if the file was
+    /// rewritten.
     pub(crate) fn written(
         &mut self,
         writing: &Writing,
@@ -418,7 +422,7 @@ impl Suppressed {
         all.filter(|(_, (start, _))| from <= *start).map(|(it, _)| it.clone()).collect()
     }
 
-    /// Returns the notice that suppresses the object, if there is one.
+    /// Returns the notice that suppresses the object; `None` if there is none.
     pub(crate) fn covering(&self, oid: &Oid) -> Option<&Suppression> {
         if self.list.is_empty() {
             return None;
@@ -428,12 +432,13 @@ impl Suppressed {
         positions.find_map(|it| self.list.get(*it).filter(|it| it.covers(oid)))
     }
 
-    /// Whether the notice is its signer's latest on its subject.
+    /// Returns whether the notice is its signer's latest on its subject.
     pub(crate) fn is_latest(&self, notice: &Notice) -> bool {
         self.latest(notice).is_some_and(|it| it.notice == *notice)
     }
 
-    /// Returns the signer's latest notice on the subject of `notice`.
+    /// Returns the latest notice on the subject of `notice` by the same signer; `None` if there is
+    /// none.
     pub(crate) fn latest(&self, notice: &Notice) -> Option<&Suppression> {
         let key = (notice.key.clone(), notice.subject.clone());
         self.positions.get(&key).and_then(|it| self.list.get(*it))
@@ -486,7 +491,8 @@ mod tests {
         let path = dir.path().join(FILE_NAME);
         let open = || Suppressed::open(&Disk::System, path.clone()).unwrap();
         let mut list = open();
-        // Overruled; then received again from a trusted source, and lifted here before a newer notice.
+        // The notice is overruled, then received again from a trusted source, and lifted here
+        // before a newer notice comes.
         for it in [
             suppression("http://h/a", Scope::Own, false, 1),
             suppression("http://h/b", Scope::Own, false, 1),
@@ -522,7 +528,7 @@ mod tests {
         list.written(&writing, file, Some(spans));
         assert!(list.mark().end < before.end / 2);
         assert_eq!((list.mark().writing, list.after(list.mark().end)), (1, Vec::new()));
-        // The next append goes on from there.
+        // The next append continues from this state.
         list.stage(suppression("http://h/c", Scope::Own, false, 9));
         write(&mut list);
         let after = list.after(writing.at + list.mark().end - 1_500);
@@ -572,7 +578,7 @@ mod tests {
             mended += u64::from(check(&|| {
                 let mut bytes = fs::read(&path).unwrap();
                 let at = at % bytes.len();
-                // Letters of the other case may be equivalent.
+                // A letter in the other case may mean the same, so another byte is used.
                 bytes[at] = if bytes[at] == b'%' { b'&' } else { b'%' };
                 fs::write(&path, bytes).unwrap();
             }));

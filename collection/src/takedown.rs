@@ -1,10 +1,10 @@
 //! Takedowns: suppressed objects are deleted and refused, and consumers get signed tombstones.
 //!
 //! The notice is added to the list first (suppressed.rs). Then its objects are deleted from the
-//! log, and the tombstone of an object that does not exist carries the notice; that one stays for
-//! ever. A note in the log has the progress of the list. It lags behind after a crash, a full disk,
-//! or the restore of a backup. Then the opening carries out the rest, and so does the next pull,
-//! takedown or purge.
+//! log. The tombstone of an object that does not exist, the carrier, carries the notice and stays
+//! for ever. A note in the log records how much of the list was carried out. It lags behind after a
+//! crash, a full disk, or the restore of a backup. Then the opening carries out the rest, and so
+//! does the next pull, takedown or purge.
 //!
 //! Source: ours.
 
@@ -22,18 +22,19 @@ use crate::log::Tail;
 use crate::notice::{Author, Notice, REASON_BYTES_MAX, Subject};
 use crate::suppressed::{Mark, Scope, Suppression, Takedowns};
 
-/// Objects deleted in one commit.
+/// Maximum number of objects deleted in one commit.
 const DELETES_MAX: usize = 4096;
-/// Most prefixes of the key index that are searched one by one; for more, the whole index is.
+/// Maximum number of prefixes of the key index that are searched separately; for more, the whole
+/// index is searched.
 const PREFIXES_MAX: usize = 10_000;
-/// Objects found at a time.
+/// Maximum number of objects found at a time.
 const FOUND_MAX: usize = 100_000;
 
-/// The part of the list to carry out again, besides the new notices.
+/// The part of the list to carry out again, in addition to the new notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recheck {
     None,
-    /// Suppressed objects may live nevertheless.
+    /// Suppressed objects may be live nevertheless.
     LiveObjects,
     /// Tombstones may be lost.
     Tombstones,
@@ -91,8 +92,8 @@ impl Collection {
         Ok(TakenDown { notice, objects, held_by })
     }
 
-    /// Lifts all notices on exactly `subject`, local and foreign. Refused objects come again:
-    /// sources are read from the start. After an error, call it again.
+    /// Lifts all notices on exactly `subject`, local and foreign. Refused objects are fetched
+    /// again, because all sources are read from the start. After an error, call it again.
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl Collection {
         let mut tail = self.inner.tail();
         tail.ensure_writable(&self.inner.log)?;
         if !self.inner.suppressed().on_subject(&subject).any(|it| it.active) {
-            // It may be lifted without a tombstone that says so.
+            // The lift may be on the list while its tombstone is still missing.
             let undone = self.inner.undone()?.into_iter().rev();
             let mut lifts = undone.filter(|it| it.scope == Scope::Here && it.notice.lifted);
             let Some(lift) = lifts.find(|it| it.notice.subject == subject) else {
@@ -128,7 +129,7 @@ impl Collection {
         self.inner.suppressed().list.clone()
     }
 
-    /// Whether the object is suppressed.
+    /// Returns whether the object is suppressed.
     #[must_use]
     pub fn is_suppressed(&self, oid: &Oid) -> bool {
         self.inner.suppressed().covering(oid).is_some()
@@ -140,8 +141,8 @@ impl Collection {
         self.inner.suppressed().takedowns()
     }
 
-    /// Sets the sources whose takedowns count for the objects of every source. Those of others
-    /// count if they are signed by the objects' own gatherer.
+    /// Sets the sources whose takedowns count for the objects of every source. The takedowns of
+    /// other sources count if they are signed by the objects' own gatherer.
     pub fn trust_takedowns(&self, sources: BTreeSet<String>) {
         self.inner.suppressed().trust.trusted = sources;
     }
@@ -152,8 +153,8 @@ impl Collection {
         self.source_key("", key);
     }
 
-    /// Notes that `source` names `key` as its own: if its takedowns count for all, these are meant,
-    /// whoever passes them on.
+    /// Notes that `source` names `key` as its own: if its takedowns count for all, so does every
+    /// notice signed with this key, whoever passes it on.
     pub fn source_key(&self, source: &str, key: &str) {
         let keys = &mut self.inner.suppressed().trust.keys;
         if keys.get(source).is_none_or(|it| it != key) {
@@ -161,7 +162,8 @@ impl Collection {
         }
     }
 
-    /// Carries out the notices that are not done in this log yet, or may be undone.
+    /// Carries out the notices that are not yet carried out in this log, or whose effects may be
+    /// lost.
     pub(crate) fn suppress_again(&self, recheck: Recheck, now: Stamp) -> Result<(), Error> {
         let mut tail = self.inner.tail();
         let objects = self.inner.apply_list(&mut tail, &HashSet::new(), recheck, now)?;
@@ -174,7 +176,8 @@ impl Collection {
 }
 
 impl Inner {
-    /// Signs a notice, later than any before on the same subject by the same signer.
+    /// Signs a notice, with a later date than all earlier ones by the same signer on the same
+    /// subject.
     fn sign(
         &self,
         author: &Author,
@@ -216,23 +219,24 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns the state of the list's file up to which all is done; `None` if unknown.
+    /// Returns the state of the list's file up to which all notices are carried out; `None` if it
+    /// is unknown.
     fn done(&self) -> Result<Option<Mark>, Error> {
         let key = note_key(SUPPRESSED, &[]);
         let value = self.read_keys(|keys| keys.note(&key))?;
         Ok(value.and_then(|it| Mark::decode(&it)))
     }
 
-    /// Returns the notices that are not done yet, in their order.
+    /// Returns the notices that are not carried out yet, in their order.
     fn undone(&self) -> Result<Vec<Suppression>, Error> {
         let done = self.done()?.unwrap_or_default();
         let list = self.suppressed();
         Ok(if done == list.mark() { Vec::new() } else { list.after(done.before(list.mark())) })
     }
 
-    /// Carries out the notices that are not done yet: deletes their live objects, commits their
-    /// carriers (except those in `carried`, by signature), has sources read again after lifts, and
-    /// notes the progress. Returns the number of deleted objects.
+    /// Carries out the notices that are not carried out yet: deletes their live objects, commits
+    /// their carriers (except those in `carried`, by signature), has sources read again after
+    /// lifts, and records the progress. Returns the number of deleted objects.
     pub(crate) fn apply_list(
         &self,
         tail: &mut Tail,
@@ -263,7 +267,7 @@ impl Inner {
         for part in carriers.chunks(DELETES_MAX) {
             self.commit(tail, part, &[], now)?;
         }
-        // After a lift of a notice for its own objects the signer sends those again.
+        // If a signer lifts a notice for its own objects, it sends these objects again.
         if undone.iter().any(|it| it.notice.lifted && it.scope != Scope::Own) {
             self.forget_cursors(tail, now)?;
         }

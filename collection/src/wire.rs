@@ -20,7 +20,7 @@ pub(crate) const KEY: HeaderName = HeaderName::from_static("harvest-key");
 pub(crate) const CONSUMER: HeaderName = HeaderName::from_static("harvest-consumer");
 pub(crate) const OBJECTS: HeaderName = HeaderName::from_static("harvest-objects");
 pub(crate) const PURGED: HeaderName = HeaderName::from_static("harvest-purged");
-/// The serials that are damaged at the source.
+/// The serials whose changes are damaged at the source.
 pub(crate) const MISSING: HeaderName = HeaderName::from_static("harvest-missing");
 
 /// Sets the headers that describe the body.

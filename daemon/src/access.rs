@@ -1,8 +1,10 @@
-//! Access: the rights of clients to a daemon's public resources, by address and by token or certificate.
+//! Access: the rights of clients to a daemon's public resources, by address and by token or
+//! certificate.
 //!
-//! Unless the settings say otherwise, everybody may have everything public. `[access]` lists the allowed and denied
-//! addresses, as in TR §8 and the original's gatherer. A `[[consumer]]` is a known client, by a token or by the
-//! name in its certificate. Once one is listed for a resource, only listed ones may have it, unless `anyone` is.
+//! Unless the settings say otherwise, everybody may have everything public. `[access]` lists the
+//! allowed and denied addresses, as in TR §8 and the original's gatherer. A `[[consumer]]` is a
+//! known client, by a token or by the name in its certificate. Once a consumer is listed for a
+//! resource, only listed consumers may have it, unless `anyone` is listed.
 //!
 //! Sans-I/O.
 
@@ -15,16 +17,17 @@ use settings::Table;
 
 use crate::Token;
 
-/// Fewest characters of a consumer's token.
+/// Minimum number of characters of a consumer's token.
 pub const TOKEN_CHARS_MIN: usize = 16;
-/// Most consumers.
+/// Maximum number of consumers.
 pub const CONSUMERS_MAX: usize = 1_000;
-/// Most bytes of a consumer's name.
+/// Longest name of a consumer, in bytes.
 const NAME_BYTES_MAX: usize = 100;
 
-/// The name of the consumer that stands for every client.
+/// The name of the consumer that is every client.
 const ANYONE: &str = "anyone";
-/// The name of the consumer that stands for no client: its rights belong only to the other consumers with them.
+/// The name of the consumer that is no client: a resource listed only for it is closed to all but
+/// the other consumers listed for it.
 const NOBODY: &str = "nobody";
 /// Names reserved for the counts of unknown clients and denied addresses.
 const TAKEN: [&str; 2] = ["unknown", "address"];
@@ -40,13 +43,13 @@ pub enum Resource {
     Search,
     /// Single objects.
     Objects,
-    /// The hub that notifies of changes. No consumer is listed for it: a subscriber needs the right to its topic,
-    /// and publishers have a token of their own.
+    /// The hub that notifies of changes. No consumer can be listed for it: a subscriber needs the
+    /// right to its topic, and publishers have a token of their own.
     Hub,
 }
 
 impl Resource {
-    /// The resources that consumers may be listed for.
+    /// The resources for which consumers may be listed.
     const ALL: [Self; 4] = [Self::Feed, Self::Oai, Self::Search, Self::Objects];
 
     /// Returns the name in settings and messages.
@@ -60,9 +63,9 @@ impl Resource {
         }
     }
 
-    /// Returns the resource at `path` of a public listener. `None`: open to everybody, as health and readiness, the
-    /// description of the daemon, the assets of its pages, and the secret address at which a hub notifies it. Any
-    /// unknown path is a page.
+    /// Returns the resource at `path` of a public listener. `None` if the path is open to
+    /// everybody, such as health and readiness, the description of the daemon, the assets of its
+    /// pages, and the secret address at which a hub notifies it. Any unknown path is a page.
     pub fn at(path: &str) -> Option<Self> {
         let mut parts = path.split('/').skip(1);
         match (parts.next().unwrap_or_default(), parts.next()) {
@@ -87,9 +90,9 @@ pub enum Proof {
     Token(Token),
     /// The name in a certificate that it shows.
     Certificate(String),
-    /// None: it is every client.
+    /// No proof: the consumer is every client.
     Anyone,
-    /// None: it is no client.
+    /// No proof: the consumer is no client.
     Nobody,
 }
 
@@ -152,8 +155,8 @@ pub enum Verdict {
 }
 
 impl Access {
-    /// Reads `[access]` and every `[[consumer]]`. `asks_certificates`: clients are asked for certificates, so a
-    /// consumer can be known by one.
+    /// Reads `[access]` and every `[[consumer]]`. `asks_certificates` says whether clients are
+    /// asked for certificates, so that a consumer can be known by one.
     pub fn read(root: &Table<'_>, asks_certificates: bool) -> Self {
         let table = root.table("access");
         let [allow, deny] = ["allow", "deny"].map(|key| networks(&table, key));
@@ -183,7 +186,8 @@ impl Access {
         }
     }
 
-    /// Returns the consumers that the client is, with their indexes: mostly none or one.
+    /// Returns the consumers to which the client's proof belongs, with their indexes; usually none
+    /// or one.
     pub fn known<'a>(
         &'a self,
         client: &'a Requester<'_>,
@@ -191,12 +195,12 @@ impl Access {
         self.consumers.iter().enumerate().filter(|(_, it)| it.is(client))
     }
 
-    /// Returns whether only some may have `resource`, by address or as consumers.
+    /// Returns whether only some clients may have `resource`, by address or as consumers.
     pub fn is_for_some(&self, resource: Resource) -> bool {
         !self.is_free(resource) || !self.allow.is_empty() || !self.deny.is_empty()
     }
 
-    /// Returns the resources that are free now and were not by the settings `before`.
+    /// Returns the resources that are free now and were not free under the settings `before`.
     pub fn opened_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = Resource> + 'a {
         let opened = move |it: &Resource| self.is_free(*it) && !before.is_free(*it);
         Resource::ALL.into_iter().filter(opened)

@@ -1,10 +1,12 @@
-//! The administrator's token: required for requests that change state, and for reading where the settings say so.
+//! The administrator's token: required for requests that change state, and for reading where the
+//! settings say so.
 //!
-//! The token is in `DATA/admin.token`, readable by the daemon's user alone, and is made at the first start. Source:
-//! RFC 6750 §2.1 (the `Authorization` header only: a token in a form or a query would end up in logs, and a browser
-//! would send it for a foreign page). For reading, the token may also be the password that a browser asks its user
-//! for (RFC 7617). Browsers send passwords for foreign pages too, which do not see the answers; so a password never
-//! permits a change.
+//! The token is in `DATA/admin.token`, readable by the daemon's user alone, and is made at the
+//! first start. Source: RFC 6750 §2.1 (the `Authorization` header only: a token in a form or a
+//! query would end up in logs, and a browser would send it for a foreign page). For reading, the
+//! token may also be sent as the password for which a browser asks its user (RFC 7617). Browsers
+//! also send passwords with requests that foreign pages cause, although these pages do not see the
+//! answers; so a password never permits a change.
 
 use std::fmt;
 use std::fs;
@@ -30,12 +32,13 @@ use crate::credentials::{bearer, password};
 pub const FILE_NAME: &str = "admin.token";
 /// Name of the file in the data directory with the address of the admin listener.
 pub const ADDRESS_FILE_NAME: &str = "admin.address";
-/// Name of the file in the data directory with the certificate (DER) of an admin listener that speaks TLS. The
-/// commands recognize the daemon by it, even if the certificate files of the settings are wrong.
+/// Name of the file in the data directory with the certificate (DER) of an admin listener that
+/// speaks TLS. The commands recognize the daemon by it, even if the certificate files of the
+/// settings are wrong.
 pub const CERTIFICATE_FILE_NAME: &str = "admin.certificate";
-/// Random bytes of a new token; it is written as twice as many hexadecimal digits.
+/// Random bytes of a new token; the token has two hexadecimal digits for each.
 const TOKEN_BYTES: usize = 32;
-/// Fewest characters of a token written by an administrator.
+/// Minimum number of characters of a token that an administrator writes.
 pub const TOKEN_CHARS_MIN: usize = 32;
 /// Permission bits: the owner may read and write.
 const MODE: u32 = 0o600;
@@ -72,7 +75,7 @@ impl AdminToken {
     ///
     /// # Errors
     ///
-    /// As [`Self::load_or_create`]; also if there is no file.
+    /// As for [`Self::load_or_create`]; also, there is no file.
     pub fn load(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::TokenFile { path: path.to_owned(), source };
         let mode = fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
@@ -92,7 +95,8 @@ impl AdminToken {
         format!("Bearer {}", self.0)
     }
 
-    /// Returns whether `headers` carry the token. Takes the same time wherever a wrong one differs.
+    /// Returns whether `headers` carry the token. The time does not depend on the position at which
+    /// a wrong token differs.
     pub fn permits(&self, headers: &HeaderMap) -> bool {
         bearer(headers).is_some_and(|it| it.ct_eq(self.0.as_bytes()).into())
     }
@@ -106,7 +110,8 @@ impl AdminToken {
 /// Condition for reading at the admin listener: pages, status, metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AdminRead {
-    /// None: every client that reaches the listener, so every user of this machine.
+    /// No condition: every client that reaches the listener may read, so every user of this machine
+    /// may.
     #[default]
     Local,
     /// The token.
@@ -184,8 +189,8 @@ pub struct AdminAddress {
 }
 
 impl AdminAddress {
-    /// Writes the address and the id of this process to `data_dir/admin.address`, readable by its owner alone.
-    /// Commands that get the data directory find the daemon by it. Blocks.
+    /// Writes the address and the id of this process to `data_dir/admin.address`, readable by its
+    /// owner alone. Commands that get the data directory find the daemon by it. Blocks.
     ///
     /// # Errors
     ///
@@ -202,8 +207,9 @@ impl AdminAddress {
         Disk::System.replace(&path, &new, MODE, line.as_bytes()).map_err(failed).map(drop)
     }
 
-    /// Reads the address that [`write`](Self::write) wrote, and the id of the process. That process may have ended,
-    /// and another program may listen there now: send the token only after you know that the process runs. Blocks.
+    /// Reads the address that [`write`](Self::write) wrote, and the id of the process. That process
+    /// may have ended, and another program may listen there now: send the token only after you know
+    /// that the process runs. Blocks.
     ///
     /// # Errors
     ///
@@ -232,8 +238,8 @@ pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> 
     }
 }
 
-/// Makes the file under another name and links it into place, so a reader sees all of it or none. Of two daemons
-/// that start at once, both end with the token of the first.
+/// Makes the file under another name and links it into place, so a reader sees the whole file or
+/// none. If two daemons start at once, both use the token of the first.
 fn create(path: &Path) -> Result<(), Error> {
     let mut bytes = [0_u8; TOKEN_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| Error::Random { reason: error.to_string() })?;

@@ -1,4 +1,5 @@
-//! Run-time control of a daemon's listeners: their status, and settings that change while they serve.
+//! Run-time control of a daemon's listeners: their status, and settings that change while they
+//! serve.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use crate::metrics::Sample;
 use crate::overview::Trouble;
 use crate::{Error, Settings};
 
-/// Interval between two looks at the certificate files.
+/// Time between two checks of the certificate files.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// State and settings of a daemon's listeners. Clones share it.
@@ -44,7 +45,7 @@ pub struct ListenerStatus {
     /// Requests for resources that only known consumers may have, by consumer.
     #[serde(default)]
     pub access: BTreeMap<String, Visits>,
-    /// The fault of the certificate files, if they have one.
+    /// The fault of the certificate files; `None` if they have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_problem: Option<String>,
 }
@@ -86,8 +87,8 @@ impl Control {
         Ok(Self { gate, tls, tally: Tally::default(), client, for_commands })
     }
 
-    /// Puts in force the settings that can change while the daemon runs; [`Settings::differences`] names the
-    /// others.
+    /// Puts in force the settings that can change while the daemon runs; [`Settings::differences`]
+    /// names the others.
     pub fn reload(&self, settings: &Settings) {
         self.gate.set(settings.access.clone());
     }
@@ -141,7 +142,8 @@ impl Control {
     }
 }
 
-/// Writes the certificate for the commands. Without it only they cannot connect: they do not trust the listener.
+/// Writes the certificate for the commands. Without it only the commands are affected: they cannot
+/// connect, since they do not trust the listener.
 fn write_certificate(path: &Path, bytes: &[u8]) {
     if let Err(error) = Disk::System.replace(path, &path.with_extension("new"), disk::MODE, bytes) {
         tracing::warn!(path = %path.display(), %error, "commands will not trust the listener");

@@ -7,20 +7,21 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-/// Returns the bearer token of a request.
+/// Returns the bearer token of a request; `None` if it has none.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let (scheme, token) = credentials(headers)?;
     scheme.eq_ignore_ascii_case(b"bearer").then_some(token)
 }
 
-/// Returns the password of a request, for any user name.
+/// Returns the password of a request, whatever the user name; `None` if it has none.
 pub(crate) fn password(headers: &HeaderMap) -> Option<Vec<u8>> {
     let (scheme, pair) = credentials(headers)?;
     let pair = scheme.eq_ignore_ascii_case(b"basic").then(|| from_base64(pair))??;
     pair.as_slice().split_once_at(b':').map(|(_name, password)| password.to_vec())
 }
 
-/// Returns scheme and credentials of the only `Authorization` header.
+/// Returns scheme and credentials of the `Authorization` header; `None` unless there is exactly
+/// one.
 fn credentials(headers: &HeaderMap) -> Option<(&[u8], &[u8])> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
@@ -28,7 +29,7 @@ fn credentials(headers: &HeaderMap) -> Option<(&[u8], &[u8])> {
     Some((scheme, credentials.trim_ascii()))
 }
 
-/// Decodes Base64 (RFC 4648 §4), padded or not.
+/// Decodes Base64 (RFC 4648 §4), padded or not; `None` if it is malformed.
 fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     let (mut bits, mut count, mut bytes) = (0_u32, 0, Vec::with_capacity(text.len()));
     for &digit in text.trim_ascii_end().iter().filter(|it| **it != b'=') {

@@ -1,8 +1,9 @@
 //! The public description of a daemon: `/.well-known/harvest`.
 //!
-//! A description is plain JSON, and signed: `Harvest-Signature` is the Ed25519 signature of the body by the key
-//! that the body names, from which the id is derived. A reader that stores descriptions keeps the one with the
-//! highest sequence. The sequence never falls, even if the clock does.
+//! A description is plain JSON, and signed: `Harvest-Signature` is the Ed25519 signature of the
+//! body by the key that the body names, from which the id is derived. A reader that stores
+//! descriptions keeps the one with the highest sequence. The sequence never decreases, even if the
+//! clock is set back.
 //!
 //! Source: RFC 8615 (well-known URIs), RFC 8032 (Ed25519); ours.
 
@@ -30,13 +31,14 @@ pub const PATH: &str = "/.well-known/harvest";
 /// The header with the signature: 128 lower-case hex digits.
 pub const SIGNATURE: HeaderName = HeaderName::from_static("harvest-signature");
 
-/// Most public URLs of gathered objects in a description, and most types and most languages.
+/// Maximum number of public URLs of gathered objects in a description, and of types and of
+/// languages.
 pub const NAMED_MAX: usize = 1_000;
 /// Time for which all requests get the same description.
 const KEPT: Duration = Duration::from_secs(10);
 /// The file with the sequence, in the data folder.
 const FILE_NAME: &str = "description.sequence";
-/// Count of sequence numbers that are reserved at once.
+/// Number of sequence numbers that are reserved at once.
 const RESERVE: u64 = 1_000;
 
 /// The description of a daemon.
@@ -53,7 +55,7 @@ pub struct Description {
     /// The facts about it.
     #[serde(flatten)]
     pub facts: Facts,
-    /// The load of its machine: that of the last minute, for each processor.
+    /// The load of its machine in the last minute, divided by the number of processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// The time of the description, in Unix milliseconds.
@@ -67,7 +69,7 @@ pub struct Description {
 pub struct Facts {
     /// Its name for people.
     pub name: String,
-    /// The URL that others reach it by, if the settings give one.
+    /// The URL at which others reach it, if the settings give one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<Url>,
     /// Contact of its administrator: a URL or a mail address.
@@ -93,8 +95,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Returns the facts in the settings of a daemon of that name. `email` is the administrator's contact if the
-    /// settings give none.
+    /// Returns the facts in the settings of a daemon of that name. `email` is the administrator's
+    /// contact if the settings give none.
     pub fn new(name: &str, settings: &Settings, email: Option<&String>) -> Self {
         Self {
             name: name.to_owned(),
@@ -105,7 +107,7 @@ impl Facts {
         }
     }
 
-    /// Returns the facts that its administrator sees beside the name: labels and texts.
+    /// Returns the facts, other than the name, that the administrator sees: labels and texts.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let lines = [
             ("Address", self.base_url.as_ref().map(ToString::to_string)),
@@ -154,7 +156,7 @@ impl Describer {
         let path = data.join(FILE_NAME);
         let failed = |source| Error::Data { path: path.clone(), source };
         let stored = match fs::read_to_string(&path) {
-            // The clock below replaces a torn number.
+            // The clock, read below, replaces a number that cannot be read.
             Ok(text) => text.trim().parse().unwrap_or(0),
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
             Err(error) => return Err(failed(error)),
@@ -245,7 +247,7 @@ fn respond(signed: io::Result<Signed>) -> Response {
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         }
     };
-    // Hex digits are always fit for a header.
+    // Hex digits are always valid in a header.
     let signature = HeaderValue::try_from(signature).unwrap_or(HeaderValue::from_static(""));
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
@@ -255,7 +257,8 @@ fn respond(signed: io::Result<Signed>) -> Response {
     (headers, body).into_response()
 }
 
-/// Returns the load of the last minute for each processor, if the system reports it.
+/// Returns the load of the last minute, divided by the number of processors; `None` if the system
+/// does not report it.
 fn load() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     let load: f64 = text.split(' ').next()?.parse().ok()?;

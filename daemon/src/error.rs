@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Failure to use the data folder or the listeners. Each message names the file or address and says what to do.
+/// Failure to use the data folder or the listeners. Each message names the file or address and says
+/// what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -57,7 +58,7 @@ pub enum Error {
     TokenText {
         /// The file.
         path: PathBuf,
-        /// Fewest characters of a token.
+        /// Minimum number of characters of a token.
         min: usize,
     },
     /// The system gave no random bytes.

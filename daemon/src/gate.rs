@@ -1,8 +1,9 @@
 //! The gate: the access check in front of everything that a daemon offers to others.
 //!
-//! The gate decides by [`access`](crate::access), answers refused clients, and counts requests by consumer. A token
-//! may also be sent as a password (RFC 7617), as browsers and many harvesters of OAI-PMH do, but only to read: a
-//! browser sends passwords for foreign pages, too.
+//! The gate decides by [`access`](crate::access), answers refused clients, and counts requests by
+//! consumer. A token may also be sent as a password (RFC 7617), as browsers and many harvesters of
+//! OAI-PMH do, but only to read, since a browser also sends passwords with requests that foreign
+//! pages cause.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -26,8 +27,8 @@ use crate::metrics::Sample;
 const CHALLENGE: &str =
     r#"Bearer, Basic realm="a token of this server, with any name", charset="UTF-8""#;
 
-/// Counts of one consumer's requests. Unknown clients are counted as `unknown`, those from addresses that are not
-/// allowed as `address`.
+/// Counts of one consumer's requests. Unknown clients are counted as `unknown`, those from
+/// addresses that are not allowed as `address`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Visits {
     /// Allowed requests for resources that only known consumers may have.
@@ -47,7 +48,7 @@ pub struct Gate(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     access: RwLock<Arc<Access>>,
-    /// By name of the consumer; the number of consumers is bounded.
+    /// The counts, by name of the consumer; the number of consumers is limited.
     visits: Mutex<BTreeMap<String, Visits>>,
 }
 
@@ -96,7 +97,8 @@ impl Gate {
         Resource::at(path).is_some_and(|it| access.is_for_some(it))
     }
 
-    /// Judges a request: returns its consumer if that is known, or the answer if the request is refused.
+    /// Judges a request: returns its consumer if that is known, or the answer if the request is
+    /// refused.
     fn judge(&self, request: &Request) -> Result<Option<Visitor>, Box<Response>> {
         let Some(resource) = Resource::at(request.uri().path()) else { return Ok(None) };
         let access = Arc::clone(&self.0.access.read().unwrap_or_else(PoisonError::into_inner));

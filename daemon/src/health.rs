@@ -1,7 +1,7 @@
 //! The answers to `/healthz`, `/readyz` and `/metrics`, which programs read.
 //!
-//! `/healthz` says that the process lives and need not be restarted. `/readyz` says whether the daemon can do its
-//! work, as named checks; its metrics and its status have the same checks.
+//! `/healthz` says that the process lives and need not be restarted. `/readyz` says whether the
+//! daemon can do its work, as named checks; its metrics and its status have the same checks.
 
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -27,8 +27,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// Returns a check that has failed if there is a `fault`. The administrator reads the fault, everybody else the
-    /// `message`.
+    /// Returns a check that has failed if there is a `fault`. The administrator sees the fault,
+    /// everybody else sees the `message`.
     pub fn new(name: &str, message: &str, fault: Option<String>) -> Self {
         let message = fault.is_some().then(|| message.to_owned());
         Self { name: name.to_owned(), ok: fault.is_none(), message, detail: fault }
@@ -67,7 +67,7 @@ impl Readiness {
         })
     }
 
-    /// Returns the samples: one of the whole, and one of each check.
+    /// Returns the samples: one for the whole readiness, and one for each check.
     pub fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
         let gauge = |name, help, ok| Sample::gauge(name, help, f64::from(u8::from(ok)));
         let help = "1 while the daemon can do its work: while all checks of /readyz pass.";

@@ -3,11 +3,12 @@
 //!
 //! - [`Settings`] are the common settings.
 //! - [`Data`] opens the data folder; [`auth`] guards administration by the token in it.
-//! - [`Listeners`] are the public and the administration listener; [`opening`] answers at them until the daemon
-//!   can. [`gate`] checks each public request by [`access`].
+//! - [`Listeners`] are the public and the administration listener; [`opening`] answers at them
+//!   until the daemon can. [`gate`] checks each public request by [`access`].
 //! - [`overview`] is the first page of the administration.
 //! - [`describe`] publishes a description of the daemon.
-//! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz`, `/readyz` and `/metrics`.
+//! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz`, `/readyz` and
+//!   `/metrics`.
 
 pub mod access;
 pub mod auth;

@@ -35,8 +35,8 @@ impl Listeners {
     ///
     /// # Errors
     ///
-    /// An address is in use or not of this machine, or a certificate cannot be used; the message says what
-    /// to do.
+    /// An address is in use or not of this machine, or a certificate cannot be used; the message
+    /// says what to do.
     pub async fn bind(settings: &Settings) -> Result<Self, Error> {
         let control = Control::open(settings)?;
         let public = Listener::public(settings, settings.listen, &control).await?;
@@ -59,14 +59,14 @@ impl Listeners {
         self.control.clone()
     }
 
-    /// Waits for `opening`; until then both listeners answer that the daemon lives and is not ready. See
-    /// [`opening::meanwhile`]. `kind` is the daemon's (`gatherer`, `broker` …).
+    /// Waits for `opening`; until then both listeners answer that the daemon lives and is not
+    /// ready. See [`opening::meanwhile`]. `kind` is the daemon's (`gatherer`, `broker` …).
     pub async fn meanwhile<T>(&self, kind: &'static str, opening: impl Future<Output = T>) -> T {
         opening::meanwhile(kind, [&self.public, &self.admin], opening).await
     }
 
-    /// Serves until `stop` starts, then lets requests in progress go on for `drain`. A listener that fails stops the
-    /// other by `stop`.
+    /// Serves until `stop` starts, then lets requests in progress go on for `drain`. A listener
+    /// that fails stops the other by `stop`.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
 //! Metrics in Prometheus' text format, version 0.0.4.
 //!
-//! Source: Prometheus, "Exposition formats". Each name has one `HELP` and one `TYPE` line, then its samples.
+//! Source: Prometheus, "Exposition formats". Each name has one `HELP` and one `TYPE` line, then its
+//! samples.
 //!
 //! Sans-I/O.
 

@@ -1,5 +1,5 @@
-//! Answers of a daemon while it opens its stored data, which can take minutes after a crash: it lives and is not
-//! ready.
+//! Answers of a daemon while it opens its stored data, which can take minutes after a crash: the
+//! daemon lives, but is not ready.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -18,11 +18,11 @@ use tokio::task::JoinSet;
 use crate::Listener;
 use crate::health::{self, Check, Readiness};
 
-/// Time limit for answers under way when the daemon has opened.
+/// Time limit for answers that are still in progress when the daemon has opened its data.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// Waits for `opening`; until then answers `/healthz` and `/readyz` at `listeners`, and asks all other clients to come
-/// again. `service` is the daemon's kind (`gatherer`, `broker` …).
+/// Waits for `opening`; until then answers `/healthz` and `/readyz` at `listeners`, and tells all
+/// other clients to try again later. `service` is the daemon's kind (`gatherer`, `broker` …).
 pub async fn meanwhile<T>(
     service: &'static str,
     listeners: impl IntoIterator<Item = &Listener>,
@@ -45,7 +45,8 @@ pub async fn meanwhile<T>(
     opened
 }
 
-/// Duplicates the socket: connections that come in between wait in its queue for the daemon itself.
+/// Duplicates the socket: connections that arrive between two servers wait in the socket's queue
+/// for the daemon itself.
 fn again(listener: &TcpListener) -> io::Result<TcpListener> {
     let socket = listener.as_fd().try_clone_to_owned()?;
     TcpListener::from_std(std::net::TcpListener::from(socket))

@@ -1,7 +1,8 @@
 //! The overview: the first page of every daemon's administration.
 //!
-//! Faults come first, with their remedies; then present activity, figures, and problems with objects. Each daemon
-//! fills an [`Overview`]. The page is the same for all, needs no script, and changes nothing.
+//! Faults come first, with their remedies; then present activity, figures, and problems with
+//! objects. Each daemon fills an [`Overview`]. The page is the same for all, needs no script, and
+//! changes nothing.
 //!
 //! Sans-I/O.
 
@@ -14,7 +15,7 @@ use crate::health::Readiness;
 pub const TEMPLATES: &[Source] =
     &[Source { name: "overview.html", text: include_str!("../templates/overview.html") }];
 
-/// Most problems that the page lists.
+/// Maximum number of problems that the page lists.
 pub const PROBLEMS_MAX: usize = 50;
 
 /// A daemon's state in words, for its administrator.

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::access::{self, Access};
 use crate::auth::{AdminAddress, AdminRead};
 
-/// Most bytes of a public text.
+/// Longest public text, in bytes.
 const LINE_BYTES_MAX: usize = 500;
 
 /// Addresses, rights and the data folder of a daemon.
@@ -28,10 +28,11 @@ pub struct Settings {
     pub base_url: Option<Url>,
     /// The data folder.
     pub data: PathBuf,
-    /// TLS files, if TLS is on: for the public listener, and for the administration listener unless that is on a
-    /// loopback address.
+    /// TLS files, if TLS is on: for the public listener, and for the administration listener unless
+    /// that is on a loopback address.
     pub tls: Option<ServerFiles>,
-    /// Files with certificates of authorities to trust besides the system's, in requests of this daemon.
+    /// Files with certificates of authorities to trust in addition to the system's, in requests of
+    /// this daemon.
     pub trust: Vec<PathBuf>,
     /// The rights of clients.
     pub access: Access,
@@ -62,8 +63,8 @@ impl Settings {
         }
     }
 
-    /// Reads the settings from the top of a settings file over these. `data` is required; `data_example` is an
-    /// example.
+    /// Reads the settings at the top of a settings file; those that are missing there keep their
+    /// values. `data` is required; `data_example` is an example of it.
     #[must_use]
     pub fn read(self, root: &Table<'_>, data_example: &str) -> Self {
         let listen = root.addr("listen", self.listen);
@@ -125,7 +126,7 @@ impl Settings {
         self.location.clone_from(&other.location);
     }
 
-    /// Returns the names of settings that differ and are read at the start only.
+    /// Returns the names of settings that differ and that are read only at the start.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let differs = [
             ("listen", self.listen != other.listen),
@@ -144,7 +145,8 @@ impl Settings {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Returns whether the administration listener speaks TLS: only if it is not on a loopback address.
+    /// Returns whether the administration listener speaks TLS: only if it is not on a loopback
+    /// address.
     pub fn is_admin_secure(&self) -> bool {
         self.tls.is_some() && !self.admin_listen.ip().is_loopback()
     }

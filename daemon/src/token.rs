@@ -30,7 +30,8 @@ impl Token {
         &self.0
     }
 
-    /// Returns whether `shown` is the secret. Takes the same time wherever a wrong one differs.
+    /// Returns whether `shown` is the secret. The time does not depend on the position at which a
+    /// wrong one differs.
     pub(crate) fn is(&self, shown: &[u8]) -> bool {
         shown.ct_eq(self.0.as_bytes()).into()
     }

@@ -1,20 +1,21 @@
 //! Annotations: people's statements about objects, laid over the objects' records.
 //!
-//! Source: the user's manual (manual annotations, stored apart from generated data and merged with it), and
-//! IAFA templates, which keepers of archives wrote for the same purpose. Generated records and people's
-//! statements are stored apart. A gatherer publishes them merged; when an annotation is removed, the record
-//! is again as it was generated.
+//! Source: the user's manual (manual annotations, stored apart from generated data and merged with
+//! it), and IAFA templates, which keepers of archives wrote for the same purpose. Generated records
+//! and people's statements are stored apart. A gatherer publishes them merged; when an annotation
+//! is removed, the record is again as it was generated.
 //!
-//! A [`Statement`] replaces an attribute or adds lines to it. An [`Annotation`] is a group of statements
-//! in a file about one object, or about all objects whose URLs match a pattern. [`Annotations`] are those
-//! of all files, in order: of two about the same attribute, the later one counts. Readers of the three
-//! sorts of files are below this module, and [`sources`] reads them from the disk.
+//! A [`Statement`] replaces an attribute or adds lines to it. An [`Annotation`] is a group of
+//! statements in a file about one object, or about all objects whose URLs match a pattern.
+//! [`Annotations`] holds those of all files, in order: of two statements about the same attribute,
+//! the later one counts. The readers of the three sorts of files are submodules; [`sources`] reads
+//! the files from the disk.
 //!
 //! # Differences from the paper
 //!
-//! * Besides SOIF there are IAFA templates and taxonomies.
+//! * In addition to SOIF there are IAFA templates and taxonomies.
 //! * A statement may add to the record's value, or remove the attribute.
-//! * A file with mistakes counts as it was when it was last valid.
+//! * If a file has mistakes, its last valid content counts.
 //!
 //! Sans-I/O.
 
@@ -38,9 +39,10 @@ use settings::Mistake;
 use crate::fingerprint::fingerprint_of;
 use crate::rules;
 
-/// Most annotations of all files together; each object of an annotation counts.
+/// Maximum number of annotations in all files together; each object of an annotation counts.
 pub const ANNOTATIONS_MAX: usize = 100_000;
-/// Most patterns of all files together: each is matched with every file.
+/// Maximum number of patterns in all files together, since each is matched with every gathered
+/// file.
 pub const PATTERNS_MAX: usize = 1_000;
 /// Longest value that an annotation may give an attribute, in bytes.
 pub const VALUE_BYTES_MAX: usize = rules::VALUE_BYTES_MAX;
@@ -69,12 +71,13 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Reads a statement: the attribute's name, followed by `+` for adding or `=` for replacing, and a value.
-    /// Without a mark it adds to attributes that are lists and replaces others.
+    /// Reads a statement: the attribute's name, followed by `+` for adding or `=` for replacing,
+    /// and a value. Without such a mark, the statement adds to attributes that are lists and
+    /// replaces others.
     ///
     /// # Errors
     ///
-    /// Returns why the statement is not valid, in words for its author.
+    /// Returns the reason why the statement is not valid, in words for its author.
     pub fn new(written: &str, value: impl Into<Vec<u8>>) -> Result<Self, String> {
         let value = value.into();
         let marked = |mark| written.strip_suffix(mark).map(str::to_owned);
@@ -133,10 +136,10 @@ fn is_protected(attribute: &str) -> bool {
 /// Statements of a file about one object, or about several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
-    /// Line of the file where it begins, from 1.
+    /// Line of the file where the annotation begins, from 1.
     pub line: usize,
-    /// The object's URL; with `is_pattern` a URL where `*` stands for any part of a name, and `**` for any
-    /// folders.
+    /// The object's URL. With `is_pattern`, a URL where `*` matches any part of a name, and `**`
+    /// any folders.
     pub about: String,
     /// Whether `about` is a pattern.
     pub is_pattern: bool,
@@ -144,11 +147,11 @@ pub struct Annotation {
     pub statements: Arc<[Statement]>,
 }
 
-/// Reads a file of annotations, whose sort is known by the end of its name.
+/// Reads a file of annotations, whose sort is given by the extension of its name.
 ///
 /// # Errors
 ///
-/// Returns every mistake in it, in the order of the file.
+/// Returns every mistake in the file, in the order of the file.
 pub fn read(path: &Path, bytes: &[u8]) -> Result<Vec<Annotation>, Vec<Mistake>> {
     let text = || {
         std::str::from_utf8(bytes).map_err(|error| {
@@ -176,7 +179,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// Returns the sort by the end of the file's name.
+    /// Returns the sort by the extension of the file's name; `None` for other names.
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "soif" => Some(Self::Soif),
@@ -201,12 +204,12 @@ fn mistake_at(bytes: &[u8], at: usize, message: &str, expected: &str) -> Mistake
 pub struct Entry {
     file: Arc<Path>,
     annotation: Annotation,
-    /// Pattern of members; `None` if it is about objects that are in no container.
+    /// Pattern of members; `None` if the annotation is about objects that are in no container.
     members: Option<GlobMatcher>,
     fingerprint: u64,
-    /// Whether its pattern has matched a file since [`Annotations::reset_matches`].
+    /// Whether the annotation's pattern has matched a file since [`Annotations::reset_matches`].
     has_file: AtomicBool,
-    /// Whether its pattern of members has matched a member since.
+    /// Whether the annotation's pattern of members has matched a member since then.
     has_member: AtomicBool,
 }
 
@@ -225,7 +228,7 @@ impl Entry {
         if !self.annotation.is_pattern {
             return self.annotation.about == url;
         }
-        // The callers have matched the pattern with the object's file.
+        // The callers have already matched the pattern with the object's file.
         match (&self.members, url.split_once('#')) {
             (None, None) => true,
             (Some(members), Some((_, member))) => members.is_match(member),
@@ -247,17 +250,17 @@ pub struct Annotations {
     entries: Vec<Entry>,
     /// Positions of entries by the URL of their object.
     by_url: HashMap<String, Vec<usize>>,
-    /// Positions of entries by the URL of the file that their object is, or is in.
+    /// Positions of entries by the URL of the file that is or contains their object.
     by_file: HashMap<String, Vec<usize>>,
-    /// Patterns, each up to its `#`.
+    /// Patterns, each up to its `#` (if any).
     patterns: GlobSet,
-    /// Positions of the entries with these patterns.
+    /// Positions of the entries with these patterns, in the same order.
     pattern_positions: Vec<usize>,
 }
 
 impl Annotations {
-    /// Joins the annotations of files, in order of precedence. Invalid patterns are left out: readers have
-    /// refused them.
+    /// Joins the annotations of files, in order of precedence. Leaves out invalid patterns, which
+    /// the readers have refused already.
     pub fn new(files: impl IntoIterator<Item = (Arc<Path>, Arc<[Annotation]>)>) -> Self {
         let mut all = Self::default();
         let mut builder = GlobSetBuilder::new();
@@ -313,8 +316,8 @@ impl Annotations {
         self.matching(self.by_url.get(url), split(url).0).filter(move |it| it.is_about(url))
     }
 
-    /// Returns the entries at `positions`, and those whose patterns match the file at `url` or may match
-    /// its members, in order.
+    /// Returns the entries at `positions`, and those whose patterns match the file at `url` or may
+    /// match its members, in order.
     fn matching(&self, positions: Option<&Vec<usize>>, url: &str) -> impl Iterator<Item = &Entry> {
         let mut positions = positions.cloned().unwrap_or_default();
         if !self.pattern_positions.is_empty() {
@@ -325,7 +328,8 @@ impl Annotations {
         positions.into_iter().filter_map(|position| self.entries.get(position))
     }
 
-    /// Returns a fingerprint of the annotations about the file at `url` and its members; 0 if there are none.
+    /// Returns a fingerprint of the annotations about the file at `url` and its members; 0 if there
+    /// are none.
     pub fn fingerprint_of_file(&self, url: &str) -> u64 {
         if self.entries.is_empty() {
             return 0;
@@ -345,7 +349,8 @@ impl Annotations {
         sum
     }
 
-    /// Lays the annotations of its object over a record; returns their fingerprint, 0 if there are none.
+    /// Lays the annotations about a record's object over the record. Returns their fingerprint; 0
+    /// if there are none.
     pub fn lay_over(&self, record: &mut Record) -> u64 {
         let url = record.url.clone();
         let about: Vec<&Entry> = self.about(&url).collect();
@@ -369,7 +374,8 @@ impl Annotations {
         self.entries.iter().filter(is_pending).count()
     }
 
-    /// Notes that the object at `url` exists, and returns how many more patterns of members it matches.
+    /// Notes that the object at `url` exists. Returns how many patterns of members match for the
+    /// first time.
     pub fn note_member(&self, url: &str) -> usize {
         if !url.contains('#') {
             return 0;
@@ -378,8 +384,8 @@ impl Annotations {
         of_members.filter(|it| !it.has_member.swap(true, Relaxed)).count()
     }
 
-    /// Returns the annotations without an object: `exists` says that their URL has none, or their pattern has
-    /// matched no file, or no member.
+    /// Returns the annotations without an object: those whose URL has no object according to
+    /// `exists`, and those whose pattern has matched no file, or no member.
     ///
     /// # Errors
     ///
@@ -404,7 +410,8 @@ impl Annotations {
     }
 }
 
-/// Returns the fingerprint of a chain of fingerprints and the next one; never 0.
+/// Returns the fingerprint that combines the fingerprint `before` with the fingerprint `next`;
+/// never 0.
 fn chained(before: u64, next: u64) -> u64 {
     fingerprint_of(&[&before.to_be_bytes(), &next.to_be_bytes()]).max(1)
 }
@@ -418,19 +425,20 @@ fn fingerprint(annotation: &Annotation) -> u64 {
     fingerprint_of(&parts)
 }
 
-/// Splits the URL of a member, or a pattern of members, into the container's URL and the path in it.
+/// Splits the URL of a member, or a pattern of members, into the container's URL and the path in
+/// it.
 fn split(url: &str) -> (&str, Option<&str>) {
     url.split_once('#').map_or((url, None), |(container, member)| (container, Some(member)))
 }
 
-/// Returns the mistake in a pattern, if there is one.
+/// Returns the mistake in a pattern; `None` if there is none.
 fn pattern_mistake(pattern: &str) -> Option<String> {
     let (container, member) = split(pattern);
     let is_wrong = |it: &str| glob(it).err().map(|error| error.kind().to_string());
     is_wrong(container).or_else(|| member.and_then(is_wrong))
 }
 
-/// Compiles a glob where only `*` has a meaning: URLs have question marks and brackets of their own.
+/// Compiles a glob where only `*` is special: URLs contain question marks and brackets.
 fn glob(pattern: &str) -> Result<globset::Glob, globset::Error> {
     let plain: Vec<String> = pattern.split('*').map(globset::escape).collect();
     GlobBuilder::new(&plain.join("*")).literal_separator(true).build()

@@ -22,10 +22,10 @@ use crate::worker::pool::{Bounds, Pool};
 use crate::worker::program::{Job, Programs, RunDeadline};
 use crate::worker::{Clock, Program};
 
-/// Most time for unnesting and summarizing one object.
+/// Time limit for unnesting and summarizing one object.
 const SUMMARIZE_TIME_MAX: Duration = Duration::from_secs(8);
 
-/// Most time for a command of the site's rules, and for all of them for one record.
+/// Time limit for one command of the site's rules, and for all such commands of one record.
 const RULES_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Summarizing chain with a site's settings.
@@ -43,22 +43,23 @@ pub struct Chain {
     clock: Clock,
 }
 
-/// Surroundings of a chain: processes, scratch folder and clock.
+/// Environment of a chain: processes, scratch folder and clock.
 #[derive(Debug)]
 pub struct Host {
-    /// Command that starts workers and programs; without it, no program runs, and this process reads all objects.
+    /// Command that starts workers and programs. Without it, no program runs, and this process
+    /// itself reads all objects.
     pub starter: Option<Program>,
-    /// Parent of the folders that programs work in; it is emptied.
+    /// Parent of the working folders of programs; its content is deleted.
     pub scratch: PathBuf,
-    /// Tells the time.
+    /// Clock that measures durations.
     pub clock: Clock,
     /// The present moment, in Unix milliseconds.
     pub now_ms: u64,
 }
 
 impl EssenceSettings {
-    /// Returns a gatherer's settings of summarizing and the site's programs that summarize. Reads the folder
-    /// of programs; blocks.
+    /// Returns a gatherer's settings of summarizing, and the site's programs that summarize. Reads
+    /// the folder of programs; blocks.
     ///
     /// # Errors
     ///
@@ -95,8 +96,8 @@ fn library(essence: &Essence) -> Result<Library, Error> {
     Ok(library)
 }
 
-/// Returns the files that are named like programs of a gatherer with these settings but are not used, each
-/// with the reason. Blocks.
+/// Returns the files whose names are like those of programs but which a gatherer with these
+/// settings does not use, each with the reason. Blocks.
 ///
 /// # Errors
 ///
@@ -131,8 +132,8 @@ impl Chain {
         })
     }
 
-    /// Types, opens and summarizes an object, also with programs of the site. Blocks for about ten seconds at
-    /// most, plus the time of the programs.
+    /// Types, opens and summarizes an object, also with programs of the site. Blocks for at most
+    /// about ten seconds, plus the time of the programs.
     pub fn extract(&self, object: Object, left_out: &mut dyn FnMut(LeftOut, u64)) -> Vec<Summary> {
         let extractor = Extractor {
             settings: &self.settings,
@@ -144,22 +145,24 @@ impl Chain {
         extractor.extract(object, &|| false, left_out)
     }
 
-    /// Changes a record by the site's rules, and returns the rules that held. Blocks for about ten seconds at most.
+    /// Changes a record by the site's rules, and returns the rules that applied. Blocks for at most
+    /// about ten seconds.
     pub fn tune(&self, record: &mut Record) -> (Verdict, Vec<AppliedRule>) {
         let extractor = RuleCommands { programs: self.programs.as_ref(), read: &self.read };
         let tuned = extractor.tune(&self.rules, record, &mut rules_budget(self.clock), &|| false);
         (tuned.verdict, tuned.applied)
     }
 
-    /// Lays the annotations of its object over a record, and returns their statements, each list with its
-    /// `FILE:LINE`. Runs after the rules, since a person's statement takes precedence.
+    /// Lays the annotations about a record's object over the record. Returns their statements, each
+    /// list with its `FILE:LINE`. Runs after the rules, since a person's statement takes
+    /// precedence.
     pub fn annotate(&self, record: &mut Record) -> Vec<(String, Vec<annotations::Statement>)> {
         self.annotations.lay_over(record);
         let about = self.annotations.about(&record.url);
         about.map(|it| (it.to_string(), it.statements().to_vec())).collect()
     }
 
-    /// Returns the problems with files of annotations.
+    /// Returns the problems with annotation files.
     pub fn annotation_problems(&self) -> &[FileProblem] {
         &self.annotation_problems
     }
@@ -174,14 +177,15 @@ pub struct Extractor<'a> {
     pub fingerprint: u64,
     /// The site's programs that summarize.
     pub library: &'a Library,
-    /// Workers for objects that are not safe to read here.
+    /// Workers for objects that are not safe to read in this process.
     pub workers: &'a Pool,
-    /// Runner of programs; without it they cannot be run.
+    /// Runner of programs; `None` if programs cannot be run.
     pub programs: Option<&'a Programs>,
 }
 
 impl Extractor<'_> {
-    /// Types, opens and summarizes an object; see [`Pool::extract`]. Programs of the site run last. Blocks.
+    /// Types, opens and summarizes an object; see [`Pool::extract`]. Programs of the site run last.
+    /// Blocks.
     pub fn extract(
         self,
         object: Object,
@@ -199,9 +203,9 @@ impl Extractor<'_> {
 /// Runner of the commands of rules.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleCommands<'a> {
-    /// Runner of programs; without it they cannot be run.
+    /// Runner of programs; `None` if programs cannot be run.
     pub programs: Option<&'a Programs>,
-    /// Files and folders that they may read beside the system's own.
+    /// Files and folders that commands may read in addition to those of the system.
     pub read: &'a [PathBuf],
 }
 
@@ -210,19 +214,20 @@ pub struct RuleCommands<'a> {
 pub struct TuneOutcome {
     /// Whether the record is published.
     pub verdict: Verdict,
-    /// Rules that held.
+    /// Rules that applied.
     pub applied: Vec<AppliedRule>,
-    /// Whether a command could not be run for a temporary reason.
+    /// Whether a command could not be run for a reason that may be temporary.
     pub may_pass: bool,
 }
 
-/// Returns the unused budget of the rules' commands for one file.
+/// Returns a fresh budget for the rules' commands for one file.
 pub fn rules_budget(clock: Clock) -> ProgramBudget {
     ProgramBudget::new(RULES_TIME_MAX, clock)
 }
 
 impl RuleCommands<'_> {
-    /// Changes a record by the site's rules; `budget` includes their commands for other records of the same file.
+    /// Changes a record by the site's rules; `budget` is shared with the commands for other records
+    /// of the same file.
     pub fn tune(
         self,
         rules: &Rules,
@@ -231,7 +236,7 @@ impl RuleCommands<'_> {
         stopped: &(dyn Fn() -> bool + Sync),
     ) -> TuneOutcome {
         let mut may_pass = false;
-        // All commands for one record share the time of one.
+        // All commands for one record share the time limit of one command.
         let first = budget.next();
         let (verdict, applied) = rules.apply(record, &mut |command, input| {
             let programs = self.programs.ok_or("programs of the site cannot be run here")?;

@@ -1,18 +1,19 @@
-//! The settings of Essence: the table `[essence]` of a gatherer's settings, and the files that it names.
+//! Settings of Essence: the table `[essence]` of a gatherer's settings, and the files that it
+//! names.
 //!
 //! ```toml
 //! [essence]
 //! types = ["types.toml"]             # the site's rules of types: docs/essence.md
 //! markup = ["markup.toml"]           # meaning of elements: docs/markup.md
 //! detail = "rich"                    # amount of detail in records: docs/essence.md
-//! explode = ["BibTeX", "CSV"]        # lists whose entries have records; default: all but CSV
+//! explode = ["BibTeX", "CSV"]        # lists whose entries get records; default: all but CSV
 //! rules = "rules"                    # changes of records: docs/essence.md
 //! summarizers = ["quick.toml"]       # summarizers by expressions: docs/essence.md
 //! programs = "lib"                   # a folder of programs that summarize: docs/essence.md
-//! program_secs = 10                  # most time of a program for one object
+//! program_secs = 10                  # time limit of a program for one object
 //! pdf_templates = ["templates"]      # classes of documents: docs/pdf.md
 //! annotations = ["annotations"]      # people's statements about objects: docs/essence.md
-//! programs_read = ["/srv/lib"]       # files that programs may read beside the system
+//! programs_read = ["/srv/lib"]       # files that programs may read besides those of the system
 //!
 //! [essence.select]
 //! stop_types = ["Object", "Backup"]
@@ -46,17 +47,17 @@ use crate::typing::Recognizer;
 /// Reader of a text file that the settings name.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
 
-/// Default of the most time of a program for one object, in seconds.
+/// Default time limit of a program for one object, in seconds.
 const PROGRAM_SECS: u64 = 10;
-/// Largest value of that setting, in seconds.
+/// Largest allowed value of the setting `program_secs`.
 const PROGRAM_SECS_MAX: u64 = 600;
 
 /// The site's programs that summarize.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitePrograms {
-    /// Their folder.
+    /// The folder of the programs.
     pub folder: PathBuf,
-    /// Most time of a program for one object.
+    /// Time limit of a program for one object.
     pub time_max: Duration,
 }
 
@@ -94,13 +95,13 @@ pub struct Essence {
     pub typing: Arc<Recognizer>,
     /// Meaning of markup.
     pub markup: Tables,
-    /// Templates of classes of documents in PDF.
+    /// Templates for classes of PDF documents.
     pub templates: Templates,
     /// Selection of objects.
     pub select: Choice,
     /// Amount of detail in records.
     pub detail: Detail,
-    /// Lists that give a record for each entry.
+    /// Types of lists whose entries get records of their own.
     pub explode: Explode,
     /// Summarizers that the site has declared.
     pub declared: Declared,
@@ -110,13 +111,13 @@ pub struct Essence {
     pub rules: Arc<Rules>,
     /// Files and folders of annotations.
     pub annotations: Vec<PathBuf>,
-    /// Files and folders that programs of the site may read beside those of the system.
+    /// Files and folders that the site's programs may read in addition to those of the system.
     pub programs_read: Vec<PathBuf>,
 }
 
 impl Essence {
-    /// Reads `[essence]`, and by `from` the files that it names. The mistakes of these files are added
-    /// to `mistakes`, each with its file.
+    /// Reads `[essence]`, and the files that it names by means of `from`. Adds the mistakes in
+    /// these files to `mistakes`, each with its file.
     pub fn read(table: &Table<'_>, from: Files<'_>, mistakes: &mut Vec<Mistake>) -> Self {
         let read = from.read;
         let typing = Recognizer::read(&files(table, "types", read)).unwrap_or_else(|found| {
@@ -128,7 +129,8 @@ impl Essence {
             Tables::default()
         });
         let templates = templates(table, from, mistakes);
-        // If a file has mistakes, the types that it defines are unknown, and are not reported as missing.
+        // If a file has mistakes, the types that it defines are unknown; they are not reported as
+        // missing.
         let types = mistakes.is_empty().then_some(&typing);
         let declared = files(table, "summarizers", read);
         let declared = Declared::read(&declared, types).unwrap_or_else(|found| {
@@ -158,7 +160,8 @@ impl Essence {
     }
 }
 
-/// Reads `pdf_templates = ["templates"]`: files, and folders with files `*.toml` in the order of their names.
+/// Reads `pdf_templates = ["templates"]`: files, and folders whose `*.toml` files are read by name
+/// order.
 fn templates(table: &Table<'_>, from: Files<'_>, mistakes: &mut Vec<Mistake>) -> Templates {
     let mut files = Vec::new();
     for (i, path) in table.strings("pdf_templates").into_iter().map(PathBuf::from).enumerate() {
@@ -190,7 +193,8 @@ fn templates(table: &Table<'_>, from: Files<'_>, mistakes: &mut Vec<Mistake>) ->
     })
 }
 
-/// Reads `annotations = ["annotations"]`: files and folders, which are read when the gatherer gathers.
+/// Reads `annotations = ["annotations"]`: files and folders, whose content is read during
+/// gathering.
 fn annotations(table: &Table<'_>) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = table.strings("annotations").into_iter().map(PathBuf::from).collect();
     for (i, path) in paths.iter().enumerate() {
@@ -217,11 +221,11 @@ fn files(table: &Table<'_>, key: &str, read: ReadFile<'_>) -> Vec<(PathBuf, Stri
     files
 }
 
-/// Reads `programs = "lib"`: a folder, which is listed when it is used.
+/// Reads `programs = "lib"`: a folder, which is listed when the programs are first needed.
 fn programs(table: &Table<'_>, read: ReadFile<'_>) -> Option<SitePrograms> {
     let secs = table.integer("program_secs", 1..=PROGRAM_SECS_MAX).unwrap_or(PROGRAM_SECS);
     let folder = table.path("programs")?;
-    // Reading a folder as text fails: this tells folders from files.
+    // Reading a path as text fails for a folder; so this tells folders from files.
     let wrong = match read(&folder) {
         Err(error) if error.kind() == io::ErrorKind::IsADirectory => None,
         Err(error) => Some(format!("cannot read {}: {error}", folder.display())),
@@ -233,14 +237,14 @@ fn programs(table: &Table<'_>, read: ReadFile<'_>) -> Option<SitePrograms> {
     Some(SitePrograms { folder, time_max: Duration::from_secs(secs) })
 }
 
-/// Reads `detail = "brief"`: a [`Detail::NAMED`].
+/// Reads `detail = "brief"`: one of [`Detail::NAMED`].
 fn detail(table: &Table<'_>) -> Detail {
     let chosen = table.choice("detail", &Detail::NAMED.map(|(name, _)| name));
     let named = Detail::NAMED.into_iter().find(|(name, _)| Some(*name) == chosen);
     named.map_or_else(Detail::default, |(_, detail)| detail)
 }
 
-/// Reads `explode = ["CSV"]`: types of lists; `[]`: none.
+/// Reads `explode = ["CSV"]`: the types of lists to explode; `[]` means none.
 fn explode(table: &Table<'_>) -> Explode {
     if !table.has("explode") {
         return Explode::All;
@@ -295,7 +299,8 @@ fn choice(table: &Table<'_>, types: Option<&Recognizer>) -> Choice {
     }
 }
 
-/// Returns the types that the setting `key` names; none without `known`, if its own files have mistakes.
+/// Returns the types that the setting `key` names. Without `known` (the rule files have mistakes),
+/// returns none.
 pub fn read_types(table: &Table<'_>, key: &str, known: Option<&Recognizer>) -> BTreeSet<Type> {
     let mut types = BTreeSet::new();
     for (i, name) in table.strings(key).iter().enumerate() {
@@ -352,7 +357,7 @@ mod tests {
 
     use super::*;
 
-    /// Lines before the table in a settings file.
+    /// Empty lines before the table in a settings file.
     const BEFORE: &str = "\n\n\n\n";
 
     const QUICK: &str =

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Reason that the settings of summarizing cannot be used.
+/// Reason why the settings of summarizing cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -11,7 +11,7 @@ pub enum Error {
     Pattern {
         /// The pattern as written.
         pattern: String,
-        /// Mistake in it.
+        /// The mistake in the pattern.
         message: String,
     },
     /// A path of `programs_read` does not exist.

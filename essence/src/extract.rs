@@ -1,16 +1,16 @@
 //! Extraction: the summaries of one fetched object.
 //!
 //! Source: TR §4 and Figure 5: type recognition, presentation unnesting, summarizing. The pipeline
-//! makes this one call. A fault of a summarizer (a panic) does not reach the run: it becomes a problem
-//! of the object, which gets a record by name.
+//! makes only this call. A fault of a summarizer (a panic) does not end the run: it becomes a
+//! problem of the object, which gets a record by name.
 //!
 //! # Differences from the paper
 //!
-//! * A compressed file of one content gives one record, under its own URL, with the type of the
-//!   content: users look for that. An archive gives a record of its own, with the names of its members
-//!   as its text, and one for each member. The record of a package has the package's metadata. Messages
-//!   and mailboxes keep the records of their summarizer.
-//! * The record says in `Truncated` what could not be opened.
+//! * A compressed file with one content gives one record, under its own URL, with the type of the
+//!   content, for which users search. An archive gives a record of its own, whose text is the names
+//!   of its members, and one for each member. The record of a package has the package's metadata.
+//!   Messages and mailboxes keep the records of their summarizer.
+//! * The `Truncated` attribute of a record says which parts could not be opened.
 //!
 //! Sans-I/O.
 
@@ -32,11 +32,11 @@ use soif::digest::Md5;
 use crate::select::{LeftOut, Selection};
 use crate::summarize::Settings as SummarySettings;
 
-/// Most bytes that are unpacked of a content without text: pictures and other binaries inside gzip
-/// are only typed.
+/// Maximum number of bytes that are unpacked if the content is not text: pictures and other
+/// binaries inside gzip are only typed.
 const PEEK_BYTES: usize = 64 * 1024;
 
-/// Most bytes of one object, with all that it holds, that go to programs of the site.
+/// Maximum number of bytes of one object, and everything in it, that go to programs of the site.
 pub const GIVEN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Settings of opening and summarizing.
@@ -61,8 +61,8 @@ impl EssenceSettings {
         self.summary.typing.recognize(&object.url, &object.name, head)
     }
 
-    /// Adds the object to its summary for the site's program of its type, if there is one. `given` counts
-    /// the bytes that go to programs from the same fetched object.
+    /// Adds the object to its summary, for the site's program for its type, if there is one.
+    /// `given` counts the bytes of the same fetched object that go to programs.
     fn give(&self, object: &Object, r#type: Type, given: &mut u64, summary: &mut Summary) {
         if !self.programs.contains(&r#type) {
             return;
@@ -82,20 +82,20 @@ impl EssenceSettings {
     }
 }
 
-/// Choice of lists that are exploded.
+/// Choice of the lists that are exploded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Explode {
     /// Every type with an exploder, except tables.
     #[default]
     All,
-    /// None.
+    /// No list.
     None,
     /// These types, by the value of the `Type` attribute.
     Types(BTreeSet<String>),
 }
 
 impl Explode {
-    /// Returns whether lists of this type are exploded; `name` is the value of the `Type` attribute.
+    /// Returns whether lists of this type are exploded; `name` is the `Type` attribute's value.
     fn has(&self, r#type: Type, name: &str) -> bool {
         explode::is_list(r#type)
             && match self {
@@ -106,12 +106,12 @@ impl Explode {
     }
 }
 
-/// Types, unnests and summarizes `object`: its own record first, then one for each member of an
-/// archive, in the archive's order, each URL once (the last member of a name wins).
+/// Types, unnests and summarizes `object`. Returns its own record first, then one for each member
+/// of an archive, in the archive's order; each URL occurs once (the last member of a name counts).
 ///
-/// `cancelled` is called inside every long loop, and serves as the deadline and as the stop of the run.
-/// When it returns true, the summaries made so far are returned, with a problem that says so. Never
-/// panics; returns no summaries only if the settings' selection leaves everything out.
+/// `cancelled` is called inside every long loop, and serves both as the deadline and as the stop of
+/// the run. When it returns true, this function returns the summaries made so far, with a problem
+/// that says so. Never panics; returns no summaries only if selection leaves everything out.
 pub fn extract(
     object: Object,
     settings: &EssenceSettings,
@@ -120,7 +120,7 @@ pub fn extract(
     extract_selected(object, settings, cancelled, &mut |_why| ())
 }
 
-/// Works as [`extract`], and calls `left_out` for each object that selection leaves out.
+/// Works as [`extract`], but also calls `left_out` for each object that selection leaves out.
 pub fn extract_selected(
     object: Object,
     settings: &EssenceSettings,
@@ -130,7 +130,7 @@ pub fn extract_selected(
     let budget = Budget::new(settings.unnest, cancelled);
     let mut run =
         Run { settings, cancelled, budget: &budget, found: Vec::new(), given: 0, left_out };
-    // Cheap: the bytes are shared.
+    // Cheap, since the bytes are shared.
     let spare = object.clone();
     let root = Opening { object, path: None, problems: Vec::new(), depth: 0 };
     if let Err(fault) = catch_fault(|| run.open(root)) {
@@ -143,8 +143,8 @@ pub fn extract_selected(
     last_of_each_url(run.found)
 }
 
-/// Returns the summary of an object that could not be read, with the reason: by its name and the front
-/// of its content. A program of the site may still read the object.
+/// Returns the summary of an object that could not be read, with the reason. It is made from the
+/// object's name and the front of its content. A program of the site may still read the object.
 pub fn by_name(object: &Object, settings: &EssenceSettings, problem: Problem) -> Summary {
     let mut summary = bare_summary(object, settings, problem);
     let r#type = settings.type_of(object);
@@ -167,7 +167,7 @@ struct Opening {
     /// Its path in its container.
     path: Option<String>,
     problems: Vec<Problem>,
-    /// Number of containers around it.
+    /// Number of containers around the object.
     depth: u32,
 }
 
@@ -187,7 +187,7 @@ impl Run<'_> {
         let format = Format::of(&it.object, r#type);
         let packed = format.is_some_and(|it| !it.is_summarized());
         let select = &self.settings.select;
-        // A packed object may hold allowed types.
+        // A packed object may contain objects of allowed types.
         if let Some(why) = if packed { select.stops(r#type) } else { select.by_type(r#type) } {
             (self.left_out)(why);
             return;
@@ -211,7 +211,7 @@ impl Run<'_> {
         self.settings.explode.has(r#type, self.settings.summary.typing.name(r#type))
     }
 
-    /// Unpacks the object, and goes on with its content under the same URL, size and digest.
+    /// Unpacks the object, and continues with its content under the same URL, size and digest.
     fn unpack(&mut self, it: Opening, packing: Packing) {
         let Opening { object, path, mut problems, depth } = it;
         let opened = unnest::unpack(&object, packing, self.budget, &|name, head| {
@@ -219,7 +219,7 @@ impl Run<'_> {
             if self.explodes(inside) { usize::MAX } else { self.wanted_bytes(inside, head) }
         });
         problems.extend(opened.problems);
-        // Users fetch the packed object: the digest is of its bytes.
+        // Users fetch the packed object: the digest is that of its bytes.
         let md5 = digest(&object);
         let inner = Object {
             name: opened.name,
@@ -232,7 +232,7 @@ impl Run<'_> {
         self.open(Opening { object: inner, path, problems, depth: depth + 1 });
     }
 
-    /// Returns how many bytes of a content of type `inside` are useful.
+    /// Returns how many bytes are useful of a content of the type `inside`.
     fn wanted_bytes(&self, inside: Type, head: &[u8]) -> usize {
         match inside {
             _ if Format::of_head(head, inside).is_some() => usize::MAX,
@@ -253,7 +253,7 @@ impl Run<'_> {
             let (object, path) = (object.clone(), path.clone());
             self.summarize(Opening { object, path, problems, depth }, r#type);
         } else {
-            // The container's record comes first, but its content is known last.
+            // The container's record comes first, but its content is complete only at the end.
             let mut summary = self.finish(&object, r#type, Draft::default());
             summary.problems = problems;
             self.found.push(summary);
@@ -278,7 +278,7 @@ impl Run<'_> {
         });
         let Some(own) = self.found.get_mut(position) else { return };
         if format.is_summarized() {
-            // The record has the problems from before the opening already.
+            // The record already has the problems that were found before the opening.
             let cut = truncated(&report.problems, &object.url);
             if !cut.is_empty() {
                 let before = own.record.text("Truncated").map(|it| format!("{it}\n"));
@@ -304,7 +304,7 @@ impl Run<'_> {
         if let Some(why) = self.settings.select.by_type(r#type) {
             (self.left_out)(why);
             let own = self.found.remove(position);
-            // Its problems name their object, so that a member's summary can carry them.
+            // The container's problems name their object: a member's summary can carry them.
             if let Some(member) = self.found.get_mut(position) {
                 member.problems.splice(0..0, own.problems);
             }
@@ -385,13 +385,13 @@ fn set_nesting(draft: &mut Draft<'_>, path: Option<&str>, truncated: String) {
     draft.other("Truncated", truncated);
 }
 
-/// Returns the messages of the problems of the object at `url`, one a line.
+/// Returns the messages of the problems of the object at `url`, one per line.
 fn truncated(problems: &[Problem], url: &str) -> String {
     let own = problems.iter().filter(|it| it.object == url);
     own.map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the digest of an object that is complete.
+/// Returns the digest of an object; `None` if the object is incomplete.
 fn digest(object: &Object) -> Option<Md5> {
     object.md5.or_else(|| (!object.truncated).then(|| Md5::of(&object.bytes)))
 }
@@ -408,7 +408,7 @@ fn catch_fault<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Keeps the last summary of each URL: archives may hold a name twice, and the last one counts.
+/// Keeps the last summary of each URL: archives may contain a name twice, and the last one counts.
 fn last_of_each_url(found: Vec<Summary>) -> Vec<Summary> {
     let mut positions: HashMap<String, usize> = HashMap::with_capacity(found.len());
     let mut kept: Vec<Summary> = Vec::with_capacity(found.len());
@@ -573,7 +573,7 @@ mod tests {
     fn a_gigabyte_in_a_megabyte_is_cut() {
         let gigabyte = bomb(1024);
         assert!(gigabyte.len() < 1_200_000);
-        // Text is unpacked as far as it is useful; the rest is not read.
+        // Text is unpacked as far as it is useful; the rest is not unpacked.
         check("bomb.gz", gigabyte.clone(), &["http://h.example/bomb.gz Text [bomb] bomb"]);
         let seen = extracted("bomb.tar.gz", gigabyte);
         assert_eq!(seen.len(), 2);
@@ -700,7 +700,7 @@ mod tests {
         let mailbox = b"From a@a Mon Jan  1 00:00:00 2024\nFrom: a@a.example\nTo: b@b.example\n\
                         Subject: x\nMessage-ID: <1@a.example>\n\nHi\n";
         assert_eq!(given("a.mbox", mailbox.to_vec())[0], format!("a.mbox {}", mailbox.len()));
-        // All of them together are bounded.
+        // The total size of these objects is bounded.
         let object = Object::whole("f:/a.txt", &b"two"[..]);
         let mut bytes = GIVEN_BYTES_MAX - 3;
         for expected in [true, false] {
@@ -712,7 +712,7 @@ mod tests {
                 (expected, expected)
             );
         }
-        // A program may read an object that could not be read, but none that is opened.
+        // A program may read an object that could not be read, but not one that is opened.
         for (name, bytes, expected) in
             [("a.txt", b"x".to_vec(), true), ("a.tar", tarball(&[]), false)]
         {

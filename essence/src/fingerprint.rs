@@ -1,10 +1,10 @@
-//! Fingerprints: digests that are the same in every run as long as their parts are.
+//! Fingerprints: digests that are equal in every run if their parts are equal.
 //!
 //! Sans-I/O.
 
 use soif::digest::{Md5, Md5Writer};
 
-/// Returns the fingerprint of `parts`, each of any bytes.
+/// Returns the fingerprint of `parts`; each part may contain any bytes.
 pub fn fingerprint_of(parts: &[&[u8]]) -> u64 {
     let mut md5 = Md5Writer::new();
     for part in parts {

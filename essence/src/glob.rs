@@ -1,14 +1,14 @@
 //! Globs: the patterns of paths in all settings.
 //!
-//! `*` and `?` stop at slashes, `**` crosses them. A pattern without a slash (other than a last one) matches at
-//! any depth; one that begins with a slash matches only at the top. A pattern that matches a directory
-//! matches everything below it.
+//! `*` and `?` do not match slashes; `**` does. A pattern without a slash (except at its end)
+//! matches at any depth; one that begins with a slash matches only at the top. A pattern that
+//! matches a directory matches everything below it.
 //!
 //! Sans-I/O.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// Returns the mistake in a pattern, if there is one.
+/// Returns the mistake in a pattern; `None` if there is none.
 pub fn mistake(pattern: &str) -> Option<String> {
     glob(pattern.trim_start_matches('/')).err().map(|error| error.kind().to_string())
 }

@@ -1,8 +1,9 @@
 //! Essence: bytes in, records out.
 //!
-//! Source: TR §4 and Figure 5. [`typing`] recognizes the type, [`select`] decides whether the object is
-//! wanted, [`extract`] opens and summarizes it, [`rules`] change records and [`annotations`] are laid over
-//! them. A [`worker`] does the steps that are not safe by construction. [`chain`] does all steps for one object.
+//! Source: TR §4 and Figure 5. [`typing`] recognizes the type, [`select`] decides whether the
+//! object is wanted, [`extract`] opens and summarizes it, [`rules`] change records, and
+//! [`annotations`] are laid over the records. A [`worker`] does the steps that are not safe by
+//! construction. [`chain`] does all steps for one object.
 
 pub mod annotations;
 pub mod chain;

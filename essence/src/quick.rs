@@ -1,12 +1,12 @@
 //! Summarizers that a site declares by regular expressions ("quick-sum").
 //!
-//! Source: the user's manual, appendix on customizing summarizers (`quick-sum.cf`: lines of a type, an
-//! attribute and an expression). A file of them:
+//! Source: the user's manual, appendix on customizing summarizers (`quick-sum.cf`: lines of a type,
+//! an attribute and an expression). A file of them:
 //!
 //! ```toml
 //! [[summarizer]]
 //! type = "Refer"                          # one of the site's own types, or a built-in one
-//! beside = true                           # laid over what is built in; default: in its place
+//! beside = true                           # laid over the built-in one; default: replaces it
 //!
 //! [[summarizer.attribute]]
 //! name = "Title"
@@ -14,20 +14,22 @@
 //!
 //! [[summarizer.attribute]]
 //! name = "Author"
-//! match = ['^%A[ \t]+(.*)$', '^%E (.*)$'] # each in turn
+//! match = ['^%A[ \t]+(.*)$', '^%E (.*)$'] # applied in this order
 //! all = true                              # every match, one a line
 //! ```
 //!
-//! Expressions see the text of the object: its content if that is text, else the text that the built-in
-//! summarizer extracts. `^` and `$` are the ends of lines. `Title`, `Author`, `Description`, `Abstract`,
-//! `Keywords`, `URL-References` and `Partial-Text` or `Full-Text` (the text) are as in all records; other
-//! attributes have the declared name. An attribute without a match is as if it were not declared.
+//! Expressions see the text of the object: its content if the content is text, else the text that
+//! the built-in summarizer extracts. `^` and `$` match at the ends of lines. `Title`, `Author`,
+//! `Description`, `Abstract`, `Keywords`, `URL-References` and `Partial-Text` or `Full-Text` (the
+//! text) have the same form as in all records; other attributes have the declared name. An
+//! attribute without a match is treated as if it were not declared.
 //!
 //! # Differences from the paper
 //!
-//! * The original took all matching lines as a whole, and its expressions saw one line at a time. Here a
-//!   match may begin and end within a line, or span several (`\n`, `(?s)`).
-//! * In the original, a summarizer replaced the stock one. Here it may be laid over it.
+//! * The original took every matching line as a whole, and its expressions saw one line at a time.
+//!   Here a match may begin and end within a line, or span several lines (`\n`, `(?s)`).
+//! * In the original, a summarizer replaced the built-in one. Here it may be laid over the built-in
+//!   one.
 //!
 //! Sans-I/O.
 
@@ -46,13 +48,13 @@ use settings::Mistake;
 
 use crate::typing::Recognizer;
 
-/// Most memory of a compiled expression, in bytes.
+/// Maximum memory of a compiled expression, in bytes.
 const EXPRESSION_BYTES_MAX: usize = 1024 * 1024;
-/// Sizes by which smaller expressions are counted, in bytes.
+/// Steps to which the size of a smaller expression is rounded up, in bytes.
 const EXPRESSION_BYTES: &[usize] = &[16 * 1024, 64 * 1024, 256 * 1024];
-/// Most matches of one attribute.
+/// Maximum number of matches of one attribute.
 const MATCHES_MAX: usize = 1_000;
-/// Most bytes of the matches of one attribute other than the text.
+/// Maximum number of bytes of the matches of one attribute other than the text.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
 /// Summarizers that a site has declared. Cheap to clone; compiled once.
@@ -63,7 +65,7 @@ pub struct Declared(Arc<Vec<Summarizer>>);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Summarizer {
     r#type: Type,
-    /// Whether it is laid over the built-in one.
+    /// Whether this summarizer is laid over the built-in one.
     beside: bool,
     attributes: Vec<Attribute>,
 }
@@ -73,11 +75,11 @@ struct Summarizer {
 struct Attribute {
     name: String,
     expressions: Vec<Expression>,
-    /// Whether every match counts, rather than the first.
+    /// Whether every match counts, or only the first.
     all: bool,
 }
 
-/// Compiled expression; two are equal if their texts are.
+/// Compiled expression; two are equal if their source texts are equal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 struct Expression(Regex);
@@ -103,7 +105,7 @@ impl Expression {
         builder.build().map(Self)
     }
 
-    /// Returns an upper estimate of its memory, in bytes.
+    /// Returns an upper estimate of the expression's memory, in bytes.
     fn bytes(&self) -> usize {
         let fits = |bytes: &usize| Self::compile(self.0.as_str(), *bytes).is_ok();
         EXPRESSION_BYTES.iter().copied().find(fits).unwrap_or(EXPRESSION_BYTES_MAX)
@@ -132,7 +134,7 @@ impl From<Vec<Summarizer>> for Declared {
 
 impl Declared {
     /// Reads a site's files of summarizers, each with its name and its text. Types are those of
-    /// `typing`; without it (its own files have mistakes) unknown types are no mistakes.
+    /// `typing`; without `typing` (its own files have mistakes), unknown types are not mistakes.
     ///
     /// # Errors
     ///
@@ -150,7 +152,8 @@ impl Declared {
         of_type.flat_map(|it| &it.attributes).any(|it| it.name == attribute)
     }
 
-    /// Returns the draft of an object, by the declared summarizer of its type or by `built_in`.
+    /// Returns the draft of an object, made by the declared summarizer of its type or by
+    /// `built_in`.
     pub(crate) fn draft<'a>(
         &self,
         input: &Input<'a>,
@@ -178,7 +181,7 @@ impl Summarizer {
         let mut draft = if self.beside {
             built
         } else {
-            // Content that could not be read is missing for the expressions as well.
+            // If content could not be read, the expressions did not see it either.
             Draft { problems: built.problems, ..Draft::default() }
         };
         for attribute in &self.attributes {
@@ -196,7 +199,8 @@ impl Summarizer {
 }
 
 impl Attribute {
-    /// Returns its matches, in the order of the expressions, and for each in the order of the text.
+    /// Returns the matches in the order of the expressions; those of one expression in the order of
+    /// the text.
     fn find(&self, text: &str, input: &Input<'_>) -> Vec<String> {
         let bytes_max = if self.is_text() { input.text_bytes_max() } else { VALUE_BYTES_MAX };
         let (mut found, mut left) = (Vec::new(), bytes_max);
@@ -226,7 +230,7 @@ impl Attribute {
         ["Partial-Text", "Full-Text"].iter().any(|it| self.name.eq_ignore_ascii_case(it))
     }
 
-    /// Replaces the draft's value by the matches.
+    /// Replaces the draft's value with the matches.
     fn lay(&self, found: Vec<String>, draft: &mut Draft<'_>) {
         match self.name.to_ascii_lowercase().as_str() {
             "title" => draft.title = found.join("\n"),
@@ -268,7 +272,7 @@ mod tests {
     /// Summarizes by `declared`, and renders the record without its size and digest.
     fn record(declared: &str, name: &str, bytes: &[u8]) -> String {
         let declared = read(declared).unwrap();
-        // The form in which it is sent to a worker.
+        // The form in which the summarizers are sent to a worker.
         let sent = serde_json::to_string(&declared).unwrap();
         assert_eq!(serde_json::from_str::<Declared>(&sent).unwrap(), declared);
         let typing = Arc::new(typing());
@@ -431,7 +435,7 @@ mod tests {
             &["5:650 take more than 67108864 bytes"],
         );
         check("[[summarizer]\n", &["1 "]);
-        // Without types, unknown types are no mistakes.
+        // Without `typing`, unknown types are not mistakes.
         let files = [("quick.toml".into(), format!("{}{title}", of("type = 'Refer'")))];
         assert_eq!(Declared::read(&files, None), Ok(Declared::default()));
     }

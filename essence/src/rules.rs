@@ -1,7 +1,8 @@
-//! Post-summarizing rules: a site's changes to the records of its objects, by conditions on these.
+//! Post-summarizing rules: a site's changes to the records of its objects, under conditions on the
+//! records.
 //!
-//! Source: the user's manual ("Post-summarizing: rule-based tuning of object summaries"); its rule files
-//! are read as they are:
+//! Source: the user's manual ("Post-summarizing: rule-based tuning of object summaries"). Rule
+//! files of the original are read unchanged:
 //!
 //! ```text
 //! # Comments and empty lines are left out.
@@ -13,18 +14,19 @@
 //!         delete()
 //! ```
 //!
-//! A condition begins in the first column; the instructions for records that meet it are indented below it.
-//! All rules are applied, in order, each to the result of those before. `A == 'x'`, `A != 'x'`, `A ~ /re/`
-//! and `A !~ /re/` test an attribute (empty if there is none; `URL` is the object's); `&&` binds closer than
-//! `||`, and parentheses group. `A = "x"` sets an attribute (`""` removes it), `A | command` replaces its
-//! value by the output of a command that reads the old one, `A,B ! command` has a command read these
-//! attributes as SOIF and write attributes as SOIF, and `delete()` leaves the object out.
+//! A condition begins in the first column; the instructions for records that meet it are indented
+//! below it. All rules are applied in order, each to the result of the earlier ones. `A == 'x'`, `A
+//! != 'x'`, `A ~ /re/` and `A !~ /re/` test an attribute (empty if there is none; `URL` is the
+//! object's URL); `&&` binds more tightly than `||`, and parentheses group. `A = "x"` sets an
+//! attribute (`""` removes it). `A | command` gives the attribute's value to a command and replaces
+//! it with the output. `A,B ! command` lets a command read these attributes as SOIF and write
+//! attributes as SOIF. `delete()` leaves the object out.
 //!
 //! # Differences from the paper
 //!
 //! * Spaces and tabs indent; a quote or slash within quotes or slashes is written with a backslash.
 //! * A rule file with a mistake is refused as a whole, with the line of every mistake.
-//! * Commands run behind fences. A command that fails leaves the record as it was, with a problem.
+//! * Commands run behind fences. If a command fails, the record stays as it was, with a problem.
 //! * Identifying attributes (`MD5`, `Gatherer-Id` …) cannot be set.
 //!
 //! Sans-I/O.
@@ -39,9 +41,9 @@ use soif::Record;
 use soif::reader::parse as parse_records;
 use soif::writer::write_record;
 
-/// Most rules of a file.
+/// Maximum number of rules in a file.
 pub const RULES_MAX: usize = 10_000;
-/// Longest value that a rule may give an attribute, in bytes.
+/// Maximum length of a value that a rule may give an attribute, in bytes.
 pub const VALUE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Attributes that identify the object and its gatherer: no rule changes them.
@@ -91,7 +93,7 @@ pub enum Action {
         /// A command of the shell.
         command: String,
     },
-    /// Gives attributes to a command as SOIF, and replaces them by the attributes in its output.
+    /// Gives attributes to a command as SOIF, and replaces them with the attributes in its output.
     Rewrite {
         /// The attributes.
         attributes: Vec<String>,
@@ -105,9 +107,9 @@ pub enum Action {
 /// A mistake in a rule file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Its line, from 1.
+    /// The line of the mistake, from 1.
     pub line: usize,
-    /// The mistake, and what is expected.
+    /// The mistake, and the expected text.
     pub message: String,
 }
 
@@ -120,13 +122,13 @@ impl fmt::Display for Mistake {
 /// Decision of the rules on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is published.
+    /// The record is published.
     Kept,
-    /// A rule left it out.
+    /// A rule left the object out.
     Deleted,
 }
 
-/// Rule that held for a record, for an explanation.
+/// Rule that applied to a record, for an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppliedRule {
     /// The rule's line, from 1.
@@ -137,8 +139,8 @@ pub struct AppliedRule {
     pub done: Vec<(Action, Result<(), String>)>,
 }
 
-/// Runner of shell commands: it gets the command and its input, and returns the output or the reason of a
-/// failure.
+/// Runner of shell commands: takes a command and its input, and returns the output or the reason of
+/// the failure.
 pub type RunCommand<'a> = dyn FnMut(&str, &[u8]) -> Result<Vec<u8>, String> + 'a;
 
 impl Rules {
@@ -146,7 +148,7 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// Returns every mistake in it, in the order of its lines.
+    /// Returns every mistake in the file, in the order of the lines.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         parse::parse(text).map(|rules| Self { text: text.to_owned(), rules })
     }
@@ -167,8 +169,8 @@ impl Rules {
         self.rules.iter().any(|rule| rule.actions.iter().any(is_run))
     }
 
-    /// Changes a record by every rule that holds for it. Returns these rules, in order, up to the one that
-    /// leaves the object out.
+    /// Changes a record by every rule whose condition it meets. Returns these rules, in order, up
+    /// to the one that leaves the object out.
     pub fn apply(
         &self,
         record: &mut Record,
@@ -205,7 +207,7 @@ impl Action {
             Self::Filter { attribute, command } => {
                 let Some(old) = record.get(attribute).map(<[u8]>::to_vec) else { return Ok(()) };
                 let new = run(command, &old)?;
-                // Commands end their output with a line end.
+                // Most commands end their output with a line end.
                 let new = new.strip_suffix(b"\n").filter(|_| !old.ends_with(b"\n")).unwrap_or(&new);
                 set(record, attribute, new)
             }

@@ -1,20 +1,20 @@
 //! Candidate selection: the choice of objects to summarize.
 //!
 //! Source: TR §4 ("candidate selection"), the stop list and allow list of the user's manual, and
-//! Essence's rule that object code beside its source says nothing new.
+//! Essence's rule that object code next to its source says nothing new.
 //!
-//! An object is left out before it is read by its name, its size, or because there is source for it. It
-//! is left out by its type as soon as that is known, with everything that it holds. An object that is
-//! left out has no record, and an earlier record is deleted.
+//! An object is left out before it is read by its name or its size, or because its source exists.
+//! It is left out by its type as soon as the type is known, with everything that it holds. An
+//! object that is left out has no record, and its earlier record is deleted.
 //!
 //! # Differences from the paper
 //!
-//! * Nothing is left out by default. The original's stop list had binaries, objects and backups, but
-//!   people look for these by name.
+//! * Nothing is left out by default. The original's stop list had binaries, objects and backups,
+//!   but people look for these by name.
 //! * Stop list and allow list may be used together: the stop list wins.
 //! * The allow list does not prevent packed files and archives from being opened, only from having
-//!   records of their own: their members may be on it.
-//! * The site names the pairs of source and product.
+//!   records of their own: their members may be on the allow list.
+//! * The site names the pairs of source and product itself.
 //!
 //! Sans-I/O.
 
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::glob;
 
-/// Reason that an object is left out.
+/// Reason why an object is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LeftOut {
     /// Its type is on the stop list.
@@ -39,11 +39,11 @@ pub enum LeftOut {
     StoppedName,
     /// There is an allow list, and its name is not on it.
     NameNotAllowed,
-    /// It has fewer bytes than the least.
+    /// It has fewer bytes than the smallest allowed size.
     TooSmall,
-    /// It has more bytes than the most.
+    /// It has more bytes than the largest allowed size.
     TooLarge,
-    /// There is source for it.
+    /// Its source exists in the same folder.
     HasSource,
 }
 
@@ -76,13 +76,13 @@ pub struct SourceFor {
 pub struct Choice {
     /// Types that are left out.
     pub stop_types: BTreeSet<Type>,
-    /// The only types that are taken, if there are any.
+    /// The only types that are taken; if empty, all types.
     pub allow_types: BTreeSet<Type>,
-    /// Patterns of names that are left out, as those of a root.
+    /// Glob patterns of names that are left out, with the syntax of a root's patterns.
     pub stop_names: Vec<String>,
-    /// Patterns of the only names that are taken, if there are any.
+    /// Patterns of the only names that are taken; if empty, all names.
     pub allow_names: Vec<String>,
-    /// Least size, in bytes.
+    /// Smallest size, in bytes.
     pub size_min: u64,
     /// Largest size, in bytes.
     pub size_max: Option<u64>,
@@ -96,7 +96,7 @@ pub struct Choice {
 pub struct Selection {
     choice: Choice,
     stop_names: GlobSet,
-    /// `None`: all are allowed.
+    /// Allowed names; `None` if all are allowed.
     allow_names: Option<GlobSet>,
 }
 
@@ -135,8 +135,8 @@ impl Selection {
         })
     }
 
-    /// Returns why the object at `path` (below the top of its root, or in its container) with `size`
-    /// bytes is left out, whatever its type; `None` if it may be taken.
+    /// Returns why the object at `path` (below the top of its root, or in its container) with
+    /// `size` bytes is left out, regardless of its type; `None` if it may be taken.
     pub fn by_name(&self, path: &Path, size: u64) -> Option<LeftOut> {
         if self.stop_names.is_match(path) {
             Some(LeftOut::StoppedName)
@@ -151,12 +151,13 @@ impl Selection {
         }
     }
 
-    /// Returns why objects of this type are left out with all that they hold; `None` if they are not.
+    /// Returns why objects of this type are left out with everything that they hold; `None` if they
+    /// are not.
     pub fn stops(&self, r#type: Type) -> Option<LeftOut> {
         self.choice.stop_types.contains(&r#type).then_some(LeftOut::StoppedType)
     }
 
-    /// Returns why objects of this type have no records; `None` if they have.
+    /// Returns why objects of this type have no records; `None` if they have records.
     pub fn by_type(&self, r#type: Type) -> Option<LeftOut> {
         let allowed = &self.choice.allow_types;
         let not_allowed = !allowed.is_empty() && !allowed.contains(&r#type);
@@ -171,7 +172,8 @@ impl Selection {
             .collect()
     }
 
-    /// Returns the names of the files that are made from the file called `name`, in the same folder.
+    /// Returns the names of the files that are made from the file called `name`, in the same
+    /// folder.
     pub fn made_of(&self, name: &[u8]) -> Vec<Vec<u8>> {
         let pairs = self.choice.source_for.iter();
         pairs
@@ -180,10 +182,11 @@ impl Selection {
     }
 }
 
-/// Replaces the pattern `from` by the pattern `to` in `name`; `None` if `from` does not match.
+/// Applies to `name` the renaming from the pattern `from` to the pattern `to`; `None` if `from`
+/// does not match.
 fn renamed(name: &[u8], from: &str, to: &str) -> Option<Vec<u8>> {
     let Some((before, after)) = from.split_once('*') else {
-        // If only `to` has a star, there is no text for it.
+        // If only `to` has a star, there is no text to replace the star.
         return (name == from.as_bytes() && !to.contains('*')).then(|| to.as_bytes().to_vec());
     };
     let stem = name.strip_prefix(before.as_bytes())?.strip_suffix(after.as_bytes())?;
@@ -191,7 +194,7 @@ fn renamed(name: &[u8], from: &str, to: &str) -> Option<Vec<u8>> {
     (!stem.is_empty()).then(|| [before.as_bytes(), stem, after.as_bytes()].concat())
 }
 
-/// Returns the mistake in a pair of names, if there is one.
+/// Returns the mistake in a pair of names; `None` if there is none.
 pub fn mistake(made: &str, from: &str) -> Option<String> {
     let is_bad = |name: &str| {
         name.is_empty()

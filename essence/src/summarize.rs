@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 use crate::quick::Declared;
 use crate::typing::Recognizer;
 
-/// Settings of a site's summaries.
+/// Settings for a site's summaries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Recognizer of types, with the names of the site's own.
     pub typing: Arc<Recognizer>,
     /// Summarizers that the site has declared.
     pub declared: Declared,
-    /// Settings of the formats: how much of each is read and written to records.
+    /// Settings of the formats: how much is read of each format and written to records.
     pub formats: formats::Settings,
 }
 
@@ -46,8 +46,8 @@ impl Settings {
     }
 }
 
-/// Summarizes `object` by its type, and returns a record with its content attributes. A type without
-/// a summarizer of its own gives a record by name.
+/// Summarizes `object` by its type, and returns a record with its content attributes. For a type
+/// without a summarizer of its own, returns a record by name.
 pub fn summarize(
     object: &Object,
     r#type: Type,

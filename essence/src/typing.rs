@@ -1,25 +1,27 @@
 //! Type recognition: the type of an object from its URL, its name and the front of its content.
 //!
 //! Source: TR §4 ("how object types are recognized, typically by examining file naming conventions
-//! and contents") and the list of Essence types in the user's manual, whose names are kept.
+//! and contents"), and the list of Essence types in the user's manual, whose names are kept.
 //!
-//! In this order:
+//! The steps, in this order:
 //!
-//! 1. The site's own rules, by URL, name and content, in the order of its rule files; the first that
-//!    matches decides. [`Recognizer`] has them; the next steps are built in.
-//! 2. Unmistakable content: signatures at the start. Where several types share one (zip, OLE, gzip,
-//!    ELF, `#!`), the name decides, else the first entries of the container; in OLE files the entries
-//!    come before the name.
-//! 3. The name, unless it promises text where the content is binary or the other way around. Vague
-//!    names (`.txt`, `.xml`, `.json`, `.eml`, `.1`, dot files) yield to the look of the text.
-//! 4. The look of the text; for binary data a wider table of signatures, and the media type
+//! 1. The site's own rules, by URL, name and content, in the order of its rule files; the first
+//!    rule that matches decides. They are part of [`Recognizer`]; the following steps are built in.
+//! 2. Unmistakable content: signatures at the start. Where several types share a signature (zip,
+//!    OLE, gzip, ELF, `#!`), the name decides, or else the first entries of the container; in OLE
+//!    files the entries take precedence over the name.
+//! 3. The name, unless it promises text and the content is binary, or the other way around. For
+//!    vague names (`.txt`, `.xml`, `.json`, `.eml`, `.1`, dot files), the look of the text takes
+//!    precedence.
+//! 4. The look of the text; for binary data, a wider table of signatures and then the media type
 //!    registered for the extension.
 //! 5. `Text` or `Binary`; `Unknown` for an empty object.
 //!
 //! # Differences from the paper
 //!
-//! * Content beats the name where the two contradict each other: a PDF named `.txt` is a PDF.
-//! * Types that did not exist then have names of our own (`Markdown`, `Rust`, `JSON` …).
+//! * Content takes precedence over the name where the two contradict each other: a PDF named `.txt`
+//!   is a PDF.
+//! * Types that did not exist then have new names (`Markdown`, `Rust`, `JSON` …).
 //! * One file of rules with all three kinds of conditions in place of three files of one kind each.
 //!
 //! Sans-I/O.
@@ -39,28 +41,28 @@ use formats::{Language, Type};
 pub(crate) use rules::expression_mistake;
 pub use rules::{DecidedBy, Decision, Recognizer};
 
-/// Reason of a decision of the built-in recognition.
+/// Reason for a decision of the built-in recognition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// A signature that only this type has.
     Signature,
-    /// A signature that several types have, told apart by the name.
+    /// A signature that several types have, distinguished by the name.
     SignatureAndName,
-    /// A signature that several types have, told apart by the entries of the container.
+    /// A signature that several types have, distinguished by the entries of the container.
     SignatureAndInside,
     /// The name.
     Name,
     /// The look of the text.
     Look,
-    /// A wider table of signatures.
+    /// The wider table of signatures.
     Table,
     /// The media type that is registered for the extension.
     MediaType,
-    /// Only that the content is text.
+    /// No more than that the content is text.
     Text,
-    /// Only that the content is not text.
+    /// No more than that the content is not text.
     Binary,
-    /// Nothing: the object is empty.
+    /// The object is empty.
     Empty,
 }
 
@@ -83,18 +85,19 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Returns the type of an object called `name` (a file name without directories) whose content
-/// starts with `head` (the first [`formats::HEAD_BYTES`], or all of it), by the built-in rules alone.
+/// Returns the type of an object by the built-in rules alone. `name` is its file name without
+/// directories; `head` is the first [`formats::HEAD_BYTES`] of its content, or all of it.
 pub fn recognize(name: &str, head: &[u8]) -> Type {
     decide(name, head).0
 }
 
-/// Returns the built-in extensions and whole names of objects of this type, in lower case.
+/// Returns the built-in extensions and the built-in whole names of objects of this type, in lower
+/// case.
 pub fn names_of(r#type: Type) -> (Vec<&'static str>, Vec<&'static str>) {
     names::of(r#type)
 }
 
-/// Returns the signatures in the table that decide on this type whatever the object's name.
+/// Returns the table's signatures that decide on this type regardless of the object's name.
 pub fn signatures_of(r#type: Type) -> Vec<&'static [u8]> {
     content::signatures(r#type)
 }
@@ -119,22 +122,22 @@ fn decide(name: &str, head: &[u8]) -> (Type, Reason) {
         .unwrap_or((Type::Binary, Reason::Binary))
 }
 
-/// Weighs the type that a text's name promises against the look of the text.
+/// Weighs the type that the name of a text promises against the look of the text.
 fn of_text(by_name: Option<Type>, head: &[u8]) -> (Type, Reason) {
     let look = match by_name {
         // These names are vague: the look of the text may be more exact.
         Some(Type::Text | Type::DotFile | Type::Xml | Type::Sgml) | None => looks::by_look(head),
         Some(Type::Json) => looks::json(head.trim_ascii_start()),
         Some(Type::Mail | Type::Mailbox) => looks::mail(head),
-        // `.mm` is Objective-C++, or a memorandum.
+        // `.mm` is Objective-C++, or a paper in troff with the macros mm ("memorandum").
         Some(Type::Source(Language::Other)) => looks::by_look(head).filter(|it| *it == Type::Troff),
         Some(Type::ManPage) => match looks::by_look(head) {
-            // Some programs write a page of definitions before the first telling macro.
+            // Some programs write a page of definitions before the first characteristic macro.
             Some(Type::ManPage | Type::Troff) => None,
-            // `libfoo-1.2` and `report.3` end like manual pages.
+            // Names like `libfoo-1.2` and `report.3` end like those of manual pages.
             look => return look.map_or((Type::Text, Reason::Text), |it| (it, Reason::Look)),
         },
-        // Pictures, fonts and tables may be text (XPM, BDF, AFM); packed things may not.
+        // Pictures, fonts and tables may be text (XPM, BDF, AFM); packed files may not.
         Some(Type::Image | Type::Font | Type::Audio | Type::Video | Type::Backup) => None,
         Some(named) if named.is_text() => None,
         Some(_) => {
@@ -156,7 +159,7 @@ fn refine(found: Type, by_name: Option<Type>, name: &str, head: &[u8]) -> (Type,
         (Type::Gzip, Some(Type::Crate)) => by(Type::Crate),
         (Type::Gzip, _) if names::is_packed_tar(name) => by(Type::GzipTar),
         (Type::Compressed, _) if names::is_packed_tar(name) => by(Type::CompressedTar),
-        // Office documents, books and Java archives are zip files with an agreed content.
+        // Office documents, books and Java archives are zip files with prescribed entries.
         (
             Type::Zip,
             Some(
@@ -173,7 +176,7 @@ fn refine(found: Type, by_name: Option<Type>, name: &str, head: &[u8]) -> (Type,
         ) => by(named),
         (Type::Zip, _) => packed::in_zip(head)
             .map_or((Type::Zip, Reason::Signature), |it| (it, Reason::SignatureAndInside)),
-        // The old office formats share one container with many others.
+        // The old office formats share their container with many other formats.
         (Type::Word, named) => match (packed::in_ole(head), named) {
             (Some(inside), _) => (inside, Reason::SignatureAndInside),
             (None, Some(named)) if !named.is_text() => by(named),
@@ -291,7 +294,7 @@ mod tests {
         check("liba.a", b"!<arch>\na.o/ ", "Archive");
         check("a.pdf", b"!<symlink>../papers/a.pdf", "SymbolicLink");
         check("a", b"\xed\xab\xee\xdb\x03\0", "RPM");
-        // The name is no evidence of sources: the content may be.
+        // The name is no evidence of source code, but the content may be.
         check("foo-1.2.tar.gz", b"\x1f\x8b\x08\0\0\0\0\0", "GNUCompressedTar");
         check("a.tar.xz", b"\xfd7zXZ\0\0", "CompressedTar");
         check("a.bz2", b"BZh91AY&SY", "Compressed");

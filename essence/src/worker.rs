@@ -1,24 +1,27 @@
-//! The worker: summarizing in a fenced process of its own. It reads types whose parsers are not safe in
-//! time and memory by construction, and large objects that are read as a whole.
+//! The worker: summarizing in a separate, fenced process. Workers read the types whose parsers are
+//! not safe in time and memory by construction, and large objects that are read as a whole.
 //!
-//! Source: TR §4 (Essence ran a program for each object); `landlock(7)`, `seccomp(2)`, `setrlimit(2)`.
+//! Source: TR §4 (Essence ran a program for each object); `landlock(7)`, `seccomp(2)`,
+//! `setrlimit(2)`.
 //!
-//! A worker is the daemon's own binary, started anew. It reads objects from a socket and answers with
-//! summaries (`wire`). Before the first object, it gives up everything that it does not need (`fence`):
-//! files, the network, other processes. The gatherer keeps as many workers as threads that summarize
-//! (`pool`), each for many objects. It ends a worker that crashes, grows or takes too long: then the
-//! object's record is by name, with a problem that gives the reason, and the run goes on.
+//! A worker is the daemon's own binary, started anew. It reads objects from a socket and answers
+//! with summaries (`wire`). Before the first object, it gives up everything that it does not need
+//! (`fence`): files, the network, other processes. The gatherer keeps as many workers as it has
+//! threads that summarize (`pool`); each worker reads many objects. The gatherer ends a worker that
+//! crashes, grows or takes too long: then the object gets a record by name, with a problem that
+//! gives the reason, and the run goes on.
 //!
 //! # Differences from the paper
 //!
-//! * A process serves thousands of objects rather than one.
-//! * Text, pages, source and catalogs are summarized within the gatherer, in time and memory that are
-//!   linear in the length of the input. Most of the parsers are our own and look at the clock. Some
-//!   libraries are trusted besides (pulldown-cmark, biblatex, serde_json, quick-xml, csv, toml, regex):
-//!   they are in Rust that is safe but for a few places, read their input in one pass, and get little at
-//!   a time. If one of them panics, the object has a record by name.
-//! * Catalogs and other text that is read from beginning to end go to a worker if they are long, or
-//!   packed, since then their length is unknown.
+//! * A process summarizes thousands of objects rather than one.
+//! * Text, pages, source and catalogs are summarized within the gatherer, in time and memory that
+//!   are linear in the length of the input. Most of their parsers are Harvest's own and check the
+//!   clock. Some libraries are trusted in addition (pulldown-cmark, biblatex, serde_json,
+//!   quick-xml, csv, toml, regex): they are written in Rust that is safe except in a few places,
+//!   read their input in one pass, and get only a little input at a time. If one of them panics,
+//!   the object gets a record by name.
+//! * Catalogs and other text that is read from beginning to end go to a worker if they are long.
+//!   They also do so if they are packed, since their length is unknown then.
 
 pub mod budget;
 pub mod fence;
@@ -39,7 +42,7 @@ use formats::{Type, explode};
 
 use crate::extract::EssenceSettings;
 
-/// Longest object whose text is read as a whole within the gatherer, in bytes.
+/// Largest size of an object whose text is read as a whole within the gatherer, in bytes.
 const WITHIN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Clock by which deadlines are measured.
@@ -54,8 +57,9 @@ pub struct Program {
     pub arguments: Vec<String>,
 }
 
-/// Returns whether a worker summarizes objects of this type. The library that opens them does not look at
-/// the clock, or takes as much memory as the object says; or they may hold such objects.
+/// Returns whether a worker summarizes objects of this type: the library that opens them does not
+/// check the clock, or takes as much memory as the object demands; or they may contain such
+/// objects.
 pub fn is_for_worker(r#type: Type) -> bool {
     matches!(
         r#type,
@@ -94,15 +98,16 @@ pub fn is_for_worker(r#type: Type) -> bool {
     )
 }
 
-/// Returns whether an object of this type is read as text to its end, whatever its length.
+/// Returns whether an object of this type is read as text to its end, regardless of its length.
 fn is_read_whole(r#type: Type) -> bool {
     explode::is_list(r#type)
         || matches!(r#type, Type::Json | Type::Notebook | Type::Rcs | Type::Sccs)
 }
 
-/// Returns whether the object goes to a worker. All objects that are opened do, since their content may have
-/// any type, and so do long objects that are read as a whole. The content of gzip is typed by its name and
-/// its beginning, as when it is opened; if that is not text, or not readable yet, it may have any type.
+/// Returns whether the object goes to a worker. All objects that are opened do, since their content
+/// may have any type, and so do long objects that are read as a whole. The content of gzip is typed
+/// by its name and its beginning, as when it is opened; if the content is not text, or its
+/// beginning cannot be read yet, it may have any type.
 pub(crate) fn wants_worker(object: &Object, settings: &EssenceSettings) -> bool {
     match settings.type_of(object) {
         Type::Gzip => {

@@ -1,14 +1,15 @@
 //! The harvester: the harvest of `oai`, performed over HTTP.
 //!
-//! A [`Repository`] answers single requests. [`Running`] is a whole harvest, which hands out batch after
-//! batch. A [`Target`] is a collection that stores them, each in one commit with its checkpoint. A caller
-//! that stores records elsewhere takes the batches, and keeps their checkpoints.
+//! A [`Repository`] answers single requests. [`Running`] is a whole harvest, which hands out one
+//! batch after the other. A [`Target`] is a collection that stores the batches, each in one commit
+//! with its checkpoint. A caller that stores records elsewhere takes the batches itself, and keeps
+//! their checkpoints.
 //!
 //! Source: OAI-PMH §3.1 (HTTP embedding), RFC 9110 §8.4 (content codings), §15 (status).
 //!
-//! Memory is bounded by one page ([`PAGE_BYTES_MAX`]), compressed and decompressed, its records, and the
-//! records held before it ([`HELD_BYTES_MAX`]). `net` bounds time, silence, redirects and the addresses
-//! of requests.
+//! Memory is bounded by one page ([`PAGE_BYTES_MAX`]), compressed and decompressed, its records,
+//! and the records held before it ([`HELD_BYTES_MAX`]). `net` limits the time, the silence, the
+//! redirects and the addresses of requests.
 
 mod body;
 mod client;

@@ -3,8 +3,8 @@
 use collection::Collection;
 use daemon::health::Check;
 
-/// Checks whether the collection accepts changes, and serves its whole feed. Uses known state and reads
-/// no file of the log. Blocks.
+/// Checks whether the collection accepts changes, and serves its whole feed. Uses only state in
+/// memory, and reads no file of the log. Blocks.
 pub fn checks(collection: &Collection) -> [Check; 2] {
     let health = collection.health();
     let refusing = "changes are refused, mostly since the disk is full; free some space: changes are then \

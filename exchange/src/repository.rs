@@ -1,24 +1,27 @@
 //! The repository: a collection over OAI-PMH at `/oai`.
 //!
-//! Requests are `GET /oai?verb=…`, or a POST with the same as a form. `oai::repository` makes the
-//! responses; this module adds the collection and the clock. Metadata formats are those of
-//! `oai::crosswalk`, sets those of `oai::repository::set`, and datestamps the seconds of the commits.
+//! Requests are `GET /oai?verb=…`, or a POST with the same arguments as a form. `oai::repository`
+//! makes the responses; this module adds the collection and the clock. Metadata formats are those
+//! of `oai::crosswalk`, sets those of `oai::repository::set`, and datestamps the seconds of the
+//! commits.
 //!
-//! Long work runs on blocking threads, for at most [`ANSWERS_MAX`] requests at once. More requests are
-//! refused for now (503 with `Retry-After`), as are those that need the sets before these are ready, or
-//! damaged records. Responses in progress hold at most [`SENDING_BYTES_MAX`] together, each its share
-//! until its last byte is sent; a request without room is refused for now. Responses are compressed with
-//! gzip for clients that accept it.
+//! Long work runs on blocking threads, for at most [`ANSWERS_MAX`] requests at once. Further
+//! requests are refused for now (503 with `Retry-After`), as are requests that need damaged
+//! records, or the sets before these are ready. Responses in progress hold at most
+//! [`SENDING_BYTES_MAX`] together, and each keeps its share until its last byte is sent; a request
+//! for which there is no room is refused for now. Responses are compressed with gzip for clients
+//! that accept it.
 //!
-//! Every response to ListRecords and ListIdentifiers has headers with the number of records of the whole
-//! list, and of the repository (`oai::repository::oap`, which also explains why they are not on the token).
+//! Every response to ListRecords and ListIdentifiers has headers with the number of records of the
+//! whole list, and of the repository (`oai::repository::oap`, which also explains why they are not
+//! on the token).
 //!
 //! Source: OAI-PMH §3.1 (HTTP embedding), §3.1.3 (compression), §3.5 (flow control).
 //!
 //! # Differences from the standard
 //!
-//! * `responseDate` is the second before the present one, or an earlier one during a commit: no later
-//!   commit may have a datestamp that a harvester takes for harvested.
+//! * `responseDate` is the second before the present one, or an earlier one during a commit: a
+//!   later commit must not get a datestamp that a harvester takes to be harvested already.
 //! * Deletions are listed in all sets by type, since a deleted record has no type any more.
 
 mod answer;
@@ -70,19 +73,19 @@ use url::Url;
 use web::Site;
 use web::layout::Link;
 
-/// Most requests answered at once.
+/// Maximum number of requests answered at once.
 pub const ANSWERS_MAX: usize = 8;
 
-/// Most bytes of responses in progress (256 MiB): there may be many slow clients.
+/// Maximum number of bytes of responses in progress (256 MiB): there may be many slow clients.
 pub const SENDING_BYTES_MAX: usize = 256 << 20;
 
-/// Longest wait of a request for its turn and its share of bytes.
+/// Longest time that a request waits for its turn and its share of bytes.
 const TURN: Duration = Duration::from_secs(5);
 
-/// Pause before another request while the sets are made or all turns are taken, in seconds.
+/// Pause that a client is asked for while the sets are made or all turns are taken, in seconds.
 const RETRY_SECS: u64 = 10;
 
-/// Pause before another request for damaged records, in seconds.
+/// Pause that a client is asked for if records are damaged, in seconds.
 const RETRY_DAMAGED_SECS: u64 = 60;
 
 /// The file of the sets, below a daemon's data directory.
@@ -91,7 +94,7 @@ pub const SETS: &str = "oai/sets";
 /// Path of the repository, below the listener's root.
 const PATH: &str = "oai";
 
-/// Shortest compressed response, in bytes.
+/// Length from which responses are compressed, in bytes.
 const PACKED_BYTES_MIN: usize = 1_024;
 
 /// Counters of a repository since its start.
@@ -141,7 +144,7 @@ fn add(count: &AtomicU64, number: u64) {
     count.fetch_add(number, Ordering::Relaxed);
 }
 
-/// A repository over a collection. Clones are the same.
+/// A repository over a collection. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Repository {
     shared: Arc<Inner>,
@@ -159,8 +162,9 @@ struct Inner {
 }
 
 impl Repository {
-    /// Returns the repository of `collection`. `sets` is a file for data that can be rebuilt; its
-    /// identifier is stored beside it. Lists are available once [`keep`](Self::keep) runs.
+    /// Returns the repository of `collection`. `sets` is the path of a file for data that can be
+    /// rebuilt; the identifier file is next to it. Lists become available once [`keep`](Self::keep)
+    /// runs.
     pub fn new(collection: Collection, settings: Settings, daemon: Daemon, sets: PathBuf) -> Self {
         let id_file = IdentifierFile::beside(&sets);
         let current = CurrentSets::new(collection.clone(), sets);
@@ -186,8 +190,8 @@ impl Repository {
         self.shared.settings.send_replace((settings, daemon));
     }
 
-    /// Returns the numbers of records of each type, and in each language; none while they are unknown, or
-    /// if the repository is disabled. Blocks.
+    /// Returns the numbers of records of each type, and in each language; empty maps while they are
+    /// unknown, or if the repository is disabled. Blocks.
     pub fn counts(&self) -> [BTreeMap<String, u64>; 2] {
         let shared = &self.shared;
         if !shared.settings.borrow().0.enabled {
@@ -211,7 +215,8 @@ impl Repository {
             .route("/oai/schemas/{file}", get(schema))
     }
 
-    /// Keeps the sets current until the shutdown starts. Does nothing before the repository is enabled.
+    /// Keeps the sets current until the shutdown starts. Does nothing before the repository is
+    /// enabled.
     pub async fn keep(&self, shutdown: Shutdown) {
         let mut settings = self.shared.settings.subscribe();
         tokio::select! {
@@ -288,8 +293,8 @@ impl Repository {
         done.await.map_err(|_panicked| broken())?
     }
 
-    /// Makes the response, which holds its share of bytes. Compression takes long: call on a blocking
-    /// thread.
+    /// Makes the response, which holds its share of bytes. Compression takes long: call on a
+    /// blocking thread.
     fn response(
         &self,
         answered: Answered,
@@ -303,7 +308,7 @@ impl Repository {
         let packed = Some(&text).filter(|it| packed && PACKED_BYTES_MIN <= it.len()).map(pack);
         let is_packed = packed.is_some();
         let bytes = packed.unwrap_or_else(|| text.into_bytes());
-        // A record may be longer than a page.
+        // One record may be longer than the share of a page.
         let Some(bytes) = share.hold(bytes) else {
             return Err(Refusal::later("too much is being sent at once"));
         };
@@ -365,7 +370,7 @@ async fn form(headers: &HeaderMap, body: Body) -> Result<String, Refusal> {
         let message = format!("a POST has its arguments as {FORM}, not as {media}");
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    // One byte more is too long for a query, and gets that answer.
+    // With one byte more the query is too long, and is answered so.
     let read = Limited::new(body, QUERY_BYTES_MAX + 1).collect().await;
     let unread = |error: Box<dyn std::error::Error + Send + Sync>| {
         if error.is::<LengthLimitError>() {
@@ -431,7 +436,7 @@ fn refused(unready: Unready) -> Refusal {
     match unready {
         Unready::Making => Refusal::later("the sets are being made; ask again"),
         Unready::Failed(error @ Error::Damaged { .. }) => {
-            // The name of the file is only for the log.
+            // The error names a file, which only the log may show.
             tracing::warn!(%error, "a list cannot be answered");
             let refusal = Refusal::later(web::failure::DAMAGED);
             Refusal { retry_secs: Some(RETRY_DAMAGED_SECS), ..refusal }
@@ -482,7 +487,7 @@ mod tests {
             repository.respond(request).await
         };
         assert_eq!(ask().await.status(), StatusCode::OK);
-        // As if the wait for a turn had ended.
+        // Ends the wait for a turn, as its timeout would.
         repository.shared.turns.close();
         let late = ask().await;
         assert_eq!(late.status(), StatusCode::SERVICE_UNAVAILABLE);
@@ -504,7 +509,7 @@ mod tests {
         assert!(left < SENDING_BYTES_MAX && SENDING_BYTES_MAX - left < 100_000, "{left}");
         drop(sent);
         assert_eq!(budget.bytes_left(), SENDING_BYTES_MAX);
-        // As if the wait for bytes had ended.
+        // Ends the wait for bytes, as its timeout would.
         budget.close();
         let request = Request::get("/oai?verb=Identify").body(Body::empty()).unwrap();
         let late = repository.respond(request).await;

@@ -1,7 +1,7 @@
 //! A repository as a source: its settings for harvesting.
 //!
-//! A broker's `[[source]]` of `kind = "oai"` and a gatherer's `[[root]]` with `access = "oai"` have the
-//! same keys and bounds. Sans-I/O.
+//! A broker's `[[source]]` of `kind = "oai"` and a gatherer's `[[root]]` with `access = "oai"` have
+//! the same keys and bounds. Sans-I/O.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use url::Url;
 use crate::harvester::{Access, PAGE_BYTES_MAX};
 use daemon::Token;
 
-/// Most metadata formats, or sets, of one repository.
+/// Maximum number of metadata formats, or sets, of one repository.
 pub const NAMES_MAX: usize = 1_000;
 
 /// Longest delay between requests.
@@ -25,7 +25,7 @@ const DELAY_MAX: Duration = Duration::from_secs(3_600);
 /// Longest overlap, and longest time between full harvests (ten years).
 const SPAN_MAX: Duration = Duration::from_secs(3_653 * 86_400);
 
-/// Most days of a window (a hundred years).
+/// Maximum number of days of a window (a hundred years).
 const WINDOW_DAYS_MAX: u64 = 36_525;
 
 /// Settings for the harvest of a repository.
@@ -41,9 +41,9 @@ pub struct Oai {
     pub keep_original: bool,
     /// Pause between an answer and the next request.
     pub delay: Duration,
-    /// How far a harvest reaches back behind the end of the last one.
+    /// Time before the end of the last harvest from which a harvest begins.
     pub overlap: Duration,
-    /// Time between full harvests of a repository without deletions; zero for never.
+    /// Time between full harvests of a repository that does not report deletions; zero for never.
     pub full_every: Duration,
     /// Length of a full harvest's first window, in days; 0 for all dates at once.
     pub window_days: u32,
@@ -52,7 +52,8 @@ pub struct Oai {
 }
 
 impl Default for Oai {
-    /// The whole repository in `oai_dc`, with the defaults of [`oai::harvest`].
+    /// Returns settings for the whole repository in `oai_dc`, with the defaults of
+    /// [`oai::harvest`].
     fn default() -> Self {
         Self {
             prefixes: vec![harvest::OAI_DC.to_owned()],
@@ -89,8 +90,8 @@ impl Oai {
         }
     }
 
-    /// Returns the settings of a harvest from `base_url`, without delay: the delay of the host is kept by
-    /// the client, see [`net::pace::Hosts`].
+    /// Returns the settings of a harvest from `base_url`, without delay, because the client keeps
+    /// the delay for each host: see [`net::pace::Hosts`].
     pub fn settings(&self, base_url: &str) -> harvest::Settings {
         harvest::Settings {
             prefixes: self.prefixes.clone(),
@@ -104,7 +105,7 @@ impl Oai {
         }
     }
 
-    /// Returns the access with these credentials; `allow_private`: also in private networks.
+    /// Returns the access with these credentials; `allow_private` also allows private networks.
     pub fn access(&self, credentials: Credentials, allow_private: bool) -> Access {
         Access {
             credentials,
@@ -128,7 +129,7 @@ pub fn base_url(table: &Table<'_>) -> Option<Url> {
 /// Returns the URL without the name and password of a user, for messages.
 pub(crate) fn without_user(url: &Url) -> Url {
     let mut shown = url.clone();
-    // A URL that cannot have them has none.
+    // A URL that cannot have a name and password has none to remove.
     let _ = (shown.set_username(""), shown.set_password(None));
     shown
 }
@@ -138,7 +139,7 @@ pub fn base_url_of(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|it| problem_of(it).is_none())
 }
 
-/// Returns the reason why the URL is not a base URL.
+/// Returns the reason why the URL is not a base URL; `None` if it is one.
 fn problem_of(url: &Url) -> Option<&'static str> {
     if !matches!(url.scheme(), "http" | "https") {
         Some("is not of a web server")
@@ -161,7 +162,7 @@ pub fn credentials(token: Option<&Token>, certificate: Option<&ClientFiles>) -> 
     }
 }
 
-/// Reads one name or a list of them.
+/// Reads one name from the key `one`, or a list of names from the key `several`.
 fn names(table: &Table<'_>, one: &str, several: &str) -> Vec<String> {
     let expected = "a name without white space";
     let is_wrong = |it: &String| it.is_empty() || it.contains(char::is_whitespace);

@@ -15,7 +15,7 @@ use serde_json::json;
 /// The refusal of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The status of the answer.
+    /// The HTTP status of the answer.
     pub status: StatusCode,
     /// The problem and its remedy, for the administrator.
     pub message: String,
@@ -55,7 +55,7 @@ pub trait Takedown: Clone + Send + Sync + 'static {
         reason: String,
     ) -> impl Future<Output = Result<TakenDown, Refused>> + Send;
 
-    /// Lifts the suppression of `subject`, and gets its objects again.
+    /// Lifts the suppression of `subject`, and causes its objects to be fetched again.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ pub trait Takedown: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<PurgeReport, Refused>> + Send;
 }
 
-/// Returns the routes; those that change anything need the token.
+/// Returns the routes; those that change anything require the administrator's token.
 pub fn routes<T: Takedown>(daemon: T) -> Router {
     Router::new()
         .route("/suppressed", get(suppressed::<T>))

@@ -5,10 +5,10 @@
 //!
 //! Sans-I/O.
 
-/// Earliest time taken in: 0001-01-01T00:00:00Z, in Unix seconds.
+/// Earliest accepted time: 0001-01-01T00:00:00Z, in Unix seconds.
 pub const AT_SECS_MIN: i64 = -62_135_596_800;
 
-/// Latest time taken in: 9999-12-31T23:59:59Z, in Unix seconds.
+/// Latest accepted time: 9999-12-31T23:59:59Z, in Unix seconds.
 pub const AT_SECS_MAX: i64 = 253_402_300_799;
 
 /// Seconds of a day.
@@ -91,7 +91,7 @@ fn parse_time(text: &str) -> Option<i64> {
     Some(hour * 3_600 + minute * 60 + second - parse_zone(zone)?)
 }
 
-/// Returns the seconds that the zone is ahead of UTC.
+/// Returns by how many seconds the zone is ahead of UTC.
 fn parse_zone(zone: &str) -> Option<i64> {
     let sign = match zone.as_bytes().first() {
         None => return Some(0),

@@ -22,9 +22,9 @@
 //! * A pull only shows that the source changed somewhere since the pull before. The later pull counts as the time
 //!   of the update, and freshness in between counts half.
 //! * A pull counts as one request, however many pages it took; a failed pull observes nothing.
-//! * The mean interval of the table is taken between updates, so it does not show that a source has been silent
-//!   since. [`History::interval_secs`] shows it: it is the paper's other reckoning, "changed so many times in so
-//!   many months".
+//! * The mean interval of the table is taken between updates, so it does not show how long a source
+//!   has been silent since its last update. [`History::interval_secs`] does; it is the paper's
+//!   other calculation, "changed so many times in so many months".
 //!
 //! Sans-I/O.
 
@@ -74,9 +74,9 @@ pub enum Status {
 pub struct Cost {
     /// Requests made.
     pub requests: u64,
-    /// Requests that brought nothing, of those.
+    /// Those of the requests that brought nothing.
     pub requests_empty: u64,
-    /// Records brought, those of the first pull included.
+    /// Records brought, including those of the first pull.
     pub records: u64,
 }
 
@@ -96,7 +96,7 @@ impl Cost {
 pub struct Moments {
     /// The count of the numbers.
     pub count: u64,
-    /// Their mean, 0 without any.
+    /// Their mean; 0 without numbers.
     pub mean: f64,
     /// Sum of their squared distances from the mean.
     pub squares: f64,
@@ -159,7 +159,7 @@ pub struct History {
     pub observed_secs: u64,
     /// Observations that measured something.
     pub samples: u64,
-    /// Observations of a change, of those.
+    /// Those of the observations that found a change.
     pub samples_changed: u64,
     /// Updates: granules with a change.
     pub updates: u64,
@@ -173,7 +173,7 @@ pub struct History {
     pub cost: Cost,
 }
 
-/// Most bytes that a [`History`] takes.
+/// Maximum number of bytes that a [`History`] takes.
 pub const HISTORY_BYTES_MAX: usize = 152;
 
 impl History {
@@ -204,8 +204,8 @@ impl History {
         self.updated_secs = None;
     }
 
-    /// Returns the time over which the source is known, in seconds. For a log of changes it reaches to
-    /// `until_secs`, for no entry means no change; for a log of pulls, to the newest pull.
+    /// Returns the time over which the source is known, in seconds. For a log of changes it reaches
+    /// to `until_secs`, because no entry means no change; for a log of pulls, to the newest pull.
     pub fn known_secs(&self, log: Log, until_secs: i64) -> u64 {
         let until = until_secs.clamp(AT_SECS_MIN, AT_SECS_MAX);
         let silent = match log {
@@ -230,9 +230,9 @@ impl History {
         self.frequency(log, until_secs).filter(|it| *it > 0.0).map(|it| 1.0 / it)
     }
 
-    /// Returns the share of the observed time in which the harvested copy was fresh, from 0 to 1, as estimated from
-    /// pulls: all of the time before an empty pull, half of it before another. `None` while no time has been
-    /// observed.
+    /// Returns the share of the observed time in which the harvested copy was fresh, from 0 to 1,
+    /// as estimated from pulls: all of the time before an empty pull, half of it before any other
+    /// pull. `None` while no time has been observed.
     pub fn freshness(&self) -> Option<f64> {
         let share = self.fresh_secs / self.observed_secs as f64;
         share.is_finite().then(|| share.clamp(0.0, 1.0))

@@ -8,8 +8,9 @@
 //! Σ (pull time − stamp) / (N · span)
 //! ```
 //!
-//! Freshness is one minus that. Several pulls are averaged by their element-seconds (N · span). Each older pull
-//! counts `1 − gain` times as much as the next, so a source that changes its behavior shows it.
+//! Freshness is one minus that. Several pulls are averaged by their element-seconds (N · span).
+//! Each older pull counts `1 − gain` times as much as the next, so the average follows a source
+//! that changes its behavior.
 //!
 //! # Differences from the paper
 //!
@@ -17,15 +18,15 @@
 //!   slow pulls and outages included. The two agree when changes come evenly and pulls are
 //!   instant (there is a test).
 //! * An element that changes twice in one span counts twice, as in the paper's model, where every
-//!   change makes another element stale. Freshness is thus never overstated.
-//! * Stamps are the source's clock. The mean age of a pull's changes is held to what is
-//!   possible, so a wrong clock cannot push freshness above 1 or make one pull count for years.
+//!   change makes one more element stale. Freshness is thus never overstated.
+//! * Stamps are the source's clock. The mean age of a pull's changes is clamped to the possible
+//!   range, so a wrong clock cannot push freshness above 1 or make one pull count for years.
 //!
 //! Sans-I/O.
 
 use serde::{Deserialize, Serialize};
 
-/// Most element-seconds of one pull that count, so that sums stay finite.
+/// Maximum number of element-seconds of one pull that count, so that sums stay finite.
 const SPAN_MAX: f64 = 1e30;
 
 /// Decayed sums of one source's pulls, to seven digits.

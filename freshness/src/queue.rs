@@ -2,7 +2,8 @@
 //!
 //! Source: Adly §4, the loop of OAP(θ).
 //!
-//! A heap with the position of each number: a change takes O(log M) steps, and all of them together O(M).
+//! A heap that knows the position of each number: changing one takes O(log M) steps, and changing
+//! all together O(M).
 //!
 //! # Differences from the paper
 //!
@@ -23,7 +24,7 @@ pub(crate) const KEY_BYTES: usize = 2 * size_of::<u32>() + size_of::<Node>();
 
 /// A queue of numbers, each due once, ordered by due time and then by number.
 ///
-/// The numbers are indices; memory grows with the largest.
+/// The numbers are indices; memory grows with the largest number.
 #[derive(Clone, Debug, Default)]
 pub struct DueQueue {
     heap: Vec<Node>,
@@ -31,7 +32,7 @@ pub struct DueQueue {
     positions: Vec<u32>,
 }
 
-/// A node; nodes are ordered as they are taken.
+/// A node; nodes are in the order in which they are taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Node {
     at_ms: u64,
@@ -95,7 +96,7 @@ impl DueQueue {
         true
     }
 
-    /// Takes out the key that has been due longest at `now_ms`, if one is due.
+    /// Takes out the key that has been due longest at `now_ms`; `None` if no key is due.
     pub fn poll_due(&mut self, now_ms: u64) -> Option<u32> {
         if now_ms < self.next_due()? {
             return None;
@@ -103,12 +104,12 @@ impl DueQueue {
         Some(self.take(0).key)
     }
 
-    /// Returns the due time of the next key, in milliseconds.
+    /// Returns the due time of the next key, in milliseconds; `None` if the queue is empty.
     pub fn next_due(&self) -> Option<u64> {
         self.heap.first().map(|node| node.at_ms)
     }
 
-    /// Returns the due time of `key`, in milliseconds.
+    /// Returns the due time of `key`, in milliseconds; `None` if it is not in the queue.
     pub fn due(&self, key: u32) -> Option<u64> {
         Some(self.heap[self.position(key)?].at_ms)
     }

@@ -15,9 +15,9 @@
 //! * Pulls that follow each other within a fraction of a second (a followed source) are pooled until they make a
 //!   sample of [`SAMPLE_SECS_MIN`]. [`Gain::Settling`] also pools pulls of few changes, each of which alone would
 //!   make the rate jump.
-//! * A record that changed twice between two pulls is one update. The paper's sample misses the first
-//!   change and is low by (1 − e^−x)/x when the average record changes x times; the other methods make
-//!   up for it.
+//! * A record that changed twice between two pulls is one update. The paper's sample misses the
+//!   first change and is low by the factor (1 − e^−x)/x when the average record changes x times;
+//!   the other methods make up for it.
 //! * The estimate has an uncertainty. With a rate alone, a source that was quiet for one lucky day would wait as
 //!   long as one that was quiet for a year.
 //!
@@ -51,7 +51,7 @@ pub const SAMPLE_CHANGES_MIN: f64 = 8.0;
 /// vanish.
 pub const ELAPSED_SECS_MAX: f64 = 1e9;
 
-/// Most changes that are assumed to come at once.
+/// Largest number of changes that are assumed to come at once.
 const DISPERSION_MAX: f32 = 1e18;
 
 /// Method by which the updates of a pull become a rate.
@@ -76,9 +76,10 @@ pub enum Method {
 pub enum Gain {
     /// As in the paper: each pull is a sample, and each but the first moves the estimate by this gain.
     Fixed(f64),
-    /// Pulls are pooled until they hold [`SAMPLE_CHANGES_MIN`] changes, found or expected. A sample moves the
-    /// estimate by its share of the remembered time, and at least by this gain. So at first the estimate is about
-    /// the plain mean, then it forgets. Before the first sample, the pulls so far are the estimate.
+    /// Pulls are pooled until they hold [`SAMPLE_CHANGES_MIN`] changes, found or expected. A sample
+    /// moves the estimate by its share of the remembered time, and at least by this gain. So at
+    /// first the estimate is about the plain mean, later it forgets old samples. Before the first
+    /// sample, the pulls so far are the estimate.
     Settling(f64),
 }
 
@@ -127,7 +128,7 @@ impl Default for Rules {
 pub struct Pull {
     /// Records that changed, each counted once if the source does so: U.
     pub updates: u64,
-    /// Records at the source now, N, if it tells.
+    /// Records at the source now, N, if the source states it.
     pub elements: Option<u64>,
     /// Time since the pull before, in seconds: I.
     pub elapsed_secs: f64,
@@ -141,7 +142,8 @@ pub struct Pull {
 pub struct State {
     /// The estimate, in updates a second; `None` before the first sample. 0 is a rate.
     pub rate: Option<f64>,
-    /// Time of a plain count of equal certainty, if changes came one by one, in seconds; 0 if unknown.
+    /// Time in which a plain count would be equally certain, if changes came one by one, in
+    /// seconds; 0 if unknown.
     pub sure_secs: f64,
     /// Decayed sum of the times by which the samples were divided, in seconds.
     pub memory_secs: f64,
@@ -169,9 +171,10 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the number of independent changes behind the rate; its relative error is about one over the root of
-    /// it. Above two changes for each record and pull, [`Method::BiasReduced`] claims too many (at N = U = 1,000
-    /// thirty times as many as there are).
+    /// Returns the number of independent changes behind the rate; its relative error is about one
+    /// over the root of this number. Above two changes for each record and pull,
+    /// [`Method::BiasReduced`] claims too many (at N = U = 1,000 thirty times as many as there
+    /// are).
     pub fn changes(&self) -> f64 {
         self.rate * self.secs
     }
@@ -182,8 +185,9 @@ impl Estimate {
         (self.secs > 0.0).then(|| (self.changes() + 0.5).sqrt() / self.secs)
     }
 
-    /// Returns the rate to plan with, in updates a second: half a change more than were found. It is above 0 if the
-    /// origin of the rate is known: a source without a change in T seconds counts as changing at 1 / 2T.
+    /// Returns the rate to plan with, in updates a second: the rate with half a change more than
+    /// were found. It is above 0 if the origin of the rate is known: a source without a change in T
+    /// seconds counts as changing at 1 / 2T.
     pub fn careful(&self) -> f64 {
         if self.secs > 0.0 { self.rate + 0.5 / self.secs } else { self.rate }
     }

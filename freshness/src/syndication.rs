@@ -7,9 +7,10 @@
 //! # Differences from the paper
 //!
 //! * The module does not say what a month is. Ours are calendar months (and years) in UTC, counted
-//!   from the base: from the 31st, the last day of a shorter month. A frequency above 1 cuts each of
-//!   them into so many equal parts and stays in step with the calendar. The same holds for hours, days and weeks,
-//!   which are all alike.
+//!   from the base: if the base is a 31st, a shorter month has its last day instead. A frequency
+//!   above 1 divides each period into as many equal parts, so that it stays in step with the
+//!   calendar. Hours, days and weeks, which always have the same length, are divided in the same
+//!   way.
 //! * Times are whole seconds, rounded down. Above one update a second, every second has one.
 //! * The schedule holds before the base, too.
 //! * The default of a missing element is daily, 1 and 1970-01-01T00:00:00Z. The first two are the module's; it has
@@ -208,7 +209,8 @@ impl Syndication {
         i64::try_from(next).unwrap_or(i64::MAX)
     }
 
-    /// Returns the number of the period, from the base, in which a time in Unix seconds lies.
+    /// Returns the number of the period in which a time in Unix seconds lies, counted from the
+    /// base.
     fn period_at(&self, at: i64) -> i64 {
         let Some(months) = self.period.months() else {
             let since = i128::from(at) - i128::from(self.base_secs);
@@ -220,7 +222,7 @@ impl Syndication {
         (in_same_month - i64::from(!begun)).div_euclid(months)
     }
 
-    /// Returns the start of the period of that number, in Unix seconds.
+    /// Returns the start of the period with this number, in Unix seconds.
     fn start(&self, period: i64) -> i128 {
         match self.period.months() {
             Some(months) => self.after_months(period * months),

@@ -1,6 +1,7 @@
-//! Fuzzing of the feed's consumer: gzip members of a sound source left out, repeated, in any order, cut and
-//! altered, with wrong end marks and random bytes. The collection takes members that are sound and in order,
-//! reports why it stops, has no cursor beyond the given changes, and stays whole.
+//! Fuzzing of the feed's consumer: gzip members of a sound source are left out, repeated,
+//! reordered, cut and altered, with wrong end marks and random bytes. The collection takes members
+//! that are sound and in order, reports why it stops, has no cursor beyond the given changes, and
+//! stays whole.
 
 #![no_main]
 
@@ -15,7 +16,7 @@ use soif::Record;
 
 /// Number of commits of the sound source, of two changes each.
 const COMMITS: u64 = 8;
-/// Most parts of one stream.
+/// Maximum number of parts of one stream.
 const PARTS_MAX: usize = 24;
 
 fn open(dir: &Path) -> Collection {

@@ -9,7 +9,7 @@ use formats::markup::Tables;
 use formats::object::{Object, ProblemKind};
 use libfuzzer_sys::fuzz_target;
 
-/// Longest attribute: a record's keywords.
+/// Largest attribute in bytes: a record's keywords.
 const VALUE_BYTES_MAX: usize = 128 * 1024;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -23,7 +23,7 @@ fn sound() -> &'static (Vec<u8>, Vec<Vec<u8>>) {
     SOUND.get_or_init(|| collection::fuzzing::log_folder(&temp().join("sound")).expect("a folder"))
 }
 
-/// Writes a folder by its `CHAIN`; files without given bytes are missing.
+/// Writes a folder with its `CHAIN`; files without given bytes are missing.
 fn write(dir: &Path, chain: &[u8], files: &[Vec<u8>]) {
     let _ = fs::remove_dir_all(dir);
     fs::create_dir_all(dir).expect("a folder");

@@ -1,6 +1,7 @@
-//! Fuzzing of gzip members: any bytes as a feed or a segment, and any plain bytes in a sound member. Pieces of
-//! any size give the same members with the packed bytes and as many changes as in the header, without a panic.
-//! Members are packed here, by docs/collection.md, to have correct checksums.
+//! Fuzzing of gzip members: any bytes as a feed or a segment, and any plain bytes in a sound
+//! member. Pieces of any size give the same members with the packed bytes and as many changes as in
+//! the header, without a panic. Members are packed here, as docs/collection.md describes, to have
+//! correct checksums.
 
 #![no_main]
 
@@ -12,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Largest member, in bytes.
 const MEMBER_BYTES_MAX: usize = 64 * 1024;
-/// Most changes in a member.
+/// Maximum number of changes in a member.
 const CHANGES_MAX: usize = 4096;
 /// Flags that a header may have.
 const FLAGS: u8 = 15;

@@ -1,6 +1,7 @@
-//! Fuzzing of a group's messages. Any bytes as a charter, a row, a request to join, a refusal, a stored group and an
-//! invitation are not believed, and nothing panics. A signed request to join with any trees is granted with as many
-//! as there is room for, and refused if one byte is changed; so are a member's holdings.
+//! Fuzzing of a group's messages. Any bytes as a charter, a row, a request to join, a refusal, a
+//! stored group and an invitation are not believed, and nothing panics. A signed request to join
+//! with any trees is granted with as many as there is room for, and refused if one byte is changed.
+//! A member's signed holdings are accepted, and refused if one byte is changed.
 
 #![no_main]
 
@@ -100,7 +101,7 @@ fn check_trees(flip: &[u8; 3], trees: &[[u8; 3]]) {
         _ => None,
     });
     let join = joins.first().expect("it asks its neighbor");
-    // The first two bytes tell how the request came.
+    // The first two bytes say how the request came.
     let at = 2 + (usize::from(flip[0]) << 8 | usize::from(flip[1])) % (join.len() - 2);
     let mut forged = join.to_vec();
     forged[at] ^= flip[2].max(1);

@@ -1,6 +1,6 @@
-//! Fuzzing of a segment: any bytes over a part of a sound one, inserted into it, or instead of its end. The
-//! collection opens or returns an error; its objects can be read or are named as damaged; and a second opening
-//! finds the same state.
+//! Fuzzing of a segment: any bytes overwrite a part of a sound segment, are inserted into it, or
+//! replace its end. The collection opens or returns an error; its objects can be read or are named
+//! as damaged; and a second opening finds the same state.
 
 #![no_main]
 

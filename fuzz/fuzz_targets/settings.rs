@@ -1,5 +1,6 @@
-//! Fuzzing of a site's files: any text as type rules, record rules, markup tables, and settings. Parsed files can be
-//! used, and are sent to a worker unchanged; the mistakes of others have lines that exist.
+//! Fuzzing of a site's files: any text as type rules, record rules, markup tables, and settings.
+//! Parsed files can be used, and are sent to a worker unchanged; the mistakes in other files name
+//! lines that exist.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! A gatherer's annotations: read before each pass, and matched with its objects after it.
+//! A gatherer's annotations: read before each pass, and matched with the gatherer's objects after
+//! it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,17 +15,18 @@ use crate::note::{self, ObjectNote};
 use crate::site::Site;
 use crate::spec;
 
-/// Kind of the problems of files of annotations.
+/// Kind of the problems with annotation files.
 const WRONG: &str = "annotation";
 
-/// Kind of the problem that no object has a URL.
+/// Kind of the problem that no object has the URL of an annotation.
 const UNMATCHED: &str = "annotation-unmatched";
 
-/// Most annotations without an object that are reported.
+/// Maximum number of annotations without an object that are reported.
 const UNMATCHED_MAX: usize = 100;
 
 impl Site {
-    /// Reads changed files of annotations at `paths`, and returns whether the annotations have changed. Blocks.
+    /// Reads the annotation files at `paths` that have changed. Returns whether the annotations
+    /// have changed. Blocks.
     pub(crate) fn read_annotations(&self, paths: &[PathBuf]) -> bool {
         let own = &self.annotating;
         let outcome = lock(&own.sources).look(paths, clock::now_ms());
@@ -73,7 +75,7 @@ impl Site {
         Ok(())
     }
 
-    /// Notes the published members that patterns match.
+    /// Notes which published members the patterns match.
     fn note_members(&self, annotations: &Annotations) -> Result<(), collection::Error> {
         let mut pending = annotations.pending_members();
         if pending == 0 {
@@ -94,7 +96,7 @@ impl Site {
         Ok(())
     }
 
-    /// Sets the problems of one kind on the list, and removes earlier ones.
+    /// Puts the problems of one kind on the list, and removes earlier problems of that kind.
     fn set_problems(&self, kind: &'static str, now: Vec<(String, String)>) {
         let mut listed = lock(&self.annotating.listed);
         let is_now = |object: &str| now.iter().any(|(it, _)| it == object);

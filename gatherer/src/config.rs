@@ -1,4 +1,4 @@
-//! A gatherer's settings: `gatherer.toml` as written, checked, with every default.
+//! A gatherer's settings: `gatherer.toml` as written, checked, with all defaults filled in.
 //!
 //! ```toml
 //! name = "Docs of the Institute"
@@ -13,8 +13,8 @@
 //! # full_text = ["all"]              or names of types: ["Text", "HTML"]
 //! # ttl = "30 days"
 //! # refresh_rate = "7 days"
-//! # read_max = "32 MiB"              of a larger file the beginning is summarized
-//! # workers = 2                      threads that read and summarize; default: one a processor
+//! # read_max = "32 MiB"              only the beginning of a larger file is summarized
+//! # workers = 2                      threads that read and summarize; default: one per processor
 //!
 //! # [push]
 //! # hub = "self"                     notify subscribers of changes; or the URL of another hub
@@ -68,22 +68,23 @@ pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UN
 pub const ADMIN_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9500);
 
-/// Default lifetime of a record without confirmation: one month, as in the original.
+/// Default lifetime of a record that is not confirmed: one month, as in the original.
 pub const TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// Default interval of confirmations: one week, as in the original.
+/// Default interval between confirmations: one week, as in the original.
 pub const REFRESH_RATE: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// Default interval of walks over watched roots, in case a watcher has missed changes.
+/// Default interval between walks over watched roots, in case a watcher has missed changes.
 pub const REWALK: Duration = Duration::from_secs(3_600);
 
-/// Default interval of walks over polled roots.
+/// Default interval between walks over polled roots.
 pub const POLL: Duration = Duration::from_secs(60);
 
-/// Most bytes read of one file; the beginning of a larger one is summarized.
+/// Maximum number of bytes that are read of one file; of a larger file, only the beginning is
+/// summarized.
 pub const READ_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Most threads that read and summarize.
+/// Maximum number of threads that read and summarize.
 pub const WORKERS_MAX: u64 = 256;
 
 /// Shortest interval between walks.
@@ -92,14 +93,15 @@ const INTERVAL_MIN: Duration = Duration::from_secs(1);
 /// Longest interval or lifetime: ten years.
 const INTERVAL_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3_600);
 
-/// Way in which the gatherer notices changes between passes.
+/// Way in which the gatherer notices changes between two passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// By the system's notifications; without them, by polling every [`POLL`].
+    /// By the system's notifications; if there are none, by polling every [`POLL`].
     Notify,
-    /// By walking every root at this interval: for network file systems, which send no notifications.
+    /// By walking every root at this interval: for network file systems, which send no
+    /// notifications.
     Poll(Duration),
-    /// Not at all: passes happen at the start, at every `rewalk`, and on request.
+    /// Not at all: passes happen at the start, every `rewalk`, and on request.
     Off,
 }
 
@@ -108,9 +110,9 @@ pub enum Watch {
 pub struct Config {
     /// Its name: the `Gatherer-Name` of its records.
     pub name: String,
-    /// Listeners and data folder. The data folder is never gathered itself.
+    /// Listeners and data folder. The data folder itself is never gathered.
     pub daemon: daemon::Settings,
-    /// Roots, each once; no tree lies inside another.
+    /// Roots, each once; no tree lies inside another tree.
     pub roots: Vec<Root>,
     /// Public URLs of directories.
     pub maps: Vec<Map>,
@@ -122,40 +124,41 @@ pub struct Config {
     pub ttl: Duration,
     /// The `Refresh-Rate` of records.
     pub refresh_rate: Duration,
-    /// Way of noticing changes.
+    /// Way in which changes are noticed.
     pub watch: Watch,
-    /// Interval of walks over every root, also with a watch.
+    /// Interval between walks over every root, also with a watch.
     pub rewalk: Duration,
     /// Settings of notifications.
     pub push: push::Settings,
-    /// Most bytes read of one file.
+    /// Maximum number of bytes that are read of one file.
     pub read_bytes_max: u64,
     /// Number of threads that read and summarize; at least 1.
     pub workers: usize,
     /// Settings of the gatherer as an OAI-PMH repository.
     pub oai: exchange::repository::Settings,
-    /// Whether to wait while the disk is full. Otherwise a full disk ends the run, as for a gatherer that ends
-    /// after one pass. Not in the settings file.
+    /// Whether to wait while the disk is full. If false, a full disk ends the run; this suits a
+    /// gatherer that ends after one pass. Not in the settings file.
     pub wait_for_space: bool,
-    /// Command of the workers that read foreign bytes; `None`: this process reads everything.
+    /// Command that starts the workers that read foreign bytes; if `None`, this process reads
+    /// everything.
     pub worker: Option<worker::Program>,
 }
 
 impl Config {
-    /// Reads a settings file's text, and the files that it names from the disk.
+    /// Reads the text of a settings file, and from the disk the files that it names.
     ///
     /// # Errors
     ///
-    /// As [`Config::parse_with`].
+    /// The same as for [`Config::parse_with`].
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         Self::parse_with(text, Files { read: &|path| fs::read_to_string(path), list: &list_folder })
     }
 
-    /// Reads a settings file's text, and by `files` the files that it names.
+    /// Reads the text of a settings file, and by means of `files` the files that it names.
     ///
     /// # Errors
     ///
-    /// Returns every mistake of these files, with its line and the expected form: show them all.
+    /// Returns every mistake in these files, with its line and the expected form. Show them all.
     pub fn parse_with(text: &str, files: Files<'_>) -> Result<Self, Vec<Mistake>> {
         let document = Document::parse(text)?;
         let root = document.root();
@@ -201,9 +204,9 @@ impl Config {
         if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
     }
 
-    /// Returns the settings for gathering `paths` (absolute) with the data folder `data`, on ports of this
-    /// machine that the system chooses: `harvest up` uses them. `.gitignore` files are honored, since users
-    /// do not search for the build products of a project.
+    /// Returns the settings for gathering `paths` (absolute) with the data folder `data`, on local
+    /// ports that the system chooses; `harvest up` uses them. `.gitignore` files are honored, since
+    /// users do not search for the build products of a project.
     pub fn for_paths(paths: &[PathBuf], data: &Path) -> Self {
         let local = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
         let mut trees: Vec<Tree> = Vec::new();
@@ -224,7 +227,8 @@ impl Config {
         }
     }
 
-    /// Returns the attributes of the gatherer in every record, in order; `host` and `port` are public.
+    /// Returns the gatherer's attributes that every record gets, in order; `host` and `port` are
+    /// public.
     pub(crate) fn attributes(&self, host: &str, port: u16) -> Vec<(&'static str, String)> {
         vec![
             ("Time-to-Live", self.ttl.as_secs().to_string()),
@@ -259,7 +263,7 @@ impl Config {
     }
 }
 
-/// Reads `full_text = ["HTML"]`: types of `known`, or all.
+/// Reads `full_text = ["HTML"]`: types in `known`, or all types.
 fn full_text(table: &Table<'_>, known: Option<&Recognizer>) -> FullText {
     if table.strings("full_text").iter().any(|it| it.eq_ignore_ascii_case("all")) {
         return FullText::All;

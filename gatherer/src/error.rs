@@ -1,14 +1,14 @@
 //! Errors of a gatherer as a whole.
 //!
-//! A broken object is never an error of this kind: it is a [`Problem`](crate::problems::Problem)
-//! on a list, and the run goes on.
+//! A broken object is never an error of this kind: it is a [`Problem`](crate::problems::Problem) on
+//! the list of problems, and the run goes on.
 
 use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Reason that a gatherer cannot start, or cannot fulfill a request.
+/// Reason why a gatherer cannot start, or cannot fulfill a request.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -31,14 +31,14 @@ pub enum Error {
     /// A listener cannot be bound, or serving failed.
     #[error("{0}")]
     Listen(String),
-    /// An include or exclude pattern cannot be read.
+    /// An include or exclude pattern is not valid.
     #[error("pattern {pattern:?} of root {root}: {message}")]
     Pattern {
         /// The root's URL.
         root: String,
         /// The pattern as written.
         pattern: String,
-        /// Mistake in it.
+        /// The mistake in the pattern.
         message: String,
     },
     /// The data folder or a listener failed.
@@ -50,7 +50,7 @@ pub enum Error {
     /// A root or a map cannot be used.
     #[error("{0}")]
     Spec(String),
-    /// New settings differ from the running ones, and only a restart can apply them.
+    /// New settings differ from the running ones in settings that only a restart can apply.
     #[error("restart to apply: {}; everything else was kept as it was", .settings.join(", "))]
     NeedsRestart {
         /// The settings' names, as in the settings file.

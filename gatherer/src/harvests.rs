@@ -1,9 +1,10 @@
-//! The schedule of harvests: each repository root has its own times, beside the passes over the trees.
+//! The schedule of harvests: each repository root has its own times, independent of the passes over
+//! trees.
 //!
-//! A harvest goes on from the checkpoint that the last one stored in the collection. At its end all live
-//! records of the repository are confirmed. A harvest that fails is repeated after a while, and goes on
-//! from its checkpoint. A harvest that would lose much is held, like a tree's pass, until an administrator
-//! confirms it.
+//! A harvest goes on from the checkpoint that the previous one stored in the collection. At the end
+//! of a harvest, all live records of the repository are confirmed. A harvest that fails is repeated
+//! after a while, and goes on from its checkpoint. A harvest that would lose many records is held,
+//! like a tree's pass, until an administrator confirms it.
 
 mod harvest;
 
@@ -26,32 +27,33 @@ use crate::requests::Requests;
 use crate::shared::Shared;
 use crate::site::plan::{self, RepositoryPlan};
 
-/// Most repositories that are harvested at once.
+/// Maximum number of repositories that are harvested at the same time.
 const HARVESTS_MAX: usize = 4;
 
-/// Wait after the first failed harvest; each further failure in a row doubles it.
+/// Wait after the first failed harvest; doubled after each further failure in a row.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Longest wait after failures, if the root's interval is not shorter.
+/// Longest wait after failures; a shorter interval of the root takes precedence.
 const RETRY_MAX: Duration = Duration::from_secs(6 * 3_600);
 
-/// Longest wait for harvests under way at the shutdown.
+/// Longest time that the shutdown waits for harvests under way.
 const STOP_WAIT: Duration = Duration::from_millis(900);
 
-/// Longer than any harvest: the due time of the next harvest is set at the end of one, or by a request.
+/// Longer than any harvest: the end of the present harvest, or a request, sets the next due time.
 const FAR_FUTURE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 struct Schedule {
-    /// `None` if it is no longer in the settings, and its records have to be deleted.
+    /// The root's plan; `None` if it is no longer in the settings, and its records have to be
+    /// deleted.
     plan: Option<RepositoryPlan>,
     due: Instant,
     /// Stops the harvest under way, if there is one.
     under_way: Option<Shutdown>,
-    /// Harvests in a row that failed.
+    /// Number of failed harvests in a row.
     failures: u32,
-    /// Whether an administrator has released the hold, until a harvest has finished.
+    /// Whether an administrator has released the hold; true until a harvest has finished.
     confirmed: bool,
-    /// Number of waiters for its next harvest, and for the one under way.
+    /// Number of waiters for the next harvest, and for the one under way.
     waiters: (u64, u64),
 }
 
@@ -59,7 +61,7 @@ struct Harvests {
     shared: Arc<Shared>,
     shutdown: Shutdown,
     client: Client,
-    /// Pacing of hosts, shared by all roots.
+    /// Pacing of requests to hosts, shared by all roots.
     hosts: Hosts,
     schedules: BTreeMap<String, Schedule>,
     tasks: JoinSet<Result<HarvestEnd, collection::Error>>,
@@ -70,7 +72,7 @@ struct Harvests {
 ///
 /// # Errors
 ///
-/// The collection has failed and must be opened again: stop, and start anew.
+/// The collection has failed and must be opened again: stop, then start the gatherer anew.
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), Error> {
     let client = Client::new(shared.control.client_settings());
     let mut harvests = Harvests {
@@ -84,7 +86,7 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), E
     };
     harvests.update_schedules();
     let outcome = harvests.run_loop().await;
-    // Harvests under way see the shutdown, and stop between two parts.
+    // Harvests under way notice the shutdown, and stop between two parts.
     shutdown.start();
     let stopped = async { while harvests.tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(STOP_WAIT, stopped).await.is_err() {
@@ -112,14 +114,15 @@ impl Harvests {
         }
     }
 
-    /// Returns when the next harvest that can begin is due.
+    /// Returns the time at which the next harvest that can begin is due.
     fn next_wake(&self) -> Instant {
         let waiting = self.schedules.values().filter(|it| it.under_way.is_none());
         let due = waiting.map(|it| it.due).min().filter(|_| self.tasks.len() < HARVESTS_MAX);
         due.unwrap_or_else(|| clock::monotonic() + FAR_FUTURE)
     }
 
-    /// Updates the repositories: those of the settings, and others that were harvested before.
+    /// Updates the schedules: of the repositories in the settings, and of others that were
+    /// harvested before.
     fn update_schedules(&mut self) {
         let (plans, now) = (self.shared.plans(), clock::monotonic());
         let is_first = self.schedules.is_empty();
@@ -140,7 +143,7 @@ impl Harvests {
             let before = schedule.plan.as_ref().map(|it| &it.repository);
             if before != plan.as_ref().map(|it| &it.repository) {
                 (schedule.due, schedule.failures) = (now, 0);
-                // A harvest under way has the old settings.
+                // A harvest under way uses the old settings.
                 schedule.under_way.iter().for_each(Shutdown::start);
             }
             schedule.plan = plan;
@@ -154,7 +157,7 @@ impl Harvests {
         if reload {
             self.update_schedules();
         }
-        // A forgotten repository will have no harvest.
+        // A repository that has been forgotten will not be harvested.
         let forgotten = confirm.iter().filter(|it| !self.schedules.contains_key(*it)).count();
         self.shared.site.repositories.ended(forgotten as u64);
         let now = clock::monotonic();
@@ -184,7 +187,7 @@ impl Harvests {
             let (site, stop) = (self.shared.site.clone(), self.shutdown.child());
             schedule.under_way = Some(stop.clone());
             schedule.waiters.1 = std::mem::take(&mut schedule.waiters.0);
-            // Later requests are not served by this harvest.
+            // This harvest does not serve later requests.
             schedule.due = now + FAR_FUTURE;
             let confirmed = schedule.confirmed;
             let task = match schedule.plan.clone() {
@@ -251,7 +254,7 @@ impl Harvests {
                 schedule.failures = 0;
                 Duration::ZERO
             }
-            // A reload has stopped it, and has set the next due time.
+            // A reload has stopped the harvest, and has set the next due time.
             HarvestEnd::Stopped => FAR_FUTURE,
             HarvestEnd::Forgotten => {
                 self.shared.site.repositories.ended(schedule.waiters.0);
@@ -271,7 +274,7 @@ impl Harvests {
     }
 }
 
-/// Returns the wait after this number of failures in a row.
+/// Returns how long to wait after this number of failures in a row.
 fn retry_wait(failures: u32) -> Duration {
     RETRY.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(RETRY_MAX)
 }

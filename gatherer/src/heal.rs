@@ -1,4 +1,5 @@
-//! The repair of damage in the collection: only the objects with damaged records are gathered again.
+//! The repair of damage in the collection: only the objects with damaged records are gathered
+//! again.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,10 +13,11 @@ use crate::note::{self, ObjectNote};
 use crate::progress::Hold;
 use crate::site::Site;
 
-/// Bytes of the log that are checked at a time.
+/// Number of bytes of the log that are checked at a time.
 const SCRUB_BYTES: u64 = 16 << 20;
 
-/// Fingerprint of settings in the note of a file that has to be published again whatever its content.
+/// Fingerprint of settings in the note of a file that has to be published again, whatever its
+/// content.
 const DOUBTED: u64 = 0;
 
 /// Outcome of the maintenance of the collection.
@@ -29,8 +31,8 @@ pub(crate) struct TidyOutcome {
 }
 
 impl Site {
-    /// Repairs damage, and compacts the collection if that is worth it. A failed step does not stop the
-    /// others, since a full disk needs the compaction that frees space. Blocks.
+    /// Repairs damage, and compacts the collection if that is worthwhile. A failed step does not
+    /// stop the others: if the disk is full, it is the compaction that frees space. Blocks.
     pub(crate) fn tidy(&self) -> TidyOutcome {
         let mut failed = Vec::new();
         let mut done = |outcome: Result<bool, collection::Error>| {
@@ -40,15 +42,15 @@ impl Site {
             })
         };
         done(self.collection.scrub(SCRUB_BYTES).map(|()| false));
-        // Damaged members stay until the aftermath is over.
+        // Damaged members are kept until the aftermath has been handled.
         let again = done(self.handle_aftermath()) | done(self.heal());
         let compacted = self.collection.compact_if_due(now());
         let compacted = compacted.map_err(|error| failed.push(error)).ok().flatten();
         TidyOutcome { compacted, again, failed }
     }
 
-    /// Handles the loss of records: every root is published again, and then records that no file has given
-    /// are deleted. Returns whether a pass is due. Blocks.
+    /// Handles the loss of records: every root is published again; then records that come from no
+    /// file are deleted. Returns whether a pass is due. Blocks.
     ///
     /// # Errors
     ///
@@ -95,7 +97,8 @@ impl Site {
         Ok(published)
     }
 
-    /// Repairs known damage; returns whether a pass is due, since files have to be gathered again. Blocks.
+    /// Repairs known damage. Returns whether a pass is due because files have to be gathered again.
+    /// Blocks.
     ///
     /// # Errors
     ///
@@ -115,7 +118,7 @@ impl Site {
             tracing::warn!("{message}");
             self.problem("-".to_owned(), "damaged", message);
         }
-        // Without a lost object the damage is in a root's confirmation, which a pass repeats.
+        // If no object was lost, the damage is in a root's confirmation, which a pass repeats.
         let mut is_due = lost.is_empty();
         if lost.iter().any(|it| it.gatherer != self.id) {
             self.repositories.doubt(&self.collection)?;
@@ -125,15 +128,16 @@ impl Site {
         for root in self.known_roots()? {
             is_due |= self.doubt(&root, &mut lost)?;
         }
-        // No file has these records any more.
+        // These records no longer belong to any file.
         let delete = |url: String| Change::Delete(Oid::new(&self.id, &url));
         let changes = lost.into_iter().map(delete).collect();
         self.collection.commit(Batch { changes, notes: Vec::new() }, now())?;
         Ok(is_due)
     }
 
-    /// Marks the files of a root with records in `lost` to be gathered again, and removes all records of
-    /// these files from `lost`. Returns whether any file was not marked before.
+    /// Marks those files of a root that have records in `lost` to be gathered again, and removes
+    /// all records of these files from `lost`. Returns whether any of the files had not been marked
+    /// before.
     pub(crate) fn doubt(
         &self,
         root: &str,
@@ -148,7 +152,7 @@ impl Site {
                 continue;
             }
             let _commit = lock(&root_state.commit);
-            // The file may have been gathered anew just now.
+            // The file may have been gathered again in the meantime.
             let stored = self.collection.note(&key)?;
             let Some(mut file) = stored.as_deref().and_then(note::from_bytes::<ObjectNote>) else {
                 continue;
@@ -192,7 +196,8 @@ pub(crate) fn report_tidied(outcome: Result<TidyOutcome, JoinError>) -> bool {
     }
 }
 
-/// Returns a hash of a URL. Two URLs with one hash count as one, which is rare and does no harm.
+/// Returns a hash of a URL. Two URLs with the same hash are treated as one, which is rare and
+/// harmless.
 fn url_hash(url: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);

@@ -1,13 +1,14 @@
-//! The known set of a root: its objects' fingerprints, the walks that saw them, and the hold on deletions.
+//! The known set of a root: its objects' fingerprints, the walks that saw them, and the hold on
+//! deletions.
 //!
-//! An object is not read again while its fingerprint (of its validator, and of the settings that its
-//! record depends on) stays the same. An object that a finished pass has not seen has vanished, unless
-//! the root is *held*: an empty mount point must not delete a collection.
+//! An object is not read again while its fingerprint (of its validator, and of the settings that
+//! its record depends on) stays the same. An object that a finished pass has not seen has vanished,
+//! unless the root is *held*: an empty mount point must not delete a collection.
 //!
 //! # Differences from the original
 //!
 //! The original started from scratch each time and let records expire. Here a deletion is published
-//! at once, and therefore needs the hold.
+//! immediately, and therefore the hold is needed.
 //!
 //! Sans-I/O.
 
@@ -17,7 +18,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use crate::progress::Hold;
 use crate::validator::Validator;
 
-/// Most files that a pass may lose without a hold.
+/// Maximum number of files that a pass may lose without a hold.
 pub const LOST_FILES_MAX: u64 = 100;
 
 /// Share of a root's files, in percent, above which a loss is held.
@@ -26,36 +27,38 @@ pub const LOST_PERCENT_MAX: u64 = 30;
 /// Number of a walk over a root or a part of it; later walks have higher numbers.
 pub type Walk = u32;
 
-/// Entry for an object: 16 bytes beside its hashed URL, so that ten million fit in memory.
+/// Entry for an object: 16 bytes in addition to its hashed URL, so that ten million fit in memory.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     /// Fingerprint of the object as last committed; [`UNSURE`] never matches.
     fingerprint: u64,
-    /// The last walk that has seen it.
+    /// The last walk that saw the object.
     seen: Walk,
-    /// The walk that committed it.
+    /// The walk that committed the object.
     committed: Walk,
 }
 
-/// Fingerprint of an object that has to be read again whatever its validator.
+/// Fingerprint of an object that has to be read again, whatever its validator.
 const UNSURE: u64 = 0;
 
-/// Objects of one root as last committed.
+/// Objects of one root as they were last committed.
 ///
-/// Two walks may be under way at once: a pass, and a look at paths of a watcher. The later one has the
-/// higher number and newer data, so the earlier one must not replace its commits.
+/// Two walks may be under way at once: a pass, and a look at paths from a watcher. The later one
+/// has the higher number and newer data, so the earlier one must not replace what the later one
+/// committed.
 #[derive(Debug, Default)]
 pub struct KnownSet {
     objects: HashMap<Key, Mark, BuildHasherDefault<KeyHasher>>,
-    /// Deleted objects with the walk that deleted them, since [`KnownSet::handle_quiet`].
+    /// Deleted objects, each with the walk that deleted it, since the last
+    /// [`KnownSet::handle_quiet`].
     gone: HashMap<Key, Walk>,
     hasher: ObjectHasher,
 }
 
-/// URL hashed with two random keys, so that nobody can make names collide.
+/// URL hashed with two random keys, so that nobody can cause collisions.
 type Key = u128;
 
-/// Hasher of a [`Key`], which is random already: returns half of it.
+/// Hasher of a [`Key`], which is already random: returns half of it.
 #[derive(Debug, Default)]
 struct KeyHasher(u64);
 
@@ -73,7 +76,7 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// Hasher of URLs and validators for one [`KnownSet`], with random keys of its own.
+/// Hasher of URLs and validators for one [`KnownSet`], with its own random keys.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectHasher {
     low: RandomState,
@@ -113,8 +116,8 @@ impl KnownSet {
         self.objects.is_empty()
     }
 
-    /// Notes that `walk` committed the object at `url` with this validator. With `None` it may have
-    /// changed while it was read, and the next walk reads it again.
+    /// Notes that `walk` committed the object at `url` with this validator. `None` means that the
+    /// object may have changed while it was read: the next walk reads it again.
     pub fn learn(&mut self, url: &str, validator: Option<&Validator>, settings: u64, walk: Walk) {
         let fingerprint = validator.map_or(UNSURE, |it| self.hasher.fingerprint(it, settings));
         let key = self.key(url);
@@ -122,7 +125,7 @@ impl KnownSet {
         self.objects.insert(key, Mark { fingerprint, seen, committed: walk });
     }
 
-    /// Has the next walk read an object again.
+    /// Makes the next walk read an object again.
     pub fn doubt(&mut self, url: &str) {
         let key = self.key(url);
         if let Some(mark) = self.objects.get_mut(&key) {
@@ -130,7 +133,7 @@ impl KnownSet {
         }
     }
 
-    /// Returns whether a later walk than `walk` has committed the object at `url`, or its deletion.
+    /// Returns whether a walk later than `walk` has committed the object at `url`, or its deletion.
     pub fn is_overtaken(&self, url: &str, walk: Walk) -> bool {
         let key = self.key(url);
         self.objects.get(&key).is_some_and(|mark| walk < mark.committed)
@@ -147,12 +150,13 @@ impl KnownSet {
         self.gone = HashMap::new();
     }
 
-    /// Returns the hasher of this set: hashing is most of the work on an object, and threads can share it.
+    /// Returns the hasher of this set. Hashing is most of the work on an object, and threads can
+    /// share it.
     pub fn hasher(&self) -> ObjectHasher {
         self.hasher.clone()
     }
 
-    /// Notes that `walk` has seen an object, and returns whether to read it.
+    /// Notes that `walk` has seen an object. Returns whether the object has to be read.
     pub fn handle_object(&mut self, object: HashedObject, walk: Walk) -> bool {
         match self.objects.get_mut(&object.key) {
             None => true,
@@ -175,13 +179,14 @@ impl KnownSet {
         self.objects.values().filter(|mark| mark.seen < walk).count() as u64
     }
 
-    /// Returns whether the object at `url` is known, and seen neither by `walk` nor by a later one.
+    /// Returns whether the object at `url` is known, but neither `walk` nor a later walk has seen
+    /// it.
     pub fn is_unseen(&self, url: &str, walk: Walk) -> bool {
         self.objects.get(&self.key(url)).is_some_and(|mark| mark.seen < walk)
     }
 
-    /// Counts a known object as seen although the walk could not look: objects below an unreadable
-    /// directory are not gone.
+    /// Counts a known object as seen although the walk could not check it: objects below an
+    /// unreadable directory are not gone.
     pub fn spare(&mut self, url: &str, walk: Walk) {
         let key = self.key(url);
         if let Some(mark) = self.objects.get_mut(&key) {
@@ -208,14 +213,14 @@ pub enum Top {
     },
 }
 
-/// Losses by a deletion, and the numbers that they are compared with.
+/// Losses by a deletion, and the numbers with which they are compared.
 #[derive(Clone, Debug)]
 pub struct Losses<'a> {
     /// State of the root's top.
     pub top: Top,
     /// The device of earlier passes, if there were any.
     pub device: Option<u64>,
-    /// Largest number of files at the end of an order since the end of the last pass.
+    /// Largest number of known files at the end of any order since the end of the last pass.
     pub of: u64,
     /// Number of files lost since then, including `now`.
     pub lost: u64,
@@ -223,14 +228,14 @@ pub struct Losses<'a> {
     pub now: u64,
     /// The hold that is in force.
     pub held: Option<&'a Hold>,
-    /// Whether an administrator has released it.
+    /// Whether an administrator has released this hold.
     pub confirmed: bool,
 }
 
-/// Decides whether the losses are held.
+/// Decides whether the losses are held. Returns the reason; `None` if they are not held.
 ///
-/// A held root stays held until nothing is missing any more or an administrator confirms: a loss in
-/// several parts is a loss too.
+/// A held root stays held until nothing is missing any more or an administrator confirms the loss.
+/// A loss in several parts is a loss too.
 pub fn hold(losses: &Losses<'_>) -> Option<Hold> {
     if losses.now == 0 || losses.confirmed {
         return None;
@@ -348,7 +353,7 @@ mod tests {
         check(&plain, None);
         check(&Losses { lost: 301, ..plain.clone() }, lost(301));
         check(&Losses { lost: 301, confirmed: true, ..plain.clone() }, None);
-        // A loss in several parts is a loss too; replaced files are none.
+        // A loss in several parts is a loss too; replaced files are not lost.
         check(&Losses { lost: 301, now: 1, ..plain.clone() }, lost(301));
         check(&Losses { lost: 0, ..plain.clone() }, None);
         check(&Losses { of: 110, lost: 100, ..plain.clone() }, None);

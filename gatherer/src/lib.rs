@@ -1,7 +1,8 @@
-//! The gatherer: walks trees beside the data, summarizes what changed, and serves it as one stream.
+//! The gatherer: walks trees where the data is, summarizes what has changed, and serves it as one
+//! stream.
 //!
-//! Source: TR §3. [`Server`] is the daemon; [`Config`] has its settings; `pipeline` shows all stages
-//! of an object's route on one screen.
+//! Source: TR §3. [`Server`] is the daemon; [`Config`] has its settings; `pipeline` shows all
+//! stages of an object's route on one screen.
 
 mod annotating;
 pub mod config;

@@ -1,5 +1,5 @@
-//! The gatherer's counters. Each stage counts the objects that came in, went out, and were dropped by
-//! reason, so that no object can get lost between two stages unnoticed.
+//! The gatherer's counters. Each stage counts the objects that came in, went out, and were dropped,
+//! by reason, so that no object can get lost between two stages unnoticed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -33,8 +33,8 @@ impl Reasons {
     }
 }
 
-/// Counters of one stage, since the start. When nothing is under way, `entered` is the sum of `left` and
-/// `dropped`.
+/// Counters of one stage, since the start. When nothing is under way, `entered` is the sum of
+/// `left` and `dropped`.
 #[derive(Debug, Default)]
 pub struct Stage {
     entered: AtomicU64,
@@ -63,22 +63,22 @@ impl StageCount {
 }
 
 impl Stage {
-    /// Counts `count` coming in.
+    /// Counts `count` objects that come in.
     pub fn enter(&self, count: u64) {
         self.entered.fetch_add(count, Relaxed);
     }
 
-    /// Counts `count` going on.
+    /// Counts `count` objects that go on to the next stage.
     pub fn leave(&self, count: u64) {
         self.left.fetch_add(count, Relaxed);
     }
 
-    /// Counts one dropped for `reason`.
+    /// Counts one object dropped for `reason`.
     pub fn drop_one(&self, reason: &'static str) {
         self.drop_many(reason, 1);
     }
 
-    /// Counts `count` dropped for `reason`.
+    /// Counts `count` objects dropped for `reason`.
     pub fn drop_many(&self, reason: &'static str, count: u64) {
         self.dropped.add(reason, count);
     }
@@ -100,25 +100,25 @@ pub struct Metrics {
     pub walk: Stage,
     /// In: files to be read. Out: those with new content.
     pub fetch: Stage,
-    /// In: files to be typed, unnested and summarized. Out: those with records, and those whose content
-    /// was all left out by type.
+    /// In: files to be typed, unnested and summarized. Out: files with records, and files whose
+    /// whole content was left out by type.
     pub summarize: Stage,
     /// In: known files that a walk has not seen. Out: those whose records are deleted.
     pub vanish: Stage,
-    /// In: files to be committed: those with records, those with the same content but another time, and
-    /// vanished ones.
+    /// In: files to be committed: those with records, those with the same content but another time,
+    /// and vanished ones.
     pub commit: Stage,
     /// Files and members of containers that selection left out, by reason.
     pub left_out: Reasons,
-    /// Bytes read.
+    /// Number of bytes read.
     pub bytes: AtomicU64,
-    /// Commits made.
+    /// Number of commits made.
     pub commits: AtomicU64,
-    /// Records committed as new or changed.
+    /// Number of records committed as new or changed.
     pub updated: AtomicU64,
-    /// Records deleted.
+    /// Number of records deleted.
     pub deleted: AtomicU64,
-    /// Passes over one root that finished.
+    /// Number of finished passes over one root.
     pub passes: AtomicU64,
     /// Number of times that the watcher lost events or reported too many paths.
     pub overflows: AtomicU64,

@@ -1,7 +1,7 @@
-//! Notes: the data that a gatherer stores about an object beside its records, by URL.
+//! Notes: the data that a gatherer stores, by URL, about an object in addition to its records.
 //!
-//! A note is committed together with its object's records. Its key is printable text, and its value a
-//! JSON object, so that an administrator can read both.
+//! A note is committed together with its object's records. Its key is printable text, and its value
+//! a JSON object, so that an administrator can read both.
 //!
 //! Sans-I/O.
 
@@ -29,7 +29,7 @@ pub struct Published {
     /// The `MD5` attribute of the record, if it had one: it shows whether a member has changed.
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
     pub md5: Option<String>,
-    /// Fingerprint of the annotations that were laid over it; 0 without any.
+    /// Fingerprint of the annotations that were laid over the record; 0 without any.
     #[serde(rename = "a", default, skip_serializing_if = "is_zero")]
     pub annotations: u64,
 }
@@ -41,10 +41,10 @@ fn is_zero(number: &u64) -> bool {
 /// Note of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectNote {
-    /// Validator when it was read.
+    /// Validator when the object was read.
     #[serde(flatten)]
     pub validator: Validator,
-    /// Whether it may have changed while it was read.
+    /// Whether the object may have changed while it was read.
     #[serde(rename = "q", default, skip_serializing_if = "std::ops::Not::not")]
     pub unsure: bool,
     /// Fingerprint of the settings that its records depend on.
@@ -56,7 +56,7 @@ pub struct ObjectNote {
     /// MD5 of the bytes read, in hex.
     #[serde(rename = "d")]
     pub md5: String,
-    /// Whether there was not enough time for all of it.
+    /// Whether there was not enough time for all of the object.
     #[serde(rename = "l", default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
     /// Its records, in order: its own first, then those of its members.
@@ -70,12 +70,13 @@ impl ObjectNote {
         (!self.unsure).then_some(&self.validator)
     }
 
-    /// Returns the fingerprint of all that its records depend on beside its content.
+    /// Returns the fingerprint of everything that the records depend on besides the object's
+    /// content.
     pub fn basis_fingerprint(&self) -> u64 {
         basis_fingerprint(self.settings, self.annotations)
     }
 
-    /// Returns whether the object's content and settings are those of this note, so that its records
+    /// Returns whether the object's content and settings are those of this note; then its records
     /// have not changed.
     pub fn is_of(&self, md5: &Md5, validator: &Validator, settings: u64) -> bool {
         self.settings == settings
@@ -84,8 +85,8 @@ impl ObjectNote {
     }
 }
 
-/// The part of an object's note that shows whether the object has changed. Reading only this part lets
-/// a gatherer of many files start sooner.
+/// The part of an object's note that shows whether the object has changed. Reading only this part
+/// lets a gatherer of many files start sooner.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Brief {
     #[serde(flatten)]
@@ -99,12 +100,13 @@ pub struct Brief {
 }
 
 impl Brief {
-    /// Reads it from the value of a note.
+    /// Reads the part from the value of a note; `None` if that is not valid.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         Self::front(bytes).or_else(|| from_bytes(bytes))
     }
 
-    /// Reads the front of a value that [`to_bytes`] wrote for a file: ten times as fast as parsing its JSON.
+    /// Reads the front of a value that [`to_bytes`] wrote for a file: ten times as fast as parsing
+    /// the JSON.
     fn front(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let size = number(&mut rest, b"{\"s\":")?;
@@ -117,7 +119,7 @@ impl Brief {
         let settings = number(&mut rest, b",\"g\":")?;
         let annotated = rest.starts_with(b",\"a\":");
         let annotations = if annotated { number(&mut rest, b",\"a\":")? } else { 0 };
-        // Another byte after the last number means that the form is not ours.
+        // Another byte after the last number means that the value has another form.
         let validator = Validator::File(Stat { size, modified, modified_nanos, inode });
         rest.starts_with(b",\"d\":").then_some(Self { validator, unsure, settings, annotations })
     }
@@ -133,7 +135,7 @@ impl Brief {
     }
 }
 
-/// Removes `before` and the whole number after it from the front of `rest`, and returns the number.
+/// Removes `before` and the whole number after it from the front of `rest`. Returns the number.
 fn number<T: std::str::FromStr>(rest: &mut &[u8], before: &[u8]) -> Option<T> {
     let text = rest.strip_prefix(before)?;
     let is_part = |it: &u8| it.is_ascii_digit() || *it == b'-';
@@ -149,12 +151,12 @@ const OBJECT: &str = "file ";
 /// Beginning of the URLs of files, which keys leave out.
 const FILE: &str = "file://";
 
-/// Returns the key of the note of the object at `url` under the root with that URL.
+/// Returns the key of the note of the object at `url` under the root with the URL `root`.
 pub fn object_key(root: &str, url: &str) -> Vec<u8> {
     format!("{OBJECT}{root} {}", url.strip_prefix(FILE).unwrap_or(url)).into_bytes()
 }
 
-/// Returns the beginning of the keys of all objects' notes, of any root.
+/// Returns the beginning of the keys of all objects' notes, for all roots.
 pub fn every_object_prefix() -> Vec<u8> {
     OBJECT.as_bytes().to_vec()
 }
@@ -164,7 +166,7 @@ pub fn objects_prefix(root: &str) -> Vec<u8> {
     format!("{OBJECT}{root} ").into_bytes()
 }
 
-/// Returns the beginning of the keys of the objects below a URL.
+/// Returns the beginning of the keys of the notes of objects below `url`.
 pub fn below_prefix(root: &str, url: &str) -> Vec<u8> {
     let mut key = object_key(root, url);
     if key.last() != Some(&b'/') {
@@ -173,7 +175,7 @@ pub fn below_prefix(root: &str, url: &str) -> Vec<u8> {
     key
 }
 
-/// Returns the URL in an object's key under this root.
+/// Returns the URL in the key of an object's note under this root.
 pub fn url_of(root: &str, key: &[u8]) -> Option<String> {
     let rest = std::str::from_utf8(key).ok()?.strip_prefix(OBJECT)?;
     let name = rest.strip_prefix(root)?.strip_prefix(' ')?;
@@ -187,13 +189,13 @@ pub fn to_bytes(note: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(note).unwrap_or_default()
 }
 
-/// Reads a note from a stored value; `None` for a damaged note or one of another release: the object is
-/// read again.
+/// Reads a note from a stored value. Returns `None` for a damaged note or one of another release:
+/// then the object is read again.
 pub fn from_bytes<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<T> {
     serde_json::from_slice(bytes).ok()
 }
 
-/// Differences of an object's new records from the old ones.
+/// Differences between an object's new records and its old ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// New and changed records.
@@ -209,13 +211,14 @@ pub struct Difference {
 pub struct Basis {
     /// Fingerprint of the settings.
     pub settings: u64,
-    /// Whether the object's content is that of its old note, so that only annotations may differ.
+    /// Whether the object's content is the same as in its old note, so that only annotations may
+    /// differ.
     pub same_content: bool,
 }
 
-/// Compares an object's new records, each with the fingerprint of its annotations, with those in its old
-/// note. A member whose MD5 and annotations are the same is not published again, unless the settings
-/// have changed.
+/// Compares an object's new records, each with the fingerprint of its annotations, with the records
+/// in its old note. A member whose MD5 and annotations are the same is not published again, unless
+/// the settings have changed.
 pub fn compare(old: Option<&ObjectNote>, basis: Basis, records: Vec<(Record, u64)>) -> Difference {
     let before = old.map(|note| note.records.as_slice()).unwrap_or_default();
     let same_settings = old.is_some_and(|note| note.settings == basis.settings);
@@ -229,7 +232,7 @@ pub fn compare(old: Option<&ObjectNote>, basis: Basis, records: Vec<(Record, u64
         }
         let md5 = record.text("MD5").map(Cow::into_owned);
         let it = Published { url: record.url.clone(), md5, annotations };
-        // The object's own record is first: it also has the object's time of modification.
+        // The object's own record comes first: it also has the object's modification time.
         let same = same_settings
             && (basis.same_content || 0 < index && it.md5.is_some())
             && by_url.get(it.url.as_str()).is_some_and(|before| **before == it);
@@ -242,7 +245,7 @@ pub fn compare(old: Option<&ObjectNote>, basis: Basis, records: Vec<(Record, u64
     Difference { updated, deleted: deleted.collect(), records: published }
 }
 
-/// Returns the fingerprint of settings and of annotations (0: there are none).
+/// Returns the fingerprint of settings together with annotations (0: there are none).
 pub(crate) fn basis_fingerprint(settings: u64, annotations: u64) -> u64 {
     if annotations == 0 {
         return settings;
@@ -264,7 +267,7 @@ mod tests {
         record
     }
 
-    /// Returns the basis of a changed file, by these settings.
+    /// Returns the basis of a changed file, with these settings.
     fn basis(settings: u64) -> Basis {
         Basis { settings, same_content: false }
     }
@@ -357,7 +360,7 @@ mod tests {
             prop_assert_eq!(from_bytes::<Brief>(&bytes), Some(brief.clone()));
             prop_assert_eq!(brief.sure_validator(), note.sure_validator());
             prop_assert_eq!(brief.basis_fingerprint(), note.basis_fingerprint());
-            // A note that is cut short gives the same or nothing.
+            // A note that is cut short gives the same result or none.
             let part = Brief::front(&bytes[..cut.min(bytes.len())]);
             prop_assert!(part.is_none_or(|it| it == brief));
         }
@@ -373,7 +376,8 @@ mod tests {
         assert_eq!(Brief::of(b"{\"s\":1,"), None);
     }
 
-    /// The stored form must not change: with another form every gatherer would read everything again.
+    /// The stored form must not change: with another form every gatherer would read everything
+    /// again.
     #[test]
     fn the_stored_form_of_notes_does_not_change() {
         let stored = br#"{"s":1,"t":-2,"n":3,"i":4,"g":9223372036854775808,"d":"9dd4e461268c8034f5c8564e155c67a6","r":[{"u":"file:///a","m":"00"}]}"#;

@@ -1,11 +1,12 @@
 //! The route of an object, all stages on one screen: walk → fetch → summarize → commit.
 //!
-//! Owned values go down; only back-pressure goes up. The two channels are bounded, and stand where
-//! concurrency changes: from the walk's threads to the workers, and from these to the one thread that
-//! commits. Every stage counts the objects that it takes in, passes on and drops.
+//! Owned values go down; only back-pressure goes up. The two channels are bounded, and are placed
+//! where concurrency changes: between the walk's threads and the workers, and between the workers
+//! and the one thread that commits. Every stage counts the objects that it takes in, passes on and
+//! drops.
 //!
-//! One call is one *order*: a whole root, or some paths of it from a watcher. A known object within the
-//! order that was not seen has vanished.
+//! One call carries out one *order*: a whole root, or some of its paths from a watcher. A known
+//! object that is within the order, but was not seen, has vanished.
 
 mod commit;
 mod prepare;
@@ -27,16 +28,16 @@ use crate::lock::lock;
 use crate::site::plan::TreePlan;
 use crate::site::{RootState, Site};
 
-/// Most files that wait to be read.
+/// Maximum number of files that wait to be read.
 const CANDIDATES_MAX: usize = 1_024;
 
-/// Most summarized files that wait to be committed.
+/// Maximum number of summarized files that wait to be committed.
 const PREPARED_MAX: usize = 64;
 
-/// Most bytes of these; a larger file waits alone.
+/// Maximum number of bytes of these files; a larger file waits alone.
 const PREPARED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Executes an order. Blocks until all its files are committed, or `stop` returns true.
+/// Carries out an order. Blocks until all its files are committed, or `stop` returns true.
 ///
 /// # Errors
 ///
@@ -49,7 +50,7 @@ pub(crate) fn run(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), collection::Error> {
     let walk = site.next_walk();
-    // After the walk has its number, so that a later walk has no older annotations.
+    // Taken after the walk has its number, so that no later walk can have older annotations.
     let annotations = site.annotating.current();
     let (room, failed) = (Room::new(PREPARED_BYTES_MAX), AtomicBool::new(false));
     let real = without_links(&plan.tree.directory);
@@ -85,10 +86,10 @@ pub(crate) fn run(
         drop((to_read, prepared));
         let outcome = committer.commit_all(&to_commit);
         run.failed.store(outcome.is_err(), Relaxed);
-        // Threads that wait to send get an error, since nobody commits any more.
+        // Threads that wait to send get an error, since no thread commits any more.
         drop(to_commit);
         let walked = walker.join();
-        // A panic of the walk is one of the whole order.
+        // A panic of the walk is a panic of the whole order.
         let walked = walked.unwrap_or_else(|fault| std::panic::resume_unwind(fault));
         outcome.map(|()| walked)
     })?;
@@ -104,7 +105,7 @@ impl Run<'_> {
     ) {
         let (fetch, counts) = (&self.site.metrics.fetch, &self.site.counts);
         loop {
-            // The lock is held while waiting: the others wait for the lock instead.
+            // The lock is held while waiting: the other workers wait for the lock instead.
             let next = lock(candidates).recv();
             let Ok(candidate) = next else { return };
             fetch.enter(1);
@@ -120,7 +121,7 @@ impl Run<'_> {
             };
             match ready.map(send) {
                 Some(true) => {}
-                // Nobody commits any more: the summaries are dropped there.
+                // No thread commits any more: the summaries are dropped there.
                 Some(false) => {
                     self.site.metrics.commit.enter(1);
                     self.site.metrics.commit.drop_one("stopped");

@@ -1,7 +1,7 @@
 //! The list of problems with objects: bounded to the newest, with counts of all.
 //!
-//! A problem is data, never an aborted run. The counts include all problems since the start; the list
-//! has the newest ones, each at most once for an object and a kind.
+//! A problem is data; it never aborts a run. The counts include all problems since the start; the
+//! list has the newest ones, at most one for each object and kind.
 //!
 //! Sans-I/O.
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::known::Walk;
 
-/// Most problems on the list. The counts go on beyond it.
+/// Maximum number of problems on the list. The counts include further problems.
 pub const PROBLEMS_MAX: usize = 1_000;
 
 /// Kind of the problem that a root is missing.
@@ -35,14 +35,15 @@ pub struct Entry {
     pub kind: String,
     /// The problem in words, with advice where it helps.
     pub message: String,
-    /// Time, in Unix seconds.
+    /// Time of the problem, in Unix seconds.
     pub at: u64,
 }
 
 #[derive(Clone, Debug)]
 struct ListedProblem {
     entry: Entry,
-    /// Walk that found it, and its URL, if a later walk can show that it is cured.
+    /// The walk that found the problem, and the problem's URL, if a later walk can show that it is
+    /// cured.
     found_by: Option<(Walk, String)>,
 }
 
@@ -57,7 +58,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Adds a problem. It replaces an older one of the same kind and object.
+    /// Adds a problem. It replaces an older problem of the same kind and object.
     pub fn push(&mut self, entry: Entry) {
         self.add(entry, None);
     }
@@ -90,7 +91,7 @@ impl Problems {
         }
     }
 
-    /// Removes the problems that walks before `walk`, which has ended, found at URLs where `walk` has
+    /// Removes problems that walks before `walk` found at URLs where `walk`, which has ended, has
     /// looked too: they are cured, or were found again.
     pub fn settle(&mut self, walk: Walk, has_looked: impl Fn(&str) -> bool) {
         self.remove(|it| {
@@ -118,8 +119,8 @@ impl Problems {
         }
     }
 
-    /// Removes the problems of an object and of its members from the list, since it was gathered anew. The
-    /// counts stay.
+    /// Removes the problems of an object and of its members from the list, since the object was
+    /// gathered anew. The counts stay the same.
     pub fn resolve(&mut self, object: &str) {
         let object = &*shortened(object, OBJECT_BYTES_MAX);
         if self.objects.remove(object).is_some() {

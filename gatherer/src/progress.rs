@@ -9,15 +9,15 @@ use daemon::ListenerStatus;
 use daemon::health::Readiness;
 use serde::Serialize;
 
-/// Activity of the gatherer.
+/// Present activity of the gatherer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// Not yet begun.
     #[default]
     Starting,
-    /// Walking a root, while new and changed files are read and summarized: the number of files is not
-    /// known yet.
+    /// Walking a root, while new and changed files are read and summarized: the number of files is
+    /// not known yet.
     Walking,
     /// The walk is over; its files are still being read and summarized.
     Gathering,
@@ -27,17 +27,18 @@ pub enum Phase {
     Stopped,
 }
 
-/// Progress of a gatherer. Unless noted otherwise, counts are of the pass under way, or of the last one
-/// when idle.
+/// Progress of a gatherer. Unless noted otherwise, counts are for the pass under way; when idle,
+/// for the last pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// Activity.
+    /// Present activity.
     pub phase: Phase,
-    /// Passes over all roots finished since the start; 1 means that everything was visited once.
+    /// Number of finished passes over all roots since the start; 1 means that everything was
+    /// visited once.
     pub passes_done: u64,
     /// Files found by the walk.
     pub files_seen: u64,
-    /// Finished files: unchanged, committed, or problems.
+    /// Finished files: unchanged, committed, or with problems.
     pub files_done: u64,
     /// Bytes read of new or changed files.
     pub bytes: u64,
@@ -51,12 +52,12 @@ pub struct Progress {
     pub deleted: u64,
     /// Files that had not changed.
     pub unchanged: u64,
-    /// Harvests of repositories that have not ended, in any way: the first one of each since the start,
-    /// and the confirmed ones.
+    /// Number of harvests that have not ended yet, with or without success: the first one of each
+    /// repository since the start, and confirmed ones.
     pub harvests_due: u64,
 }
 
-/// Reason that nothing is deleted under a root although objects are gone.
+/// Reason why nothing is deleted under a root although objects are gone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "why")]
 pub enum Hold {
@@ -68,9 +69,9 @@ pub enum Hold {
     OtherDevice,
     /// More than the allowed share of the root's objects are gone at once.
     Lost {
-        /// Files gone.
+        /// Number of files that are gone.
         lost: u64,
-        /// Total of files.
+        /// Total number of files.
         of: u64,
     },
     /// The root is no longer in the settings.
@@ -82,17 +83,17 @@ pub enum Hold {
 pub struct RootStatus {
     /// The root's URL.
     pub url: String,
-    /// Known files under it; of a repository, records.
+    /// Number of known files under the root; for a repository, number of records.
     pub files: u64,
-    /// When its last finished pass or harvest ended, in Unix seconds.
+    /// End of the last finished pass or harvest, in Unix seconds.
     pub confirmed: Option<u64>,
     /// Reason of a hold on deletions, if there is one; `POST /confirm?root=URL` releases it.
     pub hold: Option<Hold>,
-    /// Number of files gone while held.
+    /// Number of files that are gone while the root is held.
     pub held: u64,
 }
 
-/// Present way of noticing changes, which may differ from the settings.
+/// Present way of noticing changes, which may differ from the one in the settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Watching {
     /// Watches are being set.
@@ -107,7 +108,7 @@ pub(crate) enum Watching {
 }
 
 impl fmt::Display for Watching {
-    /// Formats as [`Status::watch`].
+    /// Formats the value as in [`Status::watch`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Starting => f.write_str("starting"),
@@ -121,13 +122,13 @@ impl fmt::Display for Watching {
 /// Counts of annotations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AnnotationCounts {
-    /// Files of annotations.
+    /// Number of annotation files.
     pub files: usize,
-    /// Annotations in them; one about several objects counts for each.
+    /// Number of annotations in them; one about several objects counts once for each object.
     pub annotations: usize,
-    /// Files and folders with mistakes; each is a problem.
+    /// Number of files and folders with mistakes; each is a problem.
     pub wrong: usize,
-    /// Annotations without an object after the last pass; the first of them are problems.
+    /// Number of annotations without an object after the last pass; the first of them are problems.
     pub unmatched: usize,
 }
 
@@ -153,17 +154,17 @@ pub struct Status {
     pub listening: ListenerStatus,
     /// Readiness.
     pub ready: Readiness,
-    /// Why its collection refuses changes at present, if so.
+    /// Why the collection refuses changes at present; `None` if it accepts them.
     pub collection_problem: Option<String>,
-    /// Damaged members of its collection that are not yet replaced: file, byte and damage; at most 100
-    /// are listed.
+    /// Damaged members of its collection that have not been replaced yet: file, byte and damage; at
+    /// most 100 are listed.
     pub damaged: Vec<String>,
-    /// Members found damaged since the start.
+    /// Number of members found damaged since the start.
     pub damaged_total: u64,
     /// Missing fences of the processes that read foreign bytes, in words.
     pub fences_missing: Vec<String>,
-    /// Number of processes that were ended since the start because they crashed, or took too much time or
-    /// memory; each is a problem of its object.
+    /// Number of processes that were ended since the start because they crashed, or took too much
+    /// time or memory; each is a problem of its object.
     pub workers_ended: u64,
     /// Counts of annotations.
     pub annotations: AnnotationCounts,
@@ -173,8 +174,8 @@ pub struct Status {
     pub push: exchange::push::Status,
     /// Progress.
     pub progress: Progress,
-    /// Problems since the start by kind.
+    /// Number of problems since the start, by kind.
     pub problems: BTreeMap<String, u64>,
-    /// Roots, in the order of the settings; then removed ones that are held.
+    /// Roots, in the order of the settings, followed by removed ones that are held.
     pub roots: Vec<RootStatus>,
 }

@@ -1,4 +1,4 @@
-//! Requests of an administrator to the loops that walk trees and harvest repositories.
+//! An administrator's requests to the loops that walk trees and harvest repositories.
 //!
 //! Sans-I/O.
 

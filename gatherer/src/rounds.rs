@@ -1,7 +1,7 @@
-//! The loop of a gatherer's work on trees: passes over all roots, looks at changed paths, and requests.
+//! The loop of a gatherer's work on trees: passes over all roots, looks at changed paths, requests.
 //!
-//! One pass and one look may be under way at once, so that a file saved during a long pass is published
-//! within a second or two.
+//! One pass and one look may be under way at once, so that a file saved during a long pass is
+//! published within a second or two.
 
 mod pass;
 mod reading;
@@ -30,29 +30,29 @@ use crate::shared::Shared;
 use crate::tree::debounce::Touched;
 use crate::tree::watch::{Inbox, WatchSession, WatchedInodes, Watcher};
 
-/// Time between two checks whether the watched roots were replaced.
+/// Time between two checks of whether watched roots were replaced.
 const ROOT_CHECK: Duration = Duration::from_secs(10);
 
-/// Kind of the problem that the collection takes no changes.
+/// Kind of the problem that the collection does not accept changes.
 const NOT_ACCEPTING: &str = "not-accepting";
 
 /// Time between two updates of the progress.
 const PUBLISH: Duration = Duration::from_millis(100);
 
-/// Longest wait for walks and files under way at the shutdown.
+/// Longest time that the shutdown waits for walks and files under way.
 const STOP_WAIT: Duration = Duration::from_millis(900);
 
-/// Longer than any pass: the due time of the next pass is set at the end of one, or by a request.
+/// Longer than any pass: the end of the present pass, or a request, sets the next due time.
 const FAR_FUTURE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 enum Done {
     Pass(Result<(), collection::Error>),
     Look(Result<(), collection::Error>),
-    /// Annotations were read; whether they have changed.
+    /// Annotations were read; true if they have changed.
     Read(bool),
-    /// A new watcher, or why there is none; with the number of its settings.
+    /// A new watcher, or why there is none, with the number of the settings that it is for.
     Started(Result<Watcher, watcher::Error>, u64),
-    /// The watcher after a check, and whether a root has gone, come back or been replaced.
+    /// The watcher after a check; true if a root has gone, come back or been replaced.
     Checked(Result<Watcher, watcher::Error>, bool, u64),
 }
 
@@ -69,42 +69,42 @@ struct Rounds {
     shared: Arc<Shared>,
     shutdown: Shutdown,
     inbox: Arc<Inbox>,
-    /// `None` while it is started or checked, and if there is none.
+    /// The watcher; `None` while it is started or checked, and if there is none.
     watcher: Option<Watcher>,
-    /// Number of the settings: a watcher for earlier ones is dropped.
+    /// Number of the present settings: a watcher for earlier settings is dropped.
     settings: u64,
     tasks: JoinSet<Done>,
     jobs: HashMap<task::Id, Job>,
-    /// Repair and compaction, one at a time.
+    /// Repair and compaction; at most one task at a time.
     tidying: JoinSet<TidyOutcome>,
     tidy_due: Instant,
     /// Pause before the next repair while there is damage.
     heal_pause: Duration,
     passing: bool,
     looking: bool,
-    /// Annotations are being read: no pass begins before the end, or it would use outdated ones.
+    /// Whether annotations are being read: a pass begun before the end would use outdated ones.
     reading: bool,
-    /// Time to read annotations outside of a pass.
+    /// Time at which annotations are read outside of a pass.
     read_due: Option<Instant>,
-    /// Watches are being set: no pass begins before the end, or it would miss changes meanwhile.
+    /// Whether watches are being set: a pass begun before the end would miss changes meanwhile.
     starting_watch: bool,
     checking: bool,
     /// Watched device and inode of each root; `None` if nothing is watched.
     watched: Option<WatchedInodes>,
     session: Option<WatchSession>,
-    /// Whether the session began before the last finished pass.
+    /// Whether the watch session began before the last finished pass.
     steady: bool,
-    /// Roots whose held deletions are released, until a pass has finished.
+    /// Roots whose held deletions are released until a pass has finished.
     releases: BTreeSet<String>,
-    /// A look with the earlier settings is under way: no pass begins before its end, or it could bring
-    /// back objects that the pass deletes.
+    /// Whether a look with earlier settings is under way: a pass begun before its end could delete
+    /// objects that the look then brings back.
     outdated: bool,
-    /// Due time of the next pass; while one is under way, of the one after it.
+    /// Due time of the next pass; while a pass is under way, of the pass after it.
     pass_due: Instant,
     check_due: Instant,
-    /// A commit has failed, and has to be tried again.
+    /// Whether a commit has failed, and has to be tried again.
     missed: bool,
-    /// Number of passes in a row that failed by a refused commit or a panic.
+    /// Number of passes in a row that failed because of a refused commit or a panic.
     refusals: u32,
 }
 
@@ -112,13 +112,13 @@ struct Rounds {
 ///
 /// # Errors
 ///
-/// The collection has failed and must be opened again: stop, and start anew.
+/// The collection has failed and must be opened again: stop, then start the gatherer anew.
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: Shutdown) -> Result<(), Error> {
     let mut rounds = Rounds::new(shared, shutdown.clone(), clock::monotonic());
     rounds.start_watching();
     let outcome = rounds.run_loop().await;
-    // Tasks under way see the shutdown and stop by themselves. A slow file must not delay the stop:
-    // cutting it off is no worse than a kill.
+    // Tasks under way notice the shutdown and stop by themselves. A slow file must not delay the
+    // stop: cutting it off is no worse than a kill.
     shutdown.start();
     rounds.shared.site.collection.begin_close();
     let stopped = async { while rounds.tasks.join_next().await.is_some() {} };
@@ -262,7 +262,7 @@ impl Rounds {
         *lock(&self.shared.watching) = watching;
     }
 
-    /// Returns the time from the end of a pass to the next one.
+    /// Returns the time between the end of a pass and the next pass.
     fn interval(&self) -> Duration {
         let config = self.shared.config();
         match config.watch {
@@ -279,7 +279,7 @@ impl Rounds {
     fn start_pass(&mut self, confirmed: BTreeSet<String>) {
         (self.passing, self.read_due) = (true, None);
         self.releases.extend(confirmed);
-        // Later requests are not served by this pass.
+        // This pass does not serve later requests.
         self.pass_due = clock::monotonic() + self.interval() + FAR_FUTURE;
         self.missed = false;
         self.session = self.watched.clone().map(|it| WatchSession::begin(&self.inbox, it));
@@ -385,7 +385,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Handles a panic of a task: the run goes on, and looks at everything again.
+    /// Handles a panic of a task: the run goes on, and everything is walked again.
     fn handle_fault(&mut self, error: &JoinError, now: Instant) {
         tracing::error!(%error, "a walk failed");
         self.shared.site.problem("-".to_owned(), "fault", error.to_string());
@@ -410,12 +410,12 @@ impl Rounds {
         self.pass_due = now + retry_wait(self.refusals);
     }
 
-    /// Handles the outcome of commits. After a temporary failure, such as a full disk, waits if the settings say so;
-    /// after any other failure the collection must be opened again.
+    /// Handles the outcome of commits. After a temporary failure, such as a full disk, waits if the
+    /// settings say so; after any other failure the collection must be opened again.
     fn handle_outcome(&mut self, outcome: Result<(), collection::Error>) -> Result<(), Error> {
         match outcome {
             Ok(()) => {
-                // A look without a commit gives no information about the collection.
+                // A look without a commit says nothing about the state of the collection.
                 if self.shared.site.collection.health().refusing.is_none() {
                     lock(&self.shared.site.problems).cure("-", NOT_ACCEPTING);
                 }
@@ -488,8 +488,8 @@ mod tests {
         lock(&root_state.note).hold.clone()
     }
 
-    /// Replaces most files of a watched root by others, and makes a pass after `before`. The test does not
-    /// handle the watcher's events.
+    /// Replaces most files of a watched root, and makes a pass after calling `before`. The test
+    /// does not handle the watcher's events.
     async fn replace_files(before: impl Fn(&mut Rounds, &std::path::Path)) -> Option<Hold> {
         let folder = tempfile::tempdir().unwrap();
         let mut rounds = rounds(&folder).await;

@@ -1,7 +1,8 @@
-//! The routes of a gatherer: its page, the feed, `/oai` and objects for everybody; status, problems, metrics
-//! and requests for its administrator.
+//! The routes of a gatherer: its page, the feed, `/oai` and objects for everybody; status,
+//! problems, metrics and requests for its administrator.
 //!
-//! The public listener shows no local folder: roots and problems are only on the admin listener.
+//! The public listener does not show local folders: roots and problems are only on the admin
+//! listener.
 
 pub(crate) mod describe;
 mod overview;
@@ -85,7 +86,8 @@ pub(crate) fn admin(shared: Arc<Shared>, guard: Guard, feed: FeedServer, pages: 
         .route("/confirm", post(confirm))
         .with_state(admin.clone())
         .merge(exchange::takedown::routes(admin));
-    // The guard is outside the frame: it refuses requests that change state before their route is searched.
+    // The guard is outside the frame: it refuses requests that change state before their route is
+    // looked up.
     pages.frame(router).layer(axum::middleware::from_fn_with_state(guard, auth::guard))
 }
 
@@ -123,8 +125,8 @@ struct ObjectQuery {
     oid: Option<String>,
 }
 
-/// Answers with one object's record as SOIF. Its `oid` is the object's URL; a gatherer's id may follow after a
-/// space, since a repository's records have an id of their own.
+/// Answers with one object's record as SOIF. `oid` is the object's URL; a space and a gatherer's id
+/// may follow, since a repository's records have their own id.
 async fn object(
     State(public): State<Public>,
     Query(query): Query<ObjectQuery>,
@@ -143,7 +145,7 @@ async fn object(
         Ok(Ok(Some(stored))) => {
             let mut body = Vec::new();
             soif::write_record(&mut body, &stored.record);
-            // A browser would save an unknown media type: send text instead.
+            // A browser would save an unknown media type as a file: send text instead.
             let accept = headers.get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
             let text = "text/plain; charset=utf-8";
             let media = if accept.contains("text/html") { text } else { SOIF };

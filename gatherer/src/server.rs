@@ -35,19 +35,19 @@ use crate::{harvests, serve};
 /// Name of the collection's directory within the data directory.
 const COLLECTION: &str = "collection";
 
-/// Name of the folder in which programs of the site work.
+/// Name of the folder in which the site's programs work.
 const SCRATCH: &str = "scratch";
 
-/// Most damaged members in the status.
+/// Maximum number of damaged members in the status.
 const DAMAGED_MAX: usize = 100;
 
-/// Longest time for requests in progress after the shutdown starts.
+/// Longest time that requests in progress may take after the shutdown has started.
 const REQUESTS_DRAIN: Duration = Duration::from_millis(1_000);
 
-/// Longest wait for a commit under way at the end.
+/// Longest time that the end waits for a commit under way.
 const CLOSE: Duration = Duration::from_millis(600);
 
-/// A gatherer, bound and ready to run.
+/// A gatherer that is bound and ready to run.
 #[derive(Debug)]
 pub struct Server {
     handle: Handle,
@@ -62,8 +62,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// The folder cannot be used, the collection is in use or damaged, a port is taken, or a pattern is
-    /// not valid; the message says what to do.
+    /// The folder cannot be used, the collection is in use or damaged, a port is in use, or a
+    /// pattern is not valid; the message says what to do.
     pub async fn bind(config: Config) -> Result<Self, Error> {
         let fronts = Listeners::bind(&config.daemon).await?;
         let (port, at) = (fronts.public_addr().port(), fronts.admin_addr());
@@ -90,21 +90,22 @@ impl Server {
         self.fronts.admin_addr()
     }
 
-    /// Returns a handle on the server, which stays usable while it runs.
+    /// Returns a handle to the server, which stays usable while the server runs.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Gathers and serves until the shutdown starts, then stops within two seconds. Then the data
-    /// directory is free, even if handles still exist.
+    /// Gathers and serves until the shutdown starts, then stops within two seconds. Afterwards the
+    /// data directory is free, even if handles still exist.
     ///
     /// # Errors
     ///
-    /// The collection has failed and must be opened again, or a listener is gone: start anew.
+    /// The collection has failed and must be opened again, or a listener is gone: start the
+    /// gatherer anew.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
         let shared = self.handle.shared;
         let collection = shared.site.collection.clone();
-        // The first task that ends, for any reason, ends the others.
+        // The first task that ends, for whatever reason, ends the others.
         let child = shutdown.child();
         let owner = Some(format!("{} {}", shared.author.id, shared.author.identity.key()));
         let options = FeedOptions { shutdown: child.clone(), owner, ..FeedOptions::default() };
@@ -143,7 +144,7 @@ impl Server {
     }
 }
 
-/// Handle on a gatherer: cheap to clone, usable while it runs and afterwards.
+/// Handle to a gatherer: cheap to clone, usable while the gatherer runs and afterwards.
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(crate) shared: Arc<Shared>,
@@ -198,8 +199,9 @@ impl Handle {
         }
     }
 
-    /// Returns whether the gatherer is ready. A gatherer in its first pass is ready, since it serves its
-    /// records so far; a held root does not count, since it is the administrator's matter. Blocks for a moment.
+    /// Returns whether the gatherer is ready. A gatherer in its first pass is ready, since it
+    /// serves the records made so far; a held root does not count, since it is the administrator's
+    /// matter. Blocks for a moment.
     pub fn ready(&self) -> Readiness {
         Readiness::new(exchange::ready::checks(&self.shared.site.collection))
     }
@@ -214,16 +216,16 @@ impl Handle {
         self.shared.site.metrics.stages()
     }
 
-    /// Requests a pass over all roots, and a harvest of all repositories; each begins at once, or after the
-    /// one under way.
+    /// Requests a pass over all roots, and a harvest of all repositories. Each begins immediately,
+    /// or after the one under way.
     pub fn gather(&self) {
         lock(&self.shared.requests).gather = true;
         self.shared.requested.notify_one();
         self.shared.site.repositories.request(|it| it.gather = true);
     }
 
-    /// Releases the hold on `root` (a URL from the status; `None`: on every root) and requests a pass,
-    /// which deletes the objects still missing then. Returns the released roots.
+    /// Releases the hold on `root` (a URL from the status; `None` means every root) and requests a
+    /// pass, which deletes the objects that are still missing then. Returns the released roots.
     pub fn confirm(&self, root: Option<&str>) -> Vec<String> {
         let held: Vec<String> = self
             .status()
@@ -249,7 +251,8 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// The settings have mistakes, or differences that need a restart; then nothing is changed.
+    /// The settings have mistakes, or differences that need a restart; in both cases nothing is
+    /// changed.
     pub fn reload(&self, config: Config) -> Result<(), Error> {
         let shared = &self.shared;
         let before = shared.config();
@@ -306,7 +309,7 @@ fn open(
         exchange::repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
     let pages =
         Pages::new(seen, serve::TEMPLATES, None).map_err(|error| Error::Spec(error.to_string()))?;
-    // `base_url` does not apply to the administration.
+    // `base_url` does not apply to the admin pages.
     let admin_pages = Pages::new(web::Site::new(&*config.name), daemon::overview::TEMPLATES, None)
         .map_err(|error| Error::Spec(error.to_string()))?;
     let host = config.daemon.proxy().unwrap_or_else(host_name);
@@ -330,17 +333,17 @@ fn open(
     let site = Site::new(id, collection, &config.roots, (config.worker.clone(), programs));
     site.probe_fences(&plans);
     report_recovery(&site, &recovery);
-    // Before the first file is read, or it would be published without annotations.
+    // Done before the first file is read; otherwise files would be published without annotations.
     site.read_annotations(&config.essence.annotations);
     for plan in plan::trees(&plans) {
         site.root_state(&plan.url).map_err(failed)?;
     }
     let wanted = plan::repositories(&plans).count();
     site.repositories.load(&site.collection, wanted).map_err(failed)?;
-    // Before the first pass, which then gathers damaged objects again.
+    // Done before the first pass, which then gathers damaged objects again.
     let handled = site.follow_lifts().and_then(|()| site.handle_aftermath());
     match handled.and_then(|_| site.heal()) {
-        // For example a full disk; every maintenance of the collection tries again.
+        // For example, the disk is full. Every maintenance of the collection tries again.
         Err(error) if error.may_pass() => tracing::warn!(%error, "not all is gathered again yet"),
         outcome => drop(outcome.map_err(failed)?),
     }

@@ -28,9 +28,9 @@ pub(crate) struct Shared {
     pub(crate) watching: Mutex<Watching>,
     pub(crate) notifier: Notifier,
     pub(crate) control: Control,
-    /// Description of the gatherer for everybody.
+    /// The gatherer's description for everybody.
     pub(crate) describer: Describer,
-    /// Its collection as an OAI-PMH repository.
+    /// The gatherer's collection as an OAI-PMH repository.
     pub(crate) repository: exchange::repository::Repository,
     /// Start of the server, in Unix seconds.
     pub(crate) started: u64,

@@ -1,5 +1,5 @@
-//! The shared state of a running gatherer: the collection, the state of each root, counters, problems, and
-//! the published progress.
+//! The shared state of a running gatherer: the collection, the state of each root, counters,
+//! problems, and the published progress.
 
 mod annotations;
 mod fingerprint;
@@ -30,9 +30,9 @@ use crate::problems::{Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::spec::Root;
 
-/// Notes in a chunk when a root's notes are loaded.
+/// Number of notes in a chunk when a root's notes are loaded.
 const CHUNK_NOTES: usize = 1_024;
-/// Most chunks that wait to be parsed.
+/// Maximum number of chunks that wait to be parsed.
 const CHUNKS_MAX: usize = 16;
 
 #[derive(Debug, Default)]
@@ -84,16 +84,17 @@ pub(crate) struct Site {
     pub(crate) annotating: AnnotationState,
     phase: Mutex<Phase>,
     walks: AtomicU32,
-    /// Epoch that began with the loss for which every root is published again.
+    /// The epoch that began with the loss of records because of which every root is published
+    /// again.
     pub(crate) distrusted: Mutex<Option<Version>>,
-    /// Roots of the settings without a finished pass since the collection was opened.
+    /// Roots in the settings that have had no finished pass since the collection was opened.
     unfinished: Mutex<BTreeSet<String>>,
     root_states: Mutex<BTreeMap<String, Arc<RootState>>>,
 }
 
 impl Site {
-    /// Returns the shared state of the gatherer `id` with this collection and these `roots`; `worker` starts its
-    /// workers.
+    /// Returns the shared state of the gatherer `id` with this collection and these `roots`;
+    /// `worker` is the command that starts its workers.
     pub(crate) fn new(
         id: String,
         collection: Collection,
@@ -120,8 +121,9 @@ impl Site {
         }
     }
 
-    /// Notes that a pass or harvest of a root has finished without a hold. After all roots, records that the last
-    /// stop may have lost are in the collection again. Blocks.
+    /// Notes that a pass or harvest of a root has finished without a hold. After this has happened
+    /// for all roots, the collection again has the records that the last stop may have lost.
+    /// Blocks.
     ///
     /// # Errors
     ///
@@ -135,8 +137,8 @@ impl Site {
         if is_all { self.collection.handle_caught_up() } else { Ok(()) }
     }
 
-    /// Finds out which fences the system has if programs of the site are run, since a worker may never be
-    /// needed. Blocks.
+    /// Finds out which fences the system has, if programs of the site are run: a worker, which
+    /// would report this, may never be needed. Blocks.
     pub(crate) fn probe_fences(&self, plans: &[Plan]) {
         let summarizing =
             plan::trees(plans).map(|it| &it.summarizing).find(|it| it.runs_programs());
@@ -149,7 +151,7 @@ impl Site {
         self.walks.fetch_add(1, Relaxed) + 1
     }
 
-    /// Returns the state of a root, which is read from its notes the first time. Blocks.
+    /// Returns the state of a root; the first time, it is read from the root's notes. Blocks.
     ///
     /// # Errors
     ///
@@ -162,7 +164,7 @@ impl Site {
         let root: Option<RootNote> = stored.as_deref().and_then(note::from_bytes);
         let known = self.known(url)?;
         if root.is_none() {
-            // The root is then known even if its first pass never finishes.
+            // So the root is known even if its first pass never finishes.
             self.remember_root(url, &RootNote::default())?;
         }
         let root = root.unwrap_or_default();
@@ -175,8 +177,8 @@ impl Site {
         Ok(root_state)
     }
 
-    /// Reads the notes of a root's objects: one thread reads them, another parses them, since a starting
-    /// gatherer of many objects waits for this.
+    /// Reads the notes of a root's objects. One thread reads them and another parses them, since a
+    /// gatherer of many objects waits for this at its start.
     fn known(&self, url: &str) -> Result<KnownSet, collection::Error> {
         let mut known = KnownSet::default();
         let (sender, chunks) = sync_channel(CHUNKS_MAX);
@@ -206,7 +208,7 @@ impl Site {
         lock(&self.root_states).remove(url);
     }
 
-    /// Commits a root's note alone. Blocks.
+    /// Commits only a root's note. Blocks.
     ///
     /// # Errors
     ///
@@ -244,7 +246,8 @@ impl Site {
         lock(&self.problems).push(entry(object, kind, message));
     }
 
-    /// Puts a problem found by `walk` on the list, until a later walk does not find it.
+    /// Puts a problem found by `walk` on the list, where it stays until a later walk does not find
+    /// it.
     pub(crate) fn problem_from_walk(
         &self,
         walk: Walk,
@@ -255,8 +258,8 @@ impl Site {
         lock(&self.problems).push_from_walk(entry(object, kind, message), walk);
     }
 
-    /// Removes the problems of the object at `url`, which is published as `public`: it is gathered anew,
-    /// or gone.
+    /// Removes the problems of the object at `url`, which is published as `public`: the object was
+    /// gathered anew, or is gone.
     pub(crate) fn resolve(&self, url: &str, public: &str) {
         let mut problems = lock(&self.problems);
         problems.resolve(url);
@@ -299,7 +302,8 @@ impl Site {
         }
     }
 
-    /// Returns the status of all roots: those of the plans in their order, then the remains of others.
+    /// Returns the status of all roots: those of the plans in their order, then remaining roots
+    /// without a plan.
     pub(crate) fn roots(&self, plans: &[Plan]) -> Vec<RootStatus> {
         let planned = plans.iter().map(|plan| match plan {
             Plan::Tree(plan) => self.tree(&plan.url),
@@ -352,7 +356,7 @@ fn entry(object: String, kind: &str, message: String) -> Entry {
     Entry { object, kind: kind.to_owned(), message, at: clock::now_ms() / 1_000 }
 }
 
-/// Returns a root's note in the form of a collection.
+/// Returns a root's note in the form that the collection stores.
 pub(crate) fn root_note(url: &str, root: &RootNote) -> Note {
     Note { key: note::root_key(url), value: Some(note::to_bytes(root)) }
 }

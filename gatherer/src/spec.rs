@@ -4,7 +4,7 @@
 //!
 //! # Differences from the original
 //!
-//! * `Access` names one way to reach a root, and each way has settings of its own.
+//! * `Access` names one way to reach a root, and each way has its own settings.
 //!
 //! Sans-I/O.
 
@@ -31,7 +31,7 @@ pub enum Root {
 }
 
 impl Root {
-    /// Returns its URL: its name in notes, confirmations and status.
+    /// Returns the root's URL, which is its name in notes, confirmations and status.
     pub fn url(&self) -> String {
         match self {
             Self::Tree(tree) => tree.url(),
@@ -57,8 +57,8 @@ pub(crate) fn is_repository(table: &Table<'_>) -> bool {
     table.string("access").is_some_and(|it| it.eq_ignore_ascii_case("oai"))
 }
 
-/// Returns messages about roots and maps that are in conflict: a tree inside another would be
-/// gathered twice under one URL. Empty if there are none.
+/// Returns messages about roots and maps that are in conflict: a tree inside another tree would be
+/// gathered twice under one URL. Returns no messages if there are no conflicts.
 pub fn conflicts(roots: &[Root], maps: &[Map]) -> Vec<String> {
     let trees: Vec<&Tree> = trees(roots).collect();
     let mut found = Vec::new();

@@ -23,7 +23,7 @@ pub struct Stat {
     pub inode: u64,
 }
 
-/// Validator of an object, by the kind of its root.
+/// Validator of an object; its form depends on the kind of its root.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Validator {
@@ -37,7 +37,8 @@ pub enum Validator {
         /// The date of its last modification as received.
         #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
         last_modified: Option<String>,
-        /// MD5 of the received bytes, in hex: the only sign if the server gives no other.
+        /// MD5 of the received bytes, in hex: the only sign of a change if the server gives no
+        /// other.
         #[serde(rename = "h")]
         md5: String,
     },
@@ -52,7 +53,7 @@ impl Validator {
         }
     }
 
-    /// Returns whether both give the object the same date, which is in its record.
+    /// Returns whether both validators give the object the same date, which is in its record.
     pub fn is_dated_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File(own), Self::File(other)) => own.modified == other.modified,

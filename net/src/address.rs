@@ -1,14 +1,16 @@
-//! Client addresses: networks that settings name, and the client for which a trusted proxy asks.
+//! Client addresses: networks that settings name, and the client on whose behalf a trusted proxy
+//! sends a request.
 //!
-//! Source: RFC 4632 (prefixes), RFC 7239 (`Forwarded`). `X-Forwarded-For` is the older header; most proxies still
-//! send it. To either list each proxy appends the address that asked it. So only the end of a list can be believed,
-//! as far back as its entries are trusted proxies.
+//! Source: RFC 4632 (prefixes), RFC 7239 (`Forwarded`). `X-Forwarded-For` is the older header; most
+//! proxies still send it. To either list each proxy appends the address from which it got the
+//! request. So only the end of a list can be trusted, back to the first entry that is not a trusted
+//! proxy.
 //!
 //! # Differences from RFC 7239
 //!
-//! A proxy appends to one of the two headers and passes the other on as the client sent it. If both are present and
-//! name different clients, nobody can tell which one the proxy wrote: the request is refused. A request whose
-//! `Forwarded` cannot be read is refused too.
+//! A proxy appends to one of the two headers and passes the other on as the client sent it. If both
+//! are present and name different clients, nobody can tell which one the proxy wrote: the request
+//! is refused. A request whose `Forwarded` cannot be read is refused too.
 //!
 //! Sans-I/O.
 
@@ -22,10 +24,11 @@ use ipnet::{IpNet, Ipv4Net};
 /// The older of the two headers.
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Most proxies behind each other that a request may have passed.
+/// Maximum number of proxies that a request may have passed.
 const HOPS_MAX: usize = 32;
 
-/// A network: an address and how many of its bits count. An address alone is a network of one.
+/// A network: an address and the number of its bits that count. A single address is a network with
+/// one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network(IpNet);
 
@@ -41,7 +44,8 @@ impl FromStr for Network {
     }
 }
 
-/// Returns the IPv4 network that an IPv4-mapped IPv6 network stands for; other networks as they are.
+/// Returns the IPv4 network that an IPv4-mapped IPv6 network represents; returns other networks
+/// unchanged.
 fn canonical(network: IpNet) -> IpNet {
     let IpNet::V6(long) = network else { return network };
     let short = long.addr().to_ipv4_mapped().zip(long.prefix_len().checked_sub(96));
@@ -54,7 +58,8 @@ impl fmt::Display for Network {
     }
 }
 
-/// Returns whether one of `networks` contains `address`. An IPv4-mapped IPv6 address counts as its IPv4 address.
+/// Returns whether one of `networks` contains `address`. An IPv4-mapped IPv6 address counts as its
+/// IPv4 address.
 pub fn contains(networks: &[Network], address: IpAddr) -> bool {
     let address = address.to_canonical();
     networks.iter().any(|it| it.0.contains(&address))
@@ -81,7 +86,8 @@ impl fmt::Display for ForwardedProblem {
     }
 }
 
-/// Returns the client of a request from `peer`: `peer` itself, unless it is one of `proxies` and names another.
+/// Returns the client of a request from `peer`: `peer` itself, unless it is one of `proxies` and
+/// names another client.
 ///
 /// # Errors
 ///
@@ -125,7 +131,7 @@ fn last_untrusted(
 ) -> IpAddr {
     let mut client = peer;
     for hop in hops.take(HOPS_MAX) {
-        // A proxy that does not name its client stands for that client.
+        // A proxy that does not name its client counts as the client.
         let Some(hop) = hop else { break };
         client = hop;
         if !contains(proxies, client) {
@@ -135,7 +141,8 @@ fn last_untrusted(
     client
 }
 
-/// Reads one element of `Forwarded` (RFC 7239 §4): its `for` address, if it has one. `None`: unreadable.
+/// Reads one element of `Forwarded` (RFC 7239 §4): its `for` address, if it has one. `None` if the
+/// element cannot be read.
 fn node(element: &str) -> Option<Option<IpAddr>> {
     let pairs = split(element, ';')?.into_iter().filter_map(|it| it.split_once('='));
     let mut all = pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case("for"));
@@ -156,7 +163,7 @@ fn split(text: &str, at: char) -> Option<Vec<&str>> {
     (!is_quoted).then_some(parts)
 }
 
-/// Reads an address, with or without a port and brackets: RFC 7239 §6.
+/// Reads an address, with or without a port and brackets (RFC 7239 §6); `None` if it is malformed.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(text);

@@ -1,4 +1,4 @@
-//! Admission of connections: bounds in all and for each address.
+//! Admission of connections: limits on their total number and on the number from each address.
 //!
 //! Source: ours.
 
@@ -37,7 +37,7 @@ pub(crate) struct Admission {
 pub(crate) struct AddressSlots(Mutex<HashMap<IpAddr, usize>>);
 
 impl AddressSlots {
-    /// Counts one more for `address`, unless it has `most`.
+    /// Takes a slot for `address`; `None` if it has `most` slots already.
     pub(crate) fn take(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<AddressSlot> {
         let (mut taken, address) = (self.lock(), neighborhood(address));
         // The drop of the last slot removes the entry.
@@ -138,7 +138,8 @@ impl Admission {
         }
     }
 
-    /// Takes a slot of the peer's address; `None` if it has the most connections allowed.
+    /// Takes a slot of the peer's address; `None` if that address already has the maximum number of
+    /// connections.
     fn enter(&self, peer: IpAddr) -> Option<AddressSlot> {
         let limits = &self.limits;
         // With TLS, `host` is this server's own name, not a proxy's.
@@ -146,7 +147,8 @@ impl Admission {
         let is_proxy = is_named && peer.to_canonical().is_loopback()
             || address::contains(&limits.proxies, peer);
         let most = match is_proxy {
-            // All clients, long polls too, come from the proxy's address, so the proxy sets the bound.
+            // All clients, long polls included, come from the proxy's address, so limiting them is
+            // left to the proxy.
             true => usize::MAX,
             false => limits.peer_connections_max,
         };
@@ -154,7 +156,8 @@ impl Admission {
     }
 }
 
-/// Returns the part of an address that belongs to one subscriber: all of IPv4, the /64 of IPv6.
+/// Returns the part of an address that belongs to one subscriber: the whole address of IPv4, the
+/// /64 prefix of IPv6.
 fn neighborhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -165,13 +168,14 @@ fn neighborhood(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns whether the error is of one connection only: its peer gave up before it was accepted.
+/// Returns whether the error concerns only one connection, whose peer gave up before it was
+/// accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// Returns whether open files or memory ran out, which passes.
+/// Returns whether the error is a lack of file descriptors or memory, which is temporary.
 fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errnos = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];

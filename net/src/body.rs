@@ -1,4 +1,4 @@
-//! Message bodies: one boxed type for all, and bodies that are read while they are sent.
+//! Message bodies: one boxed type for all bodies, and bodies that are read while they are sent.
 
 use std::io;
 use std::pin::Pin;
@@ -62,8 +62,8 @@ where
     Body(body.map_err(Into::into).boxed_unsync())
 }
 
-/// Returns a body of unknown length that sends the pieces of `stream`. An error aborts the transfer,
-/// which the peer sees as a body cut short.
+/// Returns a body of unknown length that sends the pieces of `stream`. An error aborts the
+/// transfer, which the peer sees as a body cut short.
 pub fn from_stream<S, E>(stream: S) -> Body
 where
     S: Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -72,9 +72,9 @@ where
     boxed(StreamBody::new(stream.map(|piece| piece.map(Frame::data).map_err(Into::into))))
 }
 
-/// Returns a body of `len` bytes that sends the pieces that `read` returns until `None`. `read` is called on the
-/// blocking pool, one piece ahead of the sending. Its error aborts the transfer, which the peer sees as a body cut
-/// short. Must be polled on a tokio runtime.
+/// Returns a body of `len` bytes that sends the pieces that `read` returns until `None`. `read` is
+/// called on the blocking pool, one piece ahead of the sending. Its error aborts the transfer,
+/// which the peer sees as a body cut short. Must be polled on a tokio runtime.
 pub fn pieces<R>(read: R, len: u64) -> Body
 where
     R: FnMut() -> io::Result<Option<Bytes>> + Send + Unpin + 'static,

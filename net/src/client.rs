@@ -1,10 +1,11 @@
 //! The HTTP client: one per daemon, shared by its clones.
 //!
-//! The client asks for no compression and decodes none. Callers see the bytes that the peer sent, so checksums and
-//! byte ranges hold. It keeps no cookies and caches nothing.
+//! The client asks for no compression and decodes none. Callers see the bytes that the peer sent,
+//! so checksums and byte ranges hold. It keeps no cookies and caches nothing.
 //!
-//! Source: RFC 9110 §15.4 for redirects. A redirect from the public internet into a private network is refused,
-//! even if the first URL was allowed to lead into one. Credentials go only to the origin for which they were meant.
+//! Source: RFC 9110 §15.4 for redirects. A redirect from the public internet into a private network
+//! is refused, even if the first URL was allowed to be in a private network. Credentials go only to
+//! the origin for which they were meant.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,13 +34,15 @@ const REDIRECT_BYTES_MAX: u64 = 16 * 1024;
 /// Time limits of each stage of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Resolving and connecting, TLS included. Default 10 s.
+    /// Time for resolving and connecting, TLS included. Default 10 s.
     pub connect: Duration,
-    /// From the request to the answer's head. Default 30 s.
+    /// Time from the request to the answer's head. Default 30 s.
     pub header: Duration,
-    /// Longest wait for each 16 KiB of the body, however many pieces they come in. Default 60 s.
+    /// Longest total time of waiting for each 16 KiB of the body, however many pieces these come
+    /// in. Default 60 s.
     pub idle: Duration,
-    /// The whole exchange, redirects included, until the body's last byte; none by default.
+    /// Time for the whole exchange, redirects included, until the body's last byte; no limit by
+    /// default.
     pub total: Option<Duration>,
 }
 
@@ -65,19 +68,20 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// Whether requests may go to private networks and this machine. Default `false`.
     pub allow_private: bool,
-    /// Most redirects of one request. Default 5.
+    /// Maximum number of redirects of one request. Default 5.
     pub redirects_max: u32,
     /// Largest body of an answer, in bytes. Default 64 MiB.
     pub response_bytes_max: u64,
-    /// Most requests in progress at once. Default 1,024.
+    /// Maximum number of requests in progress at once. Default 1,024.
     pub connections_max: usize,
-    /// Most unused connections kept for one host. Default 4.
+    /// Maximum number of unused connections kept for one host. Default 4.
     pub idle_per_host_max: usize,
     /// Time for which an unused connection is kept. Default 20 s.
     pub idle_connection: Duration,
-    /// Certificates (DER) of authorities to trust besides the system's.
+    /// Certificates (DER) of authorities to trust in addition to the system's.
     pub extra_roots: Vec<Vec<u8>>,
-    /// The only certificate (DER) that is trusted, under any name: that of a daemon whose files we have.
+    /// The only certificate (DER) that is trusted, whatever name it has: that of a daemon whose
+    /// data folder this process can read.
     pub pinned: Option<Vec<u8>>,
 }
 
@@ -99,12 +103,12 @@ impl Default for Settings {
     }
 }
 
-/// Proof of who asks.
+/// Proof of the requester's identity.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     /// Sent as `Authorization: Bearer`.
     pub token: Option<String>,
-    /// Shown to a host that asks for a certificate.
+    /// The certificate shown to a host that requests one.
     pub certificate: Option<Arc<ClientFiles>>,
 }
 
@@ -125,11 +129,11 @@ pub struct Request {
     pub method: Method,
     /// URL; `http` or `https`.
     pub url: Url,
-    /// Headers besides Host, User-Agent and the body's, which the client sets.
+    /// Headers other than Host, User-Agent and the body's, which the client sets.
     pub headers: HeaderMap,
     /// Body.
     pub body: Bytes,
-    /// Proof of who asks; dropped when a redirect leads to another origin.
+    /// Proof of the requester's identity; dropped when a redirect leads to another origin.
     pub credentials: Credentials,
     /// Replaces the settings' time-outs.
     pub timeouts: Option<Timeouts>,
@@ -159,7 +163,7 @@ impl Request {
         Self { method: Method::POST, body: body.into(), ..Self::get(url) }
     }
 
-    /// Adds a header, replacing one of that name.
+    /// Sets a header; replaces the earlier value of that name.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
@@ -231,7 +235,7 @@ impl Client {
         Self { shared: Arc::new(Shared { settings, user_agent, connector, permits, pool }) }
     }
 
-    /// Returns the time-outs that hold where a request does not say otherwise.
+    /// Returns the time-outs of requests that have none of their own.
     pub fn timeouts(&self) -> Timeouts {
         self.shared.settings.timeouts
     }
@@ -241,7 +245,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// There is no answer; the error says whose fault it is and whether to try again.
+    /// There is no answer; the error says who is at fault and whether to try again.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
         let timeouts = request.timeouts.unwrap_or(self.shared.settings.timeouts);
         let host = authority(&request.url);
@@ -283,7 +287,8 @@ impl Client {
             let response =
                 Response::new(head, url, session, destination, shared, timeouts.idle, bytes_max);
             let Some(next) = next else { return Ok(response) };
-            // The body is read so that the connection can be used again; its content does not matter.
+            // The body is read so that the connection can be used again; its content does not
+            // matter.
             drop(response.bytes(REDIRECT_BYTES_MAX).await);
             if !private && (policy == Policy::AllowPrivate || outside.is_some()) {
                 policy = Policy::Public;
@@ -309,7 +314,8 @@ impl Client {
             match timeout(timeouts.header, session.send(message)).await {
                 Ok(Ok(head)) => return Ok(AnswerHead { head, session, destination }),
                 Ok(Err(mut error)) => {
-                    // The peer closed the connection in the pool, or at this very moment.
+                    // The peer closed the connection while it was in the pool, or is closing it
+                    // just now.
                     let unsent = error.take_message().is_some();
                     if !unsent && !request.method.is_safe() {
                         return Err(protocol_error(host, error.into_error()));
@@ -343,7 +349,8 @@ impl Client {
     }
 }
 
-/// Names `outside`, the public host that led to an address which would otherwise have been allowed.
+/// Replaces the error by one that names `outside`, the public host that redirects to an address
+/// which would otherwise have been allowed.
 fn private_redirect(error: Error, outside: Option<&str>) -> Error {
     match (error, outside) {
         (
@@ -435,7 +442,7 @@ fn destination(
     Ok(Destination::new(secure, host.to_owned(), port, policy, shown))
 }
 
-/// Returns where an answer redirects to.
+/// Returns the URL to which an answer redirects; `None` if it does not redirect.
 fn redirect(url: &Url, head: &http::Response<Incoming>) -> Result<Option<Url>, Error> {
     use StatusCode as S;
     let status = head.status();

@@ -1,12 +1,12 @@
 //! The clock: the only place that reads the time.
 //!
-//! Modules that make decisions take `now` as an argument; the shells around them read it here. A clock set
-//! before 1970 counts as 1970.
+//! Modules that make decisions take `now` as an argument; the shells around them read it here. A
+//! clock set before 1970 counts as 1970.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Smallest jump of the wall clock against the monotonic one that counts as "was set", in milliseconds. A
-/// synchronized clock drifts less.
+/// Smallest jump of the wall clock relative to the monotonic clock that counts as a setting of the
+/// clock, in milliseconds. A synchronized clock drifts less than this.
 const JUMP_MS_MIN: u64 = 5_000;
 
 /// Returns the wall clock, in milliseconds since 1970 (UTC). It may jump, forward or back.
@@ -36,8 +36,8 @@ impl JumpDetector {
         Self { wall_ms: now_ms(), at: monotonic() }
     }
 
-    /// Returns by how many milliseconds the wall clock was set since the last call, if by more than 5 s. After a
-    /// sleep of the machine the clock seems to have been set forward.
+    /// Returns by how many milliseconds the wall clock was set since the last call, `None` if by
+    /// less than 5 s. After a sleep of the machine the clock seems to have been set forward.
     pub fn jump_ms(&mut self) -> Option<i64> {
         let before = std::mem::replace(self, Self::start());
         jump(before.wall_ms, self.wall_ms, self.at.saturating_duration_since(before.at))

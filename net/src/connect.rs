@@ -20,7 +20,7 @@ use crate::guard::{self, Policy};
 use crate::stream::Stream;
 use crate::tls::{self, ClientFiles, Pinned};
 
-/// Most addresses of one host that are tried.
+/// Maximum number of addresses of one host that are tried.
 const ADDRESSES_MAX: usize = 8;
 
 /// Opens connections.
@@ -28,7 +28,8 @@ const ADDRESSES_MAX: usize = 8;
 pub(crate) struct Connector {
     extra_roots: Arc<[Vec<u8>]>,
     pinned: Option<Vec<u8>>,
-    /// Made when first needed: reading the system's certificates takes a while.
+    /// The TLS settings; made when first needed, since reading the system's certificates takes a
+    /// while.
     tls: Arc<OnceLock<Result<Arc<ClientConfig>, String>>>,
 }
 
@@ -44,8 +45,8 @@ impl Connector {
         Self { extra_roots: extra_roots.into(), pinned, tls: Arc::default() }
     }
 
-    /// Connects to the host of `url`, which is `http` or `https`, within `patience`. If the host asks for a
-    /// certificate, it gets the one in `shown`.
+    /// Connects to the host of `url`, which is `http` or `https`, within `patience`. If the host
+    /// requests a certificate, it gets the one in `shown`.
     pub(crate) async fn connect(
         &self,
         url: &Url,
@@ -143,13 +144,13 @@ pub struct Dialed {
     pub address: IpAddr,
 }
 
-/// Connects to `port` of `host` within `patience`, for any protocol. The name is resolved, each address is vetted
-/// by the guard, and only an address that passed is connected to.
+/// Connects to `port` of `host` within `patience`, for any protocol. The name is resolved, the
+/// guard vets each address, and connections are made only to addresses that it allows.
 ///
 /// # Errors
 ///
-/// [`Error::Resolve`], [`Error::Refused`], [`Error::Connect`] or [`Error::Timeout`]; the error says whose fault it
-/// is and whether to try again.
+/// [`Error::Resolve`], [`Error::Refused`], [`Error::Connect`] or [`Error::Timeout`]; the error says
+/// who is at fault and whether to try again.
 pub async fn dial(
     host: Host<&str>,
     port: u16,
@@ -226,7 +227,7 @@ fn vetted(found: Vec<SocketAddr>, host: &str, policy: Policy) -> Result<Vec<Sock
     }
 }
 
-/// Tries one address after the other; each gets its share of the time.
+/// Tries the addresses in turn; each gets its share of the time.
 async fn connect_first(
     addresses: &[SocketAddr],
     host: &str,

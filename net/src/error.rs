@@ -1,4 +1,4 @@
-//! Errors of the network: whose fault each is, and whether to try again.
+//! Errors of the network: who is at fault, and whether to try again.
 
 use std::error;
 use std::fmt;
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use crate::guard::Refusal;
 
-/// Any error, as hyper and body streams hand it on.
+/// Any error, in the form in which hyper and body streams pass it on.
 pub type BoxError = Box<dyn error::Error + Send + Sync>;
 
-/// Wait before another try, if the peer does not name one.
+/// Time until the next attempt, if the peer does not name one.
 pub const RETRY_DEFAULT: Duration = Duration::from_secs(30);
 
 /// An error of a server's socket or of a client's request.
@@ -56,7 +56,7 @@ pub enum Error {
     Url {
         /// The URL as given.
         url: String,
-        /// What is wrong with it.
+        /// The fault.
         message: String,
     },
     /// The guard refused an address.
@@ -69,8 +69,9 @@ pub enum Error {
         /// The reason.
         refusal: Refusal,
     },
-    /// A host of the public internet redirects into a private network, or to this machine. That is never allowed:
-    /// the owner of that host would choose what is asked there. Correct the URL.
+    /// A host of the public internet redirects into a private network, or to this machine. That is
+    /// never allowed: the owner of that host would choose the requests that are sent there. Correct
+    /// the URL.
     #[error(
         "{from} redirects to {host}, which is at {address}, {refusal}: a public host is not followed \
          there, even with `allow_private`; name the URL itself if that is meant"
@@ -101,7 +102,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// No secure connection, often because of a certificate.
+    /// A secure connection cannot be made, often because of a certificate.
     #[error(
         "no secure connection to {host}: {source}; check its certificate and this machine's clock"
     )]
@@ -124,7 +125,7 @@ pub enum Error {
     Certificate {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         message: String,
     },
     /// The peer took too long.
@@ -150,12 +151,12 @@ pub enum Error {
     Cut {
         /// The URL that was fetched.
         url: String,
-        /// Body bytes that came, before decoding.
+        /// Number of body bytes received, before decoding.
         received: u64,
         /// The fault.
         source: BoxError,
     },
-    /// The answer is larger than the caller takes.
+    /// The answer is larger than the caller accepts.
     #[error("the answer of {url} is larger than {bytes_max} bytes")]
     TooLarge {
         /// The URL that was fetched.
@@ -163,7 +164,7 @@ pub enum Error {
         /// The limit, in bytes.
         bytes_max: u64,
     },
-    /// The redirects are too many.
+    /// There are too many redirects.
     #[error("{url} redirects more than {redirects_max} times")]
     Redirects {
         /// The first URL.
@@ -180,7 +181,7 @@ pub enum Error {
         status: http::StatusCode,
         /// The beginning of the answer's text, in one line; may be empty.
         message: String,
-        /// The peer's wish when to be asked again.
+        /// The time after which the peer wants the next request, if it names one.
         retry_after: Option<Duration>,
     },
     /// The answer is not the JSON that was expected.
@@ -256,7 +257,7 @@ pub enum Retry {
 }
 
 impl Error {
-    /// Returns whose fault it is.
+    /// Returns the party that is at fault.
     pub fn fault(&self) -> Fault {
         match self {
             Self::AddressInUse { .. }
@@ -314,7 +315,8 @@ impl Error {
     }
 }
 
-/// Returns whether a status is about our request. Of the 4xx, 408, 425 and 429 are about the peer's state.
+/// Returns whether a status is about our request. Of the 4xx, 408, 425 and 429 are about the peer's
+/// state.
 fn is_our_mistake(status: http::StatusCode) -> bool {
     status.is_client_error() && !matches!(status.as_u16(), 408 | 425 | 429)
 }

@@ -1,12 +1,13 @@
 //! Request framing: checks of the boundary between two requests that hyper leaves to its user.
 //!
-//! If two parties disagree about a request's end, one client can speak in another's name (request smuggling). The
-//! scanner reads along with hyper and objects to four things that hyper accepts: a transfer encoding together with
-//! a length, an encoding other than one `chunked`, repeated lengths, and lines that end in a line feed alone.
+//! If two parties disagree about a request's end, one client can speak in another's name (request
+//! smuggling). The scanner reads the same bytes as hyper and refuses four things that hyper
+//! accepts: a transfer encoding together with a length, any encoding other than a single `chunked`,
+//! repeated lengths, and lines that end in a line feed alone.
 //!
-//! Source: RFC 9112 §2.2, §6.1, §6.3 and §11.2. The scanner is stricter than §6.3: it refuses messages that the RFC
-//! lets a server repair. It does not follow a connection beyond a chunked body, so the server closes the connection
-//! after the answer to such a request.
+//! Source: RFC 9112 §2.2, §6.1, §6.3 and §11.2. The scanner is stricter than §6.3: it refuses
+//! messages that the RFC lets a server repair. It does not follow a connection beyond a chunked
+//! body, so the server closes the connection after the answer to such a request.
 //!
 //! Sans-I/O.
 
@@ -55,7 +56,7 @@ enum ScanState {
     Head(Head),
     /// The number of bytes left of a body.
     Body(u64),
-    /// The scanner does not follow any more.
+    /// The scanner no longer knows where messages begin.
     Lost,
 }
 
@@ -63,7 +64,7 @@ enum ScanState {
 struct Head {
     /// The present line, its line feed included.
     line: Vec<u8>,
-    /// Bytes read of the head.
+    /// Number of bytes of the head that have been read.
     bytes: usize,
     /// Whether the request line has been read.
     begun: bool,
@@ -77,7 +78,7 @@ impl Scanner {
         Self { state: ScanState::Idle, head_bytes_max }
     }
 
-    /// Returns whether a head has begun and not ended.
+    /// Returns whether a head has begun but has not ended.
     pub(crate) fn is_in_head(&self) -> bool {
         matches!(self.state, ScanState::Head(_))
     }

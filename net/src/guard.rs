@@ -1,9 +1,10 @@
 //! The guard: the addresses to which a request may go.
 //!
-//! A URL may come from a stranger: a redirect, a registration, a link in a document. It must not make us ask a
-//! service that only this machine or its network can reach. So the client vets every address on every hop *after*
-//! the name was resolved, and connects to exactly that address. A name that later resolves to another address (DNS
-//! rebinding) gains nothing.
+//! A URL may come from a stranger: a redirect, a registration, a link in a document. It must not
+//! make the client send a request to a service that only this machine or its network can reach. So
+//! the client vets every address on every hop *after* the name has been resolved, and connects to
+//! exactly that address. A name that later resolves to another address (DNS rebinding) gains
+//! nothing.
 //!
 //! Source: the IANA special-purpose address registries (RFC 6890 and its updates), and the
 //! spellings of an IPv4 address inside IPv6: mapped (RFC 4291 §2.5.5.2), compatible (§2.5.5.1),
@@ -25,7 +26,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Returns the policy that a source's `allow_private` asks for.
+    /// Returns the policy for a source's setting `allow_private`.
     pub fn from_allow_private(allow_private: bool) -> Self {
         if allow_private { Self::AllowPrivate } else { Self::Public }
     }

@@ -1,7 +1,8 @@
-//! Host names: `host:port` in text and headers, the rule of the `Host` header, and URLs below a base with a path.
+//! Host names: `host:port` in text and headers, the rule of the `Host` header, and URLs below a
+//! base with a path.
 //!
-//! Source: RFC 9112 §3.2 (a request has exactly one `Host`; a target that is a whole URL takes precedence), RFC
-//! 3986 §3.2.2.
+//! Source: RFC 9112 §3.2 (a request has exactly one `Host`; a target that is a whole URL takes
+//! precedence), RFC 3986 §3.2.2.
 //!
 //! Sans-I/O.
 
@@ -14,7 +15,7 @@ use url::Url;
 /// Longest host name, in bytes (RFC 1035 §2.3.4).
 pub const HOST_BYTES_MAX: usize = 255;
 
-/// A host and perhaps a port.
+/// A host, with or without a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
     /// The host in lower case: a name, an IPv4 address, or an IPv6 address in brackets.
@@ -24,7 +25,7 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// Returns the host and port that `text` names, or `None` where it names none.
+    /// Returns the host and port that `text` names, or `None` if it is not valid.
     pub fn parse(text: &str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -49,7 +50,7 @@ impl HostPort {
             }
         };
         let port = match port {
-            // "host:" is allowed (RFC 3986 §3.2.3) and means the default.
+            // "host:" is allowed (RFC 3986 §3.2.3) and means the default port.
             None | Some("") => None,
             Some(digits) if digits.bytes().all(|it| it.is_ascii_digit()) => {
                 Some(digits.parse().ok()?)
@@ -59,8 +60,8 @@ impl HostPort {
         Some(Self { host: host.to_ascii_lowercase(), port })
     }
 
-    /// Returns whether the host names this machine: `localhost`, a name below it (RFC 6761 §6.3), or a loopback
-    /// address.
+    /// Returns whether the host names this machine: `localhost`, a name below it (RFC 6761 §6.3),
+    /// or a loopback address.
     pub fn is_loopback(&self) -> bool {
         let host = self.host.as_str();
         let is_v6 = |it: &str| it.parse::<Ipv6Addr>().is_ok_and(|it| it.is_loopback());
@@ -80,7 +81,8 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Returns whether `host` is a name as in DNS; underscores are allowed because some networks use them.
+/// Returns whether `host` is a name as in DNS; underscores are allowed because some networks use
+/// them.
 fn is_name(host: &str) -> bool {
     let allowed = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'-' | b'_');
     (1..=HOST_BYTES_MAX).contains(&host.len()) && host.bytes().all(allowed)
@@ -107,8 +109,8 @@ impl fmt::Display for HostProblem {
     }
 }
 
-/// Returns the host that a request names. A target that is a whole URL takes precedence over `Host` (RFC 9112
-/// §3.2.2). `None`: HTTP/1.0 without a host.
+/// Returns the host that a request names. A target that is a whole URL takes precedence over `Host`
+/// (RFC 9112 §3.2.2). `None`: HTTP/1.0 without a host.
 ///
 /// # Errors
 ///
@@ -140,7 +142,7 @@ fn of_headers(headers: &HeaderMap, version: Version) -> Result<Option<HostPort>,
 
 /// Returns the URL of `path` below `base`, which counts as a folder whether or not it ends in a
 /// slash: `http://h/harvest` and `feed` give `http://h/harvest/feed`. `path` may carry a query and
-/// is relative even where it begins with a slash. The base's own query and fragment go.
+/// is relative even if it begins with a slash. The base's own query and fragment are dropped.
 pub fn join(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
     let (path, query) = match path.split_once('?') {

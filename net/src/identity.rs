@@ -1,10 +1,11 @@
 //! A daemon's identity: an ed25519 key in a file, its signatures, and the id derived from it.
 //!
-//! The key is in `DATA/identity.key` (64 hex digits, readable by the daemon's user alone) and is made once. A
-//! daemon's id is a digest of its public key ([`id_of`]). So a reader of a signature, a key and an id can check
-//! that they belong together without having seen the key before.
+//! The key is in `DATA/identity.key` (64 hex digits, readable by the daemon's user alone) and is
+//! made once. A daemon's id is a digest of its public key ([`id_of`]). So a reader of a signature,
+//! a key and an id can check that they belong together without having seen the key before.
 //!
-//! Source: RFC 8032 (ed25519), by ring, which the build has for TLS already; RFC 3972 for names derived from keys.
+//! Source: RFC 8032 (ed25519), by ring, which the build has for TLS already; RFC 3972 for names
+//! derived from keys.
 
 use std::fmt;
 use std::fs;
@@ -19,7 +20,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 /// Name of the file in the data directory.
 pub const FILE_NAME: &str = "identity.key";
-/// Length of an id, in bytes. To forge one takes about 2^64 keys, divided by the number of ids that would do.
+/// Length of an id, in bytes. To forge an id takes about 2^64 keys, divided by the number of ids
+/// that suit the forger.
 const ID_BYTES: usize = 8;
 /// Length of a secret key and of a public key, in bytes.
 const KEY_BYTES: usize = 32;
@@ -48,8 +50,8 @@ pub enum Error {
         /// Its permission bits.
         mode: u32,
     },
-    /// The file holds no key. Restore it from a backup. If it is deleted, the daemon gets another id, and others
-    /// take its signatures for somebody else's.
+    /// The file holds no key. Restore it from a backup. If it is deleted, the daemon gets another
+    /// id, and others regard its signatures as those of another daemon.
     #[error("{path} holds no key (64 hex digits): restore it from a backup")]
     Text {
         /// The file.
@@ -101,7 +103,8 @@ impl Identity {
         Self::of(&seed).ok_or_else(wrong)
     }
 
-    /// Makes the identity of a secret; for tests and for secrets that are kept elsewhere.
+    /// Makes the identity of a secret, or returns `None` if the secret is not valid; for tests and
+    /// for secrets that are kept elsewhere.
     #[must_use]
     pub fn of(secret: &[u8; 32]) -> Option<Self> {
         let pair = Ed25519KeyPair::from_seed_unchecked(secret).ok()?;
@@ -115,7 +118,7 @@ impl Identity {
         &self.key
     }
 
-    /// Returns the id of this key, as [`id_of`].
+    /// Returns the id of this key; see [`id_of`].
     #[must_use]
     pub fn id(&self) -> String {
         id_of(&self.key)
@@ -197,8 +200,8 @@ fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Makes the file under another name and links it into place, so a reader sees all of it or none. Of two processes
-/// that start at once, both end with the key of the first.
+/// Makes the file under another name and links it into place, so a reader sees the whole file or
+/// none. If two processes start at once, both use the key of the first.
 fn create(path: &Path) -> Result<(), Error> {
     let random = SystemRandom::new();
     let seed = random_secret()?;

@@ -1,8 +1,8 @@
 //! HTTP client and server parts shared by all daemons: limits, the guard against requests to
 //! internal addresses, TLS, keys and signatures, shutdown, and the clock.
 //!
-//! All traffic over sockets passes through this crate, so limits, time-outs and the guard are in one place.
-//! The crate knows nothing of SOIF, collections or daemons.
+//! All traffic over sockets passes through this crate, so limits, time-outs and the guard are in
+//! one place. The crate knows nothing of SOIF, collections or daemons.
 
 pub mod address;
 mod admission;

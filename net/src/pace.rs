@@ -1,4 +1,5 @@
-//! Pacing of requests to one host, one after the other, for all protocols; roots and sources share hosts.
+//! Pacing of requests to each host, one request at a time, for all protocols, since several roots
+//! and sources may be at one host.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,19 +10,19 @@ use tokio::time::sleep;
 
 use crate::clock;
 
-/// Number of remembered hosts above which hosts that may be asked at once are forgotten.
+/// Number of remembered hosts above which those that may be sent a request at once are forgotten.
 const HOSTS_MANY: usize = 1_024;
 
-/// The time from which a host may be asked again. The holder of the lock has the turn.
+/// The time from which a host may be sent a request again. The holder of the lock has the turn.
 type HostQueue = Arc<Queue<Instant>>;
 
-/// The time from which each host may be asked again. Clones share it.
+/// The time from which each host may be sent a request again. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts {
     hosts: Arc<Mutex<HashMap<String, HostQueue>>>,
 }
 
-/// A turn at a host. Nobody else has one until this is dropped, and for its delay after that.
+/// A turn at a host. Nobody else gets a turn until this one is dropped and its delay has passed.
 #[derive(Debug)]
 pub struct Turn {
     next: OwnedMutexGuard<Instant>,
@@ -35,8 +36,8 @@ impl Drop for Turn {
 }
 
 impl Hosts {
-    /// Waits for a turn at a host, in the order of the calls. After the turn is dropped, the host is left alone for
-    /// `delay`. A call that is canceled before its turn has no effect.
+    /// Waits for a turn at a host, in the order of the calls. After the turn is dropped, the host
+    /// is left alone for `delay`. A call that is canceled before its turn has no effect.
     pub async fn turn(&self, host: &str, delay: Duration) -> Turn {
         let next = self.host(host).lock_owned().await;
         let wait = next.saturating_duration_since(clock::monotonic());
@@ -73,7 +74,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3_600);
 
-    /// Returns the turn, if there is one now.
+    /// Returns the turn if it comes at once; `None` otherwise.
     async fn now(hosts: &Hosts, host: &str, delay: Duration) -> Option<Turn> {
         let mut turn = pin!(unconstrained(hosts.turn(host, delay)));
         poll_fn(|context| match turn.as_mut().poll(context) {

@@ -1,11 +1,11 @@
 //! Connections between daemons that know each other by key: mutual TLS 1.3 without certificates.
 //!
-//! Each end shows its [`Identity`]'s public key and proves that it has the secret key. There is no authority, no
-//! name, no date and nothing to renew. The connecting end names the key that it expects. The accepting end learns
-//! the key and decides on the peer's rights.
+//! Each end shows its [`Identity`]'s public key and proves that it has the secret key. There is no
+//! authority, no name, no expiry and nothing to renew. The connecting end names the key that it
+//! expects. The accepting end learns the key and decides on the peer's rights.
 //!
-//! Source: RFC 8446 (TLS 1.3), RFC 7250 (raw public keys), RFC 8410 (ed25519 in such keys), RFC 9266 (secrets
-//! exported from a connection); by rustls.
+//! Source: RFC 8446 (TLS 1.3), RFC 7250 (raw public keys), RFC 8410 (ed25519 in such keys), RFC
+//! 9266 (secrets exported from a connection); by rustls.
 
 mod error;
 mod keys;
@@ -44,11 +44,12 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Time limit for TCP alone, part of [`PATIENCE`].
 pub const CONNECT_PATIENCE: Duration = Duration::from_millis(2_500);
 
-/// Most addresses of one host that are tried.
+/// Maximum number of addresses of one host that are tried.
 const ADDRESSES_MAX: usize = 8;
-/// Most bytes written to a socket and not yet sent: the rest waits where urgent data can still overtake it.
+/// Maximum number of bytes that are written to a socket and not yet sent. The rest waits in this
+/// process, where urgent data can still overtake it.
 const UNSENT_BYTES_MAX: u32 = 32 << 10;
-/// Most encrypted bytes that wait for the socket.
+/// Maximum number of encrypted bytes that wait for the socket.
 const ENCRYPTED_BYTES_MAX: usize = 32 << 10;
 
 /// One daemon's end of all its connections.
@@ -120,11 +121,13 @@ impl Endpoint {
         self.finish(tls.into(), &peer)
     }
 
-    /// Connects to `address`, as `host:port`. If a key is expected, a peer with another key is refused.
+    /// Connects to `address`, as `host:port`. If a key is expected, a peer with another key is
+    /// refused.
     ///
     /// # Errors
     ///
-    /// Nobody answers, or a peer with another key does. The error says whose fault it is and whether to try again.
+    /// Nobody answers, or a peer with another key does. The error says who is at fault and whether
+    /// to try again.
     pub async fn connect(
         &self,
         address: &str,
@@ -167,12 +170,13 @@ impl Endpoint {
         Ok(Arc::new(config))
     }
 
-    /// Tries one address after the other; each gets its share of the time.
+    /// Tries the addresses in turn; each gets its share of the time.
     async fn open(&self, peer: &str) -> Result<TcpStream, Error> {
         let unresolved = |source| Error::Resolve { peer: peer.to_owned(), source };
         let addresses = lookup_host(peer).await.map_err(unresolved)?;
         let addresses: Vec<SocketAddr> = addresses.take(ADDRESSES_MAX).collect();
-        // Room for two SYNs of the system, a second apart. Its later pauses grow and delay a line that is up again.
+        // The share is long enough for two SYNs of the system, a second apart. The system's later
+        // pauses grow, and would delay the connection once the line is up again.
         let share = self.patience.min(CONNECT_PATIENCE)
             / u32::try_from(addresses.len().max(1)).unwrap_or(1);
         let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
@@ -217,7 +221,8 @@ impl Endpoint {
     }
 }
 
-/// Sets the socket up: small writes are sent at once, and unsent data waits where urgent data can overtake it.
+/// Sets the socket up: small writes are sent at once, and unsent data waits where urgent data can
+/// overtake it.
 fn prepare(tcp: &TcpStream) -> io::Result<()> {
     tcp.set_nodelay(true)?;
     socket2::SockRef::from(tcp).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)
@@ -244,13 +249,14 @@ impl Stream {
         self.address
     }
 
-    /// Returns whether this end has connected, not accepted.
+    /// Returns whether this end made the connection (otherwise it accepted it).
     #[must_use]
     pub fn is_dialed(&self) -> bool {
         matches!(self.tls, TlsStream::Client(_))
     }
 
-    /// Returns a secret that only the two ends of this connection have; each label gives another one.
+    /// Returns a secret that only the two ends of this connection have; each label gives a
+    /// different secret.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Kept connections for later requests to the same destination.
 //!
-//! Bounded for each destination and in all. The newest is taken first, since the peer is the least likely to have
-//! closed it.
+//! Their number is limited for each destination and in total. The newest connection is taken first,
+//! since the peer is least likely to have closed that one.
 //!
 //! Sans-I/O.
 
@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use crate::guard::Policy;
 use crate::tls::ClientFiles;
 
-/// Most connections kept in all.
+/// Maximum number of connections kept in total.
 const KEPT_MAX: usize = 256;
 
-/// The destination of a connection. The policy is part of it: a connection that an administrator's URL opened into
-/// a private network must not carry a stranger's request.
+/// The destination of a connection. The policy is part of it: a connection that an administrator's
+/// URL opened into a private network must not carry a stranger's request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Destination {
     pub(crate) secure: bool,

@@ -21,13 +21,13 @@ use crate::pool::Destination;
 use crate::session::Session;
 use crate::wire::PROGRESS_BYTES_MIN;
 
-/// Most bytes of a refusal's body that are read for its message.
+/// Maximum number of bytes of a refusal's body that are read for its message.
 const MESSAGE_BYTES_MAX: u64 = 4 * 1024;
 
-/// Most characters of that message that an error quotes.
+/// Maximum number of characters of that message that an error quotes.
 const MESSAGE_CHARS_MAX: usize = 200;
 
-/// Longest `Retry-After` that is believed.
+/// Longest `Retry-After` that is obeyed.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// An answer whose body is still to come. Dropping it before the body's end closes the connection.
@@ -45,14 +45,15 @@ pub struct Response {
     /// The connection that the body comes over, until its end.
     live: Option<(Session, Destination)>,
     shared: Arc<Shared>,
-    /// One of the client's connections; held while the answer lives.
+    /// A permit for one of the client's connections; held as long as the answer exists.
     permit: Option<OwnedSemaphorePermit>,
-    /// Longest wait for each [`PROGRESS_BYTES_MIN`].
+    /// Longest total time of waiting for each [`PROGRESS_BYTES_MIN`].
     idle: Duration,
-    /// Time that the peer has kept us waiting for the present 16 KiB, and how many bytes of them have come.
+    /// Time that the peer has kept us waiting for the present 16 KiB, and how many bytes of them
+    /// have come.
     waited: Duration,
     moved: u64,
-    /// Deadline of the whole exchange, and the time-out that it was made from.
+    /// Deadline of the whole exchange, and the time-out from which it was computed.
     deadline: Option<(Instant, Duration)>,
     received: u64,
     bytes_max: u64,
@@ -97,7 +98,7 @@ impl Response {
         self
     }
 
-    /// Returns a header's value if it is there and is text.
+    /// Returns a header's value `None` if it is missing or not text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -121,11 +122,11 @@ impl Response {
         if self.status.is_success() { Ok(self) } else { Err(self.into_error().await) }
     }
 
-    /// Returns this answer as the error that it is, with the beginning of the peer's message.
+    /// Returns this answer as an error, with the beginning of the peer's message.
     pub async fn into_error(mut self) -> Error {
         self.bytes_max = MESSAGE_BYTES_MAX;
         let mut text = Vec::new();
-        // If the message cannot be read, there is none.
+        // If the message cannot be read, the error has none.
         while let Ok(Some(piece)) = self.chunk().await {
             text.extend_from_slice(&piece);
         }

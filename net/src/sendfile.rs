@@ -1,8 +1,8 @@
 //! Bodies that the kernel sends from a file in memory, without a copy through this process.
 //!
-//! hyper does not know of such files. It gets a *placeholder* as long as the file, and where the connection meets
-//! the placeholder in the bytes to write, it sends the file instead. So an answer that many clients ask for costs
-//! as much as a file costs a file server (`docs/measurements.md`).
+//! hyper does not know of such files. It gets a *placeholder* as long as the file. When the
+//! connection finds the placeholder in the bytes to write, it sends the file instead. So an answer
+//! that many clients request costs as much as a file costs a file server (`docs/measurements.md`).
 //!
 //! Source: sendfile(2), memfd_create(2).
 
@@ -25,12 +25,12 @@ use tokio::net::TcpStream;
 use crate::body::{self, Body};
 use crate::error::BoxError;
 
-/// Most bytes that hyper gets, and the kernel sends, at once.
+/// Maximum number of bytes that hyper gets, and the kernel sends, at once.
 const PLACEHOLDER_BYTES: usize = 1 << 20;
 /// Bytes read at once where the kernel does not send the file.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// Count of the memory that files take while any clone of them lives. Clones share the count.
+/// Count of the memory that files take while any clone of them exists. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct Memory(Arc<AtomicU64>);
 
@@ -42,8 +42,8 @@ impl Memory {
     }
 }
 
-/// A file in memory that never changes. Cheap to clone. It is freed with its last clone, or after the last byte of
-/// an answer from it.
+/// A file in memory that never changes. Cheap to clone. It is freed with its last clone, or after
+/// the last byte of an answer from it.
 #[derive(Clone, Debug)]
 pub struct MemoryFile {
     file: Arc<CountedFile>,
@@ -65,7 +65,8 @@ impl Drop for CountedFile {
 }
 
 impl MemoryFile {
-    /// Makes a file of the pieces that `read` returns until `None`, and counts its bytes in `memory`.
+    /// Makes a file of the pieces that `read` returns until `None`, and counts its bytes in
+    /// `memory`.
     ///
     /// # Errors
     ///
@@ -103,8 +104,8 @@ impl MemoryFile {
         Arc::ptr_eq(&self.file, &other.file)
     }
 
-    /// Makes the file the body of an answer. Our server has the kernel send it; any other reader of the body reads
-    /// it piece by piece.
+    /// Makes the file the body of an answer. Our server lets the kernel send the file; any other
+    /// reader of the body reads the file piece by piece.
     pub fn answer(&self, response: &mut Response<Body>) {
         let (file, len, mut at) = (Arc::clone(&self.file), self.len, 0);
         let read = move || {
@@ -122,7 +123,7 @@ impl MemoryFile {
 /// Files that a connection still has to send.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// Stands for bytes of files; its content is never read.
+    /// Takes the place of bytes of files; its content is never read.
     placeholder: OnceLock<Bytes>,
     /// Files whose bytes hyper was promised, and how much of each has been sent.
     files: Mutex<VecDeque<(MemoryFile, u64)>>,
@@ -149,7 +150,7 @@ impl Outbox {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether bytes to be written stand for those of a file.
+    /// Returns whether bytes to be written are a placeholder for those of a file.
     pub(crate) fn is_placeholder(&self, piece: &[u8]) -> bool {
         self.placeholder.get().is_some_and(|it| it.as_ptr_range().contains(&piece.as_ptr()))
     }
@@ -188,7 +189,7 @@ impl Outbox {
     }
 }
 
-/// A body that stands for a file.
+/// A body that is a placeholder for a file.
 struct Placeholder {
     outbox: Arc<Outbox>,
     /// Present until hyper gets the first byte.

@@ -1,12 +1,12 @@
 //! The HTTP/1.1 server of all daemons, with its limits in one place.
 //!
-//! Source: RFC 9112 by way of hyper, which parses. This module does what hyper leaves to its user: exactly one
-//! `Host`, unambiguous framing (framing.rs), bounds on heads, bodies, connections and waits (wire.rs), and an end
-//! within a bounded time.
+//! Source: RFC 9112 as implemented by hyper, which parses. This module does what hyper leaves to
+//! its user: exactly one `Host`, unambiguous framing (framing.rs), bounds on heads, bodies,
+//! connections and waits (wire.rs), and an end within a bounded time.
 //!
-//! At [`Limits::connections_max`] the server asks idle connections to close and accepts no other until a slot is
-//! free; new connections wait in the system's queue. One address gets at most [`Limits::peer_connections_max`] of
-//! the slots, so it cannot take them all.
+//! At [`Limits::connections_max`] the server asks idle connections to close and accepts no new ones
+//! until a slot is free; new connections wait in the system's queue. One address gets at most
+//! [`Limits::peer_connections_max`] of the slots, so it cannot take them all.
 
 mod bodies;
 mod objection;
@@ -61,8 +61,8 @@ const BUFFER_BYTES_MIN: usize = 64 * 1024;
 /// The first byte of a connection that begins TLS: RFC 8446 §5.1.
 const HANDSHAKE: u8 = 22;
 
-/// The client of a request, behind any trusted proxies; an extension of every request. A client that has shown a
-/// certificate adds it, as [`ClientCertificate`].
+/// The client of a request, behind any trusted proxies; an extension of every request. A client
+/// that has shown a certificate adds it, as [`ClientCertificate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
 
@@ -72,8 +72,8 @@ pub enum Mode {
     /// Requests for this server: RFC 9112 §3.2.1, and whole URLs that name it.
     #[default]
     Origin,
-    /// Requests for other hosts as well: whole URLs of any host, and CONNECT (RFC 9112 §3.2.2 and §3.2.3, RFC 9110
-    /// §9.3.6). A request for CONNECT has a [`Tunnel`] as an extension.
+    /// Requests for other hosts as well: whole URLs of any host, and CONNECT (RFC 9112 §3.2.2 and
+    /// §3.2.3, RFC 9110 §9.3.6). A request for CONNECT has a [`Tunnel`] as an extension.
     Proxy,
 }
 
@@ -82,32 +82,34 @@ pub enum Mode {
 pub struct Limits {
     /// Largest head of a request, in bytes. Default 16 KiB.
     pub header_bytes_max: usize,
-    /// Most headers of a request. Default 100.
+    /// Maximum number of headers of a request. Default 100.
     pub headers_max: usize,
     /// Time for a whole head, from its first byte. Default 10 s.
     pub header_timeout: Duration,
     /// Largest body of a request, in bytes. Default 1 MiB.
     pub body_bytes_max: usize,
-    /// Longest wait for each 16 KiB of a request's body. Default 30 s.
+    /// Longest total time of waiting for each 16 KiB of a request's body. Default 30 s.
     pub body_timeout: Duration,
-    /// Most connections at once; further ones wait to be accepted. Default 1,024.
+    /// Maximum number of connections at once; further ones wait to be accepted. Default 1,024.
     pub connections_max: usize,
-    /// Most connections of one address (of one /64 for IPv6) at once; further ones are closed. Default 256. If
-    /// [`host`](Self::host) names a proxy and there is no TLS, a peer on this machine may have more: it is that
-    /// proxy. A proxy on another machine may have more if it is one of [`proxies`](Self::proxies).
+    /// Maximum number of connections of one address (of one /64 for IPv6) at once; further ones are
+    /// closed. Default 256. If [`host`](Self::host) names a proxy and there is no TLS, a peer on
+    /// this machine may have more: it is that proxy. A proxy on another machine may have more if it
+    /// is one of [`proxies`](Self::proxies).
     pub peer_connections_max: usize,
     /// Longest life of a connection without a request. Default 60 s.
     pub idle_timeout: Duration,
-    /// Longest wait for the peer to take each 16 KiB of an answer. Default 60 s.
+    /// Longest total time that the peer may take to receive each 16 KiB of an answer. Default 60 s.
     pub write_timeout: Duration,
     /// Time limit for requests in progress after the shutdown starts. Default [`DRAIN`].
     pub drain: Duration,
-    /// Host that a listener on a loopback address answers for beside the names of the machine itself: that of a
-    /// proxy in front of it. All others are refused there. Otherwise a web page whose name was made to resolve to
-    /// this machine (DNS rebinding) could read what its user can. Default none.
+    /// Host for which a listener on a loopback address answers in addition to the names of the
+    /// machine itself: that of a proxy in front of it. Requests for all other hosts are refused
+    /// there. Otherwise a web page whose name was made to resolve to this machine (DNS rebinding)
+    /// could read what its user can. Default none.
     pub host: Option<String>,
-    /// Proxies whose `Forwarded` and `X-Forwarded-For` are believed. The bound of one address then holds for their
-    /// clients, and the proxies may have any number of connections. Default none.
+    /// Proxies whose `Forwarded` and `X-Forwarded-For` are believed. The bound of one address then
+    /// holds for their clients, and the proxies may have any number of connections. Default none.
     pub proxies: Vec<Network>,
     /// The kind of requests that the server takes. Default [`Mode::Origin`].
     pub mode: Mode,
@@ -300,7 +302,8 @@ impl Connection {
         }
     }
 
-    /// Does the TLS handshake if this listener has TLS. A plain client is refused later, by [`objection`](Self::objection).
+    /// Does the TLS handshake if this listener has TLS. A plain client is refused later, by
+    /// [`objection`](Self::objection).
     async fn secure(&mut self, socket: TcpStream) -> Option<Stream> {
         let Some(tls) = &self.limits.tls else { return Some(Stream::Plain(socket)) };
         let mut opening = pin!(timeout(self.limits.header_timeout, async {
@@ -316,7 +319,7 @@ impl Connection {
             tokio::select! {
                 () = self.shutdown.started() => return None,
                 () = self.shed.notified() => {
-                    // A peer that has not begun TLS makes room for a waiting one.
+                    // A peer that has not begun TLS is cut off, to make room for a waiting one.
                     if GRACE <= clock::monotonic().duration_since(began) {
                         break Err(io::ErrorKind::TimedOut.into());
                     }

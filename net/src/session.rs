@@ -1,7 +1,7 @@
 //! Connections of the client: hyper's two halves, driven by the future that uses them.
 //!
-//! No task runs a connection: the future that waits for an answer or its body drives it. A connection in the pool
-//! therefore stands still, and is checked when it is taken out.
+//! No task runs a connection: the future that waits for an answer or its body drives it. A
+//! connection in the pool therefore makes no progress, and is checked when it is taken out.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -22,7 +22,7 @@ use crate::stream::Stream;
 /// Largest head of an answer, in bytes.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 
-/// Most headers of an answer.
+/// Maximum number of headers of an answer.
 const HEADERS_MAX: usize = 200;
 
 /// Read buffer, in bytes: the largest piece of a body.

@@ -1,6 +1,6 @@
 //! Shutdown: one signal for all parts of a daemon.
 //!
-//! Started once, it stays started. Clones share it; a [`child`](Shutdown::child) starts with its
+//! Once started, it stays started. Clones share it; a [`child`](Shutdown::child) starts with its
 //! parent, and may start alone.
 
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,8 @@ impl Shutdown {
         Self::default()
     }
 
-    /// Returns a signal that starts when this one does, or alone by its own [`start`](Self::start).
+    /// Returns a signal that starts when this one does, or earlier by its own
+    /// [`start`](Self::start).
     #[must_use]
     pub fn child(&self) -> Self {
         Self { token: self.token.child_token() }

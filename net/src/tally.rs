@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Event {
     /// It was accepted.
     Accepted,
-    /// It was turned away: its address has the most connections allowed.
+    /// It was turned away: its address already has the maximum number of connections.
     Crowding,
     /// It had to wait: all connections were taken.
     Waited,
     /// It sent a malformed request, or one whose head is too large.
     Malformed,
     /// Its request was refused before the service saw it: for another host, without a host, with an
-    /// ambiguous length or a too large body.
+    /// ambiguous length, or with a body that is too large.
     Refused,
     /// It was cut off: it took too long to send its request, or to read the answer.
     Slow,
@@ -57,7 +57,7 @@ impl Event {
 pub struct Tally(Arc<[AtomicU64; Event::ALL.len()]>);
 
 impl Tally {
-    /// Returns how often something happened since the start.
+    /// Returns how often `event` has happened since the start.
     #[must_use]
     pub fn count(&self, event: Event) -> u64 {
         self.0[event as usize].load(Ordering::Relaxed)

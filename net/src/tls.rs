@@ -1,7 +1,9 @@
-//! Certificates: those that a listener shows and requests, those that a client shows, and those that it trusts.
+//! Certificates: those that a listener shows and requests, and those that a client shows and
+//! trusts.
 //!
-//! All are PEM files, as the usual tools write them. A listener reads its files again when they change and keeps
-//! the old ones if the new ones are wrong. A client reads its own for each new connection.
+//! All are PEM files, as the usual tools write them. A listener reads its files again when they
+//! change and keeps the old ones if the new ones are wrong. A client reads its own for each new
+//! connection.
 //!
 //! Source: RFC 8446, RFC 9110 §4.3.4 (names of certificates), RFC 7468 (PEM).
 
@@ -31,7 +33,7 @@ pub(crate) const ALPN: &[u8] = b"http/1.1";
 /// PEM label of an encrypted key.
 const ENCRYPTED: &[u8] = b"ENCRYPTED PRIVATE KEY";
 
-/// The one provider of this build.
+/// Returns the only cryptography provider of this build.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
@@ -43,8 +45,8 @@ pub struct ServerFiles {
     pub certificate: PathBuf,
     /// The key of the certificate.
     pub key: PathBuf,
-    /// Certificates of authorities. If given, clients are asked for a certificate of one of them; a client without
-    /// one is still accepted.
+    /// Certificates of authorities. If given, clients are asked for a certificate of one of them; a
+    /// client without one is still accepted.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -103,7 +105,7 @@ struct Current {
     config: Arc<ServerConfig>,
     /// The certificate that is shown.
     shown: CertificateDer<'static>,
-    /// The stamps of the files at the last look.
+    /// The stamps of the files when they were last checked.
     stamps: Vec<Option<Stamp>>,
     /// The reason why those files are not in use.
     problem: Option<String>,
@@ -122,8 +124,9 @@ impl Server {
         Ok(Self(Arc::new(Shared { files, current })))
     }
 
-    /// Reads the files again if one was written since; new connections use them. If they are wrong, the old ones
-    /// stay, and [`problem`](Self::problem) says why. Returns whether a file was written. Blocks.
+    /// Reads the files again if one was written since; new connections use them. If they are wrong,
+    /// the old ones stay, and [`problem`](Self::problem) says why. Returns whether a file was
+    /// written. Blocks.
     pub fn refresh(&self) -> bool {
         let stamps = self.0.files.stamps();
         if stamps == self.current().stamps {
@@ -147,7 +150,7 @@ impl Server {
         self.current().shown.to_vec()
     }
 
-    /// Returns the fault of the present files, if they have one.
+    /// Returns the fault of the present files; `None` if they have none.
     pub fn problem(&self) -> Option<String> {
         self.current().problem.clone()
     }

@@ -1,7 +1,8 @@
 //! A server's connection as hyper sees it: a socket with time limits on its peer.
 //!
-//! Four time limits exist, and one at a time runs for each direction: on idle connections, on heads, and on bodies
-//! in and out. For bodies it holds for each 16 KiB, so a peer that moves a byte now and then is cut off too.
+//! There are four time limits: on idle connections, on heads, and on bodies in each direction. For
+//! each direction only one of them runs at a time. The limit on bodies applies to each 16 KiB, so a
+//! peer that moves only a byte now and then is cut off too.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,11 +21,11 @@ use crate::server::Limits;
 use crate::stream::Stream;
 use crate::tally::{Event, Tally};
 
-/// Bytes that a slow peer must move within its time limit; then the limit begins anew.
+/// Number of bytes that a slow peer must move within its time limit; then the time begins anew.
 pub(crate) const PROGRESS_BYTES_MIN: u64 = 16 * 1024;
 
-/// Time, and bytes below, for which the server reads on after it refused a request: closing a socket with unread
-/// bytes can destroy the answer on its way.
+/// Time for which the server continues to read after it refused a request, and below the number of
+/// bytes: closing a socket with unread bytes can destroy the answer on its way.
 const LINGER: Duration = Duration::from_millis(500);
 const LINGER_BYTES_MAX: usize = 256 * 1024;
 
@@ -35,7 +36,7 @@ pub(crate) struct Exchange {
     verdicts: Mutex<VecDeque<Verdict>>,
     /// Number of requests that came in and whose answers are not yet handed to hyper in full.
     open: AtomicUsize,
-    /// Whether a head has begun and not ended.
+    /// Whether a head has begun but has not ended.
     reading: AtomicBool,
     /// Whether a request has been served.
     served: AtomicBool,
@@ -70,7 +71,7 @@ impl Exchange {
         self.open.load(Ordering::Acquire) != 0
     }
 
-    /// Makes the connection read on for a moment before it closes.
+    /// Makes the connection continue to read for a moment before it closes.
     pub(crate) fn linger(&self) {
         self.linger.store(true, Ordering::Release);
     }
@@ -107,7 +108,7 @@ impl Drop for OpenExchange {
 /// Sum of the time that a peer kept us waiting.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    /// Longest wait for each [`PROGRESS_BYTES_MIN`].
+    /// Longest total time of waiting for each [`PROGRESS_BYTES_MIN`].
     wait_max: Duration,
     waited: Duration,
     moved: u64,
@@ -152,7 +153,7 @@ fn reset(timer: &mut Option<Pin<Box<Sleep>>>, deadline: Instant) {
     }
 }
 
-/// The thing that a connection without bytes to read waits for.
+/// The event for which a connection without bytes to read waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     /// Our own answer, or the rest of a body; other timers cover those.
@@ -300,8 +301,8 @@ impl AsyncRead for Wire {
         });
         let is_in_head = wire.scanner.is_in_head();
         wire.exchange.reading.store(is_in_head, Ordering::Release);
-        // The time limit of a head runs from its first byte, in however many pieces it comes. Empty lines are
-        // not a request.
+        // The time limit of a head runs from its first byte, in however many pieces it comes. Empty
+        // lines are not a request.
         if ended || was_in_head != is_in_head {
             wire.wait = Wait::Nothing;
         }
@@ -352,8 +353,8 @@ impl AsyncWrite for Wire {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         ready!(self.watch_end(cx, flushed))?;
-        // hyper does not read again once it has found no bytes, so the idle time after a sent answer must begin
-        // here.
+        // hyper does not read again once it has found no bytes, so the idle time after a sent
+        // answer must begin here.
         match self.poll_silence(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             _ => Poll::Ready(Ok(())),

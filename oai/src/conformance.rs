@@ -28,9 +28,9 @@ const OAI_IDENTIFIER: &str = "http://www.openarchives.org/OAI/2.0/oai-identifier
 pub enum Verdict {
     /// The response is correct.
     Pass,
-    /// The response is wrong: the reason, and what to do about it.
+    /// The response is wrong: the reason, and the advice for the administrator.
     Fail(String, &'static str),
-    /// The response is correct, but something is worth a thought.
+    /// The response is correct, but something in it deserves attention.
     Note(String),
     /// The check could not be made: the reason.
     Skip(String),
@@ -39,9 +39,9 @@ pub enum Verdict {
 /// A check with its verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What was checked.
+    /// What the check is about.
     pub name: String,
-    /// Its outcome.
+    /// The outcome of the check.
     pub verdict: Verdict,
 }
 
@@ -50,7 +50,7 @@ pub struct Check {
 pub struct Reply {
     /// The query that was sent.
     pub query: String,
-    /// The verb that the reply is read for.
+    /// The verb of the request; the reply is read as an answer to it.
     pub asked: Verb,
     /// The HTTP status.
     pub status: u16,
@@ -75,7 +75,7 @@ impl Reply {
         self.read.as_ref().ok().map(|it| &it.response.body)
     }
 
-    /// Returns the reason why the reply has no result.
+    /// Returns the reason why the reply has no usable result.
     fn why_not(&self) -> String {
         match &self.read {
             Err(error) => error.to_string(),
@@ -106,7 +106,7 @@ impl Reply {
     }
 }
 
-/// Makes the checks that hold for every response: name, outcome, and advice.
+/// Makes the checks that apply to every response. Returns name, outcome and advice of each.
 fn of_any(reply: &Reply) -> [(&'static str, Result<(), String>, &'static str); 6] {
     let must = |is: bool, why: &str| if is { Ok(()) } else { Err(why.to_owned()) };
     let well_formed = match &reply.read {
@@ -148,7 +148,7 @@ fn notes(reading: &Reading) -> String {
     if text.is_empty() { "records in it cannot be read".to_owned() } else { text.join("; ") }
 }
 
-/// Checks that the root element has no prefix, and that it names the schema.
+/// Checks the root element: that it has no prefix, and that it names the schema.
 fn root(bytes: &[u8]) -> (Result<(), String>, Result<(), String>) {
     let text = String::from_utf8_lossy(bytes);
     let tag = text.split_once("<OAI-PMH").map(|(_, rest)| rest);
@@ -176,7 +176,7 @@ fn root(bytes: &[u8]) -> (Result<(), String>, Result<(), String>) {
     (default, schema)
 }
 
-/// Makes the checks on Identify; `base_url` is the address that was asked.
+/// Makes the checks on Identify; `base_url` is the address of the request.
 fn of_identify(identify: &Identify, reply: &Reply, base_url: &str) -> Vec<Check> {
     let mut all = Vec::new();
     let mut must = |name: &str, is: bool, why: String, advice| {
@@ -278,7 +278,7 @@ fn is_email(text: &str) -> bool {
     2 <= name.chars().count() && sound(name) && 2 <= labels.len() && labels.iter().all(is_label)
 }
 
-/// Returns whether a name is a domain name such as identifiers begin with.
+/// Returns whether a name is a domain name as identifiers have it.
 fn is_domain(text: &str) -> bool {
     let mut labels = text.split('.');
     let first = labels.next().unwrap_or_default();
@@ -298,11 +298,11 @@ pub struct WrongRequest {
     pub name: &'static str,
     /// The query.
     pub query: String,
-    /// The errors that are right answers; one of them must come.
+    /// The errors that are right answers; the repository must send one of them.
     pub codes: &'static [Code],
 }
 
-/// Returns requests that are wrong, each in its own way. `identifier` is an item of the repository.
+/// Returns wrong requests, each with a different error. `identifier` is an item of the repository.
 pub fn wrong_requests(
     identify: &Identify,
     identifier: &str,

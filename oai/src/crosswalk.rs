@@ -1,15 +1,16 @@
 //! Crosswalks: metadata of repositories ↔ SOIF records.
 //!
-//! Source: OAI-PMH §2.5 (records), §3.4 (metadata formats). Each format has a module, which names its own
-//! source.
+//! Source: OAI-PMH §2.5 (records), §3.4 (metadata formats). The module of each format names the
+//! source of that format.
 //!
-//! A harvested record becomes one SOIF record ([`to_soif`]). Its attributes have the same names as those
-//! of summarized files, so that one query finds both. The namespace of the metadata selects the crosswalk
-//! first, since each repository chooses its own prefixes; the prefix comes second. An unknown format is
-//! read by the names of its elements, with a problem.
+//! A harvested record becomes one SOIF record ([`to_soif`]). The attributes have the same names as
+//! those of summarized files, so that one query finds both kinds of objects. The namespace of the
+//! metadata selects the crosswalk, because each repository chooses its own prefixes; the prefix
+//! counts only if the namespace is unknown. An unknown format is read by the names of its elements,
+//! and reported as a problem.
 //!
-//! In the other direction ([`Dissemination::write`]) our record becomes `oai_dc`, or `soif`, which loses
-//! nothing.
+//! In the other direction, [`Dissemination::write`] writes a record of ours as `oai_dc`, or as
+//! `soif`, which loses nothing.
 //!
 //! Every input gives a record: errors in the input become [`Problem`]s.
 
@@ -53,7 +54,7 @@ pub const SET_SPEC: &str = "Set-Spec";
 pub const METADATA_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Longest accepted identifier, in bytes.
 pub const IDENTIFIER_BYTES_MAX: usize = 4 * 1024;
-/// Most sets that are kept of a record.
+/// Maximum number of sets that are kept for a record.
 const SETS_MAX: usize = 1_000;
 
 /// A harvested repository as its records name it.
@@ -63,21 +64,21 @@ pub struct SourceIdentity {
     pub base_url: String,
     /// The `Gatherer-Id` of its records.
     pub gatherer_id: String,
-    /// The host name below which identifiers are placed that are not URLs.
+    /// The host name in the URLs of records whose identifiers are not URLs.
     pub host: String,
-    /// Additional attributes of each record, in this order: `Time-to-Live`, `Gatherer-Name` and the like.
-    /// Records in SOIF keep their own.
+    /// Additional attributes of each record, in this order: `Time-to-Live`, `Gatherer-Name` and the
+    /// like. Records in SOIF keep their own.
     pub attributes: Vec<(String, String)>,
-    /// A gatherer whose objects are refused from this repository, even in SOIF: the gatherer that
-    /// harvests it.
+    /// The id of a gatherer whose objects are refused from this repository, even in SOIF: that of
+    /// the gatherer that harvests the repository.
     pub refused_gatherer_id: Option<String>,
 }
 
 impl SourceIdentity {
-    /// Returns the identity of the repository at `base_url`, without attributes.
+    /// Returns the identity of the repository at `base_url`, without additional attributes.
     ///
-    /// The gatherer id is 16 hex digits of the MD5 of `oai ` and the base URL. All harvesters of the
-    /// repository therefore give its records the same id.
+    /// The gatherer id is 16 hex digits of the MD5 of `oai ` and the base URL. All harvesters of
+    /// the repository therefore give its records the same id.
     pub fn new(base_url: &str) -> Self {
         let mut gatherer_id = Md5::of(format!("oai {base_url}").as_bytes()).to_string();
         gatherer_id.truncate(16);
@@ -94,7 +95,7 @@ impl SourceIdentity {
     }
 }
 
-/// Name of an object: the two parts of its OID.
+/// Name of an object: the two values that make its OID.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName {
     /// The `Gatherer-Id`.
@@ -103,7 +104,7 @@ pub struct ObjectName {
     pub url: String,
 }
 
-/// A problem of a record that was converted nevertheless.
+/// A problem of a record, which was converted nevertheless.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The kind of problem.
@@ -127,7 +128,8 @@ impl fmt::Display for Problem {
 /// Kind of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProblemKind {
-    /// The record has no usable identifier: its URL is [`soif::NO_URL`], and the caller leaves it out.
+    /// The record has no usable identifier: its URL is [`soif::NO_URL`], and the caller leaves it
+    /// out.
     Nameless,
     /// The metadata are missing or not well-formed; the readable part was taken.
     Broken,
@@ -149,13 +151,14 @@ impl ProblemKind {
     }
 }
 
-/// Returns the name of the object that a record's header identifies. `None`: the identifier is empty,
-/// longer than [`IDENTIFIER_BYTES_MAX`], or belongs to a refused gatherer. For a deleted record it names
-/// the object to delete.
+/// Returns the name of the object that a record's header identifies. Returns `None` if the
+/// identifier is empty, longer than [`IDENTIFIER_BYTES_MAX`], or of a refused gatherer. For a
+/// deleted record it names the object to delete.
 ///
-/// A SOIF record of another Harvest repository (`prefix` says so) keeps the name that its identifier
-/// contains. All other records belong to the repository: the URL is the identifier. If that is not a URL,
-/// it is `oai:HOST:` and the identifier percent-encoded.
+/// A SOIF record of another Harvest repository (recognized by `prefix`) keeps the name that its
+/// identifier contains. All other records belong to the repository, and their URL is the
+/// identifier. If the identifier is not a URL, their URL is `oai:HOST:` and the percent-encoded
+/// identifier.
 pub fn object_name(header: &Header, prefix: &str, source: &SourceIdentity) -> Option<ObjectName> {
     let identifier = header.identifier.trim();
     if identifier.is_empty() || IDENTIFIER_BYTES_MAX < identifier.len() {
@@ -174,7 +177,8 @@ pub fn object_name(header: &Header, prefix: &str, source: &SourceIdentity) -> Op
     Some(ObjectName { gatherer_id, url })
 }
 
-/// Returns whether the identifier has the usual form, which is a URL without further parsing.
+/// Returns whether the identifier has the usual form `oai:…`, which is a URL, so that it need not
+/// be parsed.
 fn is_oai(identifier: &str) -> bool {
     let rest = identifier.strip_prefix("oai:");
     rest.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_graphic()))
@@ -196,12 +200,12 @@ fn under_host(identifier: &str, host: &str) -> String {
 /// Converts a harvested record to SOIF.
 ///
 /// `prefix` is the metadata prefix of the request; `keep_original` stores the metadata unchanged in
-/// [`ORIGINAL_METADATA`]. `Update-Time` and `Last-Modification-Time` are the header's datestamp, so that
-/// every harvest of the same record gives the same bytes; `MD5` is that of the metadata. A record in SOIF
-/// keeps all its own attributes, and none is added.
+/// [`ORIGINAL_METADATA`]. `Update-Time` and `Last-Modification-Time` are the header's datestamp, so
+/// that every harvest of the same record gives the same bytes; `MD5` is the digest of the metadata.
+/// A record in SOIF keeps all its own attributes, and none is added.
 ///
-/// The URL is [`soif::NO_URL`], with a problem, if there is no [`object_name`]. A deleted record has
-/// nothing but its name.
+/// The URL is [`soif::NO_URL`], with a problem, if there is no [`object_name`]. A deleted record
+/// becomes a record with nothing but its name.
 pub fn to_soif(
     record: &response::Record,
     prefix: &str,
@@ -251,8 +255,8 @@ pub fn to_soif(
     (to_carriable(made), problems)
 }
 
-/// Converts the metadata of a separate file to attributes, in a record without a name. The namespace
-/// selects the format; without a known one `prefix` does.
+/// Converts the metadata of a separate file to attributes, in a record without a name. The
+/// namespace selects the format, or `prefix` if the namespace is unknown.
 pub fn metadata_to_soif(metadata: &str, prefix: &str) -> (Record, Vec<Problem>) {
     let mut made = Record::new("FILE", soif::NO_URL);
     let tree = Tree::read(metadata);
@@ -263,19 +267,20 @@ pub fn metadata_to_soif(metadata: &str, prefix: &str) -> (Record, Vec<Problem>) 
     (made, problems)
 }
 
-/// Returns a date in ISO 8601, to the year, month, day or second; `None` if not even a year can be read.
+/// Returns a date in ISO 8601, to the year, month, day or second; `None` if not even a year can be
+/// read.
 pub fn date(text: &str) -> Option<String> {
     date::normal(text)
 }
 
-/// Returns the language tag (BCP 47, without a region) of a language code, tag or name; `None` if it is
-/// unknown.
+/// Returns the language tag (BCP 47, without a region) of a language code, tag or name; `None` if
+/// it is unknown.
 pub fn language_tag(text: &str) -> Option<Cow<'_, str>> {
     language::tag(text)
 }
 
-/// Returns an identifier with its scheme in the form of all records: `doi:10.5072/1`, `urn:isbn:…`,
-/// `urn:issn:…`, `arXiv:…`. A scheme without such a form leaves the value unchanged.
+/// Returns an identifier with its scheme, in the same form for all records: `doi:10.5072/1`,
+/// `urn:isbn:…`, `urn:issn:…`, `arXiv:…`. A scheme without such a form leaves the value unchanged.
 pub fn identified<'a>(scheme: &str, value: &'a str) -> Cow<'a, str> {
     draft::identified(scheme, value)
 }
@@ -285,9 +290,9 @@ fn is_named(header: &Header, prefix: &str) -> bool {
     prefix == Dissemination::Soif.prefix() && Identifier::read(header.identifier.trim()).is_some()
 }
 
-/// Gives a record in SOIF the name in its header, and ignores its own. An author of metadata must not
-/// write to objects of others in this way; and a deletion, which has only a header, must find the object
-/// of the update.
+/// Gives a record in SOIF the name from its header, and ignores the name in the metadata. Otherwise
+/// an author of metadata could overwrite objects of others; and a deletion, which has only a
+/// header, must find the same object as the update.
 fn take_name(own: &mut Record, name: ObjectName, is_named: bool, problems: &mut Vec<Problem>) {
     const GATHERER_ID: &str = "Gatherer-Id";
     let is_same =
@@ -297,7 +302,7 @@ fn take_name(own: &mut Record, name: ObjectName, is_named: bool, problems: &mut 
         problems.push(Problem::new(ProblemKind::Broken, message));
     }
     if !is_named || !is_same {
-        // These attributes belong to the object that the metadata name.
+        // These attributes belong to the object that is named in the metadata.
         own.remove("Origin-Version");
         own.remove("Gatherer-Root");
     }
@@ -305,8 +310,9 @@ fn take_name(own: &mut Record, name: ObjectName, is_named: bool, problems: &mut 
     own.set(GATHERER_ID, name.gatherer_id);
 }
 
-/// Returns the record as it is after writing and parsing SOIF. Writing replaces names, URLs and template
-/// types that a stream cannot have, and a template type that opens a section would be read as one.
+/// Returns the record as it is after it has been written and parsed as SOIF. Writing replaces
+/// names, URLs and template types that a stream cannot contain; and a template type that begins a
+/// section would be read as a section.
 fn to_carriable(mut record: Record) -> Record {
     let sections = [soif::Section::Delete, soif::Section::Refresh, soif::Section::Update];
     if sections.iter().any(|it| it.name().eq_ignore_ascii_case(&record.template)) {
@@ -356,7 +362,7 @@ fn read<'t>(tree: &'t Tree<'_>, prefix: &str, draft: &mut Draft<'t>) {
     }
 }
 
-/// Reads the metadata with the crosswalk of their namespace; returns whether there is one.
+/// Reads the metadata with the crosswalk of their namespace; returns false if there is none.
 fn read_by_namespace<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) -> bool {
     match root.space() {
         Space::DublinCore => dc::read(root, draft),
@@ -403,7 +409,7 @@ fn add_provenance(
 pub enum Dissemination {
     /// Unqualified Dublin Core.
     OaiDc,
-    /// SOIF as XML: all of a record.
+    /// SOIF as XML: the whole record.
     Soif,
 }
 
@@ -432,7 +438,8 @@ impl Dissemination {
         }
     }
 
-    /// Returns the address of its schema: below `base_url` of the repository, unless there is a public one.
+    /// Returns the address of its schema: a public one, or else one below the repository's
+    /// `base_url`.
     pub fn schema(self, base_url: &str) -> String {
         match self {
             Self::OaiDc => dc::OAI_DC_SCHEMA.to_owned(),

@@ -4,8 +4,8 @@
 //!
 //! # Differences from the standard
 //!
-//! * [`Datestamp::lenient`] also reads other forms that repositories send: fractions of a second, offsets
-//!   from UTC, a space instead of the `T`, no `Z`.
+//! * [`Datestamp::lenient`] also reads other forms that repositories send: fractions of a second,
+//!   offsets from UTC, a space instead of the `T`, no `Z`.
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ impl Granularity {
     }
 }
 
-/// A datestamp of the years 1 to 9999. Ordered by its first second.
+/// A datestamp of the years 1 to 9999. Datestamps are ordered by their first second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Datestamp {
     secs: i64,
@@ -72,7 +72,7 @@ impl Datestamp {
         (found.granularity == granularity && found.to_string() == text).then_some(found)
     }
 
-    /// Reads a datestamp in any form that repositories send; `None` if it is not a time.
+    /// Reads a datestamp in any form that repositories send; `None` if it is not a date or time.
     pub fn lenient(text: &str) -> Option<Self> {
         let text = text.trim();
         let (date, rest) = text.split_at_checked(10)?;
@@ -125,7 +125,8 @@ impl fmt::Display for Datestamp {
     }
 }
 
-/// Splits a time into the clock time and its offset from UTC in seconds, 0 if it has none.
+/// Splits a time into the clock time and its offset from UTC in seconds, which is 0 if none is
+/// given; returns `None` if the offset is invalid.
 fn split_offset(time: &str) -> Option<(&str, i64)> {
     if let Some(clock) = time.strip_suffix(['Z', 'z']) {
         return Some((clock, 0));
@@ -145,7 +146,8 @@ fn two_digits(text: &str) -> Option<i64> {
     sound.then(|| text.parse().ok())?
 }
 
-/// Returns days since 1970 of `YYYY-MM-DD`, if there is such a day of the years 1 to 9999.
+/// Returns the number of days from 1970 to `YYYY-MM-DD`; `None` if there is no such day in the
+/// years 1 to 9999.
 fn days(date: &str) -> Option<i64> {
     let (year, rest) = date.split_at_checked(4)?;
     let (month, day) = rest.strip_prefix('-')?.split_once('-')?;

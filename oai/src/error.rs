@@ -17,7 +17,7 @@ pub enum Code {
     CannotDisseminateFormat,
     /// There is no such item.
     IdDoesNotExist,
-    /// No record fits the selection; also the answer if nothing is new.
+    /// No record fits the selection. This is also the answer if nothing is new.
     NoRecordsMatch,
     /// The item has no metadata formats.
     NoMetadataFormats,
@@ -61,7 +61,7 @@ impl Code {
 /// An error that a repository answers with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Fault {
-    /// Its code.
+    /// The code of the error.
     pub code: Code,
     /// The message for people; may be empty.
     pub message: String,

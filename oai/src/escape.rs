@@ -1,13 +1,14 @@
-//! Escapes for text in names with few letters: a mark and two hex digits for each other byte.
+//! Escapes for text in names that allow only few characters: every other byte becomes a mark and
+//! two hex digits.
 
 use std::fmt;
 
-/// Writes `text`; bytes that are not plain become `mark` and two upper-case hex digits. Non-ASCII letters
-/// and the mark must not be plain.
+/// Writes `text`; bytes that are not plain become `mark` and two upper-case hex digits. Non-ASCII
+/// letters and the mark must not be plain.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Errors of `out`.
 pub(crate) fn write(
     out: &mut impl fmt::Write,
     text: &str,
@@ -28,7 +29,8 @@ pub(crate) fn write(
     out.write_str(rest)
 }
 
-/// Reads what [`write()`] wrote, also in other spellings; `None` if it is not text.
+/// Reads text that [`write()`] wrote; other spellings of the same text are accepted. `None` if the
+/// result is not text.
 pub(crate) fn read(text: &str, mark: char) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

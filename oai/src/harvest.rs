@@ -1,32 +1,37 @@
 //! The harvester: a state machine from each answer to the next request.
 //!
-//! Source: OAI-PMH §2.7 (selective harvesting), §3.5 (flow control), §4 (verbs); its implementation
-//! guidelines for harvesters (dates by the repository's clock, overlap, errors).
+//! Source: OAI-PMH §2.7 (selective harvesting), §3.5 (flow control), §4 (verbs); the OAI
+//! implementation guidelines for harvesters (dates by the repository's clock, overlap, errors).
 //!
-//! The caller has the sockets and the clock. It calls [`Harvest::poll`], performs the action, and passes
-//! the outcome to [`Harvest::handle`]:
+//! The caller has the sockets and the clock. It calls [`Harvest::poll`], performs the action, and
+//! passes the outcome to [`Harvest::handle`]:
 //!
-//! 1. Identify. A full harvest then asks for the formats, and for the sets if the settings name some.
-//! 2. ListRecords for each set, in windows of dates. The first window has no beginning (repositories err
-//!    in their earliest datestamp), the last one no end; only the others have an `until`. The length of a
-//!    window follows from the number of records in the one before.
-//! 3. The tokens of each list. Each batch of records comes with a [`Checkpoint`] to be stored together
-//!    with it. After any stop the harvest continues from there.
+//! 1. Identify. A full harvest then asks for the formats, and for the sets if the settings name
+//!    some.
+//! 2. ListRecords for each set, in windows of dates. The first window has no beginning (because
+//!    repositories state wrong earliest datestamps), and the last one has no end; all windows but
+//!    the last have an `until`. The length of a window depends on the number of records in the one
+//!    before.
+//! 3. The further parts of each list, by their tokens. Each batch of records comes with a
+//!    [`Checkpoint`], to be stored together with the records. After any stop the harvest continues
+//!    from there.
 //!
-//! The next harvest begins at the repository's time of the first request for the last window, less an
-//! overlap. Unchanged records of the overlap are dropped. If our clock was behind the repository's, our
-//! time counts: earlier is always safe.
+//! The next harvest begins at the repository's time of the first request for the last window, less
+//! an overlap. Unchanged records of the overlap are dropped. If our clock was behind the
+//! repository's, our time is used, because an earlier time is always safe.
 //!
-//! A failed request is tried again with growing pauses. Then the window is begun again, an eighth as
-//! long. Then it is skipped as a gap, which is tried again at the end of this harvest and of the next. A
-//! harvest that ends or cannot continue has a checkpoint, and on failure a [`Failure`] with the reason.
+//! A failed request is tried again with growing pauses. If that fails, the window is begun again,
+//! with an eighth of its length. If that fails, too, the window is skipped as a gap, which is tried
+//! again at the end of this harvest and of the next. A harvest that ends or cannot continue has a
+//! checkpoint, and on failure a [`Failure`] with the reason.
 //!
 //! # Differences from the standard
 //!
-//! * Two records with one identifier and one datestamp are duplicates only if their contents are equal:
-//!   with datestamps of days, an item may change twice on one.
-//! * The repository's clock counts only up to ours: some send local time for UTC.
-//! * A list that ends with noRecordsMatch has ended, unless records are missing.
+//! * Two records with one identifier and one datestamp are duplicates only if their contents are
+//!   equal: if datestamps are days, an item may change twice on one day.
+//! * A time by the repository's clock is used only up to the time of our clock, because some
+//!   repositories send local time as UTC.
+//! * A list whose next part is answered with noRecordsMatch has ended, unless records are missing.
 
 mod action;
 mod checkpoint;
@@ -58,10 +63,10 @@ pub use settings::{
 use checkpoint::Run;
 use seen::Seen;
 
-/// Most parts of a list of sets that are read.
+/// Maximum number of parts of a list of sets that are read.
 const SET_PAGES_MAX: u32 = 100;
 
-/// A clock that is off by more than so many seconds is worth a warning.
+/// Offset of a repository's clock from which a warning is given, in seconds.
 const CLOCK_OFF_SECS: i64 = 300;
 
 /// The phase of a harvest: the kind of its present request.
@@ -92,20 +97,21 @@ pub struct Harvest {
     next_ms: u64,
     batch: Option<Box<Batch>>,
     seen: Seen,
-    /// Consecutive parts without new records: those with old records, and empty ones.
+    /// Numbers of consecutive parts without new records: parts with old records only, and empty
+    /// parts.
     stale: (u64, u64),
-    /// Size of the list, as the headers of the last response say.
+    /// Size of the list according to the headers of the last response.
     list_announced: Option<u64>,
     /// Complete records of a truncated response.
     whole: Vec<Record>,
-    /// The reason of the last gap.
+    /// The reason for the last gap.
     gap_failure: Option<Failure>,
     report: Report,
 }
 
 impl Harvest {
-    /// Continues from a checkpoint, or begins with the default one. A checkpoint of other settings counts
-    /// as the default, except that its generation continues.
+    /// Continues from a checkpoint, or begins with the default one. A checkpoint of other settings
+    /// is treated as the default one, except that its generation is continued.
     pub fn new(settings: Settings, checkpoint: Checkpoint) -> Self {
         let mut checkpoint = checkpoint;
         let selection = settings.selection();
@@ -143,7 +149,8 @@ impl Harvest {
         }
     }
 
-    /// Returns the repository's description; `None` before it came, or if the harvest continued in a list.
+    /// Returns the repository's description; `None` before it has come, or if the harvest was
+    /// continued within a list.
     pub fn identify(&self) -> Option<&Identify> {
         self.identify.as_ref()
     }
@@ -196,8 +203,8 @@ impl Harvest {
         }
     }
 
-    /// Counts the records of the present list over all harvests that have read it. An endless list thus
-    /// gets no new allowance with each harvest.
+    /// Counts the records of the present list over all harvests that have read it, so that an
+    /// endless list does not get a new allowance with each harvest.
     fn records_of_list(&self) -> u64 {
         self.checkpoint.run.as_ref().map_or(0, |it| it.distinct)
     }
@@ -324,18 +331,18 @@ impl Harvest {
         if self.settings.pause_secs_max < asked {
             return self.fail(Failure::Busy { secs: asked });
         }
-        // Never less than our own pause: some repositories ask for none.
+        // The pause is never less than our own, because some repositories ask for a pause of zero.
         let pause_ms = pause::backoff_ms(self.tries).max(asked.saturating_mul(1_000));
         self.next_ms = now_ms.saturating_add(pause_ms.max(self.settings.delay_ms));
         self.report.warn(Warning::Retried(failure.to_string()));
     }
 
-    /// Returns whether the present window is a gap that is tried again, after all other windows.
+    /// Returns whether the present window is a gap, which is tried again after all other windows.
     fn is_at_gap(&self) -> bool {
         self.checkpoint.run.as_ref().is_some_and(|it| it.retries != 0)
     }
 
-    /// Gives up a request: skips it, begins its window again, or ends the harvest.
+    /// Gives up a request: skips the request, begins its window again, or ends the harvest.
     fn give_up(&mut self, failure: Failure, remedy: Remedy) {
         let is_less = matches!(remedy, Remedy::Less | Remedy::AgainOrLess)
             || self.is_at_gap() && !matches!(failure, Failure::Transfer { .. });
@@ -346,7 +353,7 @@ impl Harvest {
         }
     }
 
-    /// Continues without an answer that is not essential.
+    /// Continues without the answer to a request that is not essential.
     fn skip(&mut self) {
         self.tries = 0;
         match std::mem::replace(&mut self.phase, Phase::Formats) {
@@ -355,7 +362,7 @@ impl Harvest {
         }
     }
 
-    /// Ends the harvest before its end.
+    /// Ends the harvest early, with a failure.
     fn fail(&mut self, failure: Failure) {
         let is_of_transfer = matches!(
             failure,
@@ -483,7 +490,7 @@ impl Harvest {
     }
 }
 
-/// Returns the failure for an error response without an error.
+/// Returns the failure for an error response that contains no error.
 fn no_reason() -> Failure {
     Failure::Unreadable("an error response names no error".to_owned())
 }

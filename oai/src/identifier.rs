@@ -1,11 +1,12 @@
-//! Identifiers of our repository's items: `oai:REPOSITORY:GATHERER/URL`, which contain the object's name.
+//! Identifiers of our repository's items: `oai:REPOSITORY:GATHERER/URL`, which contain the object's
+//! name.
 //!
-//! Source: OAI-PMH §2.4 (unique identifier); the oai-identifier format of the implementation guidelines,
-//! version 2.0 (scheme `oai`, a domain name, a local part in the characters of a URI).
+//! Source: OAI-PMH §2.4 (unique identifier); the oai-identifier format of the implementation
+//! guidelines, version 2.0 (scheme `oai`, a domain name, a local part in the characters of a URI).
 //!
-//! The local part is the gatherer's id, a slash, and the object's URL; characters that are special in a
-//! query or in XML are percent-encoded. So GetRecord and deletions need no table, and a harvester of our
-//! repository finds the object of a deleted record.
+//! The local part is the gatherer's id, a slash, and the object's URL; characters that are special
+//! in a query or in XML are percent-encoded. So no table is needed for GetRecord and for deletions,
+//! and a harvester of our repository can find the object of a deleted record.
 
 use std::fmt;
 
@@ -19,9 +20,9 @@ const SCHEME: &str = "oai:";
 pub struct RepositoryId(String);
 
 impl RepositoryId {
-    /// Reads a repository identifier, in lower case. `None` unless it is a domain name of two labels or
-    /// more. Each label is a letter and then letters, digits and hyphens; all but the first have two
-    /// characters or more.
+    /// Reads a repository identifier, in lower case. `None` unless it is a domain name of two
+    /// labels or more. Each label is a letter and then letters, digits and hyphens; all but the
+    /// first have two characters or more.
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let is_label = |label: &str| {
@@ -49,7 +50,7 @@ impl fmt::Display for RepositoryId {
 
 /// The identifier of an item: a repository and the two parts of an object identifier.
 ///
-/// Displayed as in a record's header.
+/// It is displayed as in a record's header.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identifier {
     /// The repository.
@@ -61,7 +62,8 @@ pub struct Identifier {
 }
 
 impl Identifier {
-    /// Reads an identifier; `None` if no Harvest repository has written it. Each object has one spelling.
+    /// Reads an identifier; `None` if it is not exactly as a Harvest repository writes it: each
+    /// object has only one spelling.
     pub fn read(text: &str) -> Option<Self> {
         let (repository, local) = text.strip_prefix(SCHEME)?.split_once(':')?;
         let (gatherer, url) = local.split_once('/')?;
@@ -85,7 +87,7 @@ impl fmt::Display for Identifier {
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write(
     mut out: impl fmt::Write,
     repository: &RepositoryId,

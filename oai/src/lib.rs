@@ -4,8 +4,8 @@
 //! (cited by section); the extensions of Adly and of Liu et al.
 //!
 //! A **harvester** makes [`request`]s, reads [`response`]s and converts their metadata to SOIF. A
-//! **repository** reads requests and writes responses. Sockets, disks and clocks are the caller's, who
-//! passes in bytes and the time.
+//! **repository** reads requests and writes responses. Sockets, disks and clocks belong to the
+//! caller, who passes in bytes and the time.
 
 pub mod conformance;
 pub mod crosswalk;

@@ -2,14 +2,15 @@
 //!
 //! Source: OAI-PMH §2 (definitions), §3.5 (flow control), §3.6 (errors), §4 (verbs).
 //!
-//! [`ask`] reads a request and returns the look-up that it needs, or its errors. An [`Answer`] writes the
-//! response after the look-up. Records are in the order of their changes, so that a list by date is a
-//! list by serial.
+//! [`ask`] reads a request and returns the look-up that it needs, or its errors. An [`Answer`]
+//! writes the response after the look-up. Records are in the order of their changes, so that a list
+//! by date is a list by serial.
 //!
 //! # Differences from the standard
 //!
-//! * A continued list may find no more records, since the remaining ones have changed meanwhile. The
-//!   answer is `noRecordsMatch`: the schema has no empty list, and it ends the list for the harvester.
+//! * A continued list may have no more records, because the remaining ones have changed meanwhile.
+//!   The answer is then `noRecordsMatch`: the schema allows no empty list, and the error ends the
+//!   list for the harvester.
 
 pub mod description;
 pub mod oap;
@@ -27,13 +28,13 @@ use crate::response::{Deleted, Format, Identify, Record, Set, Token, Xml};
 use set::SetSpec;
 use token::{ListPosition, ListSelection, LogPosition};
 
-/// Most bytes of a list's response, unless one record is longer.
+/// Maximum number of bytes of a list's response, unless one record is longer.
 pub const PAGE_BYTES_MAX: usize = 8 << 20;
 
-/// Most sets of a response.
+/// Maximum number of sets of a response.
 pub const PAGE_SETS_MAX: usize = 500;
 
-/// Records of a response, unless settings say otherwise.
+/// Maximum number of records of a response, unless settings say otherwise.
 pub const PAGE_RECORDS: u64 = 500;
 
 /// The facts about a repository that do not depend on its records.
@@ -51,7 +52,7 @@ pub struct Facts {
     pub formats: Vec<Format>,
     /// Descriptions, in addition to those of [`Answer::identify`].
     pub descriptions: Vec<Xml>,
-    /// Most records of a response; at least 1.
+    /// Maximum number of records of a response; at least 1.
     pub page_records: u64,
 }
 
@@ -60,7 +61,7 @@ pub struct Facts {
 pub enum Ask {
     /// The earliest datestamp and the number of records: [`Answer::identify`].
     Identify,
-    /// Whether the named item exists, if there is one: [`Answer::formats`].
+    /// Whether the item exists, if the request names one: [`Answer::formats`].
     Formats(Option<Identifier>),
     /// Sets: [`Answer::sets`].
     Sets(SetsFrom),
@@ -236,7 +237,8 @@ fn choose(
     }
 }
 
-/// Returns the response to a request that was refused at `date`; `base_url` is the address that was asked.
+/// Returns the response to a request that was refused at `date`; `base_url` is the address of the
+/// request.
 pub fn refusal(base_url: &str, date: Datestamp, refused: &Refused) -> String {
     Writer::new(date, base_url, refused.request.as_ref()).faults(&refused.faults)
 }
@@ -310,8 +312,9 @@ impl<'a> Answer<'a> {
         self.writer().sets(&sets, Some(&token).filter(|_| part))
     }
 
-    /// Writes the requested record, or an error if there is none. The record is the present one, which
-    /// may be newer than lists are; the response date is then not before its datestamp.
+    /// Writes the requested record, or an error if there is none. The record is the present one,
+    /// which may be newer than those in lists; the response date is then not before the record's
+    /// datestamp.
     pub fn record(&self, record: Option<&Record>) -> String {
         let Some(record) = record else { return self.unknown_item() };
         let changed = record.header.datestamp.filter(|it| self.date.secs() < it.secs());
@@ -322,9 +325,9 @@ impl<'a> Answer<'a> {
         self.fault(Code::IdDoesNotExist, "there is no such item")
     }
 
-    /// Begins a part of a list. `size` is the number of records of the whole list, if known. `oap` is the
-    /// number of live records, for clients that want [`oap::Attributes`]. `serial` is the collection's
-    /// last.
+    /// Begins a part of a list. `size` is the number of records of the whole list, if known. `oap`
+    /// is the number of live records, for clients that want [`oap::Attributes`]. `serial` is the
+    /// collection's last serial.
     pub fn list(
         self,
         from: ListFrom,
@@ -371,7 +374,7 @@ impl ListPage<'_> {
         self.answer.facts.page_records <= self.len() || PAGE_BYTES_MAX <= self.writer.bytes()
     }
 
-    /// Adds the record of the change `serial`; serials rise.
+    /// Adds the record of the change `serial`. Serials must rise from call to call.
     pub fn push(&mut self, serial: u64, record: &Record) {
         self.writer.push(record);
         self.reached.serial = serial;
@@ -389,8 +392,9 @@ impl ListPage<'_> {
         } else {
             String::new()
         };
-        // Records may have come and gone while the list was read, which shows at its end. A harvester
-        // must not take the difference from the first number for records that it missed.
+        // Records may have come and gone while the list was read, so that its end differs from the
+        // first count. A harvester must not take the difference from the first number for records
+        // that it missed.
         let size = match self.reached.size {
             Some(counted) => Some(counted).filter(|it| more || *it == self.reached.cursor),
             None => Some(self.reached.cursor).filter(|_| !more),

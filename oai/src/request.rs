@@ -151,8 +151,8 @@ impl Request {
         }
     }
 
-    /// Returns its arguments with their names, the verb first. Empty arguments are left out, because
-    /// repositories would count them as present.
+    /// Returns its arguments with their names, the verb first. Empty arguments are left out,
+    /// because repositories would count them as present.
     pub fn arguments(&self) -> Vec<(&'static str, String)> {
         let mut all = vec![("verb", self.verb().name().to_owned())];
         let mut add = |name, value: Option<String>| {
@@ -184,8 +184,8 @@ impl Request {
         form_urlencoded::Serializer::new(String::new()).extend_pairs(self.arguments()).finish()
     }
 
-    /// Reads the query of a URL, or the body of a POST. Prefix, set, token and the granularity of
-    /// datestamps are left for the repository to check.
+    /// Reads the query of a URL, or the body of a POST. The repository must check prefix, set,
+    /// token and the granularity of datestamps.
     ///
     /// # Errors
     ///

@@ -1,15 +1,17 @@
 //! ResourceSync documents: a site's resources and their changes, for crawlers of sitemaps.
 //!
 //! Source: ANSI/NISO Z39.99-2017 (cited by section): the source description (§11), capability lists
-//! (§10), resource lists and their indexes (§12), change lists (§14). Each is a sitemap with additional
-//! attributes in another namespace, so one [`Document`] serves for all.
+//! (§10), resource lists and their indexes (§12), change lists (§14). Each of these documents is a
+//! sitemap with additional attributes in another namespace, so the type [`Document`] serves for
+//! all.
 //!
 //! # Differences from the standard
 //!
-//! * Resource dumps and change dumps are left out: a collection's snapshot is one already, and smaller.
+//! * Resource dumps and change dumps are left out: a collection's snapshot serves the same purpose,
+//!   and is smaller.
 //! * A datetime has seconds and is in UTC.
-//! * Only the links between documents are read and written (`up`, `index`, `describedby`); others are
-//!   ignored.
+//! * Only the links between documents are read and written (`up`, `index`, `describedby`); others
+//!   are ignored.
 
 mod read;
 mod write;
@@ -24,7 +26,7 @@ pub const SITEMAP: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 /// Namespace of ResourceSync's additions.
 pub const TERMS: &str = "http://www.openarchives.org/rs/terms/";
 
-/// Most entries of one document (§4: the limit of a sitemap).
+/// Maximum number of entries of one document (§4: the limit of a sitemap).
 pub const ENTRIES_MAX: usize = 50_000;
 
 /// Largest document that is read, in bytes.
@@ -42,7 +44,7 @@ pub enum Capability {
     CapabilityList,
     /// The resources at one moment.
     ResourceList,
-    /// The changes within a time, oldest first.
+    /// The changes within a span of time, oldest first.
     ChangeList,
 }
 
@@ -134,7 +136,8 @@ pub struct Document {
     pub capability: Capability,
     /// Whether its entries are the parts of the list, and not its items.
     pub is_index: bool,
-    /// The document above: the capability list of a list, the source description of a capability list.
+    /// The document above: the capability list of a list, the source description of a capability
+    /// list.
     pub up: Option<String>,
     /// The index of which it is a part.
     pub index: Option<String>,
@@ -142,9 +145,9 @@ pub struct Document {
     pub at: Option<Datestamp>,
     /// Completion of a resource list.
     pub completed: Option<Datestamp>,
-    /// Beginning of a change list's time.
+    /// Beginning of the time that a change list covers.
     pub from: Option<Datestamp>,
-    /// End of a change list's time; without it the list is still open.
+    /// End of the time that a change list covers; without it the list is still open.
     pub until: Option<Datestamp>,
     entries: Vec<Entry>,
 }
@@ -200,8 +203,8 @@ impl Document {
         &self.entries
     }
 
-    /// Adds an entry; returns false once there are [`ENTRIES_MAX`]: the entry belongs to another part of
-    /// the list.
+    /// Adds an entry; returns false once there are [`ENTRIES_MAX`]: the entry belongs to another
+    /// part of the list.
     pub fn push(&mut self, entry: Entry) -> bool {
         let fits = self.entries.len() < ENTRIES_MAX;
         if fits {

@@ -1,6 +1,7 @@
 //! Responses as values, for their reader and their writer.
 //!
-//! Source: OAI-PMH §2 (records, headers, sets), §3.2 (the response), §3.5 (flow control), §4 (verbs).
+//! Source: OAI-PMH §2 (records, headers, sets), §3.2 (the response), §3.5 (flow control), §4
+//! (verbs).
 
 pub mod read;
 pub mod write;
@@ -10,7 +11,7 @@ pub use read::{Note, NoteKind, Reading, Unreadable, read};
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::Fault;
 
-/// A self-contained element of XML: its namespaces are declared in it.
+/// A self-contained XML element: all namespaces that it uses are declared in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Xml(pub String);
 
@@ -52,7 +53,7 @@ pub enum Body {
 pub struct Identify {
     /// Its name.
     pub repository_name: String,
-    /// Its address as it states it.
+    /// Its address, as the repository states it.
     pub base_url: String,
     /// `2.0`.
     pub protocol_version: String,
@@ -73,12 +74,12 @@ pub struct Identify {
 /// A repository's memory of deleted records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Deleted {
-    /// Nothing.
+    /// It remembers none of them.
     #[default]
     No,
-    /// All of them, for ever.
+    /// It remembers all of them, for ever.
     Persistent,
-    /// Some of them, for some time.
+    /// It remembers some of them, for some time.
     Transient,
 }
 
@@ -114,7 +115,7 @@ pub struct Format {
 /// A set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
-    /// Its name in requests; levels are divided by colons.
+    /// Its name in requests; levels are separated by colons.
     pub spec: String,
     /// Its name.
     pub name: String,
@@ -131,7 +132,7 @@ pub struct Header {
     pub datestamp: Option<Datestamp>,
     /// The sets of the item.
     pub sets: Vec<String>,
-    /// Whether it is deleted.
+    /// Whether the record is deleted.
     pub deleted: bool,
 }
 
@@ -151,7 +152,8 @@ pub struct Record {
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
-    /// The token of the next part; a token without value comes of an empty element and ends the list.
+    /// The token of the next part; a token without a value comes from an empty element, and ends
+    /// the list.
     pub token: Option<Token>,
     /// The unreadable items.
     pub quarantined: Vec<Quarantined>,
@@ -186,6 +188,6 @@ pub struct Quarantined {
     pub identifier: Option<String>,
     /// Its position in the response, in bytes.
     pub offset: u64,
-    /// The problem, with up to 200 bytes of text from there.
+    /// The problem, with up to 200 bytes of the text at that position.
     pub problem: String,
 }

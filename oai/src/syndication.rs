@@ -1,13 +1,14 @@
 //! Syndication: a repository's update schedule, as a description in its Identify response.
 //!
-//! Source: Liu et al. §6 (a data provider publishes its update schedule: updatePeriod, updateFrequency
-//! and updateBase of the RSS 1.0 syndication module, in a container of the Identify response). The values
-//! are interpreted elsewhere.
+//! Source: Liu et al. §6 (a data provider publishes its update schedule: updatePeriod,
+//! updateFrequency and updateBase of the RSS 1.0 syndication module, in a container of the Identify
+//! response). The values are interpreted elsewhere.
 //!
 //! # Differences from the paper
 //!
-//! * The paper shows no container. Ours is one element, `syndication`, in the module's own namespace. The
-//!   reader accepts any element with one of the three in it, whatever its name and declarations.
+//! * The paper shows no container. Ours is one element, `syndication`, in the module's own
+//!   namespace. The reader accepts any element that contains one of the three values, whatever its
+//!   name and its namespace declarations.
 
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_xml_entity;
@@ -96,7 +97,7 @@ impl Syndication {
         Xml(text)
     }
 
-    /// Sets a value; the first one that is not empty counts.
+    /// Sets a value; of several values the first that is not empty is kept.
     fn put(&mut self, field: Field, value: &str) {
         let slot = match field {
             Field::Period => &mut self.period,

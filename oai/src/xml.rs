@@ -1,8 +1,10 @@
 //! Escapes for writing text as XML.
 //!
-//! Source: XML 1.0 §2.2 (characters), §2.4 (markup), §2.11 (line ends), §3.3.3 (values of attributes).
+//! Source: XML 1.0 §2.2 (characters), §2.4 (markup), §2.11 (line ends), §3.3.3 (values of
+//! attributes).
 //!
-//! Characters that XML cannot carry even when escaped are left out: control characters, U+FFFE and U+FFFF.
+//! Characters that XML cannot carry even when escaped are left out: control characters, U+FFFE and
+//! U+FFFF.
 
 /// Namespace of `schemaLocation`.
 pub(crate) const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
@@ -16,7 +18,7 @@ pub(crate) fn push_text(out: &mut String, value: &str) {
 pub(crate) fn push_value(out: &mut String, value: &str) {
     push(out, value, |letter| match letter {
         b'"' => Some("&quot;"),
-        // A reader would turn them into spaces.
+        // A reader would turn these characters into spaces.
         b'\t' => Some("&#9;"),
         b'\n' => Some("&#10;"),
         letter => in_text(letter),
@@ -53,7 +55,7 @@ fn in_text(letter: u8) -> Option<&'static str> {
         b'&' => Some("&amp;"),
         b'<' => Some("&lt;"),
         b'>' => Some("&gt;"),
-        // A reader would turn it into a line feed.
+        // A reader would turn a carriage return into a line feed.
         b'\r' => Some("&#13;"),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! A replicator's settings: `replicator.toml` as written, checked, with every default.
+//! A replicator's settings: `replicator.toml`, read and checked, with all defaults filled in.
 //!
 //! ```toml
 //! data = "/var/lib/harvest/replicator"
@@ -6,40 +6,40 @@
 //! # site = "main"                    members of one site have good links between them
 //! # listen = "0.0.0.0:4000"          links (TCP) and null calls (UDP)
 //! # admin_listen = "127.0.0.1:5000"  page, status, metrics, administration
-//! # admin_read = "local"             or "token": reading them takes the token too
-//! # feed_listen = "0.0.0.0:4001"     feeds of the collections for others; default: at admin_listen alone
-//! # base_url = "https://feeds.example.org/papers/"   where others reach the feeds when behind a proxy
-//! # link_rate = "10 MB"              most bytes a second to one member
-//! # site_rate = "40 MB"              most bytes a second to all members of another site together
+//! # admin_read = "local"             or "token": reading them requires the token, too
+//! # feed_listen = "0.0.0.0:4001"     collections' feeds for others; default: only at admin_listen
+//! # base_url = "https://feeds.example.org/papers/"   the feeds' URL behind a proxy
+//! # link_rate = "10 MB"              maximum bytes a second to one member
+//! # site_rate = "40 MB"              maximum bytes a second to another site's members together
 //!
 //! [[group]]
 //! name = "papers"                    this member founds the group and leads it
-//! # join = "harvest-group-1,…"       or: it joins, with the line that the leader's `invite` prints
-//! # connectivity = 2                 members that have to fail before the group falls apart: 1 to 3
+//! # join = "harvest-group-1,…"       or: it joins with the line that the leader's `invite` printed
+//! # connectivity = 2                 failed members at which the group may fall apart: 1 to 3
 //! # allow = ["10.0.0.0/8"]           who may join: ids, keys, addresses
 //! # deny = []                        who may never join
-//! # deputies = []                    ids of those who take over; default: two are chosen
-//! # carry = ["fruit"]                bring the trees of this other group in, too
+//! # deputies = []                    ids of the members that take over; default: two are chosen
+//! # carry = ["fruit"]                bring in the trees of this other group, too
 //!
 //! [[tree]]
 //! name = "papers"
 //! directory = "/srv/papers"          the directory to publish
-//! # watch = "10 s"                   publish changes after this at the latest; default: by command only
+//! # watch = "10 s"                   latest time to publish a change; default: by command only
 //! # groups = ["papers"]              default: all of the above
 //! # skip_problems = false            publish without entries that cannot be replicated
-//! # mode = "700"                     access to the tree's folder in `data`; also of another member's tree
+//! # mode = "700"                     access to the tree's folder in `data`; also for others' trees
 //! # group = "papers"                 system group of that folder and of all files in it
 //!
 //! [[tree]]
 //! name = "papers"
-//! writer = "0f1e2d3c4b5a6978"        another member's tree: a link to its newest version is kept here
+//! writer = "0f1e2d3c4b5a6978"        another member's tree, whose newest version is linked here
 //! directory = "/srv/replicas/papers"
 //!
 //! [[collection]]
-//! name = "catalog"                   own trees and collections need different names
-//! feed = "http://127.0.0.1:8501/"    the gatherer or broker whose collection is published as it changes
+//! name = "catalog"                   all own trees and collections need different names
+//! feed = "http://127.0.0.1:8501/"    the gatherer or broker; published as its collection changes
 //! # token = "…"                      the token of the feed
-//! # allow_private = true             whether the feed may be in a private network, or on this machine
+//! # allow_private = true             allow a feed in a private network or on this machine
 //! # groups = ["papers"]              default: all of the above
 //!
 //! [[collection]]
@@ -76,18 +76,18 @@ pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UN
 /// Default address of the page, status and administration.
 pub const ADMIN_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 5_000);
-/// The site of a member that names none.
+/// Default site of a member.
 pub const SITE: &str = "main";
-/// Range of the longest wait of a change before it is published.
+/// Allowed range of `watch`, the longest time that a change waits to be published.
 pub const WATCH: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
-/// Most groups of one member.
+/// Maximum number of groups of one member.
 pub const GROUPS_MAX: usize = 16;
 
 /// A replicator's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Common settings of daemons: the admin listener, access rights, and the data directory with keys, state
-    /// and trees. Its public listener is that of the feeds.
+    /// Common settings of daemons: the admin listener, access rights, and the data directory with
+    /// keys, state and trees. Its public listener is the one of the feeds.
     pub daemon: daemon::Settings,
     /// Address for links and null calls.
     pub listen: SocketAddr,
@@ -95,19 +95,19 @@ pub struct Config {
     pub feed_listen: Option<SocketAddr>,
     /// Address at which the other members reach this one.
     pub address: Address,
-    /// Its site.
+    /// The member's site.
     pub site: Name,
-    /// Most bytes a second to one member.
+    /// Maximum number of bytes a second to one member.
     pub link_rate: Option<u64>,
-    /// Most bytes a second to all members of one other site.
+    /// Maximum number of bytes a second to all members of one other site together.
     pub site_rate: Option<u64>,
-    /// Its groups.
+    /// The member's groups.
     pub groups: Vec<GroupConfig>,
-    /// The trees that it publishes.
+    /// The trees that the member publishes.
     pub trees: Vec<TreeConfig>,
-    /// The collections that it publishes.
+    /// The collections that the member publishes.
     pub collections: Vec<CollectionConfig>,
-    /// Links that it keeps to trees and collections of others.
+    /// Symbolic links that the member keeps to trees and collections of others.
     pub replicas: Vec<ReplicaConfig>,
 }
 
@@ -143,15 +143,15 @@ impl GroupEntry {
 /// Settings of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupConfig {
-    /// Founded or joined.
+    /// Whether the member founds or joins the group.
     pub entry: GroupEntry,
-    /// How many members the group may lose; `None` keeps the charter's.
+    /// How many members have to fail before the group can fall apart; `None` keeps the charter's.
     pub connectivity: Option<Connectivity>,
-    /// Rules on who may join; they count while this member leads.
+    /// Rules on who may join; they apply while this member leads.
     pub allow: Vec<Rule>,
     /// Rules on who may not join.
     pub deny: Vec<Rule>,
-    /// Deputies, in their order.
+    /// Deputies, in the order in which they take over.
     pub deputies: Vec<MemberId>,
     /// Other groups of this member whose trees it brings in.
     pub carry: BTreeSet<Name>,
@@ -164,7 +164,8 @@ pub struct TreeConfig {
     pub name: Name,
     /// The directory to publish.
     pub directory: PathBuf,
-    /// Longest wait of a change, and interval of walks if there are no events; `None`: published by command only.
+    /// Longest time that a change waits to be published, and interval of walks if the system
+    /// reports no changes. `None`: the tree is published by command only.
     pub watch: Option<Duration>,
     /// The groups that have it; empty: all.
     pub groups: BTreeSet<Name>,
@@ -179,7 +180,7 @@ pub struct TreeConfig {
 pub struct CollectionConfig {
     /// Its name.
     pub name: Name,
-    /// Base URL of its source, with `feed` below it.
+    /// Base URL of its source; the feed is at `feed` below it.
     pub feed: Url,
     /// Bearer token of the feed.
     pub token: Option<String>,
@@ -192,13 +193,13 @@ pub struct CollectionConfig {
 }
 
 impl fmt::Debug for CollectionConfig {
-    /// Without the token.
+    /// Writes name and feed, but not the token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CollectionConfig({} of {})", self.name, self.feed)
     }
 }
 
-/// Location of a tree or a collection of another member.
+/// A tree or a collection of another member, and the link to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaConfig {
     /// Whether it is a tree or a collection.
@@ -209,7 +210,7 @@ pub struct ReplicaConfig {
     pub writer: MemberId,
     /// The symbolic link to it.
     pub directory: PathBuf,
-    /// Access to it on this machine, if it is a tree; collections have none.
+    /// Access to it on this machine, if it is a tree; for a collection it has no effect.
     pub passage: PassageConfig,
 }
 
@@ -218,7 +219,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// All mistakes, each with its line and what was expected: show them all.
+    /// Returns all mistakes, each with its line and the expected value: show them all.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         let document = Document::parse(text)?;
         let root = document.root();
@@ -258,7 +259,7 @@ impl Config {
         }
         let (link_rate, site_rate) = (rate("link_rate"), rate("site_rate"));
         document.finish()?;
-        // A value that is missing here has its mistake reported already.
+        // If a value is missing here, its mistake has been reported already.
         let (Some(address), Some(site)) = (address, site) else { return Err(Vec::new()) };
         Ok(Self {
             daemon,
@@ -378,7 +379,7 @@ fn read_group(table: &Table<'_>) -> Option<GroupConfig> {
     Some(GroupConfig { entry: founds.or(joins)?, connectivity, allow, deny, deputies, carry })
 }
 
-/// Own and foreign trees and collections.
+/// Own trees and collections, and those of others.
 struct Spaces {
     trees: Vec<TreeConfig>,
     collections: Vec<CollectionConfig>,
@@ -397,7 +398,7 @@ fn read_spaces(root: &Table<'_>, groups: &[&Name]) -> Spaces {
     let foreign = foreign_trees.chain(foreign_collections);
     let trees = own.len();
     own.extend(collections);
-    // Only their names tell own ones apart.
+    // An own tree or collection is identified by its name alone.
     settings::refuse_repeats(&own, "name");
     if MEMBER_TREES_MAX < own.len() {
         let message = format!("{} trees and collections are too many", own.len());

@@ -1,25 +1,28 @@
 //! The group: its members, its leader, and the estimates of the links between them.
 //!
-//! Source: TR §8: flood-d, whose members join at the group's master, flood what they have measured, and get a
-//! topology that the master computes.
+//! Source: TR §8: flood-d, whose members join at the group's master, flood their measurements, and
+//! get a topology that the master computes.
 //!
-//! The shell keeps links to [`Group::neighbors`] and passes in all messages from them. It does each
-//! [`Group::poll_action`] in order, after each call and whenever [`Group::poll_timeout`] has come. All times
-//! are those of the member's own monotonic clock: no other clock has to be right.
+//! The shell keeps links to [`Group::neighbors`] and passes in all messages from them. After each
+//! call, and whenever the time of [`Group::poll_timeout`] has come, it carries out all actions of
+//! [`Group::poll_action`] in order. All times are those of the member's own monotonic clock: no
+//! other clock has to be right.
 //!
-//! Costs in a group of 300 members: checking a row takes 0.1 ms, checking a charter 1 ms, and the leader
-//! computes the topology in 20 ms. None of it belongs on an async thread.
+//! Costs in a group of 300 members: checking a row takes 0.1 ms, checking a charter 1 ms, and the
+//! leader computes the topology in 20 ms. None of this work belongs on an async thread.
 //!
 //! # Differences from the paper
 //!
-//! * Deputies take over from a silent leader ("Flood-d's do not elect new leaders"). There is no election and
-//!   no majority: no data depends on who leads. Two leaders in two parts of a group do no harm, and once the
-//!   parts meet, one of the two leads all (`succession`).
-//! * A silent member loses its links after minutes and its membership after a month. In between, members look
-//!   for it, so that parts of a group find each other again.
-//! * Everything is signed: the charter by the leader, in a chain from the founder's key on (`mandate`), and
-//!   rows by their members (`rows`).
-//! * Each member also computes the topology itself ([`Group::computed`]), to show where the leader's differs.
+//! * Deputies take over from a silent leader (the paper: "Flood-d's do not elect new leaders").
+//!   There is no election and no majority: no data depends on which member leads. Two leaders in
+//!   two parts of a group do no harm, and once the parts meet, one of the two leads the whole group
+//!   (`succession`).
+//! * A silent member loses its links after minutes and its membership after a month. In between,
+//!   the other members try to reach it, so that parts of a group find each other again.
+//! * Everything is signed: the charter by the leader, in a chain from the founder's key on
+//!   (`mandate`), and rows by their members (`rows`).
+//! * Each member also computes the topology itself ([`Group::computed`]), to show where it differs
+//!   from the leader's.
 //!
 //! Sans-I/O.
 
@@ -67,39 +70,43 @@ use state::SavedGroup;
 
 /// Interval at which a member announces that it is alive.
 pub const BEAT: Duration = Duration::from_secs(15);
-/// A member that is silent for so long is searched for.
+/// Silence after which the others search for a member.
 pub const LOST: Duration = Duration::from_secs(50);
-/// The first deputy takes over from a leader that is silent for so long, the second after twice as long.
+/// Silence of the leader after which the first deputy takes over; the second does so after twice
+/// this time.
 pub const TAKEOVER: Duration = Duration::from_mins(1);
-/// A member that is silent for so long loses its links.
+/// Silence after which a member loses its links.
 pub const EXPIRE: Duration = Duration::from_mins(3);
-/// A member that is silent for so long loses its membership.
+/// Silence after which a member loses its membership.
 pub const DROP: Duration = Duration::from_hours(30 * 24);
 /// Interval at which a member compares its rows with those of one neighbor.
 pub const COMPARE: Duration = Duration::from_mins(1);
-/// Failed connections or calls, one after another, after which a member reports that there is no link.
+/// Number of consecutive failed connections or calls after which a member reports that there is no
+/// link.
 pub const FAILURES_MAX: u32 = 3;
-/// Most links on record.
+/// Maximum number of links on record.
 pub const LINKED_MAX: usize = 1_024;
 
-/// A member whose timer was so late was not running, so it cannot judge how long others were silent.
+/// If a member's timer is late by more than this, the member was not running, so it cannot judge
+/// how long others were silent.
 const ASLEEP: Duration = Duration::from_secs(30);
 
-/// Another member, as known here.
+/// What this member knows about another member.
 #[derive(Debug)]
 struct Peer {
-    /// Start of its observation.
+    /// Time at which this member began to observe it.
     since: Duration,
-    /// Duration of its silence before that.
+    /// How long it had been silent before `since`.
     before: Duration,
     estimate: Estimate,
-    /// What members have found out about the line that the link shares with theirs.
+    /// What members have found out about the line between the two sites, which the link shares with
+    /// others.
     line: Option<Line>,
-    /// Time of its last call.
+    /// Time of the last call to it.
     called: Option<Duration>,
-    /// Since when it waits for a probe.
+    /// Time since which it has been waiting for a probe.
     wanted: Option<Duration>,
-    /// Whether something else was probably on the line when its last probe began.
+    /// Whether other traffic was probably on the line when the last probe of the link began.
     is_beside: bool,
     /// Calls and connections that have failed since the last success.
     failures: u32,
@@ -108,7 +115,7 @@ struct Peer {
 /// A link that is up.
 #[derive(Debug, Default)]
 struct Linked {
-    /// The charter that the other side has, as far as known.
+    /// Hash of the charter that the other side has or was last sent; `None` if that is not known.
     charter_sent: Option<Hash>,
     /// Time of the last request to it for missing rows.
     asked: Option<Duration>,
@@ -134,11 +141,12 @@ pub struct Group {
     settings: Settings,
     invitation: Option<Invitation>,
     charter: Option<Arc<Charter>>,
-    /// Sequences of signed messages consist of the incarnation and the count of messages signed in it.
+    /// The sequence of a signed message consists of the incarnation and the count of messages
+    /// signed in it.
     incarnation: u32,
     signed: u32,
     own: Option<OwnRow>,
-    /// Time at which the own row was made.
+    /// Time at which this member's own row was made.
     own_since: Duration,
     rows: Rows,
     held: Holdings,
@@ -152,19 +160,20 @@ pub struct Group {
     last_measure: Option<Duration>,
     last_probe: Option<Duration>,
     last_busy: Option<Duration>,
-    /// Count of lost members, the time since when there are so many, and whose turn the next search is.
+    /// Count of lost members, time of its last rise, and a running number that selects the next
+    /// member to search for.
     lost: (usize, Duration, usize),
-    /// Whose turn the next comparison is.
+    /// Running number that selects the next neighbor to compare rows with, or to ask.
     turn: usize,
-    /// Time at which the state was last handed out.
+    /// Time at which the state was last handed to the shell to be saved.
     persisted: Duration,
     queue: VecDeque<Action>,
     counts: Counts,
 }
 
 impl Group {
-    /// Founds a group and leads it. From then on the identity's key is the group's key: its owner can always
-    /// lead the group.
+    /// Founds a group and leads it. The identity's key becomes the group's key: the owner of this
+    /// key can always lead the group.
     ///
     /// # Errors
     ///
@@ -193,11 +202,13 @@ impl Group {
         Ok(group)
     }
 
-    /// Resumes a group from its saved state, or, without a saved charter, joins it with an invitation.
+    /// Resumes a group from its saved state, or, without a saved charter, joins it with an
+    /// invitation.
     ///
     /// # Errors
     ///
-    /// The message says what to do.
+    /// The saved state is damaged or of another group, or there is neither a saved state nor an
+    /// invitation. The message says what to do.
     pub fn open(
         identity: Arc<Identity>,
         settings: Settings,
@@ -294,7 +305,7 @@ impl Group {
         self.queue.push_back(Action::Persist(state.to_bytes()));
     }
 
-    /// Returns the next sequence. It is greater than all earlier ones of this member.
+    /// Returns the next sequence, which is greater than all earlier ones of this member.
     fn next_sequence(&mut self, now: Duration) -> u64 {
         if self.signed == u32::MAX {
             self.jump(self.sequence(), now);
@@ -307,7 +318,7 @@ impl Group {
         u64::from(self.incarnation) << 32 | u64::from(self.signed)
     }
 
-    /// Jumps above a sequence, unless the own sequence is above it already.
+    /// Raises this member's sequence above `over`, unless it is above it already.
     fn jump(&mut self, over: u64, now: Duration) {
         if self.sequence() <= over {
             let incarnation = u32::try_from(over >> 32).unwrap_or(u32::MAX);
@@ -319,12 +330,12 @@ impl Group {
         }
     }
 
-    /// Returns a random start for a count that may have been used before the disk was lost, so that no
-    /// message of that time is taken for one of now.
+    /// Returns a random start for a count that may have been used before the disk was lost, so that
+    /// no message from that time is taken for a new one.
     fn salt(&self, now: Duration) -> u32 {
         let charter = self.charter.as_ref().map(|it| it.hash().0).unwrap_or_default();
         let hash = Hash::of(&[charter.as_slice(), &now.as_nanos().to_be_bytes()].concat());
-        // Half of all numbers remain to count with.
+        // Half of all numbers remain for the count.
         hash.0.first_chunk().map_or(0, |it| u32::from_be_bytes(*it) >> 1)
     }
 
@@ -368,13 +379,13 @@ impl Group {
         self.measured(member, |it| it.handle_round_trip(took, now));
     }
 
-    /// Reports that data is being transferred from or to a member. A probe would now measure only the rest of
-    /// the line, and slow the transfer.
+    /// Reports that data is being transferred from or to a member. A probe would now measure only
+    /// what the transfer leaves of the line, and would slow the transfer.
     pub fn handle_busy(&mut self, now: Duration) {
         self.last_busy = Some(now);
     }
 
-    /// Takes in a transfer from or to a member whose rate only the link limited.
+    /// Takes in a transfer from or to a member. Its rate was limited by nothing but the link.
     pub fn handle_transfer(&mut self, member: MemberId, bytes: u64, took: Duration, now: Duration) {
         self.measured(member, |it| it.handle_transfer(bytes, took, now));
     }
@@ -393,12 +404,14 @@ impl Group {
         }
     }
 
-    /// Takes another invitation to the group, while this member is not in it. Pass in the settings after it.
+    /// Takes in another invitation to the group, while this member is not in the group. Call
+    /// [`Group::handle_settings`] afterwards.
     pub fn handle_invitation(&mut self, invitation: Invitation) {
         self.invitation = Some(invitation);
     }
 
-    /// Takes other settings. The charter follows: at once if this member leads, else after a request to the leader.
+    /// Takes over other settings. The charter changes accordingly: at once if this member leads,
+    /// otherwise after a request to the leader.
     pub fn handle_settings(&mut self, settings: Settings, now: Duration) {
         self.settings = settings;
         self.check_settings();
@@ -406,7 +419,7 @@ impl Group {
         (self.due.ask, self.due.review) = (now, now);
     }
 
-    /// Does what is due. Call it when [`Group::poll_timeout`] has come.
+    /// Does all tasks that are due. Call it when the time of [`Group::poll_timeout`] has come.
     pub fn handle_timeout(&mut self, now: Duration) {
         if self.due.review + ASLEEP < now {
             self.handle_awake(now);
@@ -432,7 +445,7 @@ impl Group {
         }
     }
 
-    /// Begins to observe the others anew: a member that did not run cannot judge their silence.
+    /// Starts to observe the others anew: a member that did not run cannot judge their silence.
     fn handle_awake(&mut self, now: Duration) {
         let until = self.due.review;
         let silences: Vec<(MemberId, Duration)> =

@@ -1,7 +1,8 @@
 //! Links between members: frames, their order and their pace.
 //!
-//! A link is one connection ([`net::peer`]) between two members. [`Hub`] keeps the links: it connects, accepts, and
-//! makes sure that there is only one between two members. Its user sends over a [`Link`] and receives [`Event`]s.
+//! A link is one connection ([`net::peer`]) between two members. [`Hub`] keeps the links: it
+//! connects, accepts, and makes sure that there is only one between two members. Its user sends
+//! over a [`Link`] and receives [`Event`]s.
 
 pub mod call;
 mod caller;
@@ -34,16 +35,17 @@ use probing::Probing;
 use pulse::Pulse;
 use queue::Queue;
 
-/// A bucket that several links may share.
+/// A token bucket for a rate limit, which several links may share.
 pub type Limit = Arc<Mutex<Bucket>>;
 
-/// Most replies about the link itself that wait to be sent; further requests get none.
+/// Maximum number of replies about the link itself that wait to be sent; while they wait, further
+/// requests get no reply.
 const REPLIES_MAX: usize = 64;
 
 /// An event on a link, or in making one.
 #[derive(Debug)]
 pub enum Event {
-    /// A link is up. If there was another one to the same member, that one goes down.
+    /// A link is up. If there was another link to the same member, the other one goes down.
     Up(Link),
     /// A message came over a link.
     Message(Link, Bytes),
@@ -51,7 +53,7 @@ pub enum Event {
     Goodput(Link, Sample),
     /// A probe has ended: bytes a second, or no result.
     Probed(Link, Option<u64>),
-    /// The duration of a null call and its answer.
+    /// The time from a null call to a member to its answer.
     RoundTrip(MemberId, Duration),
     /// There is room again on a link that was full.
     Room(Link),
@@ -63,16 +65,16 @@ pub enum Event {
         neighbor: Neighbor,
         /// The reason.
         error: net::peer::Error,
-        /// Time until the next attempt; none if there will be none.
+        /// Time until the next attempt; `None` if there will be none.
         again: Option<Duration>,
     },
     /// An incoming connection was refused.
     Refused {
-        /// Its address.
+        /// The address of the other end.
         address: SocketAddr,
-        /// The key that it showed.
+        /// The key that the other end showed.
         key: [u8; 32],
-        /// The reason that it was given.
+        /// The reason that was sent to the other end.
         reason: Reason,
     },
 }
@@ -89,7 +91,7 @@ pub enum End {
     There {
         /// The other end.
         member: MemberId,
-        /// Its reason.
+        /// The reason that it gave.
         reason: Reason,
     },
     /// The connection broke, or the other end closed it without a reason.
@@ -106,13 +108,13 @@ pub enum End {
         /// The other end.
         member: MemberId,
     },
-    /// It sends or reads less than [`pulse::SLOW_BYTES`] in [`pulse::SLOW`].
+    /// The other end sends or reads less than [`pulse::SLOW_BYTES`] in [`pulse::SLOW`].
     #[error("{member} sends or takes less than 16 KiB in {} s", pulse::SLOW.as_secs())]
     Slow {
         /// The other end.
         member: MemberId,
     },
-    /// The bytes that came are no frame.
+    /// The received bytes are not a frame.
     #[error("{member} sent an invalid frame: {source}")]
     Frame {
         /// The other end.
@@ -122,13 +124,13 @@ pub enum End {
     },
 }
 
-/// Reason why a message was not taken.
+/// The reason why a message was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// There is no room; an [`Event::Room`] reports when there is.
+    /// There is no room; [`Event::Room`] reports when there is room again.
     #[error("the link has more to send than it can hold")]
     Full,
-    /// It would be longer than [`frame::MESSAGE_BYTES_MAX`].
+    /// The message is longer than [`frame::MESSAGE_BYTES_MAX`].
     #[error("a message of {0} bytes is too long for a link")]
     TooLong(usize),
     /// The link is down.
@@ -136,7 +138,7 @@ pub enum SendError {
     Down,
 }
 
-/// Bytes sent and received over a link, with frames, without TLS.
+/// Bytes sent and received over a link, including frame headers, but not the overhead of TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Received.
@@ -235,51 +237,55 @@ impl Link {
         self.shared.key
     }
 
-    /// Returns the address of the other end; if that end has dialed, its port is of no use.
+    /// Returns the address of the other end; if that end has dialed, the port in it cannot be
+    /// dialed back.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }
 
-    /// Returns whether this end has connected, and not accepted.
+    /// Returns whether this end has dialed the link, and not accepted it.
     #[must_use]
     pub fn is_dialed(&self) -> bool {
         self.shared.is_dialed
     }
 
-    /// Returns the key for null calls that both ends have from this link.
+    /// Returns the key for null calls that both ends have derived from this link; `None` if there
+    /// is none.
     #[must_use]
     pub fn call_key(&self) -> Option<[u8; 32]> {
         self.shared.call_key
     }
 
-    /// Returns when it came up, on the member's own clock since its start.
+    /// Returns when the link came up, as the time since this member's start.
     #[must_use]
     pub fn since(&self) -> Duration {
         self.shared.since
     }
 
-    /// Returns whether messages are still taken.
+    /// Returns whether the link still accepts messages.
     #[must_use]
     pub fn is_up(&self) -> bool {
         let state = self.state();
         !state.is_down && state.closing.is_none()
     }
 
-    /// Sends a message that is not a chunk; it goes before all chunks.
+    /// Queues a message that is not a chunk; it is sent before all chunks.
     ///
     /// # Errors
     ///
-    /// There is no room, or the link is down. Send it again later, or close the link.
+    /// There is no room, or the link is down. Send the message again later, or close the link.
     pub fn send(&self, message: Bytes) -> Result<(), SendError> {
         self.push(message, Queue::push)
     }
 
-    /// Sends a message with the chunk of this hash. Smaller classes go first; each class keeps its order.
+    /// Queues a message with the chunk of this hash. Chunks of smaller classes are sent first; each
+    /// class keeps its order.
     ///
     /// # Errors
     ///
-    /// There is no room in this class, or the link is down. Send it again when there is room.
+    /// There is no room in this class, or the link is down. Send the message again when there is
+    /// room.
     pub fn send_chunk(&self, class: u8, hash: [u8; 32], message: Bytes) -> Result<(), SendError> {
         self.push(message, |queue, message| queue.push_chunk(class, hash, message))
     }
@@ -305,7 +311,7 @@ impl Link {
         Ok(())
     }
 
-    /// Cancels a chunk. Returns whether it had not been sent.
+    /// Cancels a chunk. Returns true if it was still waiting.
     pub fn cancel(&self, hash: &[u8; 32]) -> bool {
         self.state().queue.cancel(hash)
     }
@@ -322,13 +328,14 @@ impl Link {
         self.shared.wake.notify_one();
     }
 
-    /// Starts a probe of the bandwidth, unless one is under way; the result is an [`Event::Probed`].
+    /// Starts a probe of the bandwidth, unless one is under way; the result is an
+    /// [`Event::Probed`].
     pub fn probe(&self, round_trip: Duration) {
         self.state().probing.get_or_insert_with(|| Probing::new(round_trip));
         self.shared.wake.notify_one();
     }
 
-    /// Closes the link, and gives the other end the reason. Waiting messages are not sent.
+    /// Closes the link, and sends the reason to the other end. Waiting messages are not sent.
     pub fn close(&self, reason: Reason) {
         self.state().closing.get_or_insert(reason);
         self.shared.wake.notify_one();
@@ -348,7 +355,7 @@ impl Link {
     }
 
     fn state(&self) -> MutexGuard<'_, LinkState> {
-        // A thread that panicked with the lock left each field valid.
+        // Each field is valid even if a thread panicked while it held the lock.
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

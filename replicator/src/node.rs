@@ -1,16 +1,16 @@
-//! A running member: its links, its groups, its trees and collections, and its administrator's commands.
+//! A running member: its links, its groups, its trees and collections, and its administrator's
+//! commands.
 //!
 //! ```text
 //! link::Hub ─events→ core ─commands→ link::Hub
 //!                     │ handle_…, poll_…
 //!       groups (one group::Group each), replica::Replica, spaces (chunks in, switch),
-//!       links (chunks out), measuring, sources (watching, following), feeds: what to do
+//!       links (chunks out), measuring, sources (watching, following), feeds: decisions
 //!                     │ Job ↓ ↑ Done
 //!                    job: slow work
-//!                    job: does what takes long
 //! ```
 //!
-//! The core runs on a thread of its own, and nothing below it knows of it.
+//! The core runs on a thread of its own. The parts below the core do not know it.
 
 mod ask;
 mod core;
@@ -59,7 +59,7 @@ use crate::version::Name;
 #[derive(Clone, Debug)]
 pub struct Handle {
     ask: mpsc::Sender<Ask>,
-    /// Its listeners.
+    /// Its running listeners.
     control: Control,
 }
 
@@ -85,18 +85,20 @@ impl Handle {
         Ok(*self.ask(Ask::Status).await?)
     }
 
-    /// Publishes a tree of the settings, by its name or its directory; with `accepts_loss` even if much of it is gone.
+    /// Publishes a tree of the settings, found by its name or its directory, or a collection, found
+    /// by its name. With `accepts_loss`, a tree is published even if much of it is gone.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] tells what is wrong with the tree; readers keep the version they had. Or the member
-    /// has stopped.
+    /// [`Error::Refused`] says what is wrong with the tree; readers keep the present version. Or
+    /// the member has stopped.
     pub async fn publish(&self, tree: String, accepts_loss: bool) -> Result<Published, Error> {
         let answer = self.ask(|reply| Ask::Publish { tree, accepts_loss, reply }).await?;
         answer.map_err(Error::Refused)
     }
 
-    /// Reads all files of a tree that readers see, or of all trees. Damaged files are fetched again.
+    /// Verifies all files of a tree or collection that readers see, or of all of them. Damaged
+    /// files are fetched again.
     ///
     /// # Errors
     ///
@@ -105,13 +107,14 @@ impl Handle {
         self.ask(|reply| Ask::Verify(tree, reply)).await?.map_err(Error::Refused)
     }
 
-    /// Returns a new line by which one member can join a group, valid for so long (default: a day). If there
-    /// is only one group, its name may be left out. If another member leads the group and `valid` is `None`,
-    /// the line has no secret.
+    /// Returns a new line by which one member can join a group, valid for `valid` (default: a day).
+    /// If there is only one group, `group` may be `None`. If another member leads the group and
+    /// `valid` is `None`, the line has no secret, and admits only members on the access list.
     ///
     /// # Errors
     ///
-    /// There is no such group, this member is not in it yet, or another leads it. Or the member has stopped.
+    /// There is no such group, this member is not in it yet, or another member leads it and `valid`
+    /// is given. Or the member has stopped.
     pub async fn invite(
         &self,
         group: Option<Name>,
@@ -120,11 +123,12 @@ impl Handle {
         self.ask(|reply| Ask::Invite(group, valid, reply)).await?.map_err(Error::Refused)
     }
 
-    /// Withdraws an invitation; returns its id. The member that came by it stays.
+    /// Withdraws an invitation; returns its id. The member that joined with it stays.
     ///
     /// # Errors
     ///
-    /// There is no such group or invitation, or another leads the group. Or the member has stopped.
+    /// There is no such group or invitation, or another member leads the group. Or the member has
+    /// stopped.
     pub async fn revoke(
         &self,
         group: Option<Name>,
@@ -133,16 +137,16 @@ impl Handle {
         self.ask(|reply| Ask::Revoke(group, id, reply)).await?.map_err(Error::Refused)
     }
 
-    /// Makes this member lead a group, whoever leads it now; returns the group's name.
+    /// Makes this member lead a group, whichever member leads it now; returns the group's name.
     ///
     /// # Errors
     ///
-    /// The member may not lead that group. Or it has stopped.
+    /// There is no such group, or the member may not lead it. Or the member has stopped.
     pub async fn lead(&self, group: Option<Name>) -> Result<String, Error> {
         self.ask(|reply| Ask::Lead(group, reply)).await?.map_err(Error::Refused)
     }
 
-    /// Adds a note for the administrator to the member's own notes.
+    /// Adds a note for the administrator to those of the member.
     ///
     /// # Errors
     ///
@@ -155,7 +159,8 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// They differ where only a restart helps; then nothing is changed. Or the member has stopped.
+    /// The new settings differ in a setting that only a restart can change; then nothing is
+    /// changed. Or the member has stopped.
     pub async fn reload(&self, config: Config) -> Result<(), Error> {
         let settings = config.daemon.clone();
         self.ask(|reply| Ask::Reload(Arc::new(config), reply)).await??;
@@ -164,7 +169,8 @@ impl Handle {
     }
 }
 
-/// Returns the id of the member with this data directory, from its key, which is made if there is none.
+/// Returns the id of the member with this data directory. The id comes from the member's key, which
+/// is made if there is none.
 ///
 /// # Errors
 ///

@@ -1,11 +1,12 @@
 //! Trees: directories with their content, on the wire and on disk.
 //!
-//! The *manifest* of a tree lists its entries in order, with the chunks of its files (`manifest`, `chunk`). It is
-//! cut into chunks itself, and the root names the others (`levels`). A member keeps versions as *generations*:
-//! directories that never change; the link `current` leads to the newest (`store`). It makes them from a directory
-//! of its own (`publish`) or from the chunks of others (`fetch`).
+//! The *manifest* of a tree lists its entries in order, with the chunks of its files (`manifest`,
+//! `chunk`). The manifest is itself cut into chunks, and its root chunk leads to the others
+//! (`levels`). A member keeps versions as *generations*: directories that never change; the link
+//! `current` leads to the newest (`store`). A member makes generations from a directory of its own
+//! (`publish`) or from the chunks of other members (`fetch`).
 //!
-//! `docs/replication.md` has the formats byte by byte.
+//! `docs/replication.md` describes the formats byte by byte.
 
 mod building;
 pub mod chunk;

@@ -1,4 +1,4 @@
-//! `harvest gatherer`: the daemon that summarizes data beside it, and the commands to it.
+//! `harvest gatherer`: the daemon that summarizes data close to it, and the commands to it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -294,7 +294,7 @@ mod tests {
 
     use super::*;
 
-    /// The status is serialized as the gatherer does, and read back.
+    /// The status is serialized as by the gatherer, and read back.
     #[test]
     fn a_status_shows_what_an_administrator_needs() {
         let root = RootStatus {

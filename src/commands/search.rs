@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Print the broker's answer as JSON.
     #[arg(long)]
     json: bool,
-    /// Most hits, up to 100.
+    /// Maximum number of hits, up to 100.
     #[arg(long, value_name = "N", default_value_t = broker::answer::HITS_DEFAULT)]
     limit: usize,
     /// The broker to ask.

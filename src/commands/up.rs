@@ -69,7 +69,7 @@ pub(crate) struct Args {
     /// Do not open the page in a browser.
     #[arg(long)]
     no_open: bool,
-    /// Confirm deletions that are held because so many files are gone at once.
+    /// Confirm deletions that are held because many files are gone at once.
     #[arg(long)]
     confirm: bool,
 }
@@ -120,7 +120,8 @@ pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitC
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
-/// Shows the progress of gathering, collecting and indexing; then ends with `--once`, or else waits forever.
+/// Shows the progress of gathering, collecting and indexing. Then returns if `--once` is given, or
+/// else waits forever.
 fn work(
     args: &Args,
     data: &Path,

@@ -171,7 +171,7 @@ impl Line {
         }
     }
 
-    /// Adds a rate, given a second, as a rate a day.
+    /// Adds a rate a second, as a rate a day.
     fn a_day(self, rate: Option<f64>) -> Self {
         self.maybe(rate.map(|rate| rate * DAY_SECS))
     }
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn tables_are_written_line_by_line() {
         let report = study().report(0);
-        // Intervals of 1, 2 and 3 days; fresh 2 days of 8 and half of the others.
+        // Intervals of 1, 2 and 3 days; fresh on 2 days of 8 and for half of the others.
         check(
             source_line(&report.sources[0]),
             "\"a \"\"b\"\", c\",daily,4,16,691200,1970-01-08T00:00:00Z,172800,172800,\

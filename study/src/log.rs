@@ -19,16 +19,16 @@ use freshness::history::{History, Settings, Status};
 
 use crate::month::Month;
 
-/// Most sources of one study; more are refused.
+/// Maximum number of sources of one study; more are refused.
 pub const SOURCES_MAX: usize = 1_000_000;
 
-/// Most months that are kept of all sources together; the oldest goes first.
+/// Maximum number of months that are kept of all sources together; the oldest goes first.
 pub const MONTHS_MAX: usize = 1_200;
 
-/// Most months that are kept of each source; the oldest goes first.
+/// Maximum number of months that are kept of each source; the oldest goes first.
 pub const SOURCE_MONTHS_MAX: usize = 120;
 
-/// Most bytes that a source takes, without its key and its months.
+/// Maximum number of bytes that a source takes, without its key and its months.
 pub const SOURCE_BYTES_MAX: usize = 200;
 
 /// Reason to refuse an observation.
@@ -36,7 +36,7 @@ pub const SOURCE_BYTES_MAX: usize = 200;
 pub enum Refusal {
     /// Its time lies outside the years 1 to 9999: the entry is wrong and can be left out.
     Time,
-    /// The study has [`SOURCES_MAX`] sources already, and this is another one.
+    /// The study has [`SOURCES_MAX`] sources already, and the observation is of a new one.
     Sources,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Cost of pulls beside requests and records, as counted by the caller.
+/// Cost of pulls in addition to requests and records, as counted by the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Requests that failed; they are not among those of [`Cost`](freshness::history::Cost).

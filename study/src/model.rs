@@ -14,9 +14,10 @@
 //!   and update frequency and agrees with the examples: with a latency of a day, either model makes about one
 //!   request a day and provider; with a latency of a minute and hourly updates, the uniform one makes 60 times as
 //!   many as the adaptive one.
-//! * Every source may have a latency of its own. The uniform model's one interval is then the least
-//!   of them; [`Synchronization::Latency`] asks each source at its own.
-//! * [`Synchronization::Cycle`] is the paper's real harvester: one provider after the other, in a cycle.
+//! * Every source may have a latency of its own. The uniform model's one interval is then the
+//!   shortest of them; [`Synchronization::Latency`] asks each source at its own.
+//! * [`Synchronization::Cycle`] is the paper's real harvester: it asks each provider in turn, in a
+//!   cycle.
 //! * No interval is below a floor (politeness), even if the latency is shorter; such a latency is not kept.
 //!
 //! Sans-I/O.

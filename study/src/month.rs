@@ -35,7 +35,7 @@ impl Month {
         self.index.rem_euclid(12) + 1
     }
 
-    /// Returns its begin, in Unix seconds.
+    /// Returns the begin of the month, in Unix seconds.
     pub fn start_secs(self) -> i64 {
         to_days(self.year().into(), self.number().into(), 1) * DAY_SECS
     }

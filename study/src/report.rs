@@ -52,7 +52,7 @@ impl Class {
         Self::Never,
     ];
 
-    /// Longest interval of the class, in seconds; `None` for the last two.
+    /// Returns the longest interval of the class, in seconds; `None` for the last two.
     pub fn interval_max(self) -> Option<f64> {
         let days = match self {
             Self::Daily => 3.0,
@@ -113,7 +113,7 @@ pub struct SourceRow<K> {
     pub freshness: Option<f64>,
     /// Update cost on the data provider's side.
     pub cost: Cost,
-    /// The rest of that cost, if it was counted ([`Study::handle_traffic`]).
+    /// The other parts of that cost, if they were counted ([`Study::handle_traffic`]).
     pub traffic: Traffic,
 }
 
@@ -179,13 +179,13 @@ pub struct ClassRow {
 pub struct Overall {
     /// The number of sources.
     pub sources: u64,
-    /// The number of those that have changed.
+    /// The number of sources that have changed.
     pub sources_changed: u64,
     /// Updates of all.
     pub updates: u64,
     /// Records updated.
     pub records: u64,
-    /// Time observed, in seconds, the sum of all sources.
+    /// Time observed, in seconds, summed over all sources.
     pub known_secs: u64,
     /// Average update frequency, in updates a second and source.
     pub frequency: Option<f64>,
@@ -199,7 +199,7 @@ pub struct Overall {
     pub freshness: Option<f64>,
     /// Update cost on the harvester's side.
     pub cost: Cost,
-    /// The rest of that cost, if it was counted.
+    /// The other parts of that cost, if they were counted.
     pub traffic: Traffic,
 }
 
@@ -256,8 +256,8 @@ impl<K: Ord + Clone> Study<K> {
         }
     }
 
-    /// Returns the requirements of each source for the models, in order of keys: its acceptable latency in seconds,
-    /// by `latency`, and its update frequency.
+    /// Returns the requirements of each source for the models, in order of keys: its acceptable
+    /// latency in seconds, as given by `latency`, and its update frequency.
     pub fn demands(&self, until_secs: i64, latency: impl Fn(&K) -> f64) -> Vec<Demand> {
         let log = self.settings().log;
         self.histories()
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!((all.sources, all.sources_changed, all.updates, all.records), (3, 2, 3, 4));
         assert_eq!((all.known_secs, all.frequency), (270, Some(3.0 / 270.0)));
         assert_eq!(all.intervals.count, 1);
-        // Half of the time, half of the time, and all of it.
+        // The sources were fresh half of the time, half of the time, and all of it.
         assert!((all.freshness.unwrap() - 2.0 / 3.0).abs() < 1e-12);
         assert_eq!(all.cost, Cost { requests: 7, requests_empty: 1, records: 31 });
         let shares: Vec<(u64, f64)> =

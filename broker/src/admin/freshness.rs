@@ -1,8 +1,8 @@
 //! The page **Freshness**: freshness and cost of the sources, and a preview of other settings.
 //!
-//! Source: Adly §6 asks for a tool with which an administrator weighs freshness against cost; the figures
-//! are Adly's and Liu's. The page works without script and changes nothing: new settings go into the
-//! settings file.
+//! Source: Adly §6 asks for a tool with which an administrator weighs freshness against cost; the
+//! measures are those of Adly and Liu. The page works without script and changes nothing: the
+//! administrator writes new settings into the settings file.
 
 mod curve;
 mod format;
@@ -35,7 +35,8 @@ use view::{Present, View};
 pub(crate) const TEMPLATES: &[Source] =
     &[Source { name: "freshness.html", text: include_str!("../../templates/freshness.html") }];
 
-/// Most pages that are made at once; further ones wait. Each computes some 40 plans.
+/// Maximum number of pages that are made at the same time; further requests wait. Each page
+/// computes about 40 plans.
 const PAGES_MAX: usize = 2;
 
 /// Returns the route of the page.
@@ -57,7 +58,8 @@ async fn answer(handle: Handle, turns: Arc<Semaphore>, uri: &Uri, headers: &Head
     }
     let wrong = !asked.mistakes.is_empty();
     let status = if wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    // The permit moves into the work: a client that disconnects must not free it early.
+    // The permit moves into the blocking work, so that a client that disconnects cannot free it
+    // early.
     let permit = turns.acquire_owned().await;
     let work = move || {
         let view = View::new(present(&handle), &asked);

@@ -10,10 +10,11 @@ use crate::status::{SourceStatus, Status};
 /// Links of the overview to the other pages of the administration.
 const LINKS: &[(&str, &str)] =
     &[("freshness", "Freshness"), ("status", "Status"), ("metrics", "Metrics")];
-/// Failures in a row from which a source counts as broken: a single failure is normal in networks.
+/// Number of consecutive failures from which a source counts as broken: a single failure is normal
+/// in networks.
 const FAILURES_MIN: u32 = 2;
 
-/// Returns the overview; `about` are the public facts, `now_ms` is in Unix milliseconds.
+/// Returns the overview; `about` has the public facts, and `now_ms` is in Unix milliseconds.
 pub(super) fn overview(
     status: &Status,
     about: Vec<(&'static str, String)>,
@@ -122,7 +123,7 @@ fn now(status: &Status) -> Vec<String> {
     now
 }
 
-/// Renders a duration in its largest unit.
+/// Renders a duration in the largest unit that suits it.
 fn ago(secs: u64) -> String {
     let (count, unit) = match secs {
         0..120 => (secs, "s"),

@@ -1,4 +1,4 @@
-//! `POST /reload`: it reads the settings again, as SIGHUP does, and answers with the outcome.
+//! `POST /reload` reads the settings again, as SIGHUP does, and answers with the outcome.
 
 use std::fmt;
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::server::{Handle, Server};
 
-/// Reader of the settings file, from the code that started the broker. Blocks; its error has each
-/// mistake on a line of its own.
+/// Reader of the settings file, given by the code that started the broker. Blocks; the error has
+/// each mistake on a line of its own.
 pub(crate) struct ReadSettings {
     file: String,
     read: Box<dyn Fn() -> Result<Config, String> + Send + Sync>,
@@ -28,7 +28,7 @@ impl ReadSettings {
         Self { file: file.display().to_string(), read: Box::new(read) }
     }
 
-    /// Returns the file.
+    /// Returns the path of the settings file.
     pub(crate) fn file(&self) -> &str {
         &self.file
     }
@@ -41,8 +41,8 @@ impl fmt::Debug for ReadSettings {
 }
 
 impl Server {
-    /// Sets the reader of the settings for `POST /reload`; only the first call counts. `read` may block,
-    /// and its error has every mistake on a line of its own.
+    /// Sets the reader of the settings for `POST /reload`; only the first call counts. `read` may
+    /// block, and its error has every mistake on a line of its own.
     pub fn read_settings_by(
         &self,
         file: &Path,
@@ -58,7 +58,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`Error::NoSettings`], [`Error::Settings`], and as for [`reload`](Self::reload).
+    /// [`Error::NoSettings`], [`Error::Settings`], and the errors of [`reload`](Self::reload).
     async fn read_again(&self) -> Result<Vec<&'static str>, Error> {
         let handle = self.clone();
         let read = move || {

@@ -15,7 +15,7 @@ impl Takedown for Handle {
         self.inner.collection.suppressions()
     }
 
-    /// Suppresses in the collection, then waits for the full-text index.
+    /// Suppresses the subject in the collection, then waits for the full-text index.
     async fn suppress(&self, subject: Subject, reason: String) -> Result<TakenDown, Refused> {
         let inner = self.inner.clone();
         let done = blocking("suppression", move || {
@@ -27,7 +27,7 @@ impl Takedown for Handle {
         Ok(done)
     }
 
-    /// Lifts the suppression, then pulls all sources from the start.
+    /// Lifts the suppression, then pulls all sources from the beginning.
     async fn lift(&self, subject: Subject) -> Result<Notice, Refused> {
         let inner = self.inner.clone();
         let done = blocking("suppression", move || {

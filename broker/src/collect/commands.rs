@@ -14,8 +14,8 @@ use crate::source::Source;
 use crate::source_state::SourceState;
 
 impl Collector {
-    /// Applies changed settings. Removed sources are no longer pulled when this returns; the catalog
-    /// releases their objects.
+    /// Applies changed settings. When this returns, removed sources are no longer pulled; the
+    /// catalog releases their objects.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl Collector {
             match wanted.get(name.as_str()) {
                 Some(source) if **source == it.source => {}
                 Some(source) => {
-                    // The parts may be of another collection now.
+                    // The waiting parts may come from another collection than the changed source.
                     parts.forget(name);
                     changed.push((*source).clone());
                     it.source = (*source).clone();
@@ -79,7 +79,8 @@ impl Collector {
         (gone, new)
     }
 
-    /// Makes one source, or every one, due now; returns their number.
+    /// Makes one source, or without a name every source, due now; returns the number of sources
+    /// made due.
     ///
     /// # Errors
     ///
@@ -100,8 +101,8 @@ impl Collector {
         Ok(names.len())
     }
 
-    /// Restarts the pulls of all sources: a running long poll would not notice that its cursor is
-    /// gone.
+    /// Restarts the pulls of all sources, since a running long poll would not notice that its
+    /// cursor is gone.
     pub(crate) fn begin_again(&self) -> Result<(), Error> {
         for entry in self.state().sources.values_mut() {
             std::mem::replace(&mut entry.cancel, Shutdown::new()).start();
@@ -136,7 +137,7 @@ impl Collector {
             let (collection, key) = (self.inner.collection.clone(), name.to_owned());
             let look = move || {
                 let cursor = collection.cursor(&key)?;
-                // A caller that then waits for the index needs the version with these changes.
+                // A caller that then waits for the index needs the version that has these changes.
                 let _version = collection.committed();
                 Ok::<_, collection::Error>(cursor)
             };
@@ -155,7 +156,7 @@ impl Collector {
         }
     }
 
-    /// Waits until `holds`; checked after every pull.
+    /// Waits until `holds` returns true; it is checked after every pull.
     pub(super) async fn wait_until(&self, holds: impl Fn(&CollectorState) -> bool) {
         let mut ended = self.inner.ended.subscribe();
         while !holds(&self.state()) {

@@ -1,4 +1,4 @@
-//! The pull of a repository: one harvest, within the time of a pull.
+//! The pull of a repository: one harvest, within the time limit of a pull.
 
 use std::time::Duration;
 
@@ -19,25 +19,27 @@ use crate::error::Error;
 use crate::failure::{FailedPull, Failure};
 use crate::source::{Oai, Source};
 
-/// Time within which pages are collected for one commit.
+/// Time during which pages are collected for one commit.
 const HOLD: Duration = Duration::from_secs(1);
 
-/// Most warnings that status shows of a source.
+/// Maximum number of warnings that status shows for a source.
 const WARNINGS_MAX: usize = 20;
 
-/// Results of a pull beside records.
+/// Results of a pull in addition to records.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remarks {
-    /// The announced update times, `Some(None)` if there are none; `None` if it was not asked.
+    /// The announced update times; `Some(None)` if the source announces none, `None` if it was not
+    /// asked.
     pub(super) announced: Option<Option<Syndication>>,
-    /// Warnings; at most [`WARNINGS_MAX`].
+    /// The warnings; at most [`WARNINGS_MAX`].
     pub(super) warnings: Vec<String>,
-    /// The time of a pull ended before the harvest, which made progress: the next pull continues it.
+    /// Whether the time limit ended the pull before the harvest was complete, but after some
+    /// progress: the next pull then continues the harvest.
     pub(super) goes_on: bool,
 }
 
-/// Harvests a repository into the collection. Fills `summary` and `remarks`, also when it fails. May be
-/// dropped at any point.
+/// Harvests a repository into the collection. Fills `summary` and `remarks` even when it fails. The
+/// future may be dropped at any point.
 ///
 /// # Errors
 ///
@@ -78,7 +80,8 @@ pub(super) async fn pull_into(
                 tally.count(running.report(), summary);
             }
             Step::End(end) => break end,
-            // Never happens: this shutdown never starts; a pull is given up by a drop.
+            // This never happens, since this shutdown never starts: a pull is given up by dropping
+            // it.
             Step::Stopped => return Ok(()),
         }
     };
@@ -86,7 +89,7 @@ pub(super) async fn pull_into(
     if let Err(failure) = &end.outcome {
         target.store_end(&end.checkpoint).await?;
         match failure {
-            // All other records have come; the next harvest asks for the missing ones again.
+            // All other records have come; the next harvest asks for the missing records again.
             Stop::Gaps { .. } => remarks.warn_first(failure.to_string()),
             Stop::TimeUp { .. } if came => {
                 remarks.goes_on = true;
@@ -115,7 +118,7 @@ fn settings(source: &Source, oai: &Oai) -> Settings {
     Settings { records_max: source.records_max, ..oai.settings(source.url.as_str()) }
 }
 
-/// Refuses a source that holds more objects than `records_max`.
+/// Returns an error if a source holds more objects than its `records_max`.
 async fn refuse_more(collection: Collection, source: &Source) -> Result<(), FailedPull> {
     let (name, most) = (source.name.clone(), source.records_max);
     let look = move || Ok::<_, Error>(held(&collection, &name)?);
@@ -137,8 +140,8 @@ fn internal(error: &Error) -> FailedPull {
     FailedPull { failure: Failure::Ours, message: error.to_string(), retry_after: None }
 }
 
-/// Returns the version up to which a source has been read, and the number of its objects, at most
-/// `most`: the number `told` by the source, or else the number held here.
+/// Returns the version up to which a source has been read, and the number of its objects, limited
+/// to `most`. The number is `told`, which the source reported, or otherwise the number held here.
 async fn progress(
     collection: Collection,
     source: String,
@@ -154,7 +157,7 @@ async fn progress(
     blocking("cursor of a source", look).await.map_err(|it| internal(&it))
 }
 
-/// Number of changes so far, and the sum of their times.
+/// Number of changes so far, and sum of their times.
 #[derive(Debug, Default)]
 struct Tally {
     changes: u64,
@@ -172,7 +175,7 @@ impl Tally {
         summary.kind = if report.full { Kind::Snapshot } else { Kind::Delta };
         summary.bytes = report.bytes;
         summary.changes = self.changes;
-        // Each record comes once, however often it changed, with the time of its last change.
+        // Each record comes only once, with the time of its last change, even if it changed often.
         summary.changed = self.changes;
         let now_secs = clock::now_ms() as f64 / 1_000.0;
         let mean = self.stamps_secs as f64 / self.changes.max(1) as f64;

@@ -14,7 +14,7 @@ use crate::source::Source;
 use crate::source_state::SourceState;
 
 impl Collector {
-    /// Adds sources with their notes. Blocks.
+    /// Adds sources with the state from their notes. Blocks.
     pub(super) fn add(&self, sources: &[Source], now_ms: u64) -> Result<(), Error> {
         let mut remembered = Vec::with_capacity(sources.len());
         for source in sources {
@@ -43,8 +43,9 @@ impl Collector {
         }
     }
 
-    /// Waits for notes that are being written. Otherwise the note of a removed source could be written
-    /// after its release, and a later source of that name would begin with it. Blocks.
+    /// Waits for notes that are being written. Otherwise the note of a removed source could be
+    /// written after the source's release, and a later source of the same name would begin with
+    /// that note. Blocks.
     pub(super) fn wait_for_notes(&self) {
         drop(self.notes_turn());
     }
@@ -75,7 +76,7 @@ impl Collector {
         let batch = Batch { changes: Vec::new(), notes };
         let refused = self.inner.collection.commit(batch, Stamp(clock::now_ms()));
         if refused.is_err() {
-            // Try again the next time, with the state of then.
+            // Try again at the next call, with the state at that time.
             for (name, it) in &mut self.state().sources {
                 it.unwritten |= written.contains(name);
             }

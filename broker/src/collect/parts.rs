@@ -1,6 +1,6 @@
 //! The queue of parts: pieces of feeds that sources have sent and that are not stored yet.
 //!
-//! A part is no pull, makes none due, and does not count as one.
+//! A part is not a pull, makes no pull due, and does not count as a pull.
 //!
 //! Sans-I/O.
 
@@ -9,13 +9,13 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use collection::pull::Pushed;
 
-/// Most waiting parts of one source.
+/// Maximum number of waiting parts of one source.
 pub(super) const PARTS_MAX: usize = 16;
 
-/// Most waiting bytes of all sources.
+/// Maximum number of waiting bytes of all sources.
 pub(super) const BYTES_MAX: usize = 32 << 20;
 
-/// Outcomes of parts since the start: each part counts once.
+/// Numbers of parts by outcome since the start: each part counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartCounters {
     /// Stored.
@@ -53,7 +53,8 @@ impl PartQueue {
         true
     }
 
-    /// Takes the first part of the next admitted source: sources take turns.
+    /// Takes the first part of the next source that `admits` accepts, so that sources take turns;
+    /// `None` if there is no such part.
     pub(super) fn pop(&mut self, admits: impl Fn(&str) -> bool) -> Option<(String, Pushed)> {
         let after = self.waiting.range::<str, _>((Excluded(self.last.as_str()), Unbounded));
         let mut names = after.chain(&self.waiting).map(|(name, _)| name);

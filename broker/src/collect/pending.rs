@@ -1,11 +1,12 @@
-//! Pending changes: changes of failed pulls and sent parts that the schedule has not counted yet.
+//! Pending changes: changes from failed pulls and from sent parts that the schedule has not counted
+//! yet.
 //!
-//! These changes are in the collection, and the next pull goes on after them. Without this sum, its
-//! sample would miss them, and a source whose answers always break off late would seem to change
-//! seldom.
+//! These changes are in the collection already, and the next pull goes on after them. Without a sum
+//! of them, the sample of the next pull would lack them, and a source whose answers always break
+//! off late would seem to change seldom.
 //!
-//! The sum lives as long as the process: after a restart, the first sample of such a source may miss
-//! changes.
+//! The sum lives as long as the process: after a restart, the first sample of such a source may
+//! miss changes.
 //!
 //! Sans-I/O.
 
@@ -17,17 +18,17 @@ use freshness::schedule::FirstChanges;
 /// Changes of a source since its last successful pull.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingChanges {
-    /// A snapshot came.
+    /// Whether a snapshot was among them.
     pub(crate) full: bool,
-    /// Updates and deletes.
+    /// Number of updates and deletes.
     pub(crate) changes: u64,
-    /// Their mean age at `at`, in seconds.
+    /// Mean age of the changes at the time `at`, in seconds.
     pub(crate) age_secs: f64,
-    /// Of the pulled changes, the first of each object.
+    /// Of the pulled changes, the first change of each object.
     first_changes: FirstChanges,
     /// Number of sent changes.
     pub(crate) sent: u64,
-    /// Of the sent changes, the first of each object, with their ages at arrival.
+    /// Of the sent changes, the first change of each object, with its age at arrival.
     sent_first_changes: FirstChanges,
     /// Time of the last arrival.
     at: Instant,
@@ -49,7 +50,8 @@ impl PendingChanges {
         Self { sent: it.changes, sent_first_changes: it.first_changes, first_changes: NONE, ..it }
     }
 
-    /// Returns, of all changes, the first of each object, counted within each pull and part.
+    /// Returns, of all changes, the first change of each object, counted separately in each pull
+    /// and part.
     pub(crate) fn first_changes(&self) -> FirstChanges {
         plus(self.first_changes, self.sent_first_changes)
     }
@@ -80,7 +82,8 @@ fn plus(one: FirstChanges, other: FirstChanges) -> FirstChanges {
     }
 }
 
-/// Returns the mean of two means, each with the count of its numbers; 0 for no numbers.
+/// Returns the mean of all numbers of two groups, from the mean and the count of each group; 0 if
+/// there are no numbers.
 fn mean((one, ones): (f64, u64), (other, others): (f64, u64)) -> f64 {
     let (ones, others) = (ones as f64, others as f64);
     if 0.0 < ones + others { (one * ones + other * others) / (ones + others) } else { 0.0 }
@@ -105,11 +108,12 @@ mod tests {
         let first = PendingChanges::new(&pulled(30, 4.0, 10, 5.0), at);
         let then = at + Duration::from_secs(8);
         let both = first.plus(PendingChanges::new(&pulled(10, 2.0, 10, 1.0), then));
-        // 30 changes of 12 s and 10 of 2 s; 10 first ones of 13 s and 10 of 1 s.
+        // 30 changes are 12 s old and 10 are 2 s; of the first changes, 10 are 13 s old and 10 are
+        // 1 s.
         let first_changes = both.first_changes();
         assert_eq!((both.changes, first_changes.objects, both.full), (40, 20, false));
         assert!((both.age_secs - 9.5).abs() < 1e-9 && (first_changes.age_secs - 7.0).abs() < 1e-9);
-        // A sent change is here since then: the update grows older, its delay does not.
+        // A sent change has been here since its arrival: its age grows, its delay does not.
         let sent = PendingChanges::sent(&pulled(30, 4.0, 10, 5.0), at);
         let both = sent.plus(PendingChanges::new(&pulled(10, 2.0, 10, 1.0), then));
         assert_eq!((both.changes, both.sent, both.first_changes().objects), (40, 30, 20));

@@ -1,14 +1,14 @@
 //! Subscriptions: sources whose hubs announce or send changes.
 //!
-//! Source: Liu et al. §3 (subscribe/notify, and push); WebSub, by [`exchange::push`].
+//! Source: Liu et al. §3 (subscribe/notify, and push); WebSub, implemented in [`exchange::push`].
 //!
-//! A thin notification only makes the source due, under the bounds of every pull. The part of a fat
-//! one is stored if it follows the last known version, and dropped otherwise. Storing a part is no
-//! pull: the statistics of pulls (time, cost, failures) and the due time stay as they were. Its
-//! changes are counted with the next pull.
+//! A thin notification only makes the source due, within the bounds that hold for every pull. A fat
+//! notification carries a part: it is stored if it follows the last known version, and dropped
+//! otherwise. Storing a part is not a pull: the statistics of pulls (time, cost, failures) and the
+//! due time stay as they were. The changes of the part are counted with the next pull.
 //!
 //! So a notification that is lost, late, repeated or out of order affects only the time at which a
-//! change is found, and the source's own interval goes on whatever its hub does.
+//! change is found, and the source is pulled at its own interval whatever its hub does.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(super) struct Subscribing {
     base: Url,
 }
 
-/// Marks a source as storing a part, until the drop: also after a panic.
+/// Marks a source as storing a part until the guard is dropped, which happens even after a panic.
 struct StoringGuard<'a> {
     collector: &'a Collector,
     source: &'a str,
@@ -56,8 +56,8 @@ impl Drop for StoringGuard<'_> {
 }
 
 impl Collector {
-    /// Subscribes to the sources with `push`, now and with every change of the settings; `base` is the
-    /// URL at which others reach the broker.
+    /// Subscribes to the sources with `push`, now and with every change of the settings; `base` is
+    /// the URL at which others reach the broker.
     pub(crate) fn listen(&self, base: Url, keys: Keys) {
         let collector = Arc::downgrade(&self.inner);
         let of = move || collector.upgrade().map(|inner| Self { inner });
@@ -90,7 +90,8 @@ impl Collector {
             let token = keys.token(name, url);
             let callback = host::join(base, &format!("push/{token}"));
             let (source, secret) = (name.clone(), keys.secret(name, url)?);
-            // Fat for a repository, too: an unchanged list then causes no notification.
+            // A repository has fat notifications, too: an unchanged list then causes no
+            // notification.
             Some(Wanted { source, token, callback, secret, content: Content::Fat })
         };
         let sources: Vec<Wanted> = {
@@ -101,8 +102,8 @@ impl Collector {
         listener.handle_sources(sources);
     }
 
-    /// Returns the address that names a source's hub: Identify of a repository, otherwise the feed
-    /// after the cursor. `None` before the first pull of a feed.
+    /// Returns the address whose answer names the source's hub: Identify of a repository, otherwise
+    /// the feed after the cursor. `None` before the first pull of a feed.
     fn address(&self, name: &str) -> Option<Address> {
         let source = self.state().sources.get(name)?.source.clone();
         let url = if source.oai.is_some() {
@@ -121,7 +122,7 @@ impl Collector {
         })
     }
 
-    /// Handles a notification of a source's hub; returns false if there is no room for it now.
+    /// Handles a notification from a source's hub; returns false if there is no room for it now.
     fn handle_notice(&self, name: &str, notice: Notice) -> bool {
         let now_ms = clock::now_ms();
         let mut state = self.state();
@@ -148,8 +149,8 @@ impl Collector {
         true
     }
 
-    /// Takes the next part to [store](Self::take), of a source without a running pull and without a
-    /// part being stored; skips known parts.
+    /// Takes the next part to [store](Self::take), from a source that has no running pull and no
+    /// part being stored; skips known parts. `None` if there is no such part.
     pub(super) fn next_part(&self) -> Option<(Source, Pushed)> {
         let mut state = self.state();
         let CollectorState { sources, parts, .. } = &mut *state;
@@ -165,9 +166,9 @@ impl Collector {
         }
     }
 
-    /// Stores a part. If it leaves a gap, is damaged, exceeds a limit or cannot be stored, it is
-    /// dropped with all parts after it, and the source is pulled as soon as its bounds allow: the pull
-    /// finds the cause.
+    /// Stores a part. If the part leaves a gap, is damaged, exceeds a limit or cannot be stored, it
+    /// is dropped with all parts after it, and the source is pulled as soon as its bounds allow, to
+    /// find the cause.
     pub(super) async fn take(self, source: Source, part: Pushed) {
         let name = source.name.as_str();
         let _taking = StoringGuard { collector: &self, source: name };
@@ -217,12 +218,12 @@ impl Collector {
         }
     }
 
-    /// Returns the outcomes of all sent parts.
+    /// Returns the numbers of sent parts by outcome.
     pub(crate) fn part_counters(&self) -> PartCounters {
         self.state().parts.counters
     }
 
-    /// Returns the status of a source's subscription.
+    /// Returns the status of a source's subscription; `None` if there is none.
     pub(super) fn pushing(&self, name: &str) -> Option<Pushing> {
         let (standing, counters) = self.listener()?.view(name)?;
         let Counters { notices, unsigned, forged } = counters;
@@ -235,7 +236,7 @@ impl Collector {
     }
 }
 
-/// Returns whether a source has been read up to that version.
+/// Returns whether a source has been read up to the given version.
 fn has(entry: &SourceState, version: Version) -> bool {
     let epoch = version.epoch.to_string();
     entry.reached.as_ref().is_some_and(|it| it.epoch == epoch && version.serial <= it.serial)

@@ -31,9 +31,9 @@ pub(super) struct EndedPull {
     pub(super) asked_ms: u64,
     pub(super) began: Instant,
     pub(super) at: Instant,
-    /// Its changes, also if it failed or was given up.
+    /// Changes of the pull, even if it failed or was given up.
     pub(super) pulled: Summary,
-    /// Its results beside records.
+    /// Results of the pull in addition to records.
     pub(super) remarks: Remarks,
 }
 
@@ -42,7 +42,8 @@ impl EndedPull {
         self.at.saturating_duration_since(self.began)
     }
 
-    /// Returns its line in the log; `sent` counts changes sent since the last successful pull.
+    /// Returns the pull's line in the log; `sent` is the number of changes that the source has sent
+    /// since the last successful pull.
     fn line(&self, outcome: Outcome, sent: u64, now_ms: u64) -> Pull {
         // The duration of a long poll says nothing about its cost.
         let took = if self.due.wait { Duration::ZERO } else { self.took() };
@@ -64,9 +65,9 @@ pub(super) struct LogWriter {
     folder: PathBuf,
     /// `None` until it can be opened.
     file: Option<PullLog>,
-    /// The last line could not be written, and a warning has been logged.
+    /// Whether the last line could not be written, so that a warning has been logged already.
     troubled: bool,
-    /// Of each followed source, the last empty long poll after the last logged pull.
+    /// For each followed source, the last empty long poll since the last logged pull.
     idle: BTreeMap<String, Pull>,
     /// Offset of the clock when the last line was written.
     clock_off_ms: i64,
@@ -77,9 +78,9 @@ impl LogWriter {
         Self { folder, file: None, troubled: false, idle: BTreeMap::new(), clock_off_ms: 0 }
     }
 
-    /// Logs a pull; `clock_off_ms` is the clock's offset since the start. Of several empty long polls,
-    /// one in ten seconds, only the last is written, before the next other pull: it shows how long
-    /// there was no change.
+    /// Logs a pull; `clock_off_ms` is the clock's offset since the start. Of consecutive empty long
+    /// polls, which end every ten seconds, only the last is written, just before the next other
+    /// pull. The line shows until when there was no change.
     fn handle(&mut self, pull: Pull, wait: bool, clock_off_ms: i64) {
         let by_ms = clock_off_ms.saturating_sub(self.clock_off_ms);
         if by_ms != 0 {
@@ -119,9 +120,9 @@ impl LogWriter {
 }
 
 impl Collector {
-    /// Runs the report of a pull on a thread that may block. A report that panics counts as an
-    /// internal failure: otherwise the source would count as being pulled for ever, and could neither
-    /// be due nor be removed.
+    /// Runs the report of a pull on a thread that may block. If the report panics, the pull counts
+    /// as an internal failure: otherwise the source would count as being pulled for ever, and could
+    /// neither be due nor be removed.
     pub(super) async fn report(&self, source: &str, report: impl FnOnce() + Send + 'static) {
         let work = move || {
             report();
@@ -133,8 +134,9 @@ impl Collector {
         }
     }
 
-    /// Handles the outcome of a pull; `None` if it was given up. A harvest that ran out of time
-    /// neither failed nor succeeded, and goes on. May take a while with thousands of sources.
+    /// Handles the outcome of a pull; `None` if the pull was given up. A harvest that ran out of
+    /// time has neither failed nor succeeded; the next pull continues it. May take a while with
+    /// thousands of sources.
     pub(super) fn end(&self, ended: &EndedPull, outcome: Option<Result<(), FailedPull>>) {
         let name = &ended.due.source;
         self.handle_remarks(name, &ended.remarks);
@@ -153,7 +155,7 @@ impl Collector {
                 let now_ms = clock::now_ms();
                 state.schedule.handle_cancel(name, now_ms);
                 if goes_on {
-                    // As soon as its bounds allow.
+                    // The source is due as soon as its bounds allow.
                     state.schedule.handle_notice(name, now_ms);
                 }
                 if let Some(entry) = state.sources.get_mut(name) {
@@ -184,7 +186,7 @@ impl Collector {
         self.inner.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Handles the results of a pull beside records.
+    /// Handles the results of a pull in addition to records.
     fn handle_remarks(&self, name: &str, remarks: &Remarks) {
         for warning in &remarks.warnings {
             tracing::warn!(source = name, "odd: {warning}");
@@ -201,7 +203,8 @@ impl Collector {
         }
     }
 
-    /// Counts the changes of an unsuccessful pull, and keeps them for the next successful one.
+    /// Counts the changes of an unsuccessful pull, and keeps the count for the next successful
+    /// pull.
     fn handle_incomplete(&self, ended: &EndedPull) {
         let (pulled, mut state) = (&ended.pulled, self.state());
         let CollectorState { counters, sources, .. } = &mut *state;
@@ -270,7 +273,8 @@ impl Collector {
     }
 }
 
-/// Returns the schedule's report of a pull, with the pending changes before it.
+/// Returns the report of a pull for the schedule, including the changes that were pending before
+/// it.
 fn schedule_report(ended: &EndedPull, pending: &PendingChanges, now_ms: u64) -> PullReport {
     let (wait, changes) = (ended.due.wait, ended.pulled.changes);
     PullReport {

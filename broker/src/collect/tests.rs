@@ -1,4 +1,4 @@
-//! Tests of the collector without a network: reports, reloads and notes.
+//! Tests of the collector's reports, reloads and notes, without a network.
 
 use collection::pull::Kind;
 use collection::{Epoch, Options, Stamp, Version};
@@ -34,7 +34,7 @@ pub(super) fn begin(collector: &Collector) -> Due {
     due
 }
 
-/// Returns the summary of a pull of a collection of this epoch.
+/// Returns the summary of a pull from a collection with the given epoch.
 pub(super) fn summary(kind: Kind, changes: u64, epoch: u64) -> Summary {
     let version = Version { epoch: Epoch(epoch), serial: 1 };
     Summary {
@@ -88,7 +88,7 @@ fn changes_of_a_failed_pull_count_with_the_next_successful_one() {
     let lines: Vec<_> = logged(&config).iter().map(|it| (it.outcome, it.changes)).collect();
     let expected = [(Outcome::Snapshot, 50), (Outcome::Failed, 9), (Outcome::Delta, 1)];
     assert_eq!(lines, expected);
-    // A snapshot that breaks off: the rest of it is no sample of the rate.
+    // A snapshot breaks off: the rest of the snapshot is no sample of the rate.
     pull(&collector, false, summary(Kind::Snapshot, 50, 1), Some(broken()));
     pull(&collector, false, summary(Kind::Delta, 7, 1), None);
     assert_eq!(collector.state().sources["a"].history.records, 10);
@@ -107,7 +107,7 @@ fn of_several_empty_long_polls_only_the_last_is_logged() {
     pull(&collector, true, summary(Kind::Delta, 0, 1), None);
     let lines: Vec<_> = logged(&config).iter().map(|it| (it.changes, it.took_ms)).collect();
     assert_eq!(lines[1..], [(0, 0), (2, 0)]);
-    // The held-back line comes before the jump of the clock.
+    // The line that was held back is written before the jump of the clock.
     collector.state().handle_jump(-60_000, clock::now_ms());
     pull(&collector, true, summary(Kind::Delta, 0, 1), None);
     assert_eq!(logged(&config).len(), 4);
@@ -140,12 +140,13 @@ fn a_clock_that_is_set_and_set_back_leaves_no_long_interval() {
         pulled(start_ms + minutes(nth));
     }
     let history = collector.state().sources["a"].history;
-    // From 0 to 2 and from 4 to 6 minutes.
+    // Observed were the minutes 0 to 2 and 4 to 6.
     assert_eq!((history.observed_secs, history.samples), (240, 4));
     assert_eq!((history.intervals.count, history.intervals.mean), (2, 60.0));
 }
 
-/// Pulls a source twice, moves it, and pulls again; returns the number of its known updates.
+/// Pulls a source twice, moves it to `url`, and pulls again; returns the number of its known
+/// updates.
 async fn moved(url: &str, epoch: u64) -> u64 {
     let (collector, mut config, _dir) = collector(&["a"]);
     pull(&collector, false, summary(Kind::Snapshot, 50, 1), None);

@@ -12,30 +12,30 @@ use settings::Table;
 
 use crate::status::Aim;
 
-/// Seconds of an hour.
+/// Number of seconds in an hour.
 const HOUR_SECS: f64 = 3_600.0;
 
 /// The policies by the names that settings and status use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyName {
-    /// The intervals that reach `theta` at the least cost (Adly eq. 3).
+    /// The intervals that reach `theta` at the lowest cost (Adly eq. 3).
     Oap,
     /// One interval for all sources that reaches `theta` (Adly §5.1).
     Uap,
-    /// Each source at `theta` by itself (Adly §5.3).
+    /// For each source, the interval at which this source alone reaches `theta` (Adly §5.3).
     Ioap,
     /// One interval for all sources (Liu's uniform model; Adly §5.2).
     Fixed,
-    /// The lowest sum of the costs of pulls and of staleness (Adly §6).
+    /// The intervals of the lowest sum of the costs of pulls and of staleness (Adly §6).
     CombinedCost,
-    /// The best freshness for a number of pulls an hour.
+    /// The intervals of the best freshness for a given number of pulls an hour.
     Budget,
-    /// Each source at the learned mean interval of its updates (Liu §6).
+    /// For each source, the learned mean interval between its updates (Liu §6).
     BestEstimation,
 }
 
 impl PolicyName {
-    /// All names, in the order in which they are shown.
+    /// The names of all policies, in the order in which they are shown.
     pub const NAMES: [&str; 7] =
         ["oap", "uap", "ioap", "fixed", "combined_cost", "budget", "best_estimation"];
     const ALL: [Self; 7] = [
@@ -48,19 +48,19 @@ impl PolicyName {
         Self::BestEstimation,
     ];
 
-    /// Returns the policy of that name.
+    /// Returns the policy with the given name; `None` if there is none.
     pub fn by_name(name: &str) -> Option<Self> {
         let at = Self::NAMES.iter().position(|it| *it == name)?;
         Self::ALL.get(at).copied()
     }
 
-    /// Returns its name.
+    /// Returns the policy's name.
     pub fn name(self) -> &'static str {
         let at = Self::ALL.iter().position(|it| *it == self).unwrap_or_default();
         Self::NAMES[at]
     }
 
-    /// Returns the setting of its aim; `best_estimation` has none.
+    /// Returns the name of the setting that has the policy's aim; `None` for `best_estimation`.
     fn setting(self) -> Option<&'static str> {
         Some(match self {
             Self::Oap | Self::Uap | Self::Ioap => "theta",
@@ -75,17 +75,17 @@ impl PolicyName {
 /// Settings for the intervals between pulls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Freshness {
-    /// The policy; it uses at most one of the next four.
+    /// The policy; it uses at most one of the next four settings.
     pub policy: PolicyName,
-    /// The freshness to keep, 0 up to but not including 1.
+    /// The freshness to keep, from 0 up to but not including 1.
     pub theta: f64,
     /// The interval of all sources, seconds.
     pub interval: f64,
     /// Price of an hour in which everything is stale, in pulls.
     pub price: f64,
-    /// Pulls of all sources together.
+    /// Pulls an hour, of all sources together.
     pub pulls_per_hour: f64,
-    /// Growth of the share of stale elements between pulls.
+    /// Model of how the share of stale elements grows between pulls.
     pub model: Model,
     /// Gain of the rate estimator, above 0 and up to 1.
     pub gain: f64,
@@ -93,30 +93,31 @@ pub struct Freshness {
     pub interval_min: f64,
     /// Longest interval between pulls of one source, seconds.
     pub interval_max: f64,
-    /// Pulls that may begin in any minute.
+    /// Maximum number of pulls that may begin in any minute.
     pub pulls_per_minute_max: u32,
 }
 
 impl Freshness {
-    /// Freshness aimed at by default.
+    /// Default freshness to keep.
     pub const THETA: f64 = 0.9;
-    /// Interval of the fixed policy by default, seconds (a day, usual for OAI-PMH harvesters).
+    /// Default interval of the fixed policy, seconds (a day, which is usual for OAI-PMH
+    /// harvesters).
     pub const INTERVAL: f64 = 86_400.0;
-    /// Price of staleness by default, pulls an hour.
+    /// Default price of an hour in which everything is stale, in pulls.
     pub const PRICE: f64 = 1_000.0;
-    /// Budget by default, pulls an hour.
+    /// Default budget, pulls an hour.
     pub const PULLS_PER_HOUR: f64 = 60.0;
-    /// Gain by default (the value that Adly §4 suggests).
+    /// Default gain (the value that Adly §4 suggests).
     pub const GAIN: f64 = 0.25;
-    /// Shortest interval by default, seconds.
+    /// Default shortest interval, seconds.
     pub const INTERVAL_MIN: f64 = 10.0;
-    /// Longest interval by default, seconds (a day).
+    /// Default longest interval, seconds (a day).
     pub const INTERVAL_MAX: f64 = 86_400.0;
-    /// Cap by default, pulls a minute.
+    /// Default cap, pulls a minute.
     pub const PULLS_PER_MINUTE_MAX: u32 = 600;
-    /// Highest θ that the settings accept: the cost goes with 1 / (1 − θ).
+    /// Highest θ that the settings accept: the cost is proportional to 1 / (1 − θ).
     pub const THETA_MAX: f64 = 0.9999;
-    /// Lowest gain that the settings accept: below it the estimate hardly moves.
+    /// Lowest gain that the settings accept: with a lower gain the estimate hardly changes.
     pub const GAIN_MIN: f64 = 0.01;
     /// Highest price and budget that the settings accept.
     pub const PULLS_MAX: f64 = 1e9;
@@ -196,11 +197,11 @@ impl Freshness {
                 PolicyName::Fixed => Policy::Fixed { interval },
                 PolicyName::CombinedCost => Policy::CombinedCost { price: self.price / HOUR_SECS },
                 PolicyName::Budget => Policy::Budget { pulls: self.pulls_per_hour / HOUR_SECS },
-                // Each source has its own pace, so the policy chooses no interval.
+                // Each source has its own learned interval, so the policy chooses none.
                 PolicyName::BestEstimation => Policy::Fixed { interval: self.interval_max },
             },
             model: self.model,
-            // A feed has every change.
+            // A feed reports every change, so this method can count them.
             method: Method::Ewma,
             gain: self.gain,
             pulls_per_minute_max: self.pulls_per_minute_max,

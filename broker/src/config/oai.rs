@@ -1,12 +1,12 @@
-//! `[[source]]` of `kind = "oai"`: the settings of a repository that only a broker has.
+//! `[[source]]` with `kind = "oai"`: the settings that only a broker has for a repository.
 //!
 //! Sans-I/O.
 
 use exchange::source::Oai;
 use settings::Table;
 
-/// Reads the harvest settings of a `[[source]]`, and whether it is pulled at its announced update
-/// times.
+/// Reads the harvest settings of a `[[source]]`. Also returns whether the repository is pulled at
+/// its announced update times.
 pub(super) fn read(table: &Table<'_>) -> (Oai, bool) {
     if table.boolean("follow", false) {
         let message = "an OAI-PMH repository cannot be asked to hold its answer";

@@ -1,9 +1,9 @@
-//! The compiler: it turns the query language's tree into the engine's.
+//! The compiler: it turns a tree of the query language into a query of the engine.
 //!
-//! Harvest has its own tree because the engine's parser drops repeated terms, which costs 4 points of
-//! nDCG on long queries. Here a repeated term counts each time.
+//! The engine's own parser is not used because it drops repeated terms, which costs 4 points of
+//! nDCG on long queries. Here every occurrence of a repeated term counts.
 //!
-//! A leaf without any word (`&`, `...`) is no condition.
+//! A leaf of the tree without any word (`&`, `...`) is no condition.
 
 use std::ops::Bound as Limit;
 use std::sync::Arc;
@@ -26,20 +26,20 @@ use super::inflection::Inflected;
 use super::rank;
 use super::schema::{Fields, Text};
 
-/// Most words that a prefix after other words (`foo-ba*`) matches.
+/// Maximum number of words that a prefix after other words (`foo-ba*`) matches.
 pub(super) const EXPANSIONS_MAX: u32 = 10_000;
 
 /// The compiler; cheap to make.
 pub(super) struct Compiler<'a> {
     fields: &'a Fields,
-    /// Checked by every query that may take long in a field of a segment.
+    /// Deadline, checked by every query that may take long in a single field of a segment.
     deadline: Deadline,
 }
 
 /// Conditions and how they are joined.
 type Clauses = Vec<(Occur, Box<dyn Engine>)>;
 
-/// A place of words in the index.
+/// A place in the index where words are searched.
 #[derive(Clone)]
 enum WordPlace {
     /// A field of the schema.
@@ -49,7 +49,7 @@ enum WordPlace {
 }
 
 impl WordPlace {
-    /// Returns the field of exact words.
+    /// Returns the field that has the words of this place as written.
     fn exact(&self) -> Field {
         match self {
             Self::Text(text) => text.field,
@@ -146,7 +146,7 @@ impl<'a> Compiler<'a> {
             (Target::Quantity(quantity), value) => {
                 let numbers = numbers(self.fields.quantity(quantity), value, quantity.kind());
                 Ok(Some(match value {
-                    // The number may come from any of its attributes.
+                    // The number may come from any of the attributes of this quantity.
                     Value::Present => Box::new(ConstScoreQuery::new(numbers, 0.0)),
                     _ => numbers,
                 }))
@@ -175,7 +175,8 @@ impl<'a> Compiler<'a> {
         any(names.iter().map(has).collect()).unwrap_or_else(everything)
     }
 
-    /// Returns the query for objects that have `value` in one of the places; `None` if it has no word.
+    /// Returns the query for objects that have `value` in one of the places; `None` if it has no
+    /// word.
     fn in_places(
         &mut self,
         places: &[WordPlace],
@@ -227,7 +228,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Makes a query for each place and gives it the place's weight.
+/// Makes a query for each place and gives the query the place's weight.
 fn each(
     places: &[WordPlace],
     query: impl Fn(&WordPlace) -> Box<dyn Engine>,
@@ -235,7 +236,7 @@ fn each(
     places.iter().map(|place| weigh_by(query(place), place.weight())).collect()
 }
 
-/// Returns the query for one plain word, in inflected fields in all its forms.
+/// Returns the query for one plain word; in inflected fields, for all forms of the word.
 fn plain(place: &WordPlace, word: &str, forms: &Arc<Inflected>) -> Box<dyn Engine> {
     match place {
         WordPlace::Text(Text { inflected: true, field, .. }) => {
@@ -245,7 +246,7 @@ fn plain(place: &WordPlace, word: &str, forms: &Arc<Inflected>) -> Box<dyn Engin
     }
 }
 
-/// Returns the query for exact words side by side; `words` is not empty.
+/// Returns the query for exact words that follow each other; `words` must not be empty.
 fn phrase(place: &WordPlace, words: &[String]) -> Box<dyn Engine> {
     let terms: Vec<Term> = words.iter().map(|word| place.term(word)).collect();
     match <[Term; 1]>::try_from(terms) {
@@ -266,7 +267,7 @@ fn prefix(place: &WordPlace, before: &[String], last: &str) -> Box<dyn Engine> {
     Box::new(query)
 }
 
-/// Returns the query for words at most `edits` away from each of `words`; exact words count most.
+/// Returns the query for words within `edits` edits of each of `words`; exact words count most.
 fn fuzzy(place: &WordPlace, words: &[String], edits: u8) -> Box<dyn Engine> {
     let near = |word: &String| -> Box<dyn Engine> {
         let resembling: Box<dyn Engine> =
@@ -281,7 +282,7 @@ fn fuzzy(place: &WordPlace, words: &[String], edits: u8) -> Box<dyn Engine> {
 fn regex(place: &WordPlace, pattern: &str) -> Result<Box<dyn Engine>, String> {
     let pattern = match place {
         WordPlace::Text(_) => pattern.to_owned(),
-        // A term of an attribute is its path, a mark for text, and the word.
+        // A term of an attribute consists of the attribute's path, a mark for text, and the word.
         WordPlace::Attribute(_) => {
             let before = place.term("");
             let path = String::from_utf8_lossy(before.serialized_value_bytes()).into_owned();
@@ -289,7 +290,7 @@ fn regex(place: &WordPlace, pattern: &str) -> Result<Box<dyn Engine>, String> {
         }
     };
     let query = RegexQuery::from_pattern(&pattern, place.exact()).map_err(|error| {
-        // The engine's error is only text; the parser has caught the usual mistakes before.
+        // The engine's error is only text; the query parser has already caught the usual mistakes.
         let what = match error.to_string().contains("exceeds") {
             true => "is too large",
             false => "has a part that is not known here",
@@ -299,7 +300,7 @@ fn regex(place: &WordPlace, pattern: &str) -> Result<Box<dyn Engine>, String> {
     Ok(Box::new(query))
 }
 
-/// Returns the path of an attribute in the field of attributes.
+/// Returns the path of an attribute within the field of attributes.
 fn attribute_path(field: Field, name: &str) -> Term {
     let escaped = name.replace('\\', "\\\\").replace('.', "\\.");
     Term::from_field_json_path(field, &escaped, false)

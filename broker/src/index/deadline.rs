@@ -1,8 +1,8 @@
-//! The deadline of a search: a time limit for any query.
+//! The deadline of a search: it limits the time of every query.
 //!
-//! The time is checked before every segment, before every pattern and phrase in a field of a segment,
-//! and after every [`DOCS_BETWEEN`] matching documents. A search may therefore exceed the limit only by
-//! the time of one pattern on the words of one field in one segment.
+//! The time is checked before every segment, before every pattern and phrase in a field of a
+//! segment, and after every [`DOCS_BETWEEN`] matching documents. A search may therefore exceed the
+//! limit by no more than the time that one pattern takes for the words of one field in one segment.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use tantivy::{
     TantivyError, Term,
 };
 
-/// Matching documents between two checks of the time.
+/// Number of matching documents between two checks of the time.
 const DOCS_BETWEEN: usize = 4_096;
 
 /// Message of the engine's error when the time is up.
@@ -33,7 +33,7 @@ impl Deadline {
         Self { at: net::clock::monotonic() + limit }
     }
 
-    /// Fails once the time is up.
+    /// Returns an error once the time is up.
     pub(super) fn check(&self) -> tantivy::Result<()> {
         if net::clock::monotonic() < self.at {
             return Ok(());
@@ -41,7 +41,7 @@ impl Deadline {
         Err(TantivyError::InvalidArgument(OVER.to_owned()))
     }
 
-    /// Returns whether the error is a failed [`check`](Self::check).
+    /// Returns whether the error comes from a [`check`](Self::check) after the deadline.
     pub(super) fn is_cause_of(error: &TantivyError) -> bool {
         matches!(error, TantivyError::InvalidArgument(text) if text == OVER)
     }

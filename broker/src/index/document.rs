@@ -28,7 +28,7 @@ const STORED_DESCRIPTION_BYTES_MAX: usize = 2 << 10;
 const KEY_BYTES_MAX: usize = 256;
 /// Longest facet value, in bytes.
 const FACET_BYTES_MAX: usize = 256;
-/// Longest URL of a landing page that a hit shows, in bytes.
+/// Longest URL of a landing page shown with a hit, in bytes.
 const URL_BYTES_MAX: usize = 2 * 1024;
 
 /// The content of a hit, stored in the index.
@@ -46,17 +46,17 @@ pub(super) struct StoredHit {
     pub(super) modified: Option<i64>,
     /// The object's own `Year`, or the year of its modification, UTC.
     pub(super) year: Option<i16>,
-    /// Web page about an object whose URL is not of the web.
+    /// Web page about an object whose own URL is neither `http` nor `https`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) landing_page: Option<String>,
 }
 
-/// The role of an object in its group of the same content.
+/// The role of an object in its group of objects with the same content.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GroupRole {
-    /// Whether another object represents it in answers.
+    /// Whether another object represents this one in answers.
     pub(super) duplicate: bool,
-    /// The duplicates that it represents: their URLs and facet values.
+    /// The duplicates that this object represents: their URLs and facet values.
     pub(super) others: Vec<Other>,
 }
 
@@ -73,8 +73,8 @@ pub(super) fn oid_key(oid: &Oid) -> String {
     record::oid_key(&oid.gatherer, &oid.url)
 }
 
-/// Returns the digest by which duplicates of the object are found; `None` if it cannot have any: it
-/// is empty or of unknown content.
+/// Returns the digest by which duplicates of the object are found; `None` if the object cannot have
+/// duplicates: it is empty, its content is unknown, or its URL is too long.
 pub(super) fn content(record: &Record) -> Option<String> {
     let size = record.number("File-Size")?;
     let md5 = record.text("MD5")?.trim().to_ascii_lowercase();
@@ -210,7 +210,7 @@ fn stored(record: &Record, oid: &Oid) -> StoredHit {
     }
 }
 
-/// Returns whether a URL is of the web.
+/// Returns whether the scheme of a URL is `http` or `https`.
 fn is_web(url: &str) -> bool {
     ["http://", "https://"].iter().any(|it| url.starts_with(it))
 }

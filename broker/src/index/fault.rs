@@ -1,4 +1,4 @@
-//! Faults of the engine: damage, a passing shortage, or neither.
+//! Faults of the engine: damaged files, a passing shortage, or neither.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tantivy::TantivyError;
 use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
 
-/// "Too many open files", of the process and of the system, on every Unix.
+/// Error numbers for "too many open files" in the process and in the system, on every Unix.
 const MFILE: [i32; 2] = [24, 23];
 
 /// A failure of an index; the message says what to do. The index can be built anew from the
@@ -58,8 +58,8 @@ fn describe(dir: &Path, error: &TantivyError) -> String {
     )
 }
 
-/// Returns the system's error behind an engine's error: the error itself, or one of the same number if
-/// the engine has kept only its text.
+/// Returns the system's error that caused an engine's error, or an error with the same number if
+/// the engine has kept only its text; `None` if the system caused none.
 fn io_error(error: &TantivyError) -> Option<io::Error> {
     let error: &io::Error = match error {
         TantivyError::IoError(error)
@@ -74,7 +74,7 @@ fn io_error(error: &TantivyError) -> Option<io::Error> {
         | TantivyError::ErrorInThread(text) => return os_error(text),
         _ => return None,
     };
-    // The error may be wrapped by one with less information.
+    // The system's error may be wrapped in one with less information.
     let mut innermost = error;
     while let Some(inner) = innermost.get_ref().and_then(|it| it.downcast_ref::<io::Error>()) {
         innermost = inner;
@@ -85,7 +85,8 @@ fn io_error(error: &TantivyError) -> Option<io::Error> {
     Some(number.or_else(|| os_error(&text)).unwrap_or_else(same))
 }
 
-/// Reads the number at the end of the standard library's text of a system error.
+/// Reads the error number at the end of the text that the standard library gives to a system error;
+/// `None` if there is no number.
 fn os_error(text: &str) -> Option<io::Error> {
     let (_, after) = text.rsplit_once("(os error ")?;
     let (number, _) = after.split_once(')')?;
@@ -122,7 +123,7 @@ pub(super) fn is_corruption(error: &TantivyError) -> bool {
     }
 }
 
-/// Returns whether the engine failed without a cause: its files may be damaged.
+/// Returns whether the engine failed without a known cause, so that its files may be damaged.
 pub(super) fn is_suspicious(error: &TantivyError) -> bool {
     let broke = matches!(
         error,

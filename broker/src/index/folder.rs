@@ -3,14 +3,14 @@
 //! Differences from the engine's own directory:
 //!
 //! * The engine replaces its list of segments and then deletes the files of the old list. The
-//!   replacement is durable only with the next sync of the folder, which may come after the deletions.
-//!   A power cut in between would leave the old list without its files: an index to be built anew.
-//!   Here the replacement is synced at once.
-//! * A power cut may undo a commit but leave one of its files, under a name that the engine uses
-//!   again: it counts on from the last commit in its list. Such a file is replaced here; the engine
-//!   would fail for good.
-//! * The lock against deleting files while they are opened is a lock of this process, since only this
-//!   process uses the index. A lock file could not be locked on a read-only disk.
+//!   replacement is durable only with the next sync of the folder, which may come after the
+//!   deletions. A power cut in between would leave the old list without its files, and the index
+//!   would have to be built anew. Here the replacement is synced at once.
+//! * A power cut may undo a commit but leave one of its files. The engine later uses the name of
+//!   that file again, since it numbers files from the last commit in its list. Such a file is
+//!   replaced here; the engine's own directory would fail for good.
+//! * The lock that prevents the deletion of files while they are being opened is held in memory,
+//!   since only this process uses the index. A lock file could not be locked on a read-only disk.
 
 use std::fs;
 use std::io;
@@ -40,7 +40,7 @@ struct Opening {
     free: Condvar,
 }
 
-/// Guard of [`Opening`]: its drop frees the lock.
+/// Guard of [`Opening`]: dropping it frees the lock.
 struct Turn(Arc<Opening>);
 
 impl Turn {

@@ -1,8 +1,8 @@
 //! The query for a plain word in all its forms: `gathering` finds `gathered` too.
 //!
 //! The index has every word once, as written. A search looks up the other forms of its words in the
-//! dictionary of each segment ([`Inflected`]). Indexing stems beside the words would find the same
-//! objects, but takes almost three times as long.
+//! dictionary of each segment ([`Inflected`]). Indexing stems in addition to the words would find
+//! the same objects, but indexing would take almost three times as long.
 //!
 //! All forms count as one word: their frequencies in a document are added up, and the rarity of the
 //! word is that of its most frequent form (as in Lucene's `SynonymQuery`).
@@ -20,7 +20,7 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 
 use super::inflection::Inflected;
 
-/// Most forms of one word in a segment that a search uses.
+/// Maximum number of forms of one word that a search uses in one segment.
 pub(super) const FORMS_MAX: usize = 128;
 
 /// The query for documents that have any form of a word.
@@ -36,7 +36,7 @@ impl Forms {
         Self { field, inflected }
     }
 
-    /// Returns the forms in a segment, in the order of their bytes.
+    /// Returns the forms that occur in a segment, in the order of their bytes.
     pub(super) fn of(
         &self,
         segment: &SegmentReader,
@@ -142,14 +142,14 @@ struct Measure {
 /// The documents that have any of the forms.
 struct FormsScorer {
     lists: Vec<SegmentPostings>,
-    /// The least of the lists' documents.
+    /// The lowest of the lists' current documents.
     doc: DocId,
     measure: Option<Measure>,
-    /// The score if scores are not needed.
+    /// The constant score that is returned when scores are not needed.
     unmeasured: Score,
 }
 
-/// Returns the least document of all lists.
+/// Returns the lowest current document of all lists.
 fn first(lists: &[SegmentPostings]) -> DocId {
     lists.iter().map(DocSet::doc).min().unwrap_or(TERMINATED)
 }

@@ -1,8 +1,8 @@
-//! The automaton from a stem to its words: it finds them in an ordered list.
+//! The automaton that finds the words of a stem in an ordered list.
 //!
-//! The stemmer ([`query::stem`]) returns the stem of a word. [`Inflected`] searches an ordered list
-//! and visits only words that begin like the stem and end in endings of the stemmer. The caller then
-//! checks the accepted words with the stemmer itself.
+//! The stemmer ([`query::stem`]) returns the stem of a word. [`Inflected`] does the reverse: in an
+//! ordered list, it visits only words that begin like the stem and end in endings that the stemmer
+//! knows. The caller then checks the accepted words with the stemmer itself.
 //!
 //! Sans-I/O.
 
@@ -11,24 +11,24 @@ use std::fmt;
 use query::stem::root;
 use tantivy_fst::Automaton;
 
-/// Pieces of the endings that the stemmer removes or replaces: any number of them may follow a word's
-/// root.
+/// Pieces of the endings that the stemmer removes or replaces: any number of them may follow a
+/// word's root.
 const ENDINGS: [&str; 37] = [
     "abil", "abl", "al", "anc", "ant", "at", "bil", "bl", "e", "ed", "enc", "ent", "er", "err",
     "ful", "i", "ibil", "ibl", "ic", "ing", "ion", "ism", "ist", "it", "iv", "iz", "l", "less",
     "li", "ly", "ment", "ness", "og", "or", "ous", "s", "y",
 ];
 
-/// Accepts every word with the given stem, and few others: its root, the stem's last letter (once,
-/// doubled as in `hopping`, or as `i` or `y`), and endings.
+/// Accepts every word with the given stem, and few other words. An accepted word consists of the
+/// root, the stem's last letter (once, doubled as in `hopping`, or as `i` or `y`), and endings.
 #[derive(Clone, Debug)]
 pub(super) struct Inflected {
     /// The stem.
     pub(super) stem: String,
     root: Vec<u8>,
-    /// The stem's letter after the root.
+    /// The stem's last letter, which follows the root; `None` if the root is the whole stem.
     last: Option<u8>,
-    /// Whether endings may follow.
+    /// Whether endings may follow the stem.
     open: bool,
     endings: Endings,
 }
@@ -63,10 +63,10 @@ impl Inflected {
 /// State of [`Inflected`] in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordState {
-    /// After that number of bytes of the root.
+    /// After the given number of bytes of the root.
     Root(usize),
-    /// After the root: the progress in the stem's last letter, and the possible nodes in the tree of
-    /// endings, one bit each.
+    /// After the root: the progress in the stem's last letter, and the possible nodes in the tree
+    /// of endings, one bit each.
     Ending { last: LastLetter, nodes: u128 },
     /// No accepted word begins like this.
     Elsewhere,
@@ -76,7 +76,7 @@ pub(super) enum WordState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastLetter {
     Before,
-    /// It may be doubled.
+    /// The letter has occurred once and may be doubled.
     Once,
     Behind,
 }
@@ -121,10 +121,10 @@ impl Automaton for Inflected {
     }
 }
 
-/// A tree of [`ENDINGS`] whose leaves lead back to its top.
+/// A tree of letters for [`ENDINGS`]; after a complete ending, matching continues at the top.
 #[derive(Clone)]
 struct Endings {
-    /// By letter and node: the next node, 0 if there is none.
+    /// The next node, by letter and node; 0 if there is none.
     after: [[u8; Self::NODES]; 26],
     /// The nodes at which an ending is complete.
     whole: u128,
@@ -137,9 +137,9 @@ impl fmt::Debug for Endings {
 }
 
 impl Endings {
-    /// The node before the first ending, between two, and after the last.
+    /// The node before the first ending, between two endings, and after the last ending.
     const BETWEEN: u128 = 1;
-    /// Upper bound of the number of nodes; one bit each.
+    /// Upper bound of the number of nodes; each node is one bit of a `u128`.
     const NODES: usize = 128;
 
     fn new() -> Self {

@@ -1,9 +1,10 @@
 //! The merge policy of the index's segments.
 //!
-//! The engine's own policy merges eight segments of similar size into one, without end: at a million
-//! documents a merge maps half of the index at once, more memory than everything else takes. Here a
-//! large segment is only rewritten, alone, once many of its documents are deleted. A search then reads
-//! a few more segments, at the cost of one lookup of each word in each.
+//! The engine's own policy merges eight segments of similar size into one, whatever their size: at
+//! a million documents, one merge maps half of the index into memory, which is more than everything
+//! else takes. Here a large segment is never merged with others; it is only rewritten once many of
+//! its documents are deleted. A search therefore reads a few more segments, and looks up each word
+//! in each of them.
 
 use tantivy::index::SegmentMeta;
 use tantivy::indexer::{LogMergePolicy, MergeCandidate, MergePolicy};
@@ -11,13 +12,13 @@ use tantivy::indexer::{LogMergePolicy, MergeCandidate, MergePolicy};
 /// Segments below this number of documents are merged as if they had one size.
 const SMALL_DOCS: u32 = 1_000;
 /// Segments above this number of documents are not merged with others. At a million generated
-/// documents a broker took 561 MB at most, and 200 clients at once waited 0.7 s in the median; with
-/// twice this limit, 1,133 MB and 0.5 s.
+/// documents a broker took 561 MB at most, and the median wait of 200 simultaneous clients was
+/// 0.7 s; with twice this limit, the figures were 1,133 MB and 0.5 s.
 const LARGE_DOCS: u32 = 25_000;
 /// Share of deleted documents above which a segment is merged.
 const DELETED_SHARE_MAX: f32 = 0.3;
 
-/// The engine's policy for small segments, and only cleaning for large ones.
+/// Uses the engine's policy for small segments, and only removes deleted documents from large ones.
 #[derive(Debug)]
 pub(super) struct Merging {
     large_docs: u32,
@@ -65,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns segments of the given (documents, deleted documents).
+    /// Returns segments with the given numbers of (documents, deleted documents).
     fn segments(sizes: &[(u32, u32)]) -> Vec<SegmentMeta> {
         let mut schema = Schema::builder();
         let name = schema.add_text_field("name", STRING);
@@ -87,7 +88,7 @@ mod tests {
         index.searchable_segment_metas().unwrap()
     }
 
-    /// Returns the sizes of the merged segments, merge by merge.
+    /// Returns, for each merge, the sizes of the segments that it merges.
     fn merged(sizes: &[(u32, u32)]) -> BTreeSet<Vec<u32>> {
         let segments = segments(sizes);
         let size = |id| segments.iter().find(|it| it.id() == id).unwrap().max_doc();

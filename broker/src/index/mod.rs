@@ -1,10 +1,10 @@
 //! The full-text index: a cursor on the collection that answers queries.
 //!
-//! The index can be built from the collection at any time and holds nothing else. Each of its commits
-//! has the version that it covers. If the collection has another epoch, or ends before that serial,
-//! the index is built anew, so the two cannot disagree.
+//! The index can be built from the collection at any time and holds nothing else. Each commit of
+//! the index has the version of the collection that it covers. If the collection has another epoch,
+//! or ends before the covered serial, the index is built anew, so the two cannot disagree.
 //!
-//! The engine compacts: it merges small segments in the background (merging.rs).
+//! The engine merges small segments in the background (merging.rs).
 
 mod compile;
 mod deadline;
@@ -55,12 +55,12 @@ pub(crate) use folder::Storage;
 /// Options of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexOptions {
-    /// Memory of the writer, in bytes, for all its threads together, whatever the size of the index.
-    /// At least 15 MB a thread.
+    /// Memory of the writer, in bytes, for all its threads together; it does not depend on the size
+    /// of the index. At least 15 MB for each thread.
     pub heap_bytes: usize,
-    /// Threads that index; at least 1.
+    /// Number of threads that index; at least 1.
     pub threads: usize,
-    /// Most objects in one commit.
+    /// Maximum number of objects in one commit.
     pub commit_changes_max: usize,
 }
 
@@ -98,11 +98,11 @@ struct Inner {
     /// `None` after a failure, until the next apply makes a new one.
     writer: Mutex<Option<IndexWriter>>,
     covered: watch::Sender<Option<Version>>,
-    /// Newest serial at the start of the last rebuild: until it is reached, the index is incomplete.
+    /// Newest serial at the start of the last rebuild: below it, the index is incomplete.
     goal: AtomicU64,
-    /// No changes are indexed any more.
+    /// Whether the index is closed: no changes are indexed any more.
     closed: AtomicBool,
-    /// The files must be verified.
+    /// Whether the files must be verified.
     suspect: AtomicBool,
 }
 
@@ -123,7 +123,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// The folder cannot be used, or another process has it open.
+    /// The folder cannot be used, or another process has the index open.
     pub fn open(dir: &Path, options: IndexOptions) -> Result<Self, Error> {
         Self::open_at(dir, options, Storage::Folder)
     }
@@ -185,8 +185,8 @@ impl Index {
         *self.inner.covered.borrow()
     }
 
-    /// Returns the covered serial and the serial to reach, while the index is built anew for a
-    /// collection at `version`. Until then, answers are incomplete.
+    /// Returns the covered serial and the serial to reach while the index is built anew for a
+    /// collection at `version`, since answers are incomplete until then; otherwise `None`.
     pub fn unfinished(&self, version: Version) -> Option<(u64, u64)> {
         let goal = self.inner.goal.load(Ordering::Acquire);
         match self.covered() {
@@ -197,14 +197,14 @@ impl Index {
         }
     }
 
-    /// Returns a receiver of every change of [`covered`](Self::covered).
+    /// Returns a receiver that is notified of every change of [`covered`](Self::covered).
     pub fn watch(&self) -> watch::Receiver<Option<Version>> {
         self.inner.covered.subscribe()
     }
 
-    /// Makes the next [`apply`](Self::apply) build the index anew if `goes_on` is false for the covered
-    /// version. The collection does not continue it after a restore from a copy, or after a loss of the
-    /// log's end.
+    /// Makes the next [`apply`](Self::apply) build the index anew if `goes_on` is false for the
+    /// covered version: the collection does not continue that version. This happens after a restore
+    /// from a copy, or after a loss of the log's end.
     pub fn hold_to(&self, goes_on: impl Fn(Version) -> bool) {
         self.inner.covered.send_if_modified(|covered| {
             let beyond = covered.is_some_and(|it| !goes_on(it));
@@ -218,13 +218,13 @@ impl Index {
     /// Indexes the collection's changes up to its present version, so that searches find them, and
     /// returns the version covered. Blocks.
     ///
-    /// Stops early, well under a second after `cancelled` returns true or the index is closed. The next
-    /// call repeats the uncommitted rest.
+    /// Stops early, well under a second after `cancelled` returns true or the index is closed. The
+    /// next call repeats the uncommitted rest.
     ///
     /// # Errors
     ///
     /// [`Error::Collection`] when the log cannot be read, [`Error::Index`] when the index cannot be
-    /// written (a full disk, mostly). The index is at its last commit; call again.
+    /// written (usually because the disk is full). The index is at its last commit; call again.
     pub fn apply(
         &self,
         collection: &Collection,
@@ -293,8 +293,8 @@ impl Index {
         }
     }
 
-    /// Makes a writer after a failure, and reads the version from the disk: the failed commit may be
-    /// there nevertheless.
+    /// Makes a writer after a failure, and reads the covered version from the disk, which may have
+    /// the failed commit nevertheless.
     fn start_over(&self) -> tantivy::Result<IndexWriter> {
         let inner = &self.inner;
         let writer = make_writer(&inner.engine, inner.options)?;
@@ -358,8 +358,8 @@ impl Index {
                 self.warm();
                 anew = false;
             }
-            // Changes without anything to index need no commit: after a restart they are read once
-            // more.
+            // Changes without anything to index need no commit: after a restart they are read
+            // again.
             let is_unchanged = self.inner.covered.send_if_modified(|covered| {
                 let same = *covered == expected;
                 if same {
@@ -368,7 +368,7 @@ impl Index {
                 same
             });
             if !is_unchanged {
-                // A search has found damage meanwhile, so this commit builds on damage.
+                // A search has found damage meanwhile, so this commit is based on damaged files.
                 return Ok((before, Written::Cancelled));
             }
             expected = Some(at);
@@ -378,8 +378,8 @@ impl Index {
         }
     }
 
-    /// Closes the folder, for all clones, so that it can be opened again. Waits for a running commit;
-    /// uncommitted changes are dropped. Searches go on, from the last commit. Blocks.
+    /// Closes the folder for all clones, so that it can be opened again. Waits for a running
+    /// commit; uncommitted changes are dropped. Searches go on, from the last commit. Blocks.
     pub fn close(&self) {
         self.inner.closed.store(true, Ordering::Release);
         let mut slot = locked(&self.inner.writer);
@@ -427,7 +427,7 @@ impl Index {
         }
     }
 
-    /// Opens the new files of the last commit before the next search.
+    /// Opens the new files of the last commit, so that the next search need not.
     fn warm(&self) {
         if let Err(source) = search::warm(&self.inner.reader.searcher(), &self.inner.fields) {
             tracing::debug!(error = %self.failed(source), "the index was not warmed");
@@ -472,7 +472,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the version of the last commit, and the goal of its rebuild.
+/// Returns the version of the last commit, and the serial that its rebuild must reach.
 fn read_metas(engine: &tantivy::Index) -> tantivy::Result<(Option<Version>, u64)> {
     let read = engine.load_metas()?.payload.as_deref().and_then(read_payload);
     Ok(read.map_or((None, 0), |(version, goal)| (Some(version), goal)))
@@ -487,9 +487,9 @@ fn make_writer(engine: &tantivy::Index, options: IndexOptions) -> tantivy::Resul
             .num_merge_threads(1)
             .build(),
     )?;
-    // A new writer numbers its first operation like the last commit. A merge that begins before the
-    // next commit takes that operation for a part of the last one and may lose it. So the first
-    // operation must not be a delete.
+    // A new writer gives its first operation the number of the last commit. A merge that begins
+    // before the next commit then treats that operation as a part of the last commit and may lose
+    // it. So the first operation must not be a delete.
     writer.run(Vec::<UserOperation>::new())?;
     writer.set_merge_policy(Box::new(Merging::default()));
     Ok(writer)

@@ -1,4 +1,4 @@
-//! Purging: deleted documents leave the index's files now, not with the next merge.
+//! Purging: removes deleted documents from the index's files at once, not with the next merge.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,9 +7,9 @@ use super::{Index, locked, make_writer};
 use crate::error::Error;
 
 impl Index {
-    /// Rewrites every segment with deleted documents, and removes the old files. Returns the number of
-    /// such documents and files still there: a running search holds its files until it ends. Waits for
-    /// a running apply. Blocks.
+    /// Rewrites every segment with deleted documents, and removes the old files. Returns the number
+    /// of deleted documents and old files that remain: a running search holds its files until it
+    /// ends. Waits for a running apply. Blocks.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl Index {
         let old = files.filter(|it| {
             let name = it.file_name();
             let stem = name.to_string_lossy().split('.').next().unwrap_or_default().to_owned();
-            // Names of segments have 32 hex digits; no other file holds text.
+            // Files of segments have names of 32 hex digits; no other file holds text of objects.
             stem.len() == 32
                 && stem.bytes().all(|it| it.is_ascii_hexdigit())
                 && !known.contains(&stem)

@@ -1,8 +1,9 @@
 //! Weights of the fields in the ranking.
 //!
-//! The score is the weighted sum of the BM25 scores of the fields. A word of a title says more about
-//! an object than a keyword, a keyword more than a word of the description, that more than a word of
-//! the text. The sizes are usual for field-weighted BM25; only their order is tested.
+//! The score is the weighted sum of the BM25 scores of the fields. A word of a title says more
+//! about an object than a keyword, a keyword more than a word of the description, and a word of the
+//! description more than a word of the text. The values are usual for field-weighted BM25; only
+//! their order is tested.
 //!
 //! Sans-I/O.
 
@@ -19,12 +20,12 @@ pub(super) const URL: f32 = 1.2;
 /// Weight of a word in the text.
 pub(super) const BODY: f32 = 1.0;
 
-/// Weight of words within the edit distance of the query's word. The exact word counts in full
-/// besides, so it comes first.
+/// Weight of words within the edit distance of the query's word. The exact word also counts with
+/// its full weight, so objects with the exact word come first.
 pub(super) const FUZZY: f32 = 0.3;
 
-/// Returns the weight of a condition that the query has `times` times: linear, so that a repeated
-/// word counts each time.
+/// Returns the weight of a condition that occurs `times` times in the query. The weight is
+/// proportional to `times`, so that every occurrence of a repeated word counts.
 #[expect(clippy::cast_precision_loss, reason = "a query has few words")]
 pub(super) fn repeated(times: usize) -> f32 {
     times as f32

@@ -9,7 +9,7 @@ use tantivy::schema::{
 use super::rank;
 use super::words::EXACT;
 
-/// Version of this layout and of the tokenizer; an index of another version is built anew.
+/// Version of the schema and of the tokenizer; an index of another version is built anew.
 pub(super) const LAYOUT: u32 = 3;
 
 /// A field that is searched by its words.
@@ -17,7 +17,7 @@ pub(super) const LAYOUT: u32 = 3;
 pub(super) struct Text {
     /// Words, with positions.
     pub(super) field: Field,
-    /// Whether a plain word matches all its forms; not where endings mean nothing.
+    /// Whether a plain word matches all its forms; false in fields where endings have no meaning.
     pub(super) inflected: bool,
     /// Weight of a word in this field.
     pub(super) weight: f32,
@@ -41,11 +41,11 @@ pub(super) struct Fields {
     pub(super) gatherer: Text,
     /// `FACET NUL VALUE`, for counting and for filters.
     pub(super) facet: Field,
-    /// All other attributes, by name in small letters: words with positions, whole numbers besides.
+    /// All other attributes, by name in small letters: words with positions, and whole numbers.
     pub(super) attributes: Field,
     /// Names of the attributes that the object has, in small letters.
     pub(super) names: Field,
-    /// MD5 of an object that is not empty, by which duplicates are found.
+    /// MD5 of a non-empty object, by which its duplicates are found.
     pub(super) content: Field,
     /// Whether another object with the same content represents this one.
     pub(super) duplicate: Field,
@@ -64,7 +64,7 @@ pub(super) struct Fields {
     pub(super) stored: Field,
 }
 
-/// Names of fast fields, which collectors ask for by name.
+/// Names of the fast fields, since collectors refer to them by name.
 pub(super) mod name {
     pub(in crate::index) const FACET: &str = "facet";
     pub(in crate::index) const MODIFIED: &str = "modified";
@@ -77,7 +77,7 @@ pub(super) mod name {
 }
 
 impl Fields {
-    /// Returns the field of the schema for a text field of queries.
+    /// Returns the field of the schema for a text field of the query language.
     pub(super) fn text(&self, part: TextField) -> Text {
         match part {
             TextField::Title => self.title,
@@ -92,7 +92,7 @@ impl Fields {
         }
     }
 
-    /// Returns the field of a number.
+    /// Returns the field of a quantity.
     pub(super) fn quantity(&self, quantity: Quantity) -> Field {
         match quantity {
             Quantity::Size => self.size,

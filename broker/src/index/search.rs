@@ -22,15 +22,16 @@ use crate::answer::{
 use crate::highlight::Highlighter;
 use crate::snippet;
 
-/// Most objects of the same content that are read to name [`DUPLICATES_MAX`] of them.
+/// Maximum number of objects with the same content that are read to name [`DUPLICATES_MAX`] of
+/// them.
 const GROUP_READ_MAX: usize = 256;
 
-/// Reason for no answer.
+/// Reason why there is no answer.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// The request cannot be answered.
     Query(QueryError),
-    /// It took too long.
+    /// The search took too long.
     Late,
     /// The engine failed.
     Engine(tantivy::TantivyError),
@@ -61,7 +62,7 @@ pub(super) fn search(
     Ok(Answer { total, took_us: 0, hits, facets })
 }
 
-/// Finds the hits asked for, with their scores, and counts all.
+/// Finds the requested hits with their scores, and counts all hits.
 pub(super) fn rank(
     searcher: &Searcher,
     fields: &Fields,
@@ -105,8 +106,8 @@ pub(super) fn warm(searcher: &Searcher, fields: &Fields) -> tantivy::Result<()> 
     Ok(())
 }
 
-/// Narrows a query to the chosen facet values and, without `duplicates`, to one object of each
-/// content.
+/// Narrows a query to the chosen facet values and, unless the request asks for duplicates, to one
+/// object of each content.
 fn narrowed(fields: &Fields, request: &SearchRequest, asked: Box<dyn Engine>) -> Box<dyn Engine> {
     let mut clauses = vec![(Occur::Must, asked)];
     let mut chosen: BTreeMap<Facet, Vec<&Filter>> = BTreeMap::new();
@@ -198,7 +199,7 @@ fn hit(
     })
 }
 
-/// Cuts a snippet from the text or, if that has no word of the query, from the description.
+/// Cuts a snippet from the text or, if the text has no word of the query, from the description.
 fn excerpt(highlighter: &Highlighter, stored: &StoredHit) -> Snippet {
     let marks = highlighter.marks(&stored.text);
     if marks.is_empty() && !stored.description.is_empty() {

@@ -9,7 +9,7 @@ use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 use super::schema::name;
 use crate::answer::{FACET_VALUES_MAX, Facet};
 
-/// Collector that counts the matching objects and, on request, their facet values.
+/// A collector that counts the matching objects and, on request, their facet values.
 pub(super) struct Tally {
     /// Whether to count facet values.
     pub(super) facets: bool,
@@ -20,12 +20,13 @@ pub(super) struct Tally {
 pub(super) struct Counts {
     /// Objects.
     pub(super) total: u64,
-    /// Facet keys (`FACET NUL VALUE`) and their objects.
+    /// Facet keys (`FACET NUL VALUE`), each with its number of objects.
     values: HashMap<String, u64>,
 }
 
 impl Counts {
-    /// Returns the values of each facet, the most frequent first, years the latest first.
+    /// Returns the values of each facet with their counts: the most frequent first; of years, the
+    /// latest first.
     pub(super) fn into_facets(self) -> BTreeMap<String, Vec<(String, u64)>> {
         let mut facets: BTreeMap<String, Vec<(String, u64)>> =
             Facet::ALL.iter().map(|facet| (facet.name().to_owned(), Vec::new())).collect();
@@ -47,11 +48,11 @@ impl Counts {
     }
 }
 
-/// Counts in one segment.
+/// The counts in one segment.
 pub(super) struct SegmentTally {
     total: u64,
     column: Option<StrColumn>,
-    /// By ordinal in the column's dictionary.
+    /// Number of objects of each facet value, by the value's ordinal in the column's dictionary.
     counts: Vec<u64>,
 }
 
@@ -105,7 +106,7 @@ impl SegmentCollector for SegmentTally {
         if let Some(column) = &self.column {
             let counted = (0..).zip(&self.counts).filter(|(_, count)| **count != 0);
             let (ords, counts): (Vec<u64>, Vec<u64>) = counted.unzip();
-            // All at once: the dictionary is compressed in blocks.
+            // Look up all ordinals in one go, since the dictionary is compressed in blocks.
             let mut counts = counts.into_iter();
             column.dictionary().sorted_ords_to_term_cb(&ords, |key| {
                 let key = String::from_utf8_lossy(key).into_owned();

@@ -1,8 +1,9 @@
-//! Verification: every file of the index against its checksum.
+//! Verification: compares every file of the index with its checksum.
 //!
-//! It runs once after an unclean stop, after an unexplained failure of the engine, and on request of an
-//! administrator. The indexer runs it before it applies further changes: a merge would write damaged
-//! bytes again, with a correct checksum. Searches go on meanwhile.
+//! It runs once after an unclean stop, after an unexplained failure of the engine, and at the
+//! request of an administrator. The indexer verifies before it applies further changes, because a
+//! merge would copy damaged bytes into a new file with a correct checksum. Searches go on
+//! meanwhile.
 
 use std::fs;
 use std::io;
@@ -19,8 +20,8 @@ use crate::error::Error;
 /// File in the index's folder that marks a clean stop.
 const CLOSED: &str = "closed";
 
-/// Removes the mark of a clean stop; returns whether it existed and was removed. In a read-only folder
-/// it stays, but then nothing else is written either.
+/// Removes the mark of a clean stop; returns whether the mark existed and was removed. In a
+/// read-only folder the mark stays, but then nothing else is written either.
 pub(super) fn take_mark(dir: &Path) -> bool {
     fs::remove_file(dir.join(CLOSED)).is_ok()
 }
@@ -33,29 +34,29 @@ pub(super) fn leave_mark(dir: &Path) {
 }
 
 impl Index {
-    /// Returns whether its files must be [verified](Self::verify).
+    /// Returns whether the index's files must be [verified](Self::verify).
     pub fn is_suspect(&self) -> bool {
         self.inner.suspect.load(Ordering::Acquire)
     }
 
-    /// Makes the indexer verify its files.
+    /// Makes the indexer verify the index's files.
     pub fn suspect(&self) {
         self.inner.suspect.store(true, Ordering::Release);
         self.inner.covered.send_modify(|_| ());
     }
 
-    /// Compares every file of the last commit with its checksum, and returns the damaged ones. If
+    /// Compares every file of the last commit with its checksum, and returns the damaged files. If
     /// there are any, the next [`apply`](Self::apply) builds the index anew. Waits for a running
     /// apply. Blocks.
     ///
-    /// Stops early, with an empty list, once `cancelled` returns true.
+    /// Stops early and returns an empty list once `cancelled` returns true.
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] when the files cannot be read for another reason; call again.
+    /// [`Error::Index`] when the files cannot be read for a reason other than damage; call again.
     pub fn verify(&self, cancelled: &dyn Fn() -> bool) -> Result<Vec<PathBuf>, Error> {
         let _slot = locked(&self.inner.writer);
-        // The list protects its files against deletion.
+        // While the list exists, its files are not deleted.
         let metas = match self.inner.engine.load_metas() {
             Ok(metas) => metas,
             Err(error) if is_corruption(&error) => {
@@ -92,7 +93,7 @@ impl Index {
     }
 }
 
-/// Returns whether a file's footer, which has the checksum, is damaged.
+/// Returns whether the error means that a file's footer, which has the checksum, is damaged.
 fn is_of_footer(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }

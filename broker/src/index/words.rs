@@ -1,4 +1,4 @@
-//! The engine's tokenizer: the words of [`query::words`].
+//! The tokenizer for the engine: it splits text into the words of [`query::words`].
 
 use query::words::Words;
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};

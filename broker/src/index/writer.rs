@@ -1,12 +1,13 @@
 //! The writer: it applies the collection's change log to the index.
 //!
-//! Changes are written in chunks. A chunk is one commit, whose payload has its version. After a crash
-//! the index is therefore exactly an earlier state of the log, with a known version.
+//! Changes are written in chunks. Each chunk is one commit, whose payload has the version that the
+//! commit covers. After a crash the index therefore has exactly an earlier state of the log, with a
+//! known version.
 //!
-//! Duplicates are objects with the same MD5 that are not empty. The one with the smallest (URL,
-//! gatherer) represents all: it has the words of the others' URLs, their hosts and their gatherers, so
-//! that searches for them find it. The others are flagged. When a chunk touches such a group, the roles
-//! of its members are computed again from the index alone.
+//! Duplicates are non-empty objects with the same MD5. The object with the smallest (URL, gatherer)
+//! represents the group: its document also has the words of the others' URLs, their hosts and their
+//! gatherers, so that searches for these find it. The others are flagged as duplicates. When a
+//! chunk touches such a group, the roles of its members are computed again from the index alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -22,14 +23,14 @@ use super::lookup;
 use super::schema::{Fields, LAYOUT};
 use crate::answer::DUPLICATES_MAX;
 
-/// Operations that go to the writer together.
+/// Number of operations that go to the writer together.
 const GROUP_OPERATIONS: usize = 128;
 /// Bytes of attribute values above which a group goes to the writer at once.
 const GROUP_BYTES: usize = 1 << 20;
-/// Most bytes of attribute values in one chunk.
+/// Maximum number of bytes of attribute values in one chunk.
 const CHUNK_BYTES_MAX: usize = 32 << 20;
 
-/// The objects of a chunk in the order of [`Oid::key`]; `None` deletes.
+/// The objects of a chunk in the order of [`Oid::key`]; `None` deletes an object.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
     objects: BTreeMap<Vec<u8>, (Oid, Option<Record>)>,
@@ -59,14 +60,15 @@ impl Chunk {
         self.objects.is_empty()
     }
 
-    /// Returns whether to write the chunk now.
+    /// Returns whether the chunk is large enough to be written.
     pub(super) fn is_full(&self, changes_max: usize) -> bool {
         changes_max <= self.objects.len() || CHUNK_BYTES_MAX <= self.bytes
     }
 }
 
-/// Renders the payload of a commit: layout, version, the goal of a rebuild, and a digest of all that.
-/// The engine's list of segments, which holds the payload, has no checksum.
+/// Renders the payload of a commit: layout, version, the serial that a rebuild must reach, and a
+/// digest of these. The digest is needed because the engine's list of segments, which holds the
+/// payload, has no checksum.
 pub(super) fn payload(version: Version, goal: u64) -> String {
     let goal = if version.serial < goal { format!(" {goal}") } else { String::new() };
     let text = format!("{LAYOUT} {version}{goal}");
@@ -74,7 +76,7 @@ pub(super) fn payload(version: Version, goal: u64) -> String {
     format!("{text} {digest}")
 }
 
-/// Reads a payload: the version and the goal; `None` if it has another layout or is damaged.
+/// Reads a payload and returns its version and goal; `None` if it has another layout or is damaged.
 pub(super) fn read_payload(written: &str) -> Option<(Version, u64)> {
     let (text, _digest) = written.rsplit_once(' ')?;
     let mut words = text.split(' ').skip(1);
@@ -87,7 +89,7 @@ pub(super) fn read_payload(written: &str) -> Option<(Version, u64)> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     Committed,
-    /// Given up: the writer must be dropped with its uncommitted operations.
+    /// The chunk was given up: the writer must be dropped with its uncommitted operations.
     Cancelled,
 }
 
@@ -95,18 +97,18 @@ pub(super) enum Written {
 pub(super) struct Applier<'a> {
     pub(super) fields: &'a Fields,
     pub(super) writer: &'a mut IndexWriter,
-    /// See [`payload`].
+    /// The serial that a rebuild must reach; see [`payload`].
     pub(super) goal: u64,
     /// The last commit; `None` while an index is built anew.
     pub(super) searcher: Option<Searcher>,
-    /// Reads a live object from the collection, which may be ahead of the chunk.
+    /// Reads a live object from the collection, which may be newer than the chunk.
     pub(super) get: &'a dyn Fn(&Oid) -> Option<Record>,
-    /// Whether to give up.
+    /// Returns whether to give up.
     pub(super) cancelled: &'a dyn Fn() -> bool,
 }
 
-/// Operations that go to one thread of the writer together. A small chunk is one group, so that its
-/// commit makes one segment, not one for each thread.
+/// Operations that go together to one thread of the writer. A small chunk is one group, so that its
+/// commit makes one segment in total, not one for each thread.
 #[derive(Default)]
 struct Group {
     operations: Vec<UserOperation>,
@@ -115,7 +117,8 @@ struct Group {
 }
 
 impl Group {
-    /// Adds an object in role of its old document; `None` only removes that.
+    /// Adds an object in place of its old document; without a record, only removes the old
+    /// document.
     fn add(&mut self, fields: &Fields, oid: &Oid, record: Option<&Record>, role: &GroupRole) {
         let term = Term::from_field_text(fields.oid, &oid_key(oid));
         self.operations.push(UserOperation::Delete(term));
@@ -148,7 +151,7 @@ fn value_bytes(record: &Record) -> usize {
 /// A member of a group of the same content.
 struct Member {
     oid: Oid,
-    /// Its document in the last commit; `None` when the chunk brings it.
+    /// The member's document in the last commit; `None` if the member comes with the chunk.
     address: Option<DocAddress>,
 }
 
@@ -157,7 +160,7 @@ struct Member {
 struct IndexedGroup {
     /// The first few members, in the order of [`Oid::key`].
     members: BTreeMap<Vec<u8>, Member>,
-    /// Members that are not flagged: usually one.
+    /// Members that are not flagged as duplicates: usually one.
     unflagged: Vec<Oid>,
 }
 
@@ -169,7 +172,8 @@ impl Applier<'_> {
     /// The engine failed; a new writer is needed, and the index is at its last commit.
     pub(super) fn write(&mut self, chunk: &Chunk, version: Version) -> tantivy::Result<Written> {
         self.try_write(chunk, version).map_err(|error| match error {
-            // This error only says that a thread of the writer has ended; the commit returns its cause.
+            // This error only says that a thread of the writer has ended; the commit returns the
+            // cause.
             TantivyError::ErrorInThread(_) => self.writer.prepare_commit().err().unwrap_or(error),
             error => error,
         })
@@ -200,8 +204,8 @@ impl Applier<'_> {
         Ok(Written::Committed)
     }
 
-    /// Returns the roles of the chunk's objects in their groups of the same content, by [`Oid::key`],
-    /// and the other objects whose documents must be written again.
+    /// Returns the roles of the chunk's objects in their groups with the same content, by
+    /// [`Oid::key`], and the other objects whose documents must be written again.
     #[expect(clippy::type_complexity, reason = "two lists that only `write` takes")]
     fn assign_roles(
         &self,
@@ -252,7 +256,8 @@ impl Applier<'_> {
         }
         let still_here =
             |oid: &Oid| (self.get)(oid).filter(|record| content(record).as_deref() == Some(group));
-        // An indexed member that has left the group in the collection has a later change in the log.
+        // An indexed member that has left the group in the collection has a later change in the
+        // log.
         let mut first = None;
         while let Some((key, member)) = members.pop_first() {
             if member.address.is_none() {
@@ -315,7 +320,7 @@ impl Applier<'_> {
                 indexed.unflagged.push(oid.clone());
             }
             indexed.members.insert(key, Member { oid, address: Some(address) });
-            // More than are named, since the first ones may have left the group.
+            // Keep more members than a hit names, since the first ones may have left the group.
             if DUPLICATES_MAX + 2 < indexed.members.len() {
                 indexed.members.pop_last();
             }

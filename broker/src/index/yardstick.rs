@@ -1,5 +1,5 @@
-//! Access for `benches/index` alone: the engine's handle, the documents of the index, and the ranking
-//! of an answer.
+//! Functions that only `benches/index` uses: they give access to the engine's handle, the documents
+//! of the index, and the ranking of an answer.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::error::Error;
 pub struct Ranking {
     /// The hits' OIDs, best first.
     pub oids: Vec<String>,
-    /// Objects that match.
+    /// Number of objects that match.
     pub total: u64,
-    /// Facet values counted, over all facets.
+    /// Number of facet values counted, over all facets.
     pub facet_values: usize,
 }
 
 impl Index {
-    /// Returns the engine's handle: its schema, its tokenizers, its last commit.
+    /// Returns the engine's handle, which has the schema, the tokenizers and the last commit.
     pub fn engine(&self) -> &tantivy::Index {
         &self.inner.engine
     }

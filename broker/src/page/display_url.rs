@@ -1,7 +1,7 @@
-//! URLs on a page: only URLs that a browser may safely follow are links.
+//! URLs on a page: only URLs that a browser may follow safely become links.
 //!
-//! A URL comes from a foreign collection. `javascript:`, `data:` and all other schemes that are not in
-//! [`SCHEMES`] are shown as text.
+//! A URL comes from a foreign collection. `javascript:`, `data:` and all other schemes that are not
+//! in [`SCHEMES`] are shown as text.
 //!
 //! Sans-I/O.
 
@@ -19,7 +19,7 @@ pub(crate) struct DisplayUrl {
     pub(crate) href: Option<String>,
     /// Text to show: the path of a `file:` URL, otherwise the URL.
     pub(crate) text: String,
-    /// Whether it is a local file; browsers do not open one from a page.
+    /// Whether this is the URL of a local file; browsers do not open local files from a page.
     #[serde(skip)]
     pub(crate) local: bool,
 }
@@ -41,7 +41,8 @@ impl DisplayUrl {
     }
 }
 
-/// Returns the path of a `file:` URL as typed, with the member of a container after `#`.
+/// Returns the path of a `file:` URL without percent-encoding, with the member of a container after
+/// `#`.
 fn path(url: &Url) -> String {
     let decoded = |encoded: &str| match percent_decode_str(encoded).decode_utf8() {
         Ok(text) => visible(&text),

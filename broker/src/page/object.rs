@@ -1,4 +1,4 @@
-//! The page of one object: its summary as a table for people, as SOIF or JSON for programs.
+//! The page of one object: it shows the record as a table to people, as SOIF or JSON to programs.
 //!
 //! Sans-I/O.
 
@@ -13,12 +13,12 @@ use url::form_urlencoded;
 use super::display_url::DisplayUrl;
 use super::results::{shortened, summary_address};
 
-/// Longest value shown, in characters; the rest is in the SOIF.
+/// Longest part of a value that is shown, in characters; the SOIF has the whole value.
 const VALUE_CHARS_MAX: usize = 65_536;
-/// Length above which a value gets a scrolling box, in characters or in lines.
+/// Length above which a value is shown in a scrolling box, in characters or in lines.
 const LONG_CHARS: usize = 2_000;
 const LONG_LINES: usize = 20;
-/// Most links of one value.
+/// Maximum number of links in one value.
 const LINKS_MAX: usize = 2_000;
 
 /// Format of an object: `format=`.
@@ -85,7 +85,7 @@ struct Row {
     name: String,
     value: String,
     links: Vec<DisplayUrl>,
-    /// Keeps its line breaks.
+    /// Whether the value is shown with its line breaks.
     pre: bool,
     long: bool,
     note: String,
@@ -121,7 +121,7 @@ impl Row {
     fn new(attribute: &Attribute) -> Self {
         let text = String::from_utf8_lossy(&attribute.value);
         let mut value = text.trim_end();
-        // One keyword a line would fill screens.
+        // A line for each keyword would make the page too long.
         let joined: String;
         if attribute.name.eq_ignore_ascii_case("Keywords") {
             joined = value.lines().collect::<Vec<_>>().join(", ");
@@ -150,7 +150,8 @@ impl Row {
     }
 }
 
-/// Returns the meaning of a number for people: a date, a duration or a size.
+/// Renders the number in an attribute for people, as a date, a duration or a size; `None` if the
+/// attribute has no such meaning.
 fn meaning(name: &str, value: &str) -> Option<String> {
     let number: i64 = value.trim().parse().ok()?;
     let is = |known: &str| name.eq_ignore_ascii_case(known);
@@ -165,7 +166,7 @@ fn meaning(name: &str, value: &str) -> Option<String> {
     (is("File-Size") && 1_024 <= number).then(|| web::templates::size(number))
 }
 
-/// Renders a duration in the largest unit of which it has at least one.
+/// Renders a duration in the largest unit that is not longer than the duration.
 fn span(seconds: u64) -> String {
     let (count, unit) = match seconds {
         0..60 => (seconds, "second"),

@@ -2,7 +2,7 @@
 //!
 //! | parameter | is | default |
 //! |---|---|---|
-//! | `q` | the query | required by the API; without it the page has only the search box |
+//! | `q` | the query | none: the API requires it; a page without it has only the search box |
 //! | `limit` | hits in one answer, 0 to [`LIMIT_MAX`] | 10 |
 //! | `offset` | hits skipped before the first; `offset + limit` is at most [`DEPTH_MAX`] | 0 |
 //! | `sort` | `relevance`, `newest`, `oldest`, `title`, `size`, `url` | `relevance` |
@@ -16,9 +16,9 @@ use url::form_urlencoded;
 
 use crate::answer::{DEPTH_MAX, Facet, Filter, HITS_DEFAULT, SearchRequest, Sort};
 
-/// Most hits in one answer.
+/// Maximum number of hits in one answer.
 pub const LIMIT_MAX: usize = 100;
-/// Most filters in one request.
+/// Maximum number of filters in one request.
 pub const FILTERS_MAX: usize = 32;
 
 /// The names of all parameters.
@@ -30,13 +30,13 @@ const NAMES: [&str; 9] =
 pub struct Parameters {
     /// The query as typed; `None` when the request has none.
     pub text: Option<String>,
-    /// The chosen values, in their order.
+    /// The chosen facet values, in the order of the request.
     pub filters: Vec<Filter>,
     /// The order of the hits.
     pub sort: Sort,
-    /// Hits in one answer, up to [`LIMIT_MAX`].
+    /// Number of hits in one answer, up to [`LIMIT_MAX`].
     pub limit: usize,
-    /// Hits skipped.
+    /// Number of hits skipped before the first.
     pub offset: usize,
     /// Whether objects with the same content are hits of their own.
     pub duplicates: bool,
@@ -58,9 +58,9 @@ impl Default for Parameters {
 /// Treatment of unknown parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// An error, so that a program notices it.
+    /// An unknown parameter is an error, so that the author of a program notices it.
     Refused,
-    /// Ignored: mailers and trackers add their own to the URL of a page.
+    /// Unknown parameters are ignored: mailers and trackers add their own to the URL of a page.
     Ignored,
 }
 
@@ -171,26 +171,26 @@ impl Parameters {
         format!("?{}", all.finish())
     }
 
-    /// Returns the same request from the hit `offset` on.
+    /// Returns the same request, with the first `offset` hits skipped.
     #[must_use]
     pub fn at(&self, offset: usize) -> Self {
         Self { offset, ..self.clone() }
     }
 
-    /// Returns the same request with another query, from the first hit on.
+    /// Returns the same request with another query, starting at the first hit.
     #[must_use]
     pub fn asking(&self, text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), offset: 0, ..self.clone() }
     }
 
-    /// Returns the same request without filters, from the first hit on.
+    /// Returns the same request without filters, starting at the first hit.
     #[must_use]
     pub fn unfiltered(&self) -> Self {
         Self { filters: Vec::new(), offset: 0, ..self.clone() }
     }
 
-    /// Returns the same request with `filter` added or, if it was there, removed; from the first hit
-    /// on.
+    /// Returns the same request with `filter` added or, if the request has it already, removed;
+    /// starting at the first hit.
     #[must_use]
     pub fn toggled(&self, filter: &Filter) -> Self {
         let mut asked = self.at(0);

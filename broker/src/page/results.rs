@@ -1,4 +1,5 @@
-//! The page of results: it prepares all data of an answer, so that the template only lays it out.
+//! The page of results: this module prepares all data of an answer, so that the template only
+//! arranges them.
 //!
 //! Sans-I/O.
 
@@ -11,9 +12,9 @@ use super::display_url::DisplayUrl;
 use super::parameters::Parameters;
 use crate::answer::{Answer, DEPTH_MAX, Duplicate, Facet, Filter, Hit, Snippet, Sort};
 
-/// Links to pages on each side of the current one.
+/// Number of links to pages on each side of the current page.
 const PAGES_BESIDE: usize = 2;
-/// Longest excerpt without a snippet of the index, in characters.
+/// Longest excerpt of a hit for which the index has no snippet, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 300;
 /// Longest title, in characters.
 const TITLE_CHARS_MAX: usize = 200;
@@ -23,7 +24,7 @@ const TITLE_CHARS_MAX: usize = 200;
 pub(crate) struct SearchPage {
     /// The query as typed.
     pub(crate) q: String,
-    /// Hidden fields of the search form.
+    /// Hidden fields of the search form, with the parameters to keep.
     pub(crate) keep: Vec<(&'static str, String)>,
     pub(crate) home: Home,
     pub(crate) wrong: Option<Mistake>,
@@ -41,10 +42,11 @@ pub(crate) struct Home {
 #[derive(Debug, Serialize)]
 pub(crate) struct Mistake {
     message: String,
-    /// The query, and carets for the line below it; empty when the mistake is not in the query.
+    /// The query, and the line of carets to show below the query; both are empty when the mistake
+    /// is not in the query.
     shown: String,
     carets: String,
-    /// The position of the carets for screen readers: number of a character, from 1.
+    /// The position of the carets for screen readers, as the number of a character, from 1.
     character: usize,
 }
 
@@ -69,21 +71,21 @@ impl Mistake {
 pub(crate) struct Results {
     total: u64,
     took: String,
-    /// Number of the first and the last hit shown, from 1; 0 when there is none.
+    /// Numbers of the first and the last hit shown, from 1; 0 when no hit is shown.
     first: u64,
     last: u64,
     hits: Vec<HitShown>,
     facets: Vec<FacetShown>,
     chips: Vec<Chip>,
-    /// Hidden fields of the sort form.
+    /// Hidden fields of the sort form, with the parameters to keep.
     keep: Vec<(&'static str, String)>,
     sorts: Vec<SortShown>,
     pages: Vec<PageLink>,
     previous: Option<String>,
     next: Option<String>,
-    /// The number of the last hit that pages reach, if there are more.
+    /// The number of the last hit that can be reached by paging; `None` if all hits can.
     cut: Option<usize>,
-    /// URLs of the first page, of the same without filters, and of the same as JSON.
+    /// URLs of the first page, of the first page without filters, and of the answer as JSON.
     start: String,
     unfiltered: Option<String>,
     api: String,
@@ -154,7 +156,7 @@ struct PageLink {
     gap: bool,
 }
 
-/// A suggestion when there are no hits.
+/// A suggestion that is shown when there are no hits.
 #[derive(Debug, Serialize)]
 struct Advice {
     text: &'static str,
@@ -327,7 +329,8 @@ fn chips(asked: &Parameters) -> Vec<Chip> {
     chips.collect()
 }
 
-/// Returns links to the first page, the pages beside the current one, and the last, with gaps.
+/// Returns links to the first page, the pages next to the current page, and the last page, with
+/// gaps.
 fn pages(asked: &Parameters, reachable: usize) -> Vec<PageLink> {
     if asked.limit == 0 {
         return Vec::new();
@@ -374,7 +377,7 @@ fn advice(asked: &Parameters, query: &Query) -> Vec<Advice> {
     all
 }
 
-/// Returns the words of a query that has only wanted words; otherwise an empty list.
+/// Returns the words of a query that consists only of wanted words; otherwise an empty list.
 fn plain_words(query: &Query) -> Vec<&str> {
     fn word(node: &Node) -> Option<&str> {
         match node {

@@ -1,4 +1,5 @@
-//! Tests of the pages: their content, and that no text of a foreign document can run in them.
+//! Tests of the pages: they check the content, and that no text of a foreign document can run as
+//! script.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +66,7 @@ fn render(asked: &str, answer: Option<&Answer>, wrong: Option<Mistake>, home: Ho
     body_of(&pages().render("search.html", &page).unwrap().0)
 }
 
-/// Returns the own part of a page, without the hashes in URLs.
+/// Returns the part of a page that other pages do not share, without the hashes in URLs.
 fn body_of(html: &str) -> String {
     let start = html.find("<main").unwrap();
     let head = html.find("<title>").unwrap();
@@ -141,7 +142,7 @@ fn check_harmless(html: &str) {
     let lower = html.to_ascii_lowercase();
     for bad in ["<script", "<img src=x", "javascript:", "href=\"data:", "\" on", "49{"] {
         let found = lower.find(bad).map(|at| &html[at.saturating_sub(80)..at + bad.len()]);
-        // It is allowed as text, but not at the start of an attribute's value or a tag.
+        // This text is allowed, but not at the start of an attribute's value or of a tag.
         let in_text = bad == "javascript:" && !lower.contains("=\"javascript:");
         assert!(found.is_none() || in_text, "{bad} in …{found:?}");
     }

@@ -1,4 +1,4 @@
-//! A line of the log of pulls: one pull, its fields between tabs.
+//! A line of the log of pulls: one pull, with tabs between its fields.
 //!
 //! Sans-I/O.
 
@@ -11,8 +11,8 @@ use crate::config::NAME_BYTES_MAX;
 pub const HEADER: &str =
     "#harvest-pulls-1 ended_ms\tsource\tkind\tchanges\telements\tbytes\ttook_ms";
 
-/// Start of a line about a jump of the broker's clock; the jump in milliseconds follows. The time between
-/// a pull before and a pull after it is not real.
+/// Beginning of a line about a jump of the broker's clock; the jump in milliseconds follows. The
+/// time stamps of pulls before and after this line cannot be compared.
 pub const CLOCK_SET: &str = "#clock-set ";
 
 /// Longest line, in bytes, without its line break: a name, five numbers, a kind and the tabs.
@@ -21,9 +21,9 @@ pub const LINE_BYTES_MAX: usize = 512;
 /// Outcome of a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The changes since the last pull came.
+    /// The pull brought the changes since the last pull.
     Delta,
-    /// A snapshot came.
+    /// The pull brought a snapshot.
     Snapshot,
     /// The pull failed.
     Failed,
@@ -32,7 +32,7 @@ pub enum Outcome {
 impl Outcome {
     const ALL: [Self; 3] = [Self::Delta, Self::Snapshot, Self::Failed];
 
-    /// Returns its name in the log.
+    /// Returns the outcome's name in the log.
     pub fn name(self) -> &'static str {
         match self {
             Self::Delta => "delta",
@@ -42,7 +42,7 @@ impl Outcome {
     }
 }
 
-/// A pull that has ended. Written and read as a line of the log.
+/// A pull that has ended. It is written and read as a line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pull {
     /// End of the pull, in Unix milliseconds.
@@ -51,9 +51,9 @@ pub struct Pull {
     pub source: String,
     /// Its outcome.
     pub outcome: Outcome,
-    /// Pulled updates and deletes.
+    /// Number of pulled updates and deletes.
     pub changes: u64,
-    /// Live objects at the source, as it reported.
+    /// Number of live objects at the source, as the source reported.
     pub elements: Option<u64>,
     /// Bytes of the bodies, compressed.
     pub bytes: u64,
@@ -71,17 +71,17 @@ impl Pull {
 /// A mistake in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// It has fewer or more than seven fields.
+    /// The line has fewer or more than seven fields.
     Fields,
-    /// The field of this column is no whole number.
+    /// The field of this column is not a whole number.
     Number(&'static str),
-    /// The second field is no name of a source.
+    /// The second field is not a name that a source can have.
     Source,
     /// The kind is none of the three.
     Kind,
-    /// It is longer than [`LINE_BYTES_MAX`].
+    /// The line is longer than [`LINE_BYTES_MAX`].
     Long,
-    /// It is not UTF-8.
+    /// The line is not UTF-8.
     Utf8,
 }
 

@@ -1,4 +1,4 @@
-//! The reader of the log of pulls; it works also while the log is written.
+//! The reader of the log of pulls; it also works while the log is being written.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,15 +10,15 @@ use flate2::read::MultiGzDecoder;
 
 use super::{CLOCK_SET, HEADER, LINE_BYTES_MAX, Problem, Pull, numbers, packed, path};
 
-/// Bytes read from a file at once.
+/// Number of bytes read from a file at a time.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A place in the log that cannot be read. The rest can.
+/// A place in the log that cannot be read. The rest of the log can.
 #[derive(Debug)]
 pub struct Malformed {
     /// The file.
     pub path: PathBuf,
-    /// The line, from 1.
+    /// Number of the line, from 1.
     pub line: u64,
     /// The cause.
     pub kind: MalformedKind,
@@ -27,9 +27,9 @@ pub struct Malformed {
 /// Cause of a malformed place in the log.
 #[derive(Debug)]
 pub enum MalformedKind {
-    /// The line is no pull.
+    /// The line does not describe a pull.
     Line(Problem),
-    /// The file has not the header of this version: it is left out.
+    /// The file does not have the header of this version and is left out.
     Header,
     /// The file cannot be read from here on.
     Read(io::Error),
@@ -58,14 +58,16 @@ impl std::error::Error for Malformed {
     }
 }
 
-/// Reads the log in `folder`, oldest pull first; holds one buffer in memory, whatever the log's length.
+/// Reads the log in `folder`, oldest pull first. Holds only one buffer in memory, whatever the
+/// length of the log.
 ///
-/// Ignores other files. Skips a last line without its end, which may be being written, and a file that
-/// is deleted meanwhile.
+/// Ignores other files. Skips a last line without a line break, since it may still be in the middle
+/// of being written, and a file that is deleted meanwhile.
 ///
 /// # Errors
 ///
-/// The folder cannot be read; of kind `NotFound` if there is no log. The error names the folder.
+/// The folder cannot be read; the error is of kind `NotFound` if there is no log. It names the
+/// folder.
 pub fn read(folder: &Path) -> io::Result<PullLogReader> {
     let mut files = VecDeque::new();
     for number in numbers(folder)? {
@@ -88,10 +90,10 @@ pub fn read(folder: &Path) -> io::Result<PullLogReader> {
 #[derive(Debug)]
 pub struct PullLogReader {
     folder: PathBuf,
-    /// Numbers and lengths of the files to come.
+    /// Numbers and lengths of the files that are not yet read.
     files: VecDeque<(u64, u64)>,
     bytes: u64,
-    /// Bytes of the files that have been read.
+    /// Number of bytes of the files that have been read.
     bytes_done: u64,
     clock_sets: u64,
     /// The open file and its length.
@@ -99,7 +101,7 @@ pub struct PullLogReader {
 }
 
 impl PullLogReader {
-    /// Returns the length of the log on the disk when the reading began, in bytes.
+    /// Returns the length that the log had on the disk when the reader was opened, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -109,7 +111,7 @@ impl PullLogReader {
         self.clock_sets
     }
 
-    /// Returns the bytes read so far.
+    /// Returns the number of bytes read so far.
     pub fn bytes_read(&self) -> u64 {
         let open = self.open.as_ref().map_or(0, |(lines, _)| lines.from.get_ref().position());
         self.bytes_done + open
@@ -158,9 +160,10 @@ enum LogFile {
 }
 
 impl LogFile {
-    /// Opens the file of that number; `None` if it is gone.
+    /// Opens the file with the given number; `None` if it is gone.
     fn open(folder: &Path, number: u64) -> Result<Option<(Self, PathBuf)>, (io::Error, PathBuf)> {
-        // In this order: the file may be packed meanwhile, but one of both always exists.
+        // The plain file is tried first: it may be packed meanwhile, but one of the two always
+        // exists.
         let (plain, packed) = (path(folder, number), packed(folder, number));
         match File::open(&plain) {
             Ok(file) => return Ok(Some((Self::Plain(file), plain))),
@@ -174,7 +177,7 @@ impl LogFile {
         }
     }
 
-    /// Returns the bytes of the file on the disk that have been read.
+    /// Returns the number of bytes on the disk that have been read from the file.
     fn position(&self) -> u64 {
         let mut file = match self {
             Self::Plain(file) => file,
@@ -198,7 +201,7 @@ impl io::Read for LogFile {
 pub(super) struct Lines<R> {
     from: R,
     path: PathBuf,
-    /// Lines read.
+    /// Number of lines read.
     line: u64,
     clock_sets: u64,
     buffer: Vec<u8>,
@@ -225,7 +228,7 @@ impl<R: BufRead> Lines<R> {
         let mut is_long = false;
         loop {
             self.buffer.clear();
-            // Including either form of a line end.
+            // There is room for the longest line and either form of a line end.
             let room = LINE_BYTES_MAX as u64 + 2;
             let count = (&mut self.from).take(room).read_until(b'\n', &mut self.buffer)?;
             if self.buffer.pop_if(|last| *last == b'\n').is_none() {
@@ -267,7 +270,7 @@ impl<R: BufRead> Iterator for Lines<R> {
                     return self.malformed(1, MalformedKind::Header);
                 }
                 Ok(Read::Line) => match std::str::from_utf8(&self.buffer) {
-                    // The header and comments.
+                    // The line is the header, a jump of the clock, or a comment.
                     Ok(text) if text.starts_with('#') => {
                         self.clock_sets += u64::from(text.starts_with(CLOCK_SET));
                         continue;

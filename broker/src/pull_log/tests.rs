@@ -27,7 +27,8 @@ fn append(folder: &Path, pulls: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// Compares the pulls by their number, and the malformed places as text, without the folder.
+/// Reads the log and compares the numbers of its pulls, and its malformed places as text without
+/// the folder.
 #[track_caller]
 fn check(folder: &Path, expected: &[u64], malformed: &[&str]) {
     let (mut pulls, mut errors) = (Vec::new(), Vec::new());
@@ -105,7 +106,8 @@ fn a_long_tail_without_a_line_end_is_removed() {
     check(dir.path(), &[0, 1, 2], &[]);
 }
 
-/// Opens a log of at most four files of three lines each, for lines as long as those of 10 to 99.
+/// Opens a log of at most four files of three lines each, if lines are as long as those of the
+/// pulls 10 to 99.
 fn short(folder: &Path) -> PullLog {
     let line = pull(10).to_string().len() as u64 + 1;
     let max = HEADER.len() as u64 + 1 + 3 * line;
@@ -149,7 +151,8 @@ fn packing_may_be_cut_anywhere() {
         (10..13).for_each(|nth| text += &format!("{}\n", pull(2 * nth)));
         text.into()
     };
-    // The packed file half written; then whole, with the plain one not yet deleted.
+    // First the packed file is half written; then it is whole, but the plain file is not yet
+    // deleted.
     let whole = fs::read(packed(dir.path(), 1)).unwrap();
     for (name, bytes) in
         [("pulls-0000000001.tsv.new", &whole[..20]), ("pulls-0000000001.tsv", &plain)]
@@ -163,7 +166,7 @@ fn packing_may_be_cut_anywhere() {
     }
     let expected = ["1.tsv.gz", "2.tsv.gz", "3.tsv.gz", "4.tsv"];
     assert_eq!(names(dir.path()), expected.map(|it| format!("pulls-000000000{it}")));
-    // The newest file deleted, and a packed one damaged.
+    // The newest file is deleted, and a packed file is damaged.
     fs::remove_file(path(dir.path(), 4)).unwrap();
     fs::write(packed(dir.path(), 2), &whole[..30]).unwrap();
     short(dir.path()).append(&pull(40)).unwrap();
@@ -260,7 +263,7 @@ fn an_error_names_the_file_and_does_not_last() {
 }
 
 proptest! {
-    /// For any bytes: no more items than lines, and each whole line is found.
+    /// Whatever the bytes, there are no more items than lines, and each whole line is found.
     #[test]
     fn any_bytes_are_read(
         before in prop::collection::vec(any::<u8>(), 0..700), nth in 0..99_u64,
@@ -275,7 +278,7 @@ proptest! {
     }
 }
 
-/// Pipes, folders and dangling links, under the names of files of the log.
+/// Checks pipes, folders and dangling links that have the names of files of the log.
 #[test]
 fn special_files_are_neither_read_nor_waited_for() {
     let dir = tempfile::tempdir().unwrap();

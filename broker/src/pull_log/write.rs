@@ -9,15 +9,16 @@ use flate2::write::GzEncoder;
 
 use super::{CLOCK_SET, FILE_BYTES_MAX, FILES_MAX, HEADER, Pull, at, numbers, packed, path};
 
-/// Bytes read at once to find the end of the last whole line.
+/// Number of bytes read at a time to find the end of the last whole line.
 const BLOCK_BYTES: u64 = 4_096;
 
-/// Most consecutive numbers that folders, pipes and links may occupy.
+/// Maximum number of consecutive file numbers that folders, pipes and links may occupy.
 const TAKEN_MAX: u64 = 100;
 
-/// Writer of the log of pulls; at most one for each folder.
+/// Writer of the log of pulls; there must be at most one for each folder.
 ///
-/// An error loses only the present line: the next line starts again from the state on the disk.
+/// After an error only the present line is lost: the next line starts again from the state on the
+/// disk.
 #[derive(Debug)]
 pub struct PullLog {
     folder: PathBuf,
@@ -27,7 +28,7 @@ pub struct PullLog {
     open: Option<OpenFile>,
 }
 
-/// The file that is written to.
+/// The file to which lines are written.
 #[derive(Debug)]
 struct OpenFile {
     file: File,
@@ -36,12 +37,12 @@ struct OpenFile {
 }
 
 impl PullLog {
-    /// Continues the log in `folder`, which need not exist: the first line creates it and its file. An
-    /// incomplete last line is removed.
+    /// Continues the log in `folder`, which need not exist: the first line creates the folder and a
+    /// file. Removes an incomplete last line.
     ///
     /// # Errors
     ///
-    /// The folder or its newest file cannot be read or written; the error names it.
+    /// The folder or its newest file cannot be read or written; the error has the path.
     pub fn open(folder: impl Into<PathBuf>) -> io::Result<Self> {
         Self::with_limits(folder.into(), FILE_BYTES_MAX, FILES_MAX)
     }
@@ -63,13 +64,14 @@ impl PullLog {
         }
     }
 
-    /// Writes a line: a short write to the end of a file, without a sync. It waits for the system's
-    /// cache and, each [`FILE_BYTES_MAX`], for the packing of a file (about a second).
+    /// Writes a line: a short write to the end of a file, without a sync. Waits for the system's
+    /// cache and, after every [`FILE_BYTES_MAX`] bytes, until a file is packed (about a second).
     ///
     /// # Errors
     ///
     /// A line cannot hold the source's name ([`Pull::is_sound`]), or the disk is full or gone; the
-    /// error names the file. No part of the line is in the log then, and the next one can be written.
+    /// error names the file. Then no part of the line is in the log, and the next line can be
+    /// written.
     pub fn append(&mut self, pull: &Pull) -> io::Result<()> {
         if !pull.is_sound() {
             let message = format!("{:?} is no name for a source", pull.source);
@@ -82,14 +84,14 @@ impl PullLog {
     ///
     /// # Errors
     ///
-    /// As of [`append`](Self::append).
+    /// Those of [`append`](Self::append).
     pub fn append_clock_set(&mut self, by_ms: i64) -> io::Result<()> {
         self.append_line(&format!("{CLOCK_SET}{by_ms}\n"))
     }
 
     fn append_line(&mut self, line: &str) -> io::Result<()> {
         let mut open = match self.open.take() {
-            // A deleted file means a new start.
+            // If the file was deleted, the log is opened again.
             Some(open) if open.path.exists() => Some(open),
             Some(_) | None => self.go_on().or_else(none_if_not_found)?,
         };
@@ -105,12 +107,13 @@ impl PullLog {
         Ok(())
     }
 
-    /// Opens the newest file, or the next one if that cannot be continued; `None` without files.
+    /// Opens the newest file, or begins the next one if the newest cannot be continued; `None` if
+    /// there are no files.
     fn go_on(&self) -> io::Result<Option<OpenFile>> {
         let Some(number) = numbers(&self.folder)?.pop() else { return Ok(None) };
         let path = path(&self.folder, number);
         if !path.exists() {
-            // It is packed, so it has ended.
+            // The newest file is packed, so it has ended.
             return self.begin(number.saturating_add(1)).map(Some);
         }
         let (file, sound) = cut_to_whole_lines(&path).map_err(|error| at(&path, &error))?;
@@ -124,7 +127,7 @@ impl PullLog {
         let (file, path, number) = create(&self.folder, number)?;
         let mut open = OpenFile { file, path, number };
         if let Err(error) = open.write(format!("{HEADER}\n").as_bytes()) {
-            // Otherwise a full disk would get more and more files.
+            // Without this deletion, a full disk would get more and more empty files.
             let _ = fs::remove_file(&open.path);
             return Err(error);
         }
@@ -134,7 +137,7 @@ impl PullLog {
             if nth < surplus {
                 drop_file(&self.folder, ended)?;
             } else {
-                // On an error the file stays plain; the next new file tries again.
+                // On an error the file stays plain; it is tried again when the next file begins.
                 let _ = pack(&self.folder, ended);
             }
         }
@@ -149,7 +152,8 @@ impl OpenFile {
         max < there.saturating_add(bytes as u64)
     }
 
-    /// Writes all bytes, or on an error none, if the file can be cut.
+    /// Writes all bytes; after an error, cuts the file so that none of them remain, if that is
+    /// possible.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let before = self.file.metadata().map_err(|error| at(&self.path, &error))?.len();
         self.file.write_all(bytes).map_err(|error| {
@@ -160,7 +164,7 @@ impl OpenFile {
     }
 }
 
-/// Creates the file of that number, or of the next free one.
+/// Creates the file with the given number or the next free number.
 fn create(folder: &Path, first: u64) -> io::Result<(File, PathBuf, u64)> {
     let mut number = first;
     loop {
@@ -178,8 +182,8 @@ fn create(folder: &Path, first: u64) -> io::Result<(File, PathBuf, u64)> {
     }
 }
 
-/// Opens a file of the log and cuts it after its last line break; false if its header is not of this
-/// version.
+/// Opens a file of the log and cuts it after its last line break. Also returns whether its header
+/// is that of this version.
 fn cut_to_whole_lines(path: &Path) -> io::Result<(File, bool)> {
     let mut file = OpenOptions::new().read(true).append(true).open(path)?;
     let mut head = Vec::new();
@@ -190,7 +194,7 @@ fn cut_to_whole_lines(path: &Path) -> io::Result<(File, bool)> {
     let length = file.metadata()?.len();
     let mut end = length;
     let mut block = Vec::new();
-    // The header has a line break at the latest.
+    // The search ends at the line break of the header at the latest.
     let whole = loop {
         let start = end.saturating_sub(BLOCK_BYTES);
         file.seek(SeekFrom::Start(start))?;
@@ -219,8 +223,8 @@ fn drop_file(folder: &Path, number: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Packs a file that has ended; a packed one, or one of another version, stays. At any time the plain
-/// or the packed file is there, whole.
+/// Packs a file that has ended; leaves a packed file, and a file of another version, as it is. At
+/// any time either the plain or the packed file exists and is whole.
 fn pack(folder: &Path, number: u64) -> io::Result<()> {
     let (plain, packed) = (path(folder, number), packed(folder, number));
     let mut from = match File::open(&plain) {
@@ -245,7 +249,7 @@ fn write_packed(path: &Path, head: &[u8], rest: &mut File) -> io::Result<()> {
     let mut to = GzEncoder::new(File::create(path)?, Compression::default());
     to.write_all(head)?;
     io::copy(rest, &mut to)?;
-    // Synced, since the plain file is deleted next.
+    // The packed file is synced, since the plain file is deleted next.
     to.finish()?.sync_all()
 }
 

@@ -7,8 +7,9 @@ use super::Handle;
 use crate::pipeline::Stages;
 
 impl Handle {
-    /// Returns whether the broker can do its work. Failing or held sources do not count, since the broker
-    /// serves what it has; the status of each source shows them. Blocks for a moment.
+    /// Returns whether the broker can do its work. Failing or held sources do not make it unready,
+    /// since it still serves the objects that it has; the status of each source shows its failure.
+    /// Blocks for a moment.
     pub fn ready(&self) -> Readiness {
         let inner = &self.inner;
         let Stages { catalog, indexer, .. } = &inner.stages;

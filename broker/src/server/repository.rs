@@ -4,7 +4,8 @@ use exchange::repository::Daemon;
 
 use crate::config::Config;
 
-/// Returns the description of the broker for its harvesters. Its pulls are at no fixed times.
+/// Returns the description of the broker for its harvesters. It announces no update times, since
+/// its pulls have no fixed times.
 pub(super) fn daemon(config: &Config, id: &str) -> Daemon {
     Daemon {
         name: config.name.clone(),

@@ -1,5 +1,5 @@
-//! Tests of a broker whose index is on a failing disk: it reports the fault, still answers, and recovers
-//! by itself.
+//! Tests of a broker whose index is on a failing disk: the broker reports the fault, still answers,
+//! and recovers without help.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::index::Index;
 use crate::index::tests::disk::{Disk, Fault, Random};
 use crate::index::tests::model::{contents, expected, grow};
 
-/// More than any step takes on a busy machine.
+/// A time limit longer than any step takes, even on a busy machine.
 const STEP_MAX: Duration = Duration::from_secs(60);
 
 fn index(handle: &Handle) -> Index {
@@ -113,7 +113,7 @@ async fn a_damaged_file_is_found_on_demand_and_repaired_without_a_restart() {
     let mut random = Random::new(3);
     for suffix in [".pos", ".store", ".fast"] {
         let mut found = Vec::new();
-        // A bit at a file's end may have no effect.
+        // A flipped bit at a file's end may have no effect.
         while found.is_empty() {
             assert!(broker.disk.flip(suffix, &mut random), "no {suffix}");
             found = broker.handle.verify().await.unwrap();
@@ -135,8 +135,8 @@ async fn damage_before_an_unclean_stop_is_found_in_the_background() {
     shutdown.start();
     task.await.unwrap().unwrap();
     drop(handle);
-    // This disk keeps no mark of a clean stop. A query for everything does not read the positions of
-    // words.
+    // This disk does not keep the mark of a clean stop. A query for everything does not read the
+    // positions of words.
     let mut random = Random::new(5);
     assert!(disk.flip(".pos", &mut random));
     let mut broker = Running::start(disk, dir).await;

@@ -1,7 +1,7 @@
 //! Forecast of freshness and traffic at the present intervals.
 //!
-//! The plan may differ: a source with a short history is pulled more often than planned. Source: Adly
-//! §3.1.
+//! The plan may differ from it: a source with a short history is pulled more often than planned.
+//! Source: Adly §3.1.
 //!
 //! Sans-I/O.
 
@@ -9,7 +9,7 @@ use freshness::interval::Model;
 
 use crate::schedule::Planned;
 
-/// Seconds of an hour.
+/// Number of seconds in an hour.
 const HOUR_SECS: f64 = 3_600.0;
 
 /// Freshness and traffic at the present intervals.
@@ -17,7 +17,7 @@ const HOUR_SECS: f64 = 3_600.0;
 pub(crate) struct Forecast {
     /// Weighted freshness of all sources, 0 to 1; 1 without sources.
     pub(crate) freshness: f64,
-    /// Pulls of all sources together.
+    /// Pulls an hour, of all sources together.
     pub(crate) pulls_per_hour: f64,
 }
 
@@ -36,7 +36,7 @@ impl Forecast {
 }
 
 /// Returns the names of the sources that stay below `theta` even at their shortest interval, the
-/// largest first; all others are pulled more often to compensate.
+/// largest source first; all other sources are pulled more often to compensate.
 pub(crate) fn held_back(planned: &[Planned], model: Model, theta: f64) -> Vec<&str> {
     let shortest = |it: &Planned| it.source.bounds.settled().interval_min;
     let stale = |it: &&Planned| it.source.freshness_at(shortest(it), model) < theta;
@@ -46,7 +46,7 @@ pub(crate) fn held_back(planned: &[Planned], model: Model, theta: f64) -> Vec<&s
     found.into_iter().map(|it| it.name.as_str()).collect()
 }
 
-/// Returns the pulls an hour at that interval; 0 at an interval that is not above 0.
+/// Returns the number of pulls an hour at the given interval; 0 if the interval is not above 0.
 pub(crate) fn hourly(interval_secs: f64) -> f64 {
     if 0.0 < interval_secs { HOUR_SECS / interval_secs } else { 0.0 }
 }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_forecast_uses_the_present_intervals() {
-        // Eq. 1: stale 0.1 · 200 / (2 · 100) = 0.1 of 100 objects, 0.05 of 300.
+        // Eq. 1: of 100 objects, 0.1 · 200 / (2 · 100) = 0.1 are stale; of 300 objects, 0.05.
         let all = [planned(0.1, 100, 1.0, 200.0), planned(0.1, 300, 1.0, 300.0)];
         let found = Forecast::new(&all, Model::Linear);
         assert!((found.freshness - (0.9 * 100.0 + 0.95 * 300.0) / 400.0).abs() < 1e-12);
@@ -80,7 +80,7 @@ mod tests {
             let source = Source::new(0.1, elements, bounds);
             Planned { name: name.to_owned(), source, estimated: source, interval_secs: 600.0 }
         };
-        // Eq. 1: fresh at best 0.5, 0.95 and 0.25.
+        // Eq. 1: the best possible freshness is 0.5, 0.95 and 0.25.
         let all =
             [bounded("a", 100, 1_000.0), bounded("b", 100, 100.0), bounded("c", 200, 3_000.0)];
         assert_eq!(held_back(&all, Model::Printed, 0.9), ["c", "a"]);

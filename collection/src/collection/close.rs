@@ -1,7 +1,8 @@
 //! Closing: frees the directory although clones still exist.
 //!
-//! A daemon that stops cannot wait for every page, pull and handle that holds a clone. So it closes the
-//! collection in two steps: first long work ends while the rest drains, then the directory is freed.
+//! A daemon that stops cannot wait for every page, pull and handle that holds a clone. So it closes
+//! the collection in two steps: first long operations end while the other requests are completed,
+//! then the directory is freed.
 //!
 //! Source: ours.
 
@@ -15,15 +16,17 @@ use crate::log::Halt;
 use crate::log::manifest::{Manifest, Unwritten};
 
 impl Collection {
-    /// Ends long work (compaction, sweep, release of a source, verification) with
-    /// [`Error::Stopped`](crate::Error::Stopped) at its next step, in well under a second. Commits and reads go on.
+    /// Ends long operations (compaction, sweep, release of a source, verification) with
+    /// [`Error::Stopped`](crate::Error::Stopped) at its next step, in well under a second. Commits
+    /// and reads are still possible.
     pub fn begin_close(&self) {
         self.inner.closing.store(true, Ordering::Release);
     }
 
-    /// Frees the directory, for all clones: waits for the commit in progress, makes the key index durable
-    /// and gives the lock back. From then on commits and look-ups end with
-    /// [`Error::Stopped`](crate::Error::Stopped); open files stay readable. A second close does nothing.
+    /// Frees the directory, for all clones: waits for the commit in progress, makes the key index
+    /// durable and releases the lock. From then on commits and look-ups end with
+    /// [`Error::Stopped`](crate::Error::Stopped); open files stay readable. A second close does
+    /// nothing.
     pub fn close(&self) {
         self.begin_close();
         let inner = &self.inner;
@@ -50,7 +53,7 @@ impl Inner {
         self.drop_keys();
         if is_sure {
             let manifest = Manifest { closed: true, ..tail.manifest_now() };
-            // If this fails, the next opening skips some serials; nothing else.
+            // If this fails, the next opening skips some serials, and nothing else happens.
             if let Err(Unwritten { error, .. }) = manifest.write(&self.log.disk, &self.dir) {
                 tracing::warn!(dir = %self.dir.display(), %error, "cannot write to the manifest that the collection is closed");
             }

@@ -14,17 +14,19 @@ use crate::member::content;
 use crate::member::pack::{self, Packed};
 use crate::recover;
 
-/// Compression of commits: fast.
+/// Compression level of commits: fast.
 const LEVEL_COMMIT: u32 = 1;
 
 impl Collection {
-    /// Appends `batch` as one commit: after a crash all of it is there, or nothing. It is durable when this
-    /// returns. An empty batch commits nothing. Updates of suppressed objects are left out and counted.
+    /// Appends `batch` as one commit: after a crash all of it is there, or nothing. It is durable
+    /// when this returns. An empty batch commits nothing. Updates of suppressed objects are left
+    /// out and counted.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`]: correct or drop that change. [`Error::Stopped`]: the collection is closed. After any
-    /// other error nothing of the batch is kept; if the error [`may pass`](Error::may_pass), commit it again later.
+    /// [`Error::Refused`]: correct or drop the change that the error names. [`Error::Stopped`]: the
+    /// collection is closed. After any other error nothing of the batch is kept; if the error [`may
+    /// pass`](Error::may_pass), commit it again later.
     pub fn commit(&self, batch: impl Borrow<Batch>, now: Stamp) -> Result<Version, Error> {
         let batch = batch.borrow();
         let (kept, seen) = self.inner.without_suppressed(&batch.changes);
@@ -33,7 +35,7 @@ impl Collection {
         let packed = self.inner.pack(&kept, &notes)?;
         let mut tail = self.inner.tail();
         if self.inner.suppressed().revision != seen {
-            // The list has grown meanwhile.
+            // The list of suppressed objects has grown since it was read.
             let (kept, _) = self.inner.without_suppressed(&kept);
             return self.inner.commit(&mut tail, &kept, &notes, now);
         }
@@ -45,7 +47,7 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// The file system refused; the epoch is unchanged.
+    /// The file system reports an error; the epoch is unchanged.
     pub fn new_epoch(&self, now: Stamp) -> Result<Version, Error> {
         let mut tail = self.inner.tail();
         self.inner.check_open()?;
@@ -67,7 +69,7 @@ impl Collection {
 }
 
 impl Inner {
-    /// Leaves out updates of suppressed objects, and counts them. Returns the list's revision, too.
+    /// Leaves out updates of suppressed objects, and counts them. Also returns the list's revision.
     fn without_suppressed<'a>(&self, changes: &'a [Change]) -> (Cow<'a, [Change]>, u64) {
         let mut suppressed = self.suppressed();
         let refused = |change: &&Change| {

@@ -1,11 +1,13 @@
 //! Compaction: rewrites the log without superseded changes, while commits go on.
 //!
-//! A run of sealed segments is read in order. The changes that the key index still refers to go to new
-//! segments, with their serials and stamps, in full members, compressed well. Then the manifest is replaced,
-//! and the old files go with their last reader. After a crash at any point the old run stands, or the new one.
+//! A run of sealed segments is read in order. The changes that the key index still refers to go to
+//! new segments, with their serials and stamps, in full members, compressed well. Then the manifest
+//! is replaced, and each old file is removed when its last reader has finished. After a crash at
+//! any point either the old run is valid or the new one.
 //!
-//! In a run that begins with the first segment, tombstones before the horizon and removed notes go too. In
-//! other runs they must stay: otherwise a rebuild would restore the removed objects from an earlier segment.
+//! In a run that begins with the first segment, tombstones before the horizon and removed notes are
+//! dropped too. In other runs they must stay: otherwise a rebuild would restore the removed objects
+//! from an earlier segment.
 //!
 //! Source: docs/collection.md, "On disk".
 
@@ -24,9 +26,9 @@ use crate::member::pack;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
 use crate::report::Compacted;
 
-/// Compression of compacted members: small.
+/// Compression level of compacted members: small.
 const LEVEL_COMPACT: u32 = 9;
-/// Number of drafts that are compressed together.
+/// Maximum number of drafts that are compressed together.
 const DRAFTS_MAX: usize = 16;
 
 impl Collection {
@@ -34,12 +36,12 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// The file system refused, or a segment is damaged; the log is unchanged.
+    /// The file system reports an error, or a segment is damaged; the log is unchanged.
     pub fn compact(&self, now: Stamp) -> Result<Compacted, Error> {
         self.inner.compact(CompactionDue::All, None, now)
     }
 
-    /// Packs the end of the log, where commits have left small members.
+    /// Packs the small members that commits have left at the end of the log.
     ///
     /// # Errors
     ///
@@ -48,7 +50,8 @@ impl Collection {
         self.inner.compact(CompactionDue::Tail, None, now)
     }
 
-    /// Compacts the part that is worth it; call this from time to time. `None`: no part was.
+    /// Compacts the part of the log for which it is worthwhile; returns `None` if there is no such
+    /// part. Call this from time to time.
     ///
     /// # Errors
     ///
@@ -56,7 +59,8 @@ impl Collection {
     pub fn compact_if_due(&self, now: Stamp) -> Result<Option<Compacted>, Error> {
         let no_room = self.inner.repairs().no_room;
         match due(&self.inner.log.view(), self.len(), no_room) {
-            // It would end as early as the last one, and rewrite the same segments.
+            // This compaction would end as early as the last one, after rewriting the same
+            // segments.
             Some(CompactionDue::All) if self.inner.is_space_held() => Ok(None),
             None => Ok(None),
             Some(due) => self.inner.compact(due, None, now).map(Some),
@@ -65,8 +69,8 @@ impl Collection {
 }
 
 impl Inner {
-    /// Rewrites the part that is `due`. `damaged` members are left out; then the notes are taken
-    /// from the key index, since some may have been in those members.
+    /// Rewrites the part that is `due`. If there are `damaged` members, they are left out, and the
+    /// notes are taken from the key index, since some may have been in those members.
     pub(crate) fn compact(
         &self,
         due: CompactionDue,
@@ -89,23 +93,24 @@ impl Inner {
         held.clear();
         let forgotten = Stamp(now.0.saturating_sub(self.options.horizon_ms()));
         let mut total = Compacted::default();
-        // Replaced segments give their space back before the next part is written, unless they are being read.
+        // The space of replaced segments is freed before the next part is written, unless they are
+        // being read.
         while !inputs.is_empty() {
             let free = self.room(&self.tail(), 0).map_or(u64::MAX, |(free, _)| free);
             let is_first = total.segments.0 == 0;
             let count = affordable(&inputs, free);
             if count == 0 && !is_first {
-                // The next compaction goes on, once those segments are not read any more.
+                // The next compaction continues, once nobody reads those segments any more.
                 return Ok(total);
             }
-            // Commits always leave room for one.
+            // Commits always leave enough space to rewrite one segment.
             let rest = inputs.split_off(count.max(1));
             let mut rewrite = Rewrite::new(self, due, start == 0, forgotten);
             rewrite.damaged = damaged;
             rewrite.read(&inputs)?;
             if damaged.is_some() && is_first {
-                // In the first part, because the other parts leave their notes out: none may be missing if it ends
-                // early.
+                // All notes are written in the first part, because the other parts leave their
+                // notes out. So none is missing if the compaction ends early.
                 rewrite.all_notes()?;
             }
             let done = self.compact_run(&inputs, start, commit, rewrite)?;
@@ -118,12 +123,12 @@ impl Inner {
         Ok(total)
     }
 
-    /// Whether the last compaction ended early, and its replaced segments still take space because
-    /// they are being read.
+    /// Returns whether the last compaction ended early, and its replaced segments still take space
+    /// because they are being read.
     pub(crate) fn is_space_held(&self) -> bool {
         match self.compacting.try_lock() {
             Ok(held) => held.iter().any(|it| it.strong_count() != 0),
-            // One is in progress.
+            // A compaction is in progress.
             Err(_) => false,
         }
     }
@@ -137,7 +142,8 @@ impl Inner {
         mut rewrite: Rewrite<'_>,
     ) -> Result<Compacted, Error> {
         rewrite.finish()?;
-        // Before the log forgets: an older index could not be caught up any more.
+        // Flush before changes are dropped from the log: an older index could not catch up any
+        // more.
         self.read_keys(Keys::flush)?;
         self.install(inputs, start, commit, rewrite)
     }
@@ -170,7 +176,8 @@ impl Inner {
         }
         let replaced = tail.replace(manifest, &self.log);
         if replaced.is_err() && tail.halt.is_some() {
-            // The manifest may name the old segments or the new ones: both stay for the next opening.
+            // The manifest may name the old segments or the new ones, so both stay until the next
+            // opening.
             rewrite.outputs.clear();
         }
         replaced?;
@@ -212,7 +219,7 @@ struct Rewrite<'a> {
     due: CompactionDue,
     /// Whether the run begins with the first segment.
     first: bool,
-    /// Tombstones before this moment may go.
+    /// Tombstones before this moment may be dropped.
     forgotten: Stamp,
     changes: Drafter,
     notes: Drafter,
@@ -247,7 +254,7 @@ impl Drop for Rewrite<'_> {
 impl<'a> Rewrite<'a> {
     fn new(inner: &'a Inner, due: CompactionDue, first: bool, forgotten: Stamp) -> Self {
         let options = &inner.options;
-        // Records that were within the limits once stay, whatever the limits are now.
+        // Records that were once accepted are kept, even if they exceed the present limits.
         let drafter = || Drafter::new(options.member_bytes_max, MEMBER_BYTES_MAX);
         Self {
             inner,
@@ -299,7 +306,8 @@ impl<'a> Rewrite<'a> {
                 |what| Error::Damaged { path: segment.path.clone(), offset: entry.offset, what };
             self.commit = self.commit.max(entry.commit);
             if self.damaged.is_some_and(|it| it.contains(&(segment.number, entry.offset))) {
-                // It may have held deletes: a consumer with an earlier cursor gets a snapshot.
+                // The damaged member may have held deletes, so a consumer with an earlier cursor
+                // gets a snapshot.
                 let last = if entry.local { 0 } else { entry.last };
                 self.horizon = self.horizon.max(last);
                 continue;
@@ -319,7 +327,7 @@ impl<'a> Rewrite<'a> {
 
     fn note(&mut self, note: &Note) -> Result<(), Error> {
         let known = self.inner.read_keys(|keys| keys.note(&note.key))?;
-        // A removal must outlive the earlier values, which only the first run drops.
+        // A removal must be kept as long as earlier values exist; only the first run drops those.
         let removed = note.value.is_none() && !self.first;
         if known == note.value && (known.is_some() || removed) {
             self.notes.push_note(note).map_err(|reason| self.misfit(reason))?;
@@ -343,13 +351,14 @@ impl<'a> Rewrite<'a> {
         self.flush(DRAFTS_MAX)
     }
 
-    /// Makes the error of a change that was committed and cannot be written again, which is a program fault.
+    /// Makes the error of a change that was committed and cannot be written again, which is a fault
+    /// of the program.
     fn misfit(&self, reason: &'static str) -> Error {
         let position = usize::try_from(self.kept).unwrap_or(usize::MAX);
         Error::Refused { position, object: "compaction".to_owned(), reason }
     }
 
-    /// Whether the change is not superseded.
+    /// Returns whether the change is not superseded.
     fn keeps(&mut self, scanned: &Scanned) -> Result<bool, Error> {
         let inner = self.inner;
         let serial = scanned.serial;
@@ -364,11 +373,11 @@ impl<'a> Rewrite<'a> {
             (Change::Refresh(_), Some(object)) => {
                 object.serial < serial && object.seen == scanned.stamp.0
             }
-            // New consumers must get it at any time.
+            // New consumers must always get the notice.
             (Change::Suppress(oid, notice), _)
                 if *oid == notice.carrier() && inner.suppressed().is_latest(notice) =>
             {
-                // A consumer past the first carrier has the notice.
+                // A consumer whose cursor is past the first carrier has the notice.
                 self.carried.insert(notice.signature.clone())
             }
             (Change::Delete(_) | Change::Suppress(..), None) => {

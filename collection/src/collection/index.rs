@@ -1,9 +1,9 @@
 //! A collection's access to its key index: reads and writes, and a rebuild after a failure.
 //!
-//! The index is outside the acknowledged path. A durable commit stands, even if it cannot be
-//! indexed. While no index can be built (for example, on a full disk), look-ups fail and commits
-//! are refused. Attempts go on, with pauses as long as the attempts themselves. So the collection
-//! recovers by itself.
+//! A commit is acknowledged independently of the index: a durable commit is valid even if it cannot
+//! be indexed. While no index can be built (for example, on a full disk), look-ups fail and commits
+//! are refused. The rebuild is tried again after pauses that are as long as the attempts
+//! themselves, so the collection recovers by itself.
 //!
 //! Source: docs/collection.md, "The key index".
 
@@ -24,7 +24,8 @@ use crate::log::{Appended, Tail};
 use crate::recover::replay::{self, OnDamage};
 
 impl Inner {
-    /// Returns the parent folder of the key index: a temporary one if the collection is opened to read.
+    /// Returns the parent folder of the key index: a temporary one if the collection is opened only
+    /// to read.
     pub(crate) fn keys_home(&self) -> &Path {
         self.overlay.as_ref().map_or(&self.dir, |it| it.path())
     }
@@ -90,7 +91,7 @@ impl Inner {
         self.make_keys(&mut slot, &|_damage| Ok(()))
     }
 
-    /// Whether there is no key index because of a damaged member.
+    /// Returns whether there is no key index because of a damaged member.
     pub(crate) fn is_damage_in_the_way(&self) -> bool {
         let slot = self.slot();
         slot.keys.is_none() && slot.failure.as_ref().is_some_and(|it| it.is_damage)
@@ -132,20 +133,20 @@ impl Inner {
         }
         if keys.is_incomplete() {
             drop(keys);
-            // After a power cut its remains could be taken for a whole index.
+            // After a power cut the remaining files could be taken for a whole index.
             let _ = Keys::remove(&self.keys_dir());
         }
     }
 
-    /// Drops a key index that failed. The next read rebuilds it, and gets an error if that fails. The
-    /// log has all that the index lacks.
+    /// Drops a key index that failed. The next read rebuilds it, or gets an error if that fails.
+    /// Nothing is lost, since the log has all entries.
     pub(crate) fn give_up_keys(&self, error: &Error) {
         tracing::info!(dir = %self.dir.display(), %error, "the key index is given up for now");
         drop(self.slot_mut().keys.take());
         self.live_set.forget();
     }
 
-    /// Adds a durable commit to the key index, unless a rebuild has just done so.
+    /// Adds a durable commit to the key index, unless a rebuild has already added it.
     pub(crate) fn index(
         &self,
         tail: &Tail,
@@ -198,7 +199,8 @@ mod tests {
         Batch { changes: vec![Change::Update(record)], notes: Vec::new() }
     }
 
-    /// Repeats until the pause after a failed attempt is over.
+    /// Repeats `ask` until it succeeds, for at most 30 s: a failed attempt to rebuild is followed
+    /// by a pause.
     fn again<T>(ask: impl Fn() -> Result<T, Error>) -> T {
         let end = clock::monotonic() + std::time::Duration::from_secs(30);
         loop {
@@ -296,7 +298,7 @@ mod tests {
         collection.commit(update(4), Stamp(5)).unwrap();
         let health = collection.health();
         assert_eq!((health.refusing, health.damaged.len()), (None, 1));
-        // The damaged member stays until its objects have been brought again.
+        // The damaged member stays until its objects have been fetched or gathered again.
         assert_eq!(collection.heal(Stamp(5)).unwrap(), None);
         drop(collection);
         let (collection, recovery) =
@@ -314,7 +316,7 @@ mod tests {
     fn a_stopped_rebuild_is_continued_by_the_next_opening() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, _) = Collection::open(dir.path(), Options::default(), Stamp(1)).unwrap();
-        // More than are written at once.
+        // More keys than are written at once.
         for numbers in [0..10_001, 10_001..10_002, 10_002..10_003] {
             let updates = numbers.flat_map(|n| update(n).changes);
             let batch = Batch { changes: updates.collect(), notes: Vec::new() };

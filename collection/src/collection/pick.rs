@@ -1,6 +1,7 @@
 //! Reads of chosen changes of the log, and the search for the first change of a time span.
 //!
-//! Source: ours. Stamps never fall with serials, so the changes of a time span are a range of serials.
+//! Source: ours. Stamps never fall with serials, so the changes of a time span are a range of
+//! serials.
 
 use std::vec::IntoIter;
 
@@ -71,7 +72,7 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`]: some changes are missing until they are brought again.
+    /// [`Error::Damaged`]: some changes are missing until they are fetched or gathered again.
     pub fn is_whole(&self, first: u64, last: u64) -> Result<(), Error> {
         let view = self.inner.log.view();
         match view.possible_holes().after(first.saturating_sub(1)) {
@@ -81,24 +82,25 @@ impl Collection {
     }
 
     /// Returns the first serial with stamp `stamp` or later: every change before it has an earlier
-    /// stamp. It may be the serial of the next change to come, or of one that compaction has dropped.
+    /// stamp. It may be the serial of the next change to come, or of one that compaction has
+    /// dropped.
     ///
     /// # Errors
     ///
-    /// The segment that would have it is damaged or unreadable.
+    /// The segment that would hold this serial is damaged or unreadable.
     pub fn first_since(&self, stamp: Stamp) -> Result<u64, Error> {
         let view = self.inner.log.view();
         let end = view.version.serial + 1;
         let is_before = |at: usize| match view.segments.get(at).map(|it| (it, served(it, end))) {
             Some((segment, entries)) => match entries.last() {
                 Some(last) => Ok(last_stamp(segment, last)? < stamp),
-                // It has only notes; the next segment decides.
+                // This segment has only notes, so the next one decides.
                 None => Ok(false),
             },
             None => Ok(false),
         };
         let mut at = partition(view.segments.len(), is_before)?;
-        // The segments after one without changes may have some.
+        // A segment without changes may be followed by segments with changes.
         while let Some(segment) = view.segments.get(at) {
             let entries = served(segment, end);
             let is_before = |at: usize| match entries.get(at) {
@@ -148,7 +150,7 @@ fn changes_of(member: &Member, serials: &[u64]) -> Result<Vec<Scanned>, Damage> 
     Ok(found)
 }
 
-/// Returns the members of a segment with changes before serial `end`.
+/// Returns those members of a segment that have changes before serial `end`.
 fn served(segment: &Segment, end: u64) -> Vec<Entry> {
     let is_served = |it: &&Entry| !it.local && it.changes != 0 && it.last < end;
     segment.entries().iter().filter(is_served).copied().collect()
@@ -158,7 +160,8 @@ fn last_stamp(segment: &Segment, entry: &Entry) -> Result<Stamp, Error> {
     Ok(segment.header(entry)?.entries.last().map(|(_, stamp)| *stamp).unwrap_or_default())
 }
 
-/// Returns the first index below `length` that is not before; those that are before come first.
+/// Returns the first index below `length` for which the predicate is false; the indexes for which
+/// it is true come first.
 fn partition(
     length: usize,
     is_before: impl Fn(usize) -> Result<bool, Error>,
@@ -193,7 +196,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(8))]
 
-        /// Some commits have changes, some only notes, with pauses between them; objects change again.
+        /// Some commits have changes, some only notes, with pauses between them; objects change
+        /// again.
         #[test]
         fn changes_are_found_by_time_and_by_serial(
             commits in prop::collection::vec((0_u64..4, prop::collection::vec(0_usize..9, 0..6)), 0..12),

@@ -17,11 +17,12 @@ use crate::log::scan::{Pinned, Scan};
 use crate::log::segment::Entry;
 use crate::report::{Extents, Stats};
 
-/// Tries of a look-up that compaction may overtake; the last one uses a rebuilt key index.
+/// Number of attempts of a look-up that a compaction may interfere with; the last attempt uses a
+/// rebuilt key index.
 const GET_TRIES: usize = 4;
 
 impl Collection {
-    /// Returns the live object `oid`.
+    /// Returns the live object `oid`; `None` if there is none.
     ///
     /// # Errors
     ///
@@ -47,7 +48,8 @@ impl Collection {
         Ok(None)
     }
 
-    /// Returns the serial of the live object `oid`: that of its newest change. Reads no segment.
+    /// Returns the serial of the newest change of the live object `oid`; `None` if there is none.
+    /// Reads no segment.
     ///
     /// # Errors
     ///
@@ -58,7 +60,7 @@ impl Collection {
         Ok(object.map(|it| it.serial))
     }
 
-    /// Returns the value of a note.
+    /// Returns the value of a note; `None` if there is no such note.
     ///
     /// # Errors
     ///
@@ -90,7 +92,7 @@ impl Collection {
         failed.into_iter().chain(notes.into_iter().flatten().map(bare))
     }
 
-    /// Returns the cursor of `source`; `None` if it was never read.
+    /// Returns the cursor of `source`; `None` if the source was never read.
     ///
     /// # Errors
     ///
@@ -121,8 +123,8 @@ impl Collection {
     }
 
     /// Calls `look` with the serials of the updates that hold the live objects' records. The first
-    /// call, and the first one after a rebuild of the key index, goes through the whole key index.
-    /// Commits do not wait for `look`, which does not see their changes.
+    /// call, and the first one after a rebuild of the key index, reads the whole key index. Commits
+    /// do not wait for `look`, which does not see their changes.
     ///
     /// # Errors
     ///
@@ -148,11 +150,11 @@ impl Collection {
     }
 
     /// Writes all live objects as plain SOIF, in serial order, without those whose records are
-    /// damaged. Returns the number written; [`len`](Self::len) is the number of live objects.
+    /// damaged. Returns the number of objects written, which may be less than [`len`](Self::len).
     ///
     /// # Errors
     ///
-    /// The log cannot be read, or `out` refused.
+    /// The log cannot be read, or `out` cannot be written.
     pub fn export(&self, mut out: impl io::Write) -> Result<u64, Error> {
         let refused = |error| Error::io("cannot write", Path::new("the export"), error);
         let mut count = 0;
@@ -196,7 +198,7 @@ impl Collection {
     }
 
     /// Returns the members after serial `since` as file ranges, without the local ones; `None` if
-    /// `since` lies before the horizon or past the end (then a snapshot is due).
+    /// `since` lies before the horizon or past the end (then the reader needs a snapshot).
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Knowledge of damage since the opening, and the progress of its repair.
+//! The damage found since the opening, and the progress of its repair.
 //!
 //! Source: ours.
 
@@ -10,13 +10,13 @@ use net::clock;
 use crate::error::Error;
 use crate::log::Address;
 
-/// Time until sources are read from the start again if they have not brought the lost objects.
+/// Time until sources are read from the start again if they have not sent the lost objects.
 const REQUEST_AGAIN: Duration = Duration::from_secs(6 * 3600);
 
 /// The progress of the search for damage and of its repair.
 #[derive(Debug, Default)]
 pub(crate) struct Repairs {
-    /// The last member scrubbed: its segment's number, and its end.
+    /// The last member scrubbed: the number of its segment, and the offset of its end.
     pub(crate) scrubbed: Address,
     /// Members found damaged since the collection was opened.
     pub(crate) damaged: HashSet<Address>,
@@ -24,7 +24,7 @@ pub(crate) struct Repairs {
     pub(crate) requested: HashMap<Address, Instant>,
     /// The reason that the last commit was refused.
     pub(crate) refusing: Option<String>,
-    /// Whether the reason was want of space.
+    /// Whether the last commit was refused because the disk was full.
     pub(crate) no_room: bool,
 }
 
@@ -36,7 +36,7 @@ impl Repairs {
         self.no_room = matches!(refused, Some(Error::NoRoom { .. } | Error::Full { .. }));
     }
 
-    /// Whether the sources of these holes should be read from the start.
+    /// Returns whether the sources of these holes should be read from the start.
     pub(crate) fn should_request(&self, holes: &[Address]) -> bool {
         let now = clock::monotonic();
         let is_old = |at: &Instant| REQUEST_AGAIN <= now.saturating_duration_since(*at);

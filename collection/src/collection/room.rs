@@ -1,9 +1,9 @@
 //! Free disk space: commits stop while a compaction can still run.
 //!
-//! A compaction writes before it removes. So that it can always run and give space back, commits
-//! stop when little is free: less than [`RESERVE_SHARE`] of the largest segment plus the unwritten
-//! bytes of the key index. The collection is still served, and commits go on as soon as there is
-//! room.
+//! A compaction writes before it removes. So that a compaction can always run and free space,
+//! commits stop when little space is free: less than [`RESERVE_SHARE`] of the largest segment plus
+//! the unwritten bytes of the key index. The collection is still served, and commits are accepted
+//! again as soon as there is enough space.
 
 use super::Inner;
 use crate::error::Error;
@@ -11,7 +11,7 @@ use crate::keys::Keys;
 use crate::log::Tail;
 use crate::member::pack::Packed;
 
-/// Space that stays free, in hundredths of the largest segment's size.
+/// Space that must stay free, in hundredths of the largest segment's size.
 pub(crate) const RESERVE_SHARE: u64 = 120;
 
 /// About the size of a member's header and of the file system's overhead for it, in bytes.
@@ -19,7 +19,7 @@ const MEMBER_OVERHEAD: u64 = 512;
 
 impl Inner {
     /// Returns the free bytes, and the bytes that a compaction may need after `more` bytes are
-    /// committed; `None` where the system does not say.
+    /// committed; `None` if the system does not report the free space.
     pub(crate) fn room(&self, tail: &Tail, more: u64) -> Option<(u64, u64)> {
         let free = self.log.disk.free_bytes(&tail.active.file).ok()?;
         let largest = self.log.view().segments.iter().map(|it| it.end()).max().unwrap_or(0);
@@ -28,11 +28,11 @@ impl Inner {
     }
 }
 
-/// Checks that there is room for a commit and for the compaction that may follow it.
+/// Checks that there is space for a commit and for the compaction that may follow it.
 ///
 /// # Errors
 ///
-/// [`Error::NoRoom`].
+/// [`Error::NoRoom`] if there is not.
 pub(crate) fn check(inner: &Inner, tail: &Tail, packed: &[Packed]) -> Result<(), Error> {
     let bytes: u64 = packed.iter().map(|it| it.bytes.len() as u64 + MEMBER_OVERHEAD).sum();
     let Some((free, reserve)) = inner.room(tail, bytes) else { return Ok(()) };
@@ -94,15 +94,15 @@ mod tests {
         Oid::new("g", &format!("http://h/{n}"))
     }
 
-    /// A refused commit leaves nothing, everything else is served, and after the fault commits are
-    /// accepted again.
+    /// Checks that a refused commit leaves nothing behind, that everything else is served, and that
+    /// commits are accepted again after the fault.
     fn check(fault: Fault) {
         let dir = tempfile::tempdir().unwrap();
         let (collection, faulty) = open(dir.path());
         for n in 0..40 {
             collection.commit(update(n), Stamp(2)).unwrap();
         }
-        // At any position in a segment, and at the end of a full one.
+        // The fault occurs at any position in a segment, and at the end of a full one.
         for n in 40..80 {
             let before = collection.version();
             faulty.fail(Some(fault));
@@ -201,7 +201,7 @@ mod tests {
         let (collection, faulty) = open(dir.path());
         let mut batch = Batch::default();
         (0..100).for_each(|n| batch.changes.extend(update(n).changes));
-        // The batch takes about 130 KiB at most, and its compaction as much again.
+        // The batch takes at most about 130 KiB, and its compaction the same amount again.
         faulty.leave_free(Some(160 << 10));
         let error = collection.commit(&batch, Stamp(2)).unwrap_err();
         assert!(matches!(error, Error::NoRoom { .. }), "{error}");
@@ -284,7 +284,7 @@ mod tests {
         let expected = format!("not accepting changes: free {free} of ");
         assert!(error.may_pass() && error.to_string().starts_with(&expected), "{error}");
         assert!(collection.get(&oid(1)).unwrap().is_some());
-        // In parts: there is no room for a second copy of the whole log.
+        // The log is compacted in parts, because there is no space for a second copy of all of it.
         assert!(reserve < collection.stats().bytes / 2);
         let done = collection.compact_if_due(Stamp(2)).unwrap().unwrap();
         assert!(1 < done.segments.0 && done.kept == 10, "{done:?}");

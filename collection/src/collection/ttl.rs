@@ -2,12 +2,12 @@
 //!
 //! An object's time-to-live counts from its last update or refresh, or from the last confirmation
 //! of its root if that is later. The expiry queue is sorted by the former only. An object that
-//! comes up too early because of the latter is moved on in the queue.
+//! reaches the front of the queue although its root was confirmed later is moved back in the queue.
 //!
 //! Only time in which an object could be confirmed counts. If the last sweep is six hours or more
 //! ago, the clock has jumped, the machine slept, or the daemon was down. Then nothing expires for
-//! as long again, at most for a day, unless an administrator orders it. After the clock is set
-//! back, objects live longer, which is harmless.
+//! the same length of time, but at most for a day, unless an administrator orders it. After the
+//! clock is set back, objects live longer, which is harmless.
 //!
 //! Source: TR §3 (Time-to-Live); docs/faults.md.
 
@@ -20,16 +20,18 @@ use crate::report::Swept;
 
 /// Longest time between two sweeps that counts towards expiry, in milliseconds: six hours.
 const PAUSE_MS_MAX: u64 = 6 * 3_600_000;
-/// Longest wait after a longer time without sweeps, in milliseconds: a day.
+/// Longest time for which nothing expires after a longer time without sweeps, in milliseconds: a
+/// day.
 const HOLD_MS_MAX: u64 = 24 * 3_600_000;
 /// Time between two records of the sweep time, in milliseconds: one hour.
 const NOTED_MS: u64 = 3_600_000;
-/// Objects deleted in one commit.
+/// Maximum number of objects deleted in one commit.
 const DELETES_MAX: usize = 4096;
 
 impl Collection {
-    /// Deletes the objects whose time-to-live has run out, unless they are more than `max_share` (0 to 1)
-    /// of all. With a share below 1, it also waits after a time in which objects could not be confirmed.
+    /// Deletes the objects whose time-to-live has run out, unless they are more than `max_share` (0
+    /// to 1) of all objects. With a share below 1, nothing is deleted either for some time after a
+    /// period in which objects could not be confirmed.
     ///
     /// # Errors
     ///
@@ -57,11 +59,12 @@ impl Collection {
         Ok(Swept::Done { expired })
     }
 
-    /// Records the time of the sweep, and returns the time until which nothing may expire by itself.
+    /// Records the time of the sweep, and returns the time until which nothing may expire without
+    /// an administrator's order.
     fn unswept_until(&self, tail: &mut Tail, now: Stamp) -> Result<u64, Error> {
         let mut manifest = tail.manifest_now();
         let last = match (manifest.swept, tail.stamp.0) {
-            // A new collection had no time without sweeps.
+            // A new collection has had no time without sweeps.
             (0, 0) => now.0,
             (0, stamp) => stamp,
             (swept, _) => swept,
@@ -70,7 +73,7 @@ impl Collection {
         if PAUSE_MS_MAX < passed {
             manifest.unswept_until = now.0.saturating_add(passed.min(HOLD_MS_MAX));
         } else if HOLD_MS_MAX < manifest.unswept_until.saturating_sub(now.0) {
-            // The clock was ahead at that time.
+            // The clock was ahead when the time was recorded.
             manifest.unswept_until = 0;
         }
         let until = manifest.unswept_until;
@@ -125,7 +128,7 @@ impl Collection {
     }
 }
 
-/// Whether `part` of `of` is at most `share`.
+/// Returns whether `part` of `of` is at most `share`.
 fn is_within(part: u64, of: u64, share: f64) -> bool {
     part == 0 || part as f64 <= share * of as f64
 }
@@ -189,13 +192,15 @@ mod tests {
         const STEP: usize = 5 * 3_600_000;
         let dir = tempfile::tempdir().unwrap();
         let mut collection = filled_with(dir.path(), 10);
-        // Unconfirmed for all but half a day of the time-to-live, and swept every five hours.
+        // The objects stay unconfirmed for all but half a day of their time-to-live, with a sweep
+        // every five hours.
         let begin = 29 * DAY + DAY / 2;
         let sweep = |collection: &Collection, at: u64| collection.sweep(Stamp(at), 0.9).unwrap();
         for at in (0..=begin).step_by(STEP) {
             assert_eq!(sweep(&collection, at), Swept::Done { expired: 0 });
         }
-        // A day forward: everything would expire, but the sweep waits, after a restart too.
+        // The clock goes a day forward: everything would expire, but the sweep waits, also after a
+        // restart.
         for at in (begin + DAY..begin + DAY + DAY / 2).step_by(STEP) {
             let until = Stamp(begin + 2 * DAY);
             assert_eq!(sweep(&collection, at), Swept::Waiting { until });
@@ -203,7 +208,7 @@ mod tests {
             collection = Collection::open(dir.path(), Options::default(), Stamp(at)).unwrap().0;
         }
         let stamp = collection.inner.tail().stamp;
-        // Back again: nothing has changed, and stamps do not fall.
+        // The clock is set back: nothing has changed, and stamps do not decrease.
         let again = begin + HOUR;
         assert_eq!(sweep(&collection, again), Swept::Done { expired: 0 });
         confirmed(&collection, again);
@@ -211,7 +216,8 @@ mod tests {
         for at in (again..again + 29 * DAY).step_by(STEP) {
             assert_eq!(sweep(&collection, at), Swept::Done { expired: 0 });
         }
-        // A time-to-live that has really passed is over; an administrator need not wait.
+        // Objects whose time-to-live has really passed are deleted; an administrator's order takes
+        // effect at once.
         let gone = Swept::Done { expired: 10 };
         assert!(matches!(sweep(&collection, again + 60 * DAY), Swept::Waiting { .. }));
         assert_eq!(collection.sweep(Stamp(again + 60 * DAY), 1.0).unwrap(), gone);

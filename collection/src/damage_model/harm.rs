@@ -47,7 +47,8 @@ pub(super) struct Harm {
 }
 
 impl Harm {
-    /// Whether it hits one of the two manifests: without both, a collection cannot be opened.
+    /// Returns whether the harm hits one of the two manifests: without both, a collection cannot be
+    /// opened.
     pub(super) fn hits_manifest(&self) -> bool {
         matches!(self.target, TargetFile::Manifest | TargetFile::Copy)
     }
@@ -68,12 +69,13 @@ impl Harm {
             HarmKind::Remove,
         ];
         let kind = kind[usize::try_from(random.below(6)).unwrap()];
-        // An open file is written to even if it is removed.
+        // A process can still write to an open file after its removal, so a removal needs a closed
+        // collection.
         let at_rest = matches!(kind, HarmKind::Remove) || random.below(2) == 0;
         Self { target, kind, at_rest }
     }
 
-    /// Harms one file of the folder; describes it.
+    /// Harms one file of the folder; returns a description of the harm.
     pub(super) fn apply(&self, dir: &Path, random: &mut Random) -> String {
         let mut files = match self.target {
             TargetFile::Manifest => vec![dir.join("MANIFEST")],

@@ -1,4 +1,5 @@
-//! A member of the damage model: a small gatherer or broker with a collection, its content, its feed, and its healing.
+//! A member of the damage model: a small gatherer or broker with a collection, its content, its
+//! feed, and its healing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -34,7 +35,7 @@ const GATHERER: &str = "00000000000000aa";
 const ROOT: &str = "http://root/";
 const SOURCE: &str = "source";
 const NOW: Stamp = Stamp(1_000_000);
-/// Requests of one pull.
+/// Maximum number of requests of one pull.
 const REQUESTS_MAX: usize = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +53,9 @@ pub(super) struct Member {
     feed: Option<FeedServer>,
     /// The largest serial seen so far.
     seen: u64,
-    /// The last serial before its data was damaged.
+    /// The last serial before this member's data was damaged.
     harmed_at: u64,
-    /// Everything has been published again since this loss.
+    /// The version of the loss after which everything has been published again.
     regathered: Option<Version>,
     /// The generation of the last snapshot.
     generation: u64,
@@ -105,7 +106,7 @@ impl Member {
         self.collection.as_ref().unwrap()
     }
 
-    /// Stops and starts again: in order, or by a power cut.
+    /// Stops, in order or by a power cut, and starts again.
     pub(super) fn restart(&mut self, in_order: bool) {
         self.feed = None;
         if in_order {
@@ -122,7 +123,7 @@ impl Member {
         self.open();
     }
 
-    /// Suffers a harm; describes it.
+    /// Applies a harm to this member; returns a description of it.
     pub(super) fn harm(&mut self, harm: &Harm, random: &mut Random) -> String {
         if !harm.at_rest {
             return harm.apply(self.dir.path(), random);
@@ -140,19 +141,19 @@ impl Member {
         self.collection().version().epoch
     }
 
-    /// Checks that serials only rise.
+    /// Checks that serials only increase.
     pub(super) fn check_version(&mut self) {
         let serial = self.collection().committed().serial;
         assert!(self.seen <= serial, "{} after {}", serial, self.seen);
         self.seen = serial;
     }
 
-    /// Notes a harm: later commits must stay.
+    /// Records that this member was harmed; commits after that must stay.
     pub(super) fn note_harm(&mut self) {
         self.harmed_at = self.collection().committed().serial;
     }
 
-    /// Whether an object was committed since the harm; `None`: it is missing.
+    /// Returns whether an object was committed since the harm; `None` if the object is missing.
     pub(super) fn is_fresh(&self, url: &str) -> Result<Option<bool>, Error> {
         let serial = self.collection().serial(&Oid::new(GATHERER, url))?;
         Ok(serial.map(|it| self.harmed_at < it))
@@ -160,7 +161,7 @@ impl Member {
 
     pub(super) fn is_well(&self) -> bool {
         let whole = !self.collection().inner.log.view().has_holes();
-        // Without a key index it is unknown.
+        // Without a key index this is unknown.
         whole && matches!(self.collection().aftermath(), Ok(None))
     }
 
@@ -287,7 +288,7 @@ impl Member {
         Ok(())
     }
 
-    /// Loses the end of its log: by a disk that drops synced bytes, and a power cut.
+    /// Loses the end of its log, because the disk drops synced bytes before a power cut.
     pub(super) fn lose_end(&mut self) {
         let mut files: Vec<_> = fs::read_dir(self.dir.path()).unwrap().flatten().collect();
         files.retain(|it| it.path().extension().is_some_and(|it| it == "gz"));
@@ -386,7 +387,8 @@ impl Member {
         }
     }
 
-    /// Answers a request; returns status and headers, the snapshot's id, and the received body.
+    /// Requests `source` and returns the answer's status and headers, the snapshot's id, and the
+    /// received body.
     fn ask(
         &self,
         path: &str,
@@ -408,7 +410,7 @@ impl Member {
                 }
                 let (head, mut body) = response.into_parts();
                 let mut pieces = Vec::new();
-                // A body that breaks off is taken up to the break.
+                // The part of a body before a break is used.
                 while let Some(Ok(frame)) = body.frame().await {
                     pieces.extend(frame.into_data());
                 }

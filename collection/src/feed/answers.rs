@@ -16,45 +16,46 @@ use crate::change::Version;
 use crate::log::served;
 use crate::log::{SegmentRange, View};
 
-/// Largest answer cached, in bytes.
+/// Largest answer that is cached, in bytes.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
-/// Smallest answer cached, in bytes; below it a file costs more than it saves.
+/// Smallest answer that is cached, in bytes; for a smaller one, a file in memory costs more than it
+/// saves.
 const ANSWER_BYTES_MIN: u64 = 16 << 10;
-/// Most bytes of all answers cached.
+/// Largest total size of all cached answers, in bytes.
 const BYTES_MAX: u64 = 16 << 20;
-/// Most bytes of all answers cached and of those still in use by slow readers. Beyond that an answer
-/// is read anew for each reader, piece by piece.
+/// Largest total size of all cached answers and of those that slow readers still use, in bytes.
+/// Beyond it an answer is read from the disk for each reader, piece by piece.
 const LIVE_BYTES_MAX: u64 = 64 << 20;
-/// Most answers cached.
+/// Maximum number of cached answers.
 const ANSWERS_MAX: usize = 64;
 
 /// The state of a log: its version, and the commit up to which it has been compacted.
 type LogState = (Version, u64);
 
-/// Answers that lead to the present state of the log.
+/// Cache of the answers that end at the present state of the log.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerCache {
     cached: Mutex<CachedAnswers>,
-    /// Answers in the cache, and those still in use by slow readers.
+    /// The memory of answers in the cache and of those that slow readers still use.
     memory: Memory,
-    /// One answer is made at a time: others may want the same one.
+    /// Locked while an answer is made, since other requests may need the same one.
     turn: AsyncMutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct CachedAnswers {
     state: LogState,
-    /// By the serial before their changes; the last used at the end.
+    /// Answers with the serial before their changes; the one used last is at the end.
     files: Vec<(u64, MemoryFile)>,
 }
 
 impl AnswerCache {
-    /// Waits until no other answer is being made; then look in the cache again.
+    /// Waits until no other answer is being made. The caller then looks in the cache again.
     pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.turn.lock().await
     }
 
-    /// Returns the answer with the changes after `since`.
+    /// Returns the cached answer with the changes after `since`; `None` if there is none.
     pub(crate) fn find(&self, view: &View, since: u64) -> Option<MemoryFile> {
         let mut cached = self.cached();
         if cached.state != state(view) {
@@ -98,13 +99,15 @@ impl AnswerCache {
                 Ok(Some(file))
             }
             Err(error) if misread => Err(error),
-            // No file descriptor, or no such call: the answer is sent in another way.
+            // No file descriptor is free, or the system lacks the call: the answer is sent in
+            // another way.
             Err(_) => Ok(None),
         }
     }
 
-    /// Caches an answer if it leads to the present state; returns the answers that it replaces.
-    /// Dropping those takes time, so the caller does it without the lock.
+    /// Caches an answer if it ends at the present state of the log; returns the answers that it
+    /// replaces. Dropping the replaced answers takes time, so the caller drops them after it has
+    /// released the lock.
     fn keep(&self, view: &View, since: u64, file: MemoryFile) -> Vec<(u64, MemoryFile)> {
         let mut cached = self.cached();
         if cached.state != state(view) {
@@ -124,12 +127,12 @@ impl AnswerCache {
 
     /// Drops all answers before a purge.
     pub(crate) fn clear(&self) {
-        // An answer in progress finds another state here, and is not cached.
+        // An answer that is being made will find a changed state here, and is then not cached.
         let all = std::mem::take(&mut *self.cached());
         drop(all);
     }
 
-    /// Drops answers to an older state, which nobody requests any more.
+    /// Drops answers that end at an older state, since nobody requests them any more.
     fn leave_behind(&self, view: &View) {
         let mut cached = self.cached();
         if cached.state != state(view) {
@@ -218,7 +221,7 @@ mod tests {
             let request = Request::get(format!("/feed?since=10&epoch={epoch}")).body(()).unwrap();
             asked.spawn(async move { server.respond(request).await });
         }
-        // The answers are held until all are there.
+        // All answers are kept until the last one has come.
         let answers = asked.join_all().await;
         let len = answers[0].headers()[header::CONTENT_LENGTH].to_str().unwrap();
         assert_eq!(server.shared.answers.memory.bytes(), len.parse::<u64>().unwrap());
@@ -232,7 +235,7 @@ mod tests {
         let cache = AnswerCache::default();
         let mut held = Vec::new();
         while let Some(file) = ask(&cache, &collection, held.len() as u64 % 90).unwrap() {
-            // No other request finds it.
+            // No other request finds the answer.
             cache.clear();
             held.push(file);
         }

@@ -1,7 +1,8 @@
-//! The consumers of a feed and their versions: a purge names those that may have copies.
+//! The consumers of a feed and their versions; from these a purge names the consumers that may have
+//! copies.
 //!
-//! Kept in memory since the start of the daemon, within a limit. A consumer is named by its id, or
-//! else its software, and its address.
+//! They are kept in memory since the start of the daemon, up to a limit. A consumer's name is its
+//! id (or, if it sends none, its software) together with its address.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,9 +15,10 @@ use serde::{Deserialize, Serialize};
 use crate::change::{Stamp, Version};
 use crate::wire::CONSUMER;
 
-/// Most consumers that are remembered; a new one replaces the one that was away longest.
+/// Maximum number of consumers that are remembered; beyond it a new one replaces the one whose last
+/// request is the oldest.
 const CONSUMERS_MAX: usize = 10_000;
-/// Most bytes of a name.
+/// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
 /// A consumer of the feed.
@@ -44,7 +46,7 @@ impl Default for SharedConsumers {
 }
 
 impl SharedConsumers {
-    /// Notes the version of a request's consumer.
+    /// Records the version of the consumer that sent the request.
     pub(crate) fn note(&self, request: &Request<()>, version: Version) {
         let text = |name: HeaderName| request.headers().get(name).and_then(|it| it.to_str().ok());
         let name = text(CONSUMER).or_else(|| text(header::USER_AGENT)).unwrap_or("unnamed");
@@ -53,11 +55,11 @@ impl SharedConsumers {
         self.consumers().note(&name, version, Stamp(clock::now_ms()));
     }
 
-    /// Returns the consumers that may not have reached `version`, and the time since which all are
-    /// known, in Unix milliseconds.
+    /// Returns the consumers that may not have reached `version`, and the time since which all
+    /// consumers are known, in Unix milliseconds.
     pub(crate) fn behind(&self, version: Version) -> (Vec<Consumer>, u64) {
         let consumers = self.consumers();
-        // Forgotten consumers may be behind, too.
+        // Consumers that were forgotten may be behind, too.
         (consumers.behind(version), self.since.max(consumers.forgotten).0)
     }
 
@@ -70,14 +72,14 @@ impl SharedConsumers {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consumers {
     by_name: BTreeMap<String, (Version, Stamp)>,
-    /// The one that was away longest comes first.
+    /// The consumer whose last request is the oldest comes first.
     by_time: BTreeSet<(Stamp, String)>,
-    /// All consumers since this time are known; of earlier ones some are forgotten.
+    /// All consumers since this time are known; some of the earlier ones are forgotten.
     forgotten: Stamp,
 }
 
 impl Consumers {
-    /// Notes that a consumer has asked, and has everything up to `version`.
+    /// Records that a consumer has sent a request, and has everything up to `version`.
     pub(crate) fn note(&mut self, name: &str, version: Version, now: Stamp) {
         let mut end = name.len().min(NAME_BYTES_MAX);
         while !name.is_char_boundary(end) {
@@ -156,7 +158,7 @@ mod tests {
         assert_eq!(shared.behind(version(1, 9)), (Vec::new(), 5));
         shared.consumers().note("0", version(1, 9), Stamp(20_000));
         shared.consumers().note("another", version(1, 9), Stamp(20_001));
-        // The second consumer, which asked at 11, was forgotten.
+        // The second consumer, whose last request came at 11, was forgotten.
         assert_eq!(shared.behind(version(1, 9)), (Vec::new(), 12));
     }
 }

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The counts of a feed since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Deltas answered, empty ones included.
+    /// Answers with a delta, empty ones included.
     pub deltas: u64,
-    /// Of those, held by `wait` and then answered with something new.
+    /// Those of them that `wait` held and that then had new changes.
     pub woken: u64,
-    /// Requests sent to a snapshot.
+    /// Requests redirected to a snapshot.
     pub redirects: u64,
     /// Snapshots made.
     pub snapshots: u64,
@@ -17,9 +17,9 @@ pub struct Counters {
     pub snapshot_answers: u64,
     /// Requests refused: malformed, of unknown format, for unknown snapshots.
     pub refused: u64,
-    /// Bytes of all bodies begun; not all need have been fetched.
+    /// Bytes of all bodies whose transfer has begun; consumers may not have fetched all of them.
     pub bytes: u64,
-    /// Requests held by `wait` now.
+    /// Requests that `wait` holds at present.
     pub waiting: u64,
 }
 

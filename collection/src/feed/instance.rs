@@ -48,7 +48,8 @@ impl Instance {
         }
     }
 
-    /// Returns the id and public key of a replica's origin; `None` for a collection that is written here.
+    /// Returns the id and public key of a replica's origin; `None` for a collection that is written
+    /// here.
     pub(crate) fn owner(&self) -> Option<String> {
         match self {
             Self::Own(_) => None,

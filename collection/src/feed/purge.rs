@@ -18,7 +18,8 @@ use crate::error::Error;
 use crate::notice::Subject;
 use crate::takedown::purge::Purged;
 
-/// Number of checks for readers of files that left the log: most answers in progress end at once.
+/// Number of checks for readers of files that left the log; most answers in progress end within
+/// this time.
 const READERS_TRIES: u32 = 10;
 /// Pause between two checks.
 const READERS_PAUSE: Duration = Duration::from_millis(50);
@@ -28,12 +29,13 @@ const READERS_PAUSE: Duration = Duration::from_millis(50);
 pub struct PurgeReport {
     /// The purge of the collection.
     pub purged: Purged,
-    /// Documents, and old files, that are still in the full-text index; `None` if there is no
-    /// index, or it will be rebuilt.
+    /// Number of documents and old files that are still in the full-text index; `None` if there is
+    /// no index, or if the index will be rebuilt.
     pub index_left: Option<u64>,
     /// Consumers of the feed that have not passed the last tombstone yet: they may have copies.
     pub consumers: Vec<Consumer>,
-    /// The time since which consumers are known, in Unix milliseconds; `None`: not at all.
+    /// The time since which consumers are known, in Unix milliseconds; `None` if consumers are not
+    /// known at all.
     pub since_ms: Option<u64>,
 }
 
@@ -46,8 +48,9 @@ impl FeedServer {
         self.shared.purges.notify_waiters();
     }
 
-    /// Purges suppressed subjects (all of them, or just `only`) from the collection, after dropping snapshots
-    /// and cached answers: readers of a snapshot request a new one. Names the consumers that may have copies.
+    /// Purges suppressed subjects (all of them, or just `only`) from the collection, after dropping
+    /// snapshots and cached answers: readers of a snapshot request a new one. Names the consumers
+    /// that may have copies.
     ///
     /// # Errors
     ///
@@ -62,7 +65,7 @@ impl FeedServer {
         shared.snapshots.lock().await.clear();
         shared.answers.clear();
         let mut purged = purge(collection.clone(), only).await?;
-        // Requests during the purge were given old files.
+        // Snapshots that were requested during the purge contain old files.
         shared.snapshots.lock().await.clear();
         shared.answers.clear();
         for tries in 0..READERS_TRIES {

@@ -16,7 +16,7 @@ const RETRY_SECS: u64 = 15;
 
 /// The parameters of a request to the feed.
 pub(super) struct Query {
-    /// The consumer's version; `None` if it sends none.
+    /// The consumer's version; `None` if the request has none.
     pub(super) version: Option<Version>,
     pub(super) wait: Duration,
 }
@@ -38,7 +38,7 @@ impl Query {
                     let parsed = text.parse::<Epoch>();
                     epoch = Some(parsed.map_err(|error| bad(error.to_string()))?);
                 }
-                // An unknown filter must not be ignored.
+                // An unknown parameter may be a filter, so it must not be ignored.
                 _ => {
                     return Err(bad(format!(
                         "the parameter {name} is unknown; since, epoch and wait are known"
@@ -54,7 +54,7 @@ impl Query {
     }
 }
 
-/// Returns the serial of the last purge that the consumer knows, if it sends one.
+/// Returns the serial of the last purge that the consumer knows, if the request has one.
 pub(super) fn purged(headers: &HeaderMap) -> Option<u64> {
     headers.get(PURGED)?.to_str().ok()?.trim().parse().ok()
 }
@@ -100,7 +100,7 @@ impl Refusal {
         Self { status, message: message.into(), missing: Holes::default() }
     }
 
-    /// Makes the answer to a consumer before a hole.
+    /// Makes the answer to a consumer whose version is just before a hole.
     pub(super) fn missing(holes: &Holes) -> Self {
         let message =
             format!("the changes {holes} are damaged here and are being replaced; ask again");

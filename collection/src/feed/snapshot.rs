@@ -1,12 +1,13 @@
 //! Snapshots: the whole log at one version, pinned while consumers fetch it.
 //!
 //! A snapshot is a list of pinned file ranges, so neither commits nor a compaction change it. Since
-//! its bytes never change, it has a strong ETag (its id in quotes), ranges and any number of
-//! readers. Newcomers within the hour share one; it can be fetched for a day. The list ends with
-//! the process: an unknown id is answered with 410, and the consumer requests a new one.
+//! its bytes never change, it has a strong ETag (its id in quotes), and can be fetched in ranges
+//! and by any number of readers. New consumers within the same hour share one snapshot; it can be
+//! fetched for a day. The list of snapshots is lost when the process ends: an unknown id is
+//! answered with 410, and the consumer requests a new snapshot.
 //!
-//! While the log has holes, a snapshot is made of the rest, and names the missing serials. Its
-//! consumer releases nothing, and asks again.
+//! While the log has holes, a snapshot contains the rest, and names the missing serials. Its
+//! consumer releases nothing, and sends another request later.
 //!
 //! Source: docs/collection.md, "On the wire"; RFC 9110 §13 and §14 for conditions and ranges (one
 //! range at a time; a list of them is answered in full, as §14.2 allows).
@@ -27,7 +28,7 @@ use crate::log::{Address, SegmentRange, View};
 use crate::member;
 use crate::wire::{set_missing, set_stream_headers, value};
 
-/// A snapshot. It keeps its files.
+/// A snapshot. Its files stay readable as long as it exists.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) id: String,
@@ -42,13 +43,14 @@ pub(crate) struct Snapshot {
     /// The members that were left out.
     damaged: HashSet<Address>,
     made: Instant,
-    /// Keeps the files.
+    /// Keeps the files from being removed.
     view: View,
 }
 
 impl Snapshot {
     pub(crate) fn new(pinned: Pinned, objects: u64, made: Instant) -> Self {
-        // In this order: damage found in between is then reported as missing although it is there.
+        // The order matters: if damage is found between the two calls, its serials are reported as
+        // missing although the snapshot has them, which is harmless.
         let damaged = pinned.view.damaged_members();
         let missing = pinned.view.possible_holes();
         let (parts, _) = pinned.view.parts_without(0, &damaged);
@@ -63,14 +65,14 @@ impl Snapshot {
         served::body(&self.parts, &self.tail, from, to + 1)
     }
 
-    /// Whether a new snapshot would lack just as much. A snapshot that seemed whole is not if a
-    /// loss was found since.
+    /// Returns whether a new snapshot would lack just as much as this one. A snapshot that seemed
+    /// whole is not if a loss was found after it was made.
     pub(crate) fn is_as_whole_as(&self, view: &View) -> bool {
         let is_doubted = 0 < view.doubt && view.doubt < self.to.serial;
         self.missing.is_empty() && !is_doubted || self.missing == view.possible_holes()
     }
 
-    /// Whether none of its members is known to be damaged.
+    /// Returns whether no member of the snapshot is known to be damaged.
     pub(crate) fn is_sound(&self) -> bool {
         self.view.damaged_members().is_subset(&self.damaged)
     }
@@ -91,7 +93,7 @@ impl Snapshots {
         Self { kept: Vec::new(), shared, kept_for, kept_max: kept_max.max(1) }
     }
 
-    /// Returns the snapshot for newcomers, if it is young enough.
+    /// Returns the snapshot for new consumers; `None` if there is none that is recent enough.
     pub(crate) fn current(&mut self, epoch: Epoch, now: Instant) -> Option<Arc<Snapshot>> {
         self.expire(epoch, now);
         let newest = self.kept.last().filter(|it| it.is_sound())?;
@@ -108,7 +110,8 @@ impl Snapshots {
         self.kept.clear();
     }
 
-    /// Adds a new snapshot; the oldest goes if there are too many. Each id is there once.
+    /// Adds a new snapshot; drops the oldest one if there are too many. A snapshot with the same id
+    /// is replaced.
     pub(crate) fn add(&mut self, snapshot: Snapshot) -> Arc<Snapshot> {
         let snapshot = Arc::new(snapshot);
         self.kept.retain(|it| it.id != snapshot.id);
@@ -175,7 +178,7 @@ enum Selection {
     All,
     /// First and last byte.
     Range(u64, u64),
-    /// The consumer has it already.
+    /// The consumer already has the snapshot.
     Unchanged,
     /// A range that lies past the end.
     Unsatisfiable,

@@ -1,12 +1,12 @@
 //! The aftermath of a loss: acknowledged changes are gone, so a live object may have been deleted.
 //!
-//! A delete may be among the lost changes. Then an older update of its object counts again, and no
-//! source would ever correct that, since a source says nothing about an object that it does not
+//! A delete may be among the lost changes. Then an older update of its object is valid again, and
+//! no source would ever correct that, since a source sends nothing about an object that it does not
 //! have. So the loss is noted, in the commit that forgets the sources' cursors, until everything
-//! has been brought again: sources are read from the start, files are gathered anew. Then objects
-//! without a holder or a file are deleted. They stay until then, because the lost change may also
-//! have been a note. The epoch stays. But nobody knows which lost changes consumers have, so all
-//! consumers get a snapshot at the end.
+//! has been fetched or gathered again: sources are read from the start, and files are gathered
+//! anew. Then objects without a holder or a file are deleted. They stay until then, because the
+//! lost change may also have been a note. The epoch does not change. But nobody knows which of the
+//! lost changes each consumer has, so all consumers get a snapshot at the end.
 //!
 //! Source: ours.
 
@@ -20,12 +20,12 @@ use crate::log::Tail;
 use crate::log::manifest::Manifest;
 use crate::member::{get, put};
 
-/// Most objects that are checked, and deleted, at once.
+/// Maximum number of objects that are checked, and deleted, at once.
 const OBJECTS_MAX: usize = 4096;
 
 impl Collection {
     /// Returns the version at which a loss of unknown changes was found, until
-    /// [`end_aftermath`](Self::end_aftermath); `None`: nothing is missing.
+    /// [`end_aftermath`](Self::end_aftermath) is called; `None` if nothing is missing.
     ///
     /// # Errors
     ///
@@ -40,13 +40,14 @@ impl Collection {
         }))
     }
 
-    /// Ends the aftermath of a loss, if there is one, after everything has been brought again:
-    /// deletes live objects that are not known. `look` finds the known ones, and is called once;
-    /// later commits stay. Returns the number of deleted objects. If interrupted, call it again.
+    /// Ends the aftermath of a loss, if there is one, after everything has been fetched or gathered
+    /// again: deletes live objects that are not known. `look` finds the known objects, and is
+    /// called once; objects that were committed after that call are kept. Returns the number of
+    /// deleted objects. If this is interrupted, call it again.
     ///
     /// # Errors
     ///
-    /// As for [`commit`](Self::commit); that of `look`.
+    /// As for [`commit`](Self::commit); or the error of `look`.
     pub fn end_aftermath<K>(
         &self,
         look: impl FnOnce() -> Result<K, Error>,
@@ -145,7 +146,7 @@ impl Inner {
         tail.replace(manifest, &self.log)
     }
 
-    /// Sends all consumers to a snapshot, whatever their cursors.
+    /// Makes all consumers fetch a snapshot, whatever their cursors are.
     fn forget_past(&self, tail: &mut Tail) -> Result<(), Error> {
         let serial = tail.serial + 1;
         let manifest = Manifest { serial, horizon: serial, doubt: 0, ..tail.manifest_now() };
@@ -156,8 +157,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns live objects whose last update is at most serial `until`, from a key on, and the key
-    /// after them.
+    /// Returns live objects whose last update is at most serial `until`, from the key `from` on,
+    /// and the key after them (`None` at the end).
     fn objects_until(&self, until: u64, from: &[u8]) -> Result<(Vec<Oid>, Option<Vec<u8>>), Error> {
         self.read_keys(|keys| {
             let mut found = Vec::new();

@@ -1,10 +1,11 @@
-//! Recheck: a consumer knows changes that are not in the log.
+//! Doubt: a consumer knows changes that are not in the log.
 //!
-//! An unclean stop can take the end of the log without a trace. The rest of an unacknowledged
-//! commit after a power cut looks like an acknowledged commit that the disk has lost. Serials are
-//! skipped then, so a consumer with a skipped serial proves the loss. From then on snapshots report
-//! missing changes and release nothing, until every root and source has been looked at again. Their
-//! notes and cursors were in the lost commits, so this brings the lost changes back.
+//! An unclean stop can take the end of the log without a trace. After a power cut, the remains of
+//! an unacknowledged commit look the same as those of an acknowledged commit that the disk has
+//! lost. So serials are skipped after such a stop, and a consumer whose cursor is a skipped serial
+//! proves the loss. From then on snapshots report missing changes and release nothing, until every
+//! root has been walked and every source pulled again. The notes and cursors for the lost changes
+//! were in the lost commits too, so this brings the lost changes back.
 //!
 //! Source: ours.
 
@@ -40,8 +41,8 @@ impl Collection {
         Ok(())
     }
 
-    /// Handles that every root was walked, or every source pulled, since the opening. The changes
-    /// lost at the last stop are there again. Blocks.
+    /// Call this once every root has been walked, or every source pulled, since the opening: the
+    /// changes lost at the last stop are then in the log again. Blocks.
     ///
     /// # Errors
     ///

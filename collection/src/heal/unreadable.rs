@@ -1,5 +1,5 @@
-//! Tests of unreadable disk blocks: an error instead of bytes is damage like any other. It is
-//! reported, hinders nothing else, and is healed.
+//! Tests of unreadable disk blocks: a disk error instead of bytes is damage like any other. It is
+//! reported, does not affect other operations, and is healed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ fn an_opening_skips_unreadable_members() {
         let dir = tempfile::tempdir().unwrap();
         let (collection, faulty) = filled(dir.path(), from);
         drop(collection);
-        // Without keys the opening reads bodies too.
+        // Without a key index the opening reads the members' bodies too.
         std::fs::remove_dir_all(dir.path().join("keys")).unwrap();
         let disk = Disk::Faulty(faulty);
         let opened = Collection::open_on(&disk, dir.path(), Options::default(), Stamp(3), mode);

@@ -17,7 +17,7 @@ use crate::recover;
 use crate::recover::replay;
 use crate::report::{Problem, Report};
 
-/// Most problems in a report.
+/// Maximum number of problems in a report.
 const PROBLEMS_MAX: usize = 1000;
 /// The directory of the key index that is built for comparison.
 pub(crate) const MODEL: &str = "keys.verify";
@@ -28,7 +28,7 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// The file system refused. Damage is not an error: the report lists it.
+    /// The file system reports an error. Damage is not an error: the report lists it.
     pub fn verify(&self) -> Result<Report, Error> {
         let inner = &self.inner;
         let _uncompacted = inner.compacting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,11 +54,12 @@ impl Collection {
         Ok(check.report)
     }
 
-    /// Rebuilds the key index, for one that disagrees with the log.
+    /// Rebuilds a key index that disagrees with the log.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`]: a part of the log is damaged; heal it first. [`Error::Keys`]: a new index fails, too.
+    /// [`Error::Damaged`]: a part of the log is damaged; heal it first. [`Error::Keys`]: a new
+    /// index cannot be built either.
     pub fn remake_keys(&self) -> Result<(), Error> {
         self.inner.rebuild_keys(self.inner.keys_made(), "a rebuild was requested")
     }
@@ -79,7 +80,7 @@ impl Inner {
         let compared = self.compare_with(&model, check);
         drop(model);
         if matches!(compared, Err(Error::Stopped { .. })) {
-            // The removal may take long; the next opening does it.
+            // The removal may take long, so it is left to the next opening.
             return compared;
         }
         let dir = self.keys_home().join(MODEL);
@@ -88,7 +89,7 @@ impl Inner {
     }
 
     fn compare_with(&self, model: &Keys, check: &mut Check) -> Result<(), Error> {
-        // Few commits came meanwhile; from here on both indexes stand still.
+        // Only a few commits came meanwhile; from here on neither index changes.
         let _still = self.tail();
         let live = replay::follow(model, &self.dir, &self.log.view(), &|| self.check_open())?;
         let path = self.dir.join(replay::KEYS);
@@ -107,7 +108,7 @@ impl Inner {
     }
 }
 
-/// Lists the differences of two indexes, while `goes_on`.
+/// Lists the differences between two indexes; ends early when `goes_on` returns false.
 fn differences(
     keys: &Keys,
     model: &Keys,
@@ -162,7 +163,7 @@ impl Check {
 
     fn segment(&mut self, segment: &Segment) -> Result<(), Error> {
         self.report.segments += 1;
-        // Later appends are not checked.
+        // Members appended after this point are not checked.
         let (known, length) = (segment.end(), segment.file_bytes()?);
         let survey = segment.survey(true, self.serial, known.min(length), SERIAL_MAX)?;
         for (offset, bytes, why) in survey.iter().filter_map(Stretch::damage) {

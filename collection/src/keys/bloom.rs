@@ -1,11 +1,12 @@
-//! A Bloom filter: recognizes most keys that are not in a run without reading it.
+//! A Bloom filter: recognizes, without reading a run, most keys that are not in it.
 //!
-//! At ten bits and seven probes a key about one absent key in a hundred passes.
+//! With ten bits and seven probes for each key, about one absent key in a hundred is not
+//! recognized.
 //!
 //! Sans-I/O.
 //!
-//! Source: Bloom, "Space/time trade-offs in hash coding with allowable errors" (1970); double hashing
-//! as in Kirsch and Mitzenmacher (2006).
+//! Source: Bloom, "Space/time trade-offs in hash coding with allowable errors" (1970); double
+//! hashing as in Kirsch and Mitzenmacher (2006).
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -55,7 +56,7 @@ impl Bloom {
         let bits = self.words.len() as u128 * 64;
         (0..PROBES).map(move |probe| {
             let hash = hash.wrapping_add(probe.wrapping_mul(step));
-            // The high half of the product lies evenly below `bits`.
+            // The high half of the product is distributed evenly over the numbers below `bits`.
             usize::try_from((u128::from(hash) * bits) >> 64).unwrap_or(0)
         })
     }

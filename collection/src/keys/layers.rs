@@ -7,7 +7,7 @@ use std::io;
 
 use super::run::Cursor;
 
-/// Keys and values; no value: the key is removed.
+/// Keys and values; `None` as a value means that the key is removed.
 pub(super) type Table = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// One of several sorted sources of entries.
@@ -48,7 +48,8 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// Sorted sources of entries, the newest first: of several entries of a key, the first one counts.
+/// Sorted sources of entries, the newest source first. If a key has several entries, the first one
+/// counts.
 #[derive(Default)]
 pub(super) struct Layers<'a>(pub(super) Vec<Layer<'a>>);
 

@@ -1,4 +1,4 @@
-//! Walks through the whole index: to compare it with another one, and to find the objects of a part
+//! Walks through the whole index, to compare it with another one, or to find the objects of a part
 //! of the log.
 
 use super::{EXPIRY, Keys, MD5, NOTE, OBJECT, Object, Outcome, ROOT, SOURCE, SOURCE_CURSOR, keyed};
@@ -10,7 +10,7 @@ impl Keys {
         self.objects_from(&[])
     }
 
-    /// Returns the same for keys that begin with `prefix`.
+    /// Returns the live objects whose keys begin with `prefix`, by key.
     pub(crate) fn objects_from(
         &self,
         prefix: &[u8],
@@ -19,7 +19,7 @@ impl Keys {
         self.scan_objects(&prefix, &prefix)
     }
 
-    /// Returns the same from the key `key` on.
+    /// Returns the live objects from the key `key` on, by key.
     pub(crate) fn objects_onward(
         &self,
         key: &[u8],
@@ -60,7 +60,7 @@ impl Keys {
             match Object::decode(&value) {
                 Some(mut object) if key.first() == Some(&OBJECT) => {
                     let queued = keyed(EXPIRY, &[&object.due.to_be_bytes(), &key[1..]]);
-                    // A missing queue entry must show as a difference.
+                    // A missing queue entry must appear as a difference.
                     object.due = u64::from(self.store.get(&queued)?.is_none());
                     Ok((key, object.encode()))
                 }

@@ -1,8 +1,9 @@
 //! The live set: the serials of the updates that hold the live objects' records.
 //!
-//! A list of the log by date must leave out superseded changes, so it looks up every change of a
-//! page. The set is built from the key index at the first request, and kept current by the commits
-//! from then on. A collection that is never listed has no set. A million objects take some 100 kB.
+//! A list of the log by date must leave out superseded changes, so it checks every change of a page
+//! against this set. The set is built from the key index at the first request, and kept current by
+//! the commits from then on. A collection that is never listed has no set. A million objects take
+//! some 100 kB.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,10 +11,10 @@ use roaring::RoaringTreemap;
 
 use crate::error::Error;
 
-/// Attempts to build the set, if the key index is rebuilt meanwhile.
+/// Maximum number of attempts to build the set, if the key index is rebuilt meanwhile.
 const TRIES: usize = 3;
 
-/// The set, if it was requested.
+/// The live set; it exists once it was requested.
 #[derive(Debug, Default)]
 pub(crate) struct LiveSet {
     state: Mutex<SetState>,
@@ -27,7 +28,7 @@ enum SetState {
     Unknown,
     /// The set is being built; these changes came meanwhile.
     Building(LiveSetDelta),
-    /// A commit copies it if a reader has it meanwhile.
+    /// The set. A commit copies it before a change if a reader is using it.
     Ready(Arc<RoaringTreemap>),
 }
 
@@ -57,8 +58,8 @@ impl LiveSet {
         }
     }
 
-    /// Returns the present set; builds it with `make` at the first request. `None`: the key index
-    /// was rebuilt again and again meanwhile.
+    /// Returns the present set; builds it with `make` at the first request. `None` if the key index
+    /// was rebuilt during every attempt.
     ///
     /// # Errors
     ///
@@ -90,14 +91,15 @@ impl LiveSet {
         Ok(None)
     }
 
-    /// Forgets the set: the key index is gone, or was rebuilt.
+    /// Forgets the set, because the key index is gone or was rebuilt.
     pub(crate) fn forget(&self) {
         *self.state() = SetState::Unknown;
     }
 }
 
 impl LiveSetDelta {
-    /// Applies removals last, since an added serial may have gone meanwhile; serials never come back.
+    /// Adds and removes the serials of this delta. Removals come last, since an added serial may
+    /// have been removed later; a removed serial is never added again.
     fn apply(self, live_set: &mut RoaringTreemap) {
         for serial in self.added {
             live_set.insert(serial);

@@ -1,8 +1,9 @@
 //! Merging of runs, on a thread of its own, so that no commit waits for it.
 //!
-//! Eight runs of one level are merged into one of the next, so a key is written once a level and
-//! looked up in few files. Once the newer runs have more entries than the oldest one, all become
-//! one. So the index takes at most about twice the room of its live entries.
+//! Eight runs of one level are merged into one of the next, so a key is written once per level, and
+//! a look-up reads few files. Once the newer runs together have more entries than the oldest one,
+//! all runs are merged into one. So the index takes at most about twice the space of its live
+//! entries.
 //!
 //! Source: O'Neil et al., "The log-structured merge-tree" (1996).
 
@@ -17,9 +18,9 @@ use super::layers::{Layer, Layers};
 use super::run::{self, Cursor, Run, Writer};
 use super::store::{CHUNK_ENTRIES, Runs, StoreCore};
 
-/// Runs of one level that are merged into one of the next.
+/// Number of runs of one level that are merged into one run of the next level.
 const MERGE_RUNS: usize = 8;
-/// Number of runs that stay, whatever their sizes.
+/// Minimum number of runs for a merge of all runs into one.
 const RUNS_MIN: usize = 3;
 /// Time between two checks of `goes_on` by a waiting thread.
 const CHECK_PERIOD: Duration = Duration::from_millis(50);
@@ -57,13 +58,13 @@ impl Merger {
         Ok(Self { control, thread: Some(thread) })
     }
 
-    /// Asks the thread to merge runs if that is due.
+    /// Requests that the thread merge runs if that is due.
     pub(super) fn request(&self) {
         self.control.requests().is_requested = true;
         self.control.changed.notify_all();
     }
 
-    /// Waits until nothing is left to merge, for as long as `goes_on`.
+    /// Waits until nothing is left to merge, or until `goes_on` returns false.
     ///
     /// # Errors
     ///
@@ -150,12 +151,12 @@ impl StoreCore {
             let is_all = count == runs.len();
             let number = self.allocate();
             let merged = self.merged(number, inputs, is_all, goes_on).inspect_err(|_error| {
-                // It is useless, and the disk may be full.
+                // The unfinished run is useless, and the disk may be full.
                 let _ = self.disk.remove_file(&run::path(&self.dir, number));
             });
             let Some(merged) = merged? else { return Ok(()) };
             self.replace(inputs, (level, Arc::new(merged))).inspect_err(|_error| {
-                // If the list names it all the same, the next opening rebuilds the index.
+                // If the list of runs names it nevertheless, the next opening rebuilds the index.
                 let _ = self.disk.remove_file(&run::path(&self.dir, number));
             })?;
             for (_, input) in inputs {
@@ -164,7 +165,8 @@ impl StoreCore {
         }
     }
 
-    /// Merges runs, the newest first, into one; `None` if stopped by `goes_on`.
+    /// Merges `runs`, of which the newest comes first, into one; returns `None` if `goes_on` has
+    /// stopped it.
     fn merged(
         &self,
         number: u64,
@@ -186,7 +188,7 @@ impl StoreCore {
                 return Ok(None);
             }
             let layer = &layers.0[at];
-            // Without older runs a removal has nothing to remove.
+            // If there are no older runs, a removal has no effect and is left out.
             if let (Some(key), value) = (layer.key(), layer.value())
                 && (value.is_some() || !is_all)
             {
@@ -288,7 +290,7 @@ mod tests {
         let left = Cell::new(1);
         store.core().merge(&|| left.replace(left.get() - 1) > 0).unwrap();
         assert_eq!((entries(&store).len(), files(dir.path())), (7, 7), "it was stopped");
-        // A directory in place of the next file.
+        // A directory has the name of the next file.
         let next = store.core().allocate() + 1;
         fs::create_dir(run::path(dir.path(), next)).unwrap();
         store.merger().request();

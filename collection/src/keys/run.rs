@@ -24,7 +24,7 @@ use crate::member::{get, put};
 
 /// Size at which a block is closed, in bytes.
 const BLOCK_BYTES: usize = 8 << 10;
-/// Number of bytes written at once.
+/// Number of bytes that are written at once.
 const WRITE_BYTES: usize = 256 << 10;
 const MAGIC: [u8; 8] = *b"hrvkeys1";
 const CHECKSUM_BYTES: usize = 8;
@@ -34,7 +34,8 @@ pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("run-{number}"))
 }
 
-/// Returns the number of the run in a file of that name.
+/// Returns the number of the run that a file of this name holds; `None` if the name is not one of a
+/// run's file.
 pub(super) fn number(name: &str) -> Option<u64> {
     name.strip_prefix("run-")?.parse().ok()
 }
@@ -120,7 +121,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Begins the run `number`, of at most `entries_max` entries.
+    /// Begins the run `number`, which will have at most `entries_max` entries.
     pub(super) fn create(
         disk: &Disk,
         dir: &Path,
@@ -144,7 +145,8 @@ impl Writer {
         })
     }
 
-    /// Appends an entry, whose key is greater than the one before; no value: the key is removed.
+    /// Appends an entry, whose key is greater than that of the entry before; `None` as the value
+    /// means that the key is removed.
     pub(super) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> io::Result<()> {
         let mut shared = shared(&self.last, key);
         if self.block.is_empty() {
@@ -272,7 +274,8 @@ impl Run {
         disk.remove_file(&self.path)
     }
 
-    /// Looks a key up. `Some(None)`: it is removed here.
+    /// Looks up a key. `Some(None)` means that the key is removed in this run; `None` that the run
+    /// does not have the key.
     pub(super) fn get(&self, key: &[u8]) -> io::Result<Option<Option<Vec<u8>>>> {
         if !self.filter.may_have(key) {
             return Ok(None);
@@ -290,7 +293,7 @@ impl Run {
         Ok(None)
     }
 
-    /// Reads a block; false: there is no block of that number.
+    /// Reads a block; returns false if there is no block of that number.
     fn read(&self, number: usize, block: &mut Block) -> io::Result<bool> {
         let Some((start, end)) = self.index.block(number) else { return Ok(false) };
         let size = usize::try_from(end - start).unwrap_or(usize::MAX);
@@ -332,7 +335,8 @@ impl Block {
         self.value.map(|(start, end)| &self.bytes[start..end])
     }
 
-    /// Goes to the next entry; false: there is none. The error is the position of the malformed entry.
+    /// Goes to the next entry; returns false if there is none. The error is the position of the
+    /// malformed entry.
     fn advance(&mut self) -> Result<bool, usize> {
         if self.at == self.bytes.len() {
             return Ok(false);
@@ -350,7 +354,7 @@ impl Block {
     }
 
     /// Reads an entry's lengths: the part shared with a key of `known` bytes, its own part, the
-    /// value, and these numbers themselves. `None` unless all of the entry is there.
+    /// value, and these numbers themselves. `None` if the entry is incomplete.
     fn entry(bytes: &[u8], known: usize) -> Option<(usize, usize, Option<usize>, usize)> {
         let mut rest = bytes;
         let mut length = || usize::try_from(get(&mut rest)?).ok();
@@ -387,7 +391,7 @@ impl Cursor {
         (!self.ended).then_some(self.block.key.as_slice())
     }
 
-    /// Returns the value of the present key; `None`: the key is removed.
+    /// Returns the value of the present key; `None` if the key is removed.
     pub(super) fn value(&self) -> Option<&[u8]> {
         self.block.value()
     }

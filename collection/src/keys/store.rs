@@ -1,18 +1,20 @@
-//! The store of the key index: a table in memory, sorted runs on disk, and the few other keys in sled.
+//! The store of the key index: a table in memory, sorted runs on disk, and the few other keys in
+//! sled.
 //!
-//! Writes go to the table. Once it is full (or the log that a restart would have to replay is long), it is *spilled*.
-//! Keys that are as many as objects become a run. The few others go to sled in one batch, with the list of runs and
-//! the watermark. Up to that watermark the store is durable; later commits are replayed from the log. Runs are merged
-//! in the background (see [`merge`](super::merge)).
+//! Writes go to the table. Once it is full (or the log that a restart would have to replay is
+//! long), it is *spilled*. Then the keys that are as many as objects are written to a new run, and
+//! the few others to sled in one batch, together with the list of runs and the watermark. Up to
+//! that watermark the store is durable; later commits are replayed from the log. Runs are merged in
+//! the background (see [`merge`](super::merge)).
 //!
 //! Source: docs/collection.md, "The key index"; O'Neil et al., "The log-structured
 //! merge-tree" (1996).
 //!
 //! # Differences from what sled offers
 //!
-//! With a key for every object sled 0.34 took 2.5 kB of memory and 3 kB of disk each, and most of
-//! the time of a commit. Its `flush` does not sync the file (after a power cut batches are
-//! missing), so we sync it; its timer is off.
+//! With a key for every object, sled 0.34 took 2.5 kB of memory and 3 kB of disk for each key, and
+//! most of the time of a commit. Its `flush` does not sync the file (after a power cut, batches are
+//! missing), so we sync it; sled's own flush timer is off.
 
 mod scan;
 
@@ -37,15 +39,15 @@ use scan::Scan;
 
 /// Memory of sled's cache, in bytes.
 const SLED_CACHE_BYTES: u64 = 4 << 20;
-/// Plain bytes of the log to replay at which a spill is due.
+/// A spill is due when a replay of the log would read this many plain bytes.
 const REPLAY_BYTES_MAX: u64 = 256 << 20;
 /// Largest size of a table that cannot be spilled, as a multiple of its limit.
 const OVERFULL: usize = 4;
 /// Memory of a table entry beyond its key and value, in bytes.
 const ENTRY_BYTES: usize = 96;
-/// Number of runs at which writers wait for the merging.
+/// Number of runs at which writers wait until runs have been merged.
 const RUNS_MAX: usize = 48;
-/// Entries that are read at once, between two checks of `goes_on`.
+/// Number of entries that are read at once, between two checks of `goes_on`.
 pub(super) const CHUNK_ENTRIES: usize = 1024;
 
 /// Number of tries, and the pause between them, for a lock that sled has not released yet.
@@ -56,7 +58,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(5);
 /// others are few, and are stored in sled.
 const MANY_MAX: u8 = b'o';
 const WATERMARK: &[u8] = b"w";
-/// sled's key of the list of runs.
+/// The key in sled under which the list of runs is stored.
 const RUNS: &[u8] = b"x";
 
 pub(super) type Entry = (Vec<u8>, Vec<u8>);
@@ -97,7 +99,8 @@ pub(super) struct StoreCore {
     files: [File; 2],
     db: Db,
     state: Arc<RwLock<StoreState>>,
-    /// Locked while the list of runs changes. Holds the watermark up to which all is durable.
+    /// Locked while the list of runs changes. Holds the watermark up to which everything is
+    /// durable.
     durable: Mutex<Option<Watermark>>,
     next: AtomicU64,
     /// Set once after a failed sync of sled's file: no later sync writes those bytes, so the file
@@ -151,13 +154,13 @@ impl Store {
         &self.merger
     }
 
-    /// Returns roughly the number of bytes still to be written to the disk.
+    /// Returns the approximate number of bytes still to be written to the disk.
     pub(super) fn unwritten_bytes(&self) -> u64 {
         let state = self.core.state();
         (state.table_bytes + state.frozen_bytes) as u64
     }
 
-    /// Whether its files may lack entries although everything was written.
+    /// Returns whether the files may lack entries although everything was written.
     pub(super) fn is_incomplete(&self) -> bool {
         self.core.is_incomplete()
     }
@@ -185,8 +188,8 @@ impl Store {
         Ok(None)
     }
 
-    /// Returns the entries whose keys start with `prefix`, which are many, from the key `from` on,
-    /// in order. Later writes may or may not be among them.
+    /// Returns the entries whose keys start with `prefix`, from the key `from` on, in order; for
+    /// kinds of keys that are many. Later writes may or may not be among them.
     pub(super) fn scan(&self, prefix: &[u8], from: &[u8]) -> Scan {
         Scan {
             state: self.core.state.clone(),
@@ -196,9 +199,11 @@ impl Store {
         }
     }
 
-    /// Returns the entries whose keys start with `prefix`, which are few, in order.
+    /// Returns the entries whose keys start with `prefix`, in order; for kinds of keys that are
+    /// few.
     pub(super) fn few(&self, prefix: &[u8]) -> Outcome<Vec<Entry>> {
-        // The tables first: an entry that is spilled meanwhile is read twice rather than not at all.
+        // The tables are read first: an entry that is spilled meanwhile is then read twice, and not
+        // missed.
         let mut found = Table::new();
         {
             let state = self.core.state();
@@ -218,8 +223,8 @@ impl Store {
         Ok(found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect())
     }
 
-    /// Writes all entries at once. `watermark` is the new version of the index, if that changes;
-    /// `replay_bytes` is the size of that part of the log.
+    /// Writes all entries at once. `watermark` is the new version of the index, if it changes;
+    /// `replay_bytes` is the size of the part of the log that the entries come from.
     pub(super) fn apply(&self, entries: Table, watermark: Option<Watermark>, replay_bytes: u64) {
         let mut state = self.core.state_mut();
         for (key, value) in entries {
@@ -230,9 +235,10 @@ impl Store {
         state.watermark = watermark.or(state.watermark);
     }
 
-    /// Spills the table if it is time, and starts a merge; if there are far too many runs, waits
-    /// for it while `goes_on`. A failed spill is tried again the next time. It is an error only
-    /// once the table has grown far beyond its limit, or there are too many runs.
+    /// Spills the table if that is due, and starts a merge. If there are far too many runs, waits
+    /// for the merge until `goes_on` returns false. A failed spill is tried again at the next call.
+    /// It is returned as an error only once the table has grown far beyond its limit, or there are
+    /// too many runs.
     pub(super) fn maintain(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
         let (bytes, replay_bytes) = {
             let state = self.core.state();
@@ -324,7 +330,7 @@ impl StoreCore {
         }
     }
 
-    /// Makes a table durable; returns the run with its keys of the many kinds.
+    /// Makes a table durable; returns the run with those of its keys that are many.
     fn spill(
         &self,
         number: u64,
@@ -382,7 +388,8 @@ impl StoreCore {
         let is_input = |number| inputs.iter().any(|(_, run)| run.number == number);
         let mut merged = Some(merged);
         let mut runs = Vec::new();
-        // Runs that were spilled meanwhile come before the inputs, which are neighbors.
+        // Runs that were spilled meanwhile come before the inputs; the inputs are adjacent to each
+        // other.
         for (level, run) in self.runs().iter() {
             if !is_input(run.number) {
                 runs.push((*level, run.clone()));
@@ -458,11 +465,11 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Step {
-        /// Several keys at once; a value has the given length.
+        /// Writes several keys at once; each value has the given length.
         Write(Vec<(bool, u8, Option<u16>)>),
         Flush,
         Maintain,
-        /// As after a crash: entries that were not spilled are gone.
+        /// Reopens the store as after a crash: entries that were not spilled are gone.
         Reopen,
     }
 
@@ -539,7 +546,7 @@ mod tests {
                         drop(store);
                         store = open();
                         if store.watermark() != spilled.1 {
-                            // A due spill came after it; nothing else may have.
+                            // A spill that was due may have come after it, but nothing else.
                             prop_assert!(spilled.1 < store.watermark());
                         }
                         let kept = listed(&store);
@@ -565,7 +572,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&Disk::System, dir.path(), 1000).unwrap();
         write(&store, 0..10, b"one");
-        // Directories in place of the files.
+        // Directories have the names of the next files.
         (0..2).for_each(|number| fs::create_dir(run::path(dir.path(), number)).unwrap());
         store.maintain(&|| true).unwrap();
         assert_eq!(store.core.runs().len(), 0);

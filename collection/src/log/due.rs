@@ -7,15 +7,18 @@ use std::sync::Arc;
 use super::View;
 use super::segment::Segment;
 
-/// Fewest superseded changes that are worth a full compaction, if they are a third as many as the
-/// objects. They are packed less well, so they then take half as much room as the objects.
+/// Minimum number of superseded changes that are worth a full compaction, if they are at least a
+/// third as many as the objects. They are compressed less well, so they then take half as much
+/// space as the objects.
 const GARBAGE_MIN: u64 = 10_000;
-/// Fewest bytes of notes since the last compaction that are worth a full one, if all other bytes
-/// are not twice as many. Only a compaction shows which notes are superseded.
+/// Minimum size of the notes written since the last compaction that are worth a full one, in bytes,
+/// unless all other bytes are at least twice as many. Only a compaction shows which notes are
+/// superseded.
 const NOTES_BYTES_MIN: u64 = 16 << 20;
-/// Fewest members since the last compaction that are worth packing together, if they are small.
+/// Minimum number of members since the last compaction that are worth packing together, if they are
+/// small.
 const TAIL_MEMBERS_MIN: u64 = 512;
-/// Members are small below this mean, in bytes.
+/// Mean size below which members count as small, in bytes.
 const TAIL_MEMBER_BYTES: u64 = 8 << 10;
 /// Segments below this size are always packed together with the tail, in bytes.
 const TAIL_BYTES_MIN: u64 = 1 << 20;
@@ -29,8 +32,8 @@ pub(crate) enum CompactionDue {
     Tail,
 }
 
-/// Decides whether compaction is worthwhile; with `no_room`, any gain is. Damaged segments cannot
-/// be compacted before they are repaired.
+/// Decides whether compaction is worthwhile; with `no_room`, any gain makes it so. Damaged segments
+/// cannot be compacted before they are repaired.
 pub(crate) fn due(view: &View, objects: u64, no_room: bool) -> Option<CompactionDue> {
     let (mut changes, mut members, mut bytes) = (0_u64, 0_u64, 0_u64);
     let (mut notes_bytes, mut other_bytes) = (0_u64, 0_u64);
@@ -58,7 +61,8 @@ pub(crate) fn due(view: &View, objects: u64, no_room: bool) -> Option<Compaction
     (small && is_sound(&view.segments[tail_start(&view.segments)..])).then_some(CompactionDue::Tail)
 }
 
-/// Returns the start of the tail: from the end backward, segments not much larger than those after them.
+/// Returns the index of the first segment of the tail: the last segments, as far back as each is
+/// not much larger than those after it.
 pub(crate) fn tail_start(segments: &[Arc<Segment>]) -> usize {
     let mut bytes = 0;
     let mut start = segments.len();

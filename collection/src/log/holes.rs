@@ -1,8 +1,10 @@
-//! Holes: serials whose acknowledged changes the log cannot give until they are brought again.
+//! Holes: serials whose acknowledged changes the log cannot provide until they are fetched or
+//! gathered again.
 //!
-//! A damaged member makes a hole in its place: of the serials in its header, or of all serials
-//! between its neighbors. Changes without any bytes left (a file was cut short, or is gone) are on
-//! the manifest's list. No cursor passes a hole: a feed ends before it, and a consumer there waits.
+//! A damaged member makes a hole that consists of the serials in its header or, if that is damaged,
+//! of all serials between its neighbors. Changes without any bytes left (a file was cut short, or
+//! is gone) are on the manifest's list. No cursor passes a hole: a feed ends before it, and a
+//! consumer there waits.
 //!
 //! Source: ours.
 //!
@@ -10,7 +12,7 @@
 
 use std::fmt;
 
-/// Most ranges in a header.
+/// Maximum number of ranges in a header.
 const NAMED_MAX: usize = 100;
 
 /// A hole without bytes in the log.
@@ -20,21 +22,22 @@ pub(crate) struct Missing {
     pub(crate) base: u64,
     /// Its last serial; `base` if only notes are missing.
     pub(crate) last: u64,
-    /// The last commit that may have had a part in it.
+    /// The last commit that may have had changes or notes in the hole.
     pub(crate) commit: u64,
 }
 
 /// Serials skipped after an unclean stop: after the first number, up to the second. Changes that
-/// were lost unnoticed in that stop may have had these serials. So a consumer whose cursor is among
-/// them may know changes that are not in the log.
+/// were lost in that stop without being noticed may have had these serials. So a consumer whose
+/// cursor is among them may know changes that are not in the log.
 pub(crate) type Skip = (u64, u64);
 
-/// Ranges of serials: after the first number, up to the second; ascending and apart.
+/// Ranges of serials, each after the first number and up to the second; in ascending order, without
+/// overlaps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Holes(Vec<(u64, u64)>);
 
 impl Holes {
-    /// Joins ranges in any order; empty ones are left out.
+    /// Joins `ranges`, which may be in any order; empty ones are left out.
     pub(crate) fn of(ranges: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut ranges: Vec<_> = ranges.into_iter().filter(|(base, last)| base < last).collect();
         ranges.sort_unstable();
@@ -56,19 +59,20 @@ impl Holes {
         self.0.is_empty()
     }
 
-    /// Whether the change with that serial is in a hole.
+    /// Returns whether the change with that serial is in a hole.
     pub(crate) fn has(&self, serial: u64) -> bool {
         self.after(serial.saturating_sub(1)).is_some_and(|(base, _)| base < serial)
     }
 
-    /// Returns the first hole that a cursor at `since` has still to pass.
+    /// Returns the first hole that a cursor at `since` has not passed yet; `None` if there is none.
     pub(crate) fn after(&self, since: u64) -> Option<(u64, u64)> {
         self.0.get(self.0.partition_point(|(_, last)| *last <= since)).copied()
     }
 }
 
-/// First and last serials, as in `Harvest-Missing`: `12-40,77-77`. Beyond the limit the last holes are written as
-/// one range, with the serials between them. The header stays short, but may report sound serials as missing.
+/// First and last serials, as in `Harvest-Missing`: `12-40,77-77`. Beyond the limit the last holes
+/// are written as one range, with the serials between them. The header stays short, but may report
+/// sound serials as missing.
 impl fmt::Display for Holes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = self.0.last().map_or(0, |(_, last)| *last);

@@ -1,8 +1,9 @@
-//! The manifest: the list of a collection's segments, replaced as a whole. Other files do not belong to the log.
+//! The manifest: the list of a collection's segments, replaced as a whole. Files that it does not
+//! list are not part of the log.
 //!
-//! Each line is a fact; the last one is the checksum of those before. A new manifest is written beside the old one,
-//! synced, and renamed over it, so a crash leaves one or the other. Before that, the copy is replaced in the same
-//! way.
+//! Each line is a fact; the last one is the checksum of the lines before it. A new manifest is
+//! written to another file, synced, and renamed over the old one, so a crash leaves either the old
+//! or the new one. Before that, the copy of the manifest is replaced in the same way.
 //!
 //! Source: ours.
 
@@ -20,7 +21,8 @@ use crate::error::Error;
 use crate::log::holes::{Missing, Skip};
 
 const NAME: &str = "MANIFEST";
-/// A copy, for when the first is damaged. It is written first, and so is never older.
+/// A copy that is used if the manifest is damaged. It is written before the manifest, so it is
+/// never older.
 const COPY: &str = "MANIFEST.copy";
 const TITLE: &str = "harvest collection 1";
 
@@ -32,22 +34,24 @@ pub(crate) struct Manifest {
     /// Commits up to this one have been compacted: replay cannot catch up a key index that is
     /// older.
     pub(crate) compacted: u64,
-    /// Changes that the last full compaction kept besides the live objects' updates.
+    /// Number of changes that the last full compaction kept in addition to the live objects'
+    /// updates.
     pub(crate) residue: u64,
     /// Subjects suppressed up to this serial have been purged.
     pub(crate) purged: u64,
-    /// Unknown changes were lost, and the repair has not been done yet.
+    /// Whether unknown changes were lost and the repair has not begun yet.
     pub(crate) lost: bool,
-    /// The log may lack any changes up to this serial, until all have been brought again; 0: it lacks none.
+    /// Any changes up to this serial may be missing until everything has been fetched or gathered
+    /// again; 0: none is missing.
     pub(crate) doubt: u64,
     /// The length of the active segment at the time of writing, in bytes.
     pub(crate) end: u64,
-    /// No serial above this one has been given since this was written; 0: unknown.
+    /// No change has got a serial above this one since this manifest was written; 0: unknown.
     pub(crate) reserved: u64,
     /// Whether the collection was closed in order: the log ends with `serial` and `commit`.
     pub(crate) closed: bool,
-    /// The last serial, stamp (Unix milliseconds) and commit when this was written. Compaction may
-    /// have dropped the change that had them.
+    /// The last serial, stamp (Unix milliseconds) and commit when this manifest was written.
+    /// Compaction may have dropped the change that had them.
     pub(crate) serial: u64,
     pub(crate) stamp: u64,
     pub(crate) commit: u64,
@@ -58,7 +62,8 @@ pub(crate) struct Manifest {
     pub(crate) unswept_until: u64,
     /// Numbers of the segments, in log order; the last one is active.
     pub(crate) segments: Vec<u64>,
-    /// Lengths of the sealed segments, in bytes: this alone reveals a cut at a member's end.
+    /// Lengths of the sealed segments, in bytes. Nothing else reveals that a file was cut at a
+    /// member's end.
     pub(crate) sealed: BTreeMap<u64, u64>,
     /// Members that were found damaged: their segments' numbers, and their offsets there.
     pub(crate) damaged: Vec<(u64, u64)>,
@@ -208,7 +213,8 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// The system's, and whether the new manifest stands.
+    /// The system's error, and the information whether the new manifest is on the disk
+    /// nevertheless.
     pub(crate) fn write(&self, disk: &Disk, dir: &Path) -> Result<(), Unwritten> {
         let kept = |unwritten: Unwritten| Unwritten { replaced: false, ..unwritten };
         self.write_at(disk, dir, COPY).map_err(kept)?;
@@ -222,10 +228,11 @@ impl Manifest {
             let file = disk.create(&beside)?;
             file.write_all_at(self.text().as_bytes(), 0)?;
             file.sync_all()?;
-            // Opened before the rename, so that it cannot fail after it for want of a file descriptor.
+            // The directory is opened before the rename, so that its sync cannot fail later for
+            // lack of a file descriptor.
             let directory = disk.open_to_read(dir)?;
-            // The files named in the manifest must be there before it: a power cut may keep later
-            // changes of a directory without the earlier ones.
+            // The files named in the manifest must be durable before the manifest: a power cut may
+            // keep later changes of a directory without the earlier ones.
             directory.sync_all()?;
             disk.rename(&beside, &path)?;
             Ok(directory)
@@ -242,7 +249,7 @@ impl Manifest {
 #[derive(Debug)]
 pub(crate) struct Unwritten {
     pub(crate) error: Error,
-    /// Whether the new manifest stands nevertheless, though perhaps not after a power cut.
+    /// Whether the new manifest is on the disk nevertheless; a power cut may still undo that.
     pub(crate) replaced: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Readers of the log: a scan in serial order, and a pinned version for a snapshot.
 //!
-//! A pin does not seal the active segment. A range of an append-only file up to a commit never
-//! changes either, and so a snapshot makes no small segments.
+//! A pin does not seal the active segment, so a snapshot makes no small segments. This is safe
+//! because the range of an append-only file up to a commit never changes.
 //!
 //! Source: docs/collection.md, "On the wire".
 
@@ -18,9 +18,9 @@ use crate::report::Extents;
 #[derive(Debug)]
 pub struct Scan {
     view: View,
-    /// The last serial that is not wanted.
+    /// The last serial that the caller does not want.
     since: u64,
-    /// The segment, and the member in it, to read next.
+    /// The indexes of the segment and of the member in it that are read next.
     segment: usize,
     member: usize,
     ahead: IntoIter<Scanned>,
@@ -45,19 +45,19 @@ impl Scan {
         scan
     }
 
-    /// Scans all of the log, without the damaged members.
+    /// Returns a scan of the whole log without the damaged members.
     pub(crate) fn of_sound(view: View) -> Self {
         Self { hole: None, lenient: true, ..Self::new(view, 0) }
     }
 
-    /// Returns the error of a hole before the next member.
+    /// Returns the error of a hole before the next member; `None` if there is no hole.
     fn at_hole(&mut self, next: Option<&Entry>) -> Option<Error> {
         let base = self.hole?;
         let is_here = next.is_none_or(|entry| base <= entry.base);
         is_here.then(|| self.view.gap())
     }
 
-    /// Goes to the first member that reaches past `since`.
+    /// Goes to the first member that has serials after `since`.
     fn skip_read(&mut self) {
         while let Some(segment) = self.view.segments.get(self.segment) {
             let entries = segment.entries();
@@ -80,7 +80,7 @@ impl Scan {
                     self.segment += 1;
                     self.member = 0;
                 }
-                // Newer changes are for the next scan.
+                // Newer changes are left to the next scan.
                 Some(entry) if self.view.version.serial < entry.last => return None,
                 Some(entry) => {
                     self.member += 1;
@@ -138,7 +138,7 @@ impl Iterator for Scan {
 /// The log at one version, pinned for a snapshot.
 #[derive(Debug)]
 pub struct Pinned {
-    /// The snapshot's name; it differs for any other version of this or another collection.
+    /// The snapshot's name; no other version of this or another collection has the same name.
     pub id: String,
     /// Its members as file ranges, without the local ones.
     pub extents: Extents,
@@ -154,7 +154,7 @@ impl Pinned {
     pub(crate) fn new(view: View) -> Self {
         let extents = view.extents(0);
         let bytes = extents.files.iter().map(|(_, _, length)| length).sum();
-        // Compaction changes the bytes of a version, so the version alone is not a name.
+        // Compaction changes the bytes of a version, so the version alone cannot be the name.
         let random = getrandom::u64().unwrap_or(bytes);
         let id = format!("{}-{random:016x}", view.version);
         Self { id, to: view.version, extents, bytes, view }

@@ -25,9 +25,9 @@ const HEADER_BYTES_MAX: usize = (64 << 10) + 32;
 /// The position of a member, and its range of serials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// A serial below all of the member.
+    /// A serial below all serials of the member.
     pub(crate) base: u64,
-    /// The last serial of the member, or `base`.
+    /// The last serial of the member; `base` if it has no changes.
     pub(crate) last: u64,
     pub(crate) commit: u64,
     /// Its offset in the file, in bytes.
@@ -71,8 +71,8 @@ pub(crate) struct Segment {
     pub(crate) file: File,
     disk: Disk,
     entries: RwLock<Vec<Entry>>,
-    /// Members that were found damaged, by offset. They stay marked: a disk that gave wrong bytes
-    /// once is not trusted when they are right the next time.
+    /// Members that were found damaged, by offset. They stay marked, since a disk that has once
+    /// returned wrong bytes is not trusted even if the bytes are right the next time.
     damaged: Mutex<BTreeMap<u64, Damage>>,
     obsolete: AtomicBool,
 }
@@ -82,7 +82,7 @@ impl Drop for Segment {
         if self.obsolete.load(Ordering::Acquire)
             && let Err(error) = self.disk.remove_file(&self.path)
         {
-            // It is not in the manifest, so the next opening removes it.
+            // The file is not in the manifest, so the next opening removes it.
             tracing::warn!(path = %self.path.display(), %error, "old segment stays for now");
         }
     }
@@ -104,7 +104,8 @@ impl Segment {
         Ok(Self::with(disk, path, number, file))
     }
 
-    /// Opens the file of segment `number`, with `to_write` also to write. The caller sets its entries.
+    /// Opens the file of segment `number` to read and, with `to_write`, also to write. The caller
+    /// sets its entries.
     pub(crate) fn open(
         disk: &Disk,
         dir: &Path,
@@ -119,7 +120,7 @@ impl Segment {
         Ok(Self::with(disk, path, number, file))
     }
 
-    /// Opens a file to read that others may write. The caller sets its entries.
+    /// Opens, only to read, a file that another process may write. The caller sets its entries.
     pub(crate) fn open_to_read(disk: &Disk, path: PathBuf, number: u64) -> Result<Self, Error> {
         let opened = disk.open_to_read(&path);
         let file = opened.map_err(|error| Error::io("cannot open", &path, error))?;
@@ -143,7 +144,7 @@ impl Segment {
         self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds members that are durable.
+    /// Adds the entries of members that are durable.
     pub(crate) fn extend(&self, entries: impl IntoIterator<Item = Entry>) {
         self.entries.write().unwrap_or_else(PoisonError::into_inner).extend(entries);
     }
@@ -152,12 +153,12 @@ impl Segment {
         self.entries().last().map_or(0, Entry::end)
     }
 
-    /// Whether a member is known to be damaged.
+    /// Returns whether a member is known to be damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         !self.marks().is_empty()
     }
 
-    /// Whether its last member is known to be damaged.
+    /// Returns whether its last member is known to be damaged.
     pub(crate) fn ends_damaged(&self) -> bool {
         let marks = self.marks();
         self.entries().last().is_some_and(|it| marks.contains_key(&it.offset))
@@ -172,7 +173,7 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] or the system's.
+    /// [`Error::Damaged`] or the system's error.
     pub(crate) fn read(&self, entry: &Entry, unpacker: &mut Unpacker) -> Result<Member, Error> {
         let bytes = self.raw(entry)?;
         let damaged = |what| self.damage(entry, what);
@@ -188,7 +189,7 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`]; the system's.
+    /// [`Error::Damaged`] or the system's error.
     pub(crate) fn header(&self, entry: &Entry) -> Result<Header, Error> {
         Ok(self.head(entry)?.header)
     }
@@ -225,7 +226,7 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`]; the system's.
+    /// [`Error::Damaged`] or the system's error.
     pub(crate) fn check_large(&self, entry: &Entry) -> Result<(), Error> {
         let failed = |error: io::Error| match unreadable(&error) {
             Some(what) => self.damage(entry, what),
@@ -271,7 +272,7 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`]: the disk cannot read them. The system's.
+    /// [`Error::Damaged`]: the disk cannot read them. Otherwise the system's error.
     pub(crate) fn raw(&self, entry: &Entry) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; entry.bytes as usize];
         let read = self.file.read_exact_at(&mut bytes, entry.offset);
@@ -287,7 +288,8 @@ impl Segment {
         self.file.length().map_err(|error| Error::io("cannot read", &self.path, error))
     }
 
-    /// Reads these bytes, up to the first that the disk cannot read.
+    /// Reads `bytes` bytes at `offset`, or the part of them before the first byte that the disk
+    /// cannot read.
     fn readable(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, Error> {
         let mut window = vec![0; bytes];
         let (read, error) = self.file.read_up_to(&mut window, offset);
@@ -299,7 +301,8 @@ impl Segment {
     }
 }
 
-/// Returns the damage of bytes that cannot be read; `None` if the machine may be at fault.
+/// Returns the damage of bytes that cannot be read; `None` if the machine, not the disk, may be the
+/// cause.
 fn unreadable(error: &io::Error) -> Option<Damage> {
     match error.raw_os_error() {
         None if error.kind() == io::ErrorKind::UnexpectedEof => Some(Damage::Truncated),

@@ -1,7 +1,9 @@
-//! The served bytes of a feed or a snapshot: members as on the disk, checked as they leave.
+//! The served bytes of a feed or a snapshot: members as they are on the disk, checked before they
+//! are sent.
 //!
-//! Disks lose bits. A member is sent only if it matches its checksums. Otherwise it is marked as damaged,
-//! and the transfer is cut without an end mark. The next request gets an error that names the damage.
+//! Disks sometimes lose bits. A member is sent only if it matches its checksums. Otherwise it is
+//! marked as damaged, and the transfer is cut without an end mark. The next request gets an error
+//! that names the damage.
 //!
 //! Source: ours.
 
@@ -14,22 +16,23 @@ use net::body::{self, Body};
 use super::SegmentRange;
 use super::segment::{Entry, Segment};
 
-/// Most bytes that are read and sent at once, unless one member is larger. One such piece is read
-/// ahead.
+/// Largest piece that is read and sent at once, in bytes, unless one member is larger. One piece is
+/// read ahead.
 const PIECE_BYTES_MAX: u64 = 128 << 10;
 
-/// Returns how many bytes the parts hold together.
+/// Returns the total number of bytes in the parts.
 pub(crate) fn bytes_of(parts: &[SegmentRange]) -> u64 {
     parts.iter().map(|it| it.end - it.start).sum()
 }
 
-/// Returns a body of the bytes `from..to` of the parts and the `tail` after them, counted as one.
+/// Returns a body with the bytes `from..to` of the parts and the `tail` after them, which are
+/// counted as one sequence.
 pub(crate) fn body(parts: &[SegmentRange], tail: &Bytes, from: u64, to: u64) -> Body {
     body::pieces(pieces(parts, tail, from, to), to.saturating_sub(from))
 }
 
-/// Returns a reader, piece by piece, of the bytes `from..to` of the parts and the `tail` after
-/// them, counted as one.
+/// Returns a function that reads, piece by piece, the bytes `from..to` of the parts and the `tail`
+/// after them, which are counted as one sequence.
 pub(crate) fn pieces(
     parts: &[SegmentRange],
     tail: &Bytes,
@@ -105,8 +108,8 @@ impl Remainder {
     }
 }
 
-/// Returns the member that has the byte `start`, and the next ones that fit in a piece with it and
-/// begin before `end`.
+/// Returns the member that contains the byte `start`, and those of the next members that fit in a
+/// piece with it and begin before `end`.
 fn members_at(segment: &Segment, start: u64, end: u64) -> Vec<Entry> {
     let entries = segment.entries();
     let from = entries.partition_point(|it| it.end() <= start);

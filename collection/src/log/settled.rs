@@ -1,9 +1,9 @@
 //! The settled moment: no later change gets a stamp up to it.
 //!
-//! A consumer that is told "changes until T" must not miss a change that is committed later with a stamp
-//! before T. A commit takes its stamp before it is durable, from a clock that was read even earlier. So a
-//! consumer that next asks for changes since T would never get a change that was in progress at T with a
-//! stamp before T. Therefore a reader settles a moment: all later stamps are greater.
+//! A consumer that has received "all changes until T" next requests the changes since T. It must
+//! not miss a change that becomes visible after T but has a stamp before T. This could happen,
+//! because a commit gets its stamp before it is durable, from a clock that was read even earlier.
+//! Therefore a reader settles the moment T: all later stamps are greater.
 //!
 //! Source: OAI-PMH §3.2 (`responseDate`, from which the next harvest starts); ours.
 
@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::change::Stamp;
 
-/// The promised moment, and the commit in progress.
+/// The settled moment, and the commit in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Settled {
     promise: Mutex<Promise>,
@@ -19,7 +19,7 @@ pub(crate) struct Settled {
 
 #[derive(Debug, Default)]
 struct Promise {
-    /// No stamp before this one is given any more.
+    /// No later commit gets a stamp before this one.
     floor: Stamp,
     /// The stamp of the commit that readers do not see yet.
     under_way: Option<Stamp>,
@@ -30,7 +30,7 @@ impl Settled {
         self.promise.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a commit its stamp, `wanted` or later.
+    /// Begins a commit, and returns its stamp: `wanted` or later.
     pub(crate) fn begin(&self, wanted: Stamp) -> Stamp {
         let mut promise = self.promise();
         let stamp = wanted.max(promise.floor);
@@ -38,7 +38,7 @@ impl Settled {
         stamp
     }
 
-    /// Ends the commit in progress: readers see it, or it has failed.
+    /// Ends the commit in progress, once readers see it or it has failed.
     pub(crate) fn end(&self) {
         self.promise().under_way = None;
     }

@@ -5,10 +5,10 @@
 //!
 //! # Differences from the TR
 //!
-//! A confirmed root stands in a refresh section as `@ROOT { root-url` with `Gatherer-Id` and
-//! `Confirmed` (Unix milliseconds). Notes stand in a local member of their own as `@NOTE { -` with
-//! `Key` and `Value`, in a delete section when they are removed. A notice of suppression stands in
-//! further attributes of the object's record in a delete section.
+//! A confirmed root is written in a refresh section as `@ROOT { root-url` with `Gatherer-Id` and
+//! `Confirmed` (Unix milliseconds). Notes are written in a local member of their own as `@NOTE { -`
+//! with `Key` and `Value`, and in a delete section if they are removed. A notice of suppression is
+//! written as additional attributes of the object's record in a delete section.
 //!
 //! Sans-I/O.
 
@@ -22,20 +22,20 @@ use crate::change::{Change, GATHERER_ID, Note, Oid, Scanned, Stamp, plain_url};
 use crate::error::{Damage, Error};
 use crate::notice::Notice;
 
-/// Most changes, or notes, in a member.
+/// Maximum number of changes, or notes, in a member.
 pub(crate) const CHANGES_MAX: usize = 4096;
-/// Most attributes in a member: more than the largest record may have, and far fewer than would fit
-/// in a hostile member. An attribute takes a dozen times its bytes in memory.
+/// Maximum number of attributes in a member: more than the largest record may have, and far fewer
+/// than would fit in a hostile member. In memory an attribute takes about twelve times its bytes.
 const ATTRIBUTES_MAX: usize = 1 << 18;
 const ROOT: &str = "ROOT";
-/// When a root was confirmed.
+/// The attribute with the time at which a root was confirmed.
 const CONFIRMED: &str = "Confirmed";
 const NOTE: &str = "NOTE";
 
 /// The plain bytes of a member under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
-    /// SOIF, whole once closed.
+    /// SOIF, which is complete once the section is closed.
     pub(crate) plain: Vec<u8>,
     /// Kind and identity of every change, compared when the draft is read back.
     identities: Vec<u64>,
@@ -53,7 +53,8 @@ impl Draft {
         self.identities.len()
     }
 
-    /// Whether a change fits: by number, by size, and with one change an object.
+    /// Returns whether a change fits: by number, by size, and with at most one change of each
+    /// object.
     fn has_room(&self, bytes: usize, object: Option<u64>, bytes_max: usize) -> bool {
         let repeated = object.is_some_and(|it| self.objects.contains(&it));
         self.len() == 0
@@ -86,14 +87,14 @@ pub(crate) struct Drafter {
     done: Vec<Draft>,
     open: Draft,
     scratch: Vec<u8>,
-    /// Plain bytes of a member, unless one record is larger.
+    /// Maximum number of plain bytes of a member, unless one record is larger.
     member_bytes_max: usize,
-    /// Plain bytes of a record.
+    /// Maximum number of plain bytes of a record.
     record_bytes_max: usize,
 }
 
 impl Drafter {
-    /// Makes one without drafts.
+    /// Makes a drafter without drafts.
     pub(crate) fn new(member_bytes_max: usize, record_bytes_max: usize) -> Self {
         Self {
             done: Vec::new(),
@@ -104,7 +105,8 @@ impl Drafter {
         }
     }
 
-    /// Adds a change. Returns false when it began a new member because the one before was full.
+    /// Adds a change. Returns false if the change begins a new member because the one before was
+    /// full.
     ///
     /// # Errors
     ///
@@ -202,7 +204,7 @@ impl Drafter {
 }
 
 /// Cuts a batch into the members of one commit. Notes come first, so that the last member, which
-/// ends the commit, is one that is served. Refuses changes that would not read back.
+/// ends the commit, is one that is served. Refuses changes that would not be read back unchanged.
 ///
 /// # Errors
 ///
@@ -251,7 +253,8 @@ fn refused(position: usize, change: &Change, reason: &'static str) -> Error {
 }
 
 impl Draft {
-    /// Returns the position of the first change that does not read back as itself.
+    /// Returns the position of the first change that is not read back unchanged; `None` if there is
+    /// none.
     fn misread(&self) -> Option<usize> {
         let mut seen = 0;
         let mut wrong = None;
@@ -362,7 +365,7 @@ pub(crate) fn changes(
 ///
 /// # Errors
 ///
-/// [`Damage::Content`]: the bytes are no notes.
+/// [`Damage::Content`]: the bytes are not notes.
 pub(crate) fn notes(plain: &[u8]) -> Result<Vec<Note>, Damage> {
     let mut found = Vec::new();
     let mut whole = true;
@@ -390,7 +393,7 @@ mod tests {
         Change::Delete(Oid::new("g", url))
     }
 
-    /// Cuts changes into members and renders how many are in each.
+    /// Cuts changes into members, and checks how many changes are in each.
     fn check(changes: &[Change], member_bytes_max: usize, expected: &[usize]) -> Vec<Draft> {
         let drafts = drafts(changes, &[], member_bytes_max, 1 << 20).unwrap();
         assert_eq!(drafts.iter().map(Draft::len).collect::<Vec<_>>(), expected);

@@ -8,7 +8,7 @@ use crate::error::{Damage, Error};
 /// Incremental decoder: takes bytes in pieces of any size, returns verified members.
 #[derive(Debug)]
 pub struct Decoder {
-    /// Bytes fed; those before `done` are decoded and go at the next feed.
+    /// The bytes fed so far; those before `done` are decoded and are dropped at the next feed.
     buffer: Vec<u8>,
     done: usize,
     offset: u64,
@@ -43,20 +43,21 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`Error::Stream`]: the stream is damaged at that offset; the decoder is of no further use.
-    /// Drop the connection and fetch again from the last whole member.
+    /// [`Error::Stream`]: the stream is damaged at the offset that the error names; the decoder
+    /// cannot be used any more. Drop the connection and fetch again from the last whole member.
     pub fn next_member(&mut self) -> Result<Option<Member>, Error> {
         Ok(self.next_at()?.map(|(member, _)| member))
     }
 
-    /// Returns the next whole member, with its bytes as they came.
+    /// Returns the next whole member and its bytes as received; `None` when more bytes are needed.
     pub(crate) fn next_with_bytes(&mut self) -> Result<Option<(Member, Vec<u8>)>, Error> {
         let Some((member, at)) = self.next_at()? else { return Ok(None) };
         let bytes = self.buffer.get(at..self.done).unwrap_or_default().to_vec();
         Ok(Some((member, bytes)))
     }
 
-    /// Returns the next whole member, with its start in the buffer.
+    /// Returns the next whole member and its start in the buffer; `None` when more bytes are
+    /// needed.
     fn next_at(&mut self) -> Result<Option<(Member, usize)>, Error> {
         let rest = &self.buffer[self.done..];
         if rest.len() < self.wanted {
@@ -96,15 +97,15 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`Error::Stream`]: the stream ends inside a member ([`Damage::Truncated`]), or in other
-    /// bytes.
+    /// [`Error::Stream`]: the stream ends inside a member ([`Damage::Truncated`]), or with bytes
+    /// that are not a member.
     pub fn finish(&self) -> Result<(), Error> {
         let rest = &self.buffer[self.done..];
         if rest.is_empty() {
             return Ok(());
         }
-        // The bytes may be unchecked, because more were awaited. Check them, so that the answer
-        // does not depend on the pieces.
+        // The remaining bytes may be unchecked, because the decoder was waiting for more. Check
+        // them, so that the answer does not depend on the pieces.
         let what = Header::read(rest).err().unwrap_or(Damage::Truncated);
         Err(Error::Stream { offset: self.offset, what })
     }

@@ -1,7 +1,7 @@
 //! Compression of the members of a commit or a compaction.
 //!
 //! A member's header contains serials, which are known only under the writer's lock. This module
-//! makes the rest of the member before that.
+//! makes the rest of the member before the lock is taken.
 //!
 //! Source: RFC 1951, RFC 1952 §2.3.1 (the trailer).
 
@@ -12,9 +12,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::content::Draft;
 
-/// Drafts below this number are packed by the calling thread alone.
+/// Fewer drafts than this are packed by the calling thread alone.
 const PARALLEL_MIN: usize = 4;
-/// Most threads that pack one commit.
+/// Maximum number of threads that pack one commit.
 const THREADS_MAX: usize = 4;
 
 /// A member without its header, which is known only under the writer's lock.
@@ -47,7 +47,7 @@ impl Packer {
         loop {
             let done = usize::try_from(self.0.total_in()).unwrap_or(usize::MAX);
             let rest = plain.get(done..).unwrap_or_default();
-            // The only error is a misuse of the stream's state, which `reset` rules out.
+            // The only possible error is a misuse of the stream's state, which `reset` prevents.
             match self.0.compress_vec(rest, &mut bytes, FlushCompress::Finish) {
                 Ok(Status::StreamEnd) | Err(_) => break,
                 Ok(Status::Ok | Status::BufError) => bytes.reserve(plain.len() / 4 + 256),
@@ -63,7 +63,8 @@ impl Packer {
     }
 }
 
-/// Compresses drafts, on several threads if there are many; in their order.
+/// Compresses drafts, on several threads if there are many; returns the results in the order of the
+/// drafts.
 pub(crate) fn pack(drafts: &[Draft], level: u32) -> Vec<Packed> {
     let one = |drafts: &[Draft]| -> Vec<Packed> {
         let mut packer = Packer::new(level);

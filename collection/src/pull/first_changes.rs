@@ -10,14 +10,15 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use crate::change::{Change, Oid};
 
-/// Most objects remembered (about a megabyte); each change of a further one counts as its first.
+/// Maximum number of objects remembered (about a megabyte); each change of a further object counts
+/// as its first.
 const OBJECTS_MAX: usize = 1 << 16;
 
 /// The objects changed so far in a stream.
 #[derive(Debug, Default)]
 pub(crate) struct FirstChanges {
     hasher: RandomState,
-    /// By hash: in a full set one object in 2⁴⁷ is confused with another.
+    /// Hashes of the objects: in a full set one object in 2⁴⁷ is confused with another.
     seen: HashSet<u64>,
 }
 

@@ -1,7 +1,8 @@
 //! A pull in place: reads a replica's log folder instead of a feed.
 //!
-//! New changes are taken as from a feed, with the same cursor, so a consumer can change from the feed to the replica
-//! and back. An interrupted snapshot begins again from its start: reading it costs no other machine anything.
+//! New changes are taken as from a feed, with the same cursor, so a consumer can change from the
+//! feed to the replica and back. An interrupted snapshot begins again from its start: reading it
+//! costs no other machine anything.
 
 use std::fs;
 use std::io;
@@ -27,18 +28,19 @@ use crate::wire::client::{Kind, Piece, is_transfer_error};
 
 /// Time between two checks for a newer version. A check reads one small file.
 const POLL_PERIOD: Duration = Duration::from_secs(1);
-/// Attempts to open a folder that is removed during the opening.
+/// Maximum number of attempts to open a folder, in case it is removed during the opening.
 const OPEN_TRIES: u32 = 3;
 
 impl Puller {
     /// Takes the new changes of the log folder that `link` points to. With `wait` it waits up to
-    /// that time for new changes. May be dropped at any point; one at a time, as with
-    /// [`pull`](Self::pull). `summary` gets the outcome, also after an error.
+    /// that time for new changes. May be dropped at any point; only one pull of a source at a time,
+    /// as with [`pull`](Self::pull). `summary` gets the outcome, also after an error.
     ///
     /// # Errors
     ///
-    /// [`Error::LogFolder`]: there is no replica, or a damaged one: try again when it has come. [`Error::OverLimit`],
-    /// [`Error::Swollen`], [`Error::Loss`], [`Error::EpochBack`], [`Error::Corrupt`]: as for [`pull`](Self::pull).
+    /// [`Error::LogFolder`]: there is no replica, or a damaged one: try again when the replica has
+    /// been copied. [`Error::OverLimit`], [`Error::Swollen`], [`Error::Loss`],
+    /// [`Error::EpochBack`], [`Error::Corrupt`]: as for [`pull`](Self::pull).
     pub async fn pull_in_place(
         &self,
         link: &Path,
@@ -73,7 +75,8 @@ impl Puller {
                 let (name, epoch_before) = (self.feed.source.clone(), have.epoch);
                 return Err(Error::EpochBack { name, url: base, epoch_before, epoch });
             }
-            // Its present versions are older than its earlier ones: the newer would win.
+            // The source's present versions are older than its earlier ones, and the newer version
+            // would win.
             let now = Stamp(clock::now_ms());
             self.blocking(move |collection, source| collection.remove_source(source, now)).await?;
             cursor = None;
@@ -121,7 +124,7 @@ impl Puller {
         intake
     }
 
-    /// Opens the folder once it is newer than the cursor, or the time is over.
+    /// Opens the folder once it is newer than the cursor, or once the waiting time is over.
     async fn newer(
         &self,
         link: &Path,
@@ -134,7 +137,8 @@ impl Puller {
             let link = link.to_owned();
             spawn_blocking(move || Replica::reached(&link).ok())
         };
-        // Without news only `CHAIN` is read: opening a folder takes longer.
+        // While there are no new changes, only `CHAIN` is read, since opening a folder takes
+        // longer.
         while known.is_some()
             && clock::monotonic() < until
             && newest(link).await.unwrap_or_default() == known
@@ -165,7 +169,8 @@ fn open(link: &Path) -> Result<Replica, Error> {
     }
 }
 
-/// Takes the changes of a view after the intake's position; returns the tally and the number of bytes.
+/// Takes the changes of a view after the intake's position; returns the tally and the number of
+/// bytes.
 async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
     let since = match intake.stream {
         Stream::Delta | Stream::Rest(_) => intake.serial,
@@ -174,7 +179,8 @@ async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
     let parts = view.parts(since).0;
     let tail = Bytes::from(member::end_mark(view.version));
     let length = served::bytes_of(&parts) + tail.len() as u64;
-    // All bytes pass through this task, so both ends stop if it is dropped: another pull may follow.
+    // All bytes pass through this task, so the reader and the intake stop if it is dropped. That
+    // matters because another pull may follow.
     let (sender, mut pieces) = mpsc::channel(PIECES_AHEAD);
     let reader = spawn_blocking(move || {
         let mut read = served::pieces(&parts, &tail, 0, length);
@@ -188,13 +194,13 @@ async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
     let (to_intake, waiting) = mpsc::channel(PIECES_AHEAD);
     let worker = spawn_blocking(move || intake.run(waiting));
     while let Some(piece) = pieces.recv().await {
-        // The worker stops listening after an error.
+        // The intake stops receiving after an error.
         if to_intake.send(Piece::Bytes(piece)).await.is_err() {
             break;
         }
     }
     drop(pieces);
-    // A worker that is gone has ended already.
+    // If the intake is gone, it has ended already.
     drop(to_intake.send(Piece::End).await);
     let (read, worked) = tokio::join!(reader, worker);
     match (worked, read) {

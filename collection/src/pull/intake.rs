@@ -1,12 +1,12 @@
 //! The intake of a source's stream: members are decoded, verified and applied as they come.
 //!
-//! Whole commits are gathered until they are worth a commit of our own, and applied together with
-//! their cursor. If the stream ends early, the good part before it is applied, and the next request
-//! goes on from there.
+//! Whole commits of the source are gathered until they are worth a commit of our own, and applied
+//! together with their cursor. If the stream ends early, the good part before it is applied, and
+//! the next request continues from there.
 //!
-//! One commit of ours may hold several of the source's, or a part of a very large one. A consumer
-//! is consistent at the end mark either way, and a thousand small commits cost one fsync instead of
-//! a thousand.
+//! One commit of ours may hold several commits of the source, or a part of a very large one. In
+//! both cases a consumer is consistent at the end mark, and a thousand small commits cost one fsync
+//! instead of a thousand.
 //!
 //! Source: docs/collection.md, "On the wire".
 
@@ -24,18 +24,19 @@ use crate::report::Applied;
 use crate::sources::restraint::{RATIO_MAX, UnpackRatio, is_loss};
 use crate::wire::client::Piece;
 
-/// Numbers of changes, and of plain bytes, that are worth a commit.
+/// Number of changes, and below number of plain bytes, from which a commit is worthwhile.
 const APPLY_CHANGES: usize = 4_096;
 const APPLY_BYTES: usize = 4 << 20;
 
-/// A larger commit of the source is split, in plain bytes.
+/// Size above which a commit of the source is split, in plain bytes.
 const SPLIT_BYTES: usize = 16 << 20;
 
 /// The kind and the start of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Delta,
-    /// The changes since a snapshot that ended: objects that neither names are released.
+    /// The changes since a snapshot that ended; objects that neither the snapshot nor these changes
+    /// name are released.
     Rest(Progress),
     /// A snapshot from byte `offset` on.
     Snapshot {
@@ -52,16 +53,16 @@ impl Stream {
     }
 }
 
-/// The counts of a pull; each of its streams continues those of the stream before.
+/// The counts of a pull; each of its streams continues the counts of the stream before.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Updates and deletes.
     pub(crate) changes: u64,
     /// The sum of their stamps, in milliseconds since 1970.
     pub(crate) stamps_ms: u128,
-    /// The objects of those changes in deltas.
+    /// The objects whose changes came in deltas.
     pub(crate) seen: FirstChanges,
-    /// Number of changes that were their object's first.
+    /// Number of changes that were the first of their object.
     pub(crate) firsts: u64,
     /// The sum of their stamps.
     pub(crate) first_stamps_ms: u128,
@@ -79,7 +80,7 @@ pub(crate) struct Intake {
     pub(crate) source: String,
     pub(crate) url: String,
     pub(crate) stream: Stream,
-    /// The version that the stream has to reach.
+    /// The version, in this epoch, that the stream has to reach.
     pub(crate) epoch: Epoch,
     pub(crate) to: u64,
     /// The last serial taken in.
@@ -88,13 +89,15 @@ pub(crate) struct Intake {
     pub(crate) stored: Option<Cursor>,
     /// Bytes to skip at the beginning of the stream.
     pub(crate) skip: u64,
-    /// Most changes to take, with those of earlier streams.
+    /// Maximum number of changes to take, those of earlier streams included.
     pub(crate) records_max: u64,
     /// Number of objects that the source held before.
     pub(crate) held: u64,
-    /// Whether changes that are damaged at the source are missing: then nothing is released.
+    /// Whether changes are missing because they are damaged at the source; then nothing is
+    /// released.
     pub(crate) in_part: bool,
-    /// Whether the source has no changes since the snapshot: then unnamed objects are released at its end.
+    /// Whether the source has no changes since the snapshot: then unnamed objects are released at
+    /// the end of the snapshot.
     pub(crate) is_newest: bool,
     /// Whether an administrator has confirmed any loss.
     pub(crate) confirmed: bool,
@@ -130,8 +133,8 @@ impl Intake {
         }
     }
 
-    /// Gives a new snapshot another generation than that of an interrupted one, whatever the clock
-    /// says.
+    /// Gives a new snapshot a different generation from that of an interrupted one, whatever the
+    /// clock says.
     pub(crate) fn begin_after(&mut self, cursor: Option<&Cursor>) {
         if let (Stream::Snapshot { generation, .. }, Some(last)) =
             (&mut self.stream, cursor.and_then(|it| it.snapshot.as_ref()))
@@ -149,9 +152,9 @@ impl Intake {
     ///
     /// # Errors
     ///
-    /// [`Error::Stream`]: damaged, or cut short, at that offset of the whole stream; the part
-    /// before is applied. [`Error::OverLimit`], [`Error::Swollen`], [`Error::Loss`]: the same. Any
-    /// other: the collection's own.
+    /// [`Error::Stream`]: the stream is damaged or cut short; the part before is applied, as it is
+    /// after [`Error::OverLimit`], [`Error::Swollen`] and [`Error::Loss`]. Any other error is the
+    /// collection's own.
     pub(crate) fn run(mut self, mut pieces: mpsc::Receiver<Piece>) -> (Tally, Result<(), Error>) {
         if let Err(error) = self.note_held() {
             return (self.tally, Err(error));
@@ -179,7 +182,7 @@ impl Intake {
         (self.tally, outcome)
     }
 
-    /// Notes how many objects the source held at the beginning of a snapshot. For a snapshot that
+    /// Records how many objects the source held at the beginning of a snapshot. For a snapshot that
     /// replaces an interrupted one, that is the number from before the interrupted one.
     fn note_held(&self) -> Result<(), Error> {
         let Stream::Snapshot { generation, offset: 0, .. } = self.stream else { return Ok(()) };
@@ -279,7 +282,8 @@ impl Intake {
         }
     }
 
-    /// Prevents a snapshot that ends at byte `at` from released_generation most of the source's earlier objects.
+    /// Prevents a snapshot that ends at byte `at` from releasing most of the source's earlier
+    /// objects.
     fn check_loss(&mut self, at: u64) -> Result<(), Error> {
         let Some(generation) = self.released_generation() else { return Ok(()) };
         // A source cannot lose more than it held.
@@ -339,7 +343,8 @@ impl Intake {
         Ok(())
     }
 
-    /// Returns the generation of the snapshot at whose end, or after whose rest, all other objects are released.
+    /// Returns the generation whose objects are kept when all others are released at the end of
+    /// this stream; `None` if nothing is released then.
     fn released_generation(&self) -> Option<u64> {
         match &self.stream {
             _ if self.in_part => None,
@@ -461,11 +466,11 @@ mod tests {
         let (_, before_last, _) = take_in(&bytes[..last], to, u64::MAX);
         check(&bytes[..bytes.len() - 1], to, Damage::Truncated, last, before_last);
 
-        // An end mark of another version, or of a later one than there is.
+        // The end mark has another version, or a later one than the source has.
         let other = Version { serial: to.serial + 1, ..to };
         let wrong = [bytes.as_slice(), &end_mark(other)].concat();
         check(&wrong, to, Damage::Content, bytes.len(), OBJECTS);
-        // Members in decreasing order, and one past the version of the answer.
+        // Members come in decreasing order, or one is past the version of the answer.
         let again = [bytes.as_slice(), &bytes[..starts[1]]].concat();
         check(&again, to, Damage::Order, bytes.len(), OBJECTS);
         let less = Version { serial: to.serial - 1, ..to };
@@ -553,7 +558,7 @@ mod tests {
         let (bytes, _, to) = stream();
         let whole = [bytes, end_mark(to)].concat();
         let dir = tempfile::tempdir().unwrap();
-        // The note of a cursor fits, the note of an object and its holder does not.
+        // The note of the cursor fits, but the note of an object with its holder does not.
         let source = "s".repeat(400);
         let options = Options { record_bytes_max: 470, ..Options::default() };
         let (collection, _) = Collection::open(dir.path(), options, Stamp(1)).unwrap();

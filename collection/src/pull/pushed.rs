@@ -4,8 +4,9 @@
 //!
 //! # Differences from the paper
 //!
-//! There the data provider remembers each consumer's state, and everything that it sends is taken.
-//! Here the cursor decides: changes after a gap are not taken, and the source is pulled as usual.
+//! In the paper the data provider remembers each consumer's state, and a consumer takes everything
+//! that it sends. Here the consumer's cursor decides: changes after a gap are not taken, and the
+//! source is pulled as usual.
 
 use bytes::Bytes;
 use net::clock;
@@ -24,9 +25,9 @@ use crate::wire::client::Piece;
 /// A part of a feed: the changes after one serial, up to a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
-    /// The serial after which it begins.
+    /// The serial after which the part begins.
     pub from: u64,
-    /// The version that it reaches.
+    /// The version that the part reaches.
     pub to: Version,
     /// Live objects at the source.
     pub objects: u64,
@@ -35,7 +36,7 @@ pub struct Pushed {
 }
 
 impl Pushed {
-    /// Whether it begins at the cursor, and has new changes.
+    /// Returns whether the part begins at the cursor and has new changes.
     fn follows(&self, cursor: &Cursor) -> bool {
         let known = cursor.epoch == self.to.epoch && cursor.snapshot.is_none();
         known && self.from == cursor.serial && cursor.serial < self.to.serial
@@ -43,8 +44,8 @@ impl Pushed {
 }
 
 impl Collection {
-    /// Returns the changes since `have`, as a feed would answer; `None` if it would send a
-    /// snapshot, or if they exceed `bytes_max` bytes. Blocks.
+    /// Returns the changes since `have`, as a feed would send them; `None` if the feed would send a
+    /// snapshot, or if the changes exceed `bytes_max` bytes. Blocks.
     ///
     /// # Errors
     ///
@@ -74,7 +75,7 @@ impl Collection {
 
 impl Puller {
     /// Takes pushed changes if they begin at the cursor; returns whether they do. As with
-    /// [`pull`](Self::pull), one at a time. `summary` gets the outcome.
+    /// [`pull`](Self::pull), only one call for a source at a time. `summary` gets the outcome.
     ///
     /// # Errors
     ///
@@ -96,7 +97,7 @@ impl Puller {
         intake.records_max = self.limits.records_max;
         let (pieces, waiting) = mpsc::channel(2);
         for piece in [Piece::Bytes(pushed.members.clone()), Piece::End] {
-            // The channel has room for both.
+            // The channel has room for both pieces.
             drop(pieces.try_send(piece));
         }
         let worker = tokio::task::spawn_blocking(move || intake.run(waiting));

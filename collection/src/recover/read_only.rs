@@ -1,6 +1,6 @@
-//! A temporary key index for a collection that is opened to read.
+//! A temporary key index for a collection that is opened only to read.
 //!
-//! Runs never change, so they are linked; the few other files are copied.
+//! Runs never change, so hard links to them are made; the few other files are copied.
 //!
 //! Source: ours.
 
@@ -18,7 +18,7 @@ use crate::error::Error;
 ///
 /// # Errors
 ///
-/// The system's.
+/// The system's error.
 pub(crate) fn overlay(dir: &Path) -> Result<TempDir, Error> {
     let made = tempfile::Builder::new().prefix("harvest-keys-").tempdir();
     let made =

@@ -1,4 +1,5 @@
-//! Replay: catches the key index up with the log after a stop, or rebuilds it if it is unusable.
+//! Replay: brings the key index up to date with the log after a stop, or rebuilds it if it is
+//! unusable.
 //!
 //! Source: docs/collection.md, "The key index".
 
@@ -16,7 +17,7 @@ use crate::log::{Log, Tail, View};
 use crate::member::{MEMBER_BYTES_MAX, Unpacker};
 use crate::options::Options;
 
-/// The key index's directory in that of the collection.
+/// Name of the key index's directory inside the collection's.
 pub(crate) const KEYS: &str = "keys";
 /// Number of keys at which a replay writes a batch.
 const BATCH_KEYS: usize = 20_000;
@@ -27,7 +28,7 @@ pub(crate) struct Indexed {
     pub(crate) keys: Keys,
     pub(crate) live: u64,
     pub(crate) replayed: u64,
-    /// The reason of a rebuild.
+    /// The reason for a rebuild; `None` if there was none.
     pub(crate) rebuilt: Option<String>,
 }
 
@@ -50,12 +51,12 @@ pub(crate) fn existing(disk: &Disk, dir: &Path, options: &Options) -> Result<Key
     }
 }
 
-/// Catches the key index in `dir` up with the log; rebuilds it if it is missing or unusable.
+/// Brings the key index in `dir` up to date with the log; rebuilds it if it is missing or unusable.
 /// Damaged members are left out. If the index had not reached them, the loss is noted first.
 ///
 /// # Errors
 ///
-/// [`Error::Keys`]: a new one fails, too. The log's.
+/// [`Error::Keys`]: a new index cannot be built either. Otherwise the errors of the log.
 pub(crate) fn open_keys(
     dir: &Path,
     options: &Options,
@@ -77,7 +78,7 @@ pub(crate) fn open_keys(
             return Ok(Indexed { keys, live, replayed, rebuilt: None });
         }
         Err(CatchUpError::Log(error)) => return Err(error),
-        // A new log has no index yet: not worth a report.
+        // A new log has no index yet, which is not worth a report.
         Err(CatchUpError::Keys(why)) => (commit != 0).then_some(why),
     };
     let (keys, live) = fresh_keys(&log.disk, dir, options, &view, &note_loss, &|| Ok(()))?;
@@ -85,7 +86,7 @@ pub(crate) fn open_keys(
 }
 
 /// Decides about a damaged member or a hole in a replay: the replay fails with the returned error,
-/// or goes on without the member.
+/// or continues without the member if there is none.
 pub(crate) type OnDamage<'a> = &'a dyn Fn(Error) -> Result<(), Error>;
 
 pub(crate) fn fail(damage: Error) -> Result<(), Error> {
@@ -95,7 +96,7 @@ pub(crate) fn fail(damage: Error) -> Result<(), Error> {
 /// A check at every step; its error ends the work.
 pub(crate) type CheckOpen<'a> = &'a dyn Fn() -> Result<(), Error>;
 
-/// The reason that an index cannot be caught up.
+/// The reason why an index cannot be brought up to date.
 enum CatchUpError {
     Keys(String),
     Log(Error),
@@ -130,7 +131,7 @@ fn catch_up(
 ///
 /// # Errors
 ///
-/// As for [`open_keys`]; that of `on_damage`.
+/// As for [`open_keys`]; or the error of `on_damage`.
 pub(crate) fn fresh_keys(
     disk: &Disk,
     dir: &Path,
@@ -142,8 +143,8 @@ pub(crate) fn fresh_keys(
     fresh_keys_in(disk, (dir, KEYS), options, view, on_damage, check_open)
 }
 
-/// Builds a key index in a directory of the given name. After a failure it is removed; after a stop
-/// it stays, and the next opening goes on from there.
+/// Builds a key index in a directory of the given name. After a failure the directory is removed;
+/// after a stop it stays, and the next opening continues from its state.
 pub(crate) fn fresh_keys_in(
     disk: &Disk,
     (dir, name): (&Path, &str),
@@ -166,14 +167,15 @@ pub(crate) fn fresh_keys_in(
     };
     make().inspect_err(|error| {
         if !matches!(error, Error::Stopped { .. }) {
-            // It is unusable, and the disk may be full. The next call removes the rest.
+            // The index is unusable, and the disk may be full. The next call removes what is left
+            // of it.
             let _ = Keys::remove(&path);
         }
     })
 }
 
-/// Catches an index up with the log, which was not compacted since the index was built; returns the
-/// number of live objects.
+/// Brings an index up to date with the log, which must not have been compacted since the index was
+/// built; returns the number of live objects.
 ///
 /// # Errors
 ///
@@ -210,7 +212,7 @@ fn replay(
     for segment in &view.segments {
         for entry in after(segment, from.commit) {
             if let Err(stopped) = check_open() {
-                // The next opening goes on from there.
+                // The next opening continues from this state.
                 keys.flush().map_err(failed)?;
                 return Err(stopped);
             }
@@ -237,7 +239,7 @@ fn replay(
             done.serial = entry.last;
         }
     }
-    // Compaction may have dropped the last commit whole.
+    // Compaction may have dropped all of the last commit.
     let missing = view.missing.iter().map(|it| it.commit).max().unwrap_or(0);
     let commit = done.commit.max(view.compacted).max(missing);
     let serial = done.serial.max(view.version.serial);

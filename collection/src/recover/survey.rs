@@ -1,4 +1,4 @@
-//! The survey of a log at its opening: its members, its gaps, and the serials of the gaps.
+//! The survey of a log at its opening: it finds the members, the gaps, and the serials of the gaps.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::report::{Cut, Problem};
 
 const MEMBER_BYTES_MIN: u64 = 64;
 
-/// Upper bound of the bytes in a file that is gone.
+/// Upper bound for the size of a file that is gone, in bytes.
 const UNKNOWN_BYTES: u64 = 1 << 32;
 
 /// The known bounds of the log.
@@ -23,15 +23,15 @@ const UNKNOWN_BYTES: u64 = 1 << 32;
 pub(super) struct LogBounds {
     pub(super) commit: u64,
     pub(super) serial: u64,
-    /// The last serial that may have been given.
+    /// The last serial that may have been used.
     pub(super) reserved: u64,
-    /// The end of the active segment in bytes, as the manifest has it.
+    /// The end of the active segment by the manifest, in bytes.
     pub(super) end: u64,
     /// Whether the log was closed there.
     pub(super) closed: bool,
 }
 
-/// The highest serial and commit that may have been given.
+/// The highest serial and the highest commit number that may have been used.
 pub(super) struct Highest {
     pub(super) serial: u64,
     pub(super) commit: u64,
@@ -84,7 +84,8 @@ impl Survey<'_> {
             let segment = match opened {
                 Ok(segment) => segment,
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                    // The manifest names only older bytes: the lost end may have had anything.
+                    // The manifest knows only an earlier length, so the lost end may have held
+                    // anything.
                     let is_empty = is_active && self.bounds.closed && self.bounds.end == 0;
                     let missing_bytes = if is_empty { 0 } else { sealed.unwrap_or(1) };
                     parts.push(ScannedSegment {
@@ -97,7 +98,8 @@ impl Survey<'_> {
                 Err(error) => return Err(error),
             };
             let written = segment.file_bytes()?;
-            // The bytes after it are the rest of a failed commit, which was never acknowledged.
+            // The bytes after that length are the rest of a failed commit, which was never
+            // acknowledged.
             let length = sealed.map_or(written, |it| it.min(written));
             let bodies = is_active || self.mode == Mode::Rebuild;
             let stretches = segment.survey(bodies, last, length, self.bounds.reserved)?;
@@ -115,7 +117,7 @@ impl Survey<'_> {
     }
 
     /// Removes the rest of an unacknowledged commit from the end of the log; returns the segment
-    /// and the offset to cut at.
+    /// and the offset at which to cut; `None` if nothing is to be cut.
     pub(super) fn cut_unfinished(
         &mut self,
         parts: &mut [ScannedSegment],
@@ -132,7 +134,7 @@ impl Survey<'_> {
         let mut left =
             commits.split_off(commits.len() - rest.iter().filter_map(Stretch::entry).count());
         left.dedup();
-        // The commit of bytes outside of members is unknown: assume the next one.
+        // The commit number of bytes outside of members is unknown; the next one is assumed.
         let next = commits.last().copied().unwrap_or(0).max(manifest.compacted) + 1;
         let was_told = left.first().copied().unwrap_or(next) <= self.bounds.commit;
         if rest.is_empty() || was_told || 1 < left.len() || !is_unsynced(segment, rest)? {
@@ -181,7 +183,7 @@ impl Survey<'_> {
                 let (to, upto) = self.hole_end(next, (last, commit), unknown);
                 let is_told = part.stretches.last().is_some_and(|it| it.entry().is_none());
                 if last < to || !is_told {
-                    // If the last serial is known, earlier changes or notes are missing.
+                    // If the last serial is known, what is missing is earlier changes or notes.
                     let base = if last < to { last } else { first_jump(&entries).unwrap_or(last) };
                     missing.push(Missing { base, last: to, commit: upto });
                 }
@@ -231,7 +233,7 @@ impl Survey<'_> {
     }
 }
 
-/// Makes the entry of bytes that are no member, with the serials that they stand for.
+/// Makes the entry of bytes that are not a member, with the serials that are missing there.
 fn hole((base, last): (u64, u64), commit: u64, offset: u64, bytes: u64) -> Entry {
     Entry {
         base,
@@ -246,8 +248,8 @@ fn hole((base, last): (u64, u64), commit: u64, offset: u64, bytes: u64) -> Entry
     }
 }
 
-/// Returns the last serial before the first jump between members, if there is one: the segment was
-/// compacted, or lacks members.
+/// Returns the last serial before the first jump between members; `None` if there is no jump. A
+/// jump means that the segment was compacted, or lacks members.
 fn first_jump(entries: &[Entry]) -> Option<u64> {
     let mut pairs = entries.iter().zip(entries.iter().skip(1));
     pairs.find(|(it, next)| it.last < next.base).map(|(it, _)| it.last)
@@ -270,9 +272,9 @@ fn whole_commits(stretches: &[Stretch]) -> usize {
     whole
 }
 
-/// Whether the end of the log may be the rest of an unacknowledged commit after a power cut. Then
-/// any of its unsynced sectors may be missing, with zeros in their place. Complete but wrong bytes
-/// may have been acknowledged.
+/// Returns whether the end of the log may be the rest of an unacknowledged commit after a power
+/// cut. Then any of its unsynced sectors may be missing, with zeros in their place. Bytes that are
+/// wrong without such zeros may have been acknowledged.
 fn is_unsynced(segment: &Segment, rest: &[Stretch]) -> Result<bool, Error> {
     let mut is_damaged = false;
     for (offset, bytes, why) in rest.iter().filter_map(Stretch::damage) {

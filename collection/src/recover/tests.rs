@@ -14,7 +14,8 @@ use crate::{Batch, Change, Collection, Note, Oid, Options};
 
 const NOW: Stamp = Stamp(5);
 
-/// Makes three commits of a local member and two members of one change each, closed in order or not.
+/// Makes three commits of a local member and two members of one change each, closed in order or
+/// not.
 fn sample(is_closed: bool) -> TempDir {
     let (made, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let options = Options { member_bytes_max: 1, ..Options::default() };
@@ -95,7 +96,7 @@ fn a_lost_acknowledged_end_is_a_hole_at_any_byte() {
         let sound = entries(&opened);
         assert!(there.eq(sound.iter().filter(|it| it.end() <= length as u64 && all.contains(it))));
         assert!(opened.cut.is_empty() && !opened.damaged.is_empty());
-        // Some lengths also with a start, and with the next one.
+        // For some lengths the collection is also started, and started again.
         for _ in 0..if length % 10 == 0 { 2 } else { 0 } {
             let opened = again(dir.path());
             assert_eq!(opened.log.view().holes(), holes, "at byte {length}");
@@ -120,7 +121,7 @@ fn commits_after_a_torn_end_stay() {
         let (collection, _) = Collection::open(made.path(), Options::default(), NOW).unwrap();
         let mut record = soif::Record::new("FILE", number.clone());
         record.push(crate::GATHERER_ID, "g");
-        // Longer than the missing bytes.
+        // The record is longer than the missing bytes.
         record.push("Noise", "~".repeat(bytes.len()));
         let batch = Batch { changes: vec![Change::Update(record)], notes: vec![] };
         collection.commit(batch, NOW).unwrap();
@@ -132,7 +133,8 @@ fn commits_after_a_torn_end_stay() {
     }
 }
 
-/// A member in place of another, or cut out of the file: the key index knows the lost objects.
+/// A member is in the place of another, or is cut out of the file: the key index knows the lost
+/// objects.
 #[test]
 fn misplaced_members_cost_only_the_members_that_they_overwrote() {
     let sample = || {
@@ -147,7 +149,7 @@ fn misplaced_members_cost_only_the_members_that_they_overwrote() {
         collection.close();
         dir
     };
-    // For each position the number of the member that is there after the damage.
+    // For each position, `places` has the number of the member that is there after the damage.
     for (places, lost) in [
         (vec![8, 1, 2, 3, 4, 5, 6, 7], vec![0]),
         (vec![0, 1, 5, 6, 4, 5, 6, 7], vec![2, 3]),
@@ -168,7 +170,7 @@ fn misplaced_members_cost_only_the_members_that_they_overwrote() {
             lost.iter().map(|n| Oid::new("g", &(100 + n).to_string())).collect();
         let found = collection.lost().unwrap();
         assert!(expected.iter().all(|it| found.contains(it)), "{places:?}: {found:?}");
-        // Without any bytes for them, the members after them are brought again too.
+        // If no bytes are left for the lost members, the members after them are fetched again too.
         assert!(places.len() < 8 || found == expected, "{places:?}: {found:?}");
         let holes = collection.inner.log.view().holes();
         assert!(lost.iter().all(|n| holes.has(n + 1)), "{places:?}: {holes}");
@@ -277,7 +279,7 @@ fn a_flip_at_any_byte_costs_one_member() {
             let damaged = opened.tail.active.damaged();
             assert_eq!(damaged.iter().map(|it| it.0.offset).collect::<Vec<_>>(), [hit.offset]);
             let is_last = hit.end() == bytes.len() as u64 && !is_closed;
-            // Of the last member only a sound header gives the end.
+            // Only a sound header tells where the last member's serials end.
             let last = if is_last { manifest.reserved } else { hit.last };
             let holes = opened.log.view().holes();
             let either = [Holes::of([(hit.base, hit.last)]), Holes::of([(hit.base, last)])];

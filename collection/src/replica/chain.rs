@@ -15,22 +15,26 @@
 //! file 2 log 5321 20480 4be920…
 //! ```
 //!
-//! A *life* begins with a snapshot of the origin's feed. `base` has the serial that the snapshot reaches,
-//! and the chain's value there. A file has a rising number, members of the base or later commits, its last
-//! serial, its length in bytes, and the chain's value after it. `serial` is the last serial of the whole
-//! log. Changes that were superseded before they were read may be missing, at the end too. `owner` is the
-//! id and the public key that the origin's feed names as its own, or `-`.
+//! A *life* begins with a snapshot of the origin's feed. `base` has the serial that the snapshot
+//! reaches, and the chain's value there. A file has a rising number, members of the base or later
+//! commits, its last serial, its length in bytes, and the chain's value after it. `serial` is the
+//! last serial of the whole log. Changes that were superseded before they were read may be missing,
+//! at the end too. `owner` is the id and the public key that the origin's feed names as its own, or
+//! `-`.
 //!
-//! `purged` is there if it is not 0 0: the serial up to which the origin has purged suppressed subjects,
-//! and the serial up to which the files are free of them. If the second is less, the log is about to be
-//! folded. A log whose second serial is less than the first one of a newer log has bytes that must go.
+//! `purged` is there if it is not 0 0: the serial up to which the origin has purged suppressed
+//! subjects, and the serial up to which the files are free of them. If the second is less, the log
+//! is about to be folded. If the second serial of a log is less than the first serial of a newer
+//! log, the files of the older one have bytes that must be removed.
 //!
-//! **The chain.** Its value after a member is BLAKE3 of the value before it and the member's bytes. When a
-//! log is folded (`fold`) its base changes, and the value at the base's serial stays: later members still
-//! follow. So the owner of a log up to some serial can check whether another one continues it. The chain is
-//! signed with the version of the namespace under which the folder is published.
+//! **The chain.** The chain's value after a member is the BLAKE3 hash of the value before it and
+//! the member's bytes. When a log is folded (`fold`), its base changes, but the value at the base's
+//! serial stays the same, so later members still continue the chain. So the owner of a log up to
+//! some serial can check whether another log continues it. The chain is signed with the version of
+//! the namespace under which the folder is published.
 //!
-//! Source: ours; Haber & Stornetta, "How to time-stamp a digital document" (1991), for chains of hashes.
+//! Source: ours; Haber & Stornetta, "How to time-stamp a digital document" (1991), for chains of
+//! hashes.
 //!
 //! Sans-I/O.
 
@@ -41,7 +45,7 @@ use crate::change::{Epoch, Version};
 
 /// Longest text, in bytes.
 pub const CHAIN_BYTES_MAX: usize = 1 << 20;
-/// Most files of a folder.
+/// Maximum number of files of a folder.
 pub const FILES_MAX: usize = 8_192;
 /// Longest owner, in bytes.
 const OWNER_BYTES_MAX: usize = 200;
@@ -117,7 +121,7 @@ pub enum LogPart {
 /// A file of a log folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogFile {
-    /// Names it; later files have greater numbers.
+    /// The number in the file's name; later files have greater numbers.
     pub number: u64,
     /// Its part of the log.
     pub part: LogPart,
@@ -144,30 +148,32 @@ impl LogFile {
 /// The contents of a log folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// A random number of the log: one that was begun anew continues no other.
+    /// A random number that identifies the log: a log that was begun anew has another one, and
+    /// continues no other log.
     pub life: u64,
     /// The version that the log reaches.
     pub version: Version,
     /// Its number of live objects.
     pub objects: u64,
-    /// The id and the public key of the collection's owner, separated by a space; `None` if its feed named none.
+    /// The id and the public key of the collection's owner, separated by a space; `None` if its
+    /// feed named none.
     pub owner: Option<String>,
     /// The last serial of the base, from 0.
     pub base: u64,
     /// The chain's value there.
     pub base_link: Link,
-    /// Subjects suppressed up to this serial have been purged at the origin; 0: none that is known.
+    /// Subjects suppressed up to this serial have been purged at the origin; 0: no purge is known.
     pub purged: u64,
     /// The files are free of subjects suppressed up to this serial.
     pub clean: u64,
-    /// First those of the base, then those of the log, in the order of their serials.
+    /// The files: first those of the base, then those of the log, in the order of their serials.
     pub files: Vec<LogFile>,
 }
 
 /// The reason that a text is not a `CHAIN`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseChainError {
-    /// It is too long, or not UTF-8.
+    /// The text is too long, or not UTF-8.
     #[error("it has more than {CHAIN_BYTES_MAX} bytes or is not UTF-8")]
     Form,
     /// A line is malformed or misplaced.
@@ -186,7 +192,7 @@ impl Chain {
         log.map_or(self.base_link, |it| it.link)
     }
 
-    /// Whether its files may have bytes that were purged according to `newer`.
+    /// Returns whether the files may have bytes that were purged according to `newer`.
     #[must_use]
     pub fn holds_purged(&self, newer: &Self) -> bool {
         let is_comparable = self.version.epoch == newer.version.epoch;
@@ -199,11 +205,11 @@ impl Chain {
         self.files.iter().filter(|it| it.part == part).map(|it| it.bytes).sum()
     }
 
-    /// Reads a text of `to_string`, and no other.
+    /// Reads a text made by `to_string`, and accepts no other text.
     ///
     /// # Errors
     ///
-    /// The malformed line: its writer is faulty, or an attacker.
+    /// The malformed line; the writer of the text is faulty, or an attacker.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseChainError> {
         if CHAIN_BYTES_MAX < bytes.len() {
             return Err(ParseChainError::Form);
@@ -258,11 +264,11 @@ impl Chain {
             }
             chain.files.push(file);
         }
-        // One form only.
+        // Only one form of each chain is accepted.
         if chain.to_string() == text { Ok(chain) } else { Err(ParseChainError::Line(1)) }
     }
 
-    /// Whether a file may come next.
+    /// Returns whether a file may come next.
     fn accepts(&self, file: &LogFile) -> bool {
         let last = self.files.last();
         let rises = last.is_none_or(|it| it.number < file.number && it.to <= file.to);
@@ -275,7 +281,7 @@ impl Chain {
     }
 }
 
-/// Returns the owner named by a feed, if that is two words and not too long.
+/// Returns the owner named by a feed; `None` unless it consists of two words and is not too long.
 pub(super) fn parse_owner(text: &str) -> Option<String> {
     let is_word = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_graphic());
     let (id, key) = text.split_once(' ')?;
@@ -287,7 +293,7 @@ fn parse_one<T: FromStr>(words: &[&str]) -> Option<T> {
     word.parse().ok()
 }
 
-/// Reads both serials; neither may be above `last`.
+/// Reads the two serials of `purged`; `None` if they are malformed or one is above `last`.
 fn parse_marks(text: &str, last: u64) -> Option<(u64, u64)> {
     let (purged, clean) = text.split_once(' ')?;
     let marks = (purged.parse().ok()?, clean.parse().ok()?);

@@ -1,13 +1,14 @@
-//! FoldWriter: makes a new base of a log from base and log, without superseded changes.
+//! Folding: makes a new base of a log from its base and its log, without superseded changes.
 //!
-//! The result depends on the members alone: every replica with the same log makes the same files, and none of
-//! them has to be sent. It is computed in parts, by identifier, to limit the memory: each part takes a pass
-//! over the log.
+//! The result depends only on the members: every replica with the same log makes the same files,
+//! and none of them has to be sent. It is computed in parts, by ranges of identifiers, to limit the
+//! memory: each part takes a pass over the log.
 //!
 //! # Differences from a compaction
 //!
-//! Deletes go as soon as the base has them: consumers before the end of the base begin with the base. Members
-//! are cut after changes with certain serials, so that old and new files agree where nothing was superseded.
+//! Deletes are dropped as soon as they are part of the base, since consumers before the end of the
+//! base begin with the base. Members are cut after changes with certain serials, so that old and
+//! new files are the same where nothing was superseded.
 //!
 //! Source: ours.
 
@@ -29,32 +30,35 @@ use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
 
 /// Shortest log that is folded, in bytes, however short the base is.
 pub const FOLD_BYTES_MIN: u64 = 16 << 20;
-/// Compression of the result: small.
+/// Compression level of the result: small.
 const LEVEL_FOLD: u32 = 9;
-/// Most identifiers in memory at once, some 40 bytes each.
+/// Maximum number of identifiers in memory at once, about 40 bytes each.
 const PART_CHANGES_MAX: u64 = 2_000_000;
-/// Plain bytes of a member, unless a record is larger.
+/// Maximum number of plain bytes of a member, unless a record is larger.
 const MEMBER_BYTES: usize = 64 << 10;
-/// A member may be cut from this number of plain bytes on, after a serial divisible by the second number.
+/// A member may be cut once it has the first number of plain bytes, after a serial divisible by the
+/// second number.
 const CUT: (usize, u64) = (32 << 10, 8);
-/// Number of drafts that are compressed together.
+/// Maximum number of drafts that are compressed together.
 const DRAFTS_MAX: usize = 16;
 
 /// The key of an object, or of a root.
 type Key = [u8; 16];
 
-/// Whether a log has grown longer than its base, or has purged changes.
+/// Returns whether a log has grown longer than its base, or has purged changes.
 pub(crate) fn is_due(chain: &Chain) -> bool {
     chain.clean < chain.purged
         || chain.bytes(LogPart::Base) + FOLD_BYTES_MIN <= chain.bytes(LogPart::Log)
 }
 
-/// Makes the files that the log folder `dir` will have after a folding, due or not, in the directory `out`. They
-/// are not synced. Most of them are the same, byte by byte, for a log that was folded somewhat later. Blocks.
+/// Makes the files that the log folder `dir` will have after a folding, due or not, in the
+/// directory `out`. They are not synced. Most of them are the same, byte by byte, for a log that
+/// was folded somewhat later. Blocks.
 ///
 /// # Errors
 ///
-/// [`Error::LogFolder`], [`Error::Damaged`]: the folder is not a log. The system's.
+/// [`Error::LogFolder`], [`Error::Damaged`]: the folder is not a log folder, or is damaged.
+/// Otherwise the system's error.
 pub fn fold_into(dir: &Path, out: &Path) -> Result<Vec<PathBuf>, Error> {
     let disk = Disk::System;
     let chain = folder::read_chain(&disk, dir)?.ok_or_else(|| wrong(dir, "it has no CHAIN"))?;
@@ -62,7 +66,8 @@ pub fn fold_into(dir: &Path, out: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(folded.files.iter().map(|it| out.join(it.name())).collect())
 }
 
-/// Folds the log in `dir` into files in `out`, which may be the same; returns the new contents.
+/// Folds the log in `dir` into files in `out`, which may be the same directory; returns the new
+/// contents.
 pub(super) fn fold(disk: &Disk, dir: &Path, chain: &Chain, out: &Path) -> Result<Chain, Error> {
     let mut segments = Vec::with_capacity(chain.files.len());
     let mut after = 0;
@@ -84,7 +89,7 @@ pub(super) fn fold(disk: &Disk, dir: &Path, chain: &Chain, out: &Path) -> Result
     Ok(Chain { base, base_link, clean: base, files, ..chain.clone() })
 }
 
-/// Calls `each` with every change, and its commit.
+/// Calls `each` with every change and the number of its commit.
 fn scan(
     segments: &[Segment],
     mut each: impl FnMut(Scanned, u64) -> Result<(), Error>,
@@ -133,7 +138,7 @@ fn live(segments: &[Segment]) -> Result<RoaringTreemap, Error> {
                 }
                 Change::Suppress(oid, notice) => {
                     last.remove(&key);
-                    // New consumers must get it at any time.
+                    // New consumers must always get the notice.
                     if *oid == notice.carrier() {
                         live.insert(serial);
                     }
@@ -172,7 +177,8 @@ struct FoldWriter<'a> {
     dir: &'a Path,
     chain: &'a Chain,
     drafter: Drafter,
-    /// Serials and stamps of the complete drafts, with the last commit of each; then those of the open draft.
+    /// Serials and stamps of the complete drafts, with the last commit of each; then those of the
+    /// open draft.
     entries: Vec<(Vec<(u64, Stamp)>, u64)>,
     open: Vec<(u64, Stamp)>,
     commit: u64,
@@ -232,7 +238,8 @@ impl<'a> FoldWriter<'a> {
                 end_of_commit: true,
                 epoch: self.chain.version.epoch,
                 commit,
-                // From its own changes alone, so it does not depend on earlier members.
+                // The base follows from the member's own changes alone, so it does not depend on
+                // earlier members.
                 base: entries.first().map_or(0, |it| it.0 - 1),
                 entries,
                 ..Header::default()

@@ -13,10 +13,10 @@ use crate::member::MEMBER_BYTES_MAX;
 
 /// The file that lists a folder's contents.
 pub const CHAIN: &str = "CHAIN";
-/// The next list, before it replaces the last one.
+/// The next list, before it replaces `CHAIN`.
 pub(super) const CHAIN_NEW: &str = "CHAIN.new";
 
-/// Makes the error of a wrong folder.
+/// Makes the error for a folder that is wrong.
 pub(super) fn wrong(dir: &Path, what: impl Into<String>) -> Error {
     Error::LogFolder { dir: dir.to_owned(), what: what.into() }
 }
@@ -25,7 +25,7 @@ pub(super) fn wrong(dir: &Path, what: impl Into<String>) -> Error {
 ///
 /// # Errors
 ///
-/// [`Error::LogFolder`]: the file is not a `CHAIN`. The system's.
+/// [`Error::LogFolder`]: the file is not a `CHAIN`. Otherwise the system's error.
 pub(super) fn read_chain(disk: &Disk, dir: &Path) -> Result<Option<Chain>, Error> {
     let path = dir.join(CHAIN);
     let failed = |error| Error::io("cannot read", &path, error);
@@ -46,7 +46,7 @@ pub(super) fn read_chain(disk: &Disk, dir: &Path) -> Result<Option<Chain>, Error
 ///
 /// # Errors
 ///
-/// [`Error::LogFolder`]: it is not the listed file. The system's.
+/// [`Error::LogFolder`]: the file is not the one that is listed. Otherwise the system's error.
 pub(super) fn open_file(
     disk: &Disk,
     dir: &Path,
@@ -80,7 +80,7 @@ pub(super) fn open_file(
 ///
 /// # Errors
 ///
-/// [`Error::Damaged`]; the system's.
+/// [`Error::Damaged`] or the system's error.
 pub(super) fn links(segment: &Segment, mut link: Link) -> Result<Vec<(u64, Link)>, Error> {
     let entries = segment.entries().clone();
     let mut links = Vec::with_capacity(entries.len());
@@ -93,15 +93,16 @@ pub(super) fn links(segment: &Segment, mut link: Link) -> Result<Vec<(u64, Link)
     Ok(links)
 }
 
-/// Checks that `new` is a log folder, whole and without other files, and that it continues `old`, if there is
-/// one. Files that are the same in both are not read again. Blocks.
+/// Checks that `new` is a log folder, whole and without other files, and that it continues `old`,
+/// if there is one. Files that are the same in both are not read again. Blocks.
 ///
-/// A log that was begun anew continues no other, nor does one that was folded beyond the end of the old one.
+/// A log that was begun anew continues no other, nor does a log that was folded beyond the end of
+/// the old one.
 ///
 /// # Errors
 ///
 /// [`Error::LogFolder`]: it is not a log folder, is damaged, or has another history than the old
-/// one: the origin has to begin its log anew. The system's.
+/// one: the origin has to begin its log anew. Otherwise the system's error.
 pub fn check(new: &Path, old: Option<&Path>) -> Result<(), Error> {
     let disk = Disk::System;
     let chain = read_chain(&disk, new)?.ok_or_else(|| wrong(new, "it has no CHAIN"))?;
@@ -129,12 +130,12 @@ pub fn check(new: &Path, old: Option<&Path>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the log folder `old` may have bytes that were purged according to `newer`, a folder of the same collection.
-/// Blocks.
+/// Returns whether the log folder `old` may have bytes that were purged according to `newer`, a
+/// folder of the same collection. Blocks.
 ///
 /// # Errors
 ///
-/// [`Error::LogFolder`]: one of them is not a log folder. The system's.
+/// [`Error::LogFolder`]: one of them is not a log folder. Otherwise the system's error.
 pub fn holds_purged(old: &Path, newer: &Path) -> Result<bool, Error> {
     let read =
         |dir: &Path| read_chain(&Disk::System, dir)?.ok_or_else(|| wrong(dir, "it has no CHAIN"));
@@ -190,14 +191,14 @@ pub(super) fn list(dir: &Path) -> Result<Vec<String>, Error> {
     entries.map(name).collect()
 }
 
-/// Puts a `CHAIN` in force, durably: a crash leaves the old one or this one.
+/// Puts a `CHAIN` in force, durably: a crash leaves either the old one or the new one.
 ///
 /// # Errors
 ///
-/// The system's.
+/// The system's error.
 pub(super) fn write_chain(disk: &Disk, dir: &Path, chain: &Chain) -> Result<(), Error> {
     let (path, new): (PathBuf, PathBuf) = (dir.join(CHAIN), dir.join(CHAIN_NEW));
-    // The listed files must be there before the list.
+    // The listed files must be durable before the list.
     let synced = disk.sync(dir);
     let replaced =
         synced.and_then(|()| disk.replace(&path, &new, disk::MODE, chain.to_string().as_bytes()));

@@ -17,19 +17,20 @@ use crate::error::{Damage, Error};
 use crate::wire::client::{Answer, FeedClient, Kind, PullLimits, forward};
 use crate::wire::{self, value};
 
-/// Pieces of a body that wait for the writer; each is at most 256 KiB.
+/// Maximum number of pieces of a body that wait for the writer; each is at most 256 KiB.
 const PIECES_AHEAD: usize = 4;
-/// Longest wait for new changes.
+/// Longest time that a request waits for new changes.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A follower of one feed into a log folder of its own. Disk work runs on blocking threads.
 ///
-/// A snapshot that breaks off begins again from its start; so does a delta. The folder is always whole.
+/// A snapshot or a delta that breaks off is fetched again from its start. The folder is always
+/// complete.
 #[derive(Debug)]
 pub struct Follower {
     feed: FeedClient,
     dir: PathBuf,
-    /// Locked by the present writer; after a dropped call that may still run for a moment.
+    /// Locked while a call writes. After a call was dropped, its work may still run for a moment.
     writer: Arc<Mutex<Writer>>,
     reached: Option<FolderState>,
 }
@@ -77,13 +78,15 @@ impl Follower {
         &self.dir
     }
 
-    /// Folds the log, if it has grown longer than its base, or has changes that were purged at its source. Returns
-    /// whether it did. May be dropped at any point; the folding goes on then, and the next call waits for its end.
+    /// Folds the log, if it has grown longer than its base, or has changes that were purged at its
+    /// source. Returns whether the log was folded. May be dropped at any point; the folding then
+    /// continues, and the next call waits for its end.
     ///
     /// # Errors
     ///
-    /// [`Error::LogFolder`], [`Error::Damaged`]: the folder is damaged: remove it. Any other: the file
-    /// system's, such as want of room: try again later. The folder is unchanged, and can be written further.
+    /// [`Error::LogFolder`], [`Error::Damaged`]: the folder is damaged: remove it. Any other error
+    /// is the file system's, such as a full disk: try again later. The folder is unchanged, and can
+    /// be written further.
     pub async fn fold_if_due(&mut self) -> Result<bool, Error> {
         self.with(Writer::fold_if_due).await
     }
@@ -93,12 +96,12 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// [`Error::Source`], [`Error::Missing`], [`Error::Corrupt`]: try again later; the folder is unchanged.
-    /// [`Error::NotAFeed`], [`Error::Format`], [`Error::OverLimit`]: an administrator has to correct something. Any
-    /// other: the file system's.
+    /// [`Error::Source`], [`Error::Missing`], [`Error::Corrupt`]: try again later; the folder is
+    /// unchanged. [`Error::NotAFeed`], [`Error::Format`], [`Error::OverLimit`]: an administrator
+    /// has to correct something. Any other error is the file system's.
     pub async fn follow(&mut self, wait: Duration) -> Result<bool, Error> {
         let have = self.version();
-        // Without a version the snapshot comes at once.
+        // Without a version, the source sends the snapshot at once.
         let wait = have.map_or(Duration::ZERO, |_| wait.min(WAIT_MAX));
         let total = PullLimits::default().time_max + wait;
         let known = self.reached.map_or(0, |it| it.purged);
@@ -109,7 +112,7 @@ impl Follower {
         if response.status != StatusCode::OK {
             return Err(self.feed.refused(response).await);
         }
-        // The folder must be whole.
+        // The folder must be complete.
         if let Some(missing) = self.feed.missing(&response) {
             return Err(missing);
         }
@@ -181,7 +184,7 @@ impl Follower {
     }
 }
 
-/// Whether the delta begins at `have`.
+/// Returns whether the delta begins at `have`.
 fn follows(answer: &Answer, have: Version) -> bool {
     (answer.to.epoch, answer.from) == (have.epoch, have.serial) && have.serial <= answer.to.serial
 }

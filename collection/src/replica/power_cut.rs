@@ -1,7 +1,8 @@
-//! Power cuts at any disk operation during writes of a log folder: the folder is whole, in its old or its new state.
+//! Power cuts at any disk operation during writes of a log folder: the folder is complete, in its
+//! old or its new state.
 //!
-//! `HARVEST_CRASH_ROUNDS` is the number of cuts (default 6, and ten times as many here); `HARVEST_CRASH_SEED` repeats
-//! a run.
+//! `HARVEST_CRASH_ROUNDS` is the number of cuts (default 6, and ten times as many here);
+//! `HARVEST_CRASH_SEED` repeats a run.
 
 use std::env;
 use std::fs;

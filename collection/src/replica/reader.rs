@@ -41,7 +41,8 @@ impl Replica {
     ///
     /// # Errors
     ///
-    /// [`Error::LogFolder`]: it is not a log folder, or is damaged. The system's.
+    /// [`Error::LogFolder`]: `dir` is not a log folder, or is damaged. Otherwise the system's
+    /// error.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let present = ReplicaState::open(dir, None)?;
         let versions = watch::Sender::new(present.chain.version);
@@ -58,12 +59,13 @@ impl Replica {
         Ok(chain.version)
     }
 
-    /// Changes to another folder: a newer state of the same log, or one that was begun anew. Files
-    /// in both are not read again. Wakes those that wait for a new version. Blocks.
+    /// Changes to another folder: a newer state of the same log, or a log that was begun anew.
+    /// Files that are in both are not read again. Wakes the requests that wait for a new version.
+    /// Blocks.
     ///
     /// # Errors
     ///
-    /// As for [`open`](Self::open); the old folder is served further.
+    /// As for [`open`](Self::open); the old folder is still served.
     pub fn renew(&self, dir: &Path) -> Result<(), Error> {
         let before = self.with(|it| (it.chain.clone(), it.view.clone()));
         let present = ReplicaState::open(dir, Some(&before))?;
@@ -89,14 +91,15 @@ impl Replica {
         self.with(|it| it.chain.objects)
     }
 
-    /// Returns the id and the public key of the collection's owner, if its feed named them. Notices
-    /// signed with that key are the origin's.
+    /// Returns the id and the public key of the collection's owner, `None` if its feed did not name
+    /// them. Notices signed with that key are the origin's.
     #[must_use]
     pub fn owner(&self) -> Option<String> {
         self.with(|it| it.chain.owner.clone())
     }
 
-    /// Whether its files may have bytes that were purged at the origin, whose folding is still to come.
+    /// Returns whether the files may have bytes that were purged at the origin, because the folding
+    /// that removes them has not been done yet.
     #[must_use]
     pub fn holds_purged(&self) -> bool {
         self.with(|it| it.chain.holds_purged(&it.chain))
@@ -108,7 +111,7 @@ impl Replica {
         self.with(|it| it.view.purged)
     }
 
-    /// Returns the bytes of all members.
+    /// Returns the number of bytes of all members.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.with(|it| it.chain.bytes(LogPart::Base) + it.chain.bytes(LogPart::Log))

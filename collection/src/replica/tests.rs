@@ -148,7 +148,7 @@ fn a_folder_has_the_members_of_the_feed_byte_by_byte() {
     let parts: Vec<LogPart> =
         world.writer.chain().unwrap().files.iter().map(|it| it.part).collect();
     assert_eq!(parts, [LogPart::Base, LogPart::Log]);
-    // After a restart it goes on.
+    // After a restart the writer continues.
     world.writer = Writer::open(&Disk::System, &world.log()).unwrap();
     world.commit(vec![update(77, "later")]);
     assert!(world.follow(None));
@@ -297,7 +297,7 @@ fn a_folder_that_is_no_log_or_another_one_is_refused() {
     refuse("short", &|dir| edit(dir, log, &|it| it.truncate(it.len() - 1)), "longer or shorter");
     let flip = |it: &mut Vec<u8>| *it.last_mut().unwrap() ^= 1;
     refuse("flipped", &|dir| edit(dir, log, &flip), "checksum does not match");
-    // Another history, under the same name.
+    // The other collection has another history, under the same name.
     let mut other = World::new();
     other.commit((0..30).map(|n| update(n, "old")).collect());
     other.follow(Some(7));
@@ -327,7 +327,7 @@ fn a_log_that_forks_is_refused() {
     world.commit(vec![update(3, "this")]);
     world.follow(None);
     world.commit(vec![update(3, "that")]);
-    // The fork has both changes in one member, as if the first had been another.
+    // The fork has both changes in one member, as if the first change had been a different one.
     world.collection.compact_tail(Stamp(3)).unwrap();
     let (bytes, to) = world.stream(since);
     let stream = Stream { life: None, to, objects: 30, owner: None, purged: 0 };

@@ -1,7 +1,7 @@
 //! The writer of a log folder at its origin: stores the members of a feed unchanged.
 //!
-//! Members are verified and appended as they come. They count once the stream's end mark has come
-//! and `CHAIN` is replaced: a crash, or a broken stream, leaves the old state.
+//! Members are verified and appended as they come. They become part of the log once the stream's
+//! end mark has come and `CHAIN` is replaced: a crash, or a broken stream, leaves the old state.
 
 use std::path::{Path, PathBuf};
 
@@ -20,11 +20,11 @@ use crate::wire::client::Piece;
 
 /// Length at which a file of the base is closed, in bytes.
 pub(super) const BASE_FILE_BYTES: u64 = 64 << 20;
-/// Bounds of the length at which a file of the log is closed, in bytes: a 64th of the log, since the last file is
-/// copied with each version.
+/// Bounds of the length at which a file of the log is closed, in bytes. Between them, the length is
+/// a 64th of the log. It is small because the last file is copied with each version.
 const LOG_FILE_BYTES: (u64, u64) = (1 << 20, 8 << 20);
 const LOG_PARTS: u64 = 64;
-/// Compression of the rest of a partly known member: fast.
+/// Compression level of the rest of a partly known member: fast.
 const LEVEL_REST: u32 = 1;
 
 /// An origin's log folder.
@@ -40,11 +40,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Opens a folder, and makes it if there is none. A damaged log is begun anew.
+    /// Opens a folder, or makes it if there is none. A damaged log is begun anew.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// The system's error.
     pub(crate) fn open(disk: &Disk, dir: &Path) -> Result<Self, Error> {
         let made = disk.make_directories(dir, None);
         made.map_err(|error| Error::io("cannot create", dir, error))?;
@@ -88,12 +88,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes a stream until its end: a delta to the present state, or a snapshot, which begins the
-    /// log anew under its `life`. Blocks. Returns whether anything has changed.
+    /// Takes a stream until its end: a delta that continues the present state, or a snapshot, which
+    /// begins the log anew under a new `life`. Blocks. Returns whether anything has changed.
     ///
     /// # Errors
     ///
-    /// [`Error::Stream`]: it is damaged, or cut short, at that offset. The system's. The log is unchanged.
+    /// [`Error::Stream`]: the stream is damaged, or cut short, at the offset that the error names.
+    /// Otherwise the system's error. The log is unchanged.
     pub(crate) fn take(
         &mut self,
         stream: &Stream,
@@ -130,12 +131,12 @@ impl Writer {
         Ok(is_new)
     }
 
-    /// Notes the serial up to which the source has purged suppressed subjects. Blocks. Returns
-    /// whether that is new; then folding may be due.
+    /// Records the serial up to which the source has purged suppressed subjects. Blocks. Returns
+    /// whether the serial is new; then folding may be due.
     ///
     /// # Errors
     ///
-    /// The system's. The log is unchanged.
+    /// The system's error. The log is unchanged.
     pub(crate) fn note_purged(&mut self, purged: u64) -> Result<bool, Error> {
         let Some(chain) = &self.chain else { return Ok(false) };
         let purged = purged.min(chain.version.serial);
@@ -146,7 +147,8 @@ impl Writer {
         self.replace(chain)
     }
 
-    /// Folds the log, if it has grown longer than the base or has purged changes. Blocks. Returns whether it did.
+    /// Folds the log, if it has grown longer than the base or has purged changes. Blocks. Returns
+    /// whether the log was folded.
     ///
     /// # Errors
     ///
@@ -191,7 +193,7 @@ fn check_files(disk: &Disk, dir: &Path, chain: Option<Chain>) -> Result<Option<C
     Ok(Some(chain))
 }
 
-/// The head of a stream.
+/// The properties of a stream that are known before its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stream {
     /// The life of a log that is begun anew; `None`: the stream continues the log.
@@ -237,7 +239,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Makes it durable.
+    /// Closes the file and makes it durable.
     pub(super) fn close(self) -> Result<LogFile, Error> {
         let synced = self.file.sync_all();
         synced.map_err(|error| Error::io("cannot sync", &self.path, error))?;
@@ -248,7 +250,7 @@ impl OpenFile {
 /// A stream in progress.
 struct StreamWriter<'a> {
     writer: &'a mut Writer,
-    /// The future contents, without the open file.
+    /// The contents of the folder after the stream, without the open file.
     chain: Chain,
     part: LogPart,
     open: Option<OpenFile>,
@@ -273,7 +275,7 @@ impl<'a> StreamWriter<'a> {
                 let base_link = Link::first(life, to.epoch);
                 let (base, files) = (to.serial, Vec::new());
                 let version = Version { serial: 0, ..to };
-                // A snapshot is made after the purges so far.
+                // A snapshot is made after all purges so far, so it is free of purged subjects.
                 let clean = purged;
                 let chain =
                     Chain { life, version, objects, owner, base, base_link, purged, clean, files };
@@ -318,7 +320,7 @@ impl<'a> StreamWriter<'a> {
         if header.last() < self.serial || self.to.serial < header.last() {
             return Err(damaged(Damage::Order));
         }
-        // The chain is signed for others, so the contents must match the header.
+        // Others rely on the chain, which is signed, so the contents must match the header.
         member.changes().map_err(damaged)?;
         let bytes = if header.base < self.serial {
             match rest(member, self.serial).map_err(damaged)? {
@@ -398,7 +400,7 @@ fn rest(member: &Member, after: u64) -> Result<Option<Vec<u8>>, Damage> {
     }
     drafter.cut();
     let drafts = drafter.take();
-    // It was one member, so its rest fits in one.
+    // The changes were in one member, so the rest of them fits in one.
     let ([draft], header) = (drafts.as_slice(), &member.header) else { return Ok(None) };
     let entries = header.entries.iter().filter(|it| after < it.0).copied().collect();
     let header = Header { base: after, entries, ..header.clone() };

@@ -1,9 +1,10 @@
-//! Harvested changes: a foreign repository is a source without serials of its own, taken part by part.
+//! Harvested changes: a foreign repository is a source without serials of its own, taken in parts.
 //!
-//! Records get serials in their order of arrival, in an epoch that is made for the source. So the later
-//! one of two versions of an object wins. The harvest's checkpoint is committed with each part. So
-//! after any stop the next harvest neither loses nor repeats a part. Records that come again unchanged
-//! (after a restart, in the overlap of two harvests, in a full one) are no changes.
+//! Records get serials in their order of arrival, in an epoch that is made for the source. So the
+//! later one of two versions of an object wins. The harvest's checkpoint is committed with each
+//! part. So, after any interruption, the next harvest neither loses nor repeats a part. Records
+//! that come again unchanged (after a restart, in the overlap of two harvests, or in a full
+//! harvest) are not counted as changes.
 //!
 //! A full harvest is a snapshot: its objects get its generation, and all others are released at its
 //! end, under the same [`restraint`](crate::restraint).
@@ -28,7 +29,7 @@ use crate::report::Applied;
 pub struct Harvested {
     /// The source's name.
     pub source: String,
-    /// Updates and deletes in their order of arrival; of one object, the last counts.
+    /// Updates and deletes in their order of arrival; of several for one object, the last counts.
     pub changes: Vec<Change>,
     /// The number of the full harvest, higher than all before; 0 for a harvest of changes.
     pub generation: u64,
@@ -44,13 +45,13 @@ pub struct Harvested {
     pub anew: bool,
 }
 
-/// The position at which a harvest goes on.
+/// The position at which a harvest continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HarvestCheckpoint {
     /// The bytes of the last part's checkpoint.
     pub bytes: Vec<u8>,
-    /// Whether the records up to it are still there. If not, everything has to be harvested again,
-    /// beginning with a part that has [`Harvested::anew`].
+    /// Whether the records up to this position are still there. If not, everything has to be
+    /// harvested again, beginning with a part that has [`Harvested::anew`].
     pub is_intact: bool,
 }
 
@@ -60,7 +61,8 @@ fn key_of(source: &str) -> Vec<u8> {
 }
 
 impl Collection {
-    /// Returns the position at which the harvest of `source` goes on; `None` if there was none.
+    /// Returns the position at which the harvest of `source` continues; `None` if there was no
+    /// harvest.
     ///
     /// # Errors
     ///
@@ -71,13 +73,14 @@ impl Collection {
         Ok(noted.map(|(at, bytes)| HarvestCheckpoint { bytes, is_intact: serial == Some(at) }))
     }
 
-    /// Applies a part of a harvest, atomically with its checkpoint. One part of a source at a time.
+    /// Applies a part of a harvest, atomically with its checkpoint. Apply only one part of a source
+    /// at a time.
     ///
     /// # Errors
     ///
     /// [`Error::Loss`]: the part's changes are kept, but the checkpoint is unchanged. Harvest
     /// again, [`confirmed`](Harvested::confirmed) if the loss is intended. [`Error::SetBack`]: read
-    /// [`harvest_checkpoint`](Self::harvest_checkpoint) again. Any other as for
+    /// [`harvest_checkpoint`](Self::harvest_checkpoint) again. Any other error as for
     /// [`apply`](Self::apply).
     pub fn apply_harvested(&self, harvested: Harvested, now: Stamp) -> Result<Applied, Error> {
         let (source, generation) = (harvested.source, harvested.generation);
@@ -91,7 +94,7 @@ impl Collection {
         let random =
             u64::from_be_bytes(*Md5::of(source.as_bytes()).0.first_chunk().unwrap_or(&[0; 8]));
         let epoch = known.as_ref().map_or_else(|| Epoch::new(now, random), |it| it.epoch);
-        // Above all serials ever given to this source.
+        // The serials are above all those ever given to this source.
         let first = known.as_ref().map_or(0, |it| it.serial).max(before);
         let changes: Vec<(u64, Change)> = (first + 1..)
             .zip(last_of_each(harvested.changes))
@@ -132,7 +135,8 @@ impl Collection {
         Ok(applied)
     }
 
-    /// Notes how many objects the source holds at the beginning of a full harvest, and returns that.
+    /// Records how many objects the source holds at the beginning of a full harvest, and returns
+    /// that number.
     fn begin_generation(
         &self,
         source: &str,
@@ -144,7 +148,7 @@ impl Collection {
         if generation == 0 || last == Some(generation) || !is_loss(held, held) {
             return Ok(held);
         }
-        // After an interrupted full harvest: the number from before that one.
+        // After an interrupted full harvest, the number from before that harvest is kept.
         let interrupted = match last {
             Some(it) => self.held_before(source, it)?,
             None => None,
@@ -153,14 +157,15 @@ impl Collection {
         Ok(held)
     }
 
-    /// Returns the serial at which a checkpoint was stored, and the checkpoint.
+    /// Returns the serial at which a checkpoint was stored, and the checkpoint; `None` if there is
+    /// none.
     fn stored_checkpoint(&self, source: &str) -> Result<Option<(u64, Vec<u8>)>, Error> {
         let value = self.note(&key_of(source))?.unwrap_or_default();
         let mut rest = &value[..];
         Ok(get(&mut rest).map(|serial| (serial, rest.to_vec())))
     }
 
-    /// Sets the stored version in an update of an object that is stored unchanged.
+    /// Gives an update the stored version if its object is stored with the same record.
     fn with_stored_version(&self, source: &str, change: Change) -> Change {
         let Change::Update(mut record) = change else { return change };
         let version = Oid::of(&record).and_then(|oid| {
@@ -181,8 +186,9 @@ impl Collection {
     }
 }
 
-/// Removes changes that a later one of the same object supersedes. Otherwise a last update that is stored
-/// already would lose to an earlier one. Changes with an origin's version are ordered by that version.
+/// Removes changes that a later one of the same object supersedes. Otherwise an earlier update
+/// would win over a last update that is already stored. Changes with an origin's version are
+/// ordered by that version.
 fn last_of_each(changes: Vec<Change>) -> Vec<Change> {
     let mut seen = HashSet::new();
     let mut kept: Vec<Change> = Vec::with_capacity(changes.len());
@@ -201,7 +207,7 @@ fn last_of_each(changes: Vec<Change>) -> Vec<Change> {
     kept
 }
 
-/// Whether two records have the same written form, apart from their versions.
+/// Returns whether two records have the same written form, apart from their versions.
 fn is_same(a: &Record, b: &Record) -> bool {
     let plain = |it: &Record| {
         let mut it = it.clone();
@@ -259,7 +265,8 @@ mod tests {
         );
         let oid = Oid::new("00000000000000aa", "oai:x:2");
         assert_eq!(collection.get(&oid).unwrap().unwrap().record.text("Title").unwrap(), "c");
-        // A record that comes again unchanged is no change; older and newer ones cannot be told apart.
+        // A record that comes again unchanged is not a change; older and newer ones cannot be told
+        // apart.
         let version = collection.version();
         let again = vec![update(1, "a"), update(2, "c")];
         let applied = collection.apply_harvested(part(again, "two"), Stamp(11)).unwrap();
@@ -346,7 +353,7 @@ mod tests {
         let collection = open(dir.path());
         let changes = vec![update(1, "a"), update(2, "b")];
         collection.apply_harvested(part(changes, "one"), Stamp(10)).unwrap();
-        // As the healing does it.
+        // The cursor is set back as in healing.
         let cursor = collection.cursor("s").unwrap().unwrap();
         let lower = Cursor { serial: 0, ..cursor };
         let key = note_key(crate::holders::CURSOR, b"s");

@@ -1,10 +1,11 @@
-//! Restraint: limits on a source that grows without end, or takes back most of its objects.
+//! Restraint: limits on a source that grows without end, or no longer names most of its objects.
 //!
 //! A source may answer with another collection than before: a wrong address, a wiped disk, a
 //! neighbor's gatherer under the same name. It then begins a snapshot under a new generation, and
-//! its objects are taken. Before the other objects are released, the loss is checked: more than
-//! both [`LOSS_SHARE_MAX`] and [`LOSS_OBJECTS_MIN`] wait for a confirmation. Every later pull
-//! checks again at the snapshot's end, and goes on by itself once the source is restored.
+//! its objects are taken. Before the other objects are released, the loss is checked: if it exceeds
+//! both [`LOSS_SHARE_MAX`] and [`LOSS_OBJECTS_MIN`], the objects are kept until an administrator
+//! confirms the loss. Every later pull checks again at the snapshot's end, so pulls continue
+//! without a confirmation once the source is restored.
 
 use net::clock;
 
@@ -20,7 +21,8 @@ pub const LOSS_SHARE_MAX: f64 = 0.3;
 /// Number of objects that are released without a confirmation, whatever their share.
 pub const LOSS_OBJECTS_MIN: u64 = 100;
 
-/// Largest ratio of plain to packed bytes of a stream: ten times that of summaries.
+/// Largest ratio of plain to packed bytes of a stream: ten times the ratio that is usual for
+/// summaries.
 pub const RATIO_MAX: u64 = 200;
 
 /// Plain bytes taken before that ratio is checked (64 MiB).
@@ -47,7 +49,8 @@ impl UnpackRatio {
     }
 }
 
-/// Whether a source that would release `lost` of `held` objects has to wait for a confirmation.
+/// Returns whether a source that would release `lost` of `held` objects has to wait for a
+/// confirmation.
 pub(crate) fn is_loss(lost: u64, held: u64) -> bool {
     LOSS_OBJECTS_MIN < lost && LOSS_SHARE_MAX * (held as f64) < lost as f64
 }
@@ -58,8 +61,8 @@ impl Collection {
         Ok(sources.into_iter().find(|(name, _)| name == source).map_or(0, |(_, count)| count))
     }
 
-    /// Notes how many objects `source` holds at the beginning of a snapshot. The objects that the
-    /// snapshot brings cannot count as lost, however often it is interrupted.
+    /// Records how many objects `source` holds at the beginning of a snapshot. So the objects that
+    /// the snapshot adds do not change this number, however often it is interrupted.
     pub(crate) fn remember_held(
         &self,
         source: &str,
@@ -75,7 +78,7 @@ impl Collection {
     }
 
     /// Returns how many objects `source` held at the beginning of this generation's snapshot;
-    /// `None` if unknown.
+    /// `None` if the number is unknown.
     pub(crate) fn held_before(&self, source: &str, generation: u64) -> Result<Option<u64>, Error> {
         let value = self.note(&held_key(source))?.unwrap_or_default();
         let rest = &mut &value[..];

@@ -1,4 +1,5 @@
-//! The file of the takedown list, as bytes: appended to, or rewritten; and its copy, for damage.
+//! The file of the takedown list, as bytes: it is appended to or rewritten. It has a copy, in case
+//! it is damaged.
 //!
 //! Source: ours.
 
@@ -14,7 +15,7 @@ use crate::member::{get, put};
 /// A state of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// Number of times that it had been rewritten.
+    /// Number of times that the file had been rewritten.
     pub(crate) writing: u64,
     /// Its length, in bytes.
     pub(crate) end: u64,
@@ -28,7 +29,8 @@ impl Mark {
         out
     }
 
-    /// Returns `None` for notes of earlier releases, too: those carried out less than this one.
+    /// Reads a note's value. Returns `None` also for notes of earlier releases, since those carried
+    /// out less than this one.
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let rest = &mut bytes;
         Some(Self { end: get(rest)?, writing: get(rest)? })
@@ -48,9 +50,9 @@ pub(crate) struct ListFile {
     /// Opened at the first write.
     file: Option<File>,
     pub(crate) mark: Mark,
-    /// Whether it may end within a record.
+    /// Whether the file may end within a record.
     pub(crate) is_torn: bool,
-    /// Whether its damaged parts were in the copy, so that it is to be rewritten.
+    /// Whether the file is to be rewritten, because the copy had its damaged parts.
     pub(crate) is_to_rewrite: bool,
 }
 
@@ -59,7 +61,7 @@ pub(crate) struct ListFile {
 pub(crate) struct Writing {
     disk: Disk,
     path: PathBuf,
-    /// `None`: the file is to be opened, or made.
+    /// The file; `None` if it is still to be opened or made.
     file: Option<File>,
     is_anew: bool,
     /// Offset of the bytes.
@@ -83,7 +85,7 @@ impl ListFile {
 
     /// Prepares to append `bytes`, which are whole records.
     pub(crate) fn append(&self, bytes: Vec<u8>) -> Writing {
-        // After a torn record the next one begins on a line of its own.
+        // After an incomplete record the next one begins on a new line.
         let at = self.mark.end + u64::from(self.is_torn);
         let bytes = if self.is_torn { [b"\n", &bytes[..]].concat() } else { bytes };
         let mark = Mark { end: self.mark.end + bytes.len() as u64, ..self.mark };
@@ -113,7 +115,7 @@ impl ListFile {
     ///
     /// # Errors
     ///
-    /// The file system refused.
+    /// The file system reports an error.
     pub(crate) fn read(&self, is_copy: bool) -> Result<Option<Vec<u8>>, Error> {
         let path = if is_copy { copy_of(&self.path) } else { self.path.clone() };
         match fs::read(&path) {
@@ -133,7 +135,7 @@ impl ListFile {
     }
 }
 
-/// Whether there is a list at `path`, or a copy from which it can be restored.
+/// Returns whether there is a list at `path`, or a copy from which it can be restored.
 #[must_use]
 pub fn has_list(path: &Path) -> bool {
     path.is_file() || copy_of(path).is_file()
@@ -148,7 +150,7 @@ impl Writing {
     ///
     /// # Errors
     ///
-    /// The file system refused.
+    /// The file system reports an error.
     pub(crate) fn run(&self) -> Result<File, Error> {
         let done = if self.is_anew { self.replace() } else { self.append() };
         let done = done.map_err(|error| Error::io("cannot write", &self.path, error))?;
@@ -156,7 +158,7 @@ impl Writing {
         Ok(done)
     }
 
-    /// Writes the same to the copy. After an error the next write repeats it.
+    /// Writes the same bytes to the copy. After an error the next write repeats this.
     fn copy(&self) {
         let path = copy_of(&self.path);
         let before = self.mark.end - self.bytes.len() as u64;
@@ -187,7 +189,7 @@ impl Writing {
         let before = self.mark.end - self.bytes.len() as u64;
         let written = file.write_all_at(&self.bytes, before).and_then(|()| file.sync_data());
         if let Err(error) = written {
-            // The rest would be skipped, and reported as damage.
+            // The incomplete rest would be skipped, and reported as damage.
             let _ = file.set_len(before);
             return Err(error);
         }

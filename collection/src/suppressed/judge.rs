@@ -1,10 +1,10 @@
 //! Judgment of the notices that sources send: signer, scope and limits.
 //!
-//! A notice is a gatherer's if it is signed with the key that the gatherer's id is made of. Then it
-//! counts for that gatherer's objects, whoever passes it on. It counts for all objects if its key
-//! is the one that a trusted source names as its own. All others are plain deletes. Each source has
-//! limits on the notices on the list and on those checked in an hour, so no source can take the
-//! room or the time of the others.
+//! A notice belongs to a gatherer if it is signed with the key from which the gatherer's id is
+//! derived. Then it counts for that gatherer's objects, whoever passes it on. It counts for all
+//! objects if it is signed with the key that a trusted source names as its own. All other notices
+//! are treated as plain deletes. Each source has limits on the notices on the list and on those
+//! checked in an hour, so no source can use up the space or the time of the others.
 //!
 //! Source: ours.
 //!
@@ -16,26 +16,27 @@ use super::{Scope, Share, Suppressed};
 use crate::change::{Oid, Stamp};
 use crate::notice::Notice;
 
-/// Most notices on the list before new ones of others are refused. Local notices are always taken,
-/// and so are later notices on a listed subject.
+/// Maximum number of notices on the list; beyond it new notices from sources are refused. Local
+/// notices are always taken, and so are later notices on a listed subject.
 const NOTICES_MAX: usize = 100_000;
-/// Most of them from one source, unless its takedowns count for all.
+/// Maximum number of notices from one source, unless its takedowns count for all.
 const NOTICES_PER_SOURCE_MAX: usize = 10_000;
-/// Most patterns among them: each is compared with every record of its gatherer, or with all.
+/// Maximum number of patterns on the list: each is compared with every record of its gatherer, or
+/// with all records.
 const PATTERNS_MAX: usize = 1_000;
-/// Most patterns from one source, unless its takedowns count for all.
+/// Maximum number of patterns from one source, unless its takedowns count for all.
 const PATTERNS_PER_SOURCE_MAX: usize = 100;
-/// Longest pattern from such a source, in bytes.
+/// Longest pattern from a source whose takedowns do not count for all, in bytes.
 const PATTERN_BYTES_MAX: usize = 1_000;
-/// Most `*` in it.
+/// Maximum number of `*` in such a pattern.
 const STARS_MAX: usize = 8;
-/// Most signatures checked for such a source in an hour (about two seconds of work).
+/// Maximum number of signatures checked for such a source in an hour (about two seconds of work).
 const CHECKS_AN_HOUR_MAX: u32 = 20_000;
-/// Most of those with patterns: each may require a search through all objects.
+/// Maximum number of these notices with patterns: each may require a search through all objects.
 const PATTERNS_AN_HOUR_MAX: u32 = 200;
 const HOUR_MS: u64 = 3_600_000;
-/// Largest distance of a notice's date ahead of the clock, in milliseconds: a day. A later date would
-/// prevent a lift until then.
+/// Longest time by which a notice's date may be ahead of the clock, in milliseconds: a day. A
+/// notice cannot be lifted before its date.
 const AHEAD_MS_MAX: u64 = 24 * HOUR_MS;
 
 /// The decision about a notice from a source.
@@ -70,7 +71,7 @@ struct Hour {
 }
 
 impl SourceTrust {
-    /// Whether notices of `key` count for all.
+    /// Returns whether notices of `key` count for all.
     fn trusts(&self, key: &str) -> bool {
         let mut sources = self.trusted.iter().map(String::as_str).chain([""]);
         sources.any(|it| self.keys.get(it).is_some_and(|it| it == key))
@@ -78,7 +79,7 @@ impl SourceTrust {
 
     fn hour(&mut self, source: &str, now: Stamp) -> &mut Hour {
         let hour = self.hours.entry(source.to_owned()).or_default();
-        // A clock that was set back begins another hour, too.
+        // A new hour also begins if the clock was set back.
         if now < hour.began || HOUR_MS <= now.0 - hour.began.0 {
             *hour = Hour { began: now, ..Hour::default() };
         }
@@ -143,7 +144,7 @@ impl Suppressed {
         Verdict::Take(if trusts { Scope::All } else { Scope::Own })
     }
 
-    /// Returns the limit that this notice would exceed; `None` if there is room.
+    /// Returns the limit that this notice would exceed; `None` if it exceeds none.
     fn excess(&self, source: &str, notice: &Notice, is_bounded: bool) -> Option<&'static str> {
         let known = self.latest(notice);
         let share = self.shares.get(source).copied().filter(|_| is_bounded);
@@ -184,7 +185,7 @@ impl Suppressed {
         Verdict::Plain
     }
 
-    /// Whether to log a warning about a source: once in an hour.
+    /// Returns whether to log a warning about a source: only once in an hour.
     fn should_log(&mut self, source: &str, now: Stamp) -> bool {
         !std::mem::replace(&mut self.trust.hour(source, now).is_logged, true)
     }

@@ -1,4 +1,4 @@
-//! Reading of the takedown list, over torn or damaged parts.
+//! Reading of the takedown list, even if parts are incomplete or damaged.
 //!
 //! Source: ours.
 
@@ -40,8 +40,8 @@ impl Suppressed {
             self.counts.damaged += 1;
             let (path, byte) = (self.file.path.display(), at as u64 + done);
             tracing::error!(%path, byte, %error, "a part of the takedown list is lost");
-            // A torn record may seem to include the next one: continue right after its beginning.
-            // If the damage is there, the next beginning is that of a whole record.
+            // An incomplete record may seem to include the next one, so the search continues right
+            // after its beginning. The next beginning found is then that of a complete record.
             let index = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
             let next = next_record(bytes, at + index(done));
             let is_before = done != 0 && at + index(error.offset) < next;

@@ -20,7 +20,7 @@ use crate::suppressed::Suppression;
 /// The outcome of a purge, and the places where copies may remain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purged {
-    /// The purged subjects, as they are written.
+    /// The purged subjects, in their written form.
     pub subjects: Vec<String>,
     /// Bytes of the log before and after.
     pub bytes: (u64, u64),
@@ -28,7 +28,7 @@ pub struct Purged {
     pub left: u64,
     /// Files that left the log and are removed with their last reader.
     pub still_read: Vec<PathBuf>,
-    /// The serial of the last tombstone: consumers before it may have a copy.
+    /// The serial of the last tombstone; consumers whose cursors are before it may have a copy.
     pub told_at: u64,
     /// Sources that held such objects at the takedown; a purge does not inform them.
     pub held_by: Vec<String>,
@@ -36,8 +36,8 @@ pub struct Purged {
 
 impl Collection {
     /// Rewrites the log and the key index without the bytes of suppressed objects (all of them, or
-    /// just those of `only`). Then searches the log for any that are left. Release pinned versions
-    /// first.
+    /// just those of `only`). Then searches the log for records of them that are left. Release
+    /// pinned versions before the call.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Collection {
             return Err(inner.log.view().gap());
         }
         {
-            // First the takedowns that were interrupted or undone.
+            // Takedowns that were interrupted, or whose effects were lost, are carried out first.
             let mut tail = inner.tail();
             tail.ensure_writable(&inner.log)?;
             inner.apply_list(&mut tail, &HashSet::new(), Recheck::LiveObjects, now)?;
@@ -98,7 +98,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Notes, durably, that subjects suppressed up to a serial have left the log: replicas have to know.
+    /// Records, durably, that subjects suppressed up to a serial have left the log, because
+    /// replicas have to know it.
     fn note_purged(&self, told_at: u64) -> Result<(), Error> {
         let mut tail = self.tail();
         tail.ensure_writable(&self.log)?;

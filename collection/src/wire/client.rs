@@ -16,25 +16,27 @@ use crate::error::Error;
 use crate::member;
 use crate::wire::{self, value};
 
-/// Longest time until a source with holes is asked again, whatever its answer says.
+/// Longest time until the next request to a source with holes, whatever its answer says.
 const RETRY_MISSING_MAX: Duration = Duration::from_secs(3_600);
 
-/// Longest time that an answer may take after the requested wait. Then the source counts as gone.
+/// Longest time that an answer may take after the requested wait. After it the source counts as
+/// unreachable.
 const SILENCE: Duration = Duration::from_secs(5);
 
 /// The limits of one pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PullLimits {
-    /// Most changes, and most objects of a snapshot.
+    /// Maximum number of changes, and of objects in a snapshot.
     pub records_max: u64,
-    /// Most compressed bytes.
+    /// Maximum number of compressed bytes.
     pub bytes_max: u64,
-    /// Longest time. The changes until then are kept, and the next pull goes on from there.
+    /// Longest duration of the pull. The changes received until then are kept, and the next pull
+    /// continues from there.
     pub time_max: Duration,
 }
 
 impl Default for PullLimits {
-    /// Ten million changes, 16 GiB, an hour.
+    /// Returns ten million changes, 16 GiB and an hour.
     fn default() -> Self {
         let time_max = Duration::from_secs(3_600);
         Self { records_max: 10_000_000, bytes_max: 16 << 30, time_max }
@@ -73,7 +75,7 @@ pub struct FeedClient {
     pub(crate) credentials: Credentials,
     pub(crate) allow_private: bool,
     pub(crate) consumer: Option<String>,
-    /// Most compressed bytes to take.
+    /// Maximum number of compressed bytes to take.
     pub(crate) bytes_max: u64,
 }
 
@@ -118,9 +120,9 @@ impl FeedClient {
         Self { consumer: Some(id.into()), ..self }
     }
 
-    /// Makes a request for `path` below the base, whose answer may be held for `wait` and takes
-    /// `total` at most. A held request goes to a source that has answered before, so its silence is
-    /// noticed soon.
+    /// Makes a request for `path` below the base. The source may delay its answer by `wait`, and
+    /// the exchange may take at most `total`. A request with a wait goes to a source that has
+    /// answered before, so its time-out is short.
     pub(crate) fn get(&self, path: &str, wait: Duration, total: Duration) -> Request {
         let mut request = Request::get(host::join(&self.base, path))
             .credentials(self.credentials.clone())
@@ -234,7 +236,7 @@ pub(crate) enum Piece {
     End,
 }
 
-/// Sends a body on, piece by piece, and its end.
+/// Passes a body on to `pieces`, piece by piece, and then its end.
 pub(crate) async fn forward(
     response: &mut Response,
     pieces: &mpsc::Sender<Piece>,
@@ -242,7 +244,7 @@ pub(crate) async fn forward(
     let fetched = loop {
         match response.chunk().await {
             Ok(None) => break Ok(()),
-            // The receiver stops listening after an error in the bytes.
+            // The receiver stops receiving after an error in the bytes.
             Ok(Some(piece)) => {
                 if pieces.send(Piece::Bytes(piece)).await.is_err() {
                     break Ok(());
@@ -251,18 +253,18 @@ pub(crate) async fn forward(
             Err(error) => break Err(error),
         }
     };
-    // A receiver that is gone has ended already.
+    // If the receiver is gone, it has ended already.
     drop(pieces.send(Piece::End).await);
     fetched
 }
 
-/// Returns the first byte of `Content-Range`.
+/// Returns the first byte of `Content-Range`; `None` if the header is missing or malformed.
 pub(crate) fn range_start(response: &Response) -> Option<u64> {
     let range = response.header("content-range")?.strip_prefix("bytes ")?;
     range.split_once('-')?.0.trim().parse().ok()
 }
 
-/// Whether the transfer failed, so that another one may go on from there.
+/// Returns whether the transfer failed, so that another one may continue at the same offset.
 pub(crate) fn is_transfer_error(error: &Error) -> bool {
     use net::Error::{Cut, Protocol, Timeout};
     match error {

@@ -1,7 +1,8 @@
-//! Annotations as IAFA templates: a template states its fields about the objects of its `URI` fields.
+//! Annotations as IAFA templates: a template states its fields about the objects of its `URI`
+//! fields.
 //!
-//! A template without a `URI` is about no object (a person, an archive), and is ignored, as are empty
-//! fields. Variants of `URI` are several objects with the same statements.
+//! A template without a `URI` describes no object (but a person or an archive), and is ignored; so
+//! are empty fields. Variants of `URI` name several objects, which get the same statements.
 //!
 //! Sans-I/O.
 

@@ -13,7 +13,7 @@ use super::{Effect, Statement, VALUE_BYTES_MAX};
 #[derive(Debug, Default)]
 struct Value<'s> {
     all: Option<Vec<u8>>,
-    /// Its lines, if some were added.
+    /// The value's lines, if lines were added.
     lines: Option<HashSet<Cow<'s, [u8]>>>,
 }
 
@@ -44,8 +44,8 @@ fn lines(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|it| *it == b'\n')
 }
 
-/// Applies statements to a record, one after the other. Attributes keep their order; new ones come last, in
-/// the order of the statements.
+/// Applies statements to a record, in order. Attributes keep their order; new ones are added at the
+/// end, in the order of the statements.
 pub(super) fn lay_over<'s>(statements: impl Iterator<Item = &'s Statement>, record: &mut Record) {
     let mut values: Vec<(String, Value<'s>)> = Vec::new();
     for it in statements {

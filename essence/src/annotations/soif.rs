@@ -8,8 +8,8 @@
 //! }
 //! ```
 //!
-//! A tab follows the colon. Attributes that identify the object or its gatherer are ignored, so that a record
-//! printed by a gatherer can be read unchanged.
+//! A tab follows the colon. Attributes that identify the object or its gatherer are ignored, so
+//! that a record printed by a gatherer can be read unchanged.
 //!
 //! Sans-I/O.
 
@@ -19,7 +19,7 @@ use soif::{Event, Limits, Mode, NO_URL, Reader, RecordRef, Section};
 
 use super::{ANNOTATIONS_MAX, Annotation, Statement, VALUE_BYTES_MAX, is_protected, mistake_at};
 
-/// Most mistakes that are reported.
+/// Maximum number of mistakes that are reported.
 const MISTAKES_MAX: usize = 100;
 
 const LIMITS: Limits = Limits {
@@ -88,18 +88,19 @@ fn annotation(
     Some(Annotation { line, about, is_pattern: false, statements: statements.into() })
 }
 
-/// Returns a value in UTF-8.
+/// Returns the value in UTF-8.
 fn text(value: &[u8]) -> Vec<u8> {
     if std::str::from_utf8(value).is_ok() {
         return value.to_vec();
     }
-    // Without a line end the last letter would count as cut.
+    // Without a line end, the last letter would be treated as cut.
     let ended = [value, b"\n"].concat();
     let text = decode(&ended, None);
     text.strip_suffix('\n').unwrap_or(&text).as_bytes().to_vec()
 }
 
-/// Line counter that goes from one offset to the next, so that a file of many records is read once.
+/// Line counter that goes from one offset to the next, so that a file with many records is read
+/// only once.
 struct Lines<'b> {
     bytes: &'b [u8],
     at: usize,

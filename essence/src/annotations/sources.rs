@@ -1,9 +1,9 @@
-//! Files of annotations on disk, each as it was when it was last valid.
+//! Annotation files on disk, each with the content that it had when it was last valid.
 //!
-//! A file is read again when its size, time or inode has changed and it has been quiet for a moment. A file
-//! that has mistakes, has become empty or cannot be read keeps its last valid content, and so do the files
-//! of a folder that cannot be read: an editor in the middle of a save removes nothing from the records. The
-//! annotations of a deleted file are removed.
+//! A file is read again when its size, time or inode has changed and then stayed the same for a
+//! moment. A file that has mistakes, has become empty or cannot be read keeps its last valid
+//! content, and so do the files of a folder that cannot be read: an editor in the middle of a save
+//! removes nothing from the records. The annotations of a deleted file are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Metadata};
@@ -17,18 +17,18 @@ use settings::Mistake;
 
 use super::{ANNOTATIONS_MAX, Annotation, Annotations, PATTERNS_MAX, Sort, read};
 
-/// Most files.
+/// Maximum number of files.
 pub const FILES_MAX: usize = 10_000;
-/// Most bytes of all files together.
+/// Maximum number of bytes of all files together.
 pub const BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Most folders within folders.
+/// Maximum depth of nested folders.
 const DEPTH_MAX: usize = 8;
-/// Time without changes before a file is read again.
+/// Time that a file must stay unchanged before it is read again.
 pub const QUIET: Duration = Duration::from_secs(1);
-/// Most mistakes of one file that are reported.
+/// Maximum number of mistakes of one file that are reported.
 const MISTAKES_MAX: usize = 5;
 
-/// Size, time and inode of a file, which show that it has changed.
+/// Size, time and inode of a file, which show whether it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     bytes: u64,
@@ -51,12 +51,12 @@ impl Stamp {
 struct Source {
     /// Its stamp when it was last read.
     stamp: Option<Stamp>,
-    /// Its device at that time.
+    /// Its device when it was last read.
     device: Option<u64>,
     /// Its annotations when it was last valid, and its length then, in bytes.
     annotations: Arc<[Annotation]>,
     bytes: u64,
-    /// Present mistake, with its consequence.
+    /// The mistake in its present content, and the consequence.
     wrong: Option<String>,
 }
 
@@ -65,7 +65,7 @@ struct Source {
 pub struct FileProblem {
     /// The file or folder.
     pub path: PathBuf,
-    /// The mistake, its line, and what counts meanwhile.
+    /// The mistake, its line, and which content counts meanwhile.
     pub message: String,
 }
 
@@ -75,11 +75,11 @@ pub struct Sources {
     files: BTreeMap<PathBuf, Source>,
     /// Files in order of precedence.
     order: Vec<PathBuf>,
-    /// Whether they have been read once.
+    /// Whether the files have been read once.
     begun: bool,
 }
 
-/// Outcome of a look at the files.
+/// Outcome of a check of the files.
 #[derive(Debug)]
 pub struct LookOutcome {
     /// The annotations, if they have changed.
@@ -88,14 +88,15 @@ pub struct LookOutcome {
     pub problems: Vec<FileProblem>,
     /// Number of files that count.
     pub files: usize,
-    /// Whether a file has changed so recently that another look is needed after [`QUIET`].
+    /// Whether a file has changed so recently that another check is needed after [`QUIET`].
     pub again: bool,
 }
 
 impl Sources {
-    /// Looks at the files at `paths` (files, and folders with all their files whose names end as those of
-    /// annotations do), and reads those that have changed. Their order is that of `paths`, and within a
-    /// folder that of their paths. `now_ms` is in Unix milliseconds. Blocks.
+    /// Checks the files at `paths`, and reads those that have changed. A path is a file, or a
+    /// folder, which stands for all its files with the extensions of annotations. The files are
+    /// ordered as in `paths`, and within a folder by their paths. `now_ms` is in Unix milliseconds.
+    /// Blocks.
     pub fn look(&mut self, paths: &[PathBuf], now_ms: u64) -> LookOutcome {
         let mut listing = Listing::default();
         for path in paths {
@@ -135,7 +136,7 @@ impl Sources {
     }
 }
 
-/// Existing files in order, each once, and problems.
+/// Existing files in order, each listed once, and problems.
 #[derive(Default)]
 struct Listing {
     files: Vec<PathBuf>,
@@ -174,7 +175,7 @@ impl Listing {
             Err(error) => Err(error),
         };
         if let Err(error) = outcome {
-            // Its files may be back soon.
+            // The folder's files may be back soon.
             files.extend(known.map(|(it, _)| it.clone()));
             files.sort();
             files.dedup();
@@ -193,13 +194,13 @@ impl Listing {
     }
 }
 
-/// Lists the files of annotations in a folder and below it, in the order of their paths.
+/// Lists the annotation files in a folder and below it, in the order of their paths.
 fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
-        // Hidden files are often an editor's.
+        // Hidden files often belong to an editor.
         if name.as_encoded_bytes().starts_with(b".") || FILES_MAX < files.len() {
             continue;
         }
@@ -215,15 +216,15 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()>
 }
 
 enum ReadOutcome {
-    /// It has not changed.
+    /// The file has not changed.
     Unchanged(Source),
-    /// It has changed, and may go on changing.
+    /// The file has changed, and may still be changing.
     Changing(Source),
-    /// It was read, or is known to be unreadable.
+    /// The file was read, or is known to be unreadable.
     Read(Source),
 }
 
-/// Reads a file if it has changed; without `now_ms` also a file that is still changing.
+/// Reads a file if it has changed; if `now_ms` is `None`, also one that may still be changing.
 fn source(path: &Path, old: Option<Source>, now_ms: Option<u64>) -> ReadOutcome {
     let mut source = old.unwrap_or_default();
     let metadata = match fs::metadata(path) {
@@ -266,7 +267,7 @@ fn source(path: &Path, old: Option<Source>, now_ms: Option<u64>) -> ReadOutcome 
     }
 }
 
-/// Reads a file, at most one byte more than [`BYTES_MAX`].
+/// Reads a file, but at most one byte more than [`BYTES_MAX`].
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
@@ -283,7 +284,7 @@ fn describe(mistakes: &[Mistake]) -> String {
 }
 
 impl Source {
-    /// Keeps the last valid content, with the mistake of the new one.
+    /// Returns the source with its last valid content, and with the mistake of the new content.
     fn reject(self, wrong: &str) -> Self {
         let meanwhile = if self.annotations.is_empty() {
             "nothing of it counts"
@@ -293,13 +294,13 @@ impl Source {
         Self { wrong: Some(format!("{wrong}; {meanwhile} until then")), ..self }
     }
 
-    /// Works as [`Source::reject`], and has the file read at the next look.
+    /// Works as [`Source::reject`], but the file will be read again at the next check.
     fn unread(self, error: &io::Error) -> Self {
         Self { stamp: None, ..self }.reject(&format!("cannot be read: {error}"))
     }
 }
 
-/// Totals of the files before one.
+/// Totals of the files that come before a file.
 #[derive(Default)]
 struct Totals {
     bytes: u64,
@@ -308,11 +309,12 @@ struct Totals {
 }
 
 impl Totals {
-    /// Returns the file with its new content, or with its old one if the new one is too much.
+    /// Returns the file with its new content, or with its old content if the totals would be
+    /// exceeded.
     fn take(&mut self, source: Source, old: Option<&Source>) -> Source {
         if let Err(wrong) = self.try_take(&source) {
             let kept = old.filter(|it| self.try_take(it).is_ok()).cloned().unwrap_or_default();
-            // There may be room for it at the next look, even if it does not change.
+            // There may be room for the file at the next check, even if the file does not change.
             return Source { stamp: None, ..kept }.reject(&wrong);
         }
         source
@@ -339,7 +341,7 @@ impl Totals {
     }
 }
 
-/// Reads files of annotations once, and returns their annotations and problems. `now_ms` is in Unix
+/// Reads annotation files once, and returns their annotations and problems. `now_ms` is in Unix
 /// milliseconds. Blocks.
 pub fn read_once(paths: &[PathBuf], now_ms: u64) -> (Annotations, Vec<FileProblem>) {
     let outcome = Sources::default().look(paths, now_ms);

@@ -8,8 +8,8 @@
 //! objects = ["https://docs.example.org/trees.pdf", "https://docs.example.org/lists/**"]
 //! ```
 //!
-//! The label becomes a line of `Subject`, as the subjects of catalogs do; scheme and code a line of
-//! `Subject-Code`, as in `LCC:QA76.9`.
+//! The label becomes a line of `Subject`, like the subjects in catalogs; scheme and code become a
+//! line of `Subject-Code`, such as `LCC:QA76.9`.
 //!
 //! Sans-I/O.
 

@@ -1,4 +1,4 @@
-//! The reader of files of declared summarizers.
+//! The reader of files with declared summarizers.
 //!
 //! Sans-I/O.
 
@@ -12,15 +12,16 @@ use super::{Attribute, Expression, Summarizer};
 use crate::rules::IDENTITY;
 use crate::typing::{Recognizer, expression_mistake};
 
-/// Most expressions in all files together.
+/// Maximum number of expressions in all files together.
 const EXPRESSIONS_MAX: usize = 1_000;
-/// Most memory of all compiled expressions, in bytes: a worker holds them, and may use several times as much.
+/// Maximum memory of all compiled expressions, in bytes. A worker holds them, and may use several
+/// times as much.
 const EXPRESSIONS_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Most attributes of one summarizer.
+/// Maximum number of attributes of one summarizer.
 const ATTRIBUTES_MAX: usize = 64;
-/// Longest name of an attribute, in bytes.
+/// Maximum length of an attribute's name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
-/// Attributes beside [`IDENTITY`] that summarizers may not set.
+/// Attributes in addition to [`IDENTITY`] that summarizers may not set.
 const RESERVED: &[&str] = &[
     "Type",
     "Last-Modification-Time",
@@ -117,7 +118,7 @@ impl Reading<'_> {
             let is_reserved =
                 IDENTITY.iter().chain(RESERVED).any(|it| name.eq_ignore_ascii_case(it));
             if name.is_empty() {
-                // The missing name is reported already.
+                // The missing name has been reported already.
             } else if !is_name(&name) {
                 let message = format!("{name:?} is no name of an attribute");
                 table.mistake("name", message, "letters, digits, \"-\", \"_\" and \".\"");

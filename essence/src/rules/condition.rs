@@ -7,7 +7,7 @@ use soif::Record;
 
 #[derive(Clone, Debug)]
 pub(super) enum Condition {
-    /// An attribute is, or is not, this value.
+    /// An attribute is equal, or not equal, to this value.
     Is { attribute: String, value: String, negated: bool },
     /// An attribute matches, or does not match, this pattern.
     Matches { attribute: String, pattern: Regex, negated: bool },
@@ -32,7 +32,8 @@ impl Condition {
     }
 }
 
-/// Returns the attribute's value; empty if there is none. The object's URL is an attribute here.
+/// Returns the attribute's value; empty if there is none. The object's URL is treated as an
+/// attribute here.
 fn value_of<'r>(record: &'r Record, attribute: &str) -> Cow<'r, [u8]> {
     if attribute.eq_ignore_ascii_case("URL") {
         return Cow::Borrowed(record.url.as_bytes());

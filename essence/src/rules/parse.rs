@@ -5,19 +5,19 @@ use regex::bytes::RegexBuilder;
 use super::condition::Condition;
 use super::{Action, Mistake, RULES_MAX, Rule, is_identity};
 
-/// Deepest nesting of parentheses.
+/// Maximum depth of nested parentheses.
 const DEPTH_MAX: usize = 50;
 /// Largest compiled expression, in bytes.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
-/// Most mistakes that are reported.
+/// Maximum number of mistakes that are reported.
 const MISTAKES_MAX: usize = 20;
 
 /// Reads the rules of a file; see the parent module.
 pub(super) fn parse(text: &str) -> Result<Vec<Rule>, Vec<Mistake>> {
     let (mut rules, mut mistakes): (Vec<Rule>, Vec<Mistake>) = (Vec::new(), Vec::new());
-    // Whether the last condition has a mistake: the instructions below it are only checked.
+    // Whether the last condition has a mistake; if so, the instructions below it are only checked.
     let mut is_broken = false;
-    // Line of a condition that has no instructions yet.
+    // Line of the last condition if it has no instructions yet.
     let mut bare = None;
     for (number, line) in (1..).zip(text.lines()) {
         if line.trim().is_empty() || line.trim_start().starts_with('#') {
@@ -191,7 +191,7 @@ impl<'t> Cursor<'t> {
         Ok(read.replace(&escaped, quote.encode_utf8(&mut [0; 4])))
     }
 
-    /// Reads a regular expression between slashes; an `i` after it ignores case.
+    /// Reads a regular expression between slashes; an `i` after it means that case is ignored.
     fn pattern(&mut self) -> Result<regex::bytes::Regex, String> {
         if !self.rest().starts_with('/') {
             return Err("a regular expression between slashes is missing".to_owned());
@@ -209,7 +209,7 @@ impl<'t> Cursor<'t> {
         })
     }
 
-    /// Reads the text between two of `sign`, with its backslashes.
+    /// Reads the text between two characters `sign`, including its backslashes.
     fn enclosed(&mut self, sign: char) -> Result<&'t str, String> {
         let inner = self.text.strip_prefix(sign).unwrap_or_default();
         let mut is_escaped = false;
@@ -244,7 +244,7 @@ fn is_name(it: char) -> bool {
     it.is_alphanumeric() || matches!(it, '-' | '_' | '.')
 }
 
-/// Returns the first 30 characters of wrong text, for a message.
+/// Returns the first 30 characters of the wrong text, for a message.
 fn front(text: &str) -> &str {
     text.char_indices().nth(30).map_or(text, |(at, _)| text.split_at(at).0)
 }

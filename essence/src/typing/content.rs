@@ -48,7 +48,7 @@ const MAGIC: &[(&[u8], Type)] = &[
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", Type::Word),
     (b"{\\rtf", Type::Rtf),
     (b"%!PS", Type::PostScript),
-    // Spoolers put an end of transmission before it.
+    // Spoolers put an end-of-transmission character before it.
     (b"\x04%!PS", Type::PostScript),
     (b"\xc5\xd0\xd3\xc6", Type::PostScript),
     (b"\xf7\x02\x01\x83\x92\xc0\x1c\x3b", Type::Dvi),
@@ -84,7 +84,7 @@ pub(super) fn by_magic(head: &[u8]) -> Option<Type> {
     }
     if let Some((_, found)) = MAGIC.iter().rev().find(|(magic, _)| head.starts_with(magic)) {
         return Some(match found {
-            // e_type 3 is both a library and most executables: the name decides.
+            // e_type 3 means a library as well as most executables: the name decides.
             Type::Command if head.starts_with(b"\x7fELF") && head.get(16) == Some(&1) => {
                 Type::Object
             }
@@ -96,7 +96,7 @@ pub(super) fn by_magic(head: &[u8]) -> Option<Type> {
     if head.get(257..262) == Some(b"ustar") {
         return Some(Type::Tar);
     }
-    // A checksum of five digits. The control characters after it would make the file no text.
+    // A checksum of five digits. The control characters after it would make the file look binary.
     if head.starts_with(b"\x01h")
         && head.get(2..7).is_some_and(|it| it.iter().all(u8::is_ascii_digit))
         && memchr::memchr(0, head).is_none()
@@ -128,8 +128,8 @@ fn is_bzip2(head: &[u8]) -> bool {
         && head.get(4..10).is_none_or(|it| it == b"1AY&SY" || it == b"\x17rE8P\x90")
 }
 
-/// Returns whether this is the leader of a MARC record: its length, five codes, the start of its data,
-/// and the fixed map of its directory.
+/// Returns whether `head` begins with the leader of a MARC record: its length, five codes, the
+/// start of its data, and the fixed map of its directory.
 fn is_marc(head: &[u8]) -> bool {
     let Some(leader) = head.get(..24) else { return false };
     let number = |from: usize| {

@@ -27,32 +27,32 @@ const MAIL_FIELDS: &[&[u8]] = &[
     b"sender:",
 ];
 
-/// Days and months as the separator lines of a mailbox write them.
+/// Days and months as written in the separator lines of a mailbox.
 const DAYS: &[u8] = b"MonTueWedThuFriSatSun";
 const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 
-/// Most words of a separator line that are read after `From` and the first word of the address.
+/// Maximum number of words read of a separator line after `From` and the first address word.
 const SEPARATOR_WORDS_MAX: usize = 12;
 
-/// Lines that are read to recognize a text.
+/// Number of lines that are read to recognize a text.
 const LOOK_LINES: usize = 60;
 
-/// Lines that may hold the head of a memo.
+/// Number of lines in which the head of a memo may be.
 const MEMO_LINES: usize = 20;
 
-/// Bytes at the front of markup that are searched for the name of its vocabulary.
+/// Number of bytes at the front of markup that are searched for the name of its vocabulary.
 const MARKUP_BYTES: usize = 1024;
 
-/// Comments, declarations and instructions that may stand before the first element.
+/// Maximum number of comments, declarations and instructions before the first element.
 const PROLOG_PARTS_MAX: usize = 32;
 
-/// Least number of overstruck characters in a text for a printer.
+/// Minimum number of overstruck characters in a text for a printer.
 const OVERSTRUCK_MIN: usize = 5;
 
-/// Least number of macros, or of half as many comments, in a text for troff.
+/// Minimum number of macros, or of half as many comments, in a text for troff.
 const TROFF_MIN: usize = 4;
 
-/// Least lines of a table, and least columns in each.
+/// Minimum number of lines of a table, and of columns in each.
 const TABLE_LINES_MIN: usize = 5;
 const TABLE_COLUMNS_MIN: usize = 3;
 
@@ -156,14 +156,14 @@ fn first_line(front: &[u8]) -> Option<Type> {
         return Some(Type::ChangeLog);
     }
     if line.starts_with(b"= ") {
-        // A line of the document's head, or a section, tells a title from decoration.
+        // A line of the document's head, or a section heading, tells a title from decoration.
         let mut more = lines.take(LOOK_LINES);
         return more.any(|it| it.starts_with(b"== ") || is_attribute(it)).then_some(Type::AsciiDoc);
     }
     None
 }
 
-/// Returns whether the line begins SOIF: `@FILE { http://…`, or a section of a stream: `@UPDATE {`.
+/// Returns whether the line begins SOIF: `@FILE { http://…`, or a section of a stream, `@UPDATE {`.
 fn is_soif(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"@") else { return false };
     let Some(brace) = memchr::memchr(b'{', rest) else { return false };
@@ -174,12 +174,12 @@ fn is_soif(line: &[u8]) -> bool {
         return false;
     }
     let url = url.get(1..).unwrap_or_default().trim_ascii();
-    // The key of a BibTeX entry may be a URL, too; a comma follows it.
+    // The key of a BibTeX entry may be a URL, too, but it is followed by a comma.
     memchr::memmem::find(url, b":/").is_some() && !url.ends_with(b",")
         || url.is_empty() && matches!(template, b"UPDATE" | b"DELETE" | b"REFRESH")
 }
 
-/// Returns whether the line heads a change: `package (1.2-3) unstable; urgency=low`, or
+/// Returns whether the line is the heading of a change: `package (1.2-3) unstable; urgency=low`, or
 /// `2001-02-03  Name  <address>`.
 fn is_change(line: &[u8]) -> bool {
     if line.first().is_some_and(u8::is_ascii_lowercase) {
@@ -234,7 +234,7 @@ pub(super) fn mail(head: &[u8]) -> Option<Type> {
 }
 
 /// Returns whether the line is `From address Mon Jan  1 00:00:00 2024` and not a sentence: it has a
-/// sender, a day of the week, a month and a time of the day, in any order.
+/// sender, a day of the week, a month and a time of day, in any order.
 fn is_separator(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).skip(2);
     let is_of = |names: &[u8], word: &[u8]| {
@@ -242,7 +242,7 @@ fn is_separator(line: &[u8]) -> bool {
         let word = word.strip_suffix(b",").unwrap_or(word);
         word.len() == 3 && names.chunks_exact(3).any(|it| it == word)
     };
-    // The address may have several words.
+    // The address may consist of several words.
     let (mut day, mut month, mut time) = (false, false, false);
     for word in words.by_ref().take(SEPARATOR_WORDS_MAX) {
         day |= is_of(DAYS, word);
@@ -258,7 +258,7 @@ fn is_field(line: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
 }
 
-/// Returns whether characters are struck twice, or over an underscore.
+/// Returns whether the text has enough characters that are struck twice, or over an underscore.
 fn is_overstruck(head: &[u8]) -> bool {
     let is_struck = |at: &usize| {
         let before = at.checked_sub(1).and_then(|it| head.get(it));
@@ -340,7 +340,7 @@ fn is_directive(line: &[u8]) -> bool {
         && after.get(2).is_none_or(u8::is_ascii_whitespace)
 }
 
-/// Returns the type by a line of a memo's head: one of the RFC series, or a draft for it.
+/// Returns the type by a line of a memo's head: an RFC, or a draft of one.
 fn memo(line: &[u8], head: &[u8]) -> Option<Type> {
     let number = line.strip_prefix(b"Request for Comments: ");
     if number.is_some_and(|it| it.first().is_some_and(u8::is_ascii_digit)) {
@@ -406,17 +406,17 @@ pub(super) fn json(front: &[u8]) -> Option<Type> {
     })
 }
 
-/// Returns whether every line has as many fields as the first, by one separator, and both counts are
-/// too high for an accident. Quotes are not interpreted: tables with quotes are typed by their name.
+/// Returns whether every line has as many fields as the first, by one separator, and both counts
+/// are too high for a coincidence. Does not interpret quotes: tables with quotes go by their name.
 fn is_table(head: &[u8]) -> bool {
-    // The last line may be cut.
+    // The last line may be incomplete.
     let whole = memchr::memrchr(b'\n', head).and_then(|end| head.get(..end)).unwrap_or_default();
     [b'\t', b';', b','].into_iter().any(|separator| {
         let mut lines =
             whole.split(|byte| *byte == b'\n').take(LOOK_LINES).map(<[u8]>::trim_ascii_end);
         let separators = |line: &[u8]| memchr::memchr_iter(separator, line).count();
         let Some(first) = lines.next() else { return false };
-        // Names of columns are neither empty nor a sentence.
+        // Column names are neither empty nor sentences.
         let named = first.split(|byte| *byte == separator).all(|it| {
             let name = it.trim_ascii();
             !name.is_empty() && name.len() <= 40 && !name.ends_with(b".")

@@ -43,7 +43,7 @@ pub(super) fn of(r#type: Type) -> (Vec<&'static str>, Vec<&'static str>) {
     (all(EXTENSIONS), all(SPECIAL))
 }
 
-/// Returns the type of a document whose name starts with a telling word.
+/// Returns the type of a document whose name starts with a characteristic word.
 fn document(name: &str, stem: &str) -> Option<Type> {
     if name.starts_with("readme") || name.starts_with("read.me") || name.starts_with("00readme") {
         return Some(Type::Readme);
@@ -73,7 +73,7 @@ fn document(name: &str, stem: &str) -> Option<Type> {
     None
 }
 
-/// Returns whether the stem is a series with a number: `rfc822`, `rfc-822`.
+/// Returns whether the stem is the series name with a number: `rfc822`, `rfc-822`.
 fn is_numbered(stem: &str, series: &str) -> bool {
     let number = stem.strip_prefix(series).map(|rest| rest.trim_start_matches('-'));
     number.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
@@ -87,7 +87,8 @@ fn fallback(name: &str, extension: Option<&str>) -> Option<Type> {
     name.starts_with('.').then_some(Type::DotFile)
 }
 
-/// Returns the type by the registered media type of the extension, of which only the first half is used.
+/// Returns the type by the media type registered for the extension; only its part before `/` is
+/// used.
 pub(super) fn by_media(name: &str) -> Option<Type> {
     let guess = mime_guess::from_path(name).first()?;
     match guess.type_().as_str() {
@@ -99,7 +100,7 @@ pub(super) fn by_media(name: &str) -> Option<Type> {
     }
 }
 
-/// Returns whether the name is that of a compressed tar, in either spelling.
+/// Returns whether the name is that of a compressed tar file, in either spelling.
 pub(super) fn is_packed_tar(name: &str) -> bool {
     let (stem, extension) = split(name);
     let Some(extension) = extension else { return false };

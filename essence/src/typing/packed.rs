@@ -10,19 +10,20 @@ use std::io::Read;
 use flate2::read::DeflateDecoder;
 use formats::Type;
 
-/// Most members of a zip file whose names are read; only those in the head count.
+/// Maximum number of zip members whose names are read; only members in the head count.
 const MEMBERS_MAX: usize = 64;
 
-/// Most bytes of a package's list of content types that are unpacked.
+/// Maximum number of bytes of a package's list of content types that are unpacked.
 const CONTENT_TYPES_BYTES: u64 = 16 * 1024;
 
-/// Most entries of a compound file's directory that are read; only those in the head count.
+/// Maximum number of entries of a compound file's directory that are read; only entries in the head
+/// count.
 const ENTRIES_MAX: usize = 64;
 
-/// Offset of a member's name from its header, in bytes.
+/// Offset of a member's name from the start of its header, in bytes.
 const NAME: usize = 30;
 
-/// A member of a zip file whose header stands in the head.
+/// A member of a zip file whose header is in the head.
 struct Member<'a> {
     name: &'a [u8],
     is_packed: bool,
@@ -85,7 +86,7 @@ fn by_content_types(member: &Member<'_>) -> Option<Type> {
     } else {
         member.rest.take(CONTENT_TYPES_BYTES).read_to_end(&mut list)
     };
-    // The head may end within the list: the bytes before that still count.
+    // The head may end within the list: the bytes unpacked so far still count.
     let (Ok(_) | Err(_)) = outcome;
     let parts: [(&[u8], Type); 3] = [
         (b"\"/word/", Type::Word),
@@ -96,8 +97,8 @@ fn by_content_types(member: &Member<'_>) -> Option<Type> {
     parts.into_iter().find(|(part, _)| has(part)).map(|(_, found)| found)
 }
 
-/// Returns the type of a compound file by the names in its directory. If the directory is not in the
-/// head, the beginning of the first stream decides.
+/// Returns the type of a compound file by the names in its directory. If the directory is not in
+/// the head, the beginning of the first stream decides.
 pub(super) fn in_ole(head: &[u8]) -> Option<Type> {
     in_directory(head).or_else(|| {
         let stream = head.get(512..)?;
@@ -126,7 +127,7 @@ fn in_directory(head: &[u8]) -> Option<Type> {
     let mut names = entries.map(|entry| {
         let name = entry.get(..64).unwrap_or_default();
         let units = name.chunks_exact(2).take_while(|it| *it != [0, 0]);
-        // The names looked for are all ASCII.
+        // All names that are searched for are ASCII.
         units
             .map(|it| if it.get(1) == Some(&0) { it.first().copied() } else { None })
             .collect::<Option<Vec<u8>>>()

@@ -13,14 +13,15 @@
 //! by_content = '(?i)^minutes of the'     # the front of the content
 //! ```
 //!
-//! All conditions of a rule must hold; a list holds if one of its expressions matches. The first rule
-//! that matches decides, before the built-in rules. Expressions match anywhere unless they are anchored.
-//! `by_content` sees the first [`HEAD_BYTES`] as bytes (`\xff` is one), and `^` is their beginning.
+//! All conditions of a rule must hold; a list holds if one of its expressions matches. The first
+//! rule that matches decides, before the built-in rules. Expressions match anywhere unless they are
+//! anchored. `by_content` sees the first [`HEAD_BYTES`] as bytes (`\xff` is one byte); `^` is their
+//! beginning.
 //!
 //! # Differences from the paper
 //!
-//! * Rules of all kinds stand in one order, and may have several conditions; the original went
-//!   through all URLs first, then all names, then all contents.
+//! * Rules of all kinds are in one order, and may have several conditions; the original applied all
+//!   URL rules first, then all name rules, then all content rules.
 //! * `by_content` sees the bytes themselves, not the output of file(1).
 //!
 //! Sans-I/O.
@@ -36,7 +37,7 @@ use settings::{Document, Mistake, Table};
 
 use super::{Reason, decide};
 
-/// Most rules in all files together.
+/// Maximum number of rules in all files together.
 const RULES_MAX: usize = 10_000;
 
 /// Longest name of a type, in bytes.
@@ -48,17 +49,17 @@ const CONDITIONS: [&str; 3] = ["by_url", "by_name", "by_content"];
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Rule {
     r#type: Type,
-    /// The expressions of each of [`CONDITIONS`]; none if the rule does not have it.
+    /// The expressions of each of [`CONDITIONS`]; empty if the rule does not have the condition.
     conditions: [Vec<String>; 3],
     file: String,
     line: usize,
 }
 
-/// One condition of all rules.
+/// One of [`CONDITIONS`], with the expressions of all rules.
 #[derive(Clone, Debug, Default)]
 struct Condition {
     expressions: RegexSet,
-    /// Ranges of each rule's expressions.
+    /// For each rule, the range of its expressions.
     ranges: Vec<Range<usize>>,
 }
 
@@ -97,21 +98,21 @@ impl TryFrom<RecognizerRules> for Recognizer {
     }
 }
 
-/// Type of an object, and the reason.
+/// Type of an object, and the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<'a> {
     /// The type.
     pub r#type: Type,
-    /// Its name, as the `Type` attribute has it.
+    /// Its name, the value of the `Type` attribute.
     pub name: &'a str,
-    /// The rule that decided.
+    /// What decided on the type.
     pub by: DecidedBy<'a>,
 }
 
-/// Rule that decided on a type.
+/// What decided on a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecidedBy<'a> {
-    /// A rule of the site's.
+    /// A rule of the site.
     Rule {
         /// Its file, by the name given to [`Recognizer::read`].
         file: &'a str,
@@ -131,7 +132,7 @@ impl fmt::Display for DecidedBy<'_> {
     }
 }
 
-/// Two recognizers are equal if they are made of the same files.
+/// Two recognizers are equal if they were read from the same files.
 impl PartialEq for Recognizer {
     fn eq(&self, other: &Self) -> bool {
         self.rules == other.rules && self.names == other.names
@@ -200,16 +201,17 @@ impl Recognizer {
         document.finish()
     }
 
-    /// Returns the type called `name`; a new name becomes a type of the site's own.
+    /// Returns the type called `name`; if the name is new, adds it as a type of the site's own.
     fn intern(&mut self, name: &str) -> Type {
         self.by_name(name).unwrap_or_else(|| {
             self.names.push(name.to_owned());
-            // There are no more names than rules.
+            // There are at most as many names as rules.
             Type::Site(u16::try_from(self.names.len() - 1).unwrap_or(u16::MAX))
         })
     }
 
-    /// Returns the type called `name`, in any case: a built-in one, or one of the site's own.
+    /// Returns the type called `name`, ignoring case: a built-in one, or one of the site's own;
+    /// `None` if there is none.
     pub fn by_name(&self, name: &str) -> Option<Type> {
         let own = || self.names.iter().position(|it| it.eq_ignore_ascii_case(name));
         let site = || own().and_then(|at| u16::try_from(at).ok()).map(Type::Site);
@@ -226,8 +228,8 @@ impl Recognizer {
         }
     }
 
-    /// Returns the type of the object at `url`, called `name` (without directories), whose content
-    /// starts with `head` (the first [`formats::HEAD_BYTES`], or all of it).
+    /// Returns the type of the object at `url`. `name` is its name without directories; `head` is
+    /// the first [`formats::HEAD_BYTES`] of its content, or all of it.
     pub fn recognize(&self, url: &str, name: &str, head: &[u8]) -> Type {
         match self.first_match(url, name, head) {
             Some(rule) => rule.r#type,
@@ -235,7 +237,7 @@ impl Recognizer {
         }
     }
 
-    /// Works as [`Recognizer::recognize`], and returns the rule that decided as well.
+    /// Works as [`Recognizer::recognize`], but also returns the rule that decided.
     pub fn explain(&self, url: &str, name: &str, head: &[u8]) -> Decision<'_> {
         let (r#type, by) = match self.first_match(url, name, head) {
             Some(rule) => (rule.r#type, DecidedBy::Rule { file: &rule.file, line: rule.line }),
@@ -247,7 +249,8 @@ impl Recognizer {
         Decision { r#type, name: self.name(r#type), by }
     }
 
-    /// Returns the rules without their files and lines, as text for a fingerprint: records depend on it.
+    /// Returns the rules without their files and lines, as text for a fingerprint on which records
+    /// depend.
     pub fn fingerprint_source(&self) -> String {
         let rule = |rule: &Rule| format!("{} {:?}\n", self.name(rule.r#type), rule.conditions);
         self.rules.iter().map(rule).collect()
@@ -260,7 +263,7 @@ impl Recognizer {
         let urls = self.urls.matches(url.as_bytes());
         let names = self.file_names.matches(name.as_bytes());
         let head = head.get(..head.len().min(HEAD_BYTES)).unwrap_or_default();
-        // Matching the content takes longest: it is done only if a rule needs it.
+        // Matching the content takes longest: this is done only if a rule needs it.
         let mut contents = None;
         let mut holds = |number: &usize| {
             self.urls.holds(*number, &urls)
@@ -303,7 +306,7 @@ impl Condition {
     }
 }
 
-/// Returns whether this one of [`CONDITIONS`] sees text; content is bytes.
+/// Returns whether this one of [`CONDITIONS`] matches text; content is matched as bytes.
 fn is_of_text(which: usize) -> bool {
     which < 2
 }
@@ -321,7 +324,7 @@ fn expressions(table: &Table<'_>, which: usize) -> Vec<String> {
     written
 }
 
-/// Returns the error of an expression without the drawing of its position.
+/// Returns the message of an expression's error, without the drawing of its position.
 pub(crate) fn expression_mistake(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();

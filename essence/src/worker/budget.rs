@@ -5,17 +5,18 @@ use std::time::{Duration, Instant};
 use super::Clock;
 use super::program::Failure;
 
-/// Most time for the programs of one file, in multiples of the time for one program.
+/// Maximum time for the programs of one file, in multiples of the time limit of one program.
 const TIMES_MAX: u32 = 60;
-/// Most programs for one file that may be ended because they take too long.
+/// Maximum number of programs for one file that may be ended because they take too long.
 const LATE_MAX: u32 = 3;
-/// Most bytes that the programs for one file may write; the program that reaches it is not cut.
+/// Maximum number of bytes that the programs for one file may write. The output of the program that
+/// reaches this number is not cut.
 const WRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Budget of the programs for one file.
 #[derive(Debug)]
 pub struct ProgramBudget {
-    /// Most time for one program.
+    /// Time limit of one program.
     time_max: Duration,
     /// End of the time for all programs.
     end: Instant,
@@ -25,12 +26,13 @@ pub struct ProgramBudget {
 }
 
 impl ProgramBudget {
-    /// Returns an unused budget of programs that may take `time_max` each.
+    /// Returns an unused budget for programs whose time limit is `time_max` each.
     pub fn new(time_max: Duration, clock: Clock) -> Self {
         Self { time_max, end: clock() + time_max * TIMES_MAX, clock, late: 0, bytes: 0 }
     }
 
-    /// Returns the deadline of the next program; or, if the budget is used up, the reason.
+    /// Returns the deadline of the next program; if the budget is used up, returns the reason as an
+    /// error.
     pub fn next(&self) -> Result<Instant, &'static str> {
         let now = (self.clock)();
         if self.end <= now || LATE_MAX <= self.late {
@@ -42,7 +44,7 @@ impl ProgramBudget {
         Ok(self.end.min(now + self.time_max))
     }
 
-    /// Counts the outcome of a program whose deadline was `deadline`.
+    /// Counts the outcome of a program that had the deadline `deadline`.
     pub fn count(&mut self, outcome: &Result<Vec<u8>, Failure>, deadline: Instant) {
         self.late += u32::from(outcome.is_err() && deadline <= (self.clock)());
         self.bytes += outcome.as_ref().map_or(0, Vec::len);

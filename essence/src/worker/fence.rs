@@ -1,7 +1,8 @@
 //! Fences around this process: rights that it gives up for good before it reads foreign bytes.
 //!
-//! Source: `landlock(7)` (files and network), `seccomp(2)` (system calls), `setrlimit(2)` (memory, time,
-//! files), all Linux. If the kernel lacks one, the others still hold, and the caller gets a message.
+//! Source: `landlock(7)` (files and network), `seccomp(2)` (system calls), `setrlimit(2)` (memory,
+//! time, files), all of Linux. If the kernel lacks one of them, the others still apply, and the
+//! caller gets a message.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,26 +18,27 @@ use seccompiler::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Most files that a program of the site may have open.
+/// Maximum number of files that a program of the site may have open.
 const FILES_MAX: u64 = 256;
 
 /// Rights of a program of the site behind its fences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramFence {
-    /// Files and folders that it may read, and run programs from.
+    /// Files and folders that the program may read, and from which it may run programs.
     pub read: Vec<PathBuf>,
-    /// Folders in which it may do everything.
+    /// Folders in which the program may do everything.
     pub write: Vec<PathBuf>,
-    /// Most memory of each of its processes, in bytes.
+    /// Maximum memory of each of the program's processes, in bytes.
     pub memory_bytes_max: u64,
-    /// Most CPU time of each of its processes, in seconds.
+    /// Maximum CPU time of each of the program's processes, in seconds.
     pub cpu_secs_max: u64,
-    /// Longest file that it may write, in bytes.
+    /// Largest size of a file that the program may write, in bytes.
     pub file_bytes_max: u64,
 }
 
-/// Restricts this process to computing and to the files it has open: no new file, no socket, no other
-/// process, and at most `memory_bytes_max` more memory. Returns the missing fences, in words.
+/// Restricts this process to computing and to its open files: no new files, sockets or other
+/// processes, and at most `memory_bytes_max` of additional memory. Returns the missing fences, in
+/// words.
 pub fn enclose(memory_bytes_max: u64) -> Vec<String> {
     let mut missing = Vec::new();
     let limits = [
@@ -51,8 +53,8 @@ pub fn enclose(memory_bytes_max: u64) -> Vec<String> {
     missing
 }
 
-/// Restricts this process and its children to the rights in `program`, without network. Returns the
-/// missing fences, in words.
+/// Restricts this process and its children to the rights in `program`, without network access.
+/// Returns the missing fences, in words.
 pub fn enclose_program(program: &ProgramFence) -> Vec<String> {
     let mut missing = Vec::new();
     let limits = [
@@ -66,7 +68,8 @@ pub fn enclose_program(program: &ProgramFence) -> Vec<String> {
     let has_signals = files(&program.read, &program.write, &mut missing);
     let refused = SeccompAction::Errno(EPERM);
     calls(outward(has_signals), SeccompAction::Allow, refused, &mut missing);
-    // The flags of clone3 are in memory, which filters cannot read. Without it the C library uses clone.
+    // The flags of clone3 are in memory, which filters cannot read. Without clone3, libc uses
+    // clone.
     let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
     calls(Ok(all_of(&[libc::SYS_clone3])), SeccompAction::Allow, unknown, &mut missing);
     if let Err(error) = seccompiler::apply_filter(OTHER_NUMBERS) {
@@ -75,7 +78,8 @@ pub fn enclose_program(program: &ProgramFence) -> Vec<String> {
     missing
 }
 
-/// Returns the address space that is mapped already, in bytes: code, and reserves of the allocator.
+/// Returns the size of the address space that is already mapped, in bytes: code, and the
+/// allocator's reserves.
 fn mapped_bytes() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.and_then(|it| it.split_whitespace().next()?.parse::<u64>().ok());
@@ -91,8 +95,8 @@ fn limit(limits: &[(Resource, u64)], missing: &mut Vec<String>) {
     }
 }
 
-/// Restricts the process by landlock to these files, no network, and signals to its own children. Returns
-/// whether all restrictions hold.
+/// Restricts the process by landlock to these files, without network, and to signals to its own
+/// children. Returns whether all restrictions apply.
 fn files(read: &[PathBuf], write: &[PathBuf], missing: &mut Vec<String>) -> bool {
     let version = ABI::V6;
     let restrict = || -> Result<RestrictionStatus, RulesetError> {
@@ -125,15 +129,16 @@ fn files(read: &[PathBuf], write: &[PathBuf], missing: &mut Vec<String>) -> bool
     is_whole
 }
 
-/// System calls, each with rules on its arguments, one of which has to match; without rules it always matches.
+/// System calls, each with rules on its arguments: one of the rules has to match; without rules,
+/// the call always matches.
 type Calls = BTreeMap<i64, Vec<SeccompRule>>;
 
 fn all_of(names: &[i64]) -> Calls {
     names.iter().map(|it| (*it, Vec::new())).collect()
 }
 
-/// Matches calls whose argument `index`, from 0, compares by `operator` with `value`, as a number of 32
-/// bits like process ids.
+/// Matches calls whose argument `index`, from 0, compares by `operator` with `value`. The argument
+/// is read as a number of 32 bits, like process ids.
 fn argument(index: u8, operator: SeccompCmpOp, value: u32) -> Result<SeccompRule, BackendError> {
     let value = u64::from(value);
     SeccompRule::new(vec![SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)?])
@@ -142,20 +147,21 @@ fn argument(index: u8, operator: SeccompCmpOp, value: u32) -> Result<SeccompRule
 /// Returns the calls that a worker may make.
 fn computing() -> Result<Calls, BackendError> {
     let mut calls = all_of(COMPUTING);
-    // A process that panics or runs out of memory ends itself by this call; it may end no other.
+    // A process that panics or runs out of memory ends itself by this call; it may not end other
+    // processes.
     let itself = argument(0, SeccompCmpOp::Eq, std::process::id())?;
     calls.insert(libc::SYS_tgkill, vec![itself]);
     Ok(calls)
 }
 
-/// Returns the calls that a program of the site may not make. Without `has_signals`, landlock's fence of
-/// signals, it can send signals to its own group only.
+/// Returns the calls that a program of the site may not make. Without landlock's fence around
+/// signals (`has_signals` is false), the program can send signals to its own group only.
 fn outward(has_signals: bool) -> Result<Calls, BackendError> {
     let mut calls = all_of(OUTWARD);
     for call in OF_A_PROCESS {
         calls.insert(*call, vec![argument(0, SeccompCmpOp::Ne, 0)?]);
     }
-    // The first argument is the kind of the id in the second: 0 is a process.
+    // The first argument is the kind of the id in the second argument: 0 means a process.
     let others = [argument(0, SeccompCmpOp::Ne, 0)?, argument(1, SeccompCmpOp::Ne, 0)?];
     calls.insert(libc::SYS_setpriority, others.into());
     let others = OTHER_CHILDREN.iter().map(|it| it.unsigned_abs());
@@ -174,7 +180,7 @@ fn outward(has_signals: bool) -> Result<Calls, BackendError> {
     Ok(calls)
 }
 
-/// Has the kernel do `matched` for system calls that match the rules, and `other` for the rest.
+/// Makes the kernel do `matched` for system calls that match the rules, and `other` for the rest.
 fn calls(
     rules: Result<Calls, BackendError>,
     other: SeccompAction,
@@ -194,9 +200,9 @@ fn calls(
 
 /// Refuses the call numbers of x32, which repeat most other calls.
 const OTHER_NUMBERS: &[sock_filter] = &[
-    // The call's number, which comes first.
+    // Load the call's number, which is the first field.
     sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 },
-    // From 2^30 on.
+    // Compare: numbers from 2^30 on belong to x32.
     sock_filter { code: 0x35, jt: 0, jf: 1, k: 0x4000_0000 },
     sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ERRNO | EPERM },
     sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW },
@@ -214,7 +220,7 @@ const TARGET: Option<TargetArch> = if cfg!(target_arch = "x86_64") {
 
 const EPERM: u32 = libc::EPERM.unsigned_abs();
 
-/// System calls of a process that computes, and uses its open files and sockets.
+/// System calls for a process that only computes and uses its open files and sockets.
 const COMPUTING: &[i64] = &[
     libc::SYS_read,
     libc::SYS_write,
@@ -257,7 +263,7 @@ const OUTWARD: &[i64] = &[
     libc::SYS_listen,
     libc::SYS_accept,
     libc::SYS_accept4,
-    // These leave the group that is ended at the deadline.
+    // These leave the process group that is ended at the deadline.
     libc::SYS_setsid,
     libc::SYS_setpgid,
     libc::SYS_ioprio_set,
@@ -277,7 +283,8 @@ const OUTWARD: &[i64] = &[
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // Memory that belongs to no process: it counts for none, and remains when all have ended.
+    // Memory that belongs to no process: it is counted for none, and remains when all of them have
+    // ended.
     libc::SYS_shmget,
     libc::SYS_msgget,
     libc::SYS_semget,
@@ -298,7 +305,7 @@ const OUTWARD: &[i64] = &[
     libc::SYS_sethostname,
 ];
 
-/// System calls that change a process by its id, where 0 is the caller.
+/// System calls that change a process given by its id, where 0 is the caller.
 const OF_A_PROCESS: &[i64] = &[
     libc::SYS_prlimit64,
     libc::SYS_sched_setaffinity,
@@ -307,7 +314,7 @@ const OF_A_PROCESS: &[i64] = &[
     libc::SYS_sched_setattr,
 ];
 
-/// System calls that send a signal to a process by its id, where 0 is the caller's group.
+/// System calls that send a signal to a process given by its id, where 0 is the caller's group.
 const SIGNALS: &[i64] = &[
     libc::SYS_kill,
     libc::SYS_tkill,
@@ -316,13 +323,13 @@ const SIGNALS: &[i64] = &[
     libc::SYS_rt_tgsigqueueinfo,
 ];
 
-/// Requests that set the receiver and the kind of signal on readable input (`fcntl(2)`): F_SETOWN, F_SETSIG
-/// and F_SETOWN_EX; and by `ioctl(2)`, FIOSETOWN and SIOCSPGRP.
+/// Requests that set who receives a signal about readable input, and which signal: F_SETOWN,
+/// F_SETSIG and F_SETOWN_EX of `fcntl(2)`; FIOSETOWN and SIOCSPGRP of `ioctl(2)`.
 const OWNERS: &[u32] = &[8, 10, 15];
 const OWNERS_OF_OLD: &[u32] = &[0x8901, 0x8902];
 
-/// Flags that give a new process namespaces of its own, in which it may be root, or make it a child of the
-/// gatherer, which waits only for the program.
+/// Flags that give a new process its own namespaces, in which it may be root, or that make it a
+/// child of the gatherer, which waits only for the program.
 const OTHER_CHILDREN: &[i32] = &[
     libc::CLONE_PARENT,
     libc::CLONE_NEWNS,

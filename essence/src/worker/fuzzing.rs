@@ -5,11 +5,11 @@ use serde::de::DeserializeOwned;
 
 use super::wire::{self, Order, Ready, Reply, Request};
 
-/// Reads `bytes` as frames of every kind, and writes the readable ones again.
+/// Reads `bytes` as frames of every kind, and writes the readable frames again.
 ///
 /// # Panics
 ///
-/// A frame is longer than it may be, or changes when it is written and read again.
+/// A frame is longer than allowed, or differs after it was written and read again.
 pub fn frames(bytes: &[u8]) {
     frame::<Order>(bytes);
     frame::<Ready>(bytes);

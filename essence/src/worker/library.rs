@@ -1,15 +1,17 @@
 //! The site's programs that summarize: `Type.sum`, one for each type, in one folder.
 //!
-//! Source: the user's manual, "Customizing the summarizing step": a program named after the type takes
-//! the name of a file as its only argument, and writes attributes in SOIF. Programs of 1995 run unchanged:
-//! `HARVEST_HOME`, `PATH` and `PERL5LIB` lead to the files beside them.
+//! Source: the user's manual, "Customizing the summarizing step": a program named after the type
+//! takes the name of a file as its only argument, and writes attributes in SOIF. Programs of 1995
+//! run unchanged: `HARVEST_HOME`, `PATH` and `PERL5LIB` lead to the files next to them.
 //!
-//! A program runs behind fences (`program`), with the object in its working directory. Its output is laid
-//! over the record that is made without it. If the program fails, that record is used unchanged.
+//! A program runs behind fences (`program`), with the object in its working directory. Its output
+//! is laid over the record that is made without the program. If the program fails, that record is
+//! used unchanged.
 //!
 //! # Differences from the paper
 //!
-//! * The original ran nothing else for a type with a program, and had no record if that failed.
+//! * For a type with a program, the original ran nothing else, and had no record if the program
+//!   failed.
 //! * A program has a deadline, and reads only the object, its own folder and the system.
 
 mod output;
@@ -32,39 +34,39 @@ use super::program::{Job, Programs, RunDeadline};
 use super::serve::PATH;
 use crate::typing::Recognizer;
 
-/// End of the names of programs.
+/// Extension of the names of programs.
 const ENDING: &str = ".sum";
-/// Most files of the folder that are listed.
+/// Maximum number of files of the folder that are listed.
 const FILES_MAX: usize = 10_000;
-/// Longest file name of an object for a program, in bytes.
+/// Maximum length of the file name that an object has for a program, in bytes.
 const NAME_BYTES_MAX: usize = 100;
 
 /// The site's programs that summarize.
 #[derive(Debug, Default)]
 pub struct Library {
-    /// Programs by type, as the `Type` attribute names it.
+    /// Programs by the name of their type, as in the `Type` attribute.
     programs: BTreeMap<String, PathBuf>,
     types: BTreeSet<Type>,
-    /// Files that are named like programs but are not used, with the reason.
+    /// Files whose names are like those of programs but which are not used, with the reason.
     unused: Vec<(PathBuf, String)>,
-    /// Text that changes with any file of the folder.
+    /// Text that changes whenever a file of the folder changes.
     fingerprint_source: String,
-    /// Files and folders that programs may read beside the system.
+    /// Files and folders that programs may read in addition to those of the system.
     read: Vec<PathBuf>,
-    /// Variables that tell programs their location.
+    /// Environment variables that tell programs their location.
     variables: Vec<(String, PathBuf)>,
-    /// Most time for one program.
+    /// Time limit of one program.
     time_max: Duration,
 }
 
 impl Library {
-    /// Lists the folder of a site's programs, each of which may take `time_max`. Blocks.
+    /// Lists the folder of a site's programs, each of which has the time limit `time_max`. Blocks.
     ///
     /// # Errors
     ///
     /// The folder cannot be read.
     pub fn read(folder: &Path, time_max: Duration, typing: &Recognizer) -> io::Result<Self> {
-        // Programs run in another folder, and fences do not follow links.
+        // Programs run in another folder, and the fences do not follow links.
         let folder = fs::canonicalize(folder)?;
         let mut entries = fs::read_dir(&folder)?.take(FILES_MAX).collect::<io::Result<Vec<_>>>()?;
         entries.sort_by_key(DirEntry::file_name);
@@ -78,7 +80,7 @@ impl Library {
         for entry in entries {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
-            // The target of a link counts.
+            // For a link, its target counts.
             let Ok(metadata) = fs::metadata(&path) else { continue };
             if !metadata.is_file() || name.starts_with('.') {
                 continue;
@@ -104,23 +106,25 @@ impl Library {
         &self.types
     }
 
-    /// Returns the files that are named like programs but are not used, each with the reason.
+    /// Returns the files whose names are like those of programs but which are not used, each with
+    /// the reason.
     pub fn unused(&self) -> &[(PathBuf, String)] {
         &self.unused
     }
 
-    /// Returns text for a fingerprint, which changes with any file of the folder: records depend on it.
+    /// Returns text for a fingerprint on which records depend; it changes whenever a file of the
+    /// folder changes.
     pub fn fingerprint_source(&self) -> &str {
         &self.fingerprint_source
     }
 
-    /// Lets programs read more files and folders.
+    /// Allows programs to read additional files and folders.
     pub fn allow(&mut self, read: &[PathBuf]) {
         self.read.extend_from_slice(read);
     }
 
-    /// Runs programs on the summaries of one file that have an object for them, and removes these objects.
-    /// A program that fails gives a problem, and leaves the record as it is. Blocks.
+    /// Runs programs on those summaries of one file that carry an object for them, and removes
+    /// these objects. If a program fails, adds a problem and leaves the record as it is. Blocks.
     pub fn summarize(
         &self,
         programs: Option<&Programs>,
@@ -193,8 +197,8 @@ fn lay_output(written: &[u8], path: &Path, record: &mut Record) -> Vec<(ProblemK
     cut.map(|it| (ProblemKind::Limit, format!("{program}: {it}"))).collect()
 }
 
-/// Returns the installation folder of the original whose programs are in `folder`, and the part of it that
-/// they may read: its folders are `lib/gatherer` and `lib`.
+/// Returns the installation folder (`HARVEST_HOME`) of the programs in `folder`, and the part of it
+/// that they may read. In the original, programs were in `lib/gatherer` or in `lib`.
 fn home(folder: &Path) -> (&Path, &Path) {
     let above = |it: &Path| it.ancestors().nth(1).map(Path::to_path_buf);
     let lib = if folder.ends_with("lib/gatherer") { folder.parent() } else { None };
@@ -210,7 +214,8 @@ fn metadata_line(name: &str, metadata: &Metadata) -> String {
     format!("{name} {size} {mode:o} {secs}.{nanos:09}\n")
 }
 
-/// Returns the type of a program whose name begins with `stem`, or why it has none.
+/// Returns the type of a program whose name begins with `stem`; as an error, the reason why it has
+/// none.
 fn program_type(stem: &str, metadata: &Metadata, typing: &Recognizer) -> Result<Type, String> {
     let found = typing.by_name(stem).ok_or_else(|| {
         format!("no type is called {stem:?}; a file of `types` in [essence] can make one")
@@ -224,12 +229,12 @@ fn program_type(stem: &str, metadata: &Metadata, typing: &Recognizer) -> Result<
     Ok(found)
 }
 
-/// Returns a file name that no shell or program can misread: the end of the object's name, with its
-/// extension, in harmless characters.
+/// Returns a file name that no shell or program can misread: the end of the object's name,
+/// including the extension, in harmless characters.
 fn safe_name(name: &str) -> String {
     let is_kept = |it: char| it.is_ascii_alphanumeric() || "._-+=,%".contains(it);
     let name: String = name.chars().map(|it| if is_kept(it) { it } else { '_' }).collect();
-    // All characters are ASCII here; the end has the extension.
+    // All characters are ASCII here; the end of the name has the extension.
     let end = name.get(name.len().saturating_sub(NAME_BYTES_MAX)..).unwrap_or_default();
     match end.chars().next() {
         None => "object".to_owned(),

@@ -1,4 +1,4 @@
-//! The gatherer's side: a pool of workers that are reused, and ended when they fail.
+//! The gatherer's side: a pool of workers, which are reused, and ended when they fail.
 
 use std::fmt;
 use std::io::{self, Read as _};
@@ -19,23 +19,23 @@ use super::{Clock, Program, wants_worker};
 use crate::extract::{self, EssenceSettings, GIVEN_BYTES_MAX};
 use crate::select::LeftOut;
 
-/// Most memory of a worker, in bytes, beyond that of its program.
+/// Maximum memory of a worker, in bytes, beyond the memory of its program.
 const MEMORY_BYTES_MAX: u64 = 512 * 1024 * 1024;
-/// Most resident memory of a worker, in bytes.
+/// Maximum resident memory of a worker, in bytes.
 const RESIDENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Most resident memory of a worker that is used again, in bytes.
+/// Maximum resident memory of a worker that is used again, in bytes.
 const REUSED_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// Most bytes of all records of one object.
+/// Maximum number of bytes of all records of one object.
 const ANSWER_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// Most problems of one record.
+/// Maximum number of problems of one record.
 const PROBLEMS_MAX: usize = 1_000;
-/// Time to wait for a worker beyond the time for an object.
+/// Time that a worker is waited for beyond the time limit of its object.
 const GRACE: Duration = Duration::from_secs(2);
-/// Most time until a worker is ready.
+/// Maximum time until a worker is ready.
 const READY_TIME_MAX: Duration = Duration::from_secs(10);
-/// Most bytes of a worker's standard error that are read.
+/// Maximum number of bytes of a worker's standard error that are read.
 const STDERR_BYTES_MAX: u64 = 1024 * 1024;
-/// Most time for a worker to end after it broke off.
+/// Maximum time that a worker has to end after it broke off its answer.
 const END_TIME_MAX: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// Time between two checks of a worker that is waited for.
 const POLL_TIME: Duration = Duration::from_millis(20);
@@ -46,7 +46,7 @@ pub struct Pool {
     program: Option<Program>,
     clock: Clock,
     idle: Mutex<Vec<Worker>>,
-    /// Whether missing fences were reported already.
+    /// Whether missing fences have been reported already.
     has_warned: AtomicBool,
     /// Fences that the system lacks, in words.
     missing: Mutex<Vec<String>>,
@@ -54,20 +54,20 @@ pub struct Pool {
     ended: AtomicU64,
 }
 
-/// Process of a worker, which is ended on drop.
+/// Process of a worker; ended on drop.
 #[derive(Debug)]
 struct Worker {
     child: Child,
     socket: UnixStream,
-    /// Its standard error, which may have the reason of its end.
+    /// The worker's standard error, which may give the reason why it ended.
     stderr: UnixStream,
-    /// Fingerprint of the settings that it was started with.
+    /// Fingerprint of the settings with which the worker was started.
     settings: u64,
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may already have ended by itself.
         let _ended = self.child.kill();
         let _status = self.child.wait();
     }
@@ -78,20 +78,20 @@ impl Drop for Worker {
 enum Failure {
     /// The run was stopped.
     Stopped,
-    /// It took more time than it may.
+    /// The worker took longer than allowed.
     Time,
-    /// It took too much memory, or its records are too many.
+    /// The worker took too much memory, or its records are too many.
     Grown(String),
-    /// It ended by itself.
+    /// The worker ended by itself.
     Crashed(String),
 }
 
-/// Most time for an object, and an earlier stop.
+/// Time limit for an object, and a check for an earlier stop.
 #[derive(Clone, Copy)]
 pub struct Bounds<'a> {
-    /// Most time.
+    /// Time limit.
     pub time_max: Duration,
-    /// Whether the run has to end; called repeatedly.
+    /// Returns whether the run has to end; called repeatedly.
     pub stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -102,7 +102,7 @@ impl fmt::Debug for Bounds<'_> {
 }
 
 impl Pool {
-    /// Returns a pool of workers that are started by `program`; without one, this process reads all objects.
+    /// Returns a pool of workers started by `program`; without it, this process reads all objects.
     pub fn new(program: Option<Program>, clock: Clock) -> Self {
         Self {
             program,
@@ -129,8 +129,8 @@ impl Pool {
         self.ended.load(Relaxed)
     }
 
-    /// Types, unnests and summarizes the object; see [`extract::extract`]. `left_out` is called with the
-    /// reasons for which selection leaves objects out, and the number of objects. Blocks.
+    /// Types, unnests and summarizes the object; see [`extract::extract`]. Calls `left_out` with
+    /// each reason for which selection left objects out, and the number of these objects. Blocks.
     pub fn extract(
         &self,
         object: Object,
@@ -157,7 +157,7 @@ impl Pool {
                 return vec![extract::by_name(&object, settings, problem)];
             }
         };
-        // The object's own record, and one of each member.
+        // The object's own record, and one record for each member.
         let count_max = settings.unnest.members_max.saturating_add(1);
         match worker.extract(&object, count_max, (bounds, clock), left_out) {
             Ok((summaries, worker)) => {
@@ -180,7 +180,7 @@ impl Pool {
         }
     }
 
-    /// Starts a worker for later objects, to learn which fences are missing. Blocks.
+    /// Starts a worker for later objects, to find out which fences are missing. Blocks.
     pub fn probe(&self, settings: &EssenceSettings, fingerprint: u64) {
         let Some(program) = &self.program else { return };
         match self.worker(program, settings, fingerprint) {
@@ -194,7 +194,7 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Returns a worker that is idle, or a new one.
+    /// Returns an idle worker, or a new one.
     fn worker(
         &self,
         program: &Program,
@@ -229,7 +229,7 @@ impl Worker {
     ) -> io::Result<(Self, Ready)> {
         let (ours, theirs) = UnixStream::pair()?;
         let (stderr, their_err) = UnixStream::pair()?;
-        // It is not read while the worker runs: bytes beyond the buffer are lost.
+        // Standard error is not read while the worker runs: bytes beyond the buffer are lost.
         their_err.set_nonblocking(true)?;
         stderr.set_nonblocking(true)?;
         let child = Command::new(&program.path)
@@ -237,7 +237,7 @@ impl Worker {
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
-            // A socket: a process that may write no files would die of writing to one.
+            // A socket: writing to a file would kill a process that may not write files.
             .stderr(Stdio::from(OwnedFd::from(their_err)))
             .spawn()?;
         let mut worker = Self { child, socket: ours, stderr, settings: fingerprint };
@@ -254,7 +254,7 @@ impl Worker {
         Ok((worker, ready))
     }
 
-    /// Has the object summarized. Returns the worker if it can go on; if not, the summaries so far.
+    /// Has the object summarized. Returns the worker if it can go on, else the summaries so far.
     fn extract(
         mut self,
         object: &Object,
@@ -293,11 +293,11 @@ impl Worker {
             io::ErrorKind::InvalidData => {
                 Failure::Grown(format!("records of more than {} MiB", ANSWER_BYTES_MAX >> 20))
             }
-            // It still runs, but none of its answers can be trusted.
+            // The worker still runs, but none of its answers can be trusted.
             io::ErrorKind::PermissionDenied => Failure::Crashed(error.to_string()),
             _ => match self.wait_for_exit() {
                 Ok(None) => Failure::Crashed("without a message".to_owned()),
-                // A process with a full stack or without memory ends by this signal.
+                // A process whose stack or memory is exhausted ends by this signal.
                 Ok(Some(it)) if it.signal() == Some(libc::SIGABRT) && self.has_overflowed() => {
                     Failure::Grown(
                         "more than its stack: the object is nested too deeply".to_owned(),
@@ -312,18 +312,18 @@ impl Worker {
         }
     }
 
-    /// Waits for its exit for a short time. Returns `None` if it still runs, having only closed its socket or
-    /// written an invalid frame: then it is ended on drop.
+    /// Waits a short time for the worker to exit. Returns `None` if it still runs, and has only
+    /// closed its socket or written an invalid frame: then it is ended on drop.
     fn wait_for_exit(&mut self) -> io::Result<Option<ExitStatus>> {
         let process = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())?;
         poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&END_TIME_MAX))?;
         self.child.try_wait()
     }
 
-    /// Returns whether its standard error reports a full stack.
+    /// Returns whether the worker's standard error reports a stack overflow.
     fn has_overflowed(&self) -> bool {
         let mut text = Vec::new();
-        // The socket does not block: reading ends with an error after the available bytes.
+        // The socket does not block: reading ends with an error after the bytes that are available.
         let _last = (&self.stderr).take(STDERR_BYTES_MAX).read_to_end(&mut text);
         memchr::memmem::find(&text, b"has overflowed its stack").is_some()
     }
@@ -353,8 +353,8 @@ impl Failure {
     }
 }
 
-/// Reads the summaries of the object at `url`, and the numbers of objects left out. The object may control
-/// its worker: records of other URLs and endless answers are refused.
+/// Reads the summaries of the object at `url`, and the numbers of objects left out. Since the
+/// object may control its worker, refuses records of other URLs and endless answers.
 fn read_answer(
     from: impl io::Read,
     url: &str,
@@ -387,7 +387,7 @@ fn read_answer(
     Err(io::ErrorKind::InvalidData.into())
 }
 
-/// Socket of a worker whose reads and writes fail at the deadline, or if the worker grows too large.
+/// Socket of a worker; reads and writes fail at the deadline, or if the worker grows too large.
 struct BoundedStream<'a> {
     socket: &'a UnixStream,
     pid: u32,
@@ -400,7 +400,7 @@ impl BoundedStream<'_> {
     /// Repeats an attempt that would block, until it succeeds or a bound is reached.
     fn wait<T>(&self, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         loop {
-            // Checked first: with a worker that sends single bytes, no attempt would ever block.
+            // Checked first: if a worker sends single bytes, no attempt would ever block.
             if (self.stopped)() || self.until <= (self.clock)() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -517,7 +517,7 @@ mod tests {
         assert!(pool.idle.lock().unwrap().is_empty());
     }
 
-    /// Returns a pool whose worker is a shell: it reads its order, writes that it is ready, and runs `command`.
+    /// Returns a pool whose worker is a shell: it reads the order, reports ready, runs `command`.
     fn shell_pool(command: &str) -> Pool {
         let settings = Box::new(EssenceSettings::default());
         let (mut order, mut ready) = (Vec::new(), Vec::new());
@@ -571,7 +571,7 @@ mod tests {
         assert!(found[0].problems[0].message.starts_with("no worker can be started to read it"));
     }
 
-    /// Is a process whose stack overflows if standard input is a socket; does nothing in a usual run.
+    /// Overflows the stack of its process if standard input is a socket; otherwise does nothing.
     #[test]
     fn a_stack_that_is_full() {
         fn deeper(depth: u64) -> u64 {

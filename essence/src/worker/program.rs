@@ -1,5 +1,5 @@
-//! Programs of the site: run behind fences, each in a folder of its own, and ended at their deadline
-//! with all their children.
+//! Programs of the site: each runs behind fences in its own folder, and is ended at its deadline
+//! with all its children.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -25,28 +25,28 @@ use super::fence::ProgramFence;
 use super::wire::{self, Order};
 use super::{Clock, Program};
 
-/// Most memory of each process, in bytes.
+/// Maximum memory of each process, in bytes.
 const MEMORY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-/// Longest file that a program may write, in bytes.
+/// Largest size of a file that a program may write, in bytes.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Most output of a program, in bytes.
+/// Largest output of a program, in bytes.
 const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Most bytes of all files in its folder, and most files.
+/// Maximum total size of the files in a program's folder, in bytes, and their maximum number.
 const FILES_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 const FILES_MAX: usize = 10_000;
-/// Deepest nesting of folders.
+/// Maximum depth of nested folders.
 const DEPTH_MAX: usize = 128;
-/// Most processes of a program, and most memory of all of them, in bytes.
+/// Maximum number of a program's processes, and the maximum memory of all of them, in bytes.
 const PROCESSES_MAX: usize = 256;
 const RESIDENT_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 /// Time between two checks of these totals.
 const USAGE_TIME: Duration = Duration::from_millis(250);
-/// Most bytes of its standard error that are shown, and most lines.
+/// Maximum number of bytes of a program's standard error that are shown, and of lines.
 const COMPLAINT_BYTES_MAX: usize = 300;
 const COMPLAINT_LINES_MAX: usize = 3;
-/// Reason for ending a program that writes more than it may.
+/// Reason for ending a program that writes more than allowed.
 const TOO_MUCH: &str = "writes too much; it was ended";
-/// Time between two checks of its deadline.
+/// Time between two checks of a program's deadline.
 const POLL_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// Files and folders of the system, which programs may read.
 const SYSTEM: &[&str] = &[
@@ -59,7 +59,7 @@ const SYSTEM: &[&str] = &[
     "/etc",
     "/opt",
     "/proc/self",
-    // No disk, terminal or shared memory.
+    // No disks, terminals or shared memory.
     "/dev/null",
     "/dev/zero",
     "/dev/full",
@@ -74,7 +74,7 @@ pub struct Programs {
     /// Parent of the programs' folders.
     scratch: PathBuf,
     clock: Clock,
-    /// Start of the run, in Unix milliseconds: folders of earlier runs have other names.
+    /// Start of the run, in Unix milliseconds; the folders of earlier runs have other names.
     began: u64,
     count: AtomicU64,
 }
@@ -94,12 +94,12 @@ impl From<String> for Failure {
     }
 }
 
-/// Time at which a program is ended, and an earlier stop.
+/// Deadline of a program, and a check for an earlier stop.
 #[derive(Clone, Copy)]
 pub struct RunDeadline<'a> {
     /// Time at which the program is ended.
     pub deadline: Instant,
-    /// Whether the run has to end; called repeatedly.
+    /// Returns whether the run has to end; called repeatedly.
     pub stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -118,17 +118,17 @@ pub struct Job<'a> {
     pub input: &'a [u8],
     /// Names and contents of the files in its working directory.
     pub files: &'a [(&'a str, &'a [u8])],
-    /// Files and folders that it may read beside the system.
+    /// Files and folders that the program may read in addition to those of the system.
     pub read: &'a [PathBuf],
-    /// More variables of its environment.
+    /// Additional environment variables.
     pub variables: &'a [(String, PathBuf)],
 }
 
 impl Programs {
-    /// Returns a runner that starts programs by `starter`, each in a folder of its own below `scratch`,
-    /// which is emptied. `now_ms` is in Unix milliseconds, and differs between runs.
+    /// Returns a runner that starts programs by means of `starter`, each in its own folder below
+    /// `scratch`, which is emptied. `now_ms` is in Unix milliseconds, and differs between runs.
     pub fn new(starter: Program, scratch: PathBuf, clock: Clock, now_ms: u64) -> Self {
-        // Folders of a run that was killed.
+        // Removes the folders of a run that was killed.
         remove(&scratch);
         Self { starter, scratch, clock, began: now_ms, count: AtomicU64::new(0) }
     }
@@ -137,7 +137,7 @@ impl Programs {
     ///
     /// # Errors
     ///
-    /// It cannot be started, fails, takes too long or writes too much.
+    /// The program cannot be started, fails, takes too long or writes too much.
     pub fn run(&self, job: &Job<'_>, until: RunDeadline<'_>) -> Result<Vec<u8>, Failure> {
         let number = self.count.fetch_add(1, Relaxed);
         let folder = self.scratch.join(format!("{}-{number}", self.began));
@@ -159,7 +159,7 @@ impl Programs {
         until: RunDeadline<'_>,
     ) -> io::Result<Result<Vec<u8>, String>> {
         let work = folder.join("work");
-        // The folder holds objects that others may not read.
+        // The folder holds objects that other users may not read.
         let mut private = DirBuilder::new();
         private.mode(0o700);
         DirBuilder::new().recursive(true).mode(0o700).create(&self.scratch)?;
@@ -207,8 +207,8 @@ fn remove(folder: &Path) {
     }
 }
 
-/// Empties a folder, whatever the depth of its subfolders: the content of each is moved up before the
-/// subfolder is removed, so that neither the stack nor the number of open files grows with the depth.
+/// Empties a folder, whatever the depth of its subfolders: moves the content of each one up before
+/// removing it, so that neither the stack nor the number of open files grows with the depth.
 fn empty(folder: &Path) -> io::Result<()> {
     let top = enter(CWD, folder)?;
     let mut moved = 0_u64;
@@ -242,7 +242,7 @@ fn empty(folder: &Path) -> io::Result<()> {
                     }
                 }
             }
-            // Moving while reading may hide some entries: the next round moves them.
+            // Moving entries during the reading may hide some of them: the next round moves these.
             let _outcome = unlink(&top, name)?;
         }
         if is_empty {
@@ -270,8 +270,8 @@ fn unlink(folder: &OwnedFd, name: &CStr) -> io::Result<bool> {
     }
 }
 
-/// Returns the bytes on disk and the number of the files below a folder. If there are too many, or folders
-/// nest too deep, counts only some and returns a number above [`FILES_MAX`]. Makes folders enterable.
+/// Returns the bytes on disk and the number of files below a folder. If files are too many or too
+/// deep, counts only some and returns a number above [`FILES_MAX`]. Makes folders enterable.
 fn usage(folder: &Path) -> (u64, usize) {
     let (mut bytes, mut count) = (0_u64, 0);
     let mut folders = vec![(folder.to_path_buf(), 0)];
@@ -283,14 +283,14 @@ fn usage(folder: &Path) -> (u64, usize) {
         // A folder may be readable but not enterable.
         let _entered = fs::set_permissions(&folder, Permissions::from_mode(0o700));
         for entry in entries.into_iter().flatten().flatten() {
-            // The target of a link is not in this folder: links are not followed.
+            // Links are not followed, since the target of a link is not in this folder.
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_dir() {
                 folders.push((entry.path(), depth + 1));
             }
             bytes = bytes.saturating_add(metadata.blocks().saturating_mul(512));
             count += 1;
-            // Some thousand levels down, paths are too long.
+            // Below some thousand levels, paths are too long.
             if FILES_MAX < count || DEPTH_MAX < depth {
                 return (bytes, FILES_MAX + 1);
             }
@@ -299,13 +299,13 @@ fn usage(folder: &Path) -> (u64, usize) {
     (bytes, count)
 }
 
-/// Returns the number of processes in a group, and their memory, in bytes.
+/// Returns the number of processes in a group, and their total memory, in bytes.
 fn processes(group: u32) -> (usize, u64) {
     let (mut count, mut pages) = (0, 0_u64);
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let is_process =
             entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
-        // It may have ended meanwhile.
+        // The process may have ended meanwhile.
         let stat = is_process.then(|| fs::read_to_string(entry.path().join("stat")).ok()).flatten();
         // The name before the `)` may contain any bytes.
         let Some(fields) = stat.as_deref().and_then(|it| it.rsplit_once(')')) else { continue };
@@ -321,7 +321,7 @@ fn processes(group: u32) -> (usize, u64) {
     (count, pages.saturating_mul(rustix::param::page_size() as u64))
 }
 
-/// Returns why a program has to be ended if it uses too much.
+/// Returns why a program has to be ended; `None` if it uses no more than allowed.
 fn excess(child: &Child, work: &Path) -> Option<&'static str> {
     let ((count, resident), (bytes, files)) = (processes(child.id()), usage(work));
     if PROCESSES_MAX < count {
@@ -342,13 +342,13 @@ fn supervise(
 ) -> io::Result<Result<Vec<u8>, String>> {
     let mut pipes = Pipes::of(&mut child)?;
     let ended = wait(&child, work, (until, clock), &mut pipes);
-    // Its children that are still running.
+    // Ends the program's children that are still running.
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _gone = kill_process_group(group, Signal::KILL);
     }
     let status = child.wait()?;
-    // All output is in the pipes now. A process that left the group may hold them open, so their end is
-    // not waited for.
+    // All output is in the pipes now. A process that has left the group may hold the pipes open, so
+    // their end is not waited for.
     while pipes.read() && !pipes.is_too_much() {}
     let ended = ended.or_else(|| pipes.is_too_much().then_some(TOO_MUCH));
     Ok(match ended {
@@ -358,7 +358,7 @@ fn supervise(
     })
 }
 
-/// Waits until the program has ended, or returns why it has to be ended.
+/// Waits until the program has ended; returns an error with the reason if it has to be ended.
 fn wait(
     child: &Child,
     work: &Path,
@@ -373,7 +373,7 @@ fn wait(
         let mut waited = vec![PollFd::new(&process, PollFlags::IN)];
         waited.extend(pipes.out.as_ref().map(|it| PollFd::new(it, PollFlags::IN)));
         waited.extend(pipes.err.as_ref().map(|it| PollFd::new(it, PollFlags::IN)));
-        // After an interruption the loop goes on.
+        // After an interrupted wait, the loop goes on.
         let _count = poll(&mut waited, Some(&POLL_TIME));
         let has_ended = waited.first().is_some_and(|it| !it.revents().is_empty());
         pipes.read();
@@ -404,9 +404,9 @@ struct Pipes {
     out: Option<ChildStdout>,
     err: Option<ChildStderr>,
     output: Vec<u8>,
-    /// Last bytes of its standard error.
+    /// Last bytes of the program's standard error.
     complaint: Vec<u8>,
-    /// Length of its standard error, in bytes.
+    /// Length of the program's standard error, in bytes.
     complained: u64,
 }
 
@@ -437,13 +437,13 @@ impl Pipes {
     }
 }
 
-/// Reads available bytes; closes a pipe that has ended.
+/// Reads available bytes; closes a pipe that has reached its end.
 fn read<'a>(from: &mut Option<impl Read>, piece: &'a mut [u8]) -> &'a [u8] {
     let Some(pipe) = from else { return &[] };
     match pipe.read(piece) {
         Ok(count @ 1..) => piece.get(..count).unwrap_or_default(),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock) => &[],
-        // The bytes read before a failure count.
+        // Bytes that were read before a failure count.
         Ok(0) | Err(_) => {
             *from = None;
             &[]

@@ -1,5 +1,5 @@
-//! The worker's side: a loop that reads objects from a socket and answers with their summaries; or the
-//! start of a program of the site.
+//! The worker's side: a loop that reads objects from a socket and answers with their summaries, or
+//! the start of a program of the site.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,16 +18,17 @@ use crate::extract::{self, EssenceSettings};
 /// Search path of the site's programs.
 pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Executes the order on standard input: serves the socket there until it is closed, or becomes a program.
-/// Gives up all other rights first, so that this process can do nothing else afterwards. Call it from the
-/// main thread, before other threads have started. `clock` returns the time.
+/// Executes the order on standard input: serves the socket there until it is closed, or becomes a
+/// program. Gives up all other rights first, so that this process can do nothing else afterwards.
+/// Call this function from the main thread, before other threads are started. `clock` returns the
+/// time.
 ///
 /// # Errors
 ///
-/// The socket failed, the program cannot be started, or the order is not from a gatherer of the same
-/// build.
+/// The socket failed, the program cannot be started, or the order is not from a gatherer of the
+/// same build.
 pub fn serve(clock: Clock) -> io::Result<()> {
-    // Unbuffered: others read the bytes after the order.
+    // Unbuffered, since the bytes after the order are read elsewhere.
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let order = wire::read(&mut input, 0).map_err(|error| {
         io::Error::new(error.kind(), format!("this is started by `harvest gatherer run`: {error}"))
@@ -81,7 +82,7 @@ fn answer(
     wire::write(to, &Reply::End { left_out }, &[])
 }
 
-/// Replaces this process by a program behind fences; returns the error if that fails.
+/// Replaces this process by a program behind fences; returns the error if this fails.
 fn execute(
     fence: &ProgramFence,
     folder: &Path,
@@ -101,7 +102,8 @@ fn execute(
         .env("TMPDIR", folder)
         .env("LC_ALL", "C.UTF-8")
         .envs(variables);
-    // Missing fences were reported with the first worker, at the gatherer's start at the latest.
+    // Missing fences have been reported with the first worker: at the latest when the gatherer
+    // started.
     let _missing = fence::enclose_program(fence);
     let error = command.exec();
     let hint = "if it begins with #!, is what follows there, with no carriage return behind it?";

@@ -1,10 +1,11 @@
 //! The protocol between a gatherer and its worker: frames, each a head in JSON and a body of bytes.
 //!
-//! A frame is the head's length (4 bytes, little-endian), the body's (8 bytes), the head and the body.
-//! The gatherer sends an [`Order`] first. A worker that serves then gets a [`Request`] for each object,
-//! whose body is the object's bytes. It answers the order with a [`Ready`], and each request with several
-//! [`Reply`] frames: one for each summary and an end. The body of a summary is its record in SOIF, followed
-//! by the object for a program of the site, if there is one.
+//! A frame is the length of the head (4 bytes, little-endian), the length of the body (8 bytes),
+//! the head and the body. The gatherer sends an [`Order`] first. A worker that serves then gets a
+//! [`Request`] for each object, whose body is the object's bytes. It answers the order with a
+//! [`Ready`], and each request with several [`Reply`] frames: one for each summary, and an end. The
+//! body of a summary is its record in SOIF, followed by the object for a program of the site, if
+//! there is one.
 //!
 //! Both ends are the same build of the same program, so the protocol has no versions.
 
@@ -23,9 +24,9 @@ use super::fence::ProgramFence;
 use crate::extract::EssenceSettings;
 use crate::select::LeftOut;
 
-/// Longest head, in bytes; problems and settings are in it.
+/// Largest head, in bytes; it holds problems and settings.
 const HEAD_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Longest body, in bytes: an object, or the record of one.
+/// Largest body, in bytes: an object, or the record of one.
 const BODY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// The first frame to a worker.
@@ -35,7 +36,7 @@ pub(super) enum Order {
     Serve {
         /// Settings of summarizing.
         settings: Box<EssenceSettings>,
-        /// Most memory of the worker, in bytes.
+        /// Maximum memory of the worker, in bytes.
         memory_bytes_max: u64,
     },
     /// Become a program of the site, which reads the bytes after this frame.
@@ -45,15 +46,15 @@ pub(super) enum Order {
         folder: PathBuf,
         /// The program and its arguments.
         words: Vec<String>,
-        /// More variables of its environment.
+        /// Additional environment variables.
         variables: Vec<(String, PathBuf)>,
     },
 }
 
-/// A worker's answer to the order, before the first object.
+/// A worker's answer to the order, sent before it reads the first object.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Ready {
-    /// Fences that the system lacks, each in words with its purpose.
+    /// Fences that the system lacks, each described with its purpose.
     pub(super) missing: Vec<String>,
 }
 
@@ -66,7 +67,7 @@ pub(super) struct Request {
     size: u64,
     truncated: bool,
     md5: Option<String>,
-    /// Most time for the object, in milliseconds; the answer has the summaries made by then.
+    /// Time limit for the object, in milliseconds; the answer has the summaries made until then.
     pub(super) time_ms_max: u64,
 }
 
@@ -102,7 +103,7 @@ pub(super) enum Reply {
     /// A summary; its record is the front of the frame's body.
     Summary {
         problems: Vec<Problem>,
-        /// Head of the object in the rest of the body.
+        /// Head of the object that is in the rest of the body.
         given: Option<GivenHead>,
     },
     /// End of the answer.
@@ -188,7 +189,7 @@ pub(super) fn read<T: DeserializeOwned>(
     let mut head = vec![0; head_bytes];
     from.read_exact(&mut head)?;
     let mut body = Vec::new();
-    // The buffer grows with the bytes that arrive, not by the announced length.
+    // The buffer grows with the bytes that arrive, not with the announced length.
     if from.take(body_bytes).read_to_end(&mut body)? as u64 != body_bytes {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }

@@ -27,7 +27,7 @@ impl Coding {
     }
 }
 
-/// A decompressed body, and its problem.
+/// A decompressed body, and its problem, if any.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unpacked {
     /// The decompressed part, at most `bytes_max` bytes.
@@ -49,7 +49,7 @@ pub(super) fn unpack(packed: Vec<u8>, coding: Coding, bytes_max: u64) -> Unpacke
     match coding {
         Coding::Plain => Unpacked { bytes: packed, problem: None },
         Coding::Gzip => take(MultiGzDecoder::new(&packed[..]), bytes_max),
-        // Some servers send the bare stream.
+        // Some servers send the deflate stream without the zlib header.
         Coding::Deflate if is_zlib(&packed) => take(ZlibDecoder::new(&packed[..]), bytes_max),
         Coding::Deflate => take(DeflateDecoder::new(&packed[..]), bytes_max),
     }

@@ -26,12 +26,12 @@ pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(600);
 /// Longest URL of a GET, in bytes; longer ones go as a POST.
 pub const URL_BYTES_MAX: usize = 2_000;
 
-/// The way to reach a repository.
+/// How to reach a repository: credentials and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Credentials of the harvester.
     pub credentials: Credentials,
-    /// Whether it may be in a private network or on this machine.
+    /// Whether the repository may be in a private network or on this machine.
     pub allow_private: bool,
     /// Largest response, compressed or decompressed, in bytes.
     pub page_bytes_max: u64,
@@ -40,7 +40,7 @@ pub struct Access {
 }
 
 impl Default for Access {
-    /// No credentials, no private networks, [`PAGE_BYTES_MAX`], [`REQUEST_TIME_MAX`].
+    /// Returns access without credentials and private networks, with the default limits.
     fn default() -> Self {
         Self {
             credentials: Credentials::default(),
@@ -54,7 +54,7 @@ impl Default for Access {
 /// The failure of a single request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There was no answer. Try again if [`net::Error::retry`] says so.
+    /// No answer came. Try again if [`net::Error::retry`] says so.
     #[error(transparent)]
     Net(#[from] net::Error),
     /// The answer is an HTTP error.
@@ -62,10 +62,10 @@ pub enum Error {
     Status {
         /// The requested URL.
         url: String,
-        /// Its status.
+        /// The status of the answer.
         status: StatusCode,
     },
-    /// The answer is not a response. Check whether the URL is that of a repository.
+    /// The answer is not an OAI-PMH response. Check whether the URL is that of a repository.
     #[error("{url}: {problem}")]
     Unreadable {
         /// The requested URL.
@@ -117,15 +117,15 @@ impl Repository {
         Self { client, base, access, hosts: Hosts::default(), delay: Duration::ZERO }
     }
 
-    /// Makes requests of harvests take turns, also with other repositories at the host that share
-    /// `hosts`, and leaves a pause of `delay` after each answer.
+    /// Makes the requests of harvests to one host take turns, with a pause of `delay` after each
+    /// answer. Repositories that share `hosts` share these turns.
     #[must_use]
     pub fn pacing(mut self, hosts: Hosts, delay: Duration) -> Self {
         (self.hosts, self.delay) = (hosts, delay);
         self
     }
 
-    /// Returns its address.
+    /// Returns the address of the repository.
     pub fn base_url(&self) -> &Url {
         &self.base
     }
@@ -189,7 +189,7 @@ impl Repository {
         }
     }
 
-    /// Makes any request, once; of a list it gets one part.
+    /// Makes any request, once. A request for a list returns one part of it.
     ///
     /// # Errors
     ///
@@ -218,7 +218,8 @@ impl Repository {
         Error::Unreadable { url: self.url(request).to_string(), problem }
     }
 
-    /// Waits for its turn at the host, to be held until the answer; `None` without pacing.
+    /// Waits for the repository's turn at the host, to be held until the answer; `None` without
+    /// pacing.
     pub(super) async fn turn(&self) -> Option<Turn> {
         if self.delay.is_zero() {
             return None;
@@ -227,7 +228,7 @@ impl Repository {
         Some(self.hosts.turn(host, self.delay).await)
     }
 
-    /// Makes a request of a harvest, once, without waiting for a turn. The answer is for
+    /// Makes a request of a harvest, once, without waiting for a turn. Pass the answer to
     /// [`oai::harvest::Harvest::handle`].
     pub async fn answer(&self, request: &Request) -> Answer {
         match self.send(request).await {
@@ -247,7 +248,7 @@ impl Repository {
             match sent.chunk().await {
                 Ok(Some(piece)) => packed.extend_from_slice(&piece),
                 Ok(None) => break None,
-                // The bytes before may have complete records.
+                // The bytes before the error may contain complete records.
                 Err(error) => break Some((error.to_string(), remedy(&error))),
             }
         };
@@ -297,7 +298,7 @@ impl Repository {
                 HeaderValue::from_static("text/xml, application/xml, */*;q=0.1"),
             );
         let mut timeouts = self.client.timeouts();
-        // Lists with many dates take long.
+        // A repository may take long to make a list over many dates.
         timeouts.header = timeouts.header.max(self.access.time_max / 4);
         timeouts.total = Some(self.access.time_max);
         message.timeouts = Some(timeouts);

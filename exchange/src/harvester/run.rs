@@ -1,4 +1,4 @@
-//! A running harvest, batch after batch.
+//! A running harvest, which hands out batches.
 
 use std::future::ready;
 use std::time::{Duration, Instant};
@@ -13,23 +13,23 @@ use tokio::time::sleep;
 
 use super::client::Repository;
 
-/// Most held records.
+/// Maximum number of held records.
 pub const HELD_RECORDS_MAX: usize = 4_096;
 
-/// Most bytes of metadata of held records (8 MiB).
+/// Maximum number of bytes of metadata of held records (8 MiB).
 pub const HELD_BYTES_MAX: usize = 8 << 20;
 
 /// Limits on the bytes and the time of a harvest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Most bytes as received.
+    /// Maximum number of bytes as received.
     pub bytes_max: u64,
-    /// Longest time; the next harvest continues from there.
+    /// Longest duration of one harvest; the next harvest continues where it ended.
     pub time_max: Duration,
 }
 
 impl Default for Bounds {
-    /// 16 GiB, a day.
+    /// Returns bounds of 16 GiB and a day.
     fn default() -> Self {
         Self { bytes_max: 16 << 30, time_max: Duration::from_secs(86_400) }
     }
@@ -40,7 +40,8 @@ impl Default for Bounds {
 pub enum Step {
     /// Store the records together with the checkpoint, then continue.
     Batch(Box<Batch>),
-    /// The harvest is over. Store its checkpoint, unless records were stored that it does not include.
+    /// The harvest is over. Store its checkpoint, unless records that the checkpoint does not cover
+    /// have been stored.
     End(Box<End>),
     /// The program stops; continue from the last stored checkpoint.
     Stopped,
@@ -71,8 +72,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Continues from a checkpoint, or begins with the default one. `settings` must have the base URL of
-    /// the repository.
+    /// Continues from a checkpoint, or begins with the default one. `settings` must have the base
+    /// URL of the repository.
     pub fn new(
         repository: Repository,
         settings: Settings,
@@ -86,16 +87,17 @@ impl Running {
         Self { repository, harvest, bounds, shutdown, begun, hold, held, asking }
     }
 
-    /// Merges batches that come within `hold`, up to [`HELD_RECORDS_MAX`] or [`HELD_BYTES_MAX`] and a
-    /// page: storing each alone may take longer than fetching it. Nothing is held during a pause, or for
-    /// longer than `hold` while an answer is missing. If the program stops, held records come again.
+    /// Merges batches that come within `hold`, up to [`HELD_RECORDS_MAX`] or [`HELD_BYTES_MAX`] and
+    /// one more page, because storing each batch alone may take longer than fetching it. Nothing is
+    /// held during a pause, or for longer than `hold` while an answer is missing. If the program
+    /// stops, the next harvest fetches the held records again.
     #[must_use]
     pub fn holding(mut self, hold: Duration) -> Self {
         self.hold = hold;
         self
     }
 
-    /// Returns the next step. May be dropped at any point, and called again.
+    /// Returns the next step. The future may be dropped at any point, and the method called again.
     pub async fn next(&mut self) -> Step {
         let shutdown = self.shutdown.clone();
         tokio::select! {
@@ -144,8 +146,8 @@ impl Running {
         }
     }
 
-    /// Begins a request in its turn, unless that takes longer than `left`. If it has to wait and records
-    /// are held, it returns these instead.
+    /// Begins a request in its turn, unless the wait takes longer than `left`. If it has to wait
+    /// while records are held, it returns the held records instead.
     async fn ask(&mut self, request: Request, left: Duration) -> Option<Box<Batch>> {
         let turn = tokio::select! {
             biased;
@@ -177,7 +179,8 @@ impl Running {
         }
     }
 
-    /// Adds a batch to the held ones; returns them when they must be handed out.
+    /// Adds a batch to the held ones; returns all of them if they must be handed out now, or else
+    /// `None`.
     fn hold(&mut self, batch: Box<Batch>, now: Instant) -> Option<Box<Batch>> {
         let more = batch.records.iter().map(bytes_of).sum::<usize>();
         let mut all = match self.held.take() {
@@ -203,7 +206,8 @@ impl Running {
         self.harvest.report()
     }
 
-    /// Returns the repository's description; `None` before it came, or if the harvest continued in a list.
+    /// Returns the repository's description; `None` before it came, or if the harvest continued in
+    /// a list.
     pub fn identify(&self) -> Option<&Identify> {
         self.harvest.identify()
     }
@@ -220,7 +224,7 @@ fn bytes_of(record: &Record) -> usize {
     xml.map(|it| it.0.len()).sum()
 }
 
-/// Resumes the panic of a request.
+/// Resumes the panic of a request's task.
 fn resume(fault: JoinError) -> Answer {
     std::panic::resume_unwind(fault.into_panic())
 }

@@ -7,7 +7,7 @@ use oai::crosswalk::{self, Dissemination, Problem, ProblemKind, SourceIdentity};
 use oai::harvest::{Batch, Checkpoint};
 use oai::response::Record;
 
-/// Most named problems of each batch.
+/// Maximum number of problems that are listed for each batch.
 pub const PROBLEMS_MAX: usize = 20;
 
 /// A collection as the target of a harvest: one of its sources.
@@ -18,31 +18,34 @@ pub struct Target {
     identity: SourceIdentity,
     keep_original: bool,
     confirmed: bool,
-    /// Whether the next batch begins anew although there is a checkpoint.
+    /// Whether the next batch begins a new harvest although there is a checkpoint.
     anew: bool,
 }
 
-/// Time to live of records without confirmation, in seconds: a hundred years, which no collection exceeds.
+/// Time to live of records without confirmation, in seconds: a hundred years, which no collection
+/// exceeds.
 const TTL_SECS_MAX: u64 = 100 * 365 * 86_400;
 
-/// Shortest time between two confirmations that earlier records still exist, in milliseconds (six hours).
-/// A confirmation is a change that all consumers receive. One with the time of the last is no change.
+/// Shortest time between two confirmations that earlier records still exist, in milliseconds (six
+/// hours). A confirmation is a change that all consumers receive; one with the same time as the
+/// last is not.
 const CONFIRM_EVERY_MS: u64 = 6 * 3_600_000;
 
 /// The result of storing a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// Its effect on the collection.
+    /// The effect of the batch on the collection.
     pub applied: Applied,
     /// Records that were new, different or deleted.
     pub changes: u64,
-    /// Sum of their datestamps, in Unix seconds; a record without one counts as changed now.
+    /// Sum of the datestamps of these changes, in Unix seconds; a record without a datestamp counts
+    /// as changed now.
     pub stamps_secs: i128,
     /// Records with problems.
     pub problems: u64,
     /// The first [`PROBLEMS_MAX`] problems, with the record's identifier.
     pub named: Vec<(String, Problem)>,
-    /// Of the records with problems, those without a name, which were left out.
+    /// Number of the records with problems that have no name, and were left out.
     pub nameless: u64,
 }
 
@@ -67,8 +70,8 @@ impl Target {
         self
     }
 
-    /// Returns where the harvest continues. Records that came since a damage of the collection, or that
-    /// it forgot, must come again.
+    /// Returns where the harvest continues. Records that the collection has lost by damage or has
+    /// forgotten must come again.
     ///
     /// # Errors
     ///
@@ -89,8 +92,9 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// [`collection::Error::Loss`]: the harvest is over. The source waits for an administrator, or until
-    /// the lost records are back; the next harvest is a full one. Otherwise those of the collection.
+    /// [`collection::Error::Loss`]: the harvest is over. The source waits for an administrator, or
+    /// until the lost records are back; the next harvest is a full one. Otherwise those of the
+    /// collection.
     pub async fn store(&mut self, batch: Batch, prefix: &str) -> Result<Stored, collection::Error> {
         let (target, prefix) = (self.clone(), prefix.to_owned());
         let stored = super::client::blocking(move || target.apply(&batch, &prefix)).await?;
@@ -119,8 +123,8 @@ impl Target {
         }
         let now_ms = clock::now_ms();
         if batch.last {
-            // All records that came and are not deleted still exist. Unchanged ones are not sent again,
-            // and would expire.
+            // All received records that are not deleted still exist. Unchanged ones are not sent
+            // again to consumers, and would expire there.
             let (gatherer, root) = (&self.identity.gatherer_id, &self.identity.base_url);
             changes.push(Change::Confirm {
                 gatherer: gatherer.clone(),
@@ -149,15 +153,15 @@ impl Target {
         let now_secs = i64::try_from(now_ms / 1_000).unwrap_or(i64::MAX);
         let stamp = |it: &Record| it.header.datestamp.map_or(now_secs, Datestamp::secs);
         let mut stamps: Vec<i64> = batch.records.iter().map(stamp).collect();
-        // Unchanged records come from the overlap, and are older.
+        // Unchanged records come from the overlap of two harvests, and are older.
         stamps.sort_unstable_by(|a, b| b.cmp(a));
         let changed = usize::try_from(stored.changes).unwrap_or(usize::MAX);
         stored.stamps_secs = stamps.into_iter().take(changed).map(i128::from).sum();
         Ok(stored)
     }
 
-    /// Makes the next harvest a full one. The harvest with the loss would otherwise continue at its last
-    /// page for ever, and lose as much again, even after the records are back.
+    /// Makes the next harvest a full one. Otherwise the harvest with the loss would continue at its
+    /// last page for ever, and report the same loss again, even after the records are back.
     fn forget_run(&self, batch: &Batch, now_ms: u64) -> Result<(), collection::Error> {
         let mut checkpoint = batch.checkpoint.clone();
         checkpoint.forget_progress();
@@ -186,8 +190,9 @@ impl Target {
         stored.named.extend(problems.into_iter().take(room).map(|it| (identifier.clone(), it)));
         let is_ours = |(name, _): &(String, String)| name == "Time-to-Live";
         if prefix == Dissemination::Soif.prefix() || !self.identity.attributes.iter().any(is_ours) {
-            // Its origin may confirm the record, but not to us, and a repository that was away for long
-            // does not send old records again: the record lives until its repository deletes it.
+            // The origin of the record may confirm it, but we do not see that. A repository that
+            // was away for long does not send old records again. So the record lives until its
+            // repository deletes it.
             made.set("Time-to-Live", TTL_SECS_MAX.to_string());
         }
         if !is_nameless && !self.collection.takes(&made) {

@@ -1,7 +1,7 @@
-//! The hub: the subscriptions, and the notifications that each still has to get.
+//! The hub: the subscriptions, and the notifications that each of them still has to receive.
 //!
-//! Source: WebSub §5 (subscribing: denial, verification of intent, leases), §6 (publishing), §7 (content
-//! distribution).
+//! Source: WebSub §5 (subscribing: denial, verification of intent, leases), §6 (publishing), §7
+//! (content distribution).
 //!
 //! A state machine: the shell passes in requests ([`Hub::handle_request`]) and changes
 //! ([`Hub::handle_change`]), performs the actions of [`Hub::poll`], and reports the results
@@ -9,19 +9,18 @@
 //!
 //! # Differences from the standard
 //!
-//! * A subscriber gets the newest version and nothing in between: however many changes come while it is
-//!   away or slow, one notification waits for it. A fat one has all changes since the last acknowledged
-//!   one.
-//! * A subscriber that fails too often is left alone until the next change, which is tried once, and
-//!   thin. If it has answered nothing for a day by then, its subscription ends.
+//! * A subscriber gets the newest version only: however many changes come while it is away or slow,
+//!   one notification waits for it. A fat one has all changes since the last acknowledged version.
+//! * A subscriber that fails too often gets nothing until the next change, for which one thin
+//!   notification is tried. If it has not answered for a day by then, its subscription ends.
 //! * The lease of a fat subscription is a day at most: it may send much to a host that did not ask.
-//! * Everything is bounded: subscriptions, those of one host, requests under way, and requests to one
-//!   host. Anybody may cause verifications, so they come last: they have half of the requests under way,
-//!   and renewals come before new subscriptions.
-//! * A host is the machine to which its callbacks' names resolve, as the shell finds: many names of one
-//!   machine are one host.
-//! * A request to end an unknown subscription is accepted, and no callback is asked.
-//! * A lease counts only time in which the clock was watched: a leap ahead, or a sleep, ends none.
+//! * Everything is bounded: subscriptions, those of one host, requests under way, and requests to
+//!   one host. Anybody may cause verifications, so they come last: they may take at most half of
+//!   the requests under way, and renewals come before new subscriptions.
+//! * A host is the machine to which the names in callbacks resolve, as the shell finds out. Many
+//!   names of one machine are one host.
+//! * A request to end an unknown subscription is accepted without a verification.
+//! * A lease counts only time in which the clock was watched: no leap ahead and no sleep ends it.
 //!
 //! Sans-I/O.
 
@@ -47,8 +46,8 @@ pub use saved::{SavedHub, SavedSubscription};
 use subscription::{Intent, Outcome, Subscription};
 use subscriptions::Subscriptions;
 
-/// Longest time between two looks at the clock, milliseconds: the shell looks each minute. Time beyond
-/// that passed unobserved.
+/// Longest time between two looks at the clock that counts as observed, milliseconds. The shell
+/// looks at the clock each minute.
 const LOOK_MS_MAX: u64 = 600_000;
 
 /// The reason why a hub refuses a subscription, shown to the requester.
@@ -57,13 +56,13 @@ pub enum Refused {
     /// The hub is full. Try again later.
     #[error("this hub has as many subscriptions as it may have")]
     Full,
-    /// The hub has the most subscriptions of that host.
+    /// The hub has no room for more subscriptions of that host.
     #[error("this hub has as many subscriptions of that host as it may have")]
     HostFull,
-    /// The hub has the most pending verifications. Try again soon.
+    /// The hub has no room for more pending verifications. Try again soon.
     #[error("this hub has as many subscriptions to verify as it may have")]
     Busy,
-    /// That host was to be asked too often. Try again later.
+    /// Too many requests named that host in the last minute. Try again later.
     #[error("this hub has sent that host its most requests in a minute; try again in a minute")]
     Often,
 }
@@ -77,7 +76,7 @@ pub struct Ticket(u64);
 pub enum Action {
     /// GET `url`: 2xx with `challenge` as its body confirms. Report with [`Hub::handle_verified`].
     Verify {
-        /// The id to report with.
+        /// The id for the report of the result.
         ticket: Ticket,
         /// The address to request.
         url: Url,
@@ -86,7 +85,7 @@ pub enum Action {
     },
     /// GET `url`; the answer does not matter. Report with [`Hub::handle_verified`].
     Deny {
-        /// The id to report with.
+        /// The id for the report of the result.
         ticket: Ticket,
         /// The address to request.
         url: Url,
@@ -98,7 +97,7 @@ pub enum Action {
 /// A notification to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The id to report with.
+    /// The id for the report of the result.
     pub ticket: Ticket,
     /// The topic.
     pub topic: String,
@@ -128,11 +127,12 @@ pub enum Verdict {
 /// A subscriber's answer to a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// 2xx; it has that version (that of the delivery, or the last one in a fat notification).
+    /// 2xx: the subscriber has this version (that of the delivery, or the last one in a fat
+    /// notification).
     Taken(Option<Version>),
     /// 410: the subscriber is gone.
     Gone,
-    /// Anything else, or nothing, and the pause that it asks for.
+    /// Any other answer, with the pause that it asks for, or no answer.
     Failed(Option<Duration>),
 }
 
@@ -167,7 +167,7 @@ pub struct Hub {
     denials: VecDeque<(String, Url)>,
     flights: BTreeMap<Ticket, (String, Flight)>,
     next_ticket: u64,
-    /// Its last look at the clock, if any.
+    /// Time of the hub's last look at the clock, if any.
     seen_ms: Option<u64>,
     counters: Counters,
     /// Whether subscriptions have changed since they were saved.
@@ -196,8 +196,8 @@ impl Hub {
         self.subscriptions.has(&Key::new(&asked.topic, &asked.callback))
     }
 
-    /// Handles a request for a topic of this hub. It is verified next, with `challenge`, which nobody can
-    /// have guessed. `host` is the host that the request counts for.
+    /// Handles a request for a topic of this hub. The hub verifies it next, with `challenge`, which
+    /// must not be guessable. The request counts for the limits of `host`.
     ///
     /// # Errors
     ///
@@ -218,7 +218,7 @@ impl Hub {
         }
         let per_minute = self.limits.intents_per_host_per_minute_max;
         let room = self.has_room(&key, host, asked.mode).and_then(|()| {
-            // A subscriber has proven that it wants to be asked.
+            // A known subscriber has proven that it wants to be asked.
             let admits = known.is_some() || self.pace.handle(host, per_minute, now_ms);
             if admits { Ok(()) } else { Err(Refused::Often) }
         });
@@ -227,7 +227,7 @@ impl Hub {
             return Err(refused);
         }
         let lease_secs = asked.lease_secs.unwrap_or(self.limits.lease_secs_default);
-        // If the two bounds contradict each other, the longest lease counts.
+        // If the shortest lease is longer than the longest one, the longest lease counts.
         let lease_secs =
             lease_secs.max(self.limits.lease_secs_min).min(self.limits.longest_secs(asked.content));
         let host = known.unwrap_or_else(|| host.to_owned());
@@ -243,8 +243,8 @@ impl Hub {
     }
 
     fn has_room(&self, key: &Key, host: &str, mode: Mode) -> Result<(), Refused> {
-        // It is counted already. There are no more of those than subscriptions and intents, so no crowd
-        // keeps a subscriber from renewing.
+        // A known key is counted already. Their number is bounded, so strangers keep nobody from
+        // renewing.
         let counts = self.subscriptions.has(key) || self.intents.contains_key(key);
         if counts || mode == Mode::Unsubscribe {
             return Ok(());
@@ -264,8 +264,8 @@ impl Hub {
         if self.limits.per_host_max <= of_host { Err(Refused::HostFull) } else { Ok(()) }
     }
 
-    /// Records that a topic has changed, to a version if it has one. Returns the number of subscribers to
-    /// notify.
+    /// Records that a topic has changed, to a version if it has one. Returns the number of
+    /// subscribers to notify.
     pub fn handle_change(&mut self, topic: &str, version: Option<Version>, now_ms: u64) -> usize {
         self.look(now_ms);
         let (mut count, mut coalesced) = (0, 0);
@@ -301,8 +301,8 @@ impl Hub {
         topics.into_iter().map(str::to_owned).collect()
     }
 
-    /// Ends the subscriptions that `is_allowed` denies, and tells their subscribers so. Its arguments are
-    /// the topic and the consumer's name, if known.
+    /// Ends the subscriptions that `is_allowed` denies, and tells their subscribers so. Its
+    /// arguments are the topic and the consumer's name, if known.
     pub fn handle_topics(&mut self, is_allowed: impl Fn(&str, Option<&str>) -> bool, reason: &str) {
         let (denials, changed) = (&mut self.denials, &mut self.changed);
         self.subscriptions.retain(|key, subscription| {
@@ -318,7 +318,7 @@ impl Hub {
         self.intents.retain(|key, it| is_allowed(&key.topic, it.asked.consumer.as_deref()));
     }
 
-    /// Returns a request to make now, if there is one and not too many are under way.
+    /// Returns a request to make now; `None` if there is none, or too many are under way.
     pub fn poll(&mut self, now_ms: u64) -> Option<Action> {
         self.look(now_ms);
         if self.limits.requests_max <= self.flights.len() {
@@ -371,8 +371,8 @@ impl Hub {
         there < self.limits.requests_per_host_max
     }
 
-    /// Returns whether one more question may go to that host, which anybody can name. Questions have at
-    /// most half of the requests under way, so that there is always room for notifications.
+    /// Returns whether one more question may go to that host, which anybody can name. Questions
+    /// take at most half of the requests under way, so that there is always room for notifications.
     fn may_ask(&self, host: &str) -> bool {
         let is_question = |flight: &Flight| !matches!(flight, Flight::Deliver(_));
         let questions = self.flights.values().filter(|(_, it)| is_question(it));
@@ -391,8 +391,8 @@ impl Hub {
         self.flights.values().any(|(_, it)| matches!(it, Flight::Deliver(it) if it == key))
     }
 
-    /// Returns when [`poll`](Self::poll) will have an action, if nothing else happens. Actions that wait
-    /// for the end of a request are left out: call again after each end.
+    /// Returns when [`poll`](Self::poll) will have an action if nothing else happens; `None` for
+    /// never. Actions that wait for the end of a request are left out: call again after each end.
     pub fn poll_timeout(&self) -> Option<u64> {
         if self.limits.requests_max <= self.flights.len() {
             return None;
@@ -405,8 +405,8 @@ impl Hub {
         intents.chain(owed).chain(denials).min()
     }
 
-    /// Handles the answer to a verification or a denial. `version` is the topic's present version, if
-    /// known; the subscription begins after it.
+    /// Handles the answer to a verification or a denial. `version` is the topic's present version,
+    /// if known; the subscription begins after it.
     pub fn handle_verified(
         &mut self,
         ticket: Ticket,
@@ -458,8 +458,8 @@ impl Hub {
         }
     }
 
-    /// Looks at the clock and ends leases. If it was set back, nothing waits longer than allowed; if it
-    /// leaps ahead, the unobserved time does not count.
+    /// Looks at the clock and ends leases. If the clock was set back, nothing waits longer than
+    /// allowed; if it leapt ahead, the unobserved time does not count.
     fn look(&mut self, now_ms: u64) {
         let seen_ms = self.seen_ms.replace(now_ms).unwrap_or(now_ms);
         let unseen_ms = now_ms.saturating_sub(seen_ms);

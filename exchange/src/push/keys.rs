@@ -1,5 +1,5 @@
-//! Tokens and secrets of subscriptions, derived from one secret. Nothing else has to be stored, and a
-//! restart subscribes under the same names as before.
+//! Tokens and secrets of subscriptions, derived from one secret. Nothing else has to be stored, and
+//! after a restart the tokens and secrets are the same as before.
 //!
 //! Sans-I/O.
 
@@ -15,8 +15,8 @@ const TOKEN_DIGITS: usize = 32;
 pub struct Keys(Secret);
 
 impl Keys {
-    /// Returns the keys of `seed`, which nobody else must know; `None` if it is empty or longer than a
-    /// secret.
+    /// Returns the keys derived from `seed`, which must be secret; `None` if it is empty or longer
+    /// than a [`Secret`] may be.
     pub fn new(seed: impl Into<String>) -> Option<Self> {
         Secret::new(seed).map(Self)
     }
@@ -28,13 +28,13 @@ impl Keys {
         token
     }
 
-    /// Returns the secret with which its hub signs. Another hub that the source names later gets the
-    /// same, because it speaks for the same source.
+    /// Returns the secret with which the source's hub signs. If the source names another hub later,
+    /// that hub gets the same secret, because it speaks for the same source.
     pub fn secret(&self, source: &str, url: &Url) -> Option<Secret> {
         Secret::new(self.derive("secret", source, url))
     }
 
-    /// Returns hex digits that reveal nothing about each other.
+    /// Derives hex digits. Digits for one purpose, source or URL reveal nothing about any others.
     fn derive(&self, purpose: &str, source: &str, url: &Url) -> String {
         // The purpose and the URL have no line end, so the text is unambiguous.
         let text = format!("{purpose}\n{url}\n{source}");

@@ -1,21 +1,22 @@
-//! Discovery: the hub of a page, and the page's topic URL there.
+//! Discovery: the hub of a page, and the URL of the page as a topic of that hub.
 //!
 //! Source: WebSub §4 (`rel="hub"`, `rel="self"`), RFC 8288 §3 (the `Link` header).
 //!
 //! # Differences from the standard
 //!
-//! * Only headers are read, and no elements within a page: feeds and ListRecords responses have none.
-//! * A daemon that does not know its public address sends relative links, which refer to the requested
-//!   host.
+//! * Only headers are read. Links within a page are not, because feeds and ListRecords responses
+//!   have none.
+//! * A daemon that does not know its public address sends relative links, which refer to the
+//!   requested host.
 //!
 //! Sans-I/O.
 
 use url::Url;
 
-/// Longest header, in bytes, all lines together.
+/// Longest `Link` header that is read, in bytes, all lines together.
 pub const HEADER_BYTES_MAX: usize = 16 * 1024;
 
-/// Most links that are read in a line.
+/// Maximum number of links that are read in a line.
 const LINKS_MAX: usize = 64;
 
 /// Returns the header value that names a hub and a topic, each a URL or a relative reference.
@@ -67,7 +68,7 @@ fn is_web(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
 }
 
-/// Iterator over the links of a line: target and relations.
+/// Iterator over the links of a line. Its items are target and relations.
 struct Links<'a> {
     rest: &'a str,
 }
@@ -98,7 +99,7 @@ fn end_of_link(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the value of the first `rel`.
+/// Returns the value of the first `rel` parameter; `None` if there is none.
 fn rel(parameters: &str) -> Option<&str> {
     parameters.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;

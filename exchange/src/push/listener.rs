@@ -28,19 +28,19 @@ use super::request::Content;
 use super::signature;
 use super::subscriber::{Action, Counters, Reply, Subscriber, SubscriptionState, Verdict, Wanted};
 
-/// Most requests to sources and hubs at once.
+/// Maximum number of requests to sources and hubs at once.
 const REQUESTS_MAX: usize = 8;
 
 /// Longest sleep: bounds what a jump of the wall clock can do.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
-/// Most bytes before the changes of a fat notification.
+/// Maximum number of bytes in a fat notification before its changes.
 const HEAD_BYTES_MAX: u64 = 1_024;
 
 /// Pause before a hub may repeat a notification for which there was no room, in seconds.
 const RETRY_SECS: u64 = 1;
 
-/// The address at which a source names its hub.
+/// Where and how a source can be asked for its hub.
 #[derive(Clone, Debug)]
 pub struct Address {
     /// The page whose `Link` header counts.
@@ -52,9 +52,9 @@ pub struct Address {
 }
 
 impl Address {
-    /// Returns whether its hub may be in a private network. `is_inside`: the hub is at the source's
-    /// origin, or the source was reached in a private network. A public source does not lead inside, just
-    /// as its redirects do not.
+    /// Returns whether the source's hub may be in a private network. `is_inside`: the hub is at the
+    /// source's origin, or the source was reached in a private network. A public source must not
+    /// lead into a private network, neither by its hub nor by redirects.
     fn may_lead_inside(&self, is_inside: bool) -> bool {
         self.allow_private && is_inside
     }
@@ -63,14 +63,15 @@ impl Address {
 /// Returns the address of a source by its name; `None` while it is unknown. May block.
 pub type FindSource = Box<dyn Fn(&str) -> Option<Address> + Send + Sync>;
 
-/// Handles a notification for a source, whose signature is valid; returns false if there is no room now.
+/// Handles a notification with a valid signature for the source of this name; returns false if
+/// there is no room now.
 pub type OnNotice = Box<dyn Fn(&str, Notice) -> bool + Send + Sync>;
 
 /// Callbacks of a [`Listener`] to the owner of the sources.
 pub struct Hooks {
     /// Finds a source.
     pub find: FindSource,
-    /// Handles its notifications.
+    /// Handles the notifications of a source.
     pub on_notice: OnNotice,
 }
 
@@ -80,7 +81,7 @@ impl fmt::Debug for Hooks {
     }
 }
 
-/// Subscribes to sources, and receives notifications of their changes. Clones are the same.
+/// Subscribes to sources, and receives notifications of their changes. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Listener {
     shared: Arc<ListenerInner>,
@@ -174,8 +175,8 @@ impl Listener {
         }
     }
 
-    /// Asks a source for its hub; returns also whether it was reached in a private network or on this
-    /// machine.
+    /// Asks a source for its hub; returns also whether it was reached in a private network or on
+    /// this machine.
     async fn discover(&self, address: &Address) -> Result<(link::Discovery, bool), String> {
         let mut request = Request::get(address.url.clone())
             .credentials(address.credentials.clone())
@@ -210,7 +211,7 @@ impl Listener {
     }
 
     fn subscriber(&self) -> MutexGuard<'_, Subscriber> {
-        // A panic inside delays the subscription to a source, and leaves no half-made one.
+        // A panic while the lock was held delays one subscription, but leaves no half-made one.
         self.shared.subscriber.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -230,7 +231,7 @@ async fn question(
             if is_new {
                 (listener.shared.hooks.on_notice)(&source, Notice::Thin(None));
             }
-            // No line end: the body is the challenge.
+            // The body is the challenge alone, without a line end.
             let media_type = HeaderValue::from_static("text/plain; charset=utf-8");
             ([(header::CONTENT_TYPE, media_type)], challenge).into_response()
         }

@@ -4,11 +4,11 @@
 //!
 //! # Differences from the standard
 //!
-//! * A thin notification has a line with the version, `EPOCH-SERIAL`, or nothing if it is unknown: a
-//!   subscriber then pulls.
-//! * A fat notification, which only Harvest subscribers request, has the feed's answer to a consumer at
-//!   the acknowledged version. One line before it says which part of the feed it is. The signature covers
-//!   the body alone, so headers cannot hold this line.
+//! * A thin notification has a line with the version, `EPOCH-SERIAL`, or is empty if the version is
+//!   unknown: the subscriber then pulls.
+//! * A fat notification, which only Harvest subscribers request, has the feed's answer to a
+//!   consumer at the acknowledged version. One line before it says which part of the feed it is.
+//!   This line is not a header, because the signature covers only the body.
 //!
 //! Sans-I/O.
 
@@ -34,7 +34,7 @@ const LINE_BYTES_MAX: usize = 200;
 /// A notification from a source's hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// There is a new version, if known this one.
+    /// There is a new version, with its number if known.
     Thin(Option<Version>),
     /// The changes themselves.
     Fat(Pushed),

@@ -1,18 +1,19 @@
-//! The shell of the hub: `/hub`, its own requests, and the notifications after a collection's commits.
+//! The shell of the hub: `/hub`, its own requests, and the notifications after a collection's
+//! commits.
 //!
 //! Source: WebSub §5 to §7; [`hub`](super::hub) makes the decisions.
 //!
-//! Requests go through a separate client, which follows no redirects, and reaches private networks only
-//! if the settings allow it: anybody can name a callback.
+//! Because anybody can name a callback, requests go through a separate client, which follows no
+//! redirects, and reaches private networks only if the settings allow it.
 //!
 //! # Differences from the standard
 //!
-//! * For foreign topics, our hub announces changes without their content: it fetches nothing on anybody's
-//!   claim.
-//! * Publishing needs no proof unless the settings ask for a token. Without one, a false claim can only
-//!   make subscribers pull, every ten seconds at most. Claims are passed on without a comparison with
-//!   earlier ones, so that a guess at the next version does not hide it. A publisher with the token is
-//!   believed, and its news are passed on at once.
+//! * For foreign topics, our hub announces changes without their content, because it fetches
+//!   nothing on an unproven claim.
+//! * Publishing needs no proof unless the settings ask for a token. Without one, a false claim can
+//!   only make subscribers pull, every ten seconds at most. Claims are passed on without a
+//!   comparison with earlier ones, so that a guess at the next version does not hide it. A
+//!   publisher with the token is believed, and its announcements are passed on at once.
 
 mod hosts;
 mod publish;
@@ -69,7 +70,7 @@ const TIMEOUTS: Timeouts = Timeouts {
 /// Longest sleep: bounds what a jump of the wall clock can do.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
-/// Pause before another attempt to save subscriptions.
+/// Pause after subscriptions could not be saved, before the next attempt.
 const UNSAVED: Duration = Duration::from_secs(10);
 
 /// Media type of a list of records.
@@ -88,11 +89,12 @@ pub struct Status {
     pub delivered: u64,
     /// Notifications given up, since the start.
     pub given_up: u64,
-    /// The reason why the other hub does not get changes, or why subscriptions are not saved.
+    /// The reason why another hub does not get this daemon's changes, or why subscriptions are not
+    /// saved.
     pub problem: Option<String>,
 }
 
-/// Notifies subscribers of a collection's changes. Clones are the same.
+/// Notifies subscribers of a collection's changes. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Notifier {
     shared: Arc<NotifierInner>,
@@ -111,7 +113,7 @@ struct NotifierInner {
     questions: Client,
     hub: Mutex<Hub>,
     hosts: Hosts,
-    /// The repository that answers ListRecords, once the daemon serves it.
+    /// The repository that answers ListRecords; empty until the daemon serves it.
     records: OnceLock<Repository>,
     changed: Notify,
     /// The reason why the other hub did not get changes.
@@ -167,8 +169,9 @@ impl Notifier {
         Ok(notifier)
     }
 
-    /// Adds a link to the hub that announces changes of this page, if there is one. `query` is that of
-    /// the request; `depth` is the number of folders between the page and the daemon's root.
+    /// Adds a link to the hub that announces changes of this page, if there is a hub. `query` is
+    /// that of the request; `depth` is the number of folders between the page and the daemon's
+    /// root.
     pub fn link<B>(
         &self,
         served: OwnTopic,
@@ -211,7 +214,7 @@ impl Notifier {
     /// Sends notifications until the shutdown starts.
     pub async fn run(&self, shutdown: Shutdown) {
         tokio::join!(self.run_hub(&shutdown), self.run_publish(&shutdown));
-        // Both end at once if there is nobody to notify.
+        // Without a hub both tasks end at once; wait here instead.
         shutdown.started().await;
     }
 
@@ -301,7 +304,8 @@ impl Notifier {
                 let now_ms = clock::now_ms();
                 let mut hub = self.hub();
                 hub.handle_verified(ticket, verdict, version, now_ms);
-                // Commits since the question were announced before the subscription existed.
+                // Commits since the verification was asked were announced before the subscription
+                // existed.
                 if own {
                     hub.handle_change(&topic, Some(self.shared.collection.version()), now_ms);
                 }
@@ -384,8 +388,8 @@ impl Notifier {
         }
     }
 
-    /// Returns the body and its media type, and the version that it covers; no body if the change does
-    /// not concern the subscriber.
+    /// Returns the body and its media type, and the version that it covers; no body if the change
+    /// does not concern the subscriber.
     async fn content(
         &self,
         delivery: &Delivery,
@@ -436,7 +440,8 @@ impl Notifier {
         (Notice::Thin(Some(version)), Some(version))
     }
 
-    /// Returns the links of a notification: this hub, and the topic by the subscriber's name for it.
+    /// Returns the links of a notification: this hub, and the topic under the URL that the
+    /// subscriber uses.
     fn link_of(&self, topic: &str) -> String {
         let base = self.shared.base_url.clone().or_else(|| Url::parse(topic).ok());
         let hub = base.and_then(|it| it.join("hub").ok()).map_or_else(String::new, String::from);
@@ -444,7 +449,8 @@ impl Notifier {
     }
 
     fn hub(&self) -> MutexGuard<'_, Hub> {
-        // A panic inside delays a notification, and leaves no half-made subscription.
+        // A panic while the lock was held delays a notification, but leaves no half-made
+        // subscription.
         self.shared.hub.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -463,11 +469,11 @@ fn advice(refusal: Refusal) -> &'static str {
     }
 }
 
-/// Returns the verdict for a failed question. Logs name only the host: the callback's URL allows anybody
-/// to end the subscription.
+/// Returns the verdict for a failed question. Logs name only the host: anybody who knows the
+/// callback's URL can end the subscription.
 fn failed_question(host: &str, error: &net::Error) -> Verdict {
     match error {
-        // It answers with a redirect to a host that has not asked for anything.
+        // The callback redirects to a host that has not asked for anything.
         net::Error::Redirects { .. } | net::Error::PrivateRedirect { .. } => {
             tracing::info!(host, "a callback redirects its verification, and is refused");
             Verdict::No
@@ -488,7 +494,7 @@ fn failed_question(host: &str, error: &net::Error) -> Verdict {
 mod tests {
     use super::*;
 
-    /// Only a callback that may be reachable later is asked again.
+    /// Checks that only a callback that may be reachable later is asked again.
     #[test]
     fn a_refused_callback_is_not_asked_again() {
         let (host, address) = ("h".to_owned(), std::net::Ipv4Addr::LOCALHOST.into());

@@ -1,12 +1,13 @@
 //! Messages between subscribers, hubs and publishers, as forms and queries.
 //!
-//! Source: WebSub §5.1 (subscription), §5.2 (denial), §5.3 (verification of intent); PubSubHubbub 0.4
-//! §7.1 for publishing, which WebSub leaves open.
+//! Source: WebSub §5.1 (subscription), §5.2 (denial), §5.3 (verification of intent); PubSubHubbub
+//! 0.4 §7.1 for publishing, which WebSub does not specify.
 //!
 //! # Differences from the standard
 //!
 //! * `harvest.content=fat` asks a Harvest hub for the changes themselves; other hubs ignore it.
-//! * `harvest.version` of a Harvest publisher names the present version, so that its hub can pass it on.
+//! * A Harvest publisher names the present version in `harvest.version`, so that its hub can pass
+//!   it on.
 //!
 //! Sans-I/O.
 
@@ -22,7 +23,7 @@ pub const FORM_BYTES_MAX: usize = 16 * 1024;
 /// Longest URL of a topic or callback, in bytes.
 pub const URL_BYTES_MAX: usize = 2_048;
 
-/// Most topics of one publishing request.
+/// Maximum number of topics of one publishing request.
 pub const TOPICS_MAX: usize = 16;
 
 /// Longest challenge that is echoed, in bytes.
@@ -39,7 +40,7 @@ pub enum Content {
     Fat,
 }
 
-/// Begin or end of a subscription.
+/// The wanted effect of a request: a subscription begins or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Begin or renew.
@@ -63,7 +64,7 @@ impl Mode {
 pub struct SubscriptionRequest {
     /// Begin or end.
     pub mode: Mode,
-    /// The topic: a URL as discovered.
+    /// The topic: a URL, exactly as discovered.
     pub topic: String,
     /// The subscriber's address.
     pub callback: Url,
@@ -73,7 +74,7 @@ pub struct SubscriptionRequest {
     pub secret: Option<Secret>,
     /// The wanted content.
     pub content: Content,
-    /// The known consumer that sends it. Not a part of the form.
+    /// The consumer that sends the request, if known. It is not a part of the form.
     pub consumer: Option<String>,
 }
 
@@ -183,7 +184,7 @@ pub fn read(form: &[u8]) -> Result<HubRequest, FormError> {
     }))
 }
 
-/// Reads a URL that may be passed on to others.
+/// Reads a URL of the form's field `name`, for use in requests and messages to others.
 fn web_url(name: &'static str, text: &str) -> Result<Url, FormError> {
     let url = Url::parse(text).ok().filter(|url| {
         text.len() <= URL_BYTES_MAX
@@ -251,7 +252,8 @@ pub enum Question {
 }
 
 impl Question {
-    /// Reads the query of a callback; other fields in it are the callback's own.
+    /// Reads the query of a request to a callback, and ignores the callback's own fields. `None` if
+    /// it is not a hub's question.
     pub fn read(query: &str) -> Option<Self> {
         let value = |name: &str| {
             let mut pairs = form_urlencoded::parse(query.as_bytes());
@@ -274,7 +276,7 @@ impl Question {
         sound.then_some(Self::Intent { mode, topic, challenge, lease_secs })
     }
 
-    /// Returns the URL of the request to `callback`, whose own query stays.
+    /// Returns the URL of the request to `callback`, and keeps the callback's own query.
     pub fn url(&self, callback: &Url) -> Url {
         let mut url = callback.clone();
         {

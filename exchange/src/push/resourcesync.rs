@@ -3,18 +3,20 @@
 //! Source: ANSI/NISO Z39.99-2017; the documents are those of [`oai::resourcesync`].
 //!
 //! `/.well-known/resourcesync` leads to `/resourcesync/capabilitylist.xml`, and that to the list of
-//! objects and the list of changes. Each list is cut by serials, [`PART_SERIALS`] in a part. So a part is
-//! found without counting, stays within a document's limit, and is the same for every client. A list of
-//! several parts is an index of them. Changes reach back as far as tombstones.
+//! objects and the list of changes. Each list is cut into parts of [`PART_SERIALS`] serials. So a
+//! part is found without counting, stays within the size limit of a document, and is the same for
+//! every client. A list of several parts is an index of them. Changes reach back as far as
+//! tombstones.
 //!
 //! # Differences from the standard
 //!
 //! * A change is `updated` or `deleted`, never `created`. The log has only the present record of an
-//!   object, and not whether it existed before: compaction drops superseded versions, and a source that
-//!   is read anew brings old objects as new ones. A client without a copy takes `updated` for `created`.
-//! * Only objects with a web address are listed, not those named otherwise (`oai:`, `file:`).
-//! * The list of objects is as of the request: objects that change while its parts are read move to the
-//!   last part, and to the list of changes.
+//!   object, and does not show whether the object existed before: compaction drops superseded
+//!   versions, and a source that is read anew brings old objects as new ones. A client that has no
+//!   copy of the object should treat `updated` as `created`.
+//! * Only objects with a web address are listed, not those with other URLs (`oai:`, `file:`).
+//! * The list of objects shows the state at each request: objects that change while a client reads
+//!   the parts move to the last part, and to the list of changes.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -35,13 +37,13 @@ use url::Url;
 
 use super::notifier::text;
 
-/// Serials of one part of a list: each is at most one entry.
+/// Serials of one part of a list. Each serial gives at most one entry.
 pub const PART_SERIALS: u64 = ENTRIES_MAX as u64;
 
-/// Most documents that are made at once.
+/// Maximum number of documents that are made at once.
 const AT_ONCE: usize = 2;
 
-/// Pause before another request if all turns are taken, in seconds.
+/// Pause that a client is asked for if all turns are taken, in seconds.
 const RETRY_SECS: u64 = 10;
 
 /// Folder of the documents, below a daemon's root.
@@ -52,12 +54,13 @@ struct Pages {
     collection: Collection,
     base_url: Option<Url>,
     turns: Arc<Semaphore>,
-    /// Serials of one part; [`PART_SERIALS`].
+    /// Serials of one part: [`PART_SERIALS`], or fewer in tests.
     part_serials: u64,
 }
 
 /// Returns the routes of the documents of `collection`. `base_url` is the daemon's public address;
-/// without it the requested host is used. While `open` returns false the documents do not exist.
+/// without it the requested host is used. While `open` returns false, requests are answered as if
+/// the documents did not exist.
 pub fn routes(
     collection: Collection,
     base_url: Option<Url>,
@@ -181,14 +184,16 @@ impl Pages {
         Some(Addresses { base })
     }
 
-    /// Returns the numbers of a list's parts. Changes before the horizon are incomplete, and left out.
+    /// Returns the numbers of a list's parts. Changes before the horizon are incomplete, so their
+    /// parts are left out.
     fn parts(&self, capability: Capability) -> RangeInclusive<u64> {
         let last = self.collection.version().serial.saturating_sub(1) / self.part_serials;
         let first = match capability {
             Capability::ChangeList => self.collection.horizon() / self.part_serials,
             _ => 0,
         };
-        // More parts than an index can name would be more objects than a collection can have.
+        // An index can name enough parts: with more, the collection would have more objects than
+        // possible.
         let fewest = last.saturating_sub(ENTRIES_MAX as u64 - 1);
         first.max(fewest).min(last)..=last
     }
@@ -205,7 +210,8 @@ impl Pages {
         if capability != Capability::ChangeList {
             return Ok(Document::resource_list(&up, datestamp(now)));
         }
-        // A client from before that time needs the list of objects, a later one does not.
+        // A client whose copy is older than this change needs the list of objects, a newer one does
+        // not.
         let first = self.collection.scan(serial.max(self.collection.horizon()))?.next();
         let since = first.transpose()?.map_or(now, |it| it.stamp);
         Ok(Document::change_list(&up, datestamp(since)))
@@ -234,8 +240,8 @@ impl Pages {
         self.respond_with(list).await
     }
 
-    /// Makes a document, in one of the turns. It is made even if the client hangs up, so the turn ends
-    /// with the work.
+    /// Makes a document, in one of the turns. The work continues even if the client hangs up, and
+    /// the turn ends with the work.
     async fn respond_with(
         self,
         document: impl FnOnce(&Self) -> Result<Document, Error> + Send + 'static,
@@ -277,7 +283,7 @@ impl Pages {
             let (happened, entry) = match &scanned.change {
                 _ if scanned.serial <= horizon => continue,
                 Change::Update(record) => (ChangeKind::Updated, resource(record)),
-                // A carried notice is of no object here.
+                // A carried notice is about no object here.
                 Change::Suppress(oid, notice) if *oid == notice.carrier() => continue,
                 Change::Delete(oid) | Change::Suppress(oid, _) => {
                     (ChangeKind::Deleted, Entry::at(&*oid.url))

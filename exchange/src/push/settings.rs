@@ -4,11 +4,9 @@
 //! base_url = "https://library.example/harvest/"
 //!
 //! [push]
-//! hub = "self"                              # or the URL of another hub, which announces the changes
-//! instead
+//! hub = "self"                              # or the URL of another hub, which gets the changes
 //! # publishers = ["http://host:8500/"]      this hub also serves topics below these URLs
-//! # token = "a word"                        publishers show it to this hub, and this daemon to the other
-//! hub
+//! # token = "a word"                        shown by publishers here, and by us to another hub
 //! # allow_private = false                   whether callbacks may be in private networks
 //! # subscriptions_max = 1000
 //! ```
@@ -22,13 +20,13 @@ use super::hub::Limits;
 use super::signature::{SECRET_BYTES_MAX, Secret};
 use crate::source::without_user;
 
-/// Most prefixes of foreign topics.
+/// Maximum number of prefixes of foreign topics.
 const PUBLISHERS_MAX: usize = 1_000;
 
-/// The expected setting for a public address.
+/// The setting that a public address needs, for messages.
 const BASE_URL: &str = "base_url = \"http://host:port/\" above [push]";
 
-/// Most subscriptions of a hub: it searches all of them for each request that it makes.
+/// Largest setting for the number of subscriptions of a hub.
 const SUBSCRIPTIONS_MAX: u64 = 10_000;
 
 /// The hub for a daemon's changes.
@@ -46,15 +44,15 @@ pub enum HubChoice {
 /// Settings of push.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The hub for its changes.
+    /// The hub for the daemon's changes.
     pub hub: HubChoice,
-    /// URL prefixes of foreign topics that its hub serves.
+    /// URL prefixes of foreign topics that the daemon's hub serves.
     pub publishers: Vec<Url>,
     /// The token that publishers show to the hub, and the daemon to the other hub.
     pub token: Option<Secret>,
     /// Whether callbacks, and the other hub, may be in private networks or on this machine.
     pub allow_private: bool,
-    /// Limits of its hub.
+    /// Limits of the daemon's hub.
     pub limits: Limits,
 }
 

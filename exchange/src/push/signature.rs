@@ -1,12 +1,12 @@
 //! Signatures of notifications: an HMAC of the body under a secret that the subscriber has chosen.
 //!
-//! Source: WebSub §7 (`X-Hub-Signature: METHOD=HEX`), RFC 2104 by ring.
+//! Source: WebSub §7 (`X-Hub-Signature: METHOD=HEX`), RFC 2104 (as implemented by ring).
 //!
 //! # Differences from the standard
 //!
-//! * SHA-1, which the standard still allows, is neither made nor accepted.
-//! * Unsigned notifications are refused: the standard makes the secret optional, and our subscribers
-//!   always give one.
+//! * SHA-1 signatures, which the standard still allows, are neither made nor accepted.
+//! * Unsigned notifications are refused: the standard makes the secret optional, and our
+//!   subscribers always give one.
 //!
 //! Sans-I/O.
 
@@ -21,7 +21,7 @@ pub const HEADER: &str = "x-hub-signature";
 /// Longest secret, in bytes (WebSub §5.1: less than 200).
 pub const SECRET_BYTES_MAX: usize = 199;
 
-/// A secret that a subscriber and its hub share. Not shown in logs.
+/// A secret that a subscriber and its hub share. Its debug output does not show it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -118,7 +118,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads hex digits, at most those of the longest digest.
+/// Reads hex digits, at most as many as the longest digest has; `None` if they are invalid.
 fn unhex(digits: &str) -> Option<Vec<u8>> {
     let sound = digits.len().is_multiple_of(2) && digits.bytes().all(|it| it.is_ascii_hexdigit());
     if !sound || 128 < digits.len() {
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// RFC 4231 §4.3, test case 2.
+    /// Checks test case 2 of RFC 4231 (§4.3).
     #[test]
     fn signatures_are_those_of_the_standard() {
         let (secret, body) = (Secret::new("Jefe").unwrap(), b"what do ya want for nothing?");

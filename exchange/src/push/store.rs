@@ -1,5 +1,5 @@
-//! The file of a hub's subscriptions: written atomically, and readable by its owner alone, since it has
-//! secrets.
+//! The file of a hub's subscriptions: written atomically, and readable only by its owner, because
+//! it contains secrets.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -17,7 +17,7 @@ const MODE: u32 = 0o600;
 /// Largest file, in bytes.
 const FILE_BYTES_MAX: u64 = 512 << 20;
 
-/// The file cannot be used. Give the daemon's user the rights to its data folder.
+/// The file cannot be read or written. Give the daemon's user access to its data folder.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {path}: {source}")]
 pub struct Error {
@@ -26,8 +26,9 @@ pub struct Error {
     source: io::Error,
 }
 
-/// Reads the subscriptions in `data`; none if there is no file. An unreadable file is moved aside:
-/// subscribers renew before their leases end. Blocks.
+/// Reads the subscriptions in `data`; none if there is no file. A file with invalid content is
+/// moved aside, because subscribers renew their subscriptions before their leases end anyway.
+/// Blocks.
 ///
 /// # Errors
 ///
@@ -59,7 +60,7 @@ pub fn store(data: &Path, saved: &SavedHub) -> Result<(), Error> {
     let new = path.with_extension("json.new");
     let write = || {
         let text = serde_json::to_vec_pretty(saved)?;
-        // A file that was left behind may have other permissions.
+        // A temporary file of an interrupted run may have other permissions.
         match fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

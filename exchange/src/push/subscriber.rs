@@ -2,21 +2,22 @@
 //!
 //! Source: WebSub §4 (discovery), §5 (subscribing), §7.1 (authenticated content distribution).
 //!
-//! A state machine: the shell performs the actions of [`Subscriber::poll`] and reports their results. It
-//! passes on what reaches a callback: [`Subscriber::handle_question`] for a GET,
+//! A state machine: the shell performs the actions of [`Subscriber::poll`] and reports their
+//! results. It passes on the requests to a callback: [`Subscriber::handle_question`] for a GET,
 //! [`Subscriber::handle_notice`] for a POST. Times are Unix milliseconds.
 //!
 //! # Differences from the standard
 //!
-//! * Every subscription has a secret. A notification without its signature is refused with an error,
-//!   where the standard would let a subscriber accept and ignore it.
+//! * Every subscription has a secret. A notification without a valid signature is refused with an
+//!   error, where the standard would answer with success and ignore the notification.
 //! * Discovery is repeated at each renewal, after two thirds of the lease: hubs move.
-//! * A first subscription, or one after the end of a lease, has missed earlier changes: the source must
-//!   be pulled once.
+//! * A first subscription, or one after the end of a lease, has missed earlier changes: the source
+//!   must be pulled once.
 //! * A hub that names no lease, or one of 0 s, grants the requested one.
-//! * Fat notifications are requested and accepted only from a hub at the source's own origin: any other
-//!   hub can only announce that something has changed.
-//! * There is no unsubscription: the callback of a removed source answers 410, and the hub ends it.
+//! * Fat notifications are requested and accepted only from a hub at the source's own origin: any
+//!   other hub can only announce that something has changed.
+//! * There is no unsubscription: the callback of a removed source answers 410, and the hub then
+//!   ends the subscription.
 //!
 //! Sans-I/O.
 
@@ -28,16 +29,16 @@ use super::link::Discovery;
 use super::request::{Content, Mode, Question, SubscriptionRequest};
 use super::signature::{self, Refused, Secret};
 
-/// Wait after a first failure, milliseconds; doubled with each.
+/// Wait after a first failure, milliseconds; it doubles with each further one.
 const RETRY_MS: u64 = 5_000;
 
-/// Longest wait, milliseconds: after many failures, a denial, or if no hub is named.
+/// Longest wait, milliseconds. It also applies after a denial, and if the source names no hub.
 const RETRY_MS_MAX: u64 = 3_600_000;
 
 /// Longest time until a hub verifies a request, milliseconds.
 const VERIFY_MS: u64 = 120_000;
 
-/// The problem if it does not.
+/// The problem that is reported if the hub does not verify the request.
 const NOT_ASKED: &str = "the hub has not asked back: can it reach this daemon's base_url, and does its \
     push.allow_private allow that?";
 
@@ -63,7 +64,7 @@ pub struct Wanted {
     pub source: String,
     /// The token of its callback, which nobody can guess.
     pub token: String,
-    /// The address for the hub: a URL with the token in it.
+    /// The callback that the hub gets: a URL that contains the token.
     pub callback: Url,
     /// The key for the hub's signatures.
     pub secret: Secret,
@@ -93,14 +94,14 @@ pub enum Action {
 /// State of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubscriptionState {
-    /// It is being requested.
+    /// The subscription is being requested.
     Asking,
     /// The hub announces changes, until the end of the lease.
     Active {
         /// End of the lease, Unix milliseconds.
         until_ms: u64,
     },
-    /// It failed, with the reason; it is tried again.
+    /// The subscription failed, for this reason; it is tried again later.
     Failed(String),
 }
 
@@ -129,23 +130,23 @@ pub enum Reply {
     },
     /// 200 without a body.
     Noted,
-    /// 404: it was not requested.
+    /// 404: the subscription was not requested.
     No,
 }
 
 /// The verdict on a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// 202.
+    /// The notification is genuine; answer 202.
     Believed {
         /// The source's name.
         source: String,
         /// The content that its hub may send.
         content: Content,
     },
-    /// 403.
+    /// The notification is refused; answer 403.
     Refused(Refused),
-    /// 410: there is no such callback.
+    /// There is no such callback; answer 410.
     Unknown,
 }
 
@@ -165,13 +166,13 @@ struct Subscription {
     wanted: Wanted,
     phase: Phase,
     due_ms: u64,
-    /// The wait until then, as it was set.
+    /// Length of the wait until that time, as it was set.
     wait_ms: u64,
     topic: Option<String>,
     /// End of the lease; 0 without one.
     until_ms: u64,
     lease_ms: u64,
-    /// Earliest time to count as new again.
+    /// Time before which no further subscription counts as new.
     new_ms: u64,
     /// The content that the last asked hub may send.
     content: Content,
@@ -210,7 +211,7 @@ impl Subscriber {
         }
     }
 
-    /// Returns a request to make now, if there is one.
+    /// Returns a request to make now; `None` if there is none.
     pub fn poll(&mut self, now_ms: u64) -> Option<Action> {
         if now_ms < self.seen_ms {
             self.by_source.values_mut().for_each(|it| it.handle_past(now_ms));
@@ -220,7 +221,7 @@ impl Subscriber {
             let due = self.by_source.values_mut().filter(|it| it.due() <= now_ms);
             let subscription = due.min_by_key(|it| it.due_ms)?;
             if subscription.phase == Phase::AwaitingQuestion {
-                // Now it is due later.
+                // After the failure, the subscription is due later.
                 subscription.fail(NOT_ASKED.to_owned(), now_ms);
                 continue;
             }
@@ -229,12 +230,14 @@ impl Subscriber {
         }
     }
 
-    /// Returns when [`poll`](Self::poll) will have an action, if nothing else happens.
+    /// Returns when [`poll`](Self::poll) will have an action if nothing else happens; `None` for
+    /// never.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.by_source.values().map(Subscription::due).min().filter(|it| *it < u64::MAX)
     }
 
-    /// Handles a source's discovery, or the reason of its failure; returns the request to the hub.
+    /// Handles the result of a source's discovery, or the reason of its failure; returns the
+    /// request to the hub, if there is one to make.
     pub fn handle_discovered(
         &mut self,
         source: &str,
@@ -269,7 +272,7 @@ impl Subscriber {
         Some(Action::Subscribe { source: source.to_owned(), hub, form: asked.form() })
     }
 
-    /// Handles the hub's answer: `None` for success, or the problem.
+    /// Handles the hub's answer to a request. `problem` is `None` for success.
     pub fn handle_asked(&mut self, source: &str, problem: Option<String>, now_ms: u64) {
         let Some(subscription) = self.by_source.get_mut(source) else { return };
         if let (Some(problem), Phase::AwaitingQuestion) = (problem, subscription.phase) {
@@ -414,7 +417,8 @@ impl Subscription {
         (self.due_ms, self.wait_ms) = (now_ms.saturating_add(ms), ms);
     }
 
-    /// Handles a clock that was set back to `now_ms`: nothing is delayed by the difference.
+    /// Handles a clock that was set back to `now_ms`, so that no wait becomes longer by the
+    /// difference.
     fn handle_past(&mut self, now_ms: u64) {
         self.due_ms = self.due_ms.min(now_ms.saturating_add(self.wait_ms));
         self.until_ms = self.until_ms.min(now_ms.saturating_add(self.lease_ms));

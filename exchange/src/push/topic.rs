@@ -1,7 +1,8 @@
 //! Topics: the URLs that a hub serves, and the links of a page to its own topic.
 //!
-//! A daemon's own topics are its feed and its ListRecords, at its public address (`base_url`), or else at
-//! the requested host. Foreign topics are served if they lie below one of its publishers.
+//! A daemon's own topics are its feed and its ListRecords, at its public address (`base_url`), or
+//! else at the requested host. Foreign topics are served if their URL begins with one of the
+//! publishers in the settings.
 //!
 //! Sans-I/O.
 
@@ -19,7 +20,7 @@ pub enum OwnTopic {
     Records,
 }
 
-/// A topic, by who publishes it.
+/// A topic, classified by its publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     /// The daemon itself.
@@ -41,8 +42,8 @@ impl Topics {
         Self { base_url, settings }
     }
 
-    /// Returns the kind of `topic`, if it is served. `host` is the requested host; if it is unknown, as
-    /// after a restart, any host fits.
+    /// Returns the kind of `topic`; `None` if it is not served. `host` is the requested host; if it
+    /// is unknown, as after a restart, any host is accepted.
     pub fn find(&self, topic: &str, host: Option<&str>) -> Option<Topic> {
         let url = Url::parse(topic).ok()?;
         if self.settings.hub == HubChoice::Own
@@ -78,8 +79,8 @@ impl Topics {
         }
     }
 
-    /// Returns the `Link` header of a page; `None` without a hub. `query` is that of the request, which
-    /// selects a list of records. The page is `depth` folders below the daemon's root.
+    /// Returns the `Link` header of a page; `None` without a hub. `query` is that of the request,
+    /// which selects a list of records. The page is `depth` folders below the daemon's root.
     pub fn link(&self, served: OwnTopic, query: &str, depth: usize) -> Option<String> {
         let up = "../".repeat(depth);
         let address = |path: &str| match &self.base_url {
@@ -106,7 +107,7 @@ impl Topics {
     }
 }
 
-/// Returns the beginning of the list of records of which a request is a part.
+/// Returns the query that begins the list of records to which the request `query` belongs.
 fn records(query: &str) -> String {
     let value = |name: &str| {
         let mut pairs = form_urlencoded::parse(query.as_bytes());

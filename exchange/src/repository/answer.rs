@@ -2,8 +2,8 @@
 //!
 //! Source: OAI-PMH §2.7 (datestamps), §3.2 (`responseDate`), §3.5 (flow control), §4 (verbs).
 //!
-//! A list by date is a range of serials. The log finds where the dates begin and end, the sets select the
-//! serials to list, and only the records of the page are read.
+//! A list by date is a range of serials. The log gives the first and the last serial of the dates,
+//! the sets select the serials to list, and only the records of the page are read.
 
 use std::borrow::Cow;
 
@@ -24,11 +24,11 @@ use super::sets;
 /// A response.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answered {
-    /// Its text.
+    /// The text of the response.
     pub(super) text: String,
     /// Number of records, or headers alone, in it.
     pub(super) records: u64,
-    /// Whether it has only errors.
+    /// Whether the response has only errors.
     pub(super) is_fault: bool,
     /// Number of records of the whole list, if counted.
     pub(super) size: Option<u64>,
@@ -48,14 +48,15 @@ pub(super) struct Responder<'a> {
     pub(super) facts: &'a Facts,
     /// Whether lists get the attributes of Adly's paper.
     pub(super) oap: bool,
-    /// The version of lists: they have all changes up to it.
+    /// The version of lists: they include all changes up to this version.
     version: Version,
     date: Datestamp,
 }
 
 impl<'a> Responder<'a> {
-    /// Fixes the state at `now`. Answers have all changes with a datestamp up to the `responseDate`,
-    /// which is the second before `now`, or an earlier one during a commit. No such change comes later.
+    /// Fixes the state at `now`. Answers have all changes with a datestamp up to the
+    /// `responseDate`, which is the second before `now`, or an earlier one during a commit. No
+    /// change with such a datestamp comes later.
     pub(super) fn open(
         collection: &'a Collection,
         current: &'a CurrentSets,
@@ -76,7 +77,7 @@ impl<'a> Responder<'a> {
     ///
     /// # Errors
     ///
-    /// [`Unready`]: refuse for now.
+    /// [`Unready`]: refuse the request for now.
     pub(super) fn answer(&self, query: &str) -> Result<Answered, Unready> {
         let state = LogPosition {
             epoch: self.version.epoch.0,
@@ -140,7 +141,8 @@ impl<'a> Responder<'a> {
         Ok(Answered { is_fault, ..Answered::from_text(answer.sets(from, &listed, more)) })
     }
 
-    /// Calls `look` with the last change of an item, also a tombstone; `None` if there is none.
+    /// Calls `look` with the last change of an item, which may be a tombstone. Returns `None` if
+    /// there is no change.
     fn find<T>(
         &self,
         item: &Identifier,
@@ -150,7 +152,8 @@ impl<'a> Responder<'a> {
         if oid.url != item.url {
             return Ok(None);
         }
-        // Make the sets current, so that the header names them. While they are made, it names fewer.
+        // Make the sets current, so that the header names them. While the sets are made, the header
+        // names fewer.
         match self.current.with(self.version, |_sets, _present| ()) {
             Err(failed @ Unready::Failed(_)) => return Err(failed),
             Ok(()) | Err(Unready::Making) => {}
@@ -180,7 +183,7 @@ impl<'a> Responder<'a> {
             None => u64::MAX,
         };
         let last = end.saturating_sub(1).min(self.version.serial);
-        // Damaged bytes may be a deletion, which no other part of the list would have.
+        // A damaged range may contain a deletion, which no other part of the list would show.
         self.collection.is_whole(first, last)?;
         let set = from.chosen.set.clone();
         let size = match from.reached {
@@ -196,7 +199,7 @@ impl<'a> Responder<'a> {
         let mut first = first;
         let limit = usize::try_from(self.facts.page_records).unwrap_or(usize::MAX);
         let more = loop {
-            // One more than the page takes shows whether there are more.
+            // Select one serial more than the page takes, to see whether another part follows.
             let mut serials = self.current.with(self.version, |sets, present| {
                 sets.select(present, set.as_ref(), first..=last, limit.saturating_add(1))
             })?;
@@ -236,7 +239,8 @@ impl<'a> Responder<'a> {
         Ok(true)
     }
 
-    /// Returns the record of a change, with its metadata in the format `prefix`, or else its header alone.
+    /// Returns the record of a change, with its metadata in the format `prefix`, or only with its
+    /// header if that is `None`.
     fn record(&self, scanned: &Scanned, prefix: Option<&str>) -> Option<Record> {
         let oid = scanned.change.oid()?;
         let mut identifier = String::with_capacity(64 + oid.url.len());
@@ -261,7 +265,8 @@ impl<'a> Responder<'a> {
         Some(Record { header, metadata: Some(metadata), about })
     }
 
-    /// Adds a record's version in its origin's feed, so that a client with both takes the newer record.
+    /// Adds the version that a record has in its origin's feed, so that a client that gets the
+    /// record from several sources keeps the newer one.
     fn with_version<'r>(
         &self,
         record: &'r soif::Record,
@@ -283,7 +288,8 @@ pub(super) fn datestamp(stamp: Stamp) -> Datestamp {
     Datestamp::at(secs, Granularity::Second)
 }
 
-/// Returns the first moment of a second; before 1970, the first possible stamp.
+/// Returns the stamp of the first moment of a second, or the first possible stamp for a time before
+/// 1970.
 fn stamp(secs: i64) -> Stamp {
     Stamp(u64::try_from(secs).unwrap_or(0).saturating_mul(1_000))
 }

@@ -4,7 +4,7 @@
 //!
 //! Names come from anywhere, so their number is unbounded. Up to [`SETS_MAX`] are sets, and up to
 //! [`OTHERS_MAX`] more are stored, so that the sets are the largest ones regardless of the order of
-//! arrival. Beyond these no name is stored, and no new one from then on: its bitmap would lack earlier
+//! arrival. Once there are more names, no new name is ever stored: its bitmap would lack earlier
 //! records, and an incomplete set is worse than none.
 
 use std::cmp::Reverse;
@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 
 use roaring::RoaringTreemap;
 
-/// Most sets of a kind.
+/// Maximum number of sets of a kind.
 pub(super) const SETS_MAX: usize = 10_000;
 
-/// Most additional names.
+/// Maximum number of additional names.
 pub(super) const OTHERS_MAX: usize = 50_000;
 
 /// Longest name of a set, in bytes.
@@ -26,7 +26,7 @@ const NAME_BYTES_MAX: usize = 200;
 pub(super) struct NamedBitmaps {
     sets: BTreeMap<String, RoaringTreemap>,
     others: BTreeMap<String, RoaringTreemap>,
-    /// Whether there were more names than stored.
+    /// Whether there were more names than could be stored.
     is_full: bool,
 }
 
@@ -43,7 +43,7 @@ impl NamedBitmaps {
         &self.sets
     }
 
-    /// Returns all bitmaps, their number, and whether there were more names.
+    /// Returns all bitmaps, their number, and whether there were more names than could be stored.
     pub(super) fn all(&self) -> (impl Iterator<Item = (&String, &RoaringTreemap)>, usize, bool) {
         let count = self.sets.len() + self.others.len();
         (self.sets.iter().chain(&self.others), count, self.is_full)
@@ -74,7 +74,7 @@ impl NamedBitmaps {
         bitmaps.insert(name, RoaringTreemap::from_iter([serial]));
     }
 
-    /// Drops all serials but these, and makes the largest bitmaps sets.
+    /// Drops all serials except `kept`, and makes the largest bitmaps sets.
     pub(super) fn keep(&mut self, kept: &RoaringTreemap) {
         for names in [&mut self.sets, &mut self.others] {
             names.values_mut().for_each(|it| *it &= kept);
@@ -83,7 +83,7 @@ impl NamedBitmaps {
         self.choose();
     }
 
-    /// Makes the largest bitmaps sets, among equals the first by name.
+    /// Makes the largest bitmaps sets; among equally large ones, the first by name.
     fn choose(&mut self) {
         self.sets.append(&mut self.others);
         if self.sets.len() <= SETS_MAX {

@@ -37,19 +37,20 @@ impl AsRef<[u8]> for Held {
 }
 
 impl ByteBudget {
-    /// Returns a budget of so many bytes.
+    /// Returns a budget of `bytes` bytes.
     pub(super) fn new(bytes: usize) -> Self {
         let units_max = bytes / UNIT_BYTES;
         Self { units: Arc::new(Semaphore::new(units_max)), units_max }
     }
 
-    /// Returns the units for so many bytes, at most all of them, so that every reservation is possible.
+    /// Returns the number of units for `bytes` bytes, at most all units, so that every reservation
+    /// is possible.
     fn units(&self, bytes: usize) -> u32 {
         let units = bytes.div_ceil(UNIT_BYTES).min(self.units_max);
         u32::try_from(units).unwrap_or(u32::MAX)
     }
 
-    /// Waits for a share of so many bytes; `None` if the budget is closed.
+    /// Waits for a share of `bytes` bytes; returns `None` if the budget is closed.
     pub(super) async fn reserve(&self, bytes: usize) -> Option<Share> {
         let permit = self.units.clone().acquire_many_owned(self.units(bytes)).await.ok()?;
         Some(Share { budget: self.clone(), permit })
@@ -61,7 +62,7 @@ impl ByteBudget {
         self.units.available_permits() * UNIT_BYTES
     }
 
-    /// Ends all reservations.
+    /// Closes the budget: all present and later reservations fail.
     #[cfg(test)]
     pub(super) fn close(&self) {
         self.units.close();
@@ -69,8 +70,8 @@ impl ByteBudget {
 }
 
 impl Share {
-    /// Returns the bytes, which hold their share until the last clone is dropped. `None` if they need
-    /// more than was reserved, and that is not available now.
+    /// Returns the bytes, which hold their share until the last clone is dropped. `None` if they
+    /// need more than was reserved, and the rest is not available now.
     pub(super) fn hold(self, bytes: Vec<u8>) -> Option<Bytes> {
         let Self { budget, mut permit } = self;
         let units = budget.units(bytes.len());
@@ -106,7 +107,7 @@ mod tests {
         assert!(another.hold(vec![3; 5 * UNIT_BYTES]).is_none());
         drop(long);
         assert_eq!(budget.bytes_left(), 10 * UNIT_BYTES);
-        // More than the whole budget is possible alone.
+        // A response larger than the whole budget is possible if it is alone.
         let huge = take().await.hold(vec![4; 20 * UNIT_BYTES]).unwrap();
         assert_eq!((budget.bytes_left(), huge.len()), (0, 20 * UNIT_BYTES));
     }

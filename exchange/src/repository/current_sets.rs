@@ -1,7 +1,8 @@
 //! The current sets: built from the log in the background, updated by requests, and saved at times.
 //!
 //! A request updates the sets to its own version, so that a list lacks no change before its
-//! `responseDate`. The background builds them, and leaves requests little to do.
+//! `responseDate`. A background task builds the sets and keeps them nearly current, so that
+//! requests have little to do.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -15,13 +16,13 @@ use tokio::sync::Notify;
 use super::sets::{LiveView, Member, Sets};
 use super::sets_file;
 
-/// Most changes that a request reads itself; more are left to the background.
+/// Maximum number of changes that a request reads itself; more are left to the background task.
 const REQUEST_CHANGES_MAX: u64 = 50_000;
 
-/// Changes that are applied at once.
+/// Number of changes that are applied under one lock.
 const STEP_CHANGES: usize = 4_096;
 
-/// Pause of the background before it reads commits.
+/// Pause of the background task before it reads new commits.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Shortest time between two saves of the sets.
@@ -42,7 +43,7 @@ impl From<Error> for Unready {
     }
 }
 
-/// The sets of a collection. Clones are the same.
+/// The sets of a collection. Clones share their state.
 #[derive(Clone, Debug)]
 pub(super) struct CurrentSets {
     inner: Arc<Inner>,
@@ -52,11 +53,11 @@ pub(super) struct CurrentSets {
 struct Inner {
     collection: Collection,
     path: PathBuf,
-    /// `None` until they have reached the end of the log once.
+    /// The sets; `None` until they have reached the end of the log once.
     sets: RwLock<Option<Sets>>,
-    /// Held by the reader of the log.
+    /// Held by the one task that reads the log.
     turn: Mutex<SavedVersion>,
-    /// Wakes the background.
+    /// Wakes the background task.
     asked: Notify,
 }
 
@@ -95,7 +96,7 @@ impl CurrentSets {
     ///
     /// # Errors
     ///
-    /// [`Unready`].
+    /// [`Unready`]: the sets are being made, or the log cannot be read.
     pub(super) fn with<T>(
         &self,
         version: Version,
@@ -103,7 +104,7 @@ impl CurrentSets {
     ) -> Result<T, Unready> {
         if !self.reaches(version)? {
             let _turn = self.turn();
-            // Another request may have done it.
+            // Another request may have read the log up to `version` meanwhile.
             if !self.reaches(version)? {
                 self.read_on(version, &|| false)?;
             }
@@ -114,7 +115,7 @@ impl CurrentSets {
         Ok(self.inner.collection.with_live(|live| look(sets, LiveView { live, horizon }))?)
     }
 
-    /// Returns the names of a record's sets, by the sets as they are now.
+    /// Returns the names of a record's sets, according to the sets that exist now.
     pub(super) fn of_record(&self, gatherer: &str, kind: Option<&str>) -> Vec<String> {
         self.sets().as_ref().map_or_else(Vec::new, |it| it.of_record(gatherer, kind))
     }
@@ -136,8 +137,8 @@ impl CurrentSets {
         }
     }
 
-    /// Reads the log from the sets' version to the present, at least to `version`, or until `stops`. The
-    /// caller has the turn.
+    /// Reads the log from the sets' version to the present, at least to `version`, or until `stops`
+    /// returns true. The caller must hold `turn`.
     fn read_on(&self, version: Version, stops: &dyn Fn() -> bool) -> Result<(), Unready> {
         let Some(reached) = self.sets().as_ref().map(|it| it.reached) else {
             return Err(Unready::Making);
@@ -153,7 +154,8 @@ impl CurrentSets {
             }
         }
         self.apply(pending);
-        // The last serial read need not be that of `version`: compaction may have dropped that change.
+        // The last serial read need not be that of `version`: compaction may have dropped that
+        // change.
         let mut sets = self.inner.sets.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(sets) = sets.as_mut() {
             sets.reached = sets.reached.max(version);
@@ -168,7 +170,8 @@ impl CurrentSets {
         }
     }
 
-    /// Builds the sets, from the saved ones if they fit, and reads on to the present. Blocks.
+    /// Builds the sets, from the saved ones if these are of the log's epoch, and reads the log up
+    /// to the present. Blocks.
     fn refresh(&self, stops: &dyn Fn() -> bool) -> Result<(), Unready> {
         let mut saved = self.turn();
         let collection = &self.inner.collection;
@@ -193,7 +196,8 @@ impl CurrentSets {
                 }
             }
             sets.reached = sets.reached.max(version);
-            // Prune now: no request has to wait for it, and the sets are the largest from the beginning.
+            // Prune now: no request has to wait for it, and the largest bitmaps are the sets from
+            // the beginning.
             let horizon = collection.horizon();
             collection.with_live(|live| sets.prune(LiveView { live, horizon }))?;
             tracing::info!(version = %sets.reached, "the repository's sets are ready");
@@ -203,8 +207,8 @@ impl CurrentSets {
         if due { self.save(&mut saved) } else { Ok(()) }
     }
 
-    /// Prunes the sets, and writes them to the disk if they have changed. Requests wait only for the
-    /// pruning.
+    /// Prunes the sets, and writes them to the disk if they have changed. Requests wait only for
+    /// the pruning.
     fn save(&self, saved: &mut SavedVersion) -> Result<(), Unready> {
         if self.sets().as_ref().is_none_or(|it| it.reached == saved.version) {
             return Ok(());
@@ -239,7 +243,7 @@ impl CurrentSets {
             versions = again;
             if let Err(Unready::Failed(error)) = outcome {
                 tracing::warn!(%error, "the repository's sets are not current");
-                // Requests must not cause another attempt at once.
+                // After a failure, requests must not cause another attempt at once.
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => {}
                     () = shutdown.started() => {}

@@ -1,12 +1,12 @@
-//! The identifier file: the repository part of identifiers, stored beside the sets.
+//! The identifier file: the repository part of identifiers, stored next to the file of the sets.
 //!
 //! Source: OAI-PMH §2.4 (an item's identifier stays the same); ours.
 //!
-//! Without a setting the name comes from the daemon's address, which may change: a proxy is added, a host
-//! is renamed. Identifiers must not change with it, since harvesters would never hear of the end of the
-//! old ones. So the name of the first identifier that was served is stored in a file. A setting with
-//! another name replaces it. After a deletion of the file, the next identifier stores the name of the
-//! present address.
+//! Without a setting the name comes from the daemon's address, which may change, for example if a
+//! proxy is added or the host is renamed. Identifiers must not change with it, because harvesters
+//! would never learn that the old ones have ended. So the name of the first identifier that was
+//! served is stored in a file. A setting with another name replaces it. If the file is deleted, the
+//! next identifier that is served stores a name from the present address.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -15,27 +15,27 @@ use std::sync::{Mutex, PoisonError};
 
 use oai::RepositoryId;
 
-/// The file, beside the sets.
+/// Name of the file, which is next to the file of the sets.
 const FILE_NAME: &str = "identifier";
 
-/// Longest file, in bytes; no name is as long.
+/// Longest file that is read, in bytes; every name is shorter.
 const FILE_BYTES_MAX: u64 = 1_024;
 
 /// The file with the name.
 #[derive(Debug)]
 pub(super) struct IdentifierFile {
     path: PathBuf,
-    /// `None` until the file has been read; then its content.
+    /// Content of the file; the outer `None` means that it has not been read yet.
     known: Mutex<Option<Option<RepositoryId>>>,
 }
 
 impl IdentifierFile {
-    /// Returns the file beside `sets`.
+    /// Returns the file next to `sets`.
     pub(super) fn beside(sets: &Path) -> Self {
         Self { path: sets.with_file_name(FILE_NAME), known: Mutex::default() }
     }
 
-    /// Returns the name: that of the settings, of the file, or the default. Blocks.
+    /// Returns the name: from the settings, or else from the file, or else the default. Blocks.
     pub(super) fn get(
         &self,
         set: Option<&RepositoryId>,
@@ -52,7 +52,7 @@ impl IdentifierFile {
         if known.as_ref().is_some_and(|it| it.as_ref() == Some(id)) {
             return;
         }
-        // It is known until the next start even without the file.
+        // Even if the file cannot be written, the name stays until the next start.
         *known = Some(Some(id.clone()));
         if let Err(error) = write(&self.path, id.name()) {
             let file = self.path.display();

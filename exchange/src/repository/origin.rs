@@ -1,7 +1,7 @@
 //! Provenance: the repository from which a record was harvested.
 //!
-//! Source: the OAI implementation guidelines on provenance: a repository with records of others names the
-//! original repository and identifier of each.
+//! Source: the OAI implementation guidelines on provenance: a repository that serves records of
+//! other repositories names the original repository and identifier of each.
 
 use collection::{GATHERER_ID, GATHERER_ROOT, Stamp};
 use oai::crosswalk::{METADATA_NAMESPACE, SourceIdentity};
@@ -12,7 +12,8 @@ use soif::Record;
 
 use super::answer::datestamp;
 
-/// Returns the provenance of a record; `None` if it was not harvested, or is unchanged from its origin.
+/// Returns the provenance of a record; `None` if it was not harvested, or if it is served exactly
+/// as its origin made it.
 pub(super) fn provenance(record: &Record, stamp: Stamp) -> Option<Xml> {
     let namespace = record.text(METADATA_NAMESPACE)?;
     let base_url = record.text(GATHERER_ROOT)?;

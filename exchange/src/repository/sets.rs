@@ -1,19 +1,20 @@
-//! The sets: bitmaps of the changes in each set, and of the tombstones. With the live serials
-//! ([`Collection::with_live`](collection::Collection::with_live)) they make the lists.
+//! The sets: bitmaps of the changes in each set, and of the tombstones. Lists are made from them
+//! and the live serials ([`Collection::with_live`](collection::Collection::with_live)).
 //!
 //! Source: OAI-PMH §2.6; ours.
 //!
-//! A set is a compressed bitmap of serials. It may also have superseded serials: a listed serial must be
-//! live, too, or a tombstone. A deleted record has no type any more, so tombstones are in every set by
-//! type: a superfluous deletion does no harm, a missing one is never made good.
+//! A set is a compressed bitmap of serials. The bitmap may also contain superseded serials, so a
+//! serial is listed only if it is live or a tombstone. A deleted record has no type any more, so
+//! tombstones are in every set by type: a superfluous deletion does no harm, but a missing one is
+//! never corrected.
 //!
-//! Types have arbitrary names, so only the largest have a set of their own (`bitmaps`). Records of other
-//! types are in the set of all types.
+//! Types have arbitrary names, so only the largest have a set of their own (`bitmaps`). Records of
+//! other types are in the set of all types.
 //!
 //! # Differences from the standard
 //!
-//! * An object whose type has changed leaves its old set silently, as in the standard; it is in the new
-//!   one.
+//! * If the type of an object changes, no deletion is listed in its old set, as in the standard;
+//!   the object is in the new set.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -29,11 +30,11 @@ use super::bitmaps::NamedBitmaps;
 /// The sets of all changes up to a version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Sets {
-    /// The version up to which the log was read.
+    /// The version up to which the log has been read.
     pub(super) reached: Version,
     /// Serials of tombstones, by the hash of the object's OID.
     pub(super) gone: HashMap<u64, u64>,
-    /// The same serials.
+    /// The serials in `gone`, as a bitmap.
     pub(super) tombstones: RoaringTreemap,
     /// Changes of each gatherer, tombstones included.
     pub(super) gatherers: NamedBitmaps,
@@ -70,7 +71,7 @@ impl Member {
                 (Oid::of(record)?, kind.unwrap_or_default(), language.unwrap_or_default(), false)
             }
             Change::Delete(oid) => (oid.clone(), none(), none(), true),
-            // A carried notice is of no object here.
+            // A carried notice is about no object here.
             Change::Suppress(oid, notice) if *oid != notice.carrier() => {
                 (oid.clone(), none(), none(), true)
             }
@@ -80,7 +81,7 @@ impl Member {
     }
 }
 
-/// Returns the hash of an OID, which never changes.
+/// Returns the hash of an OID. It is the same in all releases, because it is saved.
 pub(super) fn hash(oid: &Oid) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = Md5::of(&oid.key()).0;
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
@@ -173,7 +174,7 @@ impl Sets {
         let mut living = bitmap.iter();
         living.advance_to(first);
         let mut living = living.filter(|it| present.live.contains(*it)).peekable();
-        // Intersect first: a gatherer may have none of very many tombstones.
+        // Intersect first: of very many tombstones, a gatherer may have none.
         let tombstones = self.tombstones_of(set, bitmap);
         let mut gone = tombstones.iter();
         gone.advance_to(first.max(present.horizon.saturating_add(1)));
@@ -226,7 +227,8 @@ impl Sets {
         }
     }
 
-    /// Returns the sets for a record's header; one that does not exist is replaced by the set above it.
+    /// Returns the sets for a record's header; a set that does not exist is replaced by the set
+    /// above it.
     pub(super) fn of_record(&self, gatherer: &str, kind: Option<&str>) -> Vec<String> {
         let kind = kind.map(str::trim).filter(|it| !it.is_empty());
         let gatherer = match self.gatherers.has(gatherer) {
@@ -287,7 +289,8 @@ mod tests {
         ]
     }
 
-    /// Returns the serials of a list by a scan of all changes: the last one of each object, if it fits.
+    /// Returns the serials of a list, found by a scan of all changes: the last change of each
+    /// object, if it is in the list.
     fn model(
         log: &[Member],
         set: Option<&SetSpec>,

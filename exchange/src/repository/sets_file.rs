@@ -1,7 +1,7 @@
 //! The file of the sets, so that a restart reads only the end of the log.
 //!
-//! It is written completely under another name and then renamed. It can be deleted at any time: a missing
-//! or damaged file, or one of another epoch, is rebuilt from the log.
+//! It is written completely under another name and then renamed. It can be deleted at any time: a
+//! missing or damaged file, or one of another epoch, is rebuilt from the log.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use soif::digest::Md5;
 use super::bitmaps::{NamedBitmaps, OTHERS_MAX, SETS_MAX};
 use super::sets::Sets;
 
-/// First bytes of the file; the last one is the version of the form.
+/// First bytes of the file; the last one is the version of the file's format.
 const MAGIC: &[u8; 8] = b"HVSETS 3";
 
 /// Largest file, in bytes.
@@ -57,7 +57,7 @@ pub(super) fn bytes(sets: &Sets) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// Those of the file system; the old file stays.
+/// Errors of the file system; the old file stays.
 pub(super) fn save(mut bytes: Vec<u8>, path: &Path) -> io::Result<()> {
     let sum = Md5::of(&bytes);
     bytes.extend_from_slice(&sum.0);

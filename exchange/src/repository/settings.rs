@@ -1,4 +1,4 @@
-//! The settings `[oai]` of a daemon: its description as a repository.
+//! The settings `[oai]` of a daemon, which describe it as a repository.
 //!
 //! Sans-I/O.
 
@@ -13,10 +13,10 @@ use oai::{RepositoryId, crosswalk::Dissemination};
 use settings::Table;
 use url::Url;
 
-/// Largest setting of the records of a response.
+/// Largest setting for the number of records in a response.
 pub const PAGE_RECORDS_MAX: u64 = 10_000;
 
-/// Most friends, and most e-mail addresses.
+/// Maximum number of friends, and most e-mail addresses.
 const LISTED_MAX: usize = 1_000;
 
 /// Longest name, in bytes.
@@ -25,17 +25,17 @@ const NAME_BYTES_MAX: usize = 1_000;
 /// Settings of a daemon as a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether it is a repository.
+    /// Whether the daemon is a repository.
     pub enabled: bool,
-    /// Its name; default: that of the daemon.
+    /// Name of the repository; default: that of the daemon.
     pub repository_name: Option<String>,
     /// E-mail addresses of its administrators; default: `webmaster` at its host.
     pub admin_emails: Vec<String>,
     /// The repository part of its identifiers; default: its host, or else a name with its id.
     pub repository_identifier: Option<RepositoryId>,
-    /// Records of a response.
+    /// Maximum number of records in a response.
     pub page_records: u64,
-    /// The clients that get the attributes of Adly's paper, which the schema does not have.
+    /// The clients that get the attributes of Adly's paper, which the schema does not allow.
     pub oap_attributes: Attributes,
     /// Base URLs of other repositories.
     pub friends: Vec<String>,
@@ -106,7 +106,7 @@ fn emails(table: &Table<'_>) -> Vec<String> {
     all
 }
 
-/// Returns whether validators of repositories accept the e-mail address.
+/// Returns whether validators of OAI-PMH repositories accept the e-mail address.
 fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.split_once('@') else { return false };
     let fits = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~.".contains(&it);
@@ -186,8 +186,8 @@ fn syndication(table: &Table<'_>) -> Option<Syndication> {
     table.is_present().then_some(Syndication { period, frequency, base })
 }
 
-/// Returns a schedule with one update each `interval`. `None` unless an hour, a day or a week is a whole
-/// number of intervals.
+/// Returns a schedule with one update in each `interval`; `None` if neither an hour, a day nor a
+/// week is a whole number of intervals.
 pub fn schedule(interval: Duration) -> Option<Syndication> {
     const PERIODS: [(&str, u64); 3] =
         [("hourly", 3_600), ("daily", 86_400), ("weekly", 7 * 86_400)];

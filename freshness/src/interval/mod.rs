@@ -88,7 +88,7 @@ pub struct Source {
     pub pull_cost: f64,
     /// Duration of a pull, in seconds; its records are that old when it ends.
     pub pull_secs: f64,
-    /// Weight a of its freshness beside the others'; not negative.
+    /// Weight a of its freshness relative to the others; not negative.
     pub weight: f64,
     /// The bounds of its interval.
     pub bounds: Bounds,
@@ -332,8 +332,9 @@ fn measure(term: &Term, policy: Policy, model: Model, scale: Scale) -> (f64, f64
     }
 }
 
-/// Returns the weighted number of stale elements that θ leaves room for between pulls, of `mass` elements of which
-/// `lost` are stale for the time that pulls take. Negative if those are too many.
+/// Returns the weighted number of stale elements that θ leaves room for between pulls, of `mass`
+/// elements of which `lost` are stale for the time that pulls take. Negative if more than that are
+/// stale already.
 fn room(mass: f64, lost: f64, theta: f64) -> f64 {
     (1.0 - within(theta)) * mass - lost
 }

@@ -6,10 +6,10 @@
 //!
 //! # Differences from the paper
 //!
-//! * Eq. 1 counts a second change of an element as a second stale element, so beyond x = 2 more elements are stale
-//!   than exist. [`Model::Linear`] stops at x = 1, where each element has changed once on average (a source that
-//!   must not be pulled as often is assumed to change its elements one after the other). [`Model::Printed`] is eq.
-//!   1 as printed, for the paper's figures.
+//! * Eq. 1 counts a second change of an element as a second stale element, so beyond x = 2 more
+//!   elements are stale than exist. [`Model::Linear`] stops at x = 1, where each element has
+//!   changed once on average (a source that must not be pulled as often is assumed to change its
+//!   elements in turn). [`Model::Printed`] is eq. 1 as printed, for the paper's figures.
 //!
 //! Sans-I/O.
 
@@ -18,7 +18,7 @@
 pub enum Model {
     /// Eq. 1 as printed; freshness below 0 is possible.
     Printed,
-    /// Eq. 1 with intervals held to N/λ.
+    /// Eq. 1 with intervals of at most N/λ.
     Linear,
     /// Random changes of random elements.
     #[default]

@@ -43,7 +43,7 @@ impl Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Replanned {
-    /// The source at hand, if it still exists.
+    /// Only the given source, if it still exists.
     One,
     /// All sources.
     All,
@@ -95,8 +95,9 @@ impl Sums {
         self.pulls += sign * interval.recip();
     }
 
-    /// Returns the difference of the sum from its target, and the target. For a θ the target is all that it leaves
-    /// room for, since the part left by pulls may be next to nothing.
+    /// Returns the difference of the sum from its target, and the target. For a θ, the target is
+    /// all the staleness that it allows, because the part that the time of pulls leaves of it may
+    /// be almost nothing.
     fn off(&self, policy: Policy) -> (f64, f64) {
         match policy {
             Policy::Individual { .. } | Policy::Fixed { .. } => (0.0, 0.0),
@@ -203,8 +204,8 @@ impl Planner {
         self.sums.pulls
     }
 
-    /// Returns the numbers of sources at their shortest and at their longest interval, of those whose bounds
-    /// differ.
+    /// Returns the numbers of sources at their shortest and at their longest interval; sources
+    /// whose two bounds are equal are not counted.
     pub fn at_bounds(&self) -> (usize, usize) {
         let (mut shortest, mut longest) = (0, 0);
         for term in self.terms.iter().filter(|it| it.lower < it.upper) {

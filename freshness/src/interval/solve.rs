@@ -5,9 +5,9 @@
 //! the bound. With straight lines Iᵢ = clip(√(2cᵢ/(μ aᵢ kᵢ λᵢ)), Lᵢ, Uᵢ); the Poisson curve has a similar form.
 //! With `scale` = 1/√μ every interval grows with the scale, so the sum does too, and halving a bracket finds it.
 //!
-//! On the Poisson curve a source is given up from some scale on. Just below that scale its interval grows so fast
-//! that it jumps between two neighboring floating-point numbers. If the solution lies between two such numbers, a
-//! [`Scale`] mixes their intervals.
+//! On the Poisson curve, a source is no longer pulled at all from some scale on. Just below that
+//! scale its interval grows so fast that it jumps between two neighboring floating-point numbers.
+//! If the solution lies between two such numbers, a [`Scale`] mixes their intervals.
 //!
 //! Sans-I/O.
 
@@ -20,11 +20,12 @@ const RATE_MAX: f64 = 1e9;
 const RATE_LEAST: f64 = 1e-15;
 /// Pulls that take longer than this, in seconds, count as this.
 const PULL_SECS_MAX: f64 = 1e9;
-/// Weights and costs are held within this and its inverse; a weight of 0 stays.
+/// Weights and costs are clamped to the range from the inverse of this to this; a weight of 0
+/// stays.
 const WEIGHT_MAX: f64 = 1e12;
 /// Intervals below this, in seconds, count as this: no pull is that fast, and 1/I stays finite.
 const INTERVAL_LEAST_SECS: f64 = 1e-9;
-/// Most steps of a search; each halves the bracket, or does better.
+/// Maximum number of steps of a search; each halves the bracket, or does better.
 const STEPS_MAX: usize = 200;
 /// Number of terms above which a sample is solved first, which saves most of the steps.
 const SAMPLED_MIN: usize = 4_096;
@@ -37,8 +38,8 @@ const TOLERANCE: f64 = 1e-11;
 #[cfg(test)]
 pub(crate) const TERM_BYTES: usize = size_of::<Term>();
 
-/// A source in the equation, with sane numbers only. There may be a million, so numbers that are only summed have
-/// seven digits.
+/// A source in the equation, with sane numbers only. There may be a million sources, so numbers
+/// that are only summed have seven digits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
     /// λ/N, changes a second of one element.
@@ -114,9 +115,11 @@ pub(super) enum Goal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reached {
     Exactly,
-    /// All at their longest, and still less stale, or more pulls, than asked.
+    /// All intervals are at their longest, and still there is less staleness, or there are more
+    /// pulls, than asked.
     AllLongest,
-    /// All at their shortest, and still more stale, or fewer pulls, than asked.
+    /// All intervals are at their shortest, and still there is more staleness, or there are fewer
+    /// pulls, than asked.
     AllShortest,
 }
 
@@ -136,12 +139,12 @@ impl Term {
         self.elements <= 0.0
     }
 
-    /// Returns whether it is never to be pulled, or a free slot.
+    /// Returns whether the source is never to be pulled, or the slot is free.
     pub(super) fn is_never(&self) -> bool {
         self.lower.is_infinite()
     }
 
-    /// Returns whether it never changes.
+    /// Returns whether the source never changes.
     pub(super) fn is_still(&self) -> bool {
         self.pace <= 0.0
     }
@@ -400,7 +403,7 @@ impl Goal {
 /// The zero of a sum.
 #[derive(Clone, Copy, Debug)]
 enum Root {
-    /// At a point, given twice, or between two neighbors, in order.
+    /// At one point, which is given twice, or between two neighbors, in order.
     Between(f64, f64),
     /// Beyond all scales; the distance at the last scale.
     Beyond(f64),

@@ -100,7 +100,7 @@ fn an_aim_that_bounds_forbid_is_reported() {
     check(&[found.pull_cost], &[208.333_333]);
 }
 
-/// A record requested a time t ago is fresh with e^(−pt); t runs from τ to τ + I.
+/// A record requested a time t ago is fresh with the chance e^(−pt); t runs from τ to τ + I.
 #[test]
 fn freshness_counts_the_time_that_pulls_take() {
     for (pace, interval, pull_secs) in [
@@ -140,7 +140,7 @@ fn changes_during_pulls_are_reserved_for() {
     let found = optimal(&[slow], 0.9);
     check(&found.intervals, &[2.0 * 200.0 * 15.0 / 195.0]);
     check(&[found.freshness], &[0.9]);
-    // With 50 of them θ is out of reach, on every model, and by every policy that has one.
+    // With 50 stale elements θ is out of reach in every model, and for every policy that has a θ.
     let slow = Source { pull_secs: 50.0, ..slow };
     for (model, best) in [(Model::Linear, 0.75), (Model::Poisson, (-0.25_f64).exp())] {
         for policy in [
@@ -168,7 +168,8 @@ fn changes_during_pulls_are_reserved_for() {
     check(&found.intervals, &[f64::INFINITY, 1.0]);
 }
 
-/// Aims of each source can be missed in three ways: all to one side, all to the other, or some.
+/// The aims of the sources can be missed in three ways: by all to one side, by all to the other
+/// side, or by some.
 #[test]
 fn aims_of_each_source_are_met_or_reported() {
     let one =
@@ -188,7 +189,7 @@ fn aims_of_each_source_are_met_or_reported() {
         ] {
             let found = plan(&sources, policy, Model::Poisson);
             assert_eq!(found.outcome, expected, "{policy:?} {sources:?}");
-            // And the same when they come, change and go one by one.
+            // The outcome is the same when sources come, change and go one by one.
             let mut planner = Planner::new(policy, Model::Poisson);
             let [(first, _), (second, _)] = [fits, long].map(|it| planner.insert(&it));
             for source in &sources {
@@ -302,7 +303,8 @@ fn the_other_policies_meet_their_aims() {
     check(&uniform.intervals, &[0.2 * 22_000.0 / 6_600.0; 4]);
 }
 
-/// So many sources that the search starts from a sample, which misleads: each 61st source is of another kind.
+/// There are enough sources for the search to start from a sample, which misleads: each 61st source
+/// is of another kind.
 #[test]
 fn a_sample_that_misleads_does_no_harm() {
     let kinds = [source(1e3, 100_000), source(1e-6, 3)];
@@ -319,7 +321,8 @@ fn a_sample_that_misleads_does_no_harm() {
     }
 }
 
-/// If all sources are at a bound, a pull that does not change that leaves all other intervals alone.
+/// If all sources are at a bound, a pull that changes nothing about this leaves all other intervals
+/// as they are.
 #[test]
 fn an_aim_out_of_reach_is_not_solved_again_with_every_pull() {
     let sources = table_1(DAY);

@@ -1,11 +1,12 @@
 //! Exposure: the time by which a method divides the updates of a pull.
 //!
 //! Source: Cho and Garcia-Molina, "Estimating frequency of change", ACM TOIT 3 (2003): the
-//! bias-reduced estimator from whether each element changed, and the one from when it last did.
+//! bias-reduced estimator, which uses whether each element changed, and the estimator that uses the
+//! time of its last change.
 //!
-//! A record that changed was watched back from the pull to that change; one that did not change, all the time. The
-//! average of these times over all records is the source's exposure, and its updates over its exposure are its
-//! rate.
+//! A record that changed counts as watched from that change to the pull; a record that did not
+//! change, for all the time between the two pulls. The average of these times over all records is
+//! the source's exposure, and its updates over its exposure are its rate.
 //!
 //! # Differences from the paper
 //!
@@ -13,9 +14,9 @@
 //!   that are observed once, since all records are assumed to change alike.
 //! * The number of known records is N, or U if that is more: deleted records have changed and are no longer counted
 //!   in N.
-//! * No more than N of N can have changed. For the count estimator the larger of two answers holds: that all N
-//!   changed, or that there were only the U changes seen. It moves from one to the other without a jump, is never
-//!   below U, and gives an empty source the plain count.
+//! * At most N of N records can have changed. For the count estimator the larger of two answers
+//!   holds: that all N changed, or that there were only the U changes seen. The estimate moves from
+//!   one to the other without a jump, is never below U, and gives an empty source the plain count.
 //! * If all records had the datestamp of now, as after a bulk load, the rate would be infinite. So a record counts
 //!   as changing at most [`CHANGES_PER_RECORD_MAX`] times between two pulls.
 //!
@@ -23,11 +24,11 @@
 
 use super::{Method, Pull};
 
-/// Most changes of one record between two pulls.
+/// Maximum number of changes of one record between two pulls.
 pub const CHANGES_PER_RECORD_MAX: f64 = 64.0;
 
-/// Returns the exposure of a source over the time before `pull`, in seconds: above 0 and at most `elapsed_secs`,
-/// which must be finite and not negative. 0 if that is 0.
+/// Returns the exposure of a source over the time before `pull`, in seconds: above 0 and at most
+/// `elapsed_secs`, which must be finite and not negative. Returns 0 if `elapsed_secs` is 0.
 pub(super) fn secs(method: Method, pull: Pull) -> f64 {
     let elapsed = pull.elapsed_secs;
     // An unknown N counts as large; then all methods agree.
@@ -43,7 +44,8 @@ pub(super) fn secs(method: Method, pull: Pull) -> f64 {
     secs.max(elapsed / CHANGES_PER_RECORD_MAX).min(elapsed)
 }
 
-/// Returns how many changes are behind `updates` of `elements` records: not below `updates`.
+/// Returns the number of changes behind `updates` updated records of `elements`; at least
+/// `updates`.
 fn changes(updates: u64, elements: u64) -> f64 {
     let unchanged = elements.saturating_sub(updates);
     // −ln((N − U + 0.5) / (N + 0.5)), in a form that is exact for few changes of many.

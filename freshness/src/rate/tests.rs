@@ -75,7 +75,7 @@ fn no_change_is_a_rate_and_unknown_is_none() {
     estimator.handle_pull(0, 10.0);
     let still = estimator.estimate().unwrap();
     assert_eq!(still, Estimate { rate: 0.0, secs: 10.0 });
-    // One in twice the time that it was quiet, give or take.
+    // Half a change in the quiet time, with its standard deviation.
     assert!((still.careful() - 0.05).abs() < 1e-12);
     assert!((still.deviation().unwrap() - 0.5_f64.sqrt() / 10.0).abs() < 1e-12);
 }
@@ -83,7 +83,8 @@ fn no_change_is_a_rate_and_unknown_is_none() {
 #[test]
 fn few_changes_are_put_together() {
     let rules = Rules { gain: Gain::Settling(0.25), ..Rules::default() };
-    // At first the mean of all; from the eighth change on a sample; then the next is waited for.
+    // At first, the estimate is the mean of all pulls; from the eighth change on, there is a
+    // sample, and the estimate stays until the next sample.
     let pulls = [(9, 0.0), (0, 1.0), (3, 1.0), (5, 2.0), (1, 0.5), (0, 0.5), (15, 3.0)];
     // The last: 16 in 4 s, remembered after 4 s: weight 4 / (0.75 · 4 + 4).
     let last = 2.0 * 3.0 / 7.0 + 4.0 * 4.0 / 7.0;
@@ -102,7 +103,7 @@ fn a_gain_is_brought_to_its_range() {
 
 #[test]
 fn the_time_behind_an_estimate_is_that_of_a_plain_count() {
-    // Variance g / (2 − g) of a sample's: as certain as 7 samples together.
+    // The variance is g / (2 − g) of a sample's: the estimate is as certain as 7 samples together.
     for method in [Method::Ewma, Method::Datestamps] {
         let rules = Rules { method, ..Rules::default() };
         let mut estimator = Estimator::with_rules(rules, State::default());

@@ -1,13 +1,14 @@
 //! Back-off: the waits of a source after failures.
 //!
-//! Waits double, with jitter, for each source alone. A source that was ever reached waits at least its shortest
-//! interval (or an hour, if that interval is longer): a source to be pulled once an hour must not be pulled each
-//! second because its answers fail. A source that was never reached is tried sooner at first, since it was just
-//! added and somebody waits for it; its tries grow rare just as quickly.
+//! Waits double, with jitter, for each source alone. A source that was ever reached waits at least
+//! its shortest interval (or an hour, if that interval is longer): a source to be pulled once an
+//! hour must not be pulled each second because its answers fail. A source that was never reached is
+//! tried sooner at first, since it was just added and somebody waits for it; but its tries become
+//! rarer just as quickly.
 //!
-//! A followed source that was there a moment ago is tried again at once, and every few seconds for minutes. Mostly
-//! it was restarted, and its changes should arrive as they come. The longer it is away, the more rarely it is
-//! tried.
+//! A followed source that was there a moment ago is tried again at once, and every few seconds for
+//! minutes. Most likely it was restarted, and its changes should arrive as they come. The longer it
+//! is away, the more rarely it is tried.
 //!
 //! Sans-I/O.
 
@@ -27,18 +28,19 @@ const FOLLOW_MIN_MS: u64 = 200;
 /// Longest wait after a failure of a followed source that was there a moment ago, milliseconds.
 pub(super) const FOLLOW_MAX_MS: u64 = 5_000;
 
-/// Part of the time away (1 in this many) for which such a source is left alone, if that is longer.
+/// Divisor of the time for which a followed source has been away: the result is its longest wait,
+/// if it is longer than [`FOLLOW_MAX_MS`].
 const AWAY_SHARE: u64 = 24;
 
-/// Longest wait that a followed source may ask for and be tried sooner all the same, milliseconds: a source that is
-/// starting, or repairs a part, says a minute. Longer waits are respected.
+/// Longest requested wait that may be shortened for a followed source, milliseconds: a source that
+/// is starting, or repairs a part, asks for a minute. Longer waits are respected.
 const FOLLOW_ASKED_MAX_MS: u64 = 120_000;
 
 /// Largest share by which a wait is lengthened, so that many sources behind one broken link do not return in step.
 const JITTER_SHARE: f64 = 0.25;
 
-/// Returns the wait after the `failures`-th failure in a row, milliseconds: at least `least_ms` or the longest
-/// wait, jitter included.
+/// Returns the wait after the `failures`-th failure in a row, milliseconds: at least `least_ms`, or
+/// the longest wait if that is shorter; with jitter.
 pub(super) fn wait_ms(id: SourceId, failures: u32, least_ms: u64, now_ms: u64) -> u64 {
     let base = doubled(BACK_OFF_MIN_MS, failures).max(least_ms).min(BACK_OFF_MAX_MS);
     jittered(base, id, failures, now_ms)

@@ -1,10 +1,10 @@
-//! The cap: the most pulls in any minute.
+//! The cap: the maximum number of pulls in any minute.
 //!
 //! A tenth of them may come at once; the others follow evenly. So a schedule that asks for more than the cap is
 //! late by seconds, instead of pulling in bursts with most of a minute in between.
 //!
-//! Differences from a sliding window: the state is one number, the time by which the pulls so far would have gone
-//! evenly (the generic cell rate algorithm, ITU-T I.371 Annex A).
+//! Differences from a sliding window: the state is one number, the time at which the next pull
+//! would come if all had come evenly (the generic cell rate algorithm, ITU-T I.371 Annex A).
 //!
 //! Sans-I/O.
 
@@ -46,7 +46,7 @@ impl Cap {
         let fewer = most < self.most;
         self.most = most;
         let burst = (most / BURST_SHARE).max(1);
-        // In any minute the first `burst` pulls come at once, and the others one after the other.
+        // In any minute the first `burst` pulls come at once, and the others at even distances.
         let rest = most - burst + 1;
         self.apart_micros = (MINUTE_MS * MS_MICROS).div_ceil(rest);
         self.early_micros = (burst - 1) * self.apart_micros;
@@ -69,7 +69,7 @@ impl Cap {
         self.last_micros = now_micros;
     }
 
-    /// Moves with a clock that was set.
+    /// Moves all times with a clock that was set.
     pub(super) fn handle_jump(&mut self, moved: impl Fn(u64) -> u64) {
         for micros in [&mut self.even_micros, &mut self.last_micros] {
             *micros = moved(micros.div_ceil(MS_MICROS)).saturating_mul(MS_MICROS);

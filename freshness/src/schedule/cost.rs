@@ -1,14 +1,16 @@
-//! Cost of a pull by itself, separated from the cost of its changes.
+//! Cost of a pull itself, separated from the cost of its changes.
 //!
-//! Source: Adly §3.2, eq. 2: each update costs C_U, and each pull C_P in addition. The only measurement is the
-//! duration of a pull. Over the pulls of one source that is a straight line: its slope is the time of a change, and
-//! its height is the pull's own time.
+//! Source: Adly §3.2, eq. 2: each update costs C_U, and each pull C_P in addition. The only
+//! measurement is the duration of a pull. Drawn over the number of changes, the durations of one
+//! source's pulls form a straight line: its slope is the time of a change, and its height is the
+//! pull's own time.
 //!
 //! # Differences from the paper
 //!
-//! * The paper sets one C_P for all sources. Here it is measured for each source, in pulls: a pull is a request,
-//!   which costs 1, and each further [`PULL_COST_SECS`] that it keeps the source and us busy costs 1 more. So fast
-//!   sources all cost about 1, and their intervals have no noise from it.
+//! * The paper sets one C_P for all sources. Here it is measured for each source, in pulls: a pull
+//!   is a request, which costs 1, and each further [`PULL_COST_SECS`] that it keeps the source and
+//!   us busy costs 1 more. So fast sources all cost about 1, and the measurement adds no noise to
+//!   their intervals.
 //! * The slope is the same for all sources, since one harvester handles their changes; time above it counts as the
 //!   source's own. It is fitted to the deviations of each source's pulls from their own mean. A line through all
 //!   pulls would confuse two things: a slow source is pulled more rarely and so brings more changes at once, which
@@ -20,19 +22,20 @@
 
 use super::narrowed;
 
-/// Time beside that of its changes in which a pull costs as much as one request, seconds.
+/// Time of a pull, without that of its changes, that costs as much as one request, seconds.
 pub const PULL_COST_SECS: f64 = 1.0;
 
 /// Longest time that a pull is believed to take, seconds (a day).
 const TOOK_SECS_MAX: f64 = 86_400.0;
 
-/// Most changes that a pull is believed to bring: more count as this, and larger stored numbers are invalid.
+/// Largest number of changes that a pull is believed to bring: larger ones count as this, and
+/// larger stored numbers are invalid.
 const CHANGES_MAX: f64 = 1e6;
 
-/// Number of pulls that the line remembers, about.
+/// Approximate number of pulls that the line remembers.
 const PULLS_MAX: f64 = 1_000.0;
 
-/// Standard errors by which the slope is held low.
+/// Number of standard errors by which the slope is reduced.
 const ERRORS: f64 = 2.0;
 
 /// Least difference from the mean, in changes, of a pull that counts.

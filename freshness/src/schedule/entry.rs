@@ -20,15 +20,15 @@ use crate::interval::{Bounds, Slot, Source, Workload};
 use crate::metrics::Span;
 use crate::rate::{self, Estimate, Estimator, Gain, Method, Pull};
 
-/// Share of the shortest interval that a sample of the rate must cover. The slack is for timers and rounding: a
-/// scheduled pull must not have to wait for the next.
+/// Share of the shortest interval that a sample of the rate must cover. The slack is for timers and
+/// rounding: without it, the sample of a scheduled pull might have to wait for the next pull.
 const POOL_SHARE: f64 = 0.9;
 
-/// Most times that a pause or an interval is doubled: a million times the first.
+/// Maximum number of times that a pause or an interval is doubled, up to a million times the first.
 const DOUBLINGS_MAX: u8 = 20;
 
-/// Shortest interval of a source that brings everything again and again, seconds, if its own is shorter; doubled
-/// each time.
+/// Shortest interval of a source that brings everything again and again, seconds, if the source's
+/// own is shorter. The interval is doubled each time.
 const FULL_SECS_MIN: f64 = 1.0;
 
 /// Bounds of sources that the policy must not pull.
@@ -40,8 +40,9 @@ const RATE_MIN: f64 = 1e-9;
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) learned: Learned,
-    /// The end of the present wait, other than an interval: before the first pull, when the source was added; after
-    /// a failure, the next try; the end of the pause between two long polls. During a pull: when it began.
+    /// The end of the present wait, other than an interval: before the first pull, when the source
+    /// was added; after a failure, the next try; the end of the pause between two long polls.
+    /// During a pull, the time at which it began.
     wait_ms: u64,
     pace: Pace,
     /// Shortest and longest interval, seconds.
@@ -51,8 +52,9 @@ pub(super) struct Entry {
     /// Slot in the planner, once there is a rate.
     pub(super) slot: Option<Slot>,
     back_off_ms: u32,
-    /// The streak counts the pulls in a row that ended as the last one did: that failed; otherwise, for a followed
-    /// source, long polls that soon brought something; for others, pulls that brought everything.
+    /// The streak is the number of pulls in a row that ended as the last one did: pulls that
+    /// failed; otherwise, for a followed source, long polls that soon brought something, and for
+    /// other sources, pulls that brought everything.
     flags: Flags,
     window: Option<Window>,
 }
@@ -120,7 +122,7 @@ impl Entry {
         self.back_off_ms.into()
     }
 
-    /// Begins a pull; returns whether it is a long poll.
+    /// Begins a pull; returns whether the pull is a long poll.
     pub(super) fn begin(&mut self, now_ms: u64) -> bool {
         let asked = self.flags.has(Flag::Requested);
         // After a failure a source must answer at once, to show that it is there again.
@@ -220,9 +222,9 @@ impl Entry {
         Some(soon && (found.full || 0 < found.changes))
     }
 
-    /// Returns the pause between two long polls. While changes come in a stream, it grows to a second or the
-    /// shortest interval; while each poll brings everything, to that interval. After a quiet time it is short
-    /// again, so the next change arrives at once.
+    /// Returns the pause between two long polls. While changes come in a stream, the pause grows to
+    /// a second or the shortest interval; while each poll brings everything, it grows to the
+    /// shortest interval. After a quiet time it is short again, so the next change arrives at once.
     fn pause_ms(&self) -> u64 {
         let most_ms = if self.flags.has(Flag::Full) { u64::MAX } else { FOLLOW_PAUSE_MAX_MS };
         let longest_ms = millis(self.shortest()).clamp(FOLLOW_PAUSE_MS, most_ms);
@@ -234,7 +236,7 @@ impl Entry {
         self.bounds().settled().interval_min
     }
 
-    /// Moves with a wall clock that was set.
+    /// Moves all times with a wall clock that was set.
     pub(super) fn handle_jump(&mut self, moved: impl Fn(u64) -> u64) {
         if let Some(last_ms) = self.learned.last_ms() {
             self.learned.set_last_ms(moved(last_ms));
@@ -281,7 +283,8 @@ impl Entry {
             _ => self.wait_until(now_ms),
         };
         Some(match self.window {
-            // Overdue inside the hours: the due time stays, since it shows who has waited longest.
+            // Overdue inside the hours: the due time stays, since it shows which source has waited
+            // longest.
             Some(window) if at < now_ms && window.admit(now_ms) == now_ms => at,
             Some(window) => window.admit(at.max(now_ms)),
             None => at,
@@ -385,7 +388,7 @@ impl Entry {
         let as_of_ms = as_of_ms.max(last_ms.unwrap_or_default()).min(now_ms);
         learned.set_last_ms(as_of_ms);
         let Some(last_ms) = last_ms.filter(|_| !found.full && !untimed) else {
-            // All changes of the meantime came at once, so only N can be learned.
+            // All changes since the last pull came at once, so only N can be learned.
             estimator.handle_restart();
             learned.set_state(estimator.state());
             return;
@@ -410,7 +413,7 @@ impl Entry {
             settings.gain(),
         );
         learned.count(secs, found.changes);
-        // Reported ages count to the end of the pull, the estimator's to its start.
+        // Reported ages run to the end of the pull, and the estimator's ages to its start.
         let age_secs = (found.age_secs - took_secs).max(0.0);
         estimator.handle(Pull {
             updates: found.changes,

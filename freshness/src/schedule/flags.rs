@@ -12,7 +12,7 @@ const STREAK_SHIFT: u32 = 9;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flags(u16);
 
-/// A property that a source has or not.
+/// A property that a source has or does not have.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Flag {
     /// It is followed by long polls.

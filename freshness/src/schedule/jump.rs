@@ -40,7 +40,8 @@ mod tests {
     const DAY_MS: u64 = 86_400_000;
     const START_MS: u64 = 20_000 * DAY_MS;
 
-    /// Pulls a source that changes once a second every minute, whenever it is due.
+    /// Pulls a source once a minute, `times` times; the source changes once a second. Returns the
+    /// end of this time.
     fn pull(schedule: &mut Schedule, id: SourceId, from_ms: u64, times: u64) -> u64 {
         for minute in 1..=times {
             let now_ms = from_ms + minute * MINUTE_MS;

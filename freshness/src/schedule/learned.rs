@@ -31,21 +31,21 @@ pub struct SourceNote {
     overhead_secs: f64,
     /// Pulls that were counted.
     pulls: u32,
-    /// Pulls that brought something, of those.
+    /// Those of the pulls that brought something.
     pulls_changed: u32,
-    /// Total time between them, seconds; if absent, all the time watched.
+    /// Total time between the counted pulls, seconds; if absent, all the time watched.
     counted_secs: Option<f64>,
 }
 
 impl SourceNote {
-    /// Returns the note for a source that has been read further since: without the time of the last pull. The next
-    /// pull starts the clock, and is no sample.
+    /// Returns the note without the time of the last pull, for a source that has been read further
+    /// since. The next pull starts the clock, and is no sample.
     #[must_use]
     pub fn read_further(self) -> Self {
         Self { last_ms: None, ..self }
     }
 
-    /// Returns the duration of pulls without their changes, seconds; any number.
+    /// Returns the duration of pulls without their changes, seconds; it may be any number.
     pub(super) fn overhead_secs(&self) -> f64 {
         self.overhead_secs
     }
@@ -59,9 +59,9 @@ pub(super) struct Learned {
     pending_secs: f64,
     /// [`NEVER`] before the first pull.
     last_ms: u64,
-    /// [`UNKNOWN`] before the source told.
+    /// [`UNKNOWN`] before the source has stated it.
     elements: u64,
-    /// Below 0 if there is none.
+    /// Below 0 if there is no rate.
     rate: f32,
     sure_secs: f32,
     memory_secs: f32,
@@ -74,16 +74,16 @@ pub(super) struct Learned {
     /// Pulls that are counted, and those of them that brought something.
     pulls: u16,
     pulls_changed: u16,
-    /// Mean time before each of them.
+    /// Mean time before each counted pull.
     gap_secs: f32,
 }
 
-/// Most pulls that are counted; at more, half of them are forgotten.
+/// Maximum number of pulls that are counted; if there are more, half of them are forgotten.
 const PULLS_MAX: u16 = u16::MAX;
 
-/// Time of the last pull before the first pull.
+/// Value of `last_ms` before the first pull.
 const NEVER: u64 = u64::MAX;
-/// Number of elements before the source told.
+/// Value of `elements` before the source has stated it.
 const UNKNOWN: u64 = u64::MAX;
 
 impl Learned {

@@ -25,18 +25,18 @@
 //!   interval is doubled, up to its longest.
 //! * A followed source is fresh at once: the policy counts its elements, but not its rate and its pulls. The pause
 //!   between its long polls grows while its changes come in a stream.
-//! * Failures back off, doubling, with jitter, for each source alone, and never make a source be pulled more often
-//!   than its shortest interval allows. Hours may be closed. No minute has more pulls, of any kind, than
-//!   [`Settings::pulls_per_minute_max`].
+//! * After each failure a source waits twice as long, with jitter and independently of other
+//!   sources, and it is never pulled more often than its shortest interval allows. Hours may be
+//!   closed. No minute has more pulls, of any kind, than [`Settings::pulls_per_minute_max`].
 //! * N is the source's own statement, and the plan uses it at once, however it jumps: θ is a share of the existing
 //!   elements, and slower steps would delay true statements as well as false ones. The caller can count the records
 //!   that it holds of the source, and bound N by that ([`PullReport::elements`]).
 //! * No source is put off forever: it is due within its longest interval, or its wait after a failure, and its
 //!   hours. Only a source without a longest interval, or with an endless shortest one, may never be due.
 //!
-//! Machine: the shell calls [`Schedule::poll_due`] when a slot is free, performs the pull, and
-//! reports with [`Schedule::handle_pull`] or [`Schedule::handle_failure`]. One source is never
-//! pulled twice at the same time. Times are Unix milliseconds.
+//! Use: the shell calls [`Schedule::poll_due`] when a slot is free, performs the pull, and reports
+//! with [`Schedule::handle_pull`] or [`Schedule::handle_failure`]. One source is never pulled twice
+//! at the same time. Times are Unix milliseconds.
 //!
 //! Sans-I/O.
 
@@ -85,8 +85,8 @@ pub const FOLLOW_STREAM_MS: u64 = 1_000;
 /// not be asked in a tight loop.
 pub const FOLLOW_IDLE_MS: u64 = 1_000;
 
-/// Largest disorder of times, milliseconds, before the clock counts as set back, which requires a pass over every
-/// source.
+/// Largest step back in time, milliseconds, that does not yet count as a clock that was set back. A
+/// clock that was set back requires a pass over every source.
 const SLIP_MS: u64 = 1_000;
 
 /// Time from an announced update to the pull that fetches it, seconds: announced times are whole seconds, and the
@@ -153,8 +153,8 @@ impl Schedule {
         self.enqueue_all(now_ms);
     }
 
-    /// Adds sources with their notes. A new source is due at once, one that was pulled before an interval after its
-    /// last pull. Returns their numbers, in their order.
+    /// Adds sources with their notes. A new source is due at once; a source that was pulled before
+    /// is due one interval after its last pull. Returns their numbers, in their order.
     pub fn add(
         &mut self,
         sources: impl IntoIterator<Item = (Rules, SourceNote)>,
@@ -234,8 +234,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the next due pull. `slot`: whether one more pull may run; long polls of
-    /// followed sources do not need one.
+    /// Returns the next due pull; `None` if none may begin now. `slot`: whether one more pull may
+    /// run; long polls of followed sources do not need one.
     pub fn poll_due(&mut self, slot: bool, now_ms: u64) -> Option<Due> {
         if now_ms.saturating_add(SLIP_MS) < self.seen_ms {
             self.seen_ms = now_ms;
@@ -308,12 +308,12 @@ impl Schedule {
         }
     }
 
-    /// Returns the note of a source, to store over a restart.
+    /// Returns the note of a source, to store over a restart; `None` if there is no such source.
     pub fn note(&self, id: SourceId) -> Option<SourceNote> {
         self.entry(id).map(|entry| entry.learned.note(&self.line))
     }
 
-    /// Returns the view of a source for status.
+    /// Returns the view of a source for status; `None` if there is no such source.
     pub fn view(&self, id: SourceId) -> Option<View> {
         let entry = self.entry(id)?;
         let estimate = entry.estimate(self.settings);
@@ -357,7 +357,7 @@ impl Schedule {
     }
 
     /// Returns a source as the policy would see it at another pace, once its rate is known;
-    /// [`plan`](crate::interval::plan) tells the effect of another policy.
+    /// [`plan`](crate::interval::plan) gives the effect of another policy.
     pub fn source_at(&self, id: SourceId, pace: Pace) -> Option<Source> {
         self.entry(id)?.source_at(pace, self.settings, &self.line)
     }

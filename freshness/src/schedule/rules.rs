@@ -19,8 +19,8 @@ pub struct Settings {
     pub method: Method,
     /// Least gain g of the rate estimator, above 0 and up to 1.
     pub gain: f64,
-    /// Most pulls that may begin in any minute, long polls of followed sources included; at least 1. If more are
-    /// due, followed sources and the others take turns.
+    /// Maximum number of pulls that may begin in any minute, long polls of followed sources
+    /// included; at least 1. If more are due, followed sources and the others take turns.
     pub pulls_per_minute_max: u32,
 }
 
@@ -29,7 +29,7 @@ pub struct Settings {
 pub struct Rules {
     /// Bounds of its interval.
     pub bounds: Bounds,
-    /// Weight of its freshness beside the others'.
+    /// Weight of its freshness relative to the others.
     pub weight: f64,
     /// Followed by long polls: it counts as fresh at once, and uses no budget. Of its bounds only the shortest
     /// interval counts, between changes that come in a stream.
@@ -38,14 +38,16 @@ pub struct Rules {
     pub window: Option<Window>,
     /// The rule that decides how often it is pulled.
     pub pace: Pace,
-    /// Whether it lists each element once, however often that changed, with the time of its last change (as OAI-PMH
-    /// does). Its rate is then estimated by [`Method::Datestamps`], whatever the schedule's method.
+    /// Whether the source lists each element once, however often it changed, with the time of its
+    /// last change (as OAI-PMH does). Its rate is then estimated by [`Method::Datestamps`],
+    /// whatever the schedule's method.
     pub datestamps: bool,
 }
 
 /// The rule that decides how often a source is pulled, within its bounds.
 ///
-/// In any case the policy counts the source's staleness at that pace, and gives the other sources the rest.
+/// In any case the policy counts the source's staleness at that pace, and leaves the rest of the
+/// allowed staleness to the other sources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
     /// The policy.

@@ -22,7 +22,7 @@ struct Feed {
     next_ms: f64,
     /// Begin and end of the time in which the source does not answer.
     down: (u64, u64),
-    /// Duration of its pulls beside the latency, and of each change, milliseconds.
+    /// Duration of its pulls in addition to the latency, and of each change, milliseconds.
     slow_ms: u64,
     change_ms: u64,
     pulls: Vec<u64>,
@@ -261,7 +261,8 @@ fn slow_pulls_do_not_cost_freshness() {
 fn a_few_quiet_seconds_do_not_give_a_long_interval() {
     let mut world = World::new(0);
     world.add("a", 0.5, 1_000_000).next_ms += 60_000.0;
-    // Ten quiet seconds and a million objects: eq. 3 alone would come back after a day.
+    // Ten quiet seconds and a million objects: by eq. 3 alone, the next pull would come after a
+    // day.
     world.run(11.0);
     assert_eq!(world.view("a").interval_secs, Some(10.0));
     world.run(600.0);

@@ -11,9 +11,9 @@ use super::SourceId;
 pub struct Due {
     /// The source.
     pub source: SourceId,
-    /// Whether to make it a long poll (a followed source).
+    /// Whether to make the pull a long poll (of a followed source).
     pub wait: bool,
-    /// Whether it takes a slot until its end.
+    /// Whether the pull takes a slot until its end.
     pub slot: bool,
 }
 
@@ -26,11 +26,12 @@ pub struct PullReport {
     pub changes: u64,
     /// Their mean age when the pull ended, seconds; any value if there are none.
     pub age_secs: f64,
-    /// Changes, of those, that were pushed before the pull and took none of its time.
+    /// Those of the changes that were pushed before the pull and took none of its time.
     pub sent: u64,
-    /// The changed objects, if the time of each one's first change is known. Without it every change counts as one
-    /// of another object. Measured freshness is then too low by objects that changed twice, or too high if the
-    /// source lists each object once with its last change.
+    /// The changed objects, if the time of each one's first change is known. Without it every
+    /// change counts as one of another object. Measured freshness is then too low because of
+    /// objects that changed twice, or too high if the source lists each object once with its last
+    /// change.
     pub first_changes: Option<FirstChanges>,
     /// Live objects at the source, N. The plan weighs the source by it from now on. If the source cannot be
     /// trusted, report the number of its objects that are known.

@@ -19,7 +19,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Reads `START-END`, hours 0 to 24, not equal.
+    /// Reads `START-END`, hours 0 to 24, not equal; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let (start, end) = text.split_once('-')?;
         let (start, end): (u8, NonZeroU8) = (start.trim().parse().ok()?, end.trim().parse().ok()?);

@@ -1,4 +1,4 @@
-//! The bounds of every record, made from any bytes.
+//! Checks of the bounds that hold for every record, whatever bytes it was made from.
 
 #![allow(dead_code)]
 
@@ -6,9 +6,9 @@ use std::sync::Once;
 
 use formats::object::{ProblemKind, Summary};
 
-/// Longest attribute: a record's keywords.
+/// Largest attribute in bytes: a record's keywords.
 const VALUE_BYTES_MAX: usize = 128 * 1024;
-/// Longest record.
+/// Largest record, in bytes.
 const RECORD_BYTES_MAX: usize = 1024 * 1024;
 
 /// Sets a hook that only prints a panic: the product catches it, and the test checks the outcome.

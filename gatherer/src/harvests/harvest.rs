@@ -1,8 +1,9 @@
-//! The harvest of a repository: each part of a list becomes one commit of changes and the new checkpoint.
+//! The harvest of a repository: each part of a list becomes one commit of changes and the new
+//! checkpoint.
 //!
-//! `oai::harvest` decides which requests to send and in which order; `exchange::harvester` sends them and
-//! stores the answers. This module adds the gatherer's counts, problems, holds, and the note at the end of
-//! a harvest.
+//! `oai::harvest` decides which requests to send and in which order; `exchange::harvester` sends
+//! them and stores the answers. This module adds the gatherer's counts, problems and holds, and the
+//! note at the end of a harvest.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,10 +24,12 @@ use crate::progress::Hold;
 use crate::site::Site;
 use crate::site::plan::RepositoryPlan;
 
-/// Version of the records of repositories: a new number has all of them harvested again.
+/// Version of the records of repositories: a new number makes the gatherer harvest all of them
+/// again.
 const FORM: &str = "2";
 
-/// Kind of the problem that a repository cannot send records of some dates; all others were received.
+/// Kind of the problem that a repository cannot send the records of some dates; all others were
+/// received.
 const GAPS_PROBLEM: &str = "gaps";
 
 pub(crate) struct HarvestJob {
@@ -36,21 +39,21 @@ pub(crate) struct HarvestJob {
     pub(crate) confirmed: bool,
 }
 
-/// Outcome of a harvest, or of forgetting a repository.
+/// Outcome of harvesting, or of forgetting, a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HarvestEnd {
     /// All new records are in the collection.
     Finished,
-    /// It would lose much, and waits for an administrator.
+    /// The harvest would lose many records, and waits for an administrator.
     Held,
-    /// It failed, and is on the list of problems.
+    /// The harvest failed, and is on the list of problems.
     Failed,
-    /// Its time was up after some progress, or earlier records were damaged meanwhile: the next harvest begins
-    /// at once.
+    /// The harvest's time was up after some progress, or earlier records were damaged meanwhile:
+    /// the next harvest begins immediately.
     GoesOn,
-    /// It was stopped.
+    /// The harvest was stopped.
     Stopped,
-    /// The repository is no longer in the settings, and its records are deleted.
+    /// The repository is no longer in the settings, and its records have been deleted.
     Forgotten,
 }
 
@@ -59,8 +62,8 @@ impl HarvestJob {
         self.plan.repository.url()
     }
 
-    /// Returns the fingerprint of the settings that records depend on. As with files, it does not include
-    /// the gatherer's name or port.
+    /// Returns the fingerprint of the settings that records depend on. As for files, the gatherer's
+    /// name and port are not included.
     fn fingerprint(&self) -> u64 {
         let keep_original = self.plan.repository.oai.keep_original.to_string();
         let lifetimes = ["Time-to-Live", "Refresh-Rate"];
@@ -72,11 +75,11 @@ impl HarvestJob {
     }
 }
 
-/// Harvests a repository from its checkpoint on, until the end or a stop.
+/// Harvests a repository from its checkpoint, until the end of the list or a stop.
 ///
 /// # Errors
 ///
-/// The collection failed: what was committed stays, and the harvest goes on from there.
+/// The collection failed: committed changes stay, and the next harvest goes on from there.
 pub(crate) async fn harvest(
     site: Arc<Site>,
     it: HarvestJob,
@@ -101,7 +104,7 @@ pub(crate) async fn harvest(
                 Err(collection::Error::Loss { lost, of, .. }) => {
                     return hold(&site, &url, lost, of).await;
                 }
-                // The records only have to be read again: no wait is needed.
+                // The records only have to be read again: no wait is necessary.
                 Err(error @ collection::Error::SetBack { .. }) => {
                     tracing::info!("{error}");
                     return Ok(HarvestEnd::GoesOn);
@@ -123,7 +126,7 @@ pub(crate) async fn harvest(
     }
 }
 
-/// Returns the outcome of a harvest that stored some records (`has_progress`) or none.
+/// Returns the outcome of a harvest. `has_progress` says whether it stored any records.
 fn outcome_of(end: &End, has_progress: bool) -> HarvestEnd {
     match &end.outcome {
         // The next harvest requests the missing records again.
@@ -133,8 +136,8 @@ fn outcome_of(end: &End, has_progress: bool) -> HarvestEnd {
     }
 }
 
-/// Returns the checkpoint from which the harvest goes on. If records of the repository were lost, or depend on
-/// other settings now, it is the beginning.
+/// Returns the checkpoint from which the harvest goes on: the beginning, if records of the
+/// repository were lost or now depend on other settings.
 async fn begin(
     site: &Arc<Site>,
     it: &HarvestJob,
@@ -170,7 +173,7 @@ fn count(site: &Site, stored: &Stored) {
     site.publish();
 }
 
-/// Reports quarantined records, warnings, and the failure of a harvest, if there are any.
+/// Reports quarantined records, warnings and the failure of a harvest, if any.
 fn report(site: &Site, url: &str, end: &End, ended: HarvestEnd) {
     let report = &end.report;
     for record in &report.quarantine {
@@ -201,7 +204,7 @@ fn report(site: &Site, url: &str, end: &End, ended: HarvestEnd) {
     }
 }
 
-/// Notes that deletions are held for an administrator.
+/// Notes that deletions are held until an administrator confirms them.
 async fn hold(
     site: &Arc<Site>,
     url: &str,
@@ -247,8 +250,8 @@ async fn finish(site: &Arc<Site>, it: &HarvestJob) -> Result<(), collection::Err
     Ok(())
 }
 
-/// Deletes the records of a repository that is no longer in the settings; many records only after a
-/// confirmation. Blocks.
+/// Deletes the records of a repository that is no longer in the settings; if there are many, only
+/// after a confirmation. Blocks.
 ///
 /// # Errors
 ///

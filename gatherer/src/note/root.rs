@@ -17,48 +17,49 @@ const REPOSITORY: &str = "repository ";
 pub struct RootNote {
     /// Device of the root.
     pub device: Option<u64>,
-    /// End of its last finished pass, in Unix milliseconds.
+    /// End of the tree's last finished pass, in Unix milliseconds.
     pub confirmed: Option<u64>,
-    /// Known files at the end of that pass, or later if there were more.
+    /// Number of known files at the end of that pass, or later if there were more.
     pub files: u64,
-    /// Files lost since then.
+    /// Number of files lost since then.
     pub lost: u64,
-    /// Whether the collection has lost records of this root: every file is published again whatever its
-    /// note, until a pass has finished.
+    /// Whether the collection has lost records of this root. Then every file is published again,
+    /// whatever its note, until a pass has finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub regather: bool,
-    /// Reason of a hold on deletions.
+    /// Reason for a hold on deletions, if there is one.
     pub hold: Option<Hold>,
-    /// Number of files gone at that time.
+    /// Number of files that are gone, at the time of the hold.
     pub held: u64,
 }
 
-/// Whether the repository is harvested in full again.
+/// Whether and how the repository is harvested in full again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Regather {
     /// No.
     #[default]
     No,
-    /// The next harvest begins anew.
+    /// The next harvest begins from the start.
     Asked,
-    /// The harvest under way has begun anew, and goes on from its checkpoint.
+    /// The harvest under way has begun from the start, and goes on from its checkpoint.
     UnderWay,
 }
 
 /// Note of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryNote {
-    /// End of its last finished harvest, in Unix milliseconds.
+    /// End of the repository's last finished harvest, in Unix milliseconds.
     pub confirmed: Option<u64>,
-    /// Fingerprint of the settings that its records depend on.
+    /// Fingerprint of the settings that the repository's records depend on.
     pub settings: u64,
-    /// Whether the collection has lost records of it.
+    /// Whether the repository is harvested in full again because the collection has lost its
+    /// records.
     #[serde(default)]
     pub regather: Regather,
-    /// Reason of a hold on deletions.
+    /// Reason for a hold on deletions, if there is one.
     pub hold: Option<Hold>,
-    /// Number of records gone at that time.
+    /// Number of records that are gone, at the time of the hold.
     pub held: u64,
 }
 
@@ -72,7 +73,7 @@ pub fn roots_prefix() -> Vec<u8> {
     ROOT.as_bytes().to_vec()
 }
 
-/// Returns the URL of the tree whose note has this key.
+/// Returns the URL of the tree whose note has this key; `None` for other keys.
 pub fn root_of(key: &[u8]) -> Option<String> {
     Some(std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?.to_owned())
 }
@@ -87,7 +88,7 @@ pub fn repositories_prefix() -> Vec<u8> {
     REPOSITORY.as_bytes().to_vec()
 }
 
-/// Returns the URL of the repository whose note has this key.
+/// Returns the URL of the repository whose note has this key; `None` for other keys.
 pub fn repository_of(key: &[u8]) -> Option<String> {
     Some(std::str::from_utf8(key).ok()?.strip_prefix(REPOSITORY)?.to_owned())
 }

@@ -1,7 +1,8 @@
-//! The end of the route: commits records with the notes of their files, in batches, and deletes vanished
-//! files at the end of an order.
+//! The end of the route: commits records together with the notes of their files, in batches, and
+//! deletes vanished files at the end of an order.
 //!
-//! A batch holds whole files: their records and their notes are committed together or not at all.
+//! A batch holds whole files: the records and the note of a file are committed together or not at
+//! all.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -20,34 +21,35 @@ use crate::progress::Hold;
 use crate::site::root_note;
 use crate::validator::Validator;
 
-/// Most changes of one commit; the file that reaches it is not split. A commit takes many times the
-/// memory of its records while it is written.
+/// Maximum number of changes in one commit; the file that reaches it is not split. While a commit
+/// is written, it takes many times the memory of its records.
 const CHANGES_MAX: usize = 1_024;
 
-/// Most bytes of memory of one commit's records and notes; the file that reaches it is not split.
+/// Maximum memory of the records and notes of one commit, in bytes; the file that reaches it is not
+/// split.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Longest wait of a record for others of its batch.
+/// Longest time that a record waits for others of its batch.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 enum Waiting {
-    /// Its records and its note.
+    /// The file's records and its note.
     Prepared(Prepared),
-    /// It has vanished: its note and all its records are deleted.
+    /// The file has vanished: its note and all its records are deleted.
     Vanished { url: String, key: Vec<u8> },
 }
 
 pub(crate) struct Committer<'a> {
     run: &'a Run<'a>,
     waiting: Vec<Waiting>,
-    /// Changes and notes of the next commit that belong to no file.
+    /// Changes and notes of the next commit that do not belong to a file.
     extra: Batch,
     /// Estimated number of waiting changes.
     changes: usize,
     /// Estimated number of waiting bytes.
     bytes: usize,
-    /// Arrival of the oldest waiting file.
+    /// Time of arrival of the oldest waiting file.
     since: Option<Instant>,
 }
 
@@ -88,7 +90,7 @@ impl<'a> Committer<'a> {
         self.waiting.push(Waiting::Prepared(file));
     }
 
-    /// Commits the batch. Files that a later walk has committed meanwhile are left out.
+    /// Commits the batch, except files that a later walk has committed meanwhile.
     fn flush(&mut self) -> Result<(), collection::Error> {
         let (run, stage) = (self.run, &self.run.site.metrics.commit);
         let _one_at_a_time = lock(&run.root.commit);
@@ -127,8 +129,8 @@ impl<'a> Committer<'a> {
         Ok(())
     }
 
-    /// Ends an order whose walk has finished: deletes vanished files, unless that is held, and confirms a
-    /// whole root.
+    /// Ends an order whose walk has finished: deletes vanished files, unless their deletion is
+    /// held. If the order is for a whole root, confirms the root.
     pub(crate) fn finish(
         &mut self,
         order: &Order,
@@ -158,7 +160,7 @@ impl<'a> Committer<'a> {
             let stage = &self.run.site.metrics.vanish;
             stage.enter(vanished);
             stage.drop_many("held", vanished);
-            // A walk over a part of a root gives no information about the rest.
+            // A walk over a part of a root says nothing about the rest.
             after.held = if order.whole { vanished } else { before.held.max(vanished) };
             self.report_hold(hold, after.held);
         } else if !order.whole {
@@ -171,7 +173,7 @@ impl<'a> Committer<'a> {
             }
         }
         let is_seen = order.whole && self.end_pass(seen, &mut after);
-        // Growth alone needs no commit: the next pass counts anew.
+        // Growth alone needs no commit: the next pass counts again.
         if after != (RootNote { files: after.files, ..before }) {
             self.extra.notes.push(root_note(url, &after));
         }
@@ -184,8 +186,8 @@ impl<'a> Committer<'a> {
         Ok(())
     }
 
-    /// Ends a pass over the whole root, and confirms all its live objects at once. Returns whether all files
-    /// were seen and nothing is held.
+    /// Ends a pass over the whole root, and confirms all its live objects with one change. Returns
+    /// whether all files were seen and nothing is held.
     fn end_pass(&mut self, seen: &WalkResult, after: &mut RootNote) -> bool {
         let plan = self.run.plan;
         let Top::Present { device, .. } = seen.top else {
@@ -204,7 +206,7 @@ impl<'a> Committer<'a> {
             after.lost = 0;
         }
         after.confirmed = Some(at);
-        // A pass that began before records were lost has not published everything again.
+        // If the pass began before records were lost, it has not published everything again.
         after.regather &= !self.run.regather;
         self.extra.changes.push(Change::Confirm {
             gatherer: self.run.site.id.clone(),
@@ -232,7 +234,7 @@ impl<'a> Committer<'a> {
         self.run.site.problem_from_walk(self.run.walk, url.clone(), "held", message);
     }
 
-    /// Counts the vanished files; files below unreadable paths are spared.
+    /// Counts the vanished files. Files below unreadable paths do not count.
     fn count_vanished(&self, order: &Order, seen: &WalkResult) -> Result<u64, collection::Error> {
         if order.whole && lock(&self.run.root.known).unseen(seen.walk) == 0 {
             return Ok(0);
@@ -263,11 +265,11 @@ impl<'a> Committer<'a> {
     }
 }
 
-/// Returns the file with current data; `None` if there is nothing to commit any more.
+/// Returns the file with current data; `None` if there is nothing left to commit.
 ///
-/// An earlier walk may have committed the file since its note was read. The records were compared with
-/// the older note, so that members published by the other walk would stay forever. Such a file is read
-/// again now, since nobody else commits.
+/// An earlier walk may have committed the file after its note was read here. As the records were
+/// compared with the older note, members published by the other walk would stay forever. Such a
+/// file is read again now, since no other thread commits.
 fn refreshed(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
     let Waiting::Prepared(file) = file else { return Some(file) };
     if lock(&run.root.known).committed(&file.url) == file.against {
@@ -278,10 +280,12 @@ fn refreshed(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
     prepare(run, &candidate).map(Waiting::Prepared)
 }
 
-/// Validator of a committed object, if it can be relied on, and fingerprint of the basis of its records.
+/// A committed object's validator, if it can be relied on, and the fingerprint of the basis of its
+/// records.
 type Committed = (Option<Validator>, u64);
 
-/// Adds a file to a batch; returns its URL, and its new entry in the known set (`None`: it is deleted).
+/// Adds a file to a batch. Returns its URL and its new entry in the known set (`None`: it is
+/// deleted).
 fn add_to_batch(
     run: &Run<'_>,
     file: Waiting,
@@ -307,8 +311,8 @@ fn add_to_batch(
     }
 }
 
-/// Calls `each` with URL and key of every known object within the order that the walk has not seen;
-/// objects below unreadable paths are spared.
+/// Calls `each` with the URL and key of every known object within the order that the walk has not
+/// seen, except objects below unreadable paths.
 fn for_each_vanished(
     run: &Run<'_>,
     order: &Order,
@@ -362,7 +366,7 @@ fn commit(run: &Run<'_>, batch: &mut Batch) -> Result<(), collection::Error> {
                         && object.ends_with(&*String::from_utf8_lossy(&it.key))
                 };
                 if batch.notes.get(position).is_some_and(is_note) {
-                    // Without it the file is read again at the next start.
+                    // Without its note, the file is read again at the next start.
                     batch.notes.remove(position);
                 } else if let Some(at) = refused_at(&batch.changes, position, &object) {
                     batch.changes.remove(at);
@@ -377,8 +381,8 @@ fn commit(run: &Run<'_>, batch: &mut Batch) -> Result<(), collection::Error> {
     Ok(())
 }
 
-/// Returns the position of a change that the collection has refused: at `position` or after it, since the
-/// collection does not count suppressed changes.
+/// Returns the position of a change that the collection has refused; `None` if it is not found. It
+/// is at `position` or after it, since the collection does not count suppressed changes.
 fn refused_at(changes: &[Change], position: usize, object: &str) -> Option<usize> {
     let is_it = |change: &Change| match change {
         Change::Update(record) => record.url == object,

@@ -1,6 +1,8 @@
-//! The middle of the route: reads one object, checks whether its content is new, and makes its records.
+//! The middle of the route: reads one object, checks whether its content is new, and makes its
+//! records.
 //!
-//! No object stops a run: one that cannot be read or understood becomes a problem on the list.
+//! No object stops a run: an object that cannot be read or understood becomes a problem on the
+//! list.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,17 +18,17 @@ use super::run::{Candidate, Fetched, Prepared, Run};
 use crate::lock::lock;
 use crate::note::{self, Basis, Difference, ObjectNote};
 
-/// Attribute with the time at which a record was made.
+/// Attribute with the time when a record was made.
 const UPDATE_TIME: &str = "Update-Time";
 
 /// Reads one object, and summarizes it if its content is new. Returns `None` if there is nothing to
-/// commit; the reason is counted.
+/// commit; the reason is then counted.
 pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> {
     let (site, settings) = (run.site, run.plan.summarizing.settings);
     let Fetched { object, md5, validator, sure } = run.fetch(candidate)?;
     let url = candidate.url.clone();
     let key = note::object_key(&run.plan.url, &url);
-    // Read before the note, so that a commit in between is noticed later.
+    // Read before the note, so that a commit between the two reads is noticed later.
     let against = lock(&run.root.known).committed(&url);
     // Only a known object has a note.
     let stored = against.map_or(Ok(None), |_walk| site.collection.note(&key));
@@ -61,7 +63,8 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
     let note = ObjectNote {
         validator,
         unsure: !sure,
-        // No settings have this fingerprint: the next pass tries again, with more time or a missing resource.
+        // No settings have this fingerprint: so the next pass tries again, with more time or
+        // resources.
         settings: if again { !settings } else { settings },
         annotations,
         md5: md5.to_string(),
@@ -69,7 +72,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
         records: difference.records,
     };
     if same && old.as_ref() == Some(&note) {
-        // A file dated in the future is read at every pass; its note has not changed.
+        // A file with a date in the future is read at every pass; its note has not changed.
         site.metrics.fetch.drop_one("as-remembered");
         return None;
     }
@@ -82,13 +85,14 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
 
 struct Decision {
     difference: Difference,
-    /// Whether there was not enough time for all of them.
+    /// Whether there was not enough time for all of the records.
     late: bool,
-    /// Whether the next pass tries again.
+    /// Whether the next pass has to try again.
     again: bool,
 }
 
-/// Decides on an object's records: the old ones stay if the new ones are late for the first time.
+/// Decides on an object's records: the old records stay if the new ones are late for the first
+/// time.
 fn decide(
     run: &Run<'_>,
     old: Option<&ObjectNote>,
@@ -96,8 +100,8 @@ fn decide(
     made: MadeRecords,
 ) -> Decision {
     let MadeRecords { records, may_pass, late } = made;
-    // An object that was late before has had its second try, even with new content: otherwise an object
-    // that changes all the time would never be published.
+    // An object that was late before has had its second try, even if its content is new: otherwise
+    // an object that changes all the time would never be published.
     let first_late = late && !old.is_some_and(|old| old.late);
     let difference = if first_late && old.is_some() && !run.regather {
         unchanged(old)
@@ -113,7 +117,7 @@ fn unchanged(old: Option<&ObjectNote>) -> Difference {
     Difference { updated: Vec::new(), deleted: Vec::new(), records }
 }
 
-/// Lays annotations over an object's new records, and compares these with the old ones.
+/// Lays annotations over an object's new records, and compares the results with the old records.
 fn compare(
     run: &Run<'_>,
     old: Option<&ObjectNote>,
@@ -129,14 +133,14 @@ fn compare(
     let basis = Basis { settings, same_content };
     let mut difference = note::compare(old, basis, records.into_iter().map(annotated).collect());
     if !run.regather && old.is_some_and(|old| old.settings != settings) {
-        // Other settings, or another release, may have given the same records.
+        // Even with other settings or another release, the records may be the same.
         difference.updated.retain(|record| !is_published(run, record));
     }
     difference
 }
 
-/// Returns whether the collection has the same record, whatever its time. An unreadable record counts as
-/// missing.
+/// Returns whether the collection has the same record, ignoring its time. An unreadable record
+/// counts as missing.
 fn is_published(run: &Run<'_>, record: &Record) -> bool {
     let oid = Oid::new(&run.site.id, &record.url);
     let Ok(Some(stored)) = run.site.collection.get(&oid) else { return false };
@@ -147,14 +151,15 @@ fn is_published(run: &Run<'_>, record: &Record) -> bool {
 
 struct MadeRecords {
     records: Vec<Record>,
-    /// Whether they are incomplete for a temporary reason.
+    /// Whether the records are incomplete for a temporary reason.
     may_pass: bool,
-    /// Whether there was not enough time for all of them.
+    /// Whether there was not enough time for all of the records.
     late: bool,
 }
 
-/// Stage 3: makes the object's records, its own first. Returns `None` if the run was stopped meanwhile, or
-/// if a process could not be started and there are better records of an earlier pass (`has_old`).
+/// Stage 3: makes the object's records, its own first. Returns `None` if the run was stopped
+/// meanwhile, or if a process could not be started and an earlier pass has made better records
+/// (`has_old`).
 fn summarize(run: &Run<'_>, object: Object, has_old: bool) -> Option<MadeRecords> {
     let (site, plan) = (run.site, run.plan);
     let stage = &site.metrics.summarize;
@@ -170,7 +175,7 @@ fn summarize(run: &Run<'_>, object: Object, has_old: bool) -> Option<MadeRecords
         site.metrics.left_out.add(why.name(), count);
     });
     if run.is_stopped() {
-        // The records may be cut short by the stop: the next run makes them anew.
+        // The stop may have cut the records short: the next run makes them anew.
         stage.drop_one("stopped");
         return None;
     }
@@ -183,12 +188,14 @@ fn summarize(run: &Run<'_>, object: Object, has_old: bool) -> Option<MadeRecords
         stage.drop_one("cannot-start");
         return None;
     }
-    // An object without records is noted too, so that it is not read again and its old records are deleted.
+    // An object without records gets a note, too: so it is not read again, and its old records are
+    // deleted.
     stage.leave(1);
     Some(made)
 }
 
-/// Makes an object's summaries into records of this gatherer; `None` if the run was stopped meanwhile.
+/// Makes an object's summaries into records of this gatherer; `None` if the run was stopped
+/// meanwhile.
 fn make_records(run: &Run<'_>, summaries: Vec<Summary>) -> Option<MadeRecords> {
     let mut made = MadeRecords { records: Vec::new(), may_pass: false, late: false };
     let now = (clock::now_ms() / 1_000).to_string();
@@ -199,7 +206,7 @@ fn make_records(run: &Run<'_>, summaries: Vec<Summary>) -> Option<MadeRecords> {
         made.late |= has(ProblemKind::Time);
         let record = make_record(run, summary, &now);
         made.records.extend(tune(run, record, &mut budget, &mut made.may_pass));
-        // A command that the stop has ended is not at fault.
+        // A command that was ended by the stop is not at fault.
         if run.is_stopped() {
             return None;
         }
@@ -222,7 +229,7 @@ fn make_record(run: &Run<'_>, summary: Summary, now: &str) -> Record {
     record
 }
 
-/// Changes a record by the site's rules; `None` if they leave it out.
+/// Changes a record by the site's rules; `None` if the rules leave it out.
 fn tune(
     run: &Run<'_>,
     mut record: Record,

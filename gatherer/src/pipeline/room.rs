@@ -1,15 +1,15 @@
-//! The bound in bytes on values that wait between two stages. A queue that is bounded by number alone may
-//! hold sixty small files or sixty archives.
+//! The limit, in bytes, on the values that wait between two stages. A queue that is bounded only by
+//! number may hold sixty small files or sixty archives.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::lock::lock;
 
-/// Time between two checks whether to stop waiting.
+/// Time between two checks of whether to stop waiting.
 const POLL_TIME: Duration = Duration::from_millis(50);
 
-/// Bytes that wait, and their maximum.
+/// Number of bytes that wait, and their maximum.
 #[derive(Debug)]
 pub(crate) struct Room {
     taken_bytes: Mutex<usize>,
@@ -22,8 +22,8 @@ impl Room {
         Self { taken_bytes: Mutex::default(), news: Condvar::new(), bytes_max }
     }
 
-    /// Waits until there is room for `bytes`, or the room is empty (a larger value has it for itself), or
-    /// `is_stopped` returns true; then takes the bytes in all cases.
+    /// Waits until there is room for `bytes`, or the room is empty (a value larger than the room
+    /// gets all of it), or `is_stopped` returns true. In all three cases, takes the bytes then.
     pub(crate) fn enter(&self, bytes: usize, is_stopped: &dyn Fn() -> bool) {
         let mut taken = lock(&self.taken_bytes);
         while 0 < *taken && self.bytes_max < taken.saturating_add(bytes) && !is_stopped() {
@@ -33,7 +33,7 @@ impl Room {
         *taken = taken.saturating_add(bytes);
     }
 
-    /// Returns bytes that were taken.
+    /// Gives back bytes that were taken.
     pub(crate) fn leave(&self, bytes: usize) {
         let mut taken = lock(&self.taken_bytes);
         *taken = taken.saturating_sub(bytes);

@@ -19,17 +19,17 @@ use crate::spec::upwards;
 use crate::tree::watch::WatchSession;
 use crate::validator::Validator;
 
-/// Memory of an attribute, or of another separate text, beside its bytes.
+/// Memory of an attribute, or of another separate text, in addition to its bytes.
 const TEXT_BYTES: usize = 64;
 
-/// Order to gather a tree, or paths of it.
+/// Order to gather a tree, or some of its paths.
 #[derive(Debug)]
 pub(crate) struct Order {
     /// The paths to walk, in order; none lies below another.
     pub(crate) scopes: Vec<PathBuf>,
     /// Whether the scope is the whole root, so that the root is confirmed at the end.
     pub(crate) whole: bool,
-    /// Whether an administrator has released what is held.
+    /// Whether an administrator has released the held deletions.
     pub(crate) confirmed: bool,
     /// Watch session of a pass over the whole root.
     pub(crate) session: Option<WatchSession>,
@@ -46,7 +46,7 @@ pub(crate) struct Fetched {
     /// The object under its public URL.
     pub(crate) object: Object,
     pub(crate) md5: Md5,
-    /// Its validator when it was read.
+    /// The object's validator when it was read.
     pub(crate) validator: Validator,
     /// Whether the validator will show any later change.
     pub(crate) sure: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Fetched {
 pub(crate) struct WalkResult {
     pub(crate) walk: Walk,
     pub(crate) top: Top,
-    /// URLs that it has walked, with everything below.
+    /// URLs that the walk has visited, with everything below them.
     pub(crate) scopes: BTreeSet<String>,
     /// URLs that could not be read: nothing at or below them counts as vanished.
     pub(crate) unread: BTreeSet<String>,
@@ -64,7 +64,7 @@ pub(crate) struct WalkResult {
 }
 
 impl WalkResult {
-    /// Returns whether the walk has looked at `url`.
+    /// Returns whether the walk has visited `url`.
     pub(crate) fn has_looked_at(&self, url: &str) -> bool {
         upwards(url).any(|above| self.scopes.contains(above))
     }
@@ -104,7 +104,7 @@ impl Run<'_> {
 pub(crate) struct Prepared {
     pub(crate) url: String,
     pub(crate) key: Vec<u8>,
-    /// Walk that committed the note that the records were compared with, if there was one.
+    /// Walk that committed the note with which the records were compared, if there was one.
     pub(crate) against: Option<Walk>,
     pub(crate) note: ObjectNote,
     pub(crate) updated: Vec<Record>,
@@ -113,7 +113,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// Returns an estimate of its memory, in bytes.
+    /// Returns an estimate of the memory of these values, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let text = |text: &str| TEXT_BYTES + text.len();
         let record = |record: &Record| {

@@ -1,4 +1,5 @@
-//! The stages that depend on trees: finding and reading files. The other stages know files only by URL.
+//! The stages that depend on trees: finding and reading files. The other stages know files only by
+//! URL.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -22,11 +23,12 @@ use crate::tree::selection;
 use crate::tree::walk::{Go, Trouble, WalkItem, Walker};
 use crate::validator::{Stat, Validator};
 
-/// Most unreadable paths of one walk; of more, the directories above count instead.
+/// Maximum number of unreadable paths in one walk; if there are more, the directories above them
+/// are noted.
 const UNREAD_MAX: usize = 10_000;
 
 impl Run<'_> {
-    /// Stage 1: finds files, and passes on those that may have changed.
+    /// Stage 1: finds files, and passes on the files that may have changed.
     pub(super) fn walk(&self, order: &Order, candidates: SyncSender<Candidate>) -> WalkResult {
         let unread = Mutex::new(BTreeSet::new());
         let (files, unchanged) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -75,13 +77,14 @@ impl Run<'_> {
         WalkResult { walk: self.walk, top, scopes, unread, finished }
     }
 
-    /// Returns why a file is not summarized, as far as known before it is read.
+    /// Returns why a file is not summarized, as far as this is known before it is read.
     fn leaves_out(&self, path: &Path, size: u64) -> Option<LeftOut> {
         let (plan, top) = (self.plan, &self.plan.tree.directory);
         selection::leaves_out(&plan.summarizing.essence.select, (top, &plan.filter), path, size)
     }
 
-    /// Returns the fingerprint of all that a file's records depend on beside its content.
+    /// Returns the fingerprint of everything that a file's records depend on besides the file's
+    /// content.
     fn basis(&self, path: &Path) -> u64 {
         let settings = self.plan.summarizing.settings;
         if self.annotations.is_empty() {
@@ -91,7 +94,7 @@ impl Run<'_> {
         note::basis_fingerprint(settings, self.annotations.fingerprint_of_file(&url))
     }
 
-    /// Decides by its metadata whether to read a file.
+    /// Decides, by a file's metadata, whether to read it.
     fn consider(
         &self,
         path: &Path,
@@ -106,7 +109,8 @@ impl Run<'_> {
         if !read {
             counts.unchanged.fetch_add(1, Relaxed);
             counts.done.fetch_add(1, Relaxed);
-            // Most files are unchanged: with the stage's own count, the walk's threads would wait for each other.
+            // Most files are unchanged: if they were counted in the stage itself, threads would
+            // wait for each other.
             unchanged.fetch_add(1, Relaxed);
             return;
         }
@@ -170,7 +174,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the kind of reason that the file at `url` was not read, and reports it if it is a problem.
+    /// Returns the kind of reason why the file at `url` was not read. If the reason is a problem,
+    /// reports it.
     fn report_refused(&self, refused: Refused, url: &str) -> &'static str {
         let (kind, message) = match refused {
             Refused::NotAFile => return "special",
@@ -194,31 +199,31 @@ impl Run<'_> {
         spec::public_url(&self.plan.maps, &spec::file_path(url))
     }
 
-    /// Returns whether only a decrease of the root counts as a loss. A watcher sees both ends of a move, and
-    /// so does a pass that replaces lost events. Any other pass may have found another root in the old one's
-    /// place, so that all files gone count. Blocks.
+    /// Returns whether only a decrease in the number of files counts as a loss. A watcher sees both
+    /// ends of a move, and so does a pass that replaces lost events. Any other pass may have found
+    /// another root in the old one's place: then all files that are gone count. Blocks.
     pub(super) fn counts_on_balance(&self, order: &Order) -> bool {
         let directory = &self.plan.tree.directory;
         !order.whole || order.session.as_ref().is_some_and(|it| it.has_lost_events(directory))
     }
 }
 
-/// Notes that `path` could not be read, unless a directory above it counts already.
+/// Notes that `path` could not be read, unless a directory above it is noted already.
 fn spare(unread: &mut BTreeSet<PathBuf>, path: PathBuf, top: &Path) {
     if path.ancestors().any(|above| unread.contains(above)) {
         return;
     }
     unread.insert(path);
     if UNREAD_MAX < unread.len() {
-        // Down to half, so that this is not needed again soon.
+        // Reduces the number to half, so that this is not needed again soon.
         while UNREAD_MAX / 2 < unread.len() {
             coarsen(unread, top);
         }
     }
 }
 
-/// Replaces the deepest of `unread` by their parent directories, but never goes above `top`. This spares
-/// more than the unreadable paths, and never less.
+/// Replaces the deepest paths in `unread` with their parent directories, but never goes above
+/// `top`. This spares all unreadable paths, and possibly others.
 fn coarsen(unread: &mut BTreeSet<PathBuf>, top: &Path) {
     let depth = |path: &PathBuf| path.components().count();
     let deepest = unread.iter().map(depth).max().unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::site::Site;
 use crate::site::plan::{Plan, TreePlan, trees};
 use crate::tree::watch::WatchSession;
 
-/// Most deletions of one commit when a removed root is forgotten.
+/// Maximum number of deletions in one commit when a removed root is forgotten.
 const FORGET_MAX: usize = 4_096;
 
 pub(crate) struct PassRequest {
@@ -29,7 +29,7 @@ pub(crate) struct PassRequest {
     pub(crate) session: Option<WatchSession>,
 }
 
-/// Gathers all trees, one after the other. Blocks.
+/// Gathers all trees in order. Blocks.
 pub(crate) fn pass(
     site: &Site,
     plans: &[Plan],
@@ -38,7 +38,7 @@ pub(crate) fn pass(
 ) -> Result<(), collection::Error> {
     site.read_annotations(&request.annotations);
     site.annotating.current().reset_matches();
-    // Repositories have a schedule of their own.
+    // Repositories have their own schedule.
     for plan in trees(plans) {
         if stop() {
             return Ok(());
@@ -80,7 +80,7 @@ pub(crate) fn look(
             continue;
         }
         let root_state = site.root_state(&plan.url)?;
-        // A change of the top itself concerns the whole root, including its hold.
+        // A change of the top itself affects the whole root, including its hold.
         let whole = scopes.contains(top);
         let scopes = if whole { vec![top.clone()] } else { scopes };
         let order = Order { scopes, whole, confirmed: false, session: None };
@@ -90,8 +90,8 @@ pub(crate) fn look(
     Ok(())
 }
 
-/// Returns those of `paths` in a root and their products, in order, none below another. Whether a product
-/// is left out depends on its source.
+/// Returns those of `paths` that are in a root, with the products of these files, in order, none
+/// below another. The products are added since their source decides whether they are left out.
 fn scopes(plan: &TreePlan, paths: &[PathBuf]) -> Vec<PathBuf> {
     let select = &plan.summarizing.essence.select;
     let mut scopes = Vec::new();
@@ -107,7 +107,8 @@ fn scopes(plan: &TreePlan, paths: &[PathBuf]) -> Vec<PathBuf> {
     scopes
 }
 
-/// Deletes the objects of a root that is no longer in the settings; many objects only after a confirmation.
+/// Deletes the objects of a root that is no longer in the settings; if there are many, only after a
+/// confirmation.
 fn forget_root(
     site: &Site,
     url: &str,

@@ -1,5 +1,5 @@
-//! The reading of annotations outside of passes: a file that keeps changing causes a walk only if its
-//! annotations have changed.
+//! Reading annotations outside of passes: a file that keeps changing causes a walk only if the
+//! annotations in it have changed.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ impl Rounds {
         self.read_due.filter(|_| !self.passing && !self.reading)
     }
 
-    /// Starts reading annotations if their time has come. A pass reads them itself.
+    /// Starts to read annotations if it is time. A pass reads them itself.
     pub(super) fn start_reading(&mut self, now: Instant) {
         if self.inbox.poll_annotations(now) {
             self.read_due = Some(now);
@@ -26,7 +26,7 @@ impl Rounds {
         }
     }
 
-    /// Handles the end of reading annotations, which have changed or not.
+    /// Handles the end of reading annotations; `is_new` says whether they have changed.
     pub(super) fn handle_read(&mut self, is_new: bool, now: Instant) {
         self.reading = false;
         if is_new {
@@ -36,7 +36,7 @@ impl Rounds {
         }
     }
 
-    /// Schedules another read of files of annotations that have just changed.
+    /// Schedules another read of annotation files that have just changed.
     pub(super) fn wait_for_quiet(&mut self, now: Instant) {
         if self.shared.site.annotating.is_unquiet() {
             self.read_due = Some(now + QUIET);

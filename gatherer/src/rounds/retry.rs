@@ -1,17 +1,17 @@
-//! The wait before a pass with a failed commit is tried again.
+//! The wait before a pass is tried again after a failed commit.
 //!
 //! Sans-I/O.
 
 use std::time::Duration;
 
-/// Wait after a failed commit; each further failure in a row doubles it, since each try costs a walk over
-/// the roots.
+/// Wait after a failed commit. It doubles after each further failure in a row, since each try costs
+/// a walk over the roots.
 pub(super) const RETRY: Duration = Duration::from_secs(10);
 
-/// Longest wait for the next try. A request for a pass tries at once.
+/// Longest wait before the next try. A request for a pass causes a try immediately.
 const RETRY_MAX: Duration = Duration::from_secs(300);
 
-/// Returns the wait after this number of refusals in a row.
+/// Returns how long to wait after this number of refusals in a row.
 pub(super) fn retry_wait(refusals: u32) -> Duration {
     RETRY.saturating_mul(2_u32.saturating_pow(refusals.saturating_sub(1))).min(RETRY_MAX)
 }

@@ -9,12 +9,12 @@ use crate::progress::Watching;
 use crate::tree::watch::{Watcher, describe};
 
 impl Rounds {
-    /// Forgets the watch session: from now on a root may be replaced unnoticed.
+    /// Forgets the watch session: from now on, a root may be replaced unnoticed.
     pub(super) fn forget_watch(&mut self) {
         (self.watched, self.session, self.steady) = (None, None, false);
     }
 
-    /// Takes a watcher that was started or checked.
+    /// Takes over a watcher that was started or checked.
     pub(super) fn handle_watcher(
         &mut self,
         outcome: Result<Watcher, watcher::Error>,
@@ -40,7 +40,7 @@ impl Rounds {
         *lock(&self.shared.watching) = watching;
     }
 
-    /// Handles the failure of a watcher that cannot watch everything any more.
+    /// Handles the failure of a watcher that can no longer watch everything.
     pub(super) fn handle_failure(&mut self) {
         if let Some(error) = self.inbox.failure()
             && *lock(&self.shared.watching) == Watching::Notify

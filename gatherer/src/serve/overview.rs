@@ -1,4 +1,4 @@
-//! The overview of the gatherer's administration, in words.
+//! The overview on the gatherer's admin pages, in words.
 //!
 //! Sans-I/O.
 
@@ -8,11 +8,11 @@ use web::templates::grouped;
 use crate::problems::{Entry, HARVEST_PROBLEM, ROOT_PROBLEM};
 use crate::progress::{Hold, Phase, RootStatus, Status};
 
-/// Links to the other routes of the administration.
+/// Links to the other routes of the admin listener.
 const LINKS: &[(&str, &str)] =
     &[("status", "Status"), ("problems", "Problems"), ("metrics", "Metrics")];
 
-/// Returns the overview: troubles, the public facts `about` the gatherer, and the newest problems.
+/// Returns the overview: faults, the public facts `about` the gatherer, and the newest problems.
 pub(super) fn overview(
     status: &Status,
     about: Vec<(&'static str, String)>,

@@ -8,7 +8,7 @@ use oai::{Datestamp, Granularity};
 
 use crate::config::{Config, Watch};
 
-/// Characters of a date and time up to its minutes.
+/// Number of characters of a date and time up to the minutes.
 const MINUTES: usize = "2026-01-31T12:00".len();
 
 /// Returns the gatherer's description for harvesters.
@@ -21,7 +21,7 @@ pub(crate) fn daemon(config: &Config, id: &str, started: u64) -> Daemon {
     }
 }
 
-/// Returns the interval of updates; `None` if a watch makes them at any time.
+/// Returns the interval between updates; `None` if a watch makes updates at any time.
 fn interval(config: &Config) -> Option<Duration> {
     match config.watch {
         Watch::Notify => None,
@@ -30,7 +30,7 @@ fn interval(config: &Config) -> Option<Duration> {
     }
 }
 
-/// Returns the schedule of an interval that is counted from the first pass.
+/// Returns the schedule for an interval that is counted from the first pass.
 fn since(interval: Duration, started: u64) -> Option<Syndication> {
     let started = i64::try_from(started).ok()?;
     let base = Datestamp::at(started, Granularity::Second).to_string();

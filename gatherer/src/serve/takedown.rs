@@ -1,6 +1,6 @@
 //! Takedowns: `harvest collection suppress` and `purge` in a running gatherer.
 //!
-//! Source: ours.
+//! Source: Harvest's own.
 
 use std::collections::HashSet;
 
@@ -16,14 +16,14 @@ use crate::server::Handle;
 use crate::site::Site;
 use crate::spec;
 
-/// Most files that are reported as the origin of suppressed objects.
+/// Maximum number of files that are reported as the origin of suppressed objects.
 const FILES_MAX: usize = 100;
 
-/// Key of the note with the signatures of the lifts that were followed up.
+/// Key of the note with the signatures of the lifts that have been followed up.
 const FOLLOWED: &[u8] = b"lifts followed";
 
 impl Site {
-    /// Calls `each` with file and URL of every record of a file whose OID is `wanted`.
+    /// Calls `each` with the file and the URL of every record of a file whose OID is `wanted`.
     fn for_each_record(
         &self,
         wanted: &dyn Fn(&Oid) -> bool,
@@ -46,8 +46,8 @@ impl Site {
 }
 
 impl Site {
-    /// Marks the files of lifted objects to be gathered again, since the files have not changed. Follows up
-    /// lifts by other processes as well. Blocks.
+    /// Marks the files of lifted objects to be gathered again, which would not happen otherwise,
+    /// since the files have not changed. Also follows up lifts by other processes. Blocks.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// There is no takedown of it, or the collection cannot be written.
+    /// There is no takedown of `subject`, or the collection cannot be written.
     pub async fn lift(&self, subject: Subject) -> Result<Notice, Error> {
         let shared = self.shared.clone();
         let lifted = blocking(move || {
@@ -136,7 +136,7 @@ impl Takedown for Admin {
         Ok(self.handle.lift(subject).await?)
     }
 
-    /// Purges, and adds the files of the suppressed objects to the report.
+    /// Purges, and adds the files that the suppressed objects come from to the report.
     async fn purge(&self, only: Option<Subject>) -> Result<PurgeReport, Refused> {
         let mut report: PurgeReport = self.feed.purge(only.clone()).await?;
         let site = self.handle.shared.site.clone();

@@ -14,7 +14,7 @@ use crate::progress::AnnotationCounts;
 pub(crate) struct AnnotationState {
     pub(crate) sources: Mutex<Sources>,
     pub(crate) current: Mutex<Arc<Annotations>>,
-    /// Problems on the list, as object and kind.
+    /// Problems on the list, as pairs of object and kind.
     pub(crate) listed: Mutex<BTreeSet<(String, &'static str)>>,
     pub(crate) counts: Mutex<AnnotationCounts>,
     /// Whether a file has to be read again soon.
@@ -30,7 +30,7 @@ impl AnnotationState {
         lock(&self.counts).clone()
     }
 
-    /// Returns whether a file has changed so recently that it was not read yet.
+    /// Returns whether a file has changed so recently that it has not been read yet.
     pub(crate) fn is_unquiet(&self) -> bool {
         self.again.load(Relaxed)
     }

@@ -1,8 +1,8 @@
 //! The fingerprint of the settings that records depend on.
 //!
-//! A file whose record was made under another fingerprint is read again. The fingerprint is made of named
-//! parts, each in a form defined here or by its type's serialization, and of [`FORM`]: it is the same in every
-//! run, on every machine.
+//! A file whose record was made under another fingerprint is read again. The fingerprint is made of
+//! named parts, each in a form that is defined here or by the serialization of its type, and of
+//! [`FORM`]. It is the same in every run and on every machine.
 //!
 //! Sans-I/O.
 
@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use crate::config::Config;
 
-/// Version of records of files and of fingerprints: a new number makes every gatherer read everything again.
+/// Version of the records of files and of fingerprints: a new number makes gatherers read
+/// everything again.
 pub(crate) const FORM: &str = "3";
 
 #[derive(Debug)]
@@ -31,9 +32,9 @@ impl Fingerprint {
         self
     }
 
-    /// Adds a part as JSON, which includes the names of its fields.
+    /// Adds a part as JSON, which includes the names of the part's fields.
     fn with_json(self, name: &str, value: &impl Serialize) -> Self {
-        // A value without a JSON form gives the text of the error.
+        // A value without a JSON form adds the text of the error.
         let json = serde_json::to_vec(value).unwrap_or_else(|error| error.to_string().into());
         self.with(name, json)
     }
@@ -44,7 +45,8 @@ impl Fingerprint {
     }
 }
 
-/// Returns the fingerprint of the settings that records of files depend on, and of the site's programs.
+/// Returns the fingerprint of the settings that records of files depend on, and of the site's
+/// programs.
 pub(crate) fn of_files(config: &Config, programs: &str) -> u64 {
     let essence = &config.essence;
     let mut fingerprint = Fingerprint::new()
@@ -65,7 +67,7 @@ pub(crate) fn of_files(config: &Config, programs: &str) -> u64 {
         fingerprint = fingerprint.with("map-from", map.directory.as_os_str().as_bytes());
         fingerprint = fingerprint.with("map-to", map.url_prefix.as_str());
     }
-    // A program that failed may succeed with other values of these.
+    // A program that failed may succeed with other values of these settings.
     if let Some(programs) = &essence.programs {
         fingerprint = fingerprint.with("program-folder", programs.folder.as_os_str().as_bytes());
         fingerprint = fingerprint.with("program-ms", programs.time_max.as_millis().to_string());
@@ -124,7 +126,7 @@ mod tests {
         fingerprints.sort_unstable();
         fingerprints.dedup();
         assert_eq!(fingerprints.len(), count);
-        // Name and folder do not count.
+        // The name and the data folder are not part of the fingerprint.
         let named = Config { name: "a".to_owned(), ..Config::new("/elsewhere") };
         assert_eq!(of_files(&named, ""), of_files(&Config::new("/d"), ""));
     }

@@ -52,18 +52,19 @@ pub(crate) struct Summarizing {
 #[derive(Clone, Debug)]
 pub(crate) struct RepositoryPlan {
     pub(crate) repository: Repository,
-    /// Identity of its records: they stay its own, with the attributes of this gatherer. Records with this
-    /// gatherer's own id are refused.
+    /// Identity of the repository's records: they remain the repository's own, and also get the
+    /// attributes of this gatherer. Records with this gatherer's own id are refused.
     pub(crate) identity: SourceIdentity,
 }
 
 impl Plan {
-    /// Returns the plans of all roots, in the order of the settings, for the gatherer `id` with the
-    /// public `host` and `port`.
+    /// Returns the plans of all roots, in the order of the settings, for the gatherer `id`, which
+    /// is known to the public by `host` and `port`.
     ///
     /// # Errors
     ///
-    /// A pattern is not a glob, the folder of programs cannot be read, or roots or maps are in conflict.
+    /// A pattern is not a glob, the folder of programs cannot be read, or roots or maps are in
+    /// conflict.
     pub(crate) fn of(config: &Config, id: &str, host: &str, port: u16) -> Result<Vec<Self>, Error> {
         if let Some(conflict) = spec::conflicts(&config.roots, &config.maps).pop() {
             return Err(Error::Spec(conflict));
@@ -131,7 +132,7 @@ impl Summarizing {
         })
     }
 
-    /// Returns whether programs of the site are run, by type or by rules.
+    /// Returns whether programs of the site are run, for their types or by rules.
     pub(super) fn runs_programs(&self) -> bool {
         self.rules.run_commands() || !self.library.types().is_empty()
     }

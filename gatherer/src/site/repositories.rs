@@ -1,4 +1,4 @@
-//! The notes of harvested repositories, which the collection stores beside their checkpoints.
+//! The notes on harvested repositories, which the collection stores with their checkpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -14,19 +14,22 @@ use crate::requests::Requests;
 
 #[derive(Debug, Default)]
 pub(crate) struct Repositories {
-    /// Wakes their schedule after a request.
+    /// Wakes the schedule of harvests after a request.
     pub(crate) requested: Notify,
     pub(crate) requests: Mutex<Requests>,
-    /// By base URL.
+    /// The notes, by base URL.
     notes: Mutex<BTreeMap<String, RepositoryNote>>,
-    /// Held while a note is changed, in the collection and here, so that no change overwrites another.
+    /// Held while a note is changed, in the collection and in `notes`, so that no change overwrites
+    /// another.
     changing: Mutex<()>,
-    /// Number of harvests that somebody waits for: the first one of each repository, and confirmed ones.
+    /// Number of harvests that somebody waits for: the first one of each repository, and confirmed
+    /// ones.
     due: AtomicU64,
 }
 
 impl Repositories {
-    /// Reads the notes from the collection; `wanted` is the number of repositories in the settings. Blocks.
+    /// Reads the notes from the collection; `wanted` is the number of repositories in the settings.
+    /// Blocks.
     ///
     /// # Errors
     ///
@@ -47,21 +50,21 @@ impl Repositories {
         Ok(())
     }
 
-    /// Returns the number of harvests that have not ended, in any way: the first one of each repository since
-    /// the start, and confirmed ones.
+    /// Returns the number of harvests that have not ended yet, with or without success: the first
+    /// one of each repository since the start, and confirmed ones.
     pub(crate) fn due(&self) -> u64 {
         self.due.load(Relaxed)
     }
 
-    /// Counts harvests that have ended.
+    /// Notes that `count` of these harvests have ended.
     pub(crate) fn ended(&self, count: u64) {
         self.due.fetch_sub(count, Relaxed);
     }
 
-    /// Requests harvests that may delete held records.
+    /// Requests harvests that may delete the held records.
     pub(crate) fn confirm(&self, urls: Vec<String>) {
         self.request(|it| {
-            // One harvest serves all requests until the schedule takes them.
+            // Until the schedule takes the requests, one harvest serves all of them.
             let before = it.confirm.len();
             it.confirm.extend(urls);
             self.due.fetch_add((it.confirm.len() - before) as u64, Relaxed);
@@ -73,7 +76,7 @@ impl Repositories {
         lock(&self.notes).keys().cloned().collect()
     }
 
-    /// Returns the base URLs of the repositories to harvest in full.
+    /// Returns the base URLs of the repositories that have to be harvested in full.
     pub(crate) fn doubted(&self) -> BTreeSet<String> {
         let notes = lock(&self.notes);
         let is_doubted = |note: &RepositoryNote| note.regather == Regather::Asked;
@@ -84,13 +87,13 @@ impl Repositories {
         lock(&self.notes).get(url).cloned().unwrap_or_default()
     }
 
-    /// Adds requests of an administrator, and wakes the schedule.
+    /// Adds an administrator's requests, and wakes the schedule.
     pub(crate) fn request(&self, change: impl FnOnce(&mut Requests)) {
         change(&mut lock(&self.requests));
         self.requested.notify_one();
     }
 
-    /// Changes a repository's note, and commits it if it differs. Blocks.
+    /// Changes a repository's note, and commits the note if it has become different. Blocks.
     ///
     /// # Errors
     ///
@@ -115,7 +118,7 @@ impl Repositories {
         Ok(())
     }
 
-    /// Forgets a repository without records. Blocks.
+    /// Forgets a repository that has no records. Blocks.
     ///
     /// # Errors
     ///
@@ -133,7 +136,7 @@ impl Repositories {
         Ok(())
     }
 
-    /// Has every repository harvested in full, since records were lost. Blocks.
+    /// Marks every repository to be harvested in full, since records were lost. Blocks.
     ///
     /// # Errors
     ///
@@ -159,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// A change by one task is not overwritten by another that read the note before.
+    /// A change by one task is not overwritten by another task that has read the note earlier.
     #[test]
     fn a_note_is_changed_by_one_at_a_time() {
         let dir = tempfile::tempdir().unwrap();

@@ -2,8 +2,9 @@
 //!
 //! Source: OAI-PMH §2.7 (selective harvesting).
 //!
-//! Harvested records belong to the repository: they have the `Gatherer-Id` that every harvester gives
-//! them (`oai::crosswalk`), so that two gatherers of one repository do not bring every record twice.
+//! Harvested records belong to the repository: they have the `Gatherer-Id` that every harvester
+//! gives to them (`oai::crosswalk`), so that two gatherers of one repository do not cause every
+//! record to exist twice.
 //!
 //! Sans-I/O.
 
@@ -21,7 +22,7 @@ pub const INTERVAL: Duration = Duration::from_secs(24 * 3_600);
 /// A repository to harvest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
-    /// Its base URL.
+    /// The repository's base URL.
     pub base_url: Url,
     /// Selection of records, and settings of the harvest.
     pub oai: Oai,
@@ -31,7 +32,7 @@ pub struct Repository {
     pub token: Option<Token>,
     /// Client certificate, if the repository requires one.
     pub certificate: Option<Box<ClientFiles>>,
-    /// Whether its host may be in a private or loopback network.
+    /// Whether the repository's host may be in a private or loopback network.
     pub allow_private: bool,
 }
 
@@ -43,7 +44,7 @@ impl Repository {
         Self { base_url, oai, interval: INTERVAL, token, certificate, allow_private: true }
     }
 
-    /// Parses a base URL; `None` for other text.
+    /// Parses a base URL; `None` for any other text.
     pub fn base_url_of(text: &str) -> Option<Url> {
         source::base_url_of(text)
     }
@@ -53,7 +54,8 @@ impl Repository {
         self.base_url.as_str()
     }
 
-    /// Reads a `[[root]]` with `access = "oai"`, and records its mistakes. Confirmed records live for `ttl`.
+    /// Reads a `[[root]]` with `access = "oai"`, and reports its mistakes. Confirmed records live
+    /// for `ttl`.
     pub(crate) fn read(table: &Table<'_>, interval_max: Duration, ttl: Duration) -> Option<Self> {
         table.require("url", "\"https://archive.example.org/oai\"");
         let oai = Oai::read(table);

@@ -12,15 +12,15 @@ use super::urls::{file_url, path_of};
 /// Policy for symbolic links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Symlinks {
-    /// Do not follow. Targets inside the root are gathered under their own names. A link that leads out of
-    /// the root, nowhere, or around in a circle is a problem.
+    /// Do not follow links. Targets inside the root are gathered under their own names. A link that
+    /// leads out of the root, to nothing, or in a circle is a problem.
     #[default]
     Skip,
-    /// Gather the target under the link's name too, if it lies inside the root, and one link deep: links
-    /// below a linked directory are not followed again.
+    /// Gather the target also under the link's name, if the target lies inside the root. Only one
+    /// link deep: links below a linked directory are not followed.
     Follow,
-    /// Do not follow, but gather the link itself: its record names the target. A target outside the
-    /// root is still a problem.
+    /// Do not follow links, but gather the link itself: its record names the target. A target
+    /// outside the root is still a problem.
     Record,
 }
 
@@ -29,15 +29,16 @@ pub enum Symlinks {
 pub struct Tree {
     /// The tree's top, absolute; a directory or a single file.
     pub directory: PathBuf,
-    /// Glob patterns, relative to the top; a file must match one of them unless there are none.
+    /// Glob patterns, relative to the top; a file must match one of them. If there are none, every
+    /// file matches.
     pub include: Vec<String>,
-    /// Glob patterns, relative to the top; a file or directory that matches is left out.
+    /// Glob patterns, relative to the top; files and directories that match one are left out.
     pub exclude: Vec<String>,
-    /// Whether to gather files and directories whose name begins with a dot. Default: false.
+    /// Whether to gather files and directories whose names begin with a dot. Default: false.
     pub hidden: bool,
     /// Whether to honor `.gitignore` and `.ignore` files. Default: false.
     pub gitignore: bool,
-    /// Leave out files larger than this, in bytes. Default: none.
+    /// Size above which files are left out, in bytes. Default: none.
     pub file_bytes_max: Option<u64>,
     /// Policy for symbolic links.
     pub symlinks: Symlinks,
@@ -57,12 +58,12 @@ impl Tree {
         }
     }
 
-    /// Returns the `file://` URL of its top.
+    /// Returns the `file://` URL of the tree's top.
     pub fn url(&self) -> String {
         file_url(&self.directory)
     }
 
-    /// Reads a `[[root]]` with `access = "file"`, and records its mistakes.
+    /// Reads a `[[root]]` with `access = "file"`, and reports its mistakes.
     pub(crate) fn read(table: &Table<'_>) -> Option<Self> {
         const EXPECTED: &str = "the URL of a folder on this machine, such as \"file:///srv/docs\"";
         table.require("url", "\"file:///srv/docs\"");

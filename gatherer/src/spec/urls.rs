@@ -1,13 +1,14 @@
-//! The URLs of files: `file://` URLs, and public ones by maps.
+//! The URLs of files: `file://` URLs, and public URLs that maps define.
 //!
 //! Source: the manual's `Local-Mapping` (URL prefix → directory).
 //!
 //! # Differences from the original
 //!
-//! * A local path becomes a `file://` URL by percent-encoding every byte that is not unreserved, so
-//!   names with line feeds or bytes that are not UTF-8 have a URL of their own, and get their name
-//!   back from it. Unicode is not normalized: two names that look alike are two objects.
-//! * `Local-Mapping` sped up the fetching of a URL; a [`Map`] names the objects of a directory.
+//! * A local path becomes a `file://` URL by percent-encoding every byte that is not unreserved. So
+//!   names with line feeds or bytes that are not UTF-8 have their own URLs, which can be converted
+//!   back to the names. Unicode is not normalized: two names that look alike are two objects.
+//! * `Local-Mapping` made the fetching of a URL faster; a [`Map`] gives public URLs to the objects
+//!   in a directory.
 //!
 //! Sans-I/O.
 
@@ -27,7 +28,7 @@ const FILE: &str = "file://";
 pub struct Map {
     /// Beginning of the public URLs; ends with a slash.
     pub url_prefix: Url,
-    /// Directory that the prefix stands for, absolute.
+    /// Absolute path of the directory that the prefix stands for.
     pub directory: PathBuf,
 }
 
@@ -36,7 +37,7 @@ pub fn file_url(path: &Path) -> String {
     [FILE, &encode(path.as_os_str())].concat()
 }
 
-/// Returns the path of a URL by [`file_url`].
+/// Returns the path from a URL that [`file_url`] has made.
 pub fn file_path(url: &str) -> PathBuf {
     decode(url.strip_prefix(FILE).unwrap_or(url))
 }
@@ -45,7 +46,7 @@ fn decode(encoded: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(percent_decode(encoded.as_bytes()).collect()))
 }
 
-/// Returns a URL and the URLs of all folders above it, upwards.
+/// Returns a URL and the URLs of all folders above it, from the lowest to the highest.
 pub(crate) fn upwards(url: &str) -> impl Iterator<Item = &str> {
     let path = url.find("://").map_or(0, |at| at + "://".len());
     let top = url.get(path..).and_then(|it| it.find('/')).map_or(url.len(), |at| path + at + 1);
@@ -55,11 +56,11 @@ pub(crate) fn upwards(url: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the absolute path of a `file://` URL with no host (or `localhost`), or why there is none.
+/// Returns the absolute path of a `file://` URL without a host (or with `localhost`).
 ///
 /// # Errors
 ///
-/// Returns a sentence for the author of the URL.
+/// Returns why there is no such path, as a sentence for the author of the URL.
 pub fn path_of(url: &str) -> Result<PathBuf, String> {
     let Some(rest) = url.strip_prefix(FILE) else {
         return Err(format!("{url:?} is not a file:// URL"));
@@ -76,7 +77,7 @@ pub fn path_of(url: &str) -> Result<PathBuf, String> {
 }
 
 /// Returns the public URL of the file at the absolute `path`, by the longest mapped directory above
-/// it; without one it is a `file://` URL.
+/// it; if no directory is mapped, a `file://` URL.
 pub fn public_url(maps: &[Map], path: &Path) -> String {
     let best = maps
         .iter()

@@ -1,7 +1,9 @@
-//! The debounce: collects the paths of a watcher's events until they have been quiet for a moment.
+//! The debounce: collects the paths of a watcher's events until there have been no events for a
+//! moment.
 //!
-//! A program that saves a file touches it several times, and an unpacked archive touches thousands of
-//! files. Reading at the first event could read half a file, and waiting for silence could take forever.
+//! A program that saves a file touches the file several times, and unpacking an archive touches
+//! thousands of files. Reading at the first event might read half a file, and waiting for silence
+//! might take forever.
 //!
 //! Sans-I/O.
 
@@ -12,13 +14,13 @@ use std::time::{Duration, Instant};
 /// Time without events before the paths are returned.
 pub const QUIET: Duration = Duration::from_millis(150);
 
-/// Longest wait of the first path.
+/// Longest time that the first path waits.
 pub const WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// Most paths that are collected; with more, everything is walked.
+/// Maximum number of paths that are collected; if there are more, everything is walked.
 pub const PATHS_MAX: usize = 10_000;
 
-/// Paths to look at again.
+/// Paths that have to be looked at again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Touched {
     /// These paths and everything below them, in order; none lies below another.
@@ -27,7 +29,7 @@ pub enum Touched {
     Everything,
 }
 
-/// Collector of paths with their time.
+/// Collector of paths, with the times of their events.
 #[derive(Debug, Default)]
 pub struct Debounce {
     paths: BTreeSet<PathBuf>,
@@ -37,7 +39,7 @@ pub struct Debounce {
 }
 
 impl Debounce {
-    /// Adds a changed path; returns false if it is one too many.
+    /// Adds a changed path. Returns false if that would exceed [`PATHS_MAX`].
     pub fn handle_path(&mut self, path: &Path, now: Instant) -> bool {
         self.tick(now);
         if self.everything || self.paths.contains(path) {
@@ -64,7 +66,7 @@ impl Debounce {
         Some((self.last? + QUIET).min(self.first? + WAIT_MAX))
     }
 
-    /// Returns the paths to look at if their time has come.
+    /// Returns the paths to look at; `None` if it is not time yet.
     pub fn poll_touched(&mut self, now: Instant) -> Option<Touched> {
         if now < self.poll_timeout()? {
             return None;
@@ -93,8 +95,8 @@ impl Debounce {
 mod tests {
     use super::*;
 
-    /// Plays events of the form (milliseconds, path; an empty path is an overflow), polls every
-    /// millisecond, and compares the results with `expected` of the same form.
+    /// Plays events of the form (milliseconds, path), where an empty path is an overflow. Polls
+    /// every millisecond, and compares the results with `expected`, which has the same form.
     #[track_caller]
     fn check(events: &[(u64, &str)], expected: &[(u64, &[&str])]) {
         #[expect(clippy::disallowed_methods, reason = "an instant to count from")]

@@ -1,4 +1,4 @@
-//! The reader of local files: bounded, not blocked by writers, aware of changes during the read.
+//! The reader of local files: bounded, never blocked by writers, aware of changes during the read.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -13,21 +13,21 @@ use soif::digest::{Md5, Md5Writer};
 
 use crate::validator::Stat;
 
-/// Bytes read at once; between two pieces a run can be cancelled.
+/// Number of bytes read at once; between two such pieces, a run can be cancelled.
 const PIECE_BYTES: u64 = 256 * 1024;
 
-/// Most memory reserved before reading a file that is smaller on disk, in bytes: the size of a sparse
-/// file is no measure.
+/// Maximum memory reserved before a file is read that is smaller on disk than its size, in bytes:
+/// the size of a sparse file says little.
 const RESERVE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Unit of [`MetadataExt::blocks`], in bytes.
 const BLOCK_BYTES: u64 = 512;
 
-/// Age below which a file may change again without a new modification time, in milliseconds: file
-/// systems stamp by a coarse clock.
+/// Age below which a file may change again without getting a new modification time, in
+/// milliseconds: file systems take times from a coarse clock.
 const CLOCK_MS: u64 = 20;
 
-/// The same age for a time in whole seconds: some file systems stamp every other second.
+/// The same age for a time in whole seconds: some file systems only store even seconds.
 const COARSE_CLOCK_MS: u64 = 2_000;
 
 /// A file's content.
@@ -39,25 +39,26 @@ pub struct Content {
     pub md5: Md5,
     /// Metadata at the time of opening.
     pub stat: Stat,
-    /// Whether later changes will show in the metadata: false if the file changed during the read or
-    /// just before.
+    /// Whether later changes will show in the metadata; false if the file changed during the read
+    /// or shortly before.
     pub sure: bool,
     /// Whether the file is longer than `bytes`.
     pub truncated: bool,
 }
 
-/// Reason that a file was not read.
+/// Reason why a file was not read.
 #[derive(Debug)]
 pub enum Refused {
-    /// It no longer exists.
+    /// The file no longer exists.
     Gone,
-    /// It is not a regular file (any more).
+    /// The path is not a regular file (any more).
     NotAFile,
-    /// It lies outside the root, or in the gatherer's own folder: a link has replaced a directory of its path.
+    /// The file lies outside the root, or in the gatherer's own folder: a link has replaced a
+    /// directory in its path.
     Outside,
     /// The run was stopped.
     Cancelled,
-    /// The system refused.
+    /// The system refused the read.
     Unreadable(io::Error),
 }
 
@@ -71,14 +72,14 @@ pub fn stat_of(metadata: &Metadata) -> Stat {
     }
 }
 
-/// Reads the file at `path`, at most `bytes_max` of it, at `now_ms` (Unix milliseconds). Follows a
-/// symbolic link only with `follow`, and never out of the directory `within` or into `without`, whose
-/// paths have no links: otherwise a user who may write in the root could have any file published that
-/// the gatherer may read.
+/// Reads the file at `path`, but at most `bytes_max` of it, at `now_ms` (Unix milliseconds).
+/// Follows a symbolic link only with `follow`, and never out of the directory `within` or into
+/// `without`; the paths of both have no links. Otherwise a user who may write in the root could
+/// publish any file that the gatherer may read.
 ///
 /// # Errors
 ///
-/// Returns why there is nothing to summarize.
+/// Returns the reason why there is nothing to summarize.
 pub fn read(
     path: &Path,
     (within, without): (&Path, &Path),
@@ -96,7 +97,7 @@ pub fn read(
         return Err(Refused::Outside);
     }
     let stat = stat_of(&metadata);
-    // Most files are small: one byte more than the size shows whether it has grown.
+    // Most files are small: reading one byte more than the size shows whether a file has grown.
     let stored = metadata.blocks().saturating_mul(BLOCK_BYTES);
     let reserve = stat.size.min(bytes_max).min(stored.max(RESERVE_BYTES_MAX)).saturating_add(1);
     let mut bytes = Vec::with_capacity(usize::try_from(reserve).unwrap_or(0));
@@ -125,12 +126,12 @@ pub fn read(
     Ok(Content { bytes: bytes.into(), md5: digest.finish(), stat, sure, truncated })
 }
 
-/// Reads the symbolic link at `path` itself, with the bounds of [`read`], at `now_ms` (Unix
+/// Reads the symbolic link at `path` itself, with the limits of [`read`], at `now_ms` (Unix
 /// milliseconds). Its content is that of a file that stands for a link.
 ///
 /// # Errors
 ///
-/// As [`read`]; [`Refused::NotAFile`] if it is not a link.
+/// The same as for [`read`]; [`Refused::NotAFile`] if the path is not a link.
 pub fn read_link(
     path: &Path,
     (within, without): (&Path, &Path),
@@ -158,15 +159,15 @@ pub fn read_link(
     Ok(Content { md5: Md5::of(&bytes), bytes, stat, sure, truncated: false })
 }
 
-/// Returns whether an open file lies below `within` and not below `without`, by its present path. On a
-/// system without `/proc` returns true.
+/// Returns whether an open file lies below `within` and not below `without`, by its present path.
+/// On a system without `/proc`, returns true.
 fn lies_within(file: &File, within: &Path, without: &Path) -> bool {
     let link = format!("/proc/self/fd/{}", file.as_raw_fd());
     std::fs::read_link(link).is_ok_and(|it| it.starts_with(within) && !it.starts_with(without))
         || !Path::new("/proc/self/fd").exists()
 }
 
-/// Opens a file for reading without blocking, in case a FIFO has replaced it.
+/// Opens a file for reading without blocking, since a FIFO may have replaced it.
 fn open(path: &Path, follow: bool) -> Result<File, Refused> {
     let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     if !follow {
@@ -180,7 +181,7 @@ fn open(path: &Path, follow: bool) -> Result<File, Refused> {
             match error.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Err(Refused::Gone),
                 _ if errno == Some(rustix::io::Errno::LOOP) => Err(Refused::NotAFile),
-                // A socket cannot be opened at all.
+                // A socket can never be opened.
                 _ if errno == Some(rustix::io::Errno::NXIO) => Err(Refused::NotAFile),
                 _ => Err(Refused::Unreadable(error)),
             }
@@ -188,7 +189,7 @@ fn open(path: &Path, follow: bool) -> Result<File, Refused> {
     }
 }
 
-/// Returns whether a change now would give another modification time.
+/// Returns whether a change now would result in another modification time.
 fn is_old(stat: &Stat, now_ms: u64) -> bool {
     let clock_ms = if stat.modified_nanos == 0 { COARSE_CLOCK_MS } else { CLOCK_MS };
     modified_ms(stat).saturating_add(clock_ms) < now_ms

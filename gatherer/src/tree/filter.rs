@@ -1,15 +1,15 @@
 //! The filter of a root's files: patterns, hidden names, sizes.
 //!
-//! A pattern is a glob, matched against the path below the root's top. `*` and `?` stop at slashes,
-//! `**` crosses them. A pattern without a slash (other than a last one) matches at any depth; one that
-//! begins with a slash matches only at the top. A pattern that matches a directory matches everything
-//! below it. A name that is not UTF-8 is matched by its bytes.
+//! A pattern is a glob that is matched with the path below the root's top. `*` and `?` do not match
+//! slashes; `**` does. A pattern without a slash (except at its end) matches at any depth; one that
+//! begins with a slash matches only at the top. A pattern that matches a directory matches
+//! everything below it. A name that is not UTF-8 is matched by its bytes.
 //!
 //! # Differences from the original
 //!
 //! The original's filters are ordered `Allow`/`Deny` lists of regular expressions. Here a file is
-//! gathered if an `include` matches it (or there is none) and no `exclude` does: the order does not
-//! matter.
+//! gathered if an `include` pattern matches it (or there are none) and no `exclude` pattern does:
+//! their order does not matter.
 //!
 //! Sans-I/O.
 
@@ -22,10 +22,10 @@ use globset::GlobSet;
 use crate::error::Error;
 use crate::spec::Tree;
 
-/// Reason that a file or directory is left out.
+/// Reason why a file or directory is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut {
-    /// Its name, or that of a directory above it, begins with a dot.
+    /// Its name, or the name of a directory above it, begins with a dot.
     Hidden,
     /// An `exclude` pattern matches.
     Excluded,
@@ -61,7 +61,7 @@ impl Filter {
     }
 
     /// Returns why nothing below the directory at `below` (a path relative to the top) is gathered;
-    /// `None` if something may be.
+    /// `None` if something may be gathered.
     pub fn leaves_out_directory(&self, below: &Path) -> Option<LeftOut> {
         if !self.hidden && is_hidden(below) {
             return Some(LeftOut::Hidden);
@@ -70,12 +70,13 @@ impl Filter {
         excluded.then_some(LeftOut::Excluded)
     }
 
-    /// Returns why the file at `below` of `size` bytes is not gathered; `None` if it is.
+    /// Returns why the file at `below` with `size` bytes is not gathered; `None` if it is gathered.
     pub fn leaves_out(&self, below: &Path, size: u64) -> Option<LeftOut> {
         self.leaves_out_directory(below).or_else(|| self.leaves_out_file(below, size))
     }
 
-    /// Works as [`Filter::leaves_out`] for files that [`Filter::leaves_out_directory`] does not leave out.
+    /// Works as [`Filter::leaves_out`] for files that [`Filter::leaves_out_directory`] does not
+    /// leave out.
     pub fn leaves_out_file(&self, below: &Path, size: u64) -> Option<LeftOut> {
         if self.include.as_ref().is_some_and(|include| !include.is_match(below)) {
             return Some(LeftOut::NotIncluded);
@@ -86,7 +87,7 @@ impl Filter {
 
 fn is_hidden(below: &Path) -> bool {
     let bytes = below.as_os_str().as_bytes();
-    // Every file of every pass comes here: searching dots is faster than splitting names.
+    // This runs for every file of every pass: searching for dots is faster than splitting the path.
     memchr::memchr_iter(b'.', bytes).any(|at| {
         let (before, from) = bytes.split_at_checked(at).unwrap_or_default();
         let starts_name = before.last().is_none_or(|it| *it == b'/');

@@ -11,7 +11,8 @@ use crate::error::Error;
 use crate::spec::{self, Tree};
 use crate::tree::filter::{self, Filter};
 
-/// Selection of a gatherer's files, for single files. It ignores `.gitignore` files.
+/// Selection of a gatherer's files, to ask about single files. `.gitignore` files are not
+/// considered.
 #[derive(Debug)]
 pub struct FileSelection {
     select: Selection,
@@ -31,8 +32,8 @@ impl FileSelection {
         Ok(Self { select: Selection::new(&config.essence.select)?, trees })
     }
 
-    /// Returns why the file at `path` (absolute) with `size` bytes is left out, in kebab case; `None` if
-    /// it is gathered. A file outside all roots is judged by its name. Blocks.
+    /// Returns why the file at `path` (absolute) with `size` bytes is left out, in kebab case;
+    /// `None` if it is gathered. For a file outside all roots, only its name counts. Blocks.
     pub fn leaves_out(&self, path: &Path, size: u64) -> Option<&'static str> {
         let around = self.trees.iter().filter(|(top, _)| path.starts_with(top));
         let Some((top, filter)) = around.max_by_key(|(top, _)| top.as_os_str().len()) else {
@@ -50,7 +51,8 @@ impl FileSelection {
     }
 }
 
-/// Returns why a file of the root with this top and filter is not summarized; `None` if it is. Blocks.
+/// Returns why a file of the root with this top and filter is not summarized; `None` if it is
+/// summarized. Blocks.
 pub(crate) fn leaves_out(
     select: &Selection,
     root: (&Path, &Filter),
@@ -65,8 +67,8 @@ pub(crate) fn leaves_out(
     })
 }
 
-/// Returns whether the file called `name` beside the one at `below` exists and is gathered: a product is
-/// left out only if its source is gathered.
+/// Returns whether the file called `name` in the folder of `below` exists and is gathered: a
+/// product is left out only if its source is gathered.
 fn is_gathered((top, filter): (&Path, &Filter), below: &Path, name: &OsStr) -> bool {
     let below = below.with_file_name(name);
     let metadata = std::fs::symlink_metadata(top.join(&below));

@@ -1,8 +1,8 @@
-//! The walk over a root, or a part of it, on several threads: it visits every entry once, in no order.
+//! The walk over a root or a part of it, on several threads: visits every entry once, unordered.
 //!
-//! Hidden names are left out by default, `.gitignore` files are not honored by default, and symbolic
-//! links are not followed by default; see [`Tree`]. Unreadable entries are reported, so that nothing
-//! below them counts as gone.
+//! By default, hidden names are left out, `.gitignore` files are not honored, and symbolic links
+//! are not followed; see [`Tree`]. Unreadable entries are reported, so that nothing below them
+//! counts as gone.
 //!
 //! This module judges the entries. `direct` finds them, or `ignoring` if `.gitignore` files count.
 
@@ -27,7 +27,7 @@ use crate::validator::Stat;
 pub struct Walker<'a> {
     /// The tree.
     pub tree: &'a Tree,
-    /// Its patterns.
+    /// The tree's patterns.
     pub filter: &'a Filter,
     /// The gatherer's own folder, which is never gathered.
     pub data: &'a Path,
@@ -40,12 +40,12 @@ pub struct Walker<'a> {
 pub enum WalkItem<'a> {
     /// A file to gather.
     File {
-        /// Its absolute path.
+        /// The file's absolute path.
         path: &'a Path,
-        /// Its metadata.
+        /// The file's metadata.
         stat: Stat,
     },
-    /// An entry that is not gathered, with the reason. Directories that are walked are not reported.
+    /// An entry that is not gathered, with the reason. Walked directories are not reported.
     LeftOut(&'static str),
     /// An entry that could not be read, or a bad link.
     Trouble(Trouble),
@@ -60,16 +60,16 @@ pub struct Trouble {
     pub kind: &'static str,
     /// The problem in words.
     pub message: String,
-    /// Whether the entry, and entries below it, may exist without having been visited.
+    /// Whether the entry, or entries below it, may exist although they were not visited.
     pub unseen: bool,
 }
 
-/// Paths of a walk without links, resolved at its beginning.
+/// Paths of a walk with links resolved, as they were at its beginning.
 #[derive(Debug)]
 struct ResolvedPaths {
     top: PathBuf,
-    /// Device and inode of the gatherer's own folder. A walk may reach it by any name, through a link or
-    /// a second mount of a part of the tree.
+    /// Device and inode of the gatherer's own folder. A walk may reach that folder by any name,
+    /// through a link or a second mount of a part of the tree.
     data: Option<(u64, u64)>,
 }
 
@@ -109,20 +109,20 @@ pub enum Go {
 
 struct Entry<'a> {
     path: &'a Path,
-    /// Its kind; of a link that is followed, the kind of its target.
+    /// The entry's kind; for a link that is followed, the kind of its target.
     kind: FileType,
     is_link: bool,
-    /// Whether the walk began here.
+    /// Whether the walk began at this entry.
     is_start: bool,
-    /// Reads its metadata, or those of its target if links are followed.
+    /// Reads the entry's metadata, or those of its target if links are followed.
     stat: &'a dyn Fn() -> io::Result<Stat>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// Enter it, if it is a directory.
+    /// Enter the entry, if it is a directory.
     Into,
-    /// Go on after it.
+    /// Go on after the entry.
     Past,
     /// Stop the whole walk.
     Stop,
@@ -136,9 +136,9 @@ impl From<Go> for Next {
 }
 
 impl Walker<'_> {
-    /// Walks each of `starts` (the root's top, or paths below it; in order, none below another) and
-    /// everything below, and passes every entry to `handle`, from several threads. Skips starts that do
-    /// not exist.
+    /// Walks each of `starts` (the root's top, or paths below it; in order, none below another)
+    /// with everything below, and passes every entry to `handle`, from several threads. Skips
+    /// starts that do not exist.
     pub fn walk(&self, starts: &[PathBuf], handle: &(dyn Fn(WalkItem<'_>) -> Go + Sync)) {
         let real = ResolvedPaths::of(self);
         if self.tree.gitignore {
@@ -155,7 +155,7 @@ impl Walker<'_> {
         match target {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => None,
-            // A top that is a link is followed, whatever the policy for links.
+            // If the top is a link, it is followed, whatever the policy for links.
             _ if start == self.tree.directory && is_link => Some(start.join("")),
             _ => Some(start.to_path_buf()),
         }
@@ -170,7 +170,7 @@ impl Walker<'_> {
     ) -> Next {
         let (path, top) = (entry.path, self.tree.directory.as_path());
         let (below, is_dir) = (below(path, top), entry.kind.is_dir());
-        // Entries in the own folder are reached only through it, by a link, or as a start.
+        // Entries in the gatherer's folder are reached only through it, by a link, or as a start.
         if is_dir && real.is_data(path) || entry.is_start && real.is_in_data(path) {
             return handle(WalkItem::LeftOut("own-data")).into();
         }
@@ -222,14 +222,14 @@ impl Walker<'_> {
         }
     }
 
-    /// Passes a problem with an entry on, unless the entry is left out.
+    /// Passes on a problem with an entry, unless the entry is left out.
     fn report(&self, trouble: Trouble, handle: &(dyn Fn(WalkItem<'_>) -> Go + Sync)) -> Go {
         let below = trouble.path.as_deref().map(|path| below(path, &self.tree.directory));
         let left = below.and_then(|below| self.filter.leaves_out_directory(below));
         handle(left.map_or(WalkItem::Trouble(trouble), |left| WalkItem::LeftOut(reason(left))))
     }
 
-    /// Returns `Ok` if a link is to be followed or gathered as such, or else the item that it counts as.
+    /// Returns `Ok` if a link is to be followed or gathered itself; otherwise an item for it.
     fn link(&self, path: &Path, real: &ResolvedPaths) -> Result<(), WalkItem<'static>> {
         let bad = |kind, message: String| {
             Err(WalkItem::Trouble(Trouble {
@@ -268,8 +268,8 @@ impl Walker<'_> {
     }
 }
 
-/// Returns the part of `path` below `top`. It compares bytes if possible, since comparing paths name
-/// by name took a sixth of a pass in which nothing had changed.
+/// Returns the part of `path` below `top`. Compares bytes if possible, since comparing paths name
+/// by name took a sixth of the time of a pass without changes.
 fn below<'p>(path: &'p Path, top: &Path) -> &'p Path {
     let (bytes, top_bytes) = (path.as_os_str().as_bytes(), top.as_os_str().as_bytes());
     match bytes.strip_prefix(top_bytes).and_then(|rest| rest.strip_prefix(b"/")) {
@@ -278,8 +278,8 @@ fn below<'p>(path: &'p Path, top: &Path) -> &'p Path {
     }
 }
 
-/// Returns whether `path` is one of `starts` or lies below one. They are in order, and paths compare
-/// by component: the paths below a start come directly after it.
+/// Returns whether `path` is one of `starts` or lies below one of them. `starts` is in order, and
+/// paths compare by component: the paths below a start come directly after it.
 fn is_within(path: &Path, starts: &[PathBuf]) -> bool {
     let after = starts.partition_point(|it| it.as_path() <= path);
     starts.get(..after).and_then(<[PathBuf]>::last).is_some_and(|it| path.starts_with(it))
@@ -307,8 +307,8 @@ fn is_loop(error: &io::Error) -> bool {
     rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)
 }
 
-/// Returns the problem at `path`; `None` for an entry that vanished before it was read. `cause` is the
-/// system's error, and `error` the whole error for the message.
+/// Returns the problem at `path`; `None` for an entry that vanished before it was read. `cause` is
+/// the system's error; `error` is the whole error, for the message.
 fn trouble(
     path: Option<PathBuf>,
     cause: Option<&io::Error>,
@@ -337,7 +337,7 @@ fn trouble(
     Some(Trouble { path, kind, message, unseen })
 }
 
-/// Returns the problem of a link that leads to a directory above it.
+/// Returns the problem with a link that leads to a directory above the link.
 fn link_loop(path: PathBuf, above: &Path) -> Trouble {
     let message = format!("the link leads to {} above it", above.display());
     Trouble { path: Some(path), kind: "link-loop", message, unseen: false }
@@ -352,8 +352,8 @@ mod tests {
 
     use super::*;
 
-    /// Walks `root` from `start` and compares the items: files by their path below the top, others by
-    /// reason or kind, sorted.
+    /// Walks `root` from `start` and compares the sorted items: files by their path below the top,
+    /// others by reason or kind.
     #[track_caller]
     fn check(root: &Tree, start: &Path, expected: &[&str]) {
         check_all(root, &[start.to_path_buf()], expected);
@@ -426,8 +426,8 @@ mod tests {
         let mut expected = bad.to_vec();
         expected.insert(3, "! link-loop to-a/b/up");
         expected.extend(["- link", "a/b/f", "a/to-g", "g", "to-a/b/f"]);
-        // Below the linked directory: `up` leads above the link's target too, and `to-g` is the second
-        // link of its path.
+        // Below the linked directory: `up` also leads above the link's target, and `to-g` is the
+        // second link in its path.
         expected.sort_unstable();
         check(&root, folder.path(), &expected);
     }

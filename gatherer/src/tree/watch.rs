@@ -1,8 +1,8 @@
-//! The watch: receives events of changes below the roots from the system (inotify and the like), and keeps
-//! their paths until they have been quiet for a moment.
+//! The watch: receives events of changes below the roots from the system (inotify and the like),
+//! and keeps their paths until they have been quiet for a moment.
 //!
-//! A watcher may miss changes. After lost events everything is walked, and every root is also walked from
-//! time to time.
+//! A watcher may miss changes. Therefore everything is walked after events were lost, and every
+//! root is also walked at regular intervals.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -25,10 +25,10 @@ use crate::site::plan::{Plan, trees};
 use crate::spec::{self, Symlinks};
 use crate::tree::debounce::{Debounce, Touched};
 
-/// Time from an event of a file of annotations until annotations are read: longer than the quiet time.
+/// Time from an event of an annotation file until annotations are read: longer than the quiet time.
 const ANNOTATIONS_WAIT: Duration = Duration::from_millis(1_100);
 
-/// Longest part of a path in a message, in bytes.
+/// Maximum length of a path's part in a message, in bytes.
 const PATH_BYTES_MAX: usize = 200;
 
 /// Events of the watcher, for the loop that acts on them.
@@ -36,36 +36,36 @@ const PATH_BYTES_MAX: usize = 200;
 pub(crate) struct Inbox {
     debounce: Mutex<Debounce>,
     news: Notify,
-    /// Events were lost, or not acted on, since the last pass began.
+    /// Whether events were lost, or not acted on, since the last pass began.
     lost: AtomicBool,
-    /// Time of the first event of a file of annotations since they were last read.
+    /// Time of the first event of an annotation file since annotations were last read.
     annotations_changed: Mutex<Option<Instant>>,
-    /// Why some paths cannot be watched, since the watcher was started.
+    /// Why some paths cannot be watched, if the present watcher has failed.
     failed: Mutex<Option<String>>,
 }
 
 impl Inbox {
-    /// Waits until there was an event since the last call.
+    /// Waits until there has been an event since the last call.
     pub(crate) async fn wait(&self) {
         self.news.notified().await;
     }
 
-    /// Returns when there will be paths to look at.
+    /// Returns when there will be paths to look at; `None` if no event waits.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         lock(&self.debounce).poll_timeout()
     }
 
-    /// Returns the paths to look at, if their time has come.
+    /// Returns the paths to look at; `None` if it is not time yet.
     pub(crate) fn poll_touched(&self, now: Instant) -> Option<Touched> {
         lock(&self.debounce).poll_touched(now)
     }
 
-    /// Returns when to read the annotations again, if at all.
+    /// Returns when to read the annotations again; `None` if there is no need.
     pub(crate) fn annotations_due(&self) -> Option<Instant> {
         Some((*lock(&self.annotations_changed))? + ANNOTATIONS_WAIT)
     }
 
-    /// Returns whether to read the annotations again now; true only once for all events so far.
+    /// Returns whether to read the annotations again now; true only once for all events until now.
     pub(crate) fn poll_annotations(&self, now: Instant) -> bool {
         let is_due = self.annotations_due().is_some_and(|due| due <= now);
         if is_due {
@@ -91,23 +91,23 @@ impl Inbox {
         self.lost.store(true, Relaxed);
     }
 
-    /// Takes the error of a watcher that cannot watch everything.
+    /// Stores the error of a watcher that cannot watch everything.
     pub(crate) fn fail(&self, error: &Error) {
         *lock(&self.failed) = Some(describe(error));
         self.overflow();
     }
 
-    /// Returns why some paths cannot be watched, if so.
+    /// Returns why some paths cannot be watched; `None` if all can be watched.
     pub(crate) fn failure(&self) -> Option<String> {
         lock(&self.failed).clone()
     }
 
-    /// Forgets the failure, as another watcher is started.
+    /// Forgets the failure, because another watcher is started.
     pub(crate) fn renew(&self) {
         *lock(&self.failed) = None;
     }
 
-    /// Takes a changed path; returns false if it is one too many.
+    /// Adds a changed path. Returns false if there are too many paths.
     fn touch(&self, path: &Path) -> bool {
         let fits = lock(&self.debounce).handle_path(path, clock::monotonic());
         if !fits {
@@ -121,7 +121,7 @@ impl Inbox {
 /// Device and inode of each watched directory, by the root's directory.
 pub(crate) type WatchedInodes = BTreeMap<PathBuf, (u64, u64)>;
 
-/// Watch session of a pass, with its watched directories and lost events.
+/// Watch session of a pass, with the watched directories and the lost events.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchSession {
     inbox: Arc<Inbox>,
@@ -131,14 +131,14 @@ pub(crate) struct WatchSession {
 }
 
 impl WatchSession {
-    /// Begins a pass: events lost from now on count for the next one too.
+    /// Begins a pass: events lost from now on also count for the next pass.
     pub(crate) fn begin(inbox: &Arc<Inbox>, watched: WatchedInodes) -> Self {
         let lost = inbox.lost.swap(false, Relaxed);
         Self { inbox: inbox.clone(), lost, watched }
     }
 
-    /// Returns whether this pass replaces lost events of a watch on this root, whose directory is still
-    /// the same. Blocks.
+    /// Returns whether this pass replaces lost events of a watch on this root, if the root's
+    /// directory is still the same. Blocks.
     pub(crate) fn has_lost_events(&self, root: &Path) -> bool {
         (self.lost || self.inbox.lost.load(Relaxed))
             && self.inbox.failure().is_none()
@@ -153,7 +153,7 @@ impl WatchSession {
     }
 }
 
-/// Describes a watcher's error; its own text shows paths with escapes.
+/// Describes a watcher's error, whose own text shows paths with escapes.
 pub(crate) fn describe(error: &Error) -> String {
     let what = watcher::reason(error);
     match error.paths.first() {
@@ -162,18 +162,18 @@ pub(crate) fn describe(error: &Error) -> String {
     }
 }
 
-/// Settings of a root for the watcher's thread.
+/// Settings of a root that the watcher's thread uses.
 #[derive(Clone, Debug)]
 struct WatchedRoot {
     directory: PathBuf,
-    /// The gatherer's own folder; if it lies in the root, with the path that events have.
+    /// The gatherer's own folder; if it lies in the root, by the path that events have.
     data: PathBuf,
     hidden: bool,
     gitignore: bool,
 }
 
-/// Returns the path of `data` below `directory`, even if either has links in its path; `data` itself if it
-/// does not lie there.
+/// Returns the path of `data` below `directory`, even if either path contains links; returns `data`
+/// itself if it does not lie there.
 fn as_seen_from(directory: &Path, data: &Path) -> PathBuf {
     let (top, real) = (std::fs::canonicalize(directory), std::fs::canonicalize(data));
     let below =
@@ -183,9 +183,9 @@ fn as_seen_from(directory: &Path, data: &Path) -> PathBuf {
 
 impl WatchedRoot {
     /// Returns the path to look at after an event at `path`; `None` if `path` is outside the root,
-    /// hidden or the gatherer's own.
+    /// hidden, or in the gatherer's own folder.
     fn relevant_path<'p>(&self, path: &'p Path) -> Option<&'p Path> {
-        // A file of rules concerns all files beside and below it.
+        // A file of rules affects all files in its folder and below.
         let rules = path.file_name().is_some_and(|it| it == ".gitignore" || it == ".ignore");
         let path = if self.gitignore && rules { path.parent()? } else { path };
         let below = path.strip_prefix(&self.directory).ok()?;
@@ -201,7 +201,7 @@ pub(crate) struct Watcher {
     site: Arc<Site>,
     /// Files and folders of annotations, absolute.
     annotations: Vec<PathBuf>,
-    /// Device and inode of each root when its watch was set, by directory.
+    /// Device and inode of each root at the time when its watch was set, by directory.
     inodes: WatchedInodes,
 }
 
@@ -210,7 +210,7 @@ impl Watcher {
     ///
     /// # Errors
     ///
-    /// The system has no notifications, or no more instances: poll instead.
+    /// The system has no notifications, or allows no more instances: poll instead.
     pub(crate) fn start(
         site: Arc<Site>,
         plans: &[Plan],
@@ -229,8 +229,8 @@ impl Watcher {
             })
             .collect();
         let follow = trees(plans).any(|plan| plan.tree.symlinks == Symlinks::Follow);
-        // The watcher's thread may outlive the watcher by a moment: it must not keep the collection
-        // open.
+        // The watcher's thread may outlive the watcher for a moment: it must not keep the
+        // collection open.
         let counters = Arc::downgrade(&site);
         let count = move || {
             if let Some(site) = counters.upgrade() {
@@ -263,8 +263,8 @@ impl Watcher {
         Ok(Self { inner, site, annotations, inodes: BTreeMap::new() })
     }
 
-    /// Sets a watch on every root that has none, or whose directory was replaced. Blocks for as long as it
-    /// takes to go through all directories. A missing root gets its watch when it is back.
+    /// Sets a watch on every root that has none, or whose directory was replaced. Blocks while it
+    /// goes through all directories. A missing root gets its watch when it is back.
     ///
     /// # Errors
     ///
@@ -277,7 +277,7 @@ impl Watcher {
             }
             self.inodes.remove(&directory);
             let Some(anchor) = anchor else { continue };
-            // The old watch was on a directory that is gone: there may be nothing to remove.
+            // The old watch was on a directory that is gone: perhaps there is nothing to remove.
             drop(self.inner.unwatch(&anchor.path));
             match self.inner.watch(&anchor.path, anchor.mode) {
                 Ok(()) => {
@@ -294,7 +294,8 @@ impl Watcher {
         Ok(())
     }
 
-    /// Returns the paths to watch, each with its URL: the roots, and annotations outside of all roots.
+    /// Returns the paths to watch, each with its URL: the roots, and annotation files and folders
+    /// outside of all roots.
     fn watched(&self, plans: &[Plan]) -> Vec<(PathBuf, String)> {
         let is_in = |path: &Path| trees(plans).any(|it| path.starts_with(&it.tree.directory));
         let annotations = self.annotations.iter().filter(|it| !is_in(it));
@@ -308,7 +309,8 @@ impl Watcher {
         &self.inodes
     }
 
-    /// Returns whether a root has gone, come back, or been replaced since its watch was set. Blocks.
+    /// Returns whether a root has gone, come back, or been replaced since its watch was set.
+    /// Blocks.
     pub(crate) fn is_outdated(&self, plans: &[Plan]) -> bool {
         self.watched(plans).iter().any(|(directory, _)| {
             anchor(directory).map(|it| it.identity) != self.inodes.get(directory).copied()
@@ -316,12 +318,14 @@ impl Watcher {
     }
 }
 
-/// Returns whether an event at `path` may concern annotations: it is of a file of annotations, or of a folder
-/// below theirs. For a folder that is moved, or made with files in it, there may be no events of the files.
+/// Returns whether an event at `path` may concern annotations: `path` is an annotation file, or a
+/// folder below those of annotations. If a folder is moved, or made with files in it, there may be
+/// no events for the files.
 fn concerns_annotations(annotations: &[PathBuf], kind: EventKind, path: &Path) -> bool {
     let of_folder = match kind {
         EventKind::Create(CreateKind::Folder) | EventKind::Remove(RemoveKind::Folder) => true,
-        // The event does not say what was moved. Names with a dot are an editor's, or left out.
+        // The event does not say what was moved. Names with a dot belong to an editor, or are left
+        // out.
         EventKind::Modify(ModifyKind::Name(_)) => {
             let name = path.file_name().unwrap_or_default();
             !name.as_bytes().starts_with(b".") && !path.is_file()
@@ -336,7 +340,7 @@ fn concerns_annotations(annotations: &[PathBuf], kind: EventKind, path: &Path) -
 struct Anchor {
     path: PathBuf,
     mode: RecursiveMode,
-    /// Device and inode: a directory that replaces this one needs another watch.
+    /// Device and inode of the path: a directory that replaces it needs another watch.
     identity: (u64, u64),
 }
 
@@ -344,7 +348,7 @@ fn anchor(root: &Path) -> Option<Anchor> {
     let (path, mode) = if std::fs::metadata(root).ok()?.is_dir() {
         (root, RecursiveMode::Recursive)
     } else {
-        // Saving replaces a file and its watch: watch its folder instead.
+        // Saving replaces a file, and so ends its watch: watch its folder instead.
         (root.parent()?, RecursiveMode::NonRecursive)
     };
     let metadata = std::fs::metadata(path).ok()?;

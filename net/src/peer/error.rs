@@ -1,4 +1,4 @@
-//! Errors of connections between daemons: whose fault each is, and whether to try again.
+//! Errors of connections between daemons: who is at fault, and whether to try again.
 
 use std::io;
 use std::time::Duration;
@@ -117,7 +117,7 @@ impl Error {
         }
     }
 
-    /// Returns whose fault it is.
+    /// Returns the party that is at fault.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {

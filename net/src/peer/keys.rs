@@ -1,5 +1,5 @@
-//! Raw public keys for rustls: an identity as a key without a certificate, and the verifiers of the other end's
-//! key.
+//! Raw public keys for rustls: an identity as a key without a certificate, and the verifiers of the
+//! other end's key.
 
 use std::sync::{Arc, OnceLock};
 
@@ -79,7 +79,8 @@ const ENCODING: Error = Error::InvalidCertificate(CertificateError::BadEncoding)
 /// Error for a wrong signature, or one of TLS 1.2, which is not spoken here.
 const SIGNATURE: Error = Error::InvalidCertificate(CertificateError::BadSignature);
 
-/// The part of a verifier that is the same at both ends: TLS 1.3 alone, ed25519 alone, raw keys alone.
+/// The part of a verifier that is the same at both ends: TLS 1.3 alone, ed25519 alone, raw keys
+/// alone.
 macro_rules! signed_by_raw_keys {
     () => {
         fn verify_tls12_signature(
@@ -131,7 +132,8 @@ impl ClientCertVerifier for ClientKeyVerifier {
     signed_by_raw_keys!();
 }
 
-/// Verifier of the connecting end: takes the expected key, or any if none is expected, and remembers the shown key.
+/// Verifier of the connecting end: takes the expected key, or any if none is expected, and
+/// remembers the shown key.
 #[derive(Debug)]
 pub(super) struct ServerKeyVerifier {
     expected: Option<[u8; 32]>,

@@ -21,7 +21,8 @@ async fn listener() -> (TcpListener, String) {
     (listener, address)
 }
 
-/// Connects the endpoint of seed 1 to that of seed 2; returns the accepted and the connecting end's result.
+/// Connects the endpoint of seed 1 to that of seed 2; returns the accepted and the connecting end's
+/// result.
 async fn meet(expected: Option<[u8; 32]>) -> (Result<Stream, Error>, Result<Stream, Error>) {
     let (listener, address) = listener().await;
     let (accepting, connecting) = (endpoint(2), endpoint(1));
@@ -34,7 +35,7 @@ async fn meet(expected: Option<[u8; 32]>) -> (Result<Stream, Error>, Result<Stre
     )
 }
 
-/// Connects and does this; returns the error of the accepting end.
+/// Connects and calls `doing` with the socket; returns the error of the accepting end.
 async fn check_stranger<F>(with: Endpoint, doing: impl FnOnce(TcpStream) -> F) -> Error
 where
     F: Future<Output = ()>,

@@ -1,4 +1,5 @@
-//! Tunnels: connections that a client requests from a proxy by CONNECT and that carry any bytes after that.
+//! Tunnels: connections that a client requests from a proxy by CONNECT and that carry any bytes
+//! after that.
 //!
 //! Source: RFC 9110 §9.3.6.
 
@@ -37,8 +38,8 @@ impl Tunnel {
         Self(Arc::new(Mutex::new(Some((hyper::upgrade::on(request), connection_slot)))))
     }
 
-    /// Waits until the answer is sent, and returns the open tunnel. Call it in a task of its own, which ends the
-    /// tunnel: nothing else does, however long the peer is silent.
+    /// Waits until the answer is sent, and returns the open tunnel. Call it in a task of its own,
+    /// which ends the tunnel: nothing else does, however long the peer is silent.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! The report on a repository: the results of all checks, collected reply by reply.
 //!
-//! The caller has the socket: it makes the requests and hands in the replies.
+//! The caller has the socket: it makes the requests and passes in the replies.
 //!
 //! Sans-I/O.
 
@@ -18,13 +18,13 @@ const HAND_OUT: &str = "hand out every record that is listed";
 /// Advice for a record that is missing from the list of its own date.
 const WITHIN: &str = "a record is within the second that it changed in";
 
-/// Name of the check that bounds are inclusive.
+/// Name of the check that the bounds of a list are inclusive.
 const BOUNDS: &str = "ListRecords: from and until are inclusive";
 
 /// Name of the check on a list's second part.
 const SECOND_PAGE: &str = "ListIdentifiers: a token leads on, and again to the same";
 
-/// The results for a repository so far.
+/// The results of the checks on a repository so far.
 #[derive(Debug, Default)]
 pub struct Report {
     checks: Vec<Check>,
@@ -42,7 +42,7 @@ pub enum Search {
 }
 
 impl Report {
-    /// Makes the checks that hold for every reply.
+    /// Makes the checks that apply to every reply.
     pub fn any(&mut self, reply: &Reply) {
         for (name, outcome, advice) in of_any(reply) {
             let entry = self.any.entry(name).or_insert_with(|| (0, String::new(), advice));
@@ -55,7 +55,8 @@ impl Report {
         }
     }
 
-    /// Records that the repository was too busy for `query`; `says_when`: with a usable Retry-After.
+    /// Records that the repository was too busy for `query`; `says_when`: the answer had a usable
+    /// Retry-After.
     pub fn busy(&mut self, query: &str, says_when: bool) {
         let advice = "send Retry-After in seconds, at most 3600";
         let entry = self.any.entry("busy with a numeric Retry-After, or not at all");
@@ -66,7 +67,8 @@ impl Report {
         }
     }
 
-    /// Checks the reply to Identify, sent to `base_url`. `None` means that no other check can follow.
+    /// Checks the reply to Identify, sent to `base_url`. `None` means that no further check is
+    /// possible.
     pub fn identify(&mut self, reply: &Reply, base_url: &str) -> Option<Identify> {
         let Some(Body::Identify(identify)) = reply.body() else {
             let advice = "nothing else is asked before this is answered";
@@ -91,7 +93,7 @@ impl Report {
         }
     }
 
-    /// Checks the list of sets, and returns the first set.
+    /// Checks the list of sets, and returns the first set; `None` if there is none.
     pub fn sets(&mut self, reply: &Reply) -> Option<String> {
         let name = "ListSets: sets, or noSetHierarchy";
         match reply.body() {
@@ -108,8 +110,9 @@ impl Report {
         None
     }
 
-    /// Checks the first part of a list of headers, of all records or of one set. Returns the first header
-    /// that is not deleted, and the token of the next part.
+    /// Checks the first part of a list of headers, of all records or of one set. Returns the first
+    /// header that is not deleted, and the token of the next part, if any; `None` if there is no
+    /// such header.
     pub fn list(&mut self, reply: &Reply, set: Option<&str>) -> Option<(Header, Option<Token>)> {
         let of = set.map(|it| format!(" of the set {it}")).unwrap_or_default();
         let name = format!("ListIdentifiers{of}: records");
@@ -214,8 +217,8 @@ impl Report {
         self.skip(BOUNDS, why);
     }
 
-    /// Checks a part of the list whose `from` and `until` are the header's date: this part or a later one
-    /// must have the record.
+    /// Checks a part of the list whose `from` and `until` are the header's date: this part or a
+    /// later one must have the record.
     pub fn bounds(&mut self, reply: &Reply, header: &Header) -> Search {
         let Some(Body::Records(page)) = reply.body() else {
             self.fail(BOUNDS, reply.why_not(), WITHIN);

@@ -1,13 +1,14 @@
 //! The DataCite crosswalk: kernels 2 to 4, alone or within `oai_datacite`.
 //!
-//! Source: DataCite Metadata Schema 4.5 (its properties by their names); the wrapper of DataCite's own
-//! repository (`payload`).
+//! Source: DataCite Metadata Schema 4.5 (its properties by their names); the wrapper of DataCite's
+//! own repository (`payload`).
 
 use super::date;
 use super::draft::{Draft, Field, identified};
 use super::tree::Element;
 
-/// Reads the resource in `root`, which is the resource or has it in its payload.
+/// Reads the resource in `root`, which is either the resource itself or a wrapper with the resource
+/// in its payload.
 pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     let payload = root.child("payload").unwrap_or(root);
     let resource = payload.child("resource").unwrap_or(payload);
@@ -71,7 +72,7 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     publication_year(resource, draft);
 }
 
-/// Adds the year of publication, unless a date is more exact.
+/// Adds the year of publication, unless there is a more exact date.
 fn publication_year<'t>(resource: Element<'t, '_>, draft: &mut Draft<'t>) {
     let Some(element) = resource.child("publicationYear") else { return };
     let year = date::year(element.text());
@@ -81,7 +82,7 @@ fn publication_year<'t>(resource: Element<'t, '_>, draft: &mut Draft<'t>) {
     }
 }
 
-/// Returns the name in one piece, or else `family, given`.
+/// Returns the name as written in one piece, or else as `family, given`.
 fn name(person: Element<'_, '_>, element: &'static str) -> String {
     let whole = person.text_of(element);
     if !whole.trim().is_empty() {

@@ -1,7 +1,7 @@
-//! Dates in metadata, normalized: `1995`, `1995-03`, `1995-03-01`, with a time in UTC, or two of these
-//! with a slash between them.
+//! Dates in metadata, normalized: `1995`, `1995-03`, `1995-03-01`, with a time in UTC, or two of
+//! these with a slash between them.
 //!
-//! Source: ISO 8601 (as the W3C's note on dates and times profiles it).
+//! Source: ISO 8601 (in the profile of the W3C's note on dates and times).
 
 use crate::datestamp::{Datestamp, Granularity};
 
@@ -9,8 +9,8 @@ use crate::datestamp::{Datestamp, Granularity};
 const TEXT_BYTES_MAX: usize = 100;
 /// Plausible years of a work.
 const YEARS: std::ops::RangeInclusive<u16> = 1_000..=2_999;
-/// First letters of the months' names in English, and in French, German, Italian, Portuguese and Spanish
-/// where they differ.
+/// First letters of the months' names in English, and in French, German, Italian, Portuguese and
+/// Spanish where they differ.
 const MONTHS: [&[&str]; 12] = [
     &["jan", "gen", "ene"],
     &["feb", "fév", "fev"],
@@ -44,7 +44,7 @@ pub(super) fn normal(text: &str) -> Option<String> {
         .or_else(|| year(text).map(|it| it.to_string()))
 }
 
-/// Returns the first year in the text.
+/// Returns the first year in the text; `None` if there is none.
 pub(super) fn year(text: &str) -> Option<u16> {
     let mut digits = text.split(|it: char| !it.is_ascii_digit());
     let as_year = |it: &str| it.parse().ok().filter(|it| YEARS.contains(it));
@@ -55,7 +55,8 @@ pub(super) fn year(text: &str) -> Option<u16> {
     })
 }
 
-/// Reads `1995`, `1995-03`, `1995-03-01`, `1995-03-01T12:00:00Z` and similar ways to write the time.
+/// Reads `1995`, `1995-03`, `1995-03-01`, `1995-03-01T12:00:00Z` and similar ways to write the
+/// time.
 fn iso(text: &str) -> Option<String> {
     let all_digits = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
     match text.len() {
@@ -69,7 +70,8 @@ fn iso(text: &str) -> Option<String> {
             let found = Datestamp::lenient(text)?;
             let of_day = found.granularity() == Granularity::Day;
             let midnight = Datestamp::at(found.secs(), Granularity::Day);
-            // A time of 00:00:00 is a day that a database turned into a moment.
+            // A time of 00:00:00 means that a database has turned a day into a moment: keep the
+            // day.
             let shown = if of_day || found.secs() == midnight.secs() { midnight } else { found };
             Some(shown.to_string())
         }
@@ -92,8 +94,8 @@ fn compact(text: &str) -> Option<String> {
     day(part(0..4)?.parse().ok()?, part(4..6)?.parse().ok()?, part(6..8)?.parse().ok()?)
 }
 
-/// Reads days in numbers: year first, or day first with points. With slashes, month and day must not be
-/// confusable.
+/// Reads days in numbers: year first, or with points day first. With slashes, a date is read only
+/// if month and day cannot be confused.
 fn numbers(text: &str) -> Option<String> {
     if let Some(found) = compact(text) {
         return Some(found);
@@ -169,7 +171,7 @@ fn named_month(text: &str) -> Option<String> {
     }
 }
 
-/// Returns the month that the word names. Longer words that merely begin so are no names.
+/// Returns the month that the word names. Longer words that only begin like a month are not names.
 fn month_named(word: &str) -> Option<u8> {
     let is_name = word.chars().count() <= 10;
     let at = (0..).zip(MONTHS).filter(|_| is_name).filter_map(|(at, names): (u8, _)| {
@@ -263,7 +265,8 @@ mod tests {
     }
 
     proptest! {
-        /// Otherwise a record would change whenever it is harvested through another repository.
+        /// Checks that normalizing twice gives the same: otherwise a record would change when it is
+        /// harvested through another repository.
         #[test]
         fn normalizing_twice_changes_nothing(text in "[0-9]{1,4}[-/. ]?([0-9]{1,2}|March|juin)?[-/. ]?[0-9]{0,4}(T[0-9:]{0,8}Z)?") {
             if let Some(first) = normal(&text) {

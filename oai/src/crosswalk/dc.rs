@@ -1,7 +1,7 @@
 //! The Dublin Core crosswalk: `oai_dc`, and qualified DC in the containers that repositories use.
 //!
-//! Source: DCMI Metadata Terms (the fifteen elements and the properties of `/terms/`); OAI-PMH §2.5 and
-//! the schema of `oai_dc`.
+//! Source: DCMI Metadata Terms (the fifteen elements and the properties of `/terms/`); OAI-PMH §2.5
+//! and the schema of `oai_dc`.
 //!
 //! # Elements and attributes
 //!
@@ -23,8 +23,9 @@
 //! | coverage | `Coverage` | `Coverage` |
 //! | rights | `Rights` | `Rights` |
 //!
-//! A property of `/terms/` that refines an element goes where the element goes. `alternative`,
-//! `abstract`, `bibliographicCitation` and dates other than the work's have attributes of their own.
+//! A property of `/terms/` that refines an element goes to the attribute of the element.
+//! `alternative`, `abstract`, `bibliographicCitation` and dates other than the work's have
+//! attributes of their own.
 
 use soif::Record;
 
@@ -43,12 +44,12 @@ const ELEMENTS: &str = "http://purl.org/dc/elements/1.1/";
 
 /// Longest written value of an element, in bytes.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
-/// Most written elements of one name.
+/// Maximum number of written elements of one name.
 const VALUES_MAX: usize = 1_000;
-/// More keywords than this are the words of a text, and not its subjects.
+/// Maximum number of keywords that count as subjects; more of them are the words of a text.
 const SUBJECTS_MAX: usize = 100;
 
-/// Returns the field of an element or property.
+/// Returns the field of an element or property; `None` if it has none.
 pub(super) fn field(name: &str) -> Option<Field> {
     Some(match name {
         "title" => Field::Title,
@@ -75,7 +76,7 @@ pub(super) fn field(name: &str) -> Option<Field> {
     })
 }
 
-/// Returns the attribute of a property that has no field.
+/// Returns the attribute of a property that has no field; `None` if the property is unknown.
 fn other(name: &str) -> Option<&'static str> {
     Some(match name {
         "available" => "Date-Available",
@@ -91,7 +92,7 @@ fn other(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns whether the element contains Dublin Core; its own name does not matter.
+/// Returns whether the element contains elements of Dublin Core; its own name does not matter.
 pub(super) fn holds(root: Element<'_, '_>) -> bool {
     let of_it = |it: Element<'_, '_>| it.space() == Space::DublinCore;
     let mut count = 0_usize;
@@ -166,7 +167,7 @@ impl DcWriter<'_> {
         }
     }
 
-    /// Writes an element for each line of an attribute; returns whether there was one.
+    /// Writes an element for each line of an attribute; returns whether it wrote any.
     fn lines(&mut self, name: &str, attribute: &str) -> bool {
         let Some(value) = self.record.text(attribute) else { return false };
         let before = self.out.len();
@@ -174,7 +175,8 @@ impl DcWriter<'_> {
         before < self.out.len()
     }
 
-    /// Writes an element for each line of the first attribute that is present.
+    /// Writes an element for each line of the first of the attributes that is present; returns
+    /// whether it wrote any.
     fn first_of(&mut self, name: &str, attributes: &[&str]) -> bool {
         attributes.iter().any(|it| self.lines(name, it))
     }

@@ -1,14 +1,14 @@
-//! The draft of a crosswalk: values by field, which become the attributes of a record, in the same order
-//! for all formats.
+//! The draft of a crosswalk: values by field. They become the attributes of a record, in the same
+//! order for all formats.
 //!
-//! Source: TR Figure 3 and the user's manual for the names of attributes. Several values of one attribute
-//! are lines, as in summaries.
+//! Source: TR Figure 3 and the user's manual for the names of attributes. Several values of one
+//! attribute are written as lines, as in summaries.
 //!
 //! # Differences from the TR
 //!
 //! * `Keywords` are the subjects in the metadata, one in each line, and not the words of a text.
-//! * `Date` and `Language` are normalized. A differing spelling of the source is kept in `Original-Date`
-//!   and `Original-Language`.
+//! * `Date` and `Language` are normalized. If the source spells them differently, its spelling is
+//!   kept in `Original-Date` and `Original-Language`.
 
 use std::borrow::Cow;
 
@@ -22,11 +22,11 @@ use super::{Problem, ProblemKind};
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 /// Longest attribute, in bytes.
 const ATTRIBUTE_BYTES_MAX: usize = 256 * 1024;
-/// Most values of one attribute.
+/// Maximum number of values of one attribute.
 const VALUES_MAX: usize = 1_000;
-/// Most values of one draft.
+/// Maximum number of values of one draft.
 const DRAFT_VALUES_MAX: usize = 20_000;
-/// Most attributes beyond those of [`Field`].
+/// Maximum number of attributes beyond those of [`Field`].
 const OTHERS_MAX: usize = 64;
 /// Longest `Type`, in bytes.
 const TYPE_BYTES_MAX: usize = 256;
@@ -115,7 +115,7 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Adds a value, unless it is empty. White space in it is squeezed.
+    /// Adds a value, unless it is empty. Each run of white space in it becomes one space.
     pub(super) fn put(&mut self, field: Field, value: impl Into<Cow<'a, str>>) {
         let value = squeezed(value.into());
         if !value.is_empty() && self.values.len() < DRAFT_VALUES_MAX {
@@ -150,7 +150,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Sets the text by which the object can be found.
+    /// Sets the text in which searches find the object.
     pub(super) fn put_text(&mut self, text: &str) {
         self.text = text.to_owned();
     }
@@ -196,8 +196,8 @@ impl<'a> Draft<'a> {
         self.problems
     }
 
-    /// Reduces `Type` to one word, for counts and filters. If the source says more, `Resource-Type` has
-    /// all of it.
+    /// Reduces `Type` to one word, for counts and filters. If the source has more, all of it is
+    /// kept in `Resource-Type`.
     fn first_type(&mut self) {
         let mut types = self.values.iter().filter(|(it, _)| *it == Field::Type);
         let Some((_, first)) = types.next() else { return };
@@ -214,8 +214,8 @@ impl<'a> Draft<'a> {
         self.values.push((Field::Type, Cow::Owned(word)));
     }
 
-    /// Adds the address where a reader finds the object: its first web identifier, or else the target of
-    /// its DOI or handle, or else a link to it.
+    /// Adds the address where a reader finds the object: its first web identifier, or else the
+    /// target of its DOI or handle, or else a link to it.
     fn put_landing_page(&self, record: &mut Record) {
         let identifiers = || self.values(Field::Identifier);
         let page = identifiers().find(|it| is_web(it)).map(str::to_owned);
@@ -242,14 +242,14 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Attribute: all types of the source, if `Type` cannot hold them.
+/// Attribute: all types of the source, if they are more than `Type` can hold.
 pub(super) const RESOURCE_TYPE: &str = "Resource-Type";
 /// Attribute: the dates as the source spells them.
 pub(super) const ORIGINAL_DATE: &str = "Original-Date";
 /// Attribute: the languages as the source spells them.
 pub(super) const ORIGINAL_LANGUAGE: &str = "Original-Language";
 
-/// Adds the normalized dates, their own spelling where it differs, and the earliest year.
+/// Adds the normalized dates, their original spelling where it differs, and the earliest year.
 fn put_dates(record: &mut Record, value: String) {
     let years = value.lines().filter_map(date::year);
     let year = years.min();
@@ -259,7 +259,7 @@ fn put_dates(record: &mut Record, value: String) {
     }
 }
 
-/// Adds the normalized values, and their own spelling where it differs.
+/// Adds the normalized values, and their original spelling where it differs.
 fn put_normal(
     record: &mut Record,
     field: Field,
@@ -311,7 +311,7 @@ fn joined<'v>(
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Returns the type as a word: vocabularies write it as the end of an address.
+/// Returns the type as a word. Vocabularies write a type as an address that ends in the word.
 fn type_word(text: &str) -> &str {
     let is_address = is_web(text) || text.starts_with("info:");
     let last = text.trim_end_matches('/').rsplit(['/', '#']).next();
@@ -327,8 +327,8 @@ pub(super) fn is_web(text: &str) -> bool {
     rest.is_some_and(|it| !it.is_empty() && !text.contains(char::is_whitespace))
 }
 
-/// Returns an identifier with its scheme, whose name is `doi`, `isbn`, `issn`, `hdl` and the like. A
-/// value that has its scheme, or a scheme without such a form, leaves the value unchanged.
+/// Returns an identifier with its scheme, whose name is `doi`, `isbn`, `issn`, `hdl` and the like.
+/// The value is unchanged if it has its scheme already, or if there is no such form for the scheme.
 pub(super) fn identified<'a>(scheme: &str, value: &'a str) -> Cow<'a, str> {
     let value = value.trim();
     let prefix = match scheme.to_ascii_lowercase().as_str() {
@@ -340,7 +340,7 @@ pub(super) fn identified<'a>(scheme: &str, value: &'a str) -> Cow<'a, str> {
         "pmid" => "pmid:",
         _ => return Cow::Borrowed(value),
     };
-    // Some sources write an address, and some repeat the scheme.
+    // Some sources write an identifier as an address, and some repeat the scheme in it.
     let bare = prefix.rsplit(':').nth(1).unwrap_or_default();
     let head = value.get(..bare.len() + 1).unwrap_or_default();
     let has_scheme = head.get(..bare.len()).is_some_and(|it| it.eq_ignore_ascii_case(bare))
@@ -353,7 +353,7 @@ pub(super) fn identified<'a>(scheme: &str, value: &'a str) -> Cow<'a, str> {
     Cow::Owned(format!("{prefix}{number}"))
 }
 
-/// Returns the web address of a DOI or a handle.
+/// Returns the web address of a DOI or a handle; `None` for other identifiers.
 fn resolved(identifier: &str) -> Option<String> {
     let lower = identifier.to_ascii_lowercase();
     let after = |prefix: &str| {
@@ -389,7 +389,8 @@ pub(super) fn squeezed(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// Returns whether the text is surely one line already. The check is fast, because most values are.
+/// Returns true if the text is certainly one line already. Most values are, so this fast check
+/// comes first.
 fn is_squeezed(text: &str) -> bool {
     let mut last = b' ';
     for byte in text.bytes() {

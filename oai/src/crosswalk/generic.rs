@@ -1,8 +1,8 @@
 //! The crosswalk of unknown formats: elements by their names.
 //!
-//! An element with a name of Dublin Core goes where Dublin Core's goes, since most formats borrow its
-//! names. Any other element becomes an attribute of its name. All text together is `Partial-Text`, so
-//! that a search finds the record.
+//! An element with a name of Dublin Core is read like the element of Dublin Core, because most
+//! formats borrow its names. Any other element becomes an attribute with the element's name. All
+//! text together becomes `Partial-Text`, so that a search finds the record.
 
 use super::dc;
 use super::draft::{Draft, Field};
@@ -25,7 +25,7 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     }
 }
 
-/// Returns the attribute name for an element name: `dateOfIssue` becomes `Date-Of-Issue`.
+/// Returns the attribute name for an element name: for `dateOfIssue` it is `Date-Of-Issue`.
 pub(super) fn attribute(element: &str) -> String {
     let mut name = String::with_capacity(element.len() + 4);
     let mut starts = true;

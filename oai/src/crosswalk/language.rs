@@ -1,7 +1,7 @@
 //! Languages, normalized to the three letters of ISO 639-3.
 //!
-//! Source: ISO 639-1; ISO 639-2 (MARC uses its bibliographic codes, such as `ger`); ISO 639-3; RFC 5646
-//! for tags such as `en-US`, whose region is dropped.
+//! Source: ISO 639-1; ISO 639-2 (MARC uses its bibliographic codes, such as `ger`); ISO 639-3; RFC
+//! 5646 for tags such as `en-US`, whose region is dropped.
 
 use std::borrow::Cow;
 
@@ -323,7 +323,7 @@ mod tests {
             assert!(table.is_sorted_by(|a, b| a.0 < b.0));
             assert!(table.iter().all(|(_, it)| it.len() == 3));
         }
-        // ISO 639-1 has had 184 codes in all, and the withdrawn "sh".
+        // ISO 639-1 has had 184 codes in all, in addition to the withdrawn "sh".
         assert!((180..=185).contains(&CODES.len()), "{}", CODES.len());
         assert_eq!(BIBLIOGRAPHIC.len(), 20, "as many have two codes in ISO 639-2");
     }

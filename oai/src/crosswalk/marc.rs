@@ -1,19 +1,21 @@
 //! The MARC crosswalk: MARC 21 bibliographic records as MARCXML.
 //!
-//! Source: MARC 21 Format for Bibliographic Data (fields by their tags); the MARCXML schema (`leader`,
-//! `controlfield`, `datafield`, `subfield`); ISBD for the punctuation at the ends of subfields.
+//! Source: MARC 21 Format for Bibliographic Data (fields by their tags); the MARCXML schema
+//! (`leader`, `controlfield`, `datafield`, `subfield`); ISBD for the punctuation at the ends of
+//! subfields.
 //!
 //! # Differences from the standard
 //!
-//! * A person is only the name, without dates and titles, so that one author has one spelling.
-//! * An added entry is an author unless its relator is of another role.
+//! * Only the name of a person is kept, without dates and titles, so that an author always has the
+//!   same spelling.
+//! * An added entry is taken to be an author, unless its relator names another role.
 
 use std::borrow::Cow;
 
 use super::draft::{Draft, Field, identified, squeezed};
 use super::tree::Element;
 
-/// Reads the record in `root`, which is a record or a collection of one.
+/// Reads the record in `root`, which is a record, or a collection that contains one record.
 pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     let record = root.child("record").unwrap_or(root);
     leader(record, draft);
@@ -27,12 +29,12 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     for field in record.all("datafield") {
         let field = DataField { element: field };
         let tag = field.element.attribute("tag");
-        // A field in another script counts as the field that it is linked with.
+        // A field in another script counts as the field to which it is linked.
         let linked = if tag == "880" { field.first("6").get(..3) } else { None };
         field.read(linked.unwrap_or(tag), draft);
     }
     if draft.lacks(Field::Date) {
-        // No imprint has a year: take the one of the fixed field.
+        // If no imprint has a year, take the year of the fixed field.
         let fixed = record.all("controlfield").find(|it| it.attribute("tag") == "008");
         let year = fixed.and_then(|it| it.text().get(7..11));
         let year = year.filter(|it| it.bytes().all(|it| it.is_ascii_digit()) && *it != "9999");
@@ -97,7 +99,7 @@ impl<'t, 'a> DataField<'t, 'a> {
         self.all(codes).next().unwrap_or_default()
     }
 
-    /// Joins the subfields with one of the codes to one text.
+    /// Joins the subfields with one of the codes into one text.
     fn joined(self, codes: &'static str, between: &str) -> Cow<'t, str> {
         let mut parts = self.all(codes).map(str::trim).filter(|it| !it.is_empty());
         let Some(first) = parts.next() else { return Cow::Borrowed("") };
@@ -170,7 +172,7 @@ impl<'t, 'a> DataField<'t, 'a> {
     fn added(self, codes: &'static str, draft: &mut Draft<'t>) {
         let is_author = |it: &str| {
             let it = it.trim().trim_end_matches(['.', ',']).to_ascii_lowercase();
-            // A relator may be the end of an address of its vocabulary.
+            // A relator may be written as an address of its vocabulary, with the code at the end.
             let last = it.rsplit('/').next().unwrap_or_default();
             matches!(last, "aut" | "cre" | "author" | "creator" | "joint author")
         };
@@ -190,7 +192,8 @@ impl<'t, 'a> DataField<'t, 'a> {
         self.all("c").for_each(|it| draft.put(Field::Date, unpunctuated(Cow::Borrowed(it))));
     }
 
-    /// Reads an address of the object, or of a related one, as the second indicator says.
+    /// Reads an address. The second indicator says whether it is that of the object or of a related
+    /// one.
     fn access(self, draft: &mut Draft<'t>) {
         let related = self.indicator("ind2") == "2";
         for address in self.all("u") {

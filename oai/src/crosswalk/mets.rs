@@ -1,21 +1,21 @@
-//! The METS crosswalk: the description of the whole object, in any read_by_namespace format, and links to
-//! its files.
+//! The METS crosswalk: the description of the whole object, in any format with a known namespace,
+//! and links to its files.
 //!
 //! Source: METS 1.12 (`dmdSec`, `mdWrap`, `fileSec`, `structMap`).
 //!
-//! Administrative and structural metadata and the descriptions of parts are not read: they would add the
-//! words of every page and chapter.
+//! Administrative and structural metadata and the descriptions of parts are not read: they would
+//! add the words of every page and chapter.
 
 use super::dc;
 use super::draft::{Draft, Field};
 use super::tree::Element;
 
-/// Most links to files.
+/// Maximum number of links to files.
 const FILES_MAX: usize = 100;
-/// Most descriptions that are looked up for a division.
+/// Maximum number of descriptions that are looked up for a division.
 const NAMED_MAX: usize = 16;
 
-/// Reads the object in `root`; `read_by_namespace` reads the metadata within.
+/// Reads the object in `root`; `read_by_namespace` reads the metadata in it.
 pub(super) fn read<'t, 'a>(
     root: Element<'t, 'a>,
     draft: &mut Draft<'t>,
@@ -44,7 +44,8 @@ pub(super) fn read<'t, 'a>(
     locations.take(FILES_MAX).for_each(|it| draft.put_link(it));
 }
 
-/// Returns the description of the whole: that of the outermost division with one, or else the first.
+/// Returns the description of the whole: that of the outermost division that has a description, or
+/// else the first description.
 fn section<'t, 'a>(root: Element<'t, 'a>) -> Option<Element<'t, 'a>> {
     let of_map = |map: Element<'t, 'a>| {
         let divisions = map.descendants().filter(|it| it.name() == "div");

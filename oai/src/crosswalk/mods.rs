@@ -1,4 +1,4 @@
-//! The MODS crosswalk: Metadata Object Description Schema, versions 3.
+//! The MODS crosswalk: Metadata Object Description Schema, all versions 3.x.
 //!
 //! Source: MODS 3.8 user guidelines (its elements by their names).
 
@@ -7,10 +7,10 @@ use std::borrow::Cow;
 use super::draft::{Draft, Field, identified};
 use super::tree::Element;
 
-/// Most dates among which the end of a span is searched.
+/// Maximum number of dates that are searched for the end of a span.
 const DATES_MAX: usize = 50;
 
-/// Reads the record in `root`, which is a record or a collection of one.
+/// Reads the record in `root`, which is a record, or a collection that contains one record.
 pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     let record = root.child("mods").unwrap_or(root);
     for element in record.children() {
@@ -58,7 +58,7 @@ fn title(info: Element<'_, '_>) -> String {
         let before = match part.name() {
             _ if text.is_empty() => continue,
             "nonSort" | "title" if whole.is_empty() => "",
-            // An article with an apostrophe joins the next word.
+            // An article that ends in an apostrophe is joined to the next word.
             "title" if whole.ends_with('\'') || whole.ends_with('’') => "",
             "nonSort" | "title" => " ",
             "subTitle" => ": ",
@@ -73,7 +73,8 @@ fn title(info: Element<'_, '_>) -> String {
     whole
 }
 
-/// Returns `family, given` if they are separate, or else the parts as written; without dates.
+/// Returns the name as `family, given` if these parts are separate, or else the parts as written.
+/// Dates are left out.
 fn name<'t>(element: Element<'t, '_>) -> Cow<'t, str> {
     let parts = |kind: &'static str| {
         let of_kind = element.all("namePart").filter(move |it| it.attribute("type") == kind);
@@ -90,7 +91,7 @@ fn name<'t>(element: Element<'t, '_>) -> Cow<'t, str> {
     if named.trim().is_empty() { element.text_of("displayForm") } else { Cow::Owned(named) }
 }
 
-/// Returns whether the name is that of an author; a name without a role is.
+/// Returns whether the name is that of an author. A name without a role counts as an author.
 fn is_author(name: Element<'_, '_>) -> bool {
     let mut terms = name.all("role").flat_map(|it| it.all("roleTerm")).peekable();
     let is_one = |it: Element<'_, '_>| {
@@ -153,7 +154,7 @@ fn language<'t>(element: Element<'t, '_>, draft: &mut Draft<'t>) {
     }
 }
 
-/// Reads one heading: its parts with dashes between them.
+/// Reads one subject heading, and joins its parts with dashes.
 fn subject<'t>(element: Element<'t, '_>, draft: &mut Draft<'t>) {
     let mut heading = String::new();
     for part in element.children() {

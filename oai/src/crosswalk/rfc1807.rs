@@ -37,7 +37,7 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
             "retrieval" => draft.put_other("Retrieval", value),
             "notes" => draft.put_other("Note", value),
             "funding" | "contract" | "grant" | "monitoring" => draft.put_other("Funding", value),
-            // The others describe the record itself: its format and its date of entry.
+            // The other fields describe the record itself: its format and its date of entry.
             _ => {}
         }
     }

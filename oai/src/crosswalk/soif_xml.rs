@@ -1,4 +1,4 @@
-//! SOIF as XML: a whole record with any bytes in it.
+//! SOIF as XML: a whole record, whatever bytes it contains.
 //!
 //! Source: `docs/schemas/soif.xsd`, which is ours.
 //!
@@ -11,7 +11,7 @@
 //!
 //! A value is text if XML can carry it, and base64 otherwise (bytes that are not UTF-8, control
 //! characters). Names and URLs that XML cannot carry are in `nameBase64`, `urlBase64` and
-//! `templateBase64` likewise. Order and repeats stay.
+//! `templateBase64` likewise. Order and repeated attributes are kept.
 
 use soif::Record;
 use soif::json::{decode_base64, encode_base64};
@@ -26,8 +26,9 @@ pub(super) const NAMESPACE: &str = "https://harvest.example/soif/1.0/";
 /// The schema, which our repositories serve.
 pub const SCHEMA_XSD: &str = include_str!("../../../docs/schemas/soif.xsd");
 
-/// Longest name of an attribute or template type, longest URL, in bytes, and most attributes: the limits
-/// of a SOIF reader, with room for percent-encoding in the URL and for some attributes of ours.
+/// Longest name of an attribute or template type and longest URL, in bytes, and maximum number of
+/// attributes. These are the limits of a SOIF reader, with room for percent-encoding in the URL and
+/// for some attributes of ours.
 const NAME_BYTES_MAX: usize = 1_024;
 const URL_BYTES_MAX: usize = 16 * 1_024;
 const ATTRIBUTES_MAX: usize = 65_000;
@@ -114,7 +115,7 @@ fn read_named(element: Element<'_, '_>, name: &str, bytes_max: usize) -> Option<
     (text.len() <= bytes_max).then_some(text)
 }
 
-/// Decodes base64, without the white space of its layout.
+/// Decodes base64, and ignores white space in it; returns `None` if it is invalid.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let plain: Vec<u8> = text.bytes().filter(|it| !it.is_ascii_whitespace()).collect();
     decode_base64(&plain)

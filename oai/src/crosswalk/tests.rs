@@ -1,4 +1,4 @@
-//! Tests of the crosswalks on whole records: one of each format, and round trips.
+//! Tests of the crosswalks on whole records: one record of each format, and round trips.
 
 mod formats;
 
@@ -107,7 +107,8 @@ fn an_object_is_named_by_its_identifier() {
     assert_eq!(name("10.5072/a b", "oai_dc"), own("oai:archive.example.org:10.5072/a%20b"));
     assert_eq!(name("", "oai_dc"), None);
     assert_eq!(name(&"x".repeat(IDENTIFIER_BYTES_MAX + 1), "oai_dc"), None);
-    // A Harvest repository's SOIF record is the origin's; in Dublin Core it is the repository's.
+    // A SOIF record of a Harvest repository belongs to the origin; the same in Dublin Core belongs
+    // to the repository.
     let ours = "oai:harvest.example.org:00000000000000aa/http://a.org/x";
     assert_eq!(name(ours, "soif"), Some((false, "http://a.org/x".to_owned())));
     assert_eq!(name(ours, "oai_dc"), own(ours));
@@ -321,7 +322,7 @@ fn a_gathered_file_becomes_dublin_core() {
     assert!(!Dissemination::OaiDc.write(&record, "http://h/oai").0.contains("subject"));
 }
 
-/// Each input would take minutes in quadratic time.
+/// Checks inputs that would each take minutes if reading took quadratic time.
 #[test]
 fn hostile_metadata_are_read_in_bounded_time() {
     const DC: &str = "http://purl.org/dc/elements/1.1/";
@@ -406,7 +407,8 @@ proptest! {
         prop_assert_eq!(reread(&made), made);
     }
 
-    /// A record must not contain what a stream would change, not even the name of a section.
+    /// Checks that a record contains nothing that a stream would change, not even the name of a
+    /// section.
     #[test]
     fn received_soif_survives_a_stream_unchanged(
         template in "FILE|UPDATE|delete|@x|[ -~]{0,6}", url in "[ -~é]{0,12}",

@@ -2,9 +2,10 @@
 //!
 //! Source: XML 1.0; Namespaces in XML 1.0.
 //!
-//! Namespaces are distinguished by their meaning to a crosswalk ([`Space`]): versions of a schema make no
-//! difference here. There is no DTD, and no entity but the five of XML. A text that is not well-formed
-//! ends the tree there; the elements before stay, and [`Tree::flaw`] gives the reason.
+//! Namespaces are distinguished by their meaning to a crosswalk ([`Space`]): the versions of a
+//! schema are not distinguished here. There is no DTD, and there are no entities except the five of
+//! XML. A text that is not well-formed ends the tree there; the elements before stay, and
+//! [`Tree::flaw`] gives the reason.
 
 use std::borrow::Cow;
 
@@ -16,11 +17,11 @@ use quick_xml::reader::Reader;
 
 /// Deepest nesting of elements.
 const DEPTH_MAX: usize = 64;
-/// Most elements of one record.
+/// Maximum number of elements of one record.
 const ELEMENTS_MAX: usize = 100_000;
-/// Most attributes of one record.
+/// Maximum number of attributes of one record.
 const ATTRIBUTES_MAX: usize = 200_000;
-/// Most namespace declarations in force at one time.
+/// Maximum number of namespace declarations in force at one time.
 const DECLARATIONS_MAX: usize = 1_000;
 
 /// The meaning of a namespace.
@@ -102,7 +103,7 @@ pub(super) struct Element<'t, 'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Reads a tree, or as much of it as is well-formed and within bounds.
+    /// Reads a tree, or the beginning of it that is well-formed and within the limits.
     pub(super) fn read(text: &'a str) -> Self {
         let mut tree = Self { nodes: Vec::with_capacity(32), ..Self::default() };
         if let Err(flaw) = TreeBuilder::default().run(&mut tree, text) {
@@ -114,7 +115,8 @@ impl<'a> Tree<'a> {
         tree
     }
 
-    /// Returns what is wrong with the text; lower-case, without a full stop.
+    /// Returns the reason why the tree is incomplete, lower-case, without a full stop; `None` if it
+    /// is complete.
     pub(super) fn flaw(&self) -> Option<&str> {
         self.flaw.as_deref()
     }
@@ -124,7 +126,7 @@ impl<'a> Tree<'a> {
         self.namespace.as_deref().filter(|it| !it.is_empty())
     }
 
-    /// Returns the outermost element.
+    /// Returns the outermost element; `None` if there is none.
     pub(super) fn root(&self) -> Option<Element<'_, 'a>> {
         (!self.nodes.is_empty()).then_some(Element { tree: self, at: 0 })
     }
@@ -150,7 +152,7 @@ impl<'t, 'a> Element<'t, 'a> {
         self.node().map_or("", |it| &it.text)
     }
 
-    /// Returns its text; that of an element with children is all their text, separated by spaces.
+    /// Returns its text. For an element with children this is all text in it, separated by spaces.
     pub(super) fn whole_text(self) -> Cow<'t, str> {
         let Some(node) = self.node() else { return Cow::Borrowed("") };
         if node.end == self.at + 1 {
@@ -167,15 +169,16 @@ impl<'t, 'a> Element<'t, 'a> {
         Cow::Owned(whole)
     }
 
-    /// Returns the value of the attribute with this qualified name, untrimmed; `None` if there is none.
+    /// Returns the value of the attribute with this qualified name, untrimmed; `None` if there is
+    /// none.
     pub(super) fn raw_attribute(self, name: &str) -> Option<&'t str> {
         let node = self.node()?;
         let all = self.tree.attributes.get(node.attributes..node.attributes_end)?;
         all.iter().find(|(it, _)| *it == name).map(|(_, value)| &**value)
     }
 
-    /// Returns the trimmed value of the attribute with this qualified name, or with this local name if
-    /// `name` starts with a colon. Empty if there is none.
+    /// Returns the trimmed value of the attribute with this qualified name, or with this local name
+    /// if `name` starts with a colon. Empty if there is none.
     pub(super) fn attribute(self, name: &str) -> &'t str {
         let Some(node) = self.node() else { return "" };
         let all = self.tree.attributes.get(node.attributes..node.attributes_end);
@@ -254,8 +257,8 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    /// Opens an element; `content` is the tag between `<` and `>`, and begins with a name of `name_len`
-    /// bytes.
+    /// Opens an element; `content` is the tag between `<` and `>`, and begins with a name of
+    /// `name_len` bytes.
     fn start(
         &mut self,
         tree: &mut Tree<'a>,
@@ -275,12 +278,13 @@ impl<'a> TreeBuilder<'a> {
         let name = content.get(..name_len).unwrap_or_default();
         let (own_prefix, local) = name.split_once(':').unwrap_or(("", name));
         let mut found = Attributes::new(content, name_len);
-        // Of repeated attributes the first counts: duplicates need no check.
+        // Of repeated attributes only the first is used, so they need no check.
         for attribute in found.with_checks(false) {
             let attribute = attribute.map_err(|it| Cow::Owned(it.to_string()))?;
             let name = attribute.key.0;
             let value = attribute.normalized_value(XmlVersion::Implicit1_0);
-            // The value has an undeclared entity: keep the raw text, which is better than nothing.
+            // If the value has an undeclared entity, keep the raw text, which is better than
+            // nothing.
             let value = value.unwrap_or(attribute.value);
             let default = if name == "xmlns" { Some("") } else { None };
             let prefix = name.strip_prefix("xmlns:").or(default);
@@ -325,7 +329,7 @@ impl<'a> TreeBuilder<'a> {
         if node.text.is_empty() {
             node.text = text;
         } else if !has_children || !text.trim_ascii_start().is_empty() {
-            // Text between two elements is mostly indentation.
+            // Text between two elements is usually indentation.
             node.text.to_mut().push_str(&text);
         }
     }

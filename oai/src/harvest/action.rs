@@ -23,14 +23,15 @@ pub enum Action {
 /// Records, and the checkpoint after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Records, deleted ones included, in the order of arrival; of several with one identifier the last
-    /// counts.
+    /// Records, deleted ones included, in the order of arrival; of several records with the same
+    /// identifier, the last one is valid.
     pub records: Vec<Record>,
     /// Where to continue after them.
     pub checkpoint: Checkpoint,
-    /// Number of the full harvest, higher than all before; 0 in an incremental harvest.
+    /// Number of the full harvest, greater than those of all earlier ones; 0 in an incremental
+    /// harvest.
     pub generation: u64,
-    /// Whether records that this full harvest did not bring are gone.
+    /// Whether records that this full harvest did not bring are to be deleted.
     pub release: bool,
     /// Whether this is the last batch of the harvest.
     pub last: bool,
@@ -49,7 +50,7 @@ impl Batch {
 /// The end of a harvest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Success, or the reason of an early end.
+    /// Success, or the reason for an early end.
     pub outcome: Result<(), Failure>,
     /// Its report.
     pub report: Report,
@@ -77,7 +78,7 @@ pub enum Outcome {
     Response {
         /// The response.
         response: Response,
-        /// Whether it was readable only after repairs.
+        /// Whether the response was readable only after repairs.
         repaired: bool,
     },
     /// An answer with status 200 that is not a complete response.
@@ -103,7 +104,7 @@ pub enum Outcome {
     },
 }
 
-/// What may help after a failed request.
+/// The remedy that may help after a failed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// Try again.

@@ -1,9 +1,9 @@
-//! Checkpoints: the progress of a harvest as bytes. A caller that stores them with the records continues
-//! from there after any stop.
+//! Checkpoints: the progress of a harvest as bytes. A caller that stores them with the records can
+//! continue from there after any stop.
 //!
-//! The bytes are a magic number, a version, the fields, and a checksum over all of it. Integers have
-//! seven bits in each byte, the lowest first; signed ones have the sign in the lowest bit. Strings and
-//! lists have their length before them. Any other encoding is refused.
+//! The bytes are a magic number, a version, the fields, and a checksum over all of it. Integers
+//! have seven bits in each byte, the lowest first; signed ones have the sign in the lowest bit.
+//! Strings and lists have their length before them. Any other encoding is refused.
 
 use std::collections::BTreeMap;
 
@@ -21,33 +21,33 @@ pub const CHECKPOINT_BYTES_MAX: usize = 1 << 20;
 /// Longest token, and longest other string, in bytes.
 pub(super) const STRING_BYTES_MAX: usize = 32 * 1024;
 
-/// Most records of the overlap that are remembered; beyond that, duplicates may pass.
+/// Maximum number of records of the overlap that are remembered; beyond that, duplicates may pass.
 pub(super) const RECENT_MAX: usize = 4_096;
 
-/// Most gaps that are remembered.
+/// Maximum number of gaps that are remembered.
 pub(super) const GAPS_MAX: usize = 16;
 
 /// Checksums of records by the checksum of their identifiers.
 pub(super) type Recent = BTreeMap<u64, u64>;
 
-/// The progress of a repository's harvest. The default is: not harvested yet.
+/// The progress of a repository's harvest. The default means that it has not been harvested yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// [`Settings::selection`](super::Settings::selection) of the harvest.
     pub(super) selection: u64,
     /// The chosen format.
     pub(super) prefix: String,
-    /// Unix seconds by the repository's clock: all earlier changes have been seen.
+    /// Time up to which all changes have been seen, in Unix seconds by the repository's clock.
     pub(super) reached: Option<i64>,
     /// Beginning of the last completed full harvest, by our clock, in milliseconds since 1970.
     pub(super) full_at_ms: u64,
     /// Number of the last full harvest that was begun; 0 for none.
     pub(super) generation: u64,
-    /// Records from the end of the last harvest.
+    /// Records of the overlap at the end of the last harvest.
     pub(super) recent: Recent,
     /// Windows that failed and will be tried again; at most [`GAPS_MAX`].
     pub(super) gaps: Vec<Gap>,
-    /// Whether the repository has announced too large lists since the last full harvest.
+    /// Whether the repository has announced too large list sizes since the last full harvest.
     pub(super) miscounts: bool,
     /// The harvest in progress.
     pub(super) run: Option<Run>,
@@ -66,7 +66,7 @@ pub(super) struct Gap {
 /// A harvest in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Whether it is full, so that records that it does not bring are gone.
+    /// Whether the harvest is full, so that records that it does not bring are taken to be gone.
     pub(super) full: bool,
     /// Its beginning, by our clock, in milliseconds since 1970.
     pub(super) began_ms: u64,
@@ -88,37 +88,39 @@ pub(super) struct Run {
     pub(super) restarts: u64,
     /// Windows that were skipped since one was completed.
     pub(super) skips: u64,
-    /// At the end of the harvest: number of gaps left to try; the last of them is the present window.
+    /// At the end of the harvest: number of gaps left to try; the last of them is the present
+    /// window.
     pub(super) retries: u64,
     /// The repository's last response date, in Unix seconds.
     pub(super) server_secs: Option<i64>,
     /// Token of the next part of the window's list.
     pub(super) token: Option<String>,
-    /// Of the window's list: parts, distinct records, live ones of these, unreadable ones, and the size
-    /// that the repository announced.
+    /// Of the window's list: parts, distinct records, live ones of these, unreadable ones, and the
+    /// size that the repository announced.
     pub(super) pages: u64,
     pub(super) distinct: u64,
     pub(super) list_live: u64,
     pub(super) unread: u64,
     pub(super) announced: Option<u64>,
-    /// Checksum of one token of the window's list, that of the last part whose number is a power of two;
-    /// 0 for none. A list in a loop hands it out again, however often the harvest is interrupted.
+    /// Checksum of one token of the window's list, that of the last part whose number is a power of
+    /// two; 0 for none. A list that loops hands out this token again, however often the harvest is
+    /// interrupted.
     pub(super) mark: u64,
     /// Whether the list's first part was of the requested set, and whether a later part was not.
     pub(super) of_set: bool,
     pub(super) set_lost: bool,
-    /// The window whose list was too short, which is now harvested in shorter windows.
+    /// The window whose list was too short, and which is now harvested in shorter windows.
     pub(super) short: Option<Short>,
-    /// Beginning of the set's first window with an empty list, if no record has come since; `i64::MIN` if
-    /// the window has no beginning.
+    /// Beginning of the set's first window with an empty list, if no record has come since;
+    /// `i64::MIN` if the window has no beginning.
     pub(super) hollow: Option<i64>,
     /// Beginning of the window's list, by the repository's clock.
     pub(super) window_reached: Option<i64>,
     /// The least `window_reached` of the last windows of completed sets.
     pub(super) reached: Option<i64>,
-    /// Whether one of those had no date.
+    /// Whether one of these windows had no date.
     pub(super) undated: bool,
-    /// Whether records may be missing, so that absence proves nothing.
+    /// Whether records may be missing, so that the absence of a record proves nothing.
     pub(super) doubtful: bool,
     /// Live records of the completed lists.
     pub(super) live: u64,
@@ -126,8 +128,8 @@ pub(super) struct Run {
 }
 
 impl Checkpoint {
-    /// Returns Unix seconds by the repository's clock: all earlier changes have been seen. `None` before
-    /// the end of the first harvest.
+    /// Returns the time up to which all changes have been seen, in Unix seconds by the repository's
+    /// clock. `None` before the end of the first harvest.
     pub fn reached(&self) -> Option<i64> {
         self.reached
     }
@@ -153,7 +155,7 @@ impl Checkpoint {
         self.gaps.clear();
     }
 
-    /// Returns it as bytes, at most [`CHECKPOINT_BYTES_MAX`].
+    /// Returns the checkpoint as bytes, at most [`CHECKPOINT_BYTES_MAX`].
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         put(&mut out, self.selection);
@@ -178,7 +180,8 @@ impl Checkpoint {
         out
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) wrote; `None` for anything else: harvest anew.
+    /// Reads a checkpoint that [`to_bytes`](Self::to_bytes) wrote. Returns `None` for anything
+    /// else: harvest anew.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (fields, sum) = bytes.split_last_chunk::<8>()?;
         if CHECKPOINT_BYTES_MAX < bytes.len() || short_sum(fields).to_be_bytes() != *sum {
@@ -496,7 +499,8 @@ mod tests {
             prop_assert_eq!(Checkpoint::from_bytes(&bytes), None);
         }
 
-        /// Bytes of another writer with a valid checksum are read only if they would be written the same.
+        /// Checks that bytes of another writer with a valid checksum are read only if we would
+        /// write the same.
         #[test]
         fn only_the_canonical_form_is_read(fields in prop::collection::vec(any::<u8>(), 0..60)) {
             let mut bytes = [MAGIC, &fields[..]].concat();

@@ -8,16 +8,16 @@ use super::checkpoint::{GAPS_MAX, Gap, RECENT_MAX, Run, STRING_BYTES_MAX};
 use super::settings::short_sum;
 use super::{Batch, Failure, Harvest, Phase, Warning};
 
-/// Most restarts of a window in a row; each time it is an eighth as long.
+/// Maximum number of restarts of a window in a row; each restart divides its length by eight.
 pub(super) const RESTARTS_MAX: u64 = 6;
 
-/// Most windows in a row that may be skipped.
+/// Maximum number of windows in a row that may be skipped.
 const SKIPS_MAX: u64 = 2;
 
-/// Most parts in a row with only records that the list has brought before.
+/// Maximum number of parts in a row with only records that the list has brought before.
 const REPEATS_MAX: u64 = 16;
 
-/// Most parts in a row without records.
+/// Maximum number of parts in a row without records.
 const EMPTY_MAX: u64 = 1_000;
 
 impl Harvest {
@@ -33,7 +33,7 @@ impl Harvest {
             self.stale = (0, 0);
             run.of_set = true;
         } else if let Some(date) = date {
-            // After its clock is set back, a repository stamps later changes with earlier times.
+            // After a repository's clock is set back, its later changes get earlier times.
             run.window_reached = run.window_reached.map(|it| it.min(date));
         }
         run.pages += 1;
@@ -70,7 +70,7 @@ impl Harvest {
         }
     }
 
-    /// Hands out records together with the present checkpoint.
+    /// Passes records to the caller, together with the present checkpoint.
     pub(super) fn hand_out(&mut self, records: Vec<Record>, last: bool) {
         let checkpoint = self.checkpoint.clone();
         let generation = if self.report.full { checkpoint.generation } else { 0 };
@@ -103,7 +103,7 @@ impl Harvest {
             let identifier = short_sum(record.header.identifier.as_bytes());
             // A full harvest must name every record.
             let known = self.checkpoint.recent.get(&identifier).filter(|_| !run.full);
-            // If there are too many, only the first ones are remembered.
+            // If there are too many records, only the first ones are remembered.
             let is_kept = is_recent
                 && (run.recent.len() < RECENT_MAX || run.recent.contains_key(&identifier));
             if is_kept || known.is_some() {
@@ -160,7 +160,7 @@ impl Harvest {
         None
     }
 
-    /// Ends a list, and opens the next window or set; returns whether there is none.
+    /// Ends a list, and opens the next window or set; returns true if there is none.
     fn end_list(&mut self, run: &mut Run) -> bool {
         let found = run.record_count();
         if let Some(announced) = run.announced.filter(|it| *it != found) {
@@ -230,7 +230,7 @@ impl Harvest {
         true
     }
 
-    /// Skips the present window, which is tried again later; returns `false` if it cannot.
+    /// Skips the present window, to be tried again later; returns `false` if it cannot be skipped.
     fn skip_window(&mut self, run: &mut Run) -> bool {
         let (from, Some(until)) = run.window else { return false };
         let gaps = &mut self.checkpoint.gaps;
@@ -241,7 +241,7 @@ impl Harvest {
         if gaps.len() < GAPS_MAX {
             gaps.push(gap);
         } else if let Some(last) = gaps.iter_mut().rfind(|it| it.set == gap.set) {
-            // The records between the two gaps come again.
+            // The merged gap includes the records between the two gaps, which then come again.
             (last.from, last.until) = (last.from.min(gap.from), last.until.max(gap.until));
         } else {
             return false;
@@ -250,7 +250,8 @@ impl Harvest {
         run.open_next(self.settings.overlap_secs)
     }
 
-    /// Begins the window again, shorter. After too many restarts it skips the window or ends the harvest.
+    /// Begins the window again with a shorter length. After too many restarts, skips the window or
+    /// ends the harvest.
     pub(super) fn restart(&mut self, failure: Failure) {
         self.tries = 0;
         let Some(mut run) = self.checkpoint.run.take() else { return self.fail(failure) };
@@ -324,8 +325,8 @@ impl Harvest {
         }
     }
 
-    /// Checks that the records are within the requested dates. If most are not, all remaining windows
-    /// become one.
+    /// Checks that the records are within the requested dates. If most are not, all remaining
+    /// windows are merged into one.
     fn check_dates(&mut self, run: &mut Run, items: &[Record]) {
         let stamps = || items.iter().filter_map(|it| it.header.datestamp);
         let behind = stamps().filter(|it| run.is_after(*it)).count();
@@ -337,8 +338,8 @@ impl Harvest {
         }
     }
 
-    /// Checks that later parts of a list are still of the set. If not, records of other sets are dropped
-    /// from now on.
+    /// Checks that later parts of a list are still restricted to the set. If not, records of other
+    /// sets are dropped from then on.
     fn check_set(&mut self, run: &mut Run, items: &[Record], is_first: bool) {
         let all = items.iter().all(|it| self.is_of_set(run, it));
         if is_first {
@@ -361,7 +362,7 @@ impl Harvest {
 }
 
 impl Gap {
-    /// Describes its dates for people.
+    /// Describes the dates of the gap for people.
     fn describe(&self, granularity: Granularity) -> String {
         let at = |secs| Datestamp::at(secs, granularity);
         match self.from {
@@ -372,7 +373,8 @@ impl Gap {
 }
 
 impl Run {
-    /// Changes from seconds to days, if the window has dates in seconds; returns whether it did.
+    /// Changes the dates of the window from seconds to days, if they are in seconds; returns
+    /// whether it did.
     fn takes_days(&mut self, overlap_secs: i64) -> bool {
         let asks = self.window.0.is_some() || self.window.1.is_some();
         if !asks || self.granularity != Granularity::Second {

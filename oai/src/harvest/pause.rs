@@ -8,7 +8,7 @@
 
 use jiff::fmt::rfc2822::DateTimeParser;
 
-/// Most attempts at one request.
+/// Maximum number of attempts at one request.
 pub const TRIES_MAX: u32 = 5;
 
 /// Pause after the first failed attempt, in milliseconds; it doubles with each.
@@ -23,12 +23,12 @@ pub(super) fn backoff_ms(tries: u32) -> u64 {
     (FIRST_MS << doublings).min(LAST_MS)
 }
 
-/// Reads a `Retry-After` as seconds from `now_secs` on, or from the `Date` of the same response, which
-/// has the same clock. `None` if it is neither a number nor a date.
+/// Reads a `Retry-After` as seconds from `now_secs` on, or from the `Date` of the same response,
+/// which has the same clock. `None` if it is neither a number nor a date.
 pub fn retry_after_secs(value: &str, date: Option<&str>, now_secs: i64) -> Option<u64> {
     let value = value.trim();
     if value.bytes().all(|it| it.is_ascii_digit()) && !value.is_empty() {
-        // An overflow is a very long time.
+        // A number that overflows means a very long time.
         return Some(value.parse().unwrap_or(u64::MAX));
     }
     let read = |text: &str| DateTimeParser::new().parse_timestamp(text.trim()).ok();
@@ -54,7 +54,7 @@ mod tests {
         check("99999999999999999999999", None, Some(u64::MAX));
         check("Sun, 06 Nov 1994 08:50:37 GMT", None, Some(60));
         check("Sun, 06 Nov 1994 08:00:00 GMT", None, Some(0));
-        // A server whose clock is an hour ahead means its own time.
+        // If the clock of a server is an hour ahead, its date means a time by that clock.
         let date = "Sun, 06 Nov 1994 09:49:37 GMT";
         check("Sun, 06 Nov 1994 09:50:37 GMT", Some(date), Some(60));
         check("Sun, 06 Nov 1994 08:50:37 GMT", Some("nonsense"), Some(60));

@@ -1,20 +1,20 @@
-//! The report of a harvest: counts, warnings, and the reason of a failure.
+//! The report of a harvest: counts, warnings, and the reason for a failure.
 
 use crate::error::Fault;
 use crate::response::Quarantined;
 
 use super::Remedy;
 
-/// Most unreadable records that a report names.
+/// Maximum number of unreadable records that a report names.
 pub const QUARANTINED_MAX: usize = 100;
 
 /// The counts of a harvest since it was begun or continued.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Records that were handed out, deleted ones included. A record that came again after a restart, or
-    /// in two sets, counts again.
+    /// Records that were handed out, deleted ones included. A record that came again after a
+    /// restart, or in two sets, counts again.
     pub records: u64,
-    /// Of those, deleted ones.
+    /// Number of deleted ones among these records.
     pub deleted: u64,
     /// Records that were dropped because they were unchanged.
     pub duplicates: u64,
@@ -34,7 +34,8 @@ pub struct Report {
     pub elements: Option<u64>,
     /// Whether the harvest was full.
     pub full: bool,
-    /// Dates of the gaps of a harvest that came to its end; the next one tries them again.
+    /// Dates of the gaps that were left when the harvest came to its end; the next harvest tries
+    /// them again.
     pub gaps: Vec<String>,
 }
 
@@ -57,7 +58,8 @@ impl Report {
 /// Something odd about a repository that does not end its harvest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
-    /// The repository's clock is off. Its times count up to ours: earlier is always safe.
+    /// The repository's clock is wrong. Its times are used only up to our time, because an earlier
+    /// time is always safe.
     #[error("its clock is off by {secs} s, by ours")]
     ClockOff {
         /// Offset in seconds, positive if its clock is ahead.
@@ -66,7 +68,8 @@ pub enum Warning {
     /// The beginning of the next harvest is unknown.
     #[error("its responses have no date; the next harvest must be a full one")]
     NoResponseDate,
-    /// The repository may count wrongly, or not have sent all.
+    /// The number of records differs from the announced one: the repository counts wrongly, or has
+    /// not sent all records.
     #[error("it says that a list has {announced} records, and sent {found}")]
     ListSize {
         /// The announced size.
@@ -88,7 +91,8 @@ pub enum Warning {
     /// A set of the settings is not listed.
     #[error("it does not list the set {0:?}")]
     UnknownSet(String),
-    /// The last harvest is so long ago that deletions may be forgotten: a full harvest follows.
+    /// The last harvest was so long ago that the repository may have forgotten deletions: a full
+    /// harvest follows.
     #[error("it forgets old deletions, and the last harvest is long ago; all is harvested again")]
     DeletionsLate,
     /// Later parts of a list have records of other sets.
@@ -97,7 +101,7 @@ pub enum Warning {
     /// A request was made again.
     #[error("a request was made again: {0}")]
     Retried(String),
-    /// A list was begun again, of fewer dates.
+    /// A list was begun again, with fewer dates.
     #[error("a list was begun again: {0}")]
     Restarted(String),
     /// The repository announces seconds, but accepts only days.
@@ -120,7 +124,7 @@ pub enum Warning {
     EndedByToken,
 }
 
-/// The reason of an early end. The checkpoint says where to continue.
+/// The reason for an early end of a harvest. The checkpoint says where to continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// A token came back: the list would never end.
@@ -129,7 +133,7 @@ pub enum Failure {
          what came is kept"
     )]
     TokenLoop,
-    /// New tokens with old records.
+    /// The list brings new tokens, but only records that it has brought before.
     #[error("it sends the same records again and again ({pages} parts in a row)")]
     Endless {
         /// Parts without anything new.
@@ -138,15 +142,16 @@ pub enum Failure {
     /// The repository refuses the tokens that it hands out.
     #[error("it refuses its own resumption tokens, last with: {0}")]
     TokenRefused(String),
-    /// Some windows failed, and all shorter ones; everything else came. The next harvest tries them again.
+    /// Some windows failed, even when they were made shorter; everything else came. The next
+    /// harvest tries them again.
     #[error("records changed from {gaps} cannot be harvested: {why}; all others came")]
     Gaps {
         /// Their dates.
         gaps: String,
-        /// The reason of the last one.
+        /// The reason why the last of them failed.
         why: String,
     },
-    /// A token beyond the size limit.
+    /// A token is longer than allowed.
     #[error("its resumption token has {bytes} bytes, more than {bytes_max}")]
     TokenSize {
         /// Its length.
@@ -188,7 +193,7 @@ pub enum Failure {
         /// The formats that it has.
         offered: String,
     },
-    /// More than the settings allow.
+    /// The repository exceeds a limit of the settings.
     #[error("the harvest takes more than {max} {what}; raise {setting:?} if that is meant")]
     OverLimit {
         /// The limited quantity.
@@ -198,7 +203,7 @@ pub enum Failure {
         /// The name of its setting.
         setting: &'static str,
     },
-    /// It took too long.
+    /// The harvest took too long.
     #[error("the harvest takes longer than {secs} s; the next one continues from here")]
     TimeUp {
         /// Longest time, in seconds.

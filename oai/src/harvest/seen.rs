@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use super::settings::short_sum;
 
-/// Most remembered identifiers of one list; later ones count as new.
+/// Maximum number of remembered identifiers of one list; later ones count as new.
 const DISTINCT_MAX: usize = 262_144;
 
-/// Most remembered tokens of one list. A loop of no more tokens is noticed wherever it begins.
+/// Maximum number of remembered tokens of one list. A loop of at most this number of tokens is
+/// noticed wherever it begins.
 const TOKENS_MAX: usize = 65_536;
 
 /// The identifiers and tokens of one list.

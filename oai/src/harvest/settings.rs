@@ -9,24 +9,26 @@ use crate::datestamp::Datestamp;
 /// The format that every repository has.
 pub const OAI_DC: &str = "oai_dc";
 
-/// Default overlap: how far a harvest reaches back behind the end of the last one, in seconds (12 h). A
-/// repository stamps a change before others can see it, and some serve lists that are minutes old. Some
-/// stamp in local time, which west of Greenwich is up to 11 hours behind their response dates.
+/// Default overlap: the time before the end of the last harvest from which a harvest begins, in
+/// seconds (12 h). A repository stamps a change before others can see it, and some serve lists that
+/// are minutes old. Some write datestamps in local time, which west of Greenwich is up to 11 hours
+/// behind their response dates.
 pub const OVERLAP_SECS: i64 = 12 * 3_600;
 
 /// Default length of a full harvest's first window, in days.
 pub const WINDOW_DAYS: u32 = 365;
 
-/// Default time between full harvests of a repository without deletions, in seconds (30 days).
+/// Default time between full harvests of a repository that does not report deletions, in seconds
+/// (30 days).
 pub const FULL_EVERY_SECS: u64 = 30 * 86_400;
 
 /// Default of the longest pause that a repository may ask for, in seconds.
 pub const PAUSE_SECS_MAX: u64 = 600;
 
-/// Default of the most requests of one harvest.
+/// Default of the maximum number of requests of one harvest.
 pub const REQUESTS_MAX: u64 = 1_000_000;
 
-/// Default of the most records of one harvest, and of one list.
+/// Default of the maximum number of records of one harvest, and of one list.
 pub const RECORDS_MAX: u64 = 100_000_000;
 
 /// The selection and the limits of a harvest.
@@ -40,19 +42,21 @@ pub struct Settings {
     pub sets: Vec<String>,
     /// Earliest datestamp of harvested records.
     pub from: Option<Datestamp>,
-    /// How far a harvest reaches back behind the end of the last one, in seconds; not below 0.
+    /// Time before the end of the last harvest from which a harvest begins, in seconds; not below
+    /// 0.
     pub overlap_secs: i64,
     /// Length of a full harvest's first window, in days; 0 for all dates at once.
     pub window_days: u32,
-    /// Time between full harvests of a repository without deletions, in seconds; 0 for never.
+    /// Time between full harvests of a repository that does not report deletions, in seconds; 0 for
+    /// never.
     pub full_every_secs: u64,
     /// Pause between an answer and the next request, in milliseconds.
     pub delay_ms: u64,
     /// Longest pause that a repository may ask for, in seconds.
     pub pause_secs_max: u64,
-    /// Most requests of one harvest.
+    /// Maximum number of requests of one harvest.
     pub requests_max: u64,
-    /// Most records of one harvest, and of one list over as many harvests as it takes.
+    /// Maximum number of records of one harvest, and of one list over as many harvests as it takes.
     pub records_max: u64,
 }
 

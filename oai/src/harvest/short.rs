@@ -1,9 +1,9 @@
 //! Short lists: lists with fewer records than announced, and empty lists.
 //!
-//! Some repositories end a list at its third page, or at 10,000 records: shorter windows bring the rest.
-//! Others count wrongly, and shorter windows bring no more. The case is known after the dates of the
-//! first such list have been harvested in shorter windows. A wrong count is remembered until the next
-//! full harvest.
+//! Some repositories end a list at its third page, or at 10,000 records: shorter windows bring the
+//! rest. Others count wrongly, and shorter windows bring no more. Which of the two it is, is known
+//! once the dates of the first such list have been harvested in shorter windows. A wrong count is
+//! remembered until the next full harvest.
 
 use super::checkpoint::Run;
 use super::list::RESTARTS_MAX;
@@ -11,11 +11,12 @@ use super::pause::TRIES_MAX;
 use super::{Failure, Harvest, Remedy, Warning};
 use crate::response::{Page, Record};
 
-/// One of so many records may be missing with no more than a warning: repositories change while they are
-/// read, and the standard allows an estimate.
+/// If at most one record in this number is missing, there is only a warning: repositories change
+/// while they are read, and the standard allows the size to be an estimate.
 const MISSING_SHARE: u64 = 100;
 
-/// Most restarts for one short list. Halving must find the records of a single day in a window of years.
+/// Maximum number of restarts for one short list. Halving must find the records of a single day in
+/// a window of years.
 const SHORT_RESTARTS_MAX: u64 = 12;
 
 /// A window whose list was short.
@@ -25,7 +26,7 @@ pub(super) struct Short {
     pub(super) until: Option<i64>,
     /// Distinct records that its list brought.
     pub(super) found: u64,
-    /// Distinct records of the shorter windows since.
+    /// Distinct records that the shorter windows have brought since.
     pub(super) since: u64,
     /// Number of restarts for it.
     pub(super) restarts: u64,
@@ -50,8 +51,8 @@ impl Run {
         self.short.get_or_insert(begins).restarts += 1;
     }
 
-    /// Counts a completed list. Returns whether all dates of the short window are done, and its shorter
-    /// windows have brought no more records.
+    /// Counts a completed list. Returns true if all dates of the short window are done, and the
+    /// shorter windows have brought no more records than it.
     fn end_short(&mut self) -> bool {
         let found = self.record_count();
         let Some(short) = &mut self.short else { return false };
@@ -74,7 +75,7 @@ impl Harvest {
         if run.short.is_some_and(|it| SHORT_RESTARTS_MAX <= it.restarts) {
             return false;
         }
-        // The size of a list that lost its set is that of another list.
+        // If a list has lost its set, the announced size is that of another list.
         if self.checkpoint.miscounts || run.set_lost || run.retries != 0 {
             return false;
         }
@@ -92,7 +93,7 @@ impl Harvest {
         self.begin_shorter(run, why.to_string());
     }
 
-    /// Learns from a completed list whether earlier short lists lacked anything.
+    /// Finds out from a completed list whether earlier short lists lacked any records.
     pub(super) fn learn_of_sizes(&mut self, run: &mut Run) {
         if run.end_short() {
             self.checkpoint.miscounts = true;
@@ -101,17 +102,17 @@ impl Harvest {
         }
     }
 
-    /// Returns whether a part is an empty list. The standard has noRecordsMatch for that, so the cause
-    /// may be a database that does not answer.
+    /// Returns whether a part is an empty list. The standard has noRecordsMatch for that, so the
+    /// cause may be a database that does not answer.
     fn is_hollow(&self, page: &Page<Record>) -> bool {
         let is_first = self.checkpoint.run.as_ref().is_some_and(|it| it.token.is_none());
         let is_empty = page.items.is_empty() && page.quarantined.is_empty();
         is_first && is_empty && page.token.is_none() && self.list_announced != Some(0)
     }
 
-    /// Handles a part of the list. An empty list is requested again. In the end it is accepted without
-    /// consequences: absent records are not taken to be gone, and the next harvest asks for the same
-    /// dates, unless later ones bring records.
+    /// Handles a part of the list. An empty list is requested again. In the end it is accepted
+    /// without consequences: absent records are not taken to be gone, and the next harvest asks for
+    /// the same dates, unless later ones bring records.
     pub(super) fn records(&mut self, page: Page<Record>, date: Option<i64>, now_ms: u64) {
         if !self.is_hollow(&page) {
             return self.page(page, date);
@@ -129,8 +130,8 @@ impl Harvest {
         self.page(page, date);
     }
 
-    /// Returns the time up to which a completed set has been seen, in Unix seconds by the repository's
-    /// clock. It is not after an empty list that no records followed.
+    /// Returns the time up to which a completed set has been seen, in Unix seconds by the
+    /// repository's clock. This time is not after an empty list that no records followed.
     pub(super) fn reached_of_set(&self, run: &mut Run) -> Option<i64> {
         let from = run.hollow.take();
         let date = run.window_reached?;

@@ -1,4 +1,5 @@
-//! Tests of the harvester against simulated repositories: pages, tokens, faults, and changes meanwhile.
+//! Tests of the harvester against simulated repositories: pages, tokens, faults, and changes during
+//! the harvest.
 
 mod absence;
 mod lists;
@@ -29,7 +30,7 @@ impl Dice {
         (self.0 >> 11) % sides
     }
 
-    /// Returns true once in so many times; never for 0.
+    /// Returns true once in `times` calls, on average; never if `times` is 0.
     fn once_in(&mut self, times: u64) -> bool {
         times != 0 && self.roll(times) == 0
     }
@@ -53,12 +54,12 @@ struct Behavior {
     /// Offset of its clock, in seconds.
     off_secs: i64,
     page: usize,
-    /// A fault once in so many requests; 0 for never.
+    /// Number of requests among which one fails, on average; 0 for never.
     fault_every: u64,
     change_every: u64,
     /// Longest time between stamp and visibility, in seconds.
     delay_secs: u64,
-    /// Whether it announces the size of a list.
+    /// Whether the repository announces the size of a list.
     tells_size: bool,
     /// Error of the announced size.
     size_off: i64,
@@ -74,7 +75,7 @@ struct Behavior {
     no_dates: bool,
     /// Forgets the set of a list after the first part.
     loses_set: bool,
-    /// Ends every list at so many records; 0 for no limit.
+    /// Number of records at which every list ends; 0 for no limit.
     list_max: i64,
     /// Sends an empty list instead of any list.
     hollow: bool,
@@ -345,7 +346,7 @@ impl Store {
         if batch.release {
             self.items.retain(|_, (_, generation)| *generation == batch.generation);
         }
-        // As it is on disk.
+        // The checkpoint as it would be on disk.
         self.checkpoint = Checkpoint::from_bytes(&batch.checkpoint.to_bytes()).unwrap();
     }
 

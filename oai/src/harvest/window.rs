@@ -1,7 +1,7 @@
 //! Windows: the ranges of dates into which a harvest is divided.
 //!
-//! A window has an end only if the repository no longer stamps changes with that time. Changes during the
-//! harvest move to a later window.
+//! A window may end only at a time that the repository no longer gives to changes. Records that
+//! change during the harvest move to a later window.
 
 use crate::datestamp::{Datestamp, Granularity};
 
@@ -23,8 +23,8 @@ const SIZE_SECS_MIN: i64 = 86_400;
 const SHRINK: i64 = 8;
 
 impl Run {
-    /// Returns a run before its first window. It begins at `from`; without that, windows are counted from
-    /// `earliest`. Both are Unix seconds.
+    /// Returns a run before its first window. The harvest begins at `from`; without `from`, the
+    /// lengths of windows are counted from `earliest`. Both are Unix seconds.
     pub(super) fn new(
         granularity: Granularity,
         full: bool,
@@ -64,7 +64,7 @@ impl Run {
         }
     }
 
-    /// Returns the seconds of the shortest window.
+    /// Returns the length of the shortest possible window, in seconds.
     fn unit(&self) -> i64 {
         match self.granularity {
             Granularity::Day => 86_400,
@@ -83,7 +83,8 @@ impl Run {
         let length = (self.size_secs / unit * unit).max(unit);
         let mut last = self.base(from).saturating_add(length - unit);
         if let Some(until) = self.short.and_then(|it| it.until) {
-            // Stop there, so that the sums of records can be compared.
+            // End the window where the short window ends, so that the numbers of records can be
+            // compared.
             last = last.min(until);
         }
         let settled = self.server_secs.map_or(i64::MIN, |it| it.saturating_sub(overlap_secs));
@@ -106,7 +107,7 @@ impl Run {
         (self.mark, self.of_set, self.set_lost) = (0, false, false);
     }
 
-    /// Opens the same window again, shorter if it can be.
+    /// Opens the same window again, with a shorter length if possible.
     pub(super) fn shrink(&mut self, overlap_secs: i64) {
         let (from, until) = self.window;
         let unit = self.unit();
@@ -126,7 +127,7 @@ impl Run {
         // After a failure only windows with one part are known to be short enough.
         let is_safe = !self.careful || self.pages <= 1;
         if self.size_secs == 0 {
-            // All at once.
+            // The next window has no limit.
         } else if self.distinct < RECORDS_FEW && is_safe {
             self.size_secs = self.size_secs.saturating_mul(2).min(SIZE_SECS_MAX);
         } else if RECORDS_MANY < self.distinct && SIZE_SECS_MIN < self.size_secs {

@@ -35,7 +35,7 @@ pub fn oai_identifier(repository: &RepositoryId) -> Xml {
     xml.end("oai-identifier")
 }
 
-/// Returns the description that recommends other repositories; `None` without any.
+/// Returns the description that recommends other repositories; `None` if there are none.
 pub fn friends(base_urls: &[String]) -> Option<Xml> {
     let mut xml = Element::begin(
         "friends",
@@ -166,7 +166,8 @@ impl Description {
     }
 }
 
-/// Returns the name of the root, and the names and texts of the leaf elements, without prefixes.
+/// Returns the name of the root, and the names and texts of the leaf elements, without prefixes;
+/// `None` if the description is not XML.
 fn leaves(description: &Xml) -> Option<(String, Vec<(String, String)>)> {
     let text = Some(description.0.as_str()).filter(|it| it.len() <= DESCRIPTION_BYTES_MAX)?;
     let mut reader = Reader::from_str(text);
@@ -227,8 +228,8 @@ impl Element {
     }
 }
 
-/// Adds the address of the schema to a description, since validating clients need it. `file` is below
-/// [`SCHEMAS`] of the repository at `base_url`.
+/// Adds the address of the schema to a description, since validating clients need it. `file` is
+/// below [`SCHEMAS`] of the repository at `base_url`.
 pub fn with_schema(description: &Xml, namespace: &str, base_url: &str, file: &str) -> Xml {
     let text = description.0.as_str();
     let (name, rest) = text.split_at(text.find([' ', '>', '/']).unwrap_or(text.len()));

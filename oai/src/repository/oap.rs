@@ -1,18 +1,19 @@
-//! Record counts for OAP: how many records have changed and how many there are, from which a harvester
-//! estimates change rates.
+//! Record counts for OAP: how many records have changed and how many there are, from which a
+//! harvester estimates change rates.
 //!
 //! Source: Adly §5 (OAP(θ): the repository sends both numbers with every response to ListRecords).
 //!
 //! # Differences from the paper
 //!
-//! * The paper has an attribute `totalElements` beside `completeListSize` on the resumption token, and a
-//!   token without a value on every list of one part. The attribute is not valid against OAI-PMH.xsd,
-//!   although the paper says that the schema need not change. The token is an error to validators, and
-//!   sends some harvesters into a loop. So both are written only for clients that want them
-//!   ([`Attributes`]).
-//! * The same two numbers are in the headers of every response to ListRecords and ListIdentifiers, and in
-//!   a description of the Identify response, where the schema allows it ([`Totals`]).
-//! * If nothing has changed, the answer is the error `noRecordsMatch` without a token: the headers say 0.
+//! * The paper has an attribute `totalElements` in addition to `completeListSize` on the resumption
+//!   token, and a token without a value on every list of one part. The attribute is not valid
+//!   against OAI-PMH.xsd, although the paper says that the schema need not change. Validators
+//!   report such a token as an error, and some harvesters get into a loop by it. So attribute and
+//!   token are written only for clients that want them ([`Attributes`]).
+//! * The same two numbers are in the headers of every response to ListRecords and ListIdentifiers,
+//!   and in a description of the Identify response, where the schema allows it ([`Totals`]).
+//! * If nothing has changed, the answer is the error `noRecordsMatch` without a token: the headers
+//!   say 0.
 
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
@@ -37,12 +38,12 @@ pub const DESCRIPTION_BYTES_MAX: usize = 16 * 1024;
 /// The clients that get the attributes of the paper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Attributes {
-    /// None.
+    /// No clients.
     Off,
-    /// Those that send [`ASK_HEADER`].
+    /// Clients that send [`ASK_HEADER`].
     #[default]
     OnRequest,
-    /// All; no response with a list is valid then.
+    /// All clients; then no response with a list is valid.
     Always,
 }
 

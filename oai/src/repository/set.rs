@@ -1,6 +1,6 @@
 //! The sets of our repository: records by gatherer and by type.
 //!
-//! Source: OAI-PMH §2.6 (sets; their names are levels divided by colons).
+//! Source: OAI-PMH §2.6 (sets; the levels in their names are separated by colons).
 //!
 //! | set | has |
 //! |---|---|

@@ -128,8 +128,8 @@ fn record(serial: u64) -> Record {
     Record { header, metadata: Some(Xml("<m/>".to_owned())), about: Vec::new() }
 }
 
-/// Reads a list of the serials `wanted` to its end; `size` is their number as counted at first. Returns
-/// the tokens as written.
+/// Reads a list of the serials `wanted` to its end; `size` is their number as counted at first.
+/// Returns the tokens as written.
 fn read_list(query: &str, wanted: &[u64], size: Option<u64>, oap: Option<u64>) -> Vec<String> {
     let facts = facts();
     let mut query = query.to_owned();

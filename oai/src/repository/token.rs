@@ -2,13 +2,14 @@
 //!
 //! Source: OAI-PMH §3.5 (flow control; the repository chooses the form of a token).
 //!
-//! A token contains its list and the last listed serial, not a number of records to skip. So the last
-//! part takes no longer than the first, and the repository needs no table: a token survives restarts and
-//! compactions. It does not expire by the clock. It is refused when deletions after the beginning of its
-//! list may have been forgotten (at the earliest after the collection's horizon, 60 days), and after a
-//! new epoch of the collection, whose serials mean other changes.
+//! A token contains its list and the last listed serial, not a number of records to skip. So the
+//! last part takes no longer than the first, and the repository needs no table: a token survives
+//! restarts and compactions. It does not expire by the clock. It is refused when deletions after
+//! the beginning of its list may have been forgotten (at the earliest after the collection's
+//! horizon, 60 days), and after a new epoch of the collection, whose serials mean other changes.
 //!
-//! A token consists of letters, digits, `-`, `.` and `_`, for harvesters that do not encode their queries.
+//! A token consists of letters, digits, `-`, `.` and `_`, for harvesters that do not encode their
+//! queries.
 
 use soif::digest::Md5;
 
@@ -16,7 +17,7 @@ use super::set::SetSpec;
 use crate::escape;
 use crate::request::Listed;
 
-/// Version of the form: the first field of every token.
+/// Version of the form of tokens: the first field of every token.
 const FORM: &str = "1";
 
 /// Digits of the checksum in a token.
@@ -81,7 +82,7 @@ pub(super) fn write_list(epoch: u64, chosen: &ListSelection, reached: &ListPosit
     ))
 }
 
-/// Reads the token of a list; `None` unless the list can continue at `state`.
+/// Reads the token of a list; `None` unless the list can be continued with the log at `state`.
 pub(super) fn read_list(token: &str, state: &LogPosition) -> Option<(ListSelection, ListPosition)> {
     let fields: Vec<&str> = unsealed(token)?.split('.').collect();
     let [form, listed, epoch, began, serial, cursor, size, from, until, set, prefix] =
@@ -146,8 +147,8 @@ fn unsealed(token: &str) -> Option<&str> {
     (check(fields) == found).then_some(fields)
 }
 
-/// Returns the checksum, which detects a cut or mistyped token. It is not a secret: a forged token
-/// reveals nothing that is not on the list.
+/// Returns the checksum, which detects a cut or mistyped token. It protects no secret: a forged
+/// token reveals nothing that the lists do not contain.
 fn check(fields: &str) -> String {
     let mut digits = Md5::of(fields.as_bytes()).to_string();
     digits.truncate(CHECK_DIGITS);

@@ -1,8 +1,8 @@
 //! Reader of ResourceSync documents.
 //!
-//! Elements are known by their local names, since no other element of a sitemap has the same ones.
-//! Unknown elements and invalid values are ignored. A document is unreadable if it is not XML, is not a
-//! sitemap, or does not name its kind.
+//! Elements are recognized by their local names, because no other element of a sitemap has the same
+//! local name. Unknown elements and invalid values are ignored. A document is unreadable if it is
+//! not XML, is not a sitemap, or does not name its kind.
 
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_xml_entity;
@@ -12,7 +12,7 @@ use quick_xml::reader::Reader;
 use super::{Capability, ChangeKind, DOCUMENT_BYTES_MAX, Document, ENTRIES_MAX, Entry};
 use crate::datestamp::Datestamp;
 
-/// Why a document cannot be read.
+/// The reason why a document cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// It is too large: its site should divide it.

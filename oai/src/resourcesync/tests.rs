@@ -9,8 +9,8 @@ fn at(secs: i64) -> Datestamp {
     Datestamp::at(secs, Granularity::Second)
 }
 
-/// A change list of the standard (written from the description of its elements), with foreign elements as
-/// in other sitemaps.
+/// A change list of the standard (written from the description of its elements), with foreign
+/// elements as in other sitemaps.
 const CHANGES: &str = "<?xml version='1.0'?>\
     <s:urlset xmlns:s='http://www.sitemaps.org/schemas/sitemap/0.9' \
       xmlns:r='http://www.openarchives.org/rs/terms/' xmlns:i='urn:i'>\

@@ -1,22 +1,22 @@
 //! The reader of responses, also of those that are not well-formed XML.
 //!
-//! Source: OAI-PMH §3.2 (responses are XML); common errors of real repositories (truncated pages, PHP
-//! notices, control characters, HTML pages with status 200).
+//! Source: OAI-PMH §3.2 (responses are XML); common errors of real repositories (truncated pages,
+//! PHP notices, control characters, HTML pages with status 200).
 //!
-//! A response is **parsed strictly** first, which suffices for most. If that fails, it is **scanned**:
-//! its items are located in the bytes, and each is parsed alone, as it is or with its characters and
-//! references mended. An item that still fails is left out and named ([`Quarantined`]), and costs no
-//! other record. The text around the items must be complete in any case: a page without its end tag, or
-//! without the element of its verb, is [`Unreadable`].
+//! A response is **parsed strictly** first, which is enough for most responses. If that fails, it
+//! is **scanned**: its items are located in the bytes, and each is parsed alone, as it is or with
+//! its characters and references mended. An item that still cannot be parsed is left out and named
+//! ([`Quarantined`]), and no other record is lost. The text around the items must be complete in
+//! any case: a page without its end tag, or without the element of its verb, is [`Unreadable`].
 //!
-//! Metadata are slices of the response, with only those namespace declarations added that they use and
-//! that stand outside of them.
+//! Metadata are slices of the response. Only the namespace declarations that they use and that are
+//! outside of them are added.
 //!
 //! # Differences from the standard
 //!
-//! * There are no DTDs: a DOCTYPE before the response is an error, one within a record a problem of that
-//!   record. No entity is ever expanded.
-//! * Prefixes, dates, numbers and positions are read leniently, and noted.
+//! * There are no DTDs: a DOCTYPE before the response is an error, one within a record a problem of
+//!   that record. No entity is ever expanded.
+//! * Prefixes, dates, numbers and positions are read leniently, and deviations are noted.
 
 mod attribute;
 mod encoding;
@@ -62,7 +62,7 @@ pub enum Unreadable {
     /// It is empty.
     #[error("the response is empty")]
     Empty,
-    /// It is a page for people, for an error, a login or a maintenance.
+    /// It is an HTML page for people, for example about an error, a login or maintenance.
     #[error("an HTML page came instead of an OAI-PMH response: {began}")]
     Html {
         /// Its beginning.
@@ -115,7 +115,8 @@ pub enum Unreadable {
 }
 
 impl Unreadable {
-    /// Returns the readable items of an unreadable page. A repeated request would bring them too.
+    /// Returns the readable items of an unreadable page. A repeated request would bring the same
+    /// items.
     pub fn into_whole(self) -> Option<Reading> {
         match self {
             Self::Truncated { whole, .. } | Self::Malformed { whole, .. } => whole.map(|it| *it),
@@ -135,13 +136,13 @@ fn other(found: Option<Verb>) -> String {
 
 /// Reads the response to a request with the verb `asked`.
 ///
-/// Memory is bounded by a few times the size of the returned records: the response is not copied, unless
-/// its encoding is not UTF-8.
+/// Memory is bounded by a few times the size of the returned records: the response is not copied,
+/// unless its encoding is not UTF-8.
 ///
 /// # Errors
 ///
-/// The answer is not a response, or not a complete one. No error means that the list has ended: ask
-/// again, and if the error persists, continue from the last token or window.
+/// The answer is not a response, or not a complete one. An error never means that the list has
+/// ended: ask again, and if the error persists, continue from the last token or window.
 pub fn read(bytes: &[u8], asked: Verb) -> Result<Reading, Unreadable> {
     let mut notes = Notes::default();
     let utf8 = encoding::in_utf8(bytes, &mut notes)
@@ -176,7 +177,8 @@ pub fn read(bytes: &[u8], asked: Verb) -> Result<Reading, Unreadable> {
     scan::scan(body, base, asked, notes)
 }
 
-/// Returns whether a response begins and has no end tag. With an end tag, another element may be open.
+/// Returns whether a response begins, but has no end tag. If it has one, the error is another: an
+/// element before may be open.
 fn is_cut(body: &[u8]) -> bool {
     scan::root(body).is_some() && scan::last_end_tag(body, b"OAI-PMH").is_none()
 }

@@ -1,14 +1,16 @@
-//! The writer of responses, which are valid against OAI-PMH.xsd for any records.
+//! The writer of responses. For all records, the responses are valid against OAI-PMH.xsd.
 //!
-//! Source: OAI-PMH §3.2 (the response), §3.5 (flow control), §4 (verbs), and the schema of version 2.0.
+//! Source: OAI-PMH §3.2 (the response), §3.5 (flow control), §4 (verbs), and the schema of version
+//! 2.0.
 //!
-//! A list is written record by record, so that its writer can stop after a page's worth of bytes.
+//! A list is written record by record, so that the caller can stop once a page has enough bytes.
 //! Characters that XML cannot carry even when escaped are left out.
 //!
 //! # Differences from the standard
 //!
-//! * A [`Token`] with a number of total elements has it as the attribute `totalElements` (Adly), which
-//!   the schema does not have: only clients that ask for it may get it.
+//! * If a [`Token`] has the number of total elements, it is written as the attribute
+//!   `totalElements` (Adly). The schema does not have this attribute, so only clients that ask for
+//!   it may get it.
 
 use std::fmt::Display;
 
@@ -31,8 +33,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a response of `base_url` at `date`. `request` is the answered request; `None` if its verb
-    /// or arguments are invalid, and must not be repeated.
+    /// Begins a response of `base_url` at `date`. `request` is the answered request; `None` if its
+    /// verb or arguments are invalid, and must not be repeated.
     pub fn new(date: Datestamp, base_url: &str, request: Option<&Request>) -> Self {
         let mut writer = Self { out: String::with_capacity(4096) };
         writer.out.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<OAI-PMH");
@@ -68,8 +70,8 @@ impl Writer {
         self.end()
     }
 
-    /// Ends the response with the description of the repository, which needs at least one e-mail address
-    /// and the earliest datestamp.
+    /// Ends the response with the description of the repository, which needs at least one e-mail
+    /// address and the earliest datestamp.
     pub fn identify(mut self, it: &Identify) -> String {
         self.open(Verb::Identify.name());
         self.element("repositoryName", &it.repository_name);

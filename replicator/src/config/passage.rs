@@ -13,7 +13,7 @@ const GROUPS: &str = "/etc/group";
 /// Access to a tree; by default only the owner has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassageConfig {
-    /// Mode of the tree's folder: 7 for the owner, and r and x for group and others.
+    /// Mode of the tree's folder: rwx for the owner, and r and x at most for group and others.
     pub mode: u32,
     /// Group of that folder and of all files in it, by its name or number.
     pub group: Option<String>,
@@ -43,15 +43,16 @@ impl PassageConfig {
         Self { mode: mode.unwrap_or(FOLDER), group }
     }
 
-    /// Finds the number of the group.
+    /// Returns the access with the group's number, which is looked up by the group's name if
+    /// needed.
     ///
     /// # Errors
     ///
-    /// There is no such group here. Then only the owner may have access to the tree.
+    /// There is no such group on this machine. Then give access to the tree only to the owner.
     pub fn resolve(&self) -> Result<Passage, String> {
         let Some(name) = &self.group else { return Ok(Passage { mode: self.mode, group: None }) };
         let group = match name.parse() {
-            // The last number stands for no group.
+            // The largest number means no group.
             Ok(number) if number != u32::MAX => number,
             _ => number_of(Path::new(GROUPS), name)?,
         };
@@ -59,7 +60,8 @@ impl PassageConfig {
     }
 }
 
-/// Returns the number of a group from a file with lines of name, password, number and members, separated by colons.
+/// Returns the number of a group from a file with lines of name, password, number and members,
+/// separated by colons.
 fn number_of(file: &Path, name: &str) -> Result<u32, String> {
     let shown = file.display();
     let text = fs::read_to_string(file).map_err(|error| format!("{shown}: {error}"))?;

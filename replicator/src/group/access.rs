@@ -17,7 +17,7 @@ use ipnet::IpNet;
 use super::wire::{Reader, put_list};
 use crate::id::MemberId;
 
-/// Most rules of a list.
+/// Maximum number of rules in a list.
 pub const RULES_MAX: usize = 512;
 
 /// Subject of a rule.
@@ -25,7 +25,7 @@ pub const RULES_MAX: usize = 512;
 pub enum Rule {
     /// The member with this id.
     Member(MemberId),
-    /// All that call from these addresses.
+    /// All members that call from these addresses, or want to be reached at one of them.
     Prefix(IpNet),
 }
 
@@ -104,24 +104,25 @@ impl Rule {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caller {
     pub(super) member: MemberId,
-    /// The address at which it says that it is reached, if that is an IP address.
+    /// The address at which it wants to be reached, if that is an IP address.
     pub(super) claimed: Option<IpAddr>,
     /// The address from which it calls, as reported by the member that it called.
     pub(super) seen: Option<IpAddr>,
     /// Whether it called the leader itself.
     pub(super) is_direct: bool,
-    /// The key of its invitation, once it has proved to have it.
+    /// The key of its invitation, once the member has proved that it has that invitation.
     pub(super) invitation: Option<[u8; 32]>,
 }
 
-/// The access list. Members that match a rule of `deny` may not join. Of the others, those that match a rule
-/// of `allow` may join, and those who have been invited ([`super::invited`]).
+/// The access list. Members that match a rule of `deny` may not join. Of the others, those that
+/// match a rule of `allow` may join, and so may those that have been invited ([`super::invited`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Rules on who may join. Address rules apply only to members that call the leader itself: for others,
-    /// the leader has only the report of the member that was called.
+    /// Rules on who may join. Address rules apply only to members that call the leader itself: for
+    /// others, the leader knows the address only from the member that was called.
     pub allow: Vec<Rule>,
-    /// Rules on who may not join, by the address of the call and by that at which a member wants to be reached.
+    /// Rules on who may not join, by id, by the address of the call, or by the address at which a
+    /// member wants to be reached.
     pub deny: Vec<Rule>,
 }
 
@@ -146,7 +147,7 @@ impl Access {
     /// Returns whether a rule admits a caller that has no invitation.
     pub(super) fn allows(&self, who: &Caller) -> bool {
         let counts = |it: &Rule| who.is_direct || matches!(it, Rule::Member(_));
-        // The address that a caller claims is unproved, so it admits nobody.
+        // The address that a caller claims is not proved, so it admits nobody.
         let seen = Caller { claimed: None, ..*who };
         !self.denies(who) && self.allow.iter().any(|it| counts(it) && it.is_about(&seen))
     }
@@ -169,7 +170,7 @@ impl Access {
     }
 }
 
-/// Reads a key: 64 lower-case hex digits.
+/// Reads a key: 64 lower-case hex digits. Returns `None` for any other text.
 pub(super) fn unhex(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f')) {
         return None;

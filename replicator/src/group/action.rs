@@ -19,19 +19,22 @@ pub type NamedKind = (Name, Kind);
 pub struct Settings {
     /// Address at which the others reach it.
     pub address: Address,
-    /// Members of one site have good links between them.
+    /// Site of the member. Members of one site have good links between them.
     pub site: Name,
     /// The trees and collections that it writes.
     pub trees: Vec<NamedKind>,
-    /// The trees and collections of other groups that it brings into this one. Those of a writer that the
-    /// group denies stay out. Above [`CARRIED_MAX`] the first ones count, in the order of writer and name;
-    /// above [`MEMBER_TREES_MAX`] the same holds for `trees`.
+    /// The trees and collections of other groups that it brings into this one. Those of a writer
+    /// that the group denies stay out. If there are more than [`CARRIED_MAX`], only the first ones
+    /// in the order of writer and name count. In the same way, at most [`MEMBER_TREES_MAX`] of
+    /// `trees` count, in the order of names.
     pub carried: Vec<Carried>,
-    /// Of a leader: how many members the group may lose without falling apart; `None` keeps the charter's.
+    /// Used while this member leads: how many members have to fail before the group can fall apart;
+    /// `None` keeps the charter's.
     pub connectivity: Option<Connectivity>,
-    /// Of a leader: the deputies, in their order; if empty, two are chosen.
+    /// Used while this member leads: the deputies, in the order in which they take over; if empty,
+    /// two are chosen.
     pub deputies: Vec<MemberId>,
-    /// Of a leader: the access list; `None` keeps the charter's.
+    /// Used while this member leads: the access list; `None` keeps the charter's.
     pub access: Option<Access>,
 }
 
@@ -44,7 +47,7 @@ impl Settings {
         wish
     }
 
-    /// Returns how many trees the wish leaves out because they are too many.
+    /// Returns how many trees [`Self::wish`] leaves out because there are too many.
     pub(super) fn unlisted(&self, key: &[u8; 32]) -> usize {
         let Wish { trees, carried, .. } = self.all(key);
         trees.len().saturating_sub(MEMBER_TREES_MAX) + carried.len().saturating_sub(CARRIED_MAX)
@@ -57,7 +60,7 @@ impl Settings {
         let mut carried = self.carried.clone();
         carried.retain(|it| it.tree.writer != *key && it.is_sound());
         carried.sort_by(|a, b| (a.tree.id(), a.distance).cmp(&(b.tree.id(), b.distance)));
-        // The first one has come the shortest way.
+        // The first of several equal trees has the smallest distance.
         carried.dedup_by(|next, one| one.tree.id() == next.tree.id());
         Wish { address: self.address.clone(), site: self.site.clone(), trees, carried }
     }
@@ -79,16 +82,18 @@ pub enum Message {
 /// Tasks for the shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Replace the saved state of the group by this, and sync it, before any later action.
+    /// Replace the saved state of the group with these bytes, and sync them, before any later
+    /// action.
     Persist(Vec<u8>),
-    /// Send this over the links to those of these members whose links are up.
+    /// Send a message to those of the receivers whose links are up.
     Send {
         /// Receivers.
         to: Vec<MemberId>,
         /// The message.
         message: Message,
     },
-    /// Try once to make a link, if there is none, and keep it for at least a minute, even if it is not to a neighbor.
+    /// Try once to make a link, if there is none. Keep the link for at least a minute, even if it
+    /// is not to a neighbor.
     Connect {
         /// Key that the other side must have.
         key: [u8; 32],
@@ -109,9 +114,9 @@ pub enum Action {
     CloseLink(MemberId),
     /// This member is in the group, for the first time or again.
     Admitted,
-    /// The request to join was refused. It is repeated after a while.
+    /// The request to join was refused. The group repeats the request after a while.
     Refused(Reason),
-    /// Shown in the status and logged for the administrator.
+    /// Show this in the status and log it for the administrator.
     Alarm(Alarm),
 }
 
@@ -142,10 +147,10 @@ pub enum Alarm {
         "the saved state of the group was lost or is old: other members have newer messages of this one"
     )]
     Forgotten,
-    /// A former deputy tries to lead.
+    /// A member that is no deputy any more tries to lead.
     #[error("{0} was a deputy once and claims to lead the group")]
     Revoked(MemberId),
-    /// The settings name more trees than a member may list: so many are left out.
+    /// The settings name more trees than a member may list; this number of trees is left out.
     #[error(
         "{0} trees are left out: a member lists at most {MEMBER_TREES_MAX} to which it writes \
          and {CARRIED_MAX} of other groups"
@@ -156,14 +161,14 @@ pub enum Alarm {
     Sign(SignError),
 }
 
-/// Counts of received messages by outcome, since the start.
+/// Counts of received messages since the start, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Rows and beats that were new.
     pub rows_new: u64,
     /// Rows and beats that were known or old.
     pub rows_old: u64,
-    /// Rows of members that send too many.
+    /// Rows dropped because their members send too many.
     pub rows_too_often: u64,
     /// Charters that were followed.
     pub charters_new: u64,
@@ -179,7 +184,7 @@ pub enum OpenError {
     /// The saved state is damaged.
     #[error("the saved state of the group is damaged: delete it, and join the group again")]
     State,
-    /// The saved charter is of another group, or is none.
+    /// The saved charter is of another group, or its bytes are no charter.
     #[error("the saved state is not of this group: {0}")]
     Charter(charter::CharterError),
     /// There is neither a charter nor an invitation.

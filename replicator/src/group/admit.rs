@@ -1,4 +1,5 @@
-//! Admission: a member's requests to be in the charter, and the way of others' requests to the leader.
+//! Admission: a member's requests for its charter entry, and the forwarding of others' requests to
+//! the leader.
 //!
 //! Sans-I/O.
 
@@ -12,25 +13,26 @@ use super::join::{Forwarded, HOPS_MAX, Reason, Refused, Request, Wish};
 use super::{Action, Group, Message};
 use crate::id::MemberId;
 
-/// Shortest pause before the next request, doubled each time.
+/// Pause after the first own request. It doubles after each further one, up to [`ASK_PAUSE_MAX`].
 const ASK_PAUSE_MIN: Duration = Duration::from_secs(5);
 /// See [`ASK_PAUSE_MIN`].
 const ASK_PAUSE_MAX: Duration = Duration::from_mins(5);
-/// Burst of requests that are handled, and the rate after it.
+/// Maximum number of requests that are handled at once; after these, the rate is
+/// [`REQUESTS_A_SECOND`].
 const REQUESTS_MAX: u32 = 64;
 /// See [`REQUESTS_MAX`].
 const REQUESTS_A_SECOND: u32 = 8;
-/// Most requests that were passed on and wait for an answer.
+/// Maximum number of forwarded requests that wait for an answer.
 const PASSED_MAX: usize = 64;
 
-/// Requests: the own ones and those of others.
+/// State of this member's own requests and of those of others.
 #[derive(Debug)]
 pub(super) struct Admission {
     /// Pause before the next own request.
     pause: Duration,
-    /// By requester: the member that sent the request, and when.
+    /// By requester: the member that the request came from, and the time.
     passed: BTreeMap<MemberId, (MemberId, Duration)>,
-    /// How many more requests are handled, and since when that is counted.
+    /// How many more requests may be handled, and the time at which this number was last raised.
     budget: (u32, Duration),
 }
 
@@ -40,7 +42,7 @@ impl Admission {
         Self { pause: ASK_PAUSE_MIN, passed: BTreeMap::new(), budget }
     }
 
-    /// Makes the next request come soon.
+    /// Resets the pause between requests to its minimum.
     pub(super) fn reset(&mut self) {
         self.pause = ASK_PAUSE_MIN;
     }
@@ -65,12 +67,13 @@ impl Admission {
 }
 
 impl Group {
-    /// Returns whether this member wants its charter entry changed, and another member leads.
+    /// Returns whether this member has to ask the leader: it has no charter, or it wants its
+    /// charter entry changed and another member leads.
     pub(super) fn is_asking(&self) -> bool {
         self.charter.as_ref().is_none_or(|it| !self.is_leader() && !self.is_as_wished(it))
     }
 
-    /// Returns the charter entry that this member wants, as far as the group's access list admits it.
+    /// Returns the charter entry that this member wants, without carried trees of denied writers.
     pub(super) fn wish(&self, access: &Access) -> Wish {
         let mut wish = self.settings.wish(&self.identity.public());
         wish.carried.retain(|it| !access.denies_member(MemberId::of(&it.tree.writer)));
@@ -96,7 +99,7 @@ impl Group {
         self.admission.pause = (self.admission.pause * 2).min(ASK_PAUSE_MAX);
         let to = self.next_to_ask();
         let is_lacking = to.is_none() || self.charter.is_none();
-        // The founder may have been given its own invitation.
+        // The invitation may name this member itself as the one to ask.
         let invitation = self.invitation.as_ref().filter(|it| MemberId::of(&it.key) != self.me);
         if let Some(it) = invitation.filter(|_| is_lacking) {
             let (key, address) = (it.key, it.address.clone());
@@ -116,8 +119,10 @@ impl Group {
         self.send(to, Message::Join(bytes.into()));
     }
 
-    /// Returns whom to ask: the neighbor toward the leader, else each linked member in turn, else the maker of the
-    /// invitation. A member that has lost its disk asks all that have reached it: it may not reach the others.
+    /// Returns the member to ask: the neighbor toward the leader, else each linked member in turn,
+    /// else the maker of the invitation. A member without a charter then asks anyone linked to it:
+    /// after the loss of its disk, it may not be able to reach others itself. None if none of these
+    /// is linked.
     fn next_to_ask(&self) -> Option<MemberId> {
         let in_turn = |all: Vec<MemberId>| all.get(self.turn % all.len().max(1)).copied();
         let is_peer = |it: &&MemberId| self.peers.contains_key(it);
@@ -129,7 +134,7 @@ impl Group {
         self.next_hop().or_else(peer).or(entry).or_else(any)
     }
 
-    /// Returns the neighbor toward the leader. There is none without a link, and none if this member leads.
+    /// Returns the neighbor toward the leader; none if the link to it is down or this member leads.
     pub(super) fn next_hop(&self) -> Option<MemberId> {
         let charter = self.charter.as_ref()?;
         let leader = charter.leader();
@@ -142,7 +147,8 @@ impl Group {
         self.linked.contains_key(&next).then_some(next)
     }
 
-    /// Takes in a request to join that came over the link to `from`, which calls from the address `seen`.
+    /// Takes in a request to join that came over the link to `from`; `seen` is the address of that
+    /// member's end of the link.
     pub fn handle_join(
         &mut self,
         from: MemberId,
@@ -168,7 +174,7 @@ impl Group {
             return self.refuse(from, request.member(), Reason::Group);
         };
         if is_first {
-            // It may have lost its copy.
+            // The requester may have lost its copy of the charter.
             self.offer_charter(from);
             let body = charter.body();
             let is_old = body.gone(from).is_some_and(|it| request.sequence <= it);
@@ -198,7 +204,7 @@ impl Group {
         self.send(from, Message::Refused(bytes.into()));
     }
 
-    /// Takes in the refusal of a request: an own one, or one that was passed on.
+    /// Takes in the refusal of a request: one of this member, or one that it forwarded.
     pub fn handle_refused(&mut self, from: MemberId, bytes: &[u8], _now: Duration) {
         let Some(refused) = Refused::from_bytes(bytes) else { return self.lied(from) };
         if refused.member == self.me {

@@ -1,4 +1,5 @@
-//! Announcements: a member's own rows and beats, those of others that it floods, and its search for lost members.
+//! Announcements: a member's own rows and beats, the rows and beats of others that it floods, and
+//! its search for lost members.
 //!
 //! Sans-I/O.
 
@@ -12,25 +13,27 @@ use crate::estimate::{Estimate, LinkEstimate};
 use crate::id::MemberId;
 use crate::topology::cost;
 
-/// Shortest pause between two rows of which one adds or removes a link, or adds a bandwidth.
+/// Shortest pause before a row that adds or removes a link, or adds a bandwidth.
 const ROW_PAUSE: Duration = Duration::from_secs(5);
-/// Shortest pause between all other rows, plus a second for each entry: so a group of any size takes 14 bytes
-/// a second for each member.
+/// Shortest pause before any other row, or a second for each entry if that is longer. So each
+/// member's rows take about 14 bytes a second in a group of any size.
 const ROW_PAUSE_USUAL: Duration = Duration::from_secs(15);
-/// Change of a link's cost, bandwidth or round trip, in hundredths, after which it is announced again. The
-/// cost may depend little on one of the other two.
+/// Change of a link's cost, bandwidth or round trip, in hundredths, above which it is announced
+/// again. Bandwidth and round trip count by themselves, because the cost may depend little on one
+/// of them.
 const CHANGE_PERCENT: u64 = 10;
-/// Smaller differences of round trips do not count.
+/// Smallest difference of round trips that counts.
 const ROUND_TRIP_CHANGE_MIN: Duration = Duration::from_millis(5);
 /// Shortest pause between two requests to a neighbor for missing rows.
 const ASK_PAUSE: Duration = Duration::from_secs(5);
-/// Shortest pause between two attempts to reach lost members. The pause is a share of the time since they were lost.
+/// Shortest pause between two attempts to reach lost members. The pause is a share ([`LOOK_SHARE`])
+/// of the time since the last member was lost.
 const LOOK_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// See [`LOOK_PAUSE_MIN`].
 const LOOK_PAUSE_MAX: Duration = Duration::from_mins(1);
-/// Divisor for that share.
+/// Divisor of the time since the last member was lost, which gives the pause between attempts.
 const LOOK_SHARE: u32 = 32;
-/// Interval at which a member checks whether any is lost.
+/// Interval at which a member checks whether any member is lost.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Degree to which a link differs from its announcement.
@@ -38,7 +41,7 @@ const LOOK: Duration = Duration::from_secs(5);
 enum Change {
     None,
     Some,
-    /// It has come or gone, or its bandwidth has come.
+    /// The link has come or gone, or its bandwidth has become known.
     Whole,
 }
 
@@ -75,7 +78,7 @@ impl Group {
         }
     }
 
-    /// Returns entries for the links to the others, as of now.
+    /// Returns the entries for the links to the other members, as they are now.
     fn entries(&self, now: Duration) -> Vec<LinkEstimate> {
         let Some(charter) = &self.charter else { return Vec::new() };
         let is_lost =
@@ -100,7 +103,7 @@ impl Group {
         }
     }
 
-    /// Takes in a message on rows that came over the link to `from`.
+    /// Takes in a message with or about rows that came over the link to `from`.
     pub fn handle_row(&mut self, from: MemberId, bytes: &[u8], now: Duration) {
         let Some(charter) = self.charter.clone() else { return };
         let is_peer = self.peers.contains_key(&from);
@@ -110,7 +113,7 @@ impl Group {
             Some(RowMessage::Digest(digest)) => return self.handle_digest(from, &digest, now),
             Some(_) if !is_peer => return,
             Some(RowMessage::Row(signed)) if signed.row.from == self.me.0 => {
-                // It was sent before the disk was lost.
+                // If it is newer than all own messages, it was sent before the disk was lost.
                 if self.sequence() < signed.row.sequence
                     && signed.is_signed(self.group, &self.identity.public())
                 {
@@ -157,13 +160,14 @@ impl Group {
         }
     }
 
-    /// Sends a digest to a member, so that it sends newer rows and asks for older ones.
+    /// Sends a digest to a member, so that the member sends its newer rows and asks for those that
+    /// it lacks.
     pub(super) fn compare(&mut self, member: MemberId, is_answer: bool) {
         let Some(charter) = &self.charter else { return };
         if !self.linked.contains_key(&member) {
             return;
         }
-        // Others than members learn nothing of members.
+        // Strangers learn nothing about members.
         let is_peer = self.peers.contains_key(&member);
         let own = self.own.iter().map(|it| (self.me, it.mark()));
         let marks = self.rows.iter().map(|(id, it)| (id, it.mark())).chain(own);
@@ -180,11 +184,12 @@ impl Group {
             let hash = Some(digest.charter);
             self.linked.entry(from).and_modify(|it| it.charter_sent = hash);
         } else if is_peer {
-            // It follows another charter although it got this one. It may have refused it, and answer why.
+            // The other side follows another charter although it may have been sent this one. If it
+            // refuses this charter, its answer shows why.
             self.linked.entry(from).and_modify(|it| it.charter_sent = None);
             self.offer_charter(from);
         } else if !digest.is_answer {
-            // Its answer shows under which charter it is a member.
+            // The other side's answer shows under which charter it is a member.
             self.compare(from, true);
         }
         if !is_peer {
@@ -211,7 +216,7 @@ impl Group {
         }
     }
 
-    /// Compares rows with the neighbor whose turn it is.
+    /// Compares rows with the next neighbor; each gets its turn.
     pub(super) fn compare_next(&mut self, now: Duration) {
         self.due.compare = now + COMPARE;
         let all: Vec<MemberId> =
@@ -222,7 +227,8 @@ impl Group {
         }
     }
 
-    /// Tries to reach one of the lost members or missing neighbors; any member, if there is no link at all.
+    /// Tries to reach one of the lost members; any member counts as lost if there is no link to a
+    /// member.
     pub(super) fn look(&mut self, now: Duration) {
         self.due.look = now + LOOK;
         let Some(charter) = self.charter.clone() else { return };
@@ -254,7 +260,7 @@ impl Group {
         }
     }
 
-    /// Returns the sequence and the last beat of a member's known row.
+    /// Returns the sequence and the last beat of a member's known row; none if no row is known.
     #[must_use]
     pub fn row_mark(&self, member: MemberId) -> Option<(u64, u16)> {
         self.rows.get(member).map(KnownRow::mark)
@@ -271,7 +277,7 @@ fn change(announced: &[LinkEstimate], now: &[LinkEstimate]) -> Change {
         None if is_unanswered(*it) => Change::Whole,
         None => Change::Some,
         Some(old) if is_unanswered(*old) != is_unanswered(*it) => Change::Whole,
-        // Others then need not measure it in their turn.
+        // Once it is announced, the others need not measure the bandwidth in their turn.
         Some(old) if old.bandwidth().is_none() && it.bandwidth().is_some() => Change::Whole,
         Some(old) if has_part_changed(*old, *it) => Change::Some,
         Some(old) => match (price(*old), price(*it)) {
@@ -287,7 +293,8 @@ fn change(announced: &[LinkEstimate], now: &[LinkEstimate]) -> Change {
     now.iter().map(one).fold(least, Change::max)
 }
 
-/// Returns whether bandwidth or round trip differs by much, if both are known.
+/// Returns whether the bandwidths or the round trips differ by more than [`CHANGE_PERCENT`], where
+/// both the old and the new value are known.
 fn has_part_changed(old: LinkEstimate, new: LinkEstimate) -> bool {
     let differs = |a: u64, b: u64| a.max(b) * CHANGE_PERCENT < a.abs_diff(b) * 100;
     let bandwidths = old.bandwidth().zip(new.bandwidth());

@@ -1,10 +1,11 @@
-//! Carried trees: those that a member of two groups brings from one into the other.
+//! Carried trees: the trees that a member of two groups brings from one group into the other.
 //!
 //! # Differences from the paper
 //!
-//! A flood-d of two groups passes on everything. Here a tree is listed in the group into which it is brought,
-//! with its distance from its writer (`charter/trees.rs`). A tree that nobody publishes any more in its first
-//! group, and that only circulates between others, soon exceeds the greatest distance.
+//! A flood-d that is in two groups passes on everything. Here a tree is listed in the group into
+//! which it is brought, with its distance from its writer (`charter/trees.rs`). A tree that is no
+//! longer listed in its first group, and only circulates between other groups, soon exceeds the
+//! greatest distance.
 //!
 //! Sans-I/O.
 
@@ -14,9 +15,10 @@ use crate::flood::DISTANCE_MAX;
 use crate::id::MemberId;
 
 impl Group {
-    /// Returns the trees that this member brings into this group from `other`, another group of it. These are
-    /// all trees except: those of members of this group, which list their trees themselves; those that this
-    /// member alone has brought there; and those beyond the greatest distance.
+    /// Returns the trees that this member brings into this group from `other`, another of its
+    /// groups. These are all trees of `other` except those written by members of this group (they
+    /// list their trees themselves), those that only this member lists in `other`, and those beyond
+    /// the greatest distance.
     pub fn brought_from<'a>(&self, other: &'a Self) -> impl Iterator<Item = Carried> + 'a {
         let (me, into) = (self.me, self.charter.clone());
         let is_theirs = move |it: &Listed| {

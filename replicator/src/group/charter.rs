@@ -4,10 +4,12 @@
 //!
 //! # Differences from the paper
 //!
-//! * It is signed, in a chain from the founder's key on (`mandate`), so that any member may pass it on.
+//! * It is signed, in a chain that starts at the founder's key (`mandate`), so that any member may
+//!   pass it on.
 //! * The access list and the deputies are in it, so that a new leader has all that the old one had.
-//! * A silent member stays in it for a month, without links, with the sequence of its last message, so that
-//!   no older message revives it. The same holds for the last 256 members that left.
+//! * A silent member stays in it for a month, without links, with the sequence of its last message,
+//!   so that no older message revives it. The sequences of the last 256 members that left are kept
+//!   for the same reason.
 //!
 //! Sans-I/O.
 
@@ -29,20 +31,20 @@ pub use address::{ADDRESS_BYTES_MAX, Address, ParseAddressError};
 pub use body::{Body, Former, GONE_MAX, LINKS_MAX, MEMBERS_MAX, Member};
 pub use trees::{Carried, GroupTree, LISTERS_MAX, Listed, Lister, TREES_MAX};
 
-/// Longest charter, in bytes: with the link's header it fits a message.
+/// Length of the longest charter, in bytes: with the link's header it fits into a message.
 pub const CHARTER_BYTES_MAX: usize = GROUP_BYTES_MAX - 64;
 
 /// Version of the wire form.
 const FORMAT: u8 = 4;
-/// Version before it: invitations have no member and no end.
+/// The version before [`FORMAT`], in which invitations have no member and no end.
 const FORMAT_3: u8 = 3;
 
-/// A group's charter. Only signing and [`Charter::from_bytes`] make one, so every charter is signed by a
-/// member that may lead the group.
+/// A group's charter. Only signing and [`Charter::from_bytes`] make one, so every charter is signed
+/// by a member that may lead the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charter {
     chain: Vec<Mandate>,
-    /// The last one of the chain.
+    /// The last mandate of the chain.
     mandate: Mandate,
     body: Body,
     bytes: Arc<[u8]>,
@@ -60,7 +62,8 @@ pub enum CharterError {
     /// The charter is of another group.
     #[error("a charter of another group, {0}")]
     Foreign(GroupId),
-    /// It was made up, or changed on its way, or its signer is no deputy.
+    /// A mandate of its chain is not signed by the member that it names: the charter was made up,
+    /// or changed on its way.
     #[error("a charter is not signed by {0} or it may not lead the group")]
     Forged(MemberId),
 }
@@ -68,7 +71,7 @@ pub enum CharterError {
 /// Reason why a charter is not signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignError {
-    /// Only former leaders and deputies may sign.
+    /// The signer is neither a deputy nor one that has led: only these may sign.
     #[error("{0} is neither a leader nor a deputy of the group")]
     Rank(MemberId),
     /// The content is invalid or too large.
@@ -91,7 +94,7 @@ impl Charter {
         Self::sign(identity, &[], (1, 0), &[], body)
     }
 
-    /// Signs the next charter, in this epoch or a greater one.
+    /// Signs the next charter; `number` is its epoch (this one or a greater one) and its revision.
     ///
     /// # Errors
     ///
@@ -142,16 +145,18 @@ impl Charter {
         }
     }
 
-    /// Returns its bytes: format, count of mandates, mandates, then name, connectivity, access lists, invitations,
-    /// members, members that left, trees, links of the tree and links beside it (docs/groups.md).
+    /// Returns its bytes: format, count of mandates, mandates, name, connectivity, access lists,
+    /// invitations, members, members that left, trees, links of the topology's tree and its other
+    /// links (docs/groups.md).
     #[must_use]
     pub fn to_bytes(&self) -> Arc<[u8]> {
         Arc::clone(&self.bytes)
     }
 
-    /// Reads the output of [`Charter::to_bytes`], also that of format 3, and nothing else. Checks all
-    /// signatures except those that `known`, an earlier charter of the group, has as well. Takes 0.1 ms for
-    /// each checked signature, and as long for 100 members.
+    /// Reads the output of [`Charter::to_bytes`], in this format or in format 3, and nothing else.
+    /// Checks all signatures except those of mandates that `known`, another charter of the group,
+    /// has as well. Takes 0.1 ms for each checked signature, and another 0.1 ms for each 100
+    /// members.
     ///
     /// # Errors
     ///
@@ -192,7 +197,8 @@ impl Charter {
         (is_named && charter.is_sound()).then_some(charter)
     }
 
-    /// Returns whether leader and deputies are members, and each mandate of the chain is allowed.
+    /// Returns whether the leader and the deputies are members, and each mandate of the chain is
+    /// allowed.
     fn is_sound(&self) -> bool {
         let is_member = |it: &[u8; 32]| {
             self.body.member(MemberId::of(it)).is_some_and(|member| member.key() == it)
@@ -204,7 +210,7 @@ impl Charter {
             && mandate.deputies.iter().all(is_member)
     }
 
-    /// Returns the mandates from the founder's on, at least one.
+    /// Returns all mandates, the founder's first; there is at least one.
     pub(super) fn chain(&self) -> &[Mandate] {
         &self.chain
     }
@@ -250,7 +256,7 @@ impl Charter {
         &self.mandate().deputies
     }
 
-    /// Returns the rest of the content.
+    /// Returns the content without the mandates.
     #[must_use]
     pub fn body(&self) -> &Body {
         &self.body
@@ -262,14 +268,16 @@ impl Charter {
         Hash::of(&self.bytes)
     }
 
-    /// Returns the members to which a member has links, those of the tree first; none for an id that is no member.
+    /// Returns the members to which a member has links, those of the topology's tree first; none
+    /// for an id that is no member.
     pub fn neighbors(&self, member: MemberId) -> impl Iterator<Item = &Member> {
         let position = self.body.position(member).unwrap_or(usize::MAX);
         self.body.topology.neighbors(position).filter_map(|it| self.body.members.get(it))
     }
 }
 
-/// Returns the group that the mandate in these bytes claims.
+/// Returns the group that the first mandate in a charter's bytes names; `None` if there is no
+/// mandate. No signature is checked.
 pub(super) fn group_of(bytes: &[u8]) -> Option<GroupId> {
     let mut from = Reader(bytes);
     from.u16()?;

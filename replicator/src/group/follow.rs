@@ -13,7 +13,7 @@ use crate::estimate::Estimate;
 use crate::id::MemberId;
 
 impl Group {
-    /// Adopts a charter and passes it on.
+    /// Adopts a charter that came from `from` (`None`: signed here or saved), and passes it on.
     pub(super) fn adopt(&mut self, charter: Charter, from: Option<MemberId>, now: Duration) {
         let charter = Arc::new(charter);
         let old = self.charter.replace(Arc::clone(&charter));
@@ -63,7 +63,7 @@ impl Group {
     /// Closes the links to members that are denied now.
     fn close_denied(&mut self, old: Option<&Charter>, body: &Body) {
         let was = |id: MemberId| old.and_then(|it| it.body().member(id));
-        // A member that was denied before and has a link is here for another group.
+        // A member that was denied before and still has a link needs the link for another group.
         let was_denied = |id: MemberId| old.is_some_and(|it| it.body().access.denies_member(id));
         let is_denied = |id: &MemberId| {
             let by_id = body.access.denies_member(*id) && !was_denied(*id);
@@ -84,7 +84,7 @@ impl Group {
         }
     }
 
-    /// Checks the new charter's entry of this member.
+    /// Checks this member's entry in the new charter.
     fn note_self(&mut self, old: Option<&Charter>, new: &Charter, now: Duration) {
         let was_in = old.is_some_and(|it| it.body().member(self.me).is_some());
         match new.body().member(self.me) {
@@ -113,7 +113,8 @@ impl Group {
         self.due.ask = now;
     }
 
-    /// Jumps above the sequence at which others saw this member leave, so that they admit it again.
+    /// Raises this member's sequence above the last one known when it left, so that others admit it
+    /// again.
     fn note_gone(&mut self, charter: &Charter, now: Duration) {
         let gone = charter.body().gone(self.me).unwrap_or_default();
         if self.sequence() < gone {
@@ -124,7 +125,7 @@ impl Group {
         }
     }
 
-    /// Sends the charter to a member that may not have it.
+    /// Sends the charter to a member that may not have it yet; nothing goes to strangers.
     pub(super) fn offer_charter(&mut self, member: MemberId) {
         let Some(charter) = self.charter.clone() else { return };
         if charter.body().member(member).is_some() {

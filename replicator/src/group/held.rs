@@ -1,14 +1,17 @@
-//! Holdings: the versions that each member of a group holds, signed by it and flooded as rows are.
+//! Holdings: the versions that each member of a group holds, signed by that member and flooded like
+//! rows.
 //!
-//! So every member's administrator sees how far all members are, not only its neighbors. Members see to which
-//! sites a transfer is under way, and do not measure the line meanwhile. No data depends on it: the messages
-//! of `replica` decide whom to ask for chunks.
+//! So the administrator of any member sees which versions all members have, not only its neighbors.
+//! Members also see to which sites a transfer is under way, and do not measure the lines to these
+//! sites meanwhile. No data depends on holdings: the messages of `replica` decide which members are
+//! asked for chunks.
 //!
-//! A member sends all its holdings at once, together with its beat, if anything has changed. It waits at
-//! least [`PAUSE`] (in a large group [`PAUSE_EACH`] for each member) and a second for each tree. So it sends
-//! at most some 30 bytes a second however much it publishes, and nothing while no version changes. If it
-//! holds more than [`ENTRIES_MAX`] trees, the message names those that changed last and counts the others.
-//! Since every change is sent, the last known message of a member is valid as long as its beats arrive.
+//! A member sends all its holdings at once, together with its beat, if anything has changed.
+//! Between two messages it waits at least [`PAUSE`] (in a large group [`PAUSE_EACH`] for each
+//! member) plus a second for each tree. So it sends at most about 30 bytes a second, however often
+//! it publishes, and nothing while no version changes. If it holds more than [`ENTRIES_MAX`] trees,
+//! the message names those that changed last and counts the others. Since every change is sent, the
+//! last known message of a member is valid as long as its beats arrive.
 //!
 //! # Differences from the paper
 //!
@@ -36,62 +39,68 @@ pub(super) use message::Signed;
 pub use message::Tag;
 use message::{ENTRY_BYTES, HeldVersion};
 
-/// Most trees whose version a member names.
+/// Maximum number of trees whose versions a member names.
 pub const ENTRIES_MAX: usize = 256;
-/// Longest message on holdings, in bytes.
+/// Length of the longest message on holdings, in bytes.
 pub const HELD_BYTES_MAX: usize = 1 + 8 + 8 + 2 + ENTRIES_MAX * ENTRY_BYTES + 64;
-/// A member that is behind a known version for less than this is assumed to fetch it soon.
+/// Age up to which a reported version counts in [`Holdings::behind`]: a member that lacks it is
+/// assumed to fetch it soon.
 const BEHIND_MAX: Duration = Duration::from_hours(24);
-/// Shortest pause between two messages on holdings; plus a second for each tree named the last time.
+/// Shortest pause between two messages on holdings, to which a second is added for each tree named
+/// in the last one.
 pub const PAUSE: Duration = Duration::from_secs(15);
-/// The same for each member of the group, if that is longer: every message goes over every link.
+/// Shortest pause for each member of the group; in a large group it replaces [`PAUSE`], since every
+/// message goes over every link.
 pub const PAUSE_EACH: Duration = Duration::from_millis(200);
 
 /// Holdings of a member, as it reports them.
 #[derive(Clone, Copy, Debug)]
 pub struct Held<'a> {
     signed: &'a Signed,
-    /// Time at which they first arrived.
+    /// Time at which this report arrived.
     received: Duration,
 }
 
 impl Held<'_> {
-    /// Returns the version of a tree or a collection; none if the member has or names none.
+    /// Returns the member's version of a tree or a collection; none if it has no version or does
+    /// not name it.
     #[must_use]
     pub fn number(&self, of: Tag) -> Option<Number> {
         self.signed.number(of)
     }
 
-    /// Returns how many trees it holds whose version it does not name, because they are too many.
+    /// Returns how many trees the member holds without naming their versions, because there are too
+    /// many.
     #[must_use]
     pub fn left_out(&self) -> u16 {
         self.signed.left_out
     }
 
-    /// Returns the time since they arrived. They may be older, if they were sent before this member came.
+    /// Returns the time since this report arrived. The report may be older, if it was sent before
+    /// this member started.
     #[must_use]
     pub fn age(&self, now: Duration) -> Duration {
         now.saturating_sub(self.received)
     }
 }
 
-/// Holdings, own and of others.
+/// Holdings of this member and of the others.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
-    /// Count of the group's members, and its trees.
+    /// Count of the group's members; `listed` has the group's trees.
     members: u32,
     listed: BTreeSet<Tag>,
-    /// Trees that are held here: the version, and since when.
+    /// Trees that are held here: the version, and the time since which it is held.
     own: BTreeMap<Tag, (Number, Duration)>,
-    /// The last own message, and when it was sent.
+    /// This member's last message, and the time at which it was sent.
     sent: Option<(Signed, Duration)>,
-    /// The last message of each other member, and when it came.
+    /// The last message of each other member, and the time at which it came.
     received: BTreeMap<MemberId, (Signed, Duration)>,
     budgets: Budgets,
 }
 
 impl Holdings {
-    /// Follows another charter.
+    /// Takes over members and trees of another charter.
     pub(super) fn handle_charter(&mut self, charter: &Charter) {
         let body = charter.body();
         self.members = u32::try_from(body.members.len()).unwrap_or(u32::MAX);
@@ -110,7 +119,7 @@ impl Holdings {
         }
     }
 
-    /// Returns the entries to send, in the order of tags, and how many trees they leave out.
+    /// Returns the entries to send, in the order of tags, and the number of trees left out.
     fn entries(&self) -> (Vec<HeldVersion>, u16) {
         let is_listed = |it: &(&Tag, &(Number, Duration))| self.listed.contains(it.0);
         let mut all: Vec<(&Tag, &(Number, Duration))> = self.own.iter().filter(is_listed).collect();
@@ -125,8 +134,9 @@ impl Holdings {
         (entries, u16::try_from(left_out).unwrap_or(u16::MAX))
     }
 
-    /// Returns those of `there` that hold less than another one reports; `me` is this member. Reports older
-    /// than [`BEHIND_MAX`] do not count: a member that has not caught up by then may never do so.
+    /// Returns those members of `there`, and `me` (this member), that lack a version which another
+    /// one holds. Reports older than [`BEHIND_MAX`] do not count: a member that has not caught up
+    /// by then may never do so.
     pub(super) fn behind(
         &self,
         me: MemberId,
@@ -155,7 +165,8 @@ impl Holdings {
         received().filter(|it| is_behind(&it.0)).map(|it| it.0.from).chain(own).collect()
     }
 
-    /// Returns the entries to send now; none if they were sent already, or if it is too soon.
+    /// Returns the entries to send now and the number of trees left out; none if the same was sent
+    /// last, or if the pause is not over.
     fn poll(&self, now: Duration) -> Option<(Vec<HeldVersion>, u16)> {
         let news = self.entries();
         match &self.sent {
@@ -169,26 +180,28 @@ impl Holdings {
         }
     }
 
-    /// Has all entries sent again, because others have a newer message.
+    /// Makes the next message due at once, because others have a newer message of this member.
     pub(super) fn forget_sent(&mut self) {
         self.sent = None;
     }
 
-    /// Returns the sequence of a member's last known message, this member included; 0 if there is none.
+    /// Returns the sequence of a member's last known message, this member included; 0 if there is
+    /// none.
     pub(super) fn sequence(&self, member: MemberId) -> u64 {
         let sent = self.sent.iter().map(|it| &it.0).find(|it| it.from == member);
         let received = || self.received.get(&member).map(|it| &it.0);
         sent.or_else(received).map_or(0, |it| it.sequence)
     }
 
-    /// Returns the messages that a member lacks which has these sequences.
+    /// Returns the messages that are newer than the sequences in `known`, those that another member
+    /// has.
     pub(super) fn after(&self, known: &BTreeMap<MemberId, u64>) -> impl Iterator<Item = Arc<[u8]>> {
         let all = self.sent.iter().chain(self.received.values()).map(|it| &it.0);
         let is_new = |it: &&Signed| known.get(&it.from).copied().unwrap_or_default() < it.sequence;
         all.filter(is_new).map(|it| Arc::clone(&it.bytes))
     }
 
-    /// Returns whether `known` has a newer message of any member.
+    /// Returns whether `known` has a greater sequence than is known here for any member.
     pub(super) fn lacks(
         &self,
         known: &BTreeMap<MemberId, u64>,
@@ -197,7 +210,8 @@ impl Holdings {
         known.iter().any(|(id, sequence)| self.sequence(*id) < *sequence && is_member(*id))
     }
 
-    /// Takes in the holdings of another member.
+    /// Takes in the holdings of another member; returns whether the message is new, or why it is
+    /// dropped.
     pub(super) fn take(
         &mut self,
         signed: Signed,
@@ -217,8 +231,8 @@ impl Holdings {
 }
 
 impl Group {
-    /// Takes over the versions that readers see here: of all namespaces, also of other groups. Call it before
-    /// [`Group::handle_timeout`].
+    /// Takes in the versions that readers see here, those of other groups' namespaces included.
+    /// Call it before [`Group::handle_timeout`].
     pub fn handle_held<'a>(
         &mut self,
         all: impl Iterator<Item = (&'a Namespace, Number)>,
@@ -227,7 +241,7 @@ impl Group {
         self.held.set_own(all, now);
     }
 
-    /// Sends the own holdings, if that is due.
+    /// Sends this member's holdings, if they are due.
     pub(super) fn announce_held(&mut self, now: Duration) {
         if !self.is_member() {
             return;
@@ -239,8 +253,8 @@ impl Group {
         self.held.sent = Some((signed, now));
     }
 
-    /// Takes in a message on the own holdings. If it is newer than all own messages, it was sent before the
-    /// disk was lost.
+    /// Takes in a message on this member's own holdings. If it is newer than all own messages, it
+    /// was sent before the disk was lost.
     pub(super) fn handle_own_held(&mut self, signed: &Signed, now: Duration) {
         let is_newer = self.sequence() < signed.sequence;
         if is_newer && signed.is_signed(self.group, &self.identity.public()) {
@@ -249,7 +263,8 @@ impl Group {
         }
     }
 
-    /// Returns the last reported holdings of a member; none until a message arrives after its start.
+    /// Returns the last reported holdings of a member; none until a message of its present
+    /// incarnation has arrived.
     #[must_use]
     pub fn held_by(&self, member: MemberId) -> Option<Held<'_>> {
         let (signed, received) = self.held.received.get(&member)?;

@@ -1,11 +1,13 @@
 //! The invitations of a group: each is for one member and has an end.
 //!
-//! They are in the charter, so that a new leader knows which are open and who came by which. The charter has
-//! only the public half of each invitation's key. The leader makes and withdraws them.
+//! They are in the charter, so that a new leader knows which ones are open and which member joined
+//! with which. The charter has only the public half of each invitation's key. The leader makes and
+//! withdraws them.
 //!
-//! Their ends are in seconds since 1970, by the leader's clock. A clock that jumps ahead ends them early,
-//! until it is right again. A clock that goes back prolongs none: an invitation also ends once the time that
-//! was left when it was first seen has passed, and it is not valid before it was made.
+//! Their ends are in seconds since 1970, by the leader's clock. While that clock is ahead,
+//! invitations end too early; they are valid again once it is right. A clock that goes back
+//! prolongs no invitation: an invitation also ends when the time has passed that was left when the
+//! leader first saw it, and it is not valid before it was made.
 //!
 //! Sans-I/O.
 
@@ -20,7 +22,8 @@ use super::join::Reason;
 use super::wire::Reader;
 use crate::id::{InvitationId, MemberId};
 
-/// Most invitations on record. Above it, the oldest one that is no longer open goes.
+/// Maximum number of invitations on record. When it is reached, a new invitation replaces the
+/// oldest one that is no longer open.
 pub const INVITATIONS_MAX: usize = 256;
 /// Default validity of an invitation.
 pub const VALID: Duration = Duration::from_hours(24);
@@ -28,7 +31,8 @@ pub const VALID: Duration = Duration::from_hours(24);
 pub const VALID_RANGE: RangeInclusive<Duration> =
     Duration::from_mins(1)..=Duration::from_hours(24 * 30);
 
-/// Most seconds by which a new leader's clock may be behind that of the maker of an invitation.
+/// Maximum number of seconds by which a new leader's clock may be behind that of the member that
+/// made an invitation.
 const BEHIND_MAX: u64 = 600;
 const USED: u8 = 1;
 const WITHDRAWN: u8 = 2;
@@ -38,13 +42,13 @@ const WITHDRAWN: u8 = 2;
 pub struct Invited {
     /// Public half of its key; the owner of the secret half may join.
     pub key: [u8; 32],
-    /// Time of its making, in seconds since 1970 (UTC).
+    /// Time at which it was made, in seconds since 1970 (UTC).
     pub made: u64,
     /// Its end, in the same unit.
     pub ends: u64,
-    /// The member that came by it: no other may use it.
+    /// The member that joined with it: no other may use it.
     pub used_by: Option<MemberId>,
-    /// Whether it was withdrawn, by an administrator or with the denial of the member that used it.
+    /// Whether it was withdrawn, by an administrator or because the member that used it was denied.
     pub is_withdrawn: bool,
 }
 
@@ -57,7 +61,7 @@ pub enum InviteError {
     /// This member is not in the group.
     #[error("this member is not in the group yet")]
     Nowhere,
-    /// Too many are open.
+    /// Too many invitations are open.
     #[error(
         "{INVITATIONS_MAX} invitations are open, as many as there may be: withdraw some (`invite --revoke ID`)"
     )]
@@ -65,7 +69,7 @@ pub enum InviteError {
     /// There is no such invitation.
     #[error("the group knows no invitation {0}: `status` lists them")]
     Unknown(InvitationId),
-    /// No charter can be signed.
+    /// The charter with the change cannot be signed.
     #[error("no charter can be signed: {0}")]
     Sign(#[from] SignError),
 }
@@ -77,7 +81,8 @@ impl Invited {
         InvitationId::of(&self.key)
     }
 
-    /// Returns why it no longer admits a member, if it does not.
+    /// Returns the reason why it does not admit this member; none if it does. `is_over` says that
+    /// its time is over.
     fn refusal(&self, member: MemberId, is_over: bool) -> Option<Reason> {
         match self {
             Self { used_by: Some(by), .. } if *by != member => Some(Reason::Used),
@@ -106,14 +111,15 @@ impl Invited {
     }
 }
 
-/// Returns whether there are not too many invitations, each one once.
+/// Returns whether there are at most [`INVITATIONS_MAX`] invitations, and none of them twice.
 pub(super) fn are_sound(all: &[Invited]) -> bool {
     let mut ids: Vec<InvitationId> = all.iter().map(Invited::id).collect();
     ids.sort_unstable();
     ids.len() <= INVITATIONS_MAX && ids.array_windows().all(|[one, next]| one != next)
 }
 
-/// The time of day, as far as known, and the latest ends of invitations by the monotonic clock.
+/// The time of day when it was last passed in, and the latest ends of invitations by the monotonic
+/// clock.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     unix: u64,
@@ -145,24 +151,25 @@ impl Clock {
 }
 
 impl Group {
-    /// Takes in the time of day, in seconds since 1970 (UTC). Call it again before other input: the clock may
-    /// be set meanwhile. Without it the time starts at 0.
+    /// Takes in the time of day, in seconds since 1970 (UTC). Call it again before other input: the
+    /// clock may have been set meanwhile. Before the first call, the time counts from 0.
     pub fn handle_clock(&mut self, unix: u64, now: Duration) {
         (self.clock.unix, self.clock.at) = (unix, now);
     }
 
-    /// Returns whether an invitation has ended, by the clock here.
+    /// Returns whether an invitation's time is over, by this member's clock.
     #[must_use]
     pub fn is_over(&self, invited: &Invited, now: Duration) -> bool {
         self.clock.is_over(invited, now)
     }
 
-    /// Makes an invitation for one member with this public key. It is valid for this long, within
-    /// [`VALID_RANGE`], and is in the charter at once.
+    /// Makes an invitation for one member; `key` is the invitation's public key. It is valid for
+    /// `valid`, brought into [`VALID_RANGE`], and is in the charter at once.
     ///
     /// # Errors
     ///
-    /// The message says what to do.
+    /// This member does not lead the group or is not in it, too many invitations are open, or the
+    /// charter cannot be signed. The message says what to do.
     pub fn invite(
         &mut self,
         key: [u8; 32],
@@ -177,7 +184,7 @@ impl Group {
         Ok(invited)
     }
 
-    /// Takes up an invitation that was made before the group existed.
+    /// Adds an invitation to the charter, such as one that was made before the group existed.
     ///
     /// # Errors
     ///
@@ -201,11 +208,12 @@ impl Group {
         })
     }
 
-    /// Withdraws an invitation. The member that came by it stays.
+    /// Withdraws an invitation. The member that joined with it stays.
     ///
     /// # Errors
     ///
-    /// The message says what to do.
+    /// There is no such invitation, this member does not lead the group or is not in it, or the
+    /// charter cannot be signed. The message says what to do.
     pub fn revoke(&mut self, id: InvitationId, now: Duration) -> Result<(), InviteError> {
         self.change_invitations(now, |all| {
             let found = all.iter_mut().find(|it| it.id() == id);
@@ -214,7 +222,7 @@ impl Group {
         })
     }
 
-    /// Signs a charter with other invitations.
+    /// Changes the invitations, and signs a charter with them if they differ.
     fn change_invitations(
         &mut self,
         now: Duration,
@@ -241,7 +249,8 @@ impl Group {
         }
     }
 
-    /// Decides whether a caller may become a member: by the returned invitation, or else by the access list.
+    /// Decides whether a caller may become a member. Returns the invitation by which it may, or
+    /// `None` if the access list admits it.
     pub(super) fn admission(
         &self,
         body: &Body,
@@ -272,7 +281,8 @@ impl Group {
 }
 
 impl Body {
-    /// Records that a member comes by an invitation. Returns whether it still may.
+    /// Records that a member joins with an invitation. Returns whether the invitation still admits
+    /// it.
     pub(super) fn use_up(&mut self, id: InvitationId, by: MemberId) -> bool {
         let found = self.invitations.iter_mut().find(|it| it.id() == id);
         let Some(it) = found.filter(|it| it.refusal(by, false).is_none()) else { return false };
@@ -321,14 +331,15 @@ mod tests {
     fn a_clock_that_goes_back_prolongs_nothing() {
         let (it, mut clock) = (invited(1_000_000), clock(1_000_000, at(0)));
         clock.watch(std::slice::from_ref(&it), at(0));
-        // By twelve hours, repeatedly.
+        // The clock goes back repeatedly, each time to the start.
         for hours in [12, 18, 23] {
             (clock.unix, clock.at) = (1_000_000, at(hours * 3_600));
             clock.watch(std::slice::from_ref(&it), at(hours * 3_600));
             assert!(!clock.is_over(&it, at(hours * 3_600)));
         }
         assert!(clock.is_over(&it, at(DAY)));
-        // It is not valid before it was made, except for the difference that two members' clocks may have.
+        // It is not valid before it was made, except for the difference that two members' clocks
+        // may have.
         clock.ends.clear();
         (clock.unix, clock.at) = (1_000_000 - BEHIND_MAX, at(0));
         assert!(!clock.is_over(&it, at(0)));

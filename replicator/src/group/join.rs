@@ -1,7 +1,8 @@
-//! Joining: the invitation, the request on its way to the leader, and the leader's answer.
+//! Joining: the invitation, the request that is forwarded to the leader, and the refusal that comes
+//! back.
 //!
-//! A member of the group sends the same request when its address, site or trees differ from the charter, and
-//! when it is missing from the charter.
+//! A member of the group sends the same request when its address, site or trees differ from the
+//! charter, and when it is missing from the charter.
 //!
 //! Sans-I/O.
 
@@ -18,24 +19,24 @@ use super::wire::{Reader, put_list, put_text};
 use crate::id::{GroupId, MemberId};
 use crate::version::{Kind, Name};
 
-/// Most trees that one member writes.
+/// Maximum number of trees that one member writes.
 pub const MEMBER_TREES_MAX: usize = 64;
-/// Most trees of other groups that one member brings in.
+/// Maximum number of trees of other groups that one member brings in.
 pub const CARRIED_MAX: usize = 128;
-/// Longest forwarded request, in bytes.
+/// Length of the longest forwarded request, in bytes.
 pub const REQUEST_BYTES_MAX: usize = 14 << 10;
-/// Most times that a request is forwarded.
+/// Maximum number of times that a request is forwarded.
 pub const HOPS_MAX: u8 = 16;
 
 const FORMAT: u8 = 3;
 /// Prefix of invitations.
 const PREFIX: &str = "harvest-group-1";
-/// Prefixes of signed bytes, so that no signature serves for anything else.
+/// Prefixes of signed bytes, so that a signature is valid for nothing else.
 const DOMAIN: &[u8] = b"harvest replicator join\0";
 const DOMAIN_INVITED: &[u8] = b"harvest replicator invited\0";
 
-/// An invitation: the line that `init` and `invite` print. The first member that has it with its secret may
-/// join, until it ends or is withdrawn ([`super::invited`]).
+/// An invitation: the line that `init` and `invite` print. If it has a secret, the first member
+/// that uses it may join, until it ends or is withdrawn ([`super::invited`]).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Invitation {
     /// The name of the group.
@@ -89,19 +90,21 @@ impl FromStr for Invitation {
 }
 
 impl Invitation {
-    /// Returns the group that it is for.
+    /// Returns the group to which it invites.
     #[must_use]
     pub fn group(&self) -> GroupId {
         GroupId::of(&self.founder, self.name.as_str())
     }
 
-    /// Returns the public key that has to be in the charter for the invitation to hold.
+    /// Returns the public key that must be in the charter for the invitation to be valid; none if
+    /// it has no secret.
     #[must_use]
     pub fn public(&self) -> Option<[u8; 32]> {
         Some(Identity::of(&self.secret?)?.public())
     }
 
-    /// Returns the proof, for the request of the member with this key, that it was invited.
+    /// Returns the proof that the member with this key was invited, for its request; none without a
+    /// secret.
     fn proof(&self, group: GroupId, key: &[u8; 32]) -> Option<Proof> {
         let identity = Identity::of(&self.secret?)?;
         let signature = identity.sign_raw(&invited(group, key));
@@ -124,7 +127,7 @@ struct Proof {
 pub(super) struct Wish {
     pub(super) address: Address,
     pub(super) site: Name,
-    /// Its own trees, in the order of names.
+    /// The member's own trees and collections, in the order of names.
     pub(super) trees: Vec<(Name, Kind)>,
     /// Trees of others that it brings in, in the order of writer and name.
     pub(super) carried: Vec<Carried>,
@@ -181,8 +184,8 @@ impl Request {
         }
     }
 
-    /// Writes format, group, key, sequence, address, site, trees, carried trees, whether there is a proof, the
-    /// invitation's key and its signature.
+    /// Writes format, group, key, sequence, address, site, trees, carried trees, whether there is a
+    /// proof, the invitation's key and its signature.
     fn unsigned(&self) -> Vec<u8> {
         let mut bytes = vec![FORMAT];
         bytes.extend(self.group.0.to_be_bytes());
@@ -240,15 +243,16 @@ impl Request {
 /// A request on its way to the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Forwarded<'a> {
-    /// How many members have forwarded it.
+    /// Number of members that have forwarded it.
     pub(super) hops: u8,
-    /// Address from which its member called the first of them.
+    /// Address from which the requester called the first member.
     pub(super) seen: Option<IpAddr>,
     pub(super) request: &'a [u8],
 }
 
 impl<'a> Forwarded<'a> {
-    /// Writes the count of hops, 0, 4 or 6 and the address, and the request.
+    /// Writes the count of hops, the kind of address (0 for none, 4 or 6), the address, and the
+    /// request.
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = vec![self.hops];
         match self.seen {
@@ -285,7 +289,8 @@ impl<'a> Forwarded<'a> {
 /// Reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// The leader's list does not admit the member. Its administrator adds the id to `allow`, or invites it.
+    /// The leader's access list does not admit the member. The leader's administrator may add its
+    /// id to `allow`, or invite it.
     #[error("the leader's access list does not let this member in: add its id to `allow` there")]
     Access,
     /// The group has as many members or trees as it may have.
@@ -294,34 +299,36 @@ pub enum Reason {
     /// The leader cannot be reached from the member that was asked. The request is repeated.
     #[error("the leader cannot be reached now")]
     Leader,
-    /// The member that was asked is not in this group. Ask another member, or copy the invitation's line again.
+    /// The member that was asked is not in this group. Ask another member, or copy the invitation's
+    /// line again.
     #[error(
         "the member that was asked is not in it: check that the invitation is the whole line as it was printed"
     )]
     Group,
-    /// The leader's list denies the member now. Its administrator asks the leader's for admission.
+    /// The leader's access list denies the member now. The member's administrator has to ask the
+    /// leader's for admission.
     #[error(
         "its access list denies this member now, and the group is shown here as it was before that"
     )]
     Denied,
-    /// Another member used its invitation before. Its administrator asks for a new one.
+    /// Another member has used its invitation. The member's administrator has to ask for a new one.
     #[error(
         "its invitation was used by another member, and each is for one: ask for a new one at the group's leader (`invite`)"
     )]
     Used,
-    /// Its invitation has ended. Its administrator asks for a new one.
+    /// Its invitation has ended. The member's administrator has to ask for a new one.
     #[error(
         "its invitation has ended by the leader's clock: ask for a new one at the group's leader (`invite`)"
     )]
     Ended,
-    /// Its invitation was withdrawn, or is unknown to the leader. Its administrator asks for a new one.
+    /// Its invitation was withdrawn, or is unknown to the leader. Ask for a new one.
     #[error(
         "its invitation was withdrawn, or the leader does not know it: ask for a new one at the group's leader (`invite`)"
     )]
     Withdrawn,
 }
 
-/// Returns the answer to a member that asks for a group that is not here.
+/// Returns the refusal for a member that asks for a group in which this member is not.
 pub(crate) fn not_here(member: MemberId) -> super::Message {
     super::Message::Refused(Refused { member, reason: Reason::Group }.to_bytes().into())
 }

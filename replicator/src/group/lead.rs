@@ -17,15 +17,15 @@ use crate::id::{InvitationId, MemberId};
 
 /// Interval at which a leader checks for changes, and a deputy checks whether its leader is silent.
 const REVIEW: Duration = Duration::from_secs(5);
-/// Shortest pause between two charters: all that join within it are in one.
+/// Shortest pause between two charters: all members that join within it are entered in one charter.
 const CHARTER_PAUSE: Duration = Duration::from_secs(2);
-/// Shortest pause between two computations of the topology while its members are the same.
+/// Shortest pause between two computations of the topology while the members do not change.
 const TOPOLOGY_PAUSE: Duration = Duration::from_secs(15);
 /// Shortest pause between two answers to a former deputy, or two reports of it to the leader.
 const ANSWER_PAUSE: Duration = Duration::from_secs(30);
 /// Interval at which the members' silences are saved.
 const PERSIST_PAUSE: Duration = Duration::from_hours(1);
-/// Count of present deputies, unless the administrator has listed others.
+/// Number of deputies that are not silent, unless the administrator has listed the deputies.
 const DEPUTIES: usize = 2;
 
 /// State of leading: granted requests and pauses.
@@ -33,13 +33,14 @@ const DEPUTIES: usize = 2;
 pub(super) struct Lead {
     /// How long members had been silent before the start.
     pub(super) silences: BTreeMap<MemberId, Duration>,
-    /// Epoch of the charter, and the time since when it is known here. Before, its leader had nothing to announce.
+    /// Epoch of the charter, and the time since which this member knows it. Before that, the
+    /// silence of its leader does not count.
     epoch: (u64, Duration),
     /// Granted requests, until they are in the charter or are dropped.
     requests: BTreeMap<MemberId, Granted>,
     /// Greatest epoch in which a former deputy claims to lead.
     usurped: u64,
-    /// Time of the last answer to it, or report of it.
+    /// Time of the last answer to a former deputy's claim, or of the last report of it.
     answered: Option<Duration>,
     /// Whether the administrator wants this member to lead.
     is_wanted: bool,
@@ -47,7 +48,7 @@ pub(super) struct Lead {
     is_changed: bool,
     last_topology: Option<Duration>,
     last_charter: Option<Duration>,
-    /// Why the last charter was not signed; reported once.
+    /// Reason why the last charter could not be signed, so that it is reported only once.
     failed: Option<SignError>,
 }
 
@@ -57,12 +58,13 @@ struct Granted {
     request: Request,
     /// The requester at the time of the request.
     caller: Caller,
-    /// Invitation by which a new member comes.
+    /// Invitation with which a new member joins.
     by: Option<InvitationId>,
 }
 
 impl Granted {
-    /// Enters its member in a charter. Returns whether that is still allowed: settings may have changed since.
+    /// Enters the requester in a charter. Returns whether this is still allowed: settings may have
+    /// changed since the request.
     fn enter(&self, body: &mut Body) -> bool {
         let Request { key, sequence, wish, .. } = &self.request;
         let id = self.request.member();
@@ -101,7 +103,7 @@ impl Lead {
         }
     }
 
-    /// Returns whether a request of another member was granted by an invitation.
+    /// Returns whether a request with this invitation was granted to a member other than `but`.
     pub(super) fn has_granted(&self, id: InvitationId, but: MemberId) -> bool {
         self.requests.iter().any(|(member, it)| *member != but && it.by == Some(id))
     }
@@ -124,7 +126,7 @@ impl Lead {
     }
 }
 
-/// Returns a member as a caller, with the data of the charter.
+/// Returns a member as a caller, with its data from the charter.
 pub(super) fn caller(member: &Member) -> Caller {
     Caller {
         member: member.id(),
@@ -136,7 +138,8 @@ pub(super) fn caller(member: &Member) -> Caller {
 }
 
 impl Group {
-    /// Leads the group from now on, in a greater epoch. Founders, former leaders and deputies may do so.
+    /// Leads the group from now on, in a greater epoch. Founders, former leaders and deputies may
+    /// do so.
     ///
     /// # Errors
     ///
@@ -152,7 +155,8 @@ impl Group {
         Ok(())
     }
 
-    /// Decides on a request.
+    /// Grants a request, or returns the reason for its refusal. Old and repeated requests are
+    /// ignored.
     pub(super) fn decide(
         &mut self,
         request: &Request,
@@ -161,14 +165,15 @@ impl Group {
     ) -> Result<(), Reason> {
         let Some(charter) = self.charter.clone() else { return Err(Reason::Group) };
         let (body, id) = (charter.body(), request.member());
-        // New settings of the administrator count at once.
+        // New settings of the administrator apply at once.
         let access = self.settings.access.as_ref().unwrap_or(&body.access);
         let caller = request.caller(passed);
         let known = body.member(id);
         if known.is_some_and(|it| request.sequence <= it.request) || id == self.me {
             return Ok(());
         }
-        // It was signed before its member left: a repeated copy brings nobody back.
+        // If it was signed before the requester left, it is a repeated copy, which brings nobody
+        // back.
         if body.gone(id).is_some_and(|it| request.sequence <= it) {
             return Ok(());
         }
@@ -192,7 +197,8 @@ impl Group {
         Ok(())
     }
 
-    /// Takes in the charter of a former deputy: the leader answers it, others report it to the leader.
+    /// Takes in the charter of a former deputy: the leader answers it, others report it to the
+    /// leader.
     pub(super) fn handle_revoked(&mut self, by: MemberId, charter: &Charter, now: Duration) {
         let epoch = charter.epoch();
         let may_say = self.lead.answered.is_none_or(|it| it + ANSWER_PAUSE <= now);
@@ -235,7 +241,8 @@ impl Group {
         }
     }
 
-    /// Returns whether the leader has been silent so long that this deputy has to take over.
+    /// Returns whether this member is a deputy that has to take over, since the leader has been
+    /// silent for long enough.
     fn is_heir(&self, charter: &Charter, now: Duration) -> bool {
         let key = self.identity.public();
         let rank = charter.deputies().iter().position(|it| *it == key);
@@ -247,11 +254,11 @@ impl Group {
         has_link && rank.is_some_and(|it| TAKEOVER * (it + 1) <= silence)
     }
 
-    /// Signs the next charter, if it differs from this one.
+    /// Signs and adopts the next charter, unless it is equal to this one and in the same epoch.
     fn sign(&mut self, charter: &Arc<Charter>, number: (u64, u64), now: Duration) {
         let mut body = charter.body().clone();
         self.settle(&mut body);
-        // A member that is not entered has to ask again: the obstacle may be temporary.
+        // A requester that is not entered has to ask again: the reason may be temporary.
         self.lead.requests.retain(|_, it| it.enter(&mut body));
         self.expire(&mut body, now);
         self.record_former(charter.body(), &mut body);
@@ -300,7 +307,8 @@ impl Group {
         body.members.retain(|it| !denied.contains(&it.id()));
     }
 
-    /// Marks members that are silent or back, and removes those that were silent for a month.
+    /// Marks the members that have become silent or are back, and removes those that have been
+    /// silent for a month.
     fn expire(&self, body: &mut Body, now: Duration) {
         let is_gone = |it: &Member| {
             it.id() != self.me && it.silent.is_some() && DROP <= self.silence(it.id(), now)
@@ -318,7 +326,8 @@ impl Group {
         }
     }
 
-    /// Records the last known sequences of the members that leave now.
+    /// Records the last known sequences of the members that are in `before` and no longer in
+    /// `body`.
     fn record_former(&self, before: &Body, body: &mut Body) {
         let is_gone = |it: &&Member| body.member(it.id()).is_none();
         let gone = before.members.iter().filter(is_gone).map(|it| {
@@ -339,7 +348,7 @@ impl Group {
         trees::keep(trees, |member, tree| is_member(member) && !is_denied(tree));
     }
 
-    /// Computes the topology, if the members have changed, or the estimates of their links.
+    /// Computes the topology, if the members or the estimates of their links have changed.
     fn connect(&mut self, charter: &Charter, body: &mut Body, now: Duration) {
         let old = charter.body();
         let same = |(one, other): (&Member, &Member)| {
@@ -358,8 +367,8 @@ impl Group {
         body.topology = links::next(body, &self.all_rows());
     }
 
-    /// Returns the next deputies: those that the administrator has listed, or the present ones, completed by
-    /// the members with the most links.
+    /// Returns the next deputies: those that the administrator has listed; if there are none, the
+    /// last leader and the present deputies, completed by the members with the most links.
     fn deputies(&self, charter: &Charter, body: &Body) -> Vec<[u8; 32]> {
         let member = |it: MemberId| body.member(it).filter(|it| it.id() != self.me);
         let listed = self.settings.deputies.iter();

@@ -1,4 +1,4 @@
-//! The links of a group, chosen by the estimates of its members; unmeasured links have assumed costs.
+//! The links of a group, chosen by its members' estimates; unmeasured links have assumed costs.
 //!
 //! Sans-I/O.
 
@@ -8,21 +8,23 @@ use crate::topology::{self, Bounds, Costs, Topology, UNREACHABLE};
 use super::charter::{Body, Member};
 use crate::id::MemberId;
 
-/// Size of the updates for which links are chosen.
+/// Size of an update for which the costs of links are computed, in bytes.
 pub const UPDATE_BYTES: u64 = 1 << 20;
 
-/// Assumed costs of unmeasured links, in microseconds: a link that the group has already, one within a site,
-/// and any other. Every measured cost is below the last two.
+/// Assumed costs of unmeasured links, in microseconds: that of a link which the topology already
+/// has, that of a link within a site, and that of any other link. Every measured cost is below the
+/// last two.
 const HELD: u32 = 100_000;
 const NEAR: u32 = 60_000_000;
 const FAR: u32 = 1_800_000_000;
 
-/// Returns whether an entry reports that its member was called and did not answer.
+/// Returns whether an entry reports that the member it is about was called and did not answer.
 pub(super) fn is_unanswered(entry: LinkEstimate) -> bool {
     entry.round_trip().is_none() && entry.bandwidth().is_none()
 }
 
-/// Returns the rest of a topology of the members `before` among `members`, which may be others or at other positions.
+/// Carries a topology of the members `before` over to `members`, where members may be new, gone or
+/// at other positions. Links of members that are gone or silent are left out.
 pub(super) fn carried(topology: &Topology, before: &[Member], members: &[Member]) -> Topology {
     let position = |it: usize| {
         let id = before.get(it)?.id();
@@ -32,18 +34,18 @@ pub(super) fn carried(topology: &Topology, before: &[Member], members: &[Member]
     };
     let links = |list: &[topology::Link]| {
         let ends = |it: &topology::Link| Some((position(it.a())?, position(it.b())?));
-        // Both lists are in the order of ids, so that the first end of a link stays the first.
+        // Both lists are in the order of ids, so that the first end of a link stays first.
         let mut all: Vec<(u16, u16)> = list.iter().filter_map(ends).collect();
         all.sort_unstable();
         all
     };
     let (tree, beside) = (links(topology.tree()), links(topology.beside()));
-    // A topology without some of its links is still one.
+    // Without some of its links, a topology is still valid.
     Topology::from_links(members.len(), &tree, &beside).unwrap_or_default()
 }
 
-/// Returns the costs of a group's links. If both ends report a cost, the worse one counts, and so does an
-/// unanswered call. A silent member has no links.
+/// Returns the costs of a group's links. If both ends report a cost, the higher one counts. If
+/// either end reports an unanswered call, the link cannot be used. A silent member has no links.
 pub(super) fn costs(body: &Body, rows: &[Row]) -> Costs {
     let ids: Vec<u64> = body.members.iter().map(|it| it.id().0).collect();
     let mut costs = estimate::costs(&ids, rows, UPDATE_BYTES);
@@ -74,7 +76,8 @@ pub(super) fn costs(body: &Body, rows: &[Row]) -> Costs {
     costs
 }
 
-/// Returns the next topology of a group: the present one in `body`, unless another is clearly better.
+/// Returns the next topology of a group: the present one in `body`, unless another is clearly
+/// better.
 pub(super) fn next(body: &Body, rows: &[Row]) -> Topology {
     topology::next(&body.topology, &costs(body, rows), body.connectivity, Bounds::DEFAULT)
 }

@@ -1,11 +1,14 @@
-//! Mandates: the signed statements of each leader, from the founder on, of its lead and its deputies.
+//! Mandates: signed statements by which each leader, from the founder on, declares its lead and its
+//! deputies.
 //!
-//! A charter begins with the mandates of those who have led, each a deputy of the one before. The last one is
-//! that of its signer, the first one that of the founder, whose key is in the group's id. So a member that
-//! knows the id can tell a charter from a forged one, whatever charters it has missed.
+//! A charter begins with the mandates of its leaders, each of whom was a deputy of the leader
+//! before. The first mandate is the founder's, whose key determines the group's id; the last one is
+//! that of the charter's signer. So a member that knows the id can tell a genuine charter from a
+//! forged one, whatever charters it has missed.
 //!
-//! Nobody is twice in a chain: a leader that leads again resumes at its first place, and the mandates in
-//! between are left out. So a chain is no longer than the number of members that ever led.
+//! No member is twice in a chain: when a former leader leads again, its new mandate takes the place
+//! of its old one, and the mandates after that are left out. So a chain is never longer than the
+//! number of members that ever led.
 //!
 //! Sans-I/O.
 
@@ -15,16 +18,16 @@ use super::wire::Reader;
 use crate::id::{GroupId, MemberId};
 use crate::version::Hash;
 
-/// Most deputies of a leader.
+/// Maximum number of deputies of a leader.
 pub const DEPUTIES_MAX: usize = 7;
-/// Most members that have ever led a group, one after another.
+/// Maximum number of mandates in a chain.
 pub const MANDATES_MAX: usize = 64;
 
 const SIGNATURE_BYTES: usize = 64;
-/// Prefix of the signed bytes, so that no signature serves for anything else.
+/// Prefix of the signed bytes, so that a signature is valid for nothing else.
 const DOMAIN: &[u8] = b"harvest replicator charter\0";
 
-/// The statement that a member leads a group, and who may lead after it.
+/// The statement that a member leads a group and which members may lead after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mandate {
     pub(super) group: GroupId,
@@ -62,7 +65,8 @@ impl Mandate {
         MemberId::of(&self.leader)
     }
 
-    /// Returns a member's distance from the lead: 0 for the leader, then its deputies in their order.
+    /// Returns a member's rank: 0 for the leader, then 1, 2 and so on for its deputies in their
+    /// order; `None` for others.
     pub(super) fn rank(&self, key: &[u8; 32]) -> Option<usize> {
         if *key == self.leader {
             return Some(0);
@@ -70,7 +74,8 @@ impl Mandate {
         self.deputies.iter().position(|it| it == key).map(|it| it + 1)
     }
 
-    /// Returns the number of this mandate: of one leader's mandates, the newer one has the greater number.
+    /// Returns the number of this mandate: of one leader's mandates, the newer one has the greater
+    /// number.
     pub(super) fn number(&self) -> (u64, u64) {
         (self.epoch, self.revision)
     }
@@ -117,7 +122,8 @@ impl Mandate {
     }
 }
 
-/// Returns the mandates before that of the next leader with this key; none if it may not lead.
+/// Returns the mandates that precede a new mandate of the member with this key; `None` if it may
+/// not lead.
 pub(super) fn before<'a>(chain: &'a [Mandate], key: &[u8; 32]) -> Option<&'a [Mandate]> {
     if let Some(at) = chain.iter().position(|it| it.leader == *key) {
         return chain.get(..at);
@@ -126,7 +132,8 @@ pub(super) fn before<'a>(chain: &'a [Mandate], key: &[u8; 32]) -> Option<&'a [Ma
     (is_deputy && chain.len() < MANDATES_MAX).then_some(chain)
 }
 
-/// Returns whether each leader is a deputy of the one before, in a greater epoch, and leads for the first time.
+/// Returns whether each leader is a deputy of the one before it, has a greater epoch, and is in the
+/// chain only once.
 pub(super) fn is_chain(chain: &[Mandate]) -> bool {
     let follows = |[one, next]: &[Mandate; 2]| {
         one.epoch < next.epoch && one.deputies.contains(&next.leader) && one.group == next.group

@@ -12,22 +12,25 @@ use crate::estimate::{self, Candidate, Estimate, Line, Lines, Measure, Row, Site
 use crate::id::MemberId;
 use crate::version::{Hash, Name};
 
-/// Longest random delay of a measurement after its pause, so that members do not stay in step.
+/// Bound of the random delay that is added to a measurement's pause, so that members do not keep
+/// measuring at the same time.
 const MEASURE_SPREAD_MS: u64 = 2_000;
 /// Shortest pause between two calls of a member that does not answer although a link is up.
 const RECALL: Duration = Duration::from_mins(1);
-/// Time without probes after a transfer.
+/// Time after a transfer during which there are no probes.
 const QUIET: Duration = Duration::from_secs(10);
-/// A probe that has waited so long is done even during transfers: without a bandwidth a link is not used.
+/// Longest time for which transfers delay a probe of a link without a known bandwidth: the link is
+/// not used before.
 const QUIET_WAIT_MAX: Duration = Duration::from_mins(5);
-/// The same where there is a bandwidth.
+/// Longest time for which transfers delay a probe of a link with a known bandwidth.
 const QUIET_WAIT_AGAIN_MAX: Duration = Duration::from_hours(1);
 
 fn sites(charter: &Charter) -> Sites<'_> {
     Sites::new(charter.body().members.iter().map(|it| (it.id().0, it.site.as_str())))
 }
 
-/// Returns the bandwidth of the link to `me` that a member reports, in bytes a second.
+/// Returns the bandwidth that a member reports of its link to `me`, in bytes a second; none if it
+/// reports none.
 fn theirs(rows: &Rows, member: MemberId, me: MemberId) -> Option<u64> {
     rows.get(member)?.signed.row.entries.iter().find(|it| it.to == me.0)?.bandwidth()
 }
@@ -37,8 +40,9 @@ fn is_recent(busy: Option<Duration>, now: Duration) -> bool {
 }
 
 impl Group {
-    /// Returns the rows of all members that are not silent, this one included. Where a member has not
-    /// measured a bandwidth itself, its row gets that of the line between the two sites, if known.
+    /// Returns the rows of all members that are not silent, this one included. Where a member has
+    /// not measured a link's bandwidth itself, its row gets the bandwidth of the line between the
+    /// two sites, if that is known.
     #[must_use]
     pub fn all_rows(&self) -> Vec<Row> {
         let Some(charter) = &self.charter else { return Vec::new() };
@@ -66,21 +70,21 @@ impl Group {
         member.is_some_and(|it| it.silent.is_none_or(|it| it < row.sequence))
     }
 
-    /// Returns the estimate of the link to a member.
+    /// Returns the estimate of the link to a member; none for an id that is no other member.
     #[must_use]
     pub fn estimate(&self, member: MemberId) -> Option<&Estimate> {
         self.peers.get(&member).map(|it| &it.estimate)
     }
 
-    /// Returns the bandwidth of the link to a member, in bytes a second: the measured one, or the reported
-    /// one of the line that it shares with others.
+    /// Returns the bandwidth of the link to a member, in bytes a second: the measured one, or else
+    /// the one reported for the line that the link shares with others; none if neither is known.
     #[must_use]
     pub fn bandwidth(&self, member: MemberId) -> Option<u64> {
         let peer = self.peers.get(&member)?;
         peer.estimate.bandwidth().or_else(|| peer.line.map(Line::bandwidth))
     }
 
-    /// Starts the measurement of the member whose turn it is.
+    /// Starts the next measurement if one is due, and sets the time of the one after it.
     pub(super) fn measure(&mut self, now: Duration) {
         let Some(charter) = self.charter.clone() else {
             self.due.measure = now + estimate::PAUSE_YOUNG;
@@ -97,7 +101,7 @@ impl Group {
         }
         let is_there = |id: &MemberId, peer: &Peer| {
             let member = charter.body().member(*id);
-            // Calls to a linked member will be answered again at some time.
+            // A linked member will probably answer calls again at some time.
             let is_called = peer.called.is_some_and(|it| now < it + RECALL);
             let is_worth_it = self.linked.contains_key(id) && !is_called;
             let is_failing = FAILURES_MAX <= peer.failures;
@@ -109,7 +113,8 @@ impl Group {
             .filter(|(id, it)| is_there(id, it))
             .map(|(id, it)| (*id, it))
             .collect();
-        // Each member begins with the one after it, so that not all call the same one at once.
+        // Each member begins with the member after itself, so that not all call the same member at
+        // once.
         let before = there.partition_point(|(id, _)| *id < self.me);
         there.rotate_left(before);
         let busy = self.busy_sites(&charter, now);
@@ -144,7 +149,8 @@ impl Group {
         };
     }
 
-    /// Returns the sites with probable transfers: a member there holds less than others do.
+    /// Returns the sites where transfers are probably under way: a member there lacks a version
+    /// that others hold.
     fn busy_sites<'a>(&self, charter: &'a Charter, now: Duration) -> BTreeSet<&'a Name> {
         let members = || charter.body().members.iter().filter(|it| it.silent.is_none());
         let there = members().map(|it| it.id()).collect();
@@ -152,13 +158,14 @@ impl Group {
         members().filter(|it| behind.contains(&it.id())).map(|it| &it.site).collect()
     }
 
-    /// Returns whether something else is probably on the line to a member.
+    /// Returns whether other traffic is probably on the line to a member, or was until recently.
     pub(super) fn is_busy(&self, member: MemberId, now: Duration) -> bool {
         let Some(charter) = &self.charter else { return false };
         is_recent(self.busy_at(charter, &self.busy_sites(charter, now), member, now), now)
     }
 
-    /// Returns the last time when something else was probably on the line to a member; `busy` are the busy sites.
+    /// Returns the last time at which other traffic was probably on the line to a member; `busy`
+    /// has the busy sites.
     fn busy_at(
         &self,
         charter: &Charter,
@@ -170,8 +177,8 @@ impl Group {
         if is_busy(member) || is_busy(self.me) { Some(now) } else { self.last_busy }
     }
 
-    /// Returns the candidate for measuring a member, in its turn among the members that measure it too.
-    /// `busy` is the time of the last transfer over the line to it.
+    /// Returns a member as a candidate for measuring; the members that may measure it take turns.
+    /// `busy` is the time of the last traffic on the line to the candidate.
     fn candidate<'a>(
         &self,
         sites: &Sites<'_>,
@@ -192,7 +199,7 @@ impl Group {
         Candidate { estimate: &peer.estimate, theirs, line, probe_from }
     }
 
-    /// Returns the delay of the next measurement: practically random.
+    /// Returns the practically random delay of the next measurement.
     fn measure_spread(&self, member: MemberId) -> Duration {
         let last = self.last_measure.unwrap_or_default().as_nanos().to_le_bytes();
         let hash =

@@ -1,17 +1,20 @@
 //! Rows and beats: a member's signed estimates of its links, and its signs of life between them.
 //!
-//! A row has, beside its estimates, the last one of a chain of hashes, each the hash of the one before it. A
-//! beat is the next one of the chain, backward. A member that knows the row can tell, for one hash, that only
-//! the row's member can have sent the beat. A signature takes 64 bytes and a thousand times as long (L.
-//! Lamport, "Password authentication with insecure communication", CACM 24, 1981).
+//! In addition to its estimates, a row has the last value of a chain, in which each value is the
+//! hash of the one before it. Each beat reveals the next value, going backward along the chain. So
+//! a member that knows the row can check by one hash that only the row's member can have sent the
+//! beat. A signature would take 64 bytes and a thousand times as long to check (L. Lamport,
+//! "Password authentication with insecure communication", CACM 24, 1981).
 //!
-//! A member is alive as long as its rows and beats *advance*, one after another, at about the pace at which
-//! they are sent. The first one after a silence may be old, since others pass it on; it is only a start to
-//! count from. Older ones are dropped, so that others' copies do not revive a dead member.
+//! A member is alive as long as its rows and beats *advance*: each newer one comes after the last
+//! at about the pace at which they are sent. The first one after a silence may be old, since others
+//! pass it on; only the next one is a sign of life. Known and older ones are dropped, so that
+//! others' copies do not revive a dead member.
 //!
 //! # Differences from the paper
 //!
-//! flood-d floods its measurements unsigned, and a site counts as silent when nothing comes.
+//! flood-d floods its measurements unsigned, and a site counts as silent when nothing comes from
+//! it.
 //!
 //! Sans-I/O.
 
@@ -30,29 +33,33 @@ use message::{Beat, Signed, ahead};
 pub(super) use message::{Digest, HELD, RowMessage, read};
 pub(super) use own::OwnRow;
 
-/// Most beats after a row.
+/// Maximum number of beats after a row.
 pub const BEATS_MAX: u16 = 120;
-/// Shortest average pause between rows of one member that are taken; at most [`BURST_ROWS`] are taken at once.
+/// Shortest average pause between accepted rows of one member; at most [`BURST_ROWS`] are accepted
+/// at once.
 pub const PAUSE_ROWS: Duration = Duration::from_secs(4);
 /// See [`PAUSE_ROWS`].
 pub const BURST_ROWS: u32 = 8;
-/// Shortest time between a sign of life and the news before it: a member that catches up gets many at once.
+/// Shortest time between a sign of life and the row or beat before it: a member that catches up
+/// gets many of them at once.
 pub const GAP_MIN: Duration = Duration::from_secs(3);
-/// Longest such time: after a longer silence the first news may be old.
+/// Longest time between a sign of life and the row or beat before it: after a longer silence the
+/// first one may be old.
 pub const GAP_MAX: Duration = Duration::from_mins(1);
-/// Longest row message, in bytes.
+/// Length of the longest row message, in bytes.
 pub const ROW_BYTES_MAX: usize = 1 + 32 + 18 + MEMBERS_MAX * 14 + 64;
 
-/// Position of a member: its row's sequence, and the last beat since.
+/// How far a member's messages have come: the sequence of its row, and the number of the last beat
+/// after it.
 pub(super) type Mark = (u64, u16);
 
 /// Last known row of a member, with its last beat.
 #[derive(Clone, Debug)]
 pub(super) struct KnownRow {
     pub(super) signed: Signed,
-    /// Number and value of the last beat; before the first one, the chain's end.
+    /// Number and value of the last beat; before the first beat, 0 and the chain's last value.
     beat: (u16, [u8; 32]),
-    /// Time at which the last news came.
+    /// Time at which the last new row or beat came.
     news: Duration,
     /// Time of the last sign of life.
     advanced: Option<Duration>,
@@ -64,7 +71,7 @@ impl KnownRow {
         Self { signed, beat, news: now, advanced: None }
     }
 
-    /// Records that news came.
+    /// Records that a new row or beat came.
     fn note(&mut self, now: Duration) {
         if (GAP_MIN..=GAP_MAX).contains(&now.saturating_sub(self.news)) {
             self.advanced = Some(now);
@@ -76,7 +83,7 @@ impl KnownRow {
         (self.signed.row.sequence, self.beat.0)
     }
 
-    /// Returns the messages that a member lacks which is at `mark`, in order.
+    /// Returns the messages after `mark`, in order: those that a member with this mark lacks.
     fn after(&self, mark: Mark) -> impl Iterator<Item = Arc<[u8]>> {
         let row = (mark.0 < self.signed.row.sequence).then(|| Arc::clone(&self.signed.bytes));
         let has_beat = self.beat.0 != 0 && mark < self.mark();
@@ -92,15 +99,15 @@ impl KnownRow {
 /// Result of taking in a row or a beat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Intake {
-    /// It is new: pass it on.
+    /// The message is new: pass it on.
     New,
-    /// It is known, or older than the known one.
+    /// The message is known, or older than the known one.
     Old,
-    /// Its row is not here: ask for it.
+    /// The beat's row is not here: ask for it.
     Lacking,
-    /// It is not of the member that it names.
+    /// The message is not from the member that it names.
     Forged,
-    /// Its member sends too many.
+    /// The member that it names sends too many.
     TooOften,
 }
 
@@ -120,7 +127,7 @@ impl Rows {
         self.latest.iter().map(|(id, it)| (*id, it))
     }
 
-    /// Returns the time of a member's last known sign of life.
+    /// Returns the time of a member's last known sign of life; none if there was none.
     pub(super) fn advanced(&self, member: MemberId) -> Option<Duration> {
         self.get(member)?.advanced
     }
@@ -131,7 +138,7 @@ impl Rows {
         self.budgets.keep(is_member);
     }
 
-    /// Returns the messages that a member lacks which is at `marks`.
+    /// Returns the messages after `marks`: those that a member with these marks lacks.
     pub(super) fn after(
         &self,
         marks: &BTreeMap<MemberId, Mark>,
@@ -261,7 +268,7 @@ mod tests {
             forged[at] ^= 1;
             assert_eq!(take(&mut rows, &forged, NOW), Intake::Forged);
         }
-        // A beat with another number: the known values serve for no later one.
+        // A beat with another number: the known values are valid for no later beat.
         let mut forged = beat.to_vec();
         forged[18] = 2;
         assert_eq!(take(&mut rows, &forged, NOW), Intake::Forged);

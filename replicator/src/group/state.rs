@@ -1,4 +1,4 @@
-//! The saved state of a group: the charter, and how often the member has started.
+//! The saved state of a group: the charter, the incarnation, and the members' silences.
 //!
 //! Sans-I/O.
 
@@ -8,7 +8,7 @@ use super::charter::{CHARTER_BYTES_MAX, MEMBERS_MAX};
 use super::wire::Reader;
 use crate::id::MemberId;
 
-/// Longest state, in bytes.
+/// Length of the longest state, in bytes.
 pub const STATE_BYTES_MAX: usize = 1 + 4 + 2 + MEMBERS_MAX * 12 + CHARTER_BYTES_MAX;
 
 const FORMAT: u8 = 1;
@@ -16,16 +16,17 @@ const FORMAT: u8 = 1;
 /// The saved state of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SavedGroup {
-    /// Rises with each start, before anything is signed.
+    /// Number that rises at each start, before anything is signed.
     pub(super) incarnation: u32,
-    /// Minutes for which members have been silent.
+    /// Number of minutes for which each silent member has been silent.
     pub(super) silences: BTreeMap<MemberId, u32>,
     /// Bytes of the charter; empty if there is none.
     pub(super) charter: Vec<u8>,
 }
 
 impl SavedGroup {
-    /// Writes format, incarnation, count of silent members, id and minutes of each, and the charter.
+    /// Writes format, incarnation, count of silent members, id and minutes of each, and the
+    /// charter.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![FORMAT];
         bytes.extend(self.incarnation.to_be_bytes());

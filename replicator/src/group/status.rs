@@ -12,14 +12,16 @@ use crate::id::{GroupId, MemberId};
 use crate::topology::Topology;
 
 impl Group {
-    /// Returns for how long no sign of life of a member came, counted while this member ran.
+    /// Returns how long no sign of life has come from a member, counted only while this member was
+    /// running.
     pub(super) fn unheard(&self, member: MemberId, now: Duration) -> Duration {
         let since = self.peers.get(&member).map_or(now, |it| it.since);
         let last = self.rows.advanced(member).unwrap_or_default();
         now.saturating_sub(since.max(last))
     }
 
-    /// Returns for how long a member has been silent, earlier runs included; zero for this member.
+    /// Returns how long a member has been silent, including this member's earlier runs; zero for
+    /// this member.
     #[must_use]
     pub fn silence(&self, member: MemberId, now: Duration) -> Duration {
         let Some(peer) = self.peers.get(&member) else { return Duration::ZERO };
@@ -58,13 +60,14 @@ impl Group {
         self.charter.as_ref().is_some_and(|it| it.body().member(self.me).is_some())
     }
 
-    /// Returns the members to which the shell keeps links up, those of the tree first.
+    /// Returns the members to which the shell keeps links up, those of the topology's tree first.
     pub fn neighbors(&self) -> impl Iterator<Item = &Member> {
         self.charter.iter().flat_map(|it| it.neighbors(self.me))
     }
 
-    /// Returns the topology that this member would choose. Where it differs from the charter's, the leader
-    /// has other rows, or waits.
+    /// Returns the topology that this member would choose. None before this member has been
+    /// admitted. Where it differs from the charter's, the leader has other rows, or has not
+    /// recomputed yet.
     #[must_use]
     pub fn computed(&self) -> Option<Topology> {
         let charter = self.charter.as_ref()?;
@@ -77,8 +80,8 @@ impl Group {
         self.counts
     }
 
-    /// Returns the invitation to print for a new member: with the secret of an invitation's key, or without
-    /// one for a member on the access list.
+    /// Returns the invitation to print for a new member: with the secret half of an invitation's
+    /// key, or without a secret for a member on the access list. None without a charter.
     #[must_use]
     pub fn invitation(&self, secret: Option<[u8; 32]>) -> Option<Invitation> {
         let charter = self.charter.as_ref()?;

@@ -1,11 +1,12 @@
 //! Succession: the order of a group's charters.
 //!
-//! All charters of a group have one order ([`Standing`]), and each member follows the greatest one it has seen. So the
-//! order of their arrival does not matter, and two parts of a group with a leader each agree as soon as they meet.
+//! All charters of a group have one order ([`Standing`]), and each member follows the greatest one
+//! it has seen. So the order in which they arrive does not matter, and two parts of a group that
+//! have a leader each agree on one charter as soon as they meet.
 //!
-//! One fact is outside that order: a deputy may have been removed. A member that knows of the removal
-//! ([`Refusal::Revoked`]) does not follow the former deputy, and the leader answers with a greater epoch,
-//! which all follow.
+//! One fact is outside that order: a deputy may have been removed. A member that knows of the
+//! removal ([`Refusal::Revoked`]) does not follow the former deputy, and the leader answers with a
+//! greater epoch, which all follow.
 //!
 //! # Differences from the paper
 //!
@@ -19,18 +20,19 @@ use super::charter::{Charter, CharterError};
 use crate::id::{GroupId, MemberId};
 use crate::version::Hash;
 
-/// Most by which an epoch may rise at once, so that nobody can use up all epochs.
+/// Largest step by which an epoch may rise at once, so that nobody can use up all epochs.
 pub const EPOCHS_MAX: u64 = 1 << 32;
 
 /// Position of a charter in the order of its group: the greatest one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Standing {
     epoch: u64,
-    /// Its leader's rank among the deputies of the one before it; the founder has 0.
+    /// The leader's rank in the mandate before; 0 for the founder.
     rank: Reverse<usize>,
     leader: Reverse<MemberId>,
     revision: u64,
-    /// A leader that has lost its disk may sign two charters of one number.
+    /// Decides between two charters of the same number: a leader that has lost its disk may sign
+    /// such.
     hash: Hash,
 }
 
@@ -43,7 +45,7 @@ pub enum Refusal {
     /// It is of another group.
     #[error("a charter of another group, {0}")]
     Foreign(GroupId),
-    /// A greater one is known.
+    /// The known charter is greater than this one, or is the same.
     #[error("an old charter: epoch {epoch}, revision {revision}")]
     Stale {
         /// Its epoch.
@@ -51,16 +53,16 @@ pub enum Refusal {
         /// Its revision.
         revision: u64,
     },
-    /// Its signer, or a leader before it, is a former deputy.
+    /// Its signer, or one of the leaders before, is no deputy any more.
     #[error("a charter of {0}, which is no deputy any more")]
     Revoked(MemberId),
-    /// There cannot have been so many changes of leaders.
+    /// Its epoch is too far ahead: there cannot have been that many changes of leaders.
     #[error("a charter of epoch {0}, which is too far ahead")]
     Epoch(u64),
 }
 
 impl Charter {
-    /// Returns its position in that order.
+    /// Returns its position in the order of the group's charters.
     #[must_use]
     pub fn standing(&self) -> Standing {
         let mandate = self.mandate();
@@ -81,7 +83,7 @@ impl Charter {
     ///
     /// # Errors
     ///
-    /// The reason why not: stay with `known`.
+    /// Returns the reason why the member has to stay with `known`.
     pub fn succeeds(&self, known: &Self) -> Result<(), Refusal> {
         let (epoch, revision) = (self.epoch(), self.revision());
         if (self.group(), self.founder()) != (known.group(), known.founder()) {
@@ -95,7 +97,7 @@ impl Charter {
         }
         let both = || self.chain().iter().zip(known.chain());
         let shared = both().take_while(|(new, old)| new.leader == old.leader);
-        // At least the founder is in both.
+        // Both chains begin with the founder, so this one exists.
         let Some((new, old)) = shared.clone().last() else {
             return Err(Refusal::Foreign(self.group()));
         };

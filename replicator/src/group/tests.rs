@@ -65,7 +65,7 @@ impl TestNet {
         Self::of(&(1..=count).collect::<Vec<u8>>(), 1)
     }
 
-    /// The same, with the members spread over so many sites.
+    /// The same, with the members spread over `sites` sites.
     fn in_sites(count: u8, sites: u8) -> Self {
         Self::of(&(1..=count).collect::<Vec<u8>>(), sites)
     }
@@ -307,7 +307,8 @@ fn parts_with_a_leader_each_merge_again() {
     let mut net = TestNet::new(7);
     net.run(3 * MINUTE);
     let before = net.charter();
-    // Both deputies and a third lose the others, including the leader, and one more joins the leader's part.
+    // Both deputies and a third member are cut off from the others, including the leader, and one
+    // more member joins the leader's part.
     let deputies: Vec<MemberId> = before.deputies().iter().map(MemberId::of).collect();
     let third = (2..=7).map(id).find(|it| !deputies.contains(it)).unwrap();
     net.cut = [deputies, vec![third]].concat();
@@ -337,7 +338,7 @@ fn parts_with_a_leader_each_merge_again() {
         (silent, charter.body().topology.tree().len()),
         (0, charter.body().members.len() - 1)
     );
-    // The old leader's settings no longer count, until it leads again: then the last member is in, too.
+    // The old leader's settings do not apply until it leads again: then the new member is in, too.
     assert!(!net.groups[&id(8)].is_member());
     let now = net.now;
     let founder = net.groups.get_mut(&id(1)).unwrap();

@@ -1,10 +1,12 @@
-//! The wire reader: takes numbers, keys and short texts off the front of foreign bytes, in network byte order.
+//! The wire reader: takes numbers (in network byte order), keys and short texts from the front of
+//! bytes that others sent.
 //!
 //! Sans-I/O.
 
 use crate::version::Name;
 
-/// The rest of some bytes. Its methods return `None` for what is not there.
+/// The bytes that have not been read yet. The methods return `None` if too few bytes are left or
+/// they are invalid.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -36,7 +38,7 @@ impl<'a> Reader<'a> {
         Some(first)
     }
 
-    /// Takes text after its length of one byte.
+    /// Takes a length of one byte and as many bytes of text.
     pub(super) fn text(&mut self) -> Option<&'a str> {
         let count = self.u8()?;
         std::str::from_utf8(self.bytes(count.into())?).ok()
@@ -46,7 +48,7 @@ impl<'a> Reader<'a> {
         Name::new(self.text()?).ok()
     }
 
-    /// Takes a count of two bytes, at most `max`, and as many items.
+    /// Takes a count of two bytes and as many items; `None` if there are more than `max`.
     pub(super) fn list<T>(
         &mut self,
         max: usize,
@@ -65,7 +67,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes text after its length. All text is checked where it is made: it has at most 255 bytes.
+/// Writes the length of a text in one byte, then the text. Its maker has checked that it has at
+/// most 255 bytes.
 pub(super) fn put_text(bytes: &mut Vec<u8>, text: &str) {
     let text = text.as_bytes();
     let text = text.get(..usize::from(u8::MAX)).unwrap_or(text);
@@ -73,7 +76,8 @@ pub(super) fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend(text);
 }
 
-/// Writes a list after its count of two bytes. Items beyond that count are left out.
+/// Writes the count of items in two bytes, then the items. Items beyond the largest such count are
+/// left out.
 pub(super) fn put_list<T>(bytes: &mut Vec<u8>, list: &[T], mut one: impl FnMut(&mut Vec<u8>, &T)) {
     let list = list.get(..usize::from(u16::MAX)).unwrap_or(list);
     bytes.extend(u16::try_from(list.len()).unwrap_or(u16::MAX).to_be_bytes());

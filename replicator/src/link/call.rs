@@ -1,10 +1,10 @@
 //! The null call: the round trip to a member over UDP, on the port of the links.
 //!
-//! A call and its answer are 64 bytes each, so that no member can be made to send more than it is sent. Both
-//! are authenticated by a key that the two members took from a link between them. Callers without a key are
-//! neither answered nor remembered. The key outlives the link.
+//! A call and its answer are 64 bytes each, so that nobody can make a member send more than it
+//! receives. Both are authenticated by a key that the two members have derived from a link between
+//! them. Callers without a key are neither answered nor remembered. The key outlives the link.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 0..4 | `hvc` and the version, 1 |
 //! | 4 | 1 a call, 2 an answer |
@@ -19,7 +19,7 @@
 //!
 //! # Differences from the paper
 //!
-//! * Calls are authenticated, and an answer counts once.
+//! * Calls are authenticated, and an answer counts only once.
 //!
 //! Sans-I/O.
 
@@ -33,7 +33,7 @@ use crate::limit::Bucket;
 pub const PACKET_BYTES: usize = 64;
 /// Time after which an unanswered call is lost.
 pub const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// Most members that can be called; above it, the oldest key is forgotten.
+/// Maximum number of members that can be called; above it, the oldest key is forgotten.
 pub const MEMBERS_MAX: usize = 1_024;
 /// Calls of one member that are answered in a second.
 pub const ANSWERS_PER_SECOND: u64 = 8;
@@ -44,7 +44,7 @@ const SIGNED_BYTES: usize = 48;
 /// A call or an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Whether it is an answer.
+    /// Whether the packet is an answer.
     pub is_answer: bool,
     /// Whether the caller has dialed the link that the key is from.
     pub by_dialer: bool,
@@ -92,7 +92,8 @@ impl Packet {
     }
 }
 
-/// Returns whether the writer of the packet has the key. Takes the same time for all errors.
+/// Returns whether the writer of the packet has the key. The check takes the same time for every
+/// wrong packet.
 fn is_genuine(bytes: &[u8], key: &[u8; 32]) -> bool {
     let Some((signed, mac)) = bytes.split_at_checked(SIGNED_BYTES) else { return false };
     let Ok(mac) = <[u8; 16]>::try_from(mac) else { return false };
@@ -112,15 +113,17 @@ struct Peer {
     key: [u8; 32],
     is_dialer: bool,
     since: Duration,
-    /// The last call made to it, and its time, while it is not answered.
+    /// Number of the last call made to the member; `asked` has that call with its time while it is
+    /// unanswered.
     calls: u64,
     asked: Option<(u64, Duration)>,
-    /// Greatest number of its answered calls: only greater ones are answered.
+    /// Greatest number of a call by the member that was answered: only calls with greater numbers
+    /// are answered.
     answered: u64,
     answers: Bucket,
 }
 
-/// What to do with a packet.
+/// What the caller has to do after a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Send this back to its sender.
@@ -145,8 +148,8 @@ impl Calls {
         Self::default()
     }
 
-    /// Takes in the key from a link to this member, and whether this end had dialed the link. The key
-    /// replaces the one before.
+    /// Stores the key from a link to this member, and whether this end has dialed that link. The
+    /// key replaces an earlier one.
     pub fn handle_key(&mut self, member: MemberId, key: [u8; 32], is_dialer: bool, now: Duration) {
         self.forget(member);
         if MEMBERS_MAX <= self.peers.len() {
@@ -172,8 +175,8 @@ impl Calls {
         self.peers.contains_key(&member)
     }
 
-    /// Returns the packet that calls a member, to be sent at once; `None` if there is no key. An earlier
-    /// unanswered call is given up.
+    /// Returns the packet that calls a member, to be sent at once; `None` if there is no key. An
+    /// earlier unanswered call is given up.
     pub fn call(&mut self, member: MemberId, now: Duration) -> Option<[u8; PACKET_BYTES]> {
         let peer = self.peers.get_mut(&member)?;
         peer.calls += 1;
@@ -192,7 +195,7 @@ impl Calls {
         let Some(packet) = Packet::parse(bytes) else { return Outcome::Ignore };
         let Some(&member) = self.by_key.get(&packet.key_id) else { return Outcome::Ignore };
         let Some(peer) = self.peers.get_mut(&member) else { return Outcome::Ignore };
-        // An own packet that was sent back is not a call of the other member.
+        // A packet of our own that somebody sent back is not a call of the other member.
         let is_ours = packet.by_dialer == peer.is_dialer;
         if packet.is_answer != is_ours || !is_genuine(bytes, &peer.key) {
             return Outcome::Ignore;
@@ -213,7 +216,7 @@ impl Calls {
 
 impl Peer {
     fn answer(&mut self, call: Packet, now: Duration) -> Outcome {
-        // A repeated packet, from an unknown sender.
+        // The packet has been answered before: somebody repeats it.
         if call.number <= self.answered {
             return Outcome::Ignore;
         }

@@ -1,4 +1,4 @@
-//! Null calls on a socket; [`call`](super::call) has the protocol.
+//! Null calls on a socket, in the protocol of [`call`](super::call).
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,10 +13,10 @@ use super::call::{Calls, Outcome, PACKET_BYTES};
 use super::{Event, Link};
 use crate::id::MemberId;
 
-/// Pause after a receive failed.
+/// Pause after a failed receive.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Calls members, and answers them.
+/// Calls members, and answers their calls.
 #[derive(Debug)]
 pub struct Caller {
     socket: UdpSocket,
@@ -25,32 +25,35 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Returns a caller on this socket, whose port is that of the links; times count from `started`.
+    /// Returns a caller on this socket, whose port is that of the links; times count from
+    /// `started`.
     #[must_use]
     pub fn new(socket: UdpSocket, started: Instant) -> Self {
         Self { socket, calls: Mutex::new(Calls::new()), started }
     }
 
-    /// Takes in a link that is up: from now on its member can be called, even after the link is down.
+    /// Takes the key from a link that is up: from then on its member can be called, even after the
+    /// link is down.
     pub fn handle_up(&self, link: &Link) {
         if let Some(key) = link.call_key() {
             self.calls().handle_key(link.member(), key, link.is_dialed(), self.now());
         }
     }
 
-    /// Calls a member at this address; an answer becomes an [`Event::RoundTrip`]. Returns whether there was a
-    /// key for the call; if not, a link has to come up first.
+    /// Calls a member at this address; an answer becomes an [`Event::RoundTrip`]. Returns whether
+    /// there was a key for the call; if not, a link has to come up first.
     ///
     /// # Errors
     ///
-    /// The system cannot send there, as there is no route. Call again later.
+    /// The system cannot send to this address, for example because there is no route. Call again
+    /// later.
     pub async fn call(&self, member: MemberId, address: SocketAddr) -> io::Result<bool> {
         let Some(packet) = self.calls().call(member, self.now()) else { return Ok(false) };
         self.socket.send_to(&packet, address).await?;
         Ok(true)
     }
 
-    /// Answers calls and reports answers, until it is dropped.
+    /// Answers calls and reports round trips, until the future is dropped.
     pub async fn run(&self, events: &mpsc::Sender<Event>) {
         // One byte more than a packet: longer ones are invalid.
         let mut packet = [0; PACKET_BYTES + 1];
@@ -67,11 +70,11 @@ impl Caller {
             let outcome = self.calls().handle_packet(came, self.now());
             match outcome {
                 Outcome::Answer(answer) => {
-                    // A caller without an answer calls again.
+                    // If the answer is lost, the caller calls again.
                     let _ = self.socket.try_send_to(&answer, from);
                 }
                 Outcome::RoundTrip(member, took) => {
-                    // A round trip may be lost as well.
+                    // If the events are full, the round trip is dropped.
                     let _ = events.try_send(Event::RoundTrip(member, took));
                 }
                 Outcome::Ignore => {}

@@ -1,7 +1,8 @@
 //! Dialing: the times of connection attempts, and the choice between two connections.
 //!
-//! Both ends of a link may connect, as only one may be able to. If both do, the connection that the smaller
-//! [`MemberId`] has dialed stays: both ends decide so without a message.
+//! Both ends of a link try to connect, because perhaps only one of them can. If both succeed, the
+//! connection that the smaller [`MemberId`] has dialed stays. Both ends come to this decision
+//! without a message.
 //!
 //! Sans-I/O.
 
@@ -15,18 +16,20 @@ use crate::id::MemberId;
 pub const BACKOFF_MIN: Duration = Duration::from_secs(1);
 /// Longest pause between attempts.
 pub const BACKOFF_MAX: Duration = Duration::from_mins(2);
-/// A link that was up for so long resets the pauses.
+/// Time for which a link must be up to reset the pauses.
 pub const SETTLED: Duration = Duration::from_secs(30);
-/// Most connections of one address (of one /64 for IPv6) that have not shown a key yet, or are being closed.
+/// Maximum number of connections of one address (of one /64 for IPv6) that have not shown a key
+/// yet, or are still being closed.
 pub const STRANGERS_PER_ADDRESS_MAX: usize = 16;
-/// Most such connections of all addresses.
+/// Maximum number of such connections of all addresses.
 pub const STRANGERS_MAX: usize = 256;
 
-/// Returns whether a new connection to a member replaces the present one. Each is given by whether this
-/// member has dialed it.
+/// Returns whether a new connection to a member replaces the present one. For each connection, the
+/// argument says whether this member has dialed it.
 #[must_use]
 pub fn replaces(me: MemberId, other: MemberId, old_is_ours: bool, new_is_ours: bool) -> bool {
-    // An end that dials again has lost its old connection, though this end has not noticed yet.
+    // An end that dials again has lost its old connection, even if this end has not noticed the
+    // loss yet.
     old_is_ours == new_is_ours || new_is_ours == (me < other)
 }
 
@@ -37,8 +40,9 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Records a failure, and returns the pause. It doubles each time; `lot` picks a value between half of it
-    /// and all of it, so that members that lost their links at one time do not all come back at one time.
+    /// Records a failure, and returns the pause before the next attempt. The pause doubles each
+    /// time. `lot`, a random number, selects a value between half of the pause and the whole pause,
+    /// so that members that lost their links together do not all dial again at the same moment.
     pub fn handle_failed(&mut self, lot: u64) -> Duration {
         let wait = BACKOFF_MIN * 2u32.saturating_pow(self.failures.min(16));
         self.failures += 1;
@@ -47,7 +51,7 @@ impl Backoff {
         half + Duration::from_micros(lot % part)
     }
 
-    /// Records that a link was up for so long.
+    /// Records how long a link was up.
     pub fn handle_lasted(&mut self, lasted: Duration) {
         if SETTLED <= lasted {
             self.failures = 0;
@@ -69,7 +73,7 @@ pub struct Strangers {
 }
 
 impl Strangers {
-    /// Admits a connection, if there is room.
+    /// Admits a connection if there is room; returns whether it was admitted.
     pub fn enter(&mut self, address: IpAddr) -> bool {
         let address = network(address);
         let here = self.by_address.get(&address).copied().unwrap_or_default();
@@ -113,7 +117,8 @@ mod tests {
     fn both_ends_keep_the_same_connection() {
         let (small, large) = (MemberId(3), MemberId(8));
         for first_is_of_small in [true, false] {
-            // Each end sees them in either order, and from its own side.
+            // Each end may see the two connections in either order, and describes them from its own
+            // side.
             let kept = |me, other, seen_first_is_of_small: bool| {
                 let is_ours = |is_of_small: bool| is_of_small == (me == small);
                 let (old, new) =

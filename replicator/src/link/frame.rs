@@ -1,39 +1,41 @@
 //! Frames of a link: messages, and what the two ends report about the link itself.
 //!
-//! A frame is a header of four bytes and a body. The header is little-endian: its lower 24 bits are the
-//! length of the body in bytes, its upper eight the kind. Kind 0 is a message, whose body is opaque here. So
-//! messages are framed by their length as a u32, as long as the link adds no frames of its own.
+//! A frame is a header of four bytes and a body. The header is little-endian: its lower 24 bits are
+//! the length of the body in bytes, its upper eight the kind. Kind 0 is a message, whose body is
+//! opaque here. So a link that sends only messages is a sequence of messages, each after its length
+//! as a u32.
 //!
 //! Sans-I/O.
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 
-/// The longest message, in bytes: a charter of 272 KiB and what is around it.
+/// The longest message, in bytes: a charter of 272 KiB and the fields around it.
 pub const MESSAGE_BYTES_MAX: usize = (272 << 10) + (4 << 10);
 /// The longest piece of a block, in bytes.
 pub const PIECE_BYTES_MAX: usize = 16 << 10;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 4;
-/// Bytes of room made for the next read.
+/// Bytes of free space that the decoder provides for the next read.
 const SPACE_BYTES: usize = 64 << 10;
 
-/// Marks a frame that was ready as soon as the one before had been sent: in between the link was never idle.
+/// Marks a pressed frame: it was ready as soon as the frame before had been sent, so the link was
+/// not idle between the two.
 const PRESSED: u8 = 0x80;
 
 /// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A message, for the modules above.
+    /// A message, whose content is opaque here.
     Message(Bytes),
     /// A ping, to be answered by [`Pong`](Self::Pong) to show that the link lives.
     Ping(u64),
-    /// See [`Ping`](Self::Ping).
+    /// The answer to [`Ping`](Self::Ping), with the same number.
     Pong(u64),
     /// A piece of a block of a probe.
     Piece {
         /// Bytes of the block that come after this piece.
         left: u32,
-        /// Bytes of this piece, with the four of `left`; the others have no meaning.
+        /// Bytes of this piece, including the four of `left`; the other bytes have no meaning.
         bytes: u32,
     },
     /// The last piece of a block has been received.
@@ -42,7 +44,7 @@ pub enum Frame {
     Goodput {
         /// Bytes of pressed frames.
         bytes: u64,
-        /// Microseconds in which they came.
+        /// Microseconds in which these bytes came.
         micros: u64,
     },
     /// The other end closes the link.
@@ -52,19 +54,19 @@ pub enum Frame {
 /// Reason why an end closes a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It no longer needs the link.
+    /// The closing end no longer needs the link.
     Unwanted,
-    /// It does not know the key.
+    /// The closing end does not know the key of the other.
     Unknown,
-    /// It has another link to the same member.
+    /// The closing end has another link to the same member.
     Duplicate,
-    /// It stops.
+    /// The daemon of the closing end stops.
     Stopping,
-    /// It has too many links.
+    /// The closing end has too many links.
     Full,
-    /// It received an invalid frame or message.
+    /// The closing end received an invalid frame or message.
     Malformed,
-    /// The leader of one of its groups denies the other end.
+    /// The leader of a group of the closing end denies the other end.
     Denied,
 }
 
@@ -91,7 +93,7 @@ impl Reason {
         }
     }
 
-    /// Returns the reason as text, from the view of the end that closes.
+    /// Returns the reason as text, worded from the point of view of the closing end.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -106,10 +108,10 @@ impl Reason {
     }
 }
 
-/// The bytes are no frame. The link is of no further use.
+/// The received bytes are not a frame. Close the link, because no later frame can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The body is longer than any that is sent.
+    /// The body is longer than any valid one.
     #[error("a frame of {bytes} bytes is longer than the most, {bytes_max}")]
     TooLong {
         /// Its length.
@@ -126,8 +128,8 @@ pub enum Error {
 }
 
 impl Frame {
-    /// Appends the frame. A message of more than [`MESSAGE_BYTES_MAX`] bytes, or a piece of more than
-    /// [`PIECE_BYTES_MAX`], is cut there; callers must not make such ones.
+    /// Appends the frame. A message of more than [`MESSAGE_BYTES_MAX`] bytes, or a piece of more
+    /// than [`PIECE_BYTES_MAX`], is cut to this length; callers must not make such frames.
     pub fn encode(&self, pressed: bool, out: &mut BytesMut) {
         match self {
             Self::Message(body) => {
@@ -196,7 +198,7 @@ fn header(kind: u8, pressed: bool, length: usize, out: &mut BytesMut) {
     out.put_u32_le(length | u32::from(kind) << 24);
 }
 
-/// Returns the least and the greatest length of a body of this kind.
+/// Returns the shortest and the greatest length of a body of this kind.
 fn lengths(kind: u8) -> Result<(usize, usize), Error> {
     Ok(match kind {
         0 => (0, MESSAGE_BYTES_MAX),
@@ -222,7 +224,7 @@ impl Decoder {
         Self::default()
     }
 
-    /// Takes in received bytes.
+    /// Adds received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
@@ -235,12 +237,13 @@ impl Decoder {
         &mut self.buffer
     }
 
-    /// Returns the next whole frame, and whether it was pressed. Bodies of messages share the memory in which
-    /// they came: copy a short one to keep it for long.
+    /// Returns the next whole frame, and whether it was pressed; `None` until more bytes come.
+    /// Bodies of messages share the memory of the received bytes: to keep a short one for long,
+    /// copy it.
     ///
     /// # Errors
     ///
-    /// The bytes are no frame, which shows with the first four of them. Close the link.
+    /// The bytes are not a frame, which the first four of them already show. Close the link.
     pub fn next_frame(&mut self) -> Result<Option<(Frame, bool)>, Error> {
         let Some(first) = self.buffer.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
         let [a, b, c, kind] = *first;
@@ -261,7 +264,8 @@ impl Decoder {
         Frame::parse(kind, body).map(|frame| Some((frame, pressed)))
     }
 
-    /// Returns the length of the frame that has been begun, as far as known; `None` between two frames.
+    /// Returns the length of the frame that has begun to come, as far as it is known; `None`
+    /// between two frames.
     #[must_use]
     pub fn begun(&self) -> Option<usize> {
         if self.buffer.is_empty() {

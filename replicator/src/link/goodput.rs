@@ -1,48 +1,49 @@
 //! Goodput: the rate of a link, measured by its ordinary traffic.
 //!
-//! The sender marks frames that were ready as soon as the ones before had been sent. While such frames come,
-//! only the link limits the rate, so their rate is that of the link. The receiver measures, since sent bytes
-//! may still be in buffers, and reports to the sender.
+//! The sender marks frames that were ready as soon as the frames before had been sent (*pressed*
+//! frames). While such frames come, only the link limits the rate, so their rate is that of the
+//! link. The receiver measures, because bytes that the sender has sent may still be in buffers, and
+//! reports to the sender.
 //!
 //! # Differences from the paper
 //!
-//! * TR §8 sends a block of 64 KB to measure. Here no extra data is sent.
+//! * TR §8 measures by sending a block of 64 KB. Here no extra data is sent.
 //!
 //! Sans-I/O.
 
 use std::time::Duration;
 
-/// Time that is left out at the beginning, while the window is still opening.
+/// Time that is not measured at the beginning of a transfer, while TCP's window is still opening.
 pub const OPENING: Duration = Duration::from_millis(250);
 /// The shortest sample, in bytes.
 pub const SAMPLE_BYTES_MIN: u64 = 128 << 10;
-/// Shortest sample that ends while more comes. A reader that was late and then finds many bytes at once must
-/// not make the link look much faster.
+/// Shortest duration of a sample that ends while more data comes. A reader that was late finds many
+/// bytes at once, which must not make the link look much faster.
 pub const SAMPLE_MIN: Duration = Duration::from_secs(2);
 
 /// Bytes and time of a transfer that only the link limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// With frame headers, without TLS.
+    /// Bytes, including frame headers, but not the overhead of TLS.
     pub bytes: u64,
-    /// Time that it took.
+    /// Duration of the transfer.
     pub took: Duration,
 }
 
 /// Measures the received frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Goodput {
-    /// Since when the link has not been idle.
+    /// Time since which the link has not been idle; `None` if it is idle.
     busy: Option<Duration>,
     /// Start of the count, and the bytes since then.
     begun: Option<(Duration, u64)>,
-    /// The sample at the end of the last frame.
+    /// The sample up to the end of the last whole frame.
     whole: Option<Sample>,
 }
 
 impl Goodput {
-    /// Takes in the bytes of one read, and whether all frames that it finished were pressed; `None` if it
-    /// finished none.
+    /// Counts the bytes of one read. The flag says whether all frames that the read finished were
+    /// pressed; it is `None` if the read finished no frame.
     pub fn handle_read(
         &mut self,
         bytes: u64,
@@ -73,7 +74,7 @@ impl Goodput {
         None
     }
 
-    /// Ends the sample because something else than the link held back bytes.
+    /// Ends the sample, because something other than the link held back bytes.
     pub fn interrupt(&mut self) -> Option<Sample> {
         let sample = self.whole.filter(|it| SAMPLE_BYTES_MIN <= it.bytes);
         *self = Self::default();
@@ -91,7 +92,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Checks the samples of reads of 16 KiB each 10 ms, which are 1.6 MiB a second.
+    /// Checks the samples of reads of 16 KiB every 10 ms, which is a rate of 1.6 MiB a second.
     fn check(reads: &[Option<bool>], expected: &[(u64, u64)]) {
         let mut goodput = Goodput::default();
         let samples: Vec<_> = reads

@@ -1,4 +1,4 @@
-//! The hub: it connects and accepts, and keeps one link to each member.
+//! The hub: connects and accepts, and keeps one link to each member.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -21,17 +21,18 @@ use super::run::linger;
 use super::{Event, Link};
 use crate::id::MemberId;
 
-/// Most events that wait for the receiver; beyond it nothing more is read from any link.
+/// Maximum number of events that wait for the receiver; at this number, nothing more is read from
+/// any link.
 pub const EVENTS_MAX: usize = 128;
-/// Most links of one member.
+/// Maximum number of links of one member.
 pub const LINKS_MAX: usize = 512;
-/// Most connections that are being made at once.
+/// Maximum number of connections that are being made at once.
 const DIALS_MAX: usize = 32;
-/// Pause after an accept failed because the system lacks some resource.
+/// Pause after accepting a connection failed because the system lacks some resource.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Longest wait while nothing is due.
+/// Longest time that the hub waits while nothing is due.
 const IDLE: Duration = Duration::from_hours(1);
-/// Time for goodbyes on all links at the end.
+/// Time that all links together have to send their goodbyes at the end.
 const GOODBYES: Duration = Duration::from_millis(1_500);
 
 /// A member to connect to.
@@ -39,30 +40,31 @@ const GOODBYES: Duration = Duration::from_millis(1_500);
 pub struct Neighbor {
     /// Host and port.
     pub address: String,
-    /// Its public key, if known: then no other key is accepted.
+    /// Its public key; `None` if it is unknown, so that any key is accepted.
     pub key: Option<[u8; 32]>,
 }
 
 /// A command to the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Keep a link to each of these, and connect to no others. Links that are up stay up.
+    /// Keep a link to each of these members, and connect to no others. Links that are up stay up.
     Want(Vec<Neighbor>),
     /// Connect once, if there is no link.
     Once(Neighbor),
 }
 
-/// Checks whether the owner of a key may connect, and if not, why.
+/// Checks whether the owner of a key may connect. The error is the reason why not.
 pub type KeyCheck = Arc<dyn Fn(&[u8; 32]) -> Result<(), Reason> + Send + Sync>;
 
 /// A wanted neighbor.
 #[derive(Debug, Default)]
 struct Wanted {
     backoff: Backoff,
-    /// Time of the next attempt; `None` while there is a link, or no hope.
+    /// Time of the next attempt; `None` while there is a link, or if there will be no further
+    /// attempt.
     due: Option<Duration>,
     is_dialing: bool,
-    /// The member that was there the last time.
+    /// The member that was reached at this address the last time.
     member: Option<MemberId>,
 }
 
@@ -95,8 +97,9 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// Returns a hub without links. `key_check` checks the key of each incoming connection once. Times of links
-    /// count from `started`. The receiver of `events` must take them without long pauses.
+    /// Returns a hub without links. `key_check` checks the key of each incoming connection once.
+    /// Times of links count from `started`. The receiver of `events` must take them without long
+    /// pauses.
     #[must_use]
     pub fn new(
         endpoint: Endpoint,
@@ -119,7 +122,8 @@ impl Hub {
         }
     }
 
-    /// Connects and accepts until the shutdown starts or the commands end. Then it closes all links within 1.5 s.
+    /// Connects and accepts until the shutdown starts or the commands end. Then it closes all links
+    /// within 1.5 s.
     pub async fn run(
         mut self,
         listener: TcpListener,
@@ -275,7 +279,7 @@ impl Hub {
         self.report(Event::Unreachable { neighbor, error, again });
     }
 
-    /// Makes a link of a connection, unless there is a better one.
+    /// Makes a link from a connection, unless the link that exists is to be kept.
     fn admit(&mut self, stream: Stream) {
         let member = MemberId::of(&stream.key());
         if let Some(old) = self.links.get(&member) {
@@ -288,7 +292,8 @@ impl Hub {
         }
         let link = Link::new(&stream, self.started);
         self.links.insert(member, link.clone());
-        // A line between two sites may be repaired, so other members are tried at once as well.
+        // The line between two sites may have been repaired, so other members are tried at once,
+        // too.
         let now = self.now();
         for wanted in self.wanted.values_mut() {
             wanted.due = wanted.due.map(|it| it.min(now));
@@ -354,7 +359,7 @@ impl Hub {
         });
     }
 
-    /// Reports an event that may be lost: it is dropped if too many wait.
+    /// Reports an event that may be lost: it is dropped if too many events wait.
     fn report(&self, event: Event) {
         let _ = self.events.try_send(event);
     }

@@ -1,6 +1,7 @@
 //! A probe of a link's bandwidth: pieces of blocks, sent while nothing else waits.
 //!
-//! [`Probe`] decides when blocks double and end. A block beside which much else was sent gives no result.
+//! [`Probe`] decides when blocks double and end. A block gives no result if much other data was
+//! sent during it.
 //!
 //! Sans-I/O.
 
@@ -9,9 +10,9 @@ use std::time::Duration;
 use super::frame::{Frame, PIECE_BYTES_MAX};
 use crate::estimate::{Probe, Step};
 
-/// A block that is not acknowledged after so long gives no result.
+/// Time after which a block that is not acknowledged gives no result.
 pub const BLOCK_MAX: Duration = Duration::from_secs(30);
-/// Bytes of a block for each byte of other data that is allowed beside it.
+/// Bytes of a block for each byte of other data that may be sent during the block.
 const OTHERS: u64 = 16;
 
 /// A probe under way.
@@ -22,21 +23,21 @@ pub struct Probing {
     /// Bytes of the block that remain to be sent.
     left: u64,
     began: Option<Duration>,
-    /// Bytes of other data sent since then.
+    /// Bytes of other data sent since the block began.
     others: u64,
 }
 
 /// Progress of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// There is more to send.
+    /// The probe continues.
     Goes,
-    /// It has ended: bytes a second, or no result.
+    /// The probe has ended: bytes a second, or no result.
     Done(Option<u64>),
 }
 
 impl Probing {
-    /// Begins to probe a link of this round trip.
+    /// Begins to probe a link that has this round trip.
     #[must_use]
     pub fn new(round_trip: Duration) -> Self {
         let (probe, step) = Probe::new(round_trip);
@@ -47,7 +48,7 @@ impl Probing {
         Self { probe, block, left: block, began: None, others: 0 }
     }
 
-    /// Returns the next piece to send, if one is to be sent now.
+    /// Returns the next piece to send now; `None` if there is none.
     pub fn next_piece(&mut self, now: Duration) -> Option<Frame> {
         if self.left == 0 {
             return None;
@@ -62,15 +63,15 @@ impl Probing {
         Some(Frame::Piece { left: narrow(self.left), bytes: narrow(bytes) })
     }
 
-    /// Records that so many bytes of other data were sent.
+    /// Records the number of bytes of other data that were sent.
     pub fn handle_others(&mut self, bytes: usize) {
         self.others = self.others.saturating_add(bytes as u64);
     }
 
-    /// Takes in that the other end has received the block.
+    /// Records that the other end has received the block.
     pub fn handle_taken(&mut self, now: Duration) -> Progress {
         let Some(began) = self.began.filter(|_| self.left == 0) else {
-            // It acknowledges a block that was not sent.
+            // The other end acknowledges a block that was not sent.
             return Progress::Done(None);
         };
         if self.block < self.others * OTHERS {
@@ -99,7 +100,7 @@ mod tests {
     const ROUND_TRIP: Duration = Duration::from_millis(40);
     const RATE: u64 = 6_250_000;
 
-    /// Probes a link of this rate with so many other bytes beside each block.
+    /// Probes a link of this rate with `others` bytes of other data during each block.
     fn probe(others: usize) -> Option<u64> {
         let mut probing = Probing::new(ROUND_TRIP);
         let mut now = Duration::from_secs(9);
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(probing.handle_taken(ROUND_TRIP), Progress::Done(None));
         probing.next_piece(ROUND_TRIP);
         assert_eq!(probing.handle_taken(ROUND_TRIP * 2), Progress::Goes);
-        // The second block is two pieces.
+        // The second block consists of two pieces.
         probing.next_piece(ROUND_TRIP);
         assert_eq!(probing.handle_taken(ROUND_TRIP * 2), Progress::Done(None));
         assert!(!probing.is_late(BLOCK_MAX));

@@ -1,7 +1,8 @@
-//! The pulse of a link: pings while nothing else shows that it lives, and bounds on its slowness.
+//! The pulse of a link: pings while nothing else shows that the link lives, and limits on its
+//! slowness.
 //!
-//! The other end may be far away on a thin line, but not endlessly slow. A frame that was begun, in either
-//! direction, gets [`SLOW`] for each [`SLOW_BYTES`].
+//! The other end may be far away on a slow line, but not endlessly slow. A frame that has begun, in
+//! either direction, may take [`SLOW`] for each [`SLOW_BYTES`].
 //!
 //! Sans-I/O.
 
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 /// Interval of pings.
 pub const PING: Duration = Duration::from_secs(5);
-/// A link over which nothing came for so long is dead.
+/// Time without any received bytes after which a link is dead.
 pub const DEAD: Duration = Duration::from_secs(15);
 /// Time allowed for [`SLOW_BYTES`].
 pub const SLOW: Duration = Duration::from_secs(60);
@@ -29,17 +30,17 @@ pub enum Verdict {
     Wait(Duration),
 }
 
-/// Times of events on a link, on the member's own clock since its start.
+/// Times of events on a link, as times since this member's start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulse {
     received: Duration,
     pinged: Duration,
     pings: u64,
-    /// Deadline for the frame that has begun to come.
+    /// Deadline for the end of the frame that has begun to come.
     reading: Option<Duration>,
-    /// Deadline for the bytes being sent.
+    /// Deadline for the bytes that are being sent.
     writing: Option<Duration>,
-    /// Whether received events wait for the receiver: then nothing more is read.
+    /// Whether received events wait for the receiver; while they do, nothing more is read.
     is_delivering: bool,
 }
 
@@ -57,7 +58,8 @@ impl Pulse {
         }
     }
 
-    /// Records that bytes came: whether they finished frames, and the length of the frame that has been begun.
+    /// Records that bytes came. `finished` says whether they finished a frame; `begun` is the
+    /// length of the frame that has begun to come, if any.
     pub fn handle_received(&mut self, finished: bool, begun: Option<usize>, now: Duration) {
         self.received = now;
         self.reading = match begun {
@@ -77,7 +79,7 @@ impl Pulse {
         self.is_delivering = is_delivering;
     }
 
-    /// Records that so many bytes are being sent.
+    /// Records that `bytes` bytes are being sent.
     pub fn handle_writing(&mut self, bytes: usize, now: Duration) {
         self.writing = Some(now + allowance(bytes));
     }
@@ -165,7 +167,7 @@ mod tests {
         let mut turns = 0;
         let verdict = last(&mut pulse, |it, now| {
             turns += 1;
-            // Each 50 s one frame ends and the next begins, until they no longer end.
+            // Every 50 s one frame ends and the next begins; the last one never ends.
             it.handle_received(turns % 10 == 0 && turns < 100, Some(100), now);
         });
         assert_eq!(verdict, (Verdict::Slow, at(90 * 5 + 60)));

@@ -1,10 +1,12 @@
 //! The send queue of one link.
 //!
-//! Control messages go first, then chunks: more urgent classes before less urgent ones, and each class in the order of
-//! requests. So a small update that comes later overtakes a large one under way, with at most one chunk in between.
+//! Control messages are sent first, then chunks: more urgent classes before less urgent ones, and
+//! each class in the order of requests. So a small update that comes later overtakes a large one
+//! under way, with at most one chunk in between.
 //!
-//! Nothing starves. Of each [`TURNS`] chunks one is of a less urgent class, if there is any, and these
-//! classes take turns. After [`STEERING_BYTES_MAX`] of messages in a row one chunk goes.
+//! Nothing waits for ever. One of every [`TURNS`] chunks is of a less urgent class, if such a chunk
+//! waits, and these classes take turns. After [`STEERING_BYTES_MAX`] of messages in a row one chunk
+//! is sent.
 //!
 //! Sans-I/O.
 
@@ -12,20 +14,20 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// Count of classes; greater class numbers count as the last one.
+/// Number of classes; a greater class number counts as the last class.
 pub const CLASSES: usize = 4;
-/// Most bytes of chunks that wait in a class and all more urgent ones. The whole queue is then bounded by
-/// [`CLASSES`] times as many.
+/// Maximum number of bytes of chunks that wait in a class and all more urgent ones together. So the
+/// chunks of the whole queue have at most [`CLASSES`] times this number of bytes.
 pub const CHUNK_BYTES_MAX: usize = 1 << 20;
-/// Most chunks that wait in one class.
+/// Maximum number of chunks that wait in one class.
 pub const CHUNKS_MAX: usize = 1_024;
-/// Most bytes of waiting messages, without chunks.
+/// Maximum number of bytes of waiting messages, without chunks.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// Most waiting messages, without chunks.
+/// Maximum number of waiting messages, without chunks.
 pub const MESSAGES_MAX: usize = 8_192;
-/// Of so many chunks one is of a less urgent class.
+/// Number of chunks of which one is of a less urgent class.
 pub const TURNS: u32 = 8;
-/// Bytes of messages in a row after which one chunk goes.
+/// Bytes of messages in a row after which one chunk is sent.
 pub const STEERING_BYTES_MAX: usize = 256 << 10;
 
 /// There is no room. Try again when something has been sent.
@@ -47,7 +49,7 @@ pub struct Queue {
     classes: [Class; CLASSES],
     /// Bytes of messages sent since the last chunk.
     steering: usize,
-    /// Chunks sent since the last one of a less urgent class, while there were some.
+    /// Chunks sent since the last one of a less urgent class, counted while such chunks waited.
     passed: u32,
     /// The less urgent class that had the last turn.
     turn: usize,
@@ -64,7 +66,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// There is no room: the other end reads nothing. Drop messages that can be repeated, or close the link.
+    /// There is no room, because the other end reads too slowly. Drop messages that can be
+    /// repeated, or close the link.
     pub fn push(&mut self, message: Bytes) -> Result<(), Full> {
         let bytes = self.message_bytes + message.len();
         if MESSAGE_BYTES_MAX < bytes || MESSAGES_MAX <= self.messages.len() {
@@ -92,7 +95,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Cancels the chunk of this hash. Returns whether it was still there.
+    /// Cancels the chunk of this hash. Returns whether it was still waiting.
     pub fn cancel(&mut self, hash: &[u8; 32]) -> bool {
         for class in &mut self.classes {
             let place = class.chunks.iter().position(|it| it.0 == *hash);
@@ -104,7 +107,7 @@ impl Queue {
         false
     }
 
-    /// Takes the next message to send.
+    /// Removes and returns the next message to send; `None` if nothing waits.
     #[expect(clippy::should_implement_trait, reason = "None does not end it: more may come")]
     pub fn next(&mut self) -> Option<Bytes> {
         if (self.steering < STEERING_BYTES_MAX || !self.has_chunks())
@@ -122,7 +125,7 @@ impl Queue {
         Some(message)
     }
 
-    /// Returns the class of the next chunk.
+    /// Returns the class of the next chunk; `None` if none waits.
     fn next_class(&mut self) -> Option<usize> {
         let waits = |it: &usize| self.classes.get(*it).is_some_and(|it| !it.chunks.is_empty());
         let first = (0..CLASSES).find(waits)?;
@@ -280,8 +283,8 @@ mod tests {
     }
 
     proptest! {
-        /// A most urgent chunk that comes now is sent after at most one other chunk, whatever waits and was
-        /// sent before.
+        /// Checks that a chunk of the most urgent class is sent after at most one other chunk,
+        /// whatever waits and was sent before.
         #[test]
         fn a_small_update_overtakes(
             classes in prop::collection::vec(0u8..4, 1..200),
@@ -300,7 +303,8 @@ mod tests {
             prop_assert!(next.contains(&Some(urgent)), "{next:?}");
         }
 
-        /// Everything pushed is sent once or canceled, each class in order, and the count of bytes is right.
+        /// Checks that everything pushed is sent once or canceled, each class in order, and that
+        /// the count of bytes is right.
         #[test]
         fn nothing_is_lost(steps in prop::collection::vec((0u8..6, 0usize..400), 0..300)) {
             let mut queue = Queue::new();

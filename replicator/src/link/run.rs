@@ -19,27 +19,28 @@ use super::probing::Progress;
 use super::pulse::Verdict;
 use super::{End, Event, Link, LinkState};
 
-/// Most bytes of small frames that are sent together: one record of TLS.
+/// Maximum number of bytes of small frames that are sent together: one record of TLS.
 const BATCH_BYTES: usize = 16 << 10;
-/// Longest time for a goodbye.
+/// Longest time that sending a goodbye may take.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// Most reads after a goodbye.
+/// Maximum number of reads after a goodbye.
 const GOODBYE_READS_MAX: usize = 1_024;
 
 /// The next step of writing.
 enum Next {
     /// Write the buffer.
     Write,
-    /// Write the goodbye in the buffer, and end.
+    /// Write the goodbye that is in the buffer, and end.
     Close(Reason),
     /// Wait until something is to be sent.
     Sleep,
-    /// Wait until this time: the limits do not allow more.
+    /// Wait until this time, because the rate limits allow no more before it.
     Pay(Duration),
 }
 
 impl Link {
-    /// Does the work of the link until it is down. Dropping the future cuts the link off.
+    /// Does the work of the link until it is down. If the future is dropped, the link breaks
+    /// without a goodbye.
     pub(super) async fn run(&self, stream: Stream, events: &mpsc::Sender<Event>) -> End {
         let (mut from, mut to) = tokio::io::split(stream);
         let end = {
@@ -101,7 +102,7 @@ impl Link {
         }
     }
 
-    /// Handles one frame. Returns whether its event had to wait.
+    /// Handles one frame. Returns whether its event had to wait for the receiver.
     async fn handle(&self, frame: Frame, events: &mpsc::Sender<Event>) -> Result<bool, End> {
         let event = match frame {
             Frame::Message(message) => Event::Message(self.clone(), message),
@@ -132,7 +133,7 @@ impl Link {
         let event = match events.try_send(event) {
             Ok(()) => return false,
             Err(mpsc::error::TrySendError::Full(event)) => event,
-            // The receiver has gone, and will drop this link too.
+            // The receiver no longer exists, so this link will be dropped too.
             Err(mpsc::error::TrySendError::Closed(_)) => return false,
         };
         self.state().pulse.handle_delivering(true, self.now());
@@ -141,7 +142,8 @@ impl Link {
         true
     }
 
-    /// Takes in that the other end has received a block. Returns the result if that was the last one.
+    /// Records that the other end has received a block. Returns the probe's result if this was the
+    /// last block.
     fn take(&self) -> Option<Option<u64>> {
         let now = self.now();
         let mut state = self.state();
@@ -215,7 +217,8 @@ impl Link {
         Next::Write
     }
 
-    /// Records sent bytes. Returns whether a sender waits for the room that there is now.
+    /// Records sent bytes. Returns whether a sender was refused for lack of room, and there is room
+    /// now.
     fn written(&self, bytes: usize) -> bool {
         self.shared.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
         let mut state = self.state();
@@ -225,7 +228,7 @@ impl Link {
         has_room
     }
 
-    /// Watches the clock.
+    /// Watches the clock; returns the reason when the link has to end.
     async fn watch(&self, events: &mpsc::Sender<Event>) -> End {
         let member = self.member();
         loop {
@@ -253,7 +256,8 @@ impl Link {
 }
 
 impl LinkState {
-    /// Pays for sent bytes. Returns the time until which to wait, if necessary.
+    /// Charges sent bytes to the rate limits. Returns the time until which to wait; `None` if there
+    /// is no need to wait.
     fn pay(&mut self, now: Duration) -> Option<Duration> {
         let until = self.limits.iter_mut().filter_map(|(bucket, share)| {
             share.poll(&mut bucket.lock().unwrap_or_else(PoisonError::into_inner), now)
@@ -279,7 +283,8 @@ impl LinkState {
     }
 }
 
-/// Reads on for a while, so that the goodbye is not lost: closing a socket with unread bytes resets it.
+/// Reads on for a while, so that the goodbye is not lost: closing a socket with unread bytes resets
+/// it.
 pub(super) async fn linger(from: &mut (impl AsyncRead + Unpin)) {
     let mut unread = vec![0; BATCH_BYTES];
     let rest = async {

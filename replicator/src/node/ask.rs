@@ -12,7 +12,7 @@ use crate::id::InvitationId;
 use crate::status::{Published, Report, Status};
 use crate::version::Name;
 
-/// Most commands that wait.
+/// Maximum number of commands that wait.
 pub(super) const ASKS_MAX: usize = 64;
 
 /// The receiver of commands.
@@ -32,7 +32,7 @@ pub(crate) enum Ask {
     },
     /// Verify a tree, or all of them.
     Verify(Option<String>, oneshot::Sender<Result<Vec<Report>, String>>),
-    /// Make an invitation to a group, valid for so long.
+    /// Make an invitation to a group, valid for this time (default: a day).
     Invite(Option<Name>, Option<Duration>, oneshot::Sender<Result<InvitationLine, String>>),
     /// Withdraw an invitation.
     Revoke(Option<Name>, InvitationId, oneshot::Sender<Result<InvitationId, String>>),
@@ -40,6 +40,6 @@ pub(crate) enum Ask {
     Note(String, oneshot::Sender<()>),
     /// Take over other settings.
     Reload(Arc<Config>, oneshot::Sender<Result<(), Error>>),
-    /// Lead a group, whoever leads it now.
+    /// Lead a group, whichever member leads it now.
     Lead(Option<Name>, oneshot::Sender<Result<String, String>>),
 }

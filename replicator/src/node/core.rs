@@ -1,7 +1,8 @@
-//! The core: one loop on a thread of its own, which drives the machines of the groups and of the content.
+//! The core: one loop on a thread of its own, which drives the state machines of the groups and of
+//! the content.
 //!
-//! It checks signatures, computes topologies and syncs small files, so it may block for milliseconds. Slower
-//! work (chunks, switching, publishing) is done by jobs.
+//! It checks signatures, computes topologies and syncs small files, so it may block for
+//! milliseconds. Slower work (chunks, switching, publishing) is done by jobs.
 
 mod asking;
 mod content;
@@ -35,7 +36,8 @@ use crate::link::{Event, KeyCheck};
 use crate::replica::Replica;
 use crate::version::Version;
 
-/// Most bytes that have come and are not on disk yet; beyond it nothing more is read from links.
+/// Maximum number of received bytes that are not on disk yet; above it, nothing more is read from
+/// links.
 const FRESH_BYTES_MAX: usize = 64 << 20;
 /// Interval of the regular check for work.
 const LOOK: Duration = Duration::from_secs(1);
@@ -84,7 +86,7 @@ impl Core {
         self.links.key_check()
     }
 
-    /// Runs until the shutdown starts, or the links are gone.
+    /// Runs until the shutdown starts, or the links' hub is gone.
     pub(crate) async fn run(mut self, mut events: mpsc::Receiver<Event>, shutdown: Shutdown) {
         self.renew_all_feeds();
         self.remove_old(self.spaces.removing_all());
@@ -104,7 +106,8 @@ impl Core {
                 () = tree_changes.notified() => {}
                 () = sleep(wait) => {}
             }
-            // All waiting events are taken in before anything is done about them: many may come at once.
+            // All waiting events are taken in before the resulting actions are done: many may come
+            // at once.
             for _ in 0..crate::link::EVENTS_MAX {
                 if !self.has_room() {
                     break;
@@ -127,7 +130,8 @@ impl Core {
         self.spaces.fresh_bytes() < FRESH_BYTES_MAX
     }
 
-    /// Does all actions of the machines, until there are none.
+    /// Does the actions of the machines until none is left, starts jobs, and sends commands to the
+    /// links.
     async fn settle(&mut self) {
         loop {
             let mut has_done = false;
@@ -205,7 +209,8 @@ impl Core {
         }
     }
 
-    /// Saves a version. If that fails, the version is requested again after a restart.
+    /// Saves a version. If that fails, a note is added, and the version has to come from others
+    /// again after a restart.
     fn remember(&mut self, version: &Version, now: Duration) {
         if let Err(error) = self.own.files.put_version(&version.namespace, &version.to_bytes()) {
             self.notes.add(format!("a version cannot be saved: {error}"), now);

@@ -1,4 +1,4 @@
-//! Directories of trees and collections, and who has access to them.
+//! Directories of trees and collections, and the access to them.
 
 use std::path::{Path, PathBuf};
 
@@ -24,12 +24,13 @@ pub(super) fn store_options(kind: Kind, passage: Passage) -> Options {
     let options = Options { kind, passage, ..Options::default() };
     match kind {
         Kind::Tree => options,
-        // Plus `CHAIN`.
+        // One more than the log's files, for the file `CHAIN`.
         Kind::Collection => Options { entries_max: FILES_MAX as u64 + 1, ..options },
     }
 }
 
-/// Returns the access to a tree by the settings; only the owner's if they name a system group that does not exist.
+/// Returns the access to a tree that the settings grant. If they name a system group that does not
+/// exist, only the owner has access, and a note is added.
 pub(super) fn passage(of: &Namespace, own: &Own, notes: &mut Notes) -> Passage {
     let config = &own.config;
     let mine = config.trees.iter().filter(|it| it.name == of.name && of.origin == own.me);
@@ -47,14 +48,15 @@ pub(super) fn note_closed(of: &Namespace, why: &str, own: &Own, notes: &mut Note
     notes.add(format!("{of}: only the owner has access to it: {why}"), own.now());
 }
 
-/// Makes the files of the data directory private. An older program left them readable.
+/// Makes the files of the data directory private: an older version of this program left them
+/// readable.
 pub(super) fn close_data(own: &Own, notes: &mut Notes) {
     if let Err(error) = hide(&own.config.daemon.data, FILE, false) {
         notes.add(format!("others can still read it: {error}; chmod it"), own.now());
     }
 }
 
-/// Links the directories of the settings to the trees and logs of others.
+/// Makes the directories in the settings links to the trees and logs of others.
 pub(super) fn link_replicas(own: &Own, notes: &mut Notes) {
     for it in &own.config.replicas {
         let namespace = Namespace { origin: it.writer, name: it.name.clone() };

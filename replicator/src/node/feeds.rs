@@ -1,6 +1,7 @@
-//! Feeds of the collections here: own ones and replicas of others.
+//! Feeds of this member's own collections and of its replicas of others' collections.
 //!
-//! A feed is found by the name of its collection, followed by its origin if several have that name.
+//! A feed is found by the name of its collection, to which its origin is added if several
+//! collections have that name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +33,7 @@ struct Feed {
 /// Reason why there is no feed of a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoFeed {
-    /// There is no such collection, or nothing of it has come yet.
+    /// There is no such collection, or no version of it is here yet.
     #[error("no collection {0} is here; /status lists those that are")]
     Unknown(String),
     /// Several origins have a collection of this name.
@@ -51,11 +52,12 @@ pub(super) struct Reached {
 }
 
 impl Feeds {
-    /// Returns the feed of `NAME@ORIGIN`, or of `NAME` while only one origin has a collection of that name.
+    /// Returns the feed of `NAME@ORIGIN`, or of `NAME` while only one origin has a collection of
+    /// that name.
     ///
     /// # Errors
     ///
-    /// There is none, or there are several: tell the caller.
+    /// There is no such feed, or there are several: report it to the caller.
     pub(crate) fn find(&self, text: &str) -> Result<FeedServer, NoFeed> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(feed) = Namespace::parse(text).and_then(|it| all.get(&it)) {
@@ -80,7 +82,7 @@ impl Feeds {
         Some(Reached { version, objects, counters, holds_purged })
     }
 
-    /// Makes a feed serve the log in this directory from now on. Blocks.
+    /// Makes the feed of a collection serve the log in this directory from now on. Blocks.
     fn renew(
         &self,
         of: &Namespace,
@@ -91,7 +93,7 @@ impl Feeds {
             let before = replica.purged();
             replica.renew(directory)?;
             if replica.purged() != before {
-                // Older snapshots keep purged data on disk, though under no name.
+                // Older snapshots keep purged data on disk, in files that have no name any more.
                 server.drop_old_states();
             }
             return Ok(());
@@ -105,16 +107,18 @@ impl Feeds {
     }
 }
 
-/// The feeds, and which of them are being renewed, one renewal at a time for each.
+/// The feeds, and the collections whose feeds are being renewed; each has at most one renewal at a
+/// time.
 #[derive(Debug, Default)]
 pub(super) struct Feeding {
     feeds: Feeds,
-    /// Whether a still newer generation waits.
+    /// By collection whose feed is being renewed: whether the feed has to be renewed again after
+    /// that.
     busy: BTreeMap<Namespace, bool>,
     stop: Shutdown,
 }
 
-/// Job: make the feed of a collection serve what readers of its directory see now.
+/// Job: make the feed of a collection serve the version that readers of its directory see now.
 #[derive(Debug)]
 pub(super) struct Renewing {
     of: Namespace,
@@ -141,7 +145,7 @@ impl Renewing {
 }
 
 impl Feeding {
-    /// Returns feeds that end with `stop`.
+    /// Returns an empty set of feeds, which end when `stop` starts.
     pub(super) fn new(stop: Shutdown) -> Self {
         Self { stop, ..Self::default() }
     }
@@ -150,7 +154,8 @@ impl Feeding {
         &self.feeds
     }
 
-    /// Returns the job that renews the feed of a collection; trees have none.
+    /// Returns the job that renews the feed of a collection; none for a tree, or while the feed is
+    /// being renewed.
     pub(super) fn renew(&mut self, of: &Namespace, store: &Arc<Store>) -> Option<Renewing> {
         if store.kind() != Kind::Collection {
             return None;
@@ -164,7 +169,7 @@ impl Feeding {
         Some(Renewing { of: of.clone(), store, feeds, stop })
     }
 
-    /// Takes in a renewal; returns its namespace if a still newer generation waits.
+    /// Takes in the result of a renewal; returns its namespace if the feed has to be renewed again.
     pub(super) fn handle_renewed(
         &mut self,
         renewed: Renewed,

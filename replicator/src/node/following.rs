@@ -1,10 +1,12 @@
-//! Following: a collection's feed is followed into a log folder, which is published whenever it has grown.
+//! Following: the feed of a collection is followed, and its changes are written to a log folder,
+//! which is published whenever it has grown.
 //!
 //! ```text
 //! the feed of a gatherer or broker ─▶ DATA/logs/NAME ─publish─▶ DATA/collections/NAME@ORIGIN
 //! ```
 //!
-//! Each collection does one thing at a time: while its folder is being published, nothing is written to it.
+//! Each collection does one thing at a time: while its folder is being published, nothing is
+//! written to it.
 
 mod pulling;
 #[cfg(test)]
@@ -30,26 +32,27 @@ use crate::id::MemberId;
 use crate::status::{FailureStatus, Published};
 use crate::version::{Name, Namespace};
 
-/// Pause after a failure, doubled after each further one, up to [`RETRY_MAX`].
+/// Pause after the first failure; it doubles with each further one, up to [`RETRY_MAX`].
 const RETRY: Duration = Duration::from_secs(1);
 /// Longest pause after failures.
 const RETRY_MAX: Duration = Duration::from_mins(5);
-/// Pause before a feed that answered recently is pulled again, doubled each time. Its bound is
-/// [`BACK_SOON_MAX`], or a share of the time since the last answer: most such feeds are only being restarted.
+/// Pause before a feed that has answered before is pulled again; it doubles with each failure. Its
+/// bound is [`BACK_SOON_MAX`], or a share ([`AWAY_SHARE`]) of the time since the last answer if
+/// that is longer: most feeds that fail soon after an answer are only being restarted.
 const BACK_SOON: Duration = Duration::from_millis(200);
 const BACK_SOON_MAX: Duration = Duration::from_secs(5);
 const AWAY_SHARE: u32 = 24;
-/// Shortest interval of pulls, and of published versions.
+/// Shortest interval between two pulls, and between two published versions.
 const PACE: Duration = Duration::from_secs(1);
-/// Time for which a feed holds its answer while there is nothing new.
+/// Longest time for which the feed may hold back its answer while nothing is new.
 const WAIT: Duration = Duration::from_secs(10);
-/// Most callers that wait for a version of one collection.
+/// Maximum number of callers that wait for a version of one collection.
 const ASKED_MAX: usize = 64;
 
 /// A caller that waits for a version.
 type Waiter = oneshot::Sender<Result<Published, String>>;
 
-/// Returns the folder of the log of an own collection.
+/// Returns the log folder of an own collection.
 fn log_dir(data: &Path, name: &Name) -> PathBuf {
     data.join("logs").join(name.as_str())
 }
@@ -75,7 +78,8 @@ enum Step {
 #[derive(Debug)]
 struct Followed {
     config: CollectionConfig,
-    /// None before the folder is open, and while a job has it.
+    /// The follower of the open log folder; `None` before the folder is open, and while a job has
+    /// the follower.
     follower: Option<Follower>,
     state: Phase,
     due: Duration,
@@ -84,14 +88,15 @@ struct Followed {
     answered_at: Option<Duration>,
     /// The last problem.
     problem: Option<String>,
-    /// The log's last failed folding.
+    /// The failure of the last attempt to fold the log, if it failed.
     unfolded: Option<FoldFailure>,
-    /// Callers for whose version the feed has to be pulled again, and callers that get the next version.
+    /// Callers that wait for another pull of the feed; `answered` has those that get the result of
+    /// the present pull.
     asked: Vec<Waiter>,
     answered: Vec<Waiter>,
     /// Whether the published version is damaged and has to be published again.
     is_damaged: bool,
-    /// Whether it is no longer in the settings.
+    /// Whether the collection is no longer in the settings.
     is_over: bool,
 }
 
@@ -100,7 +105,7 @@ struct Followed {
 struct FoldFailure {
     why: String,
     failures: u32,
-    /// Time of the last failure, and of the next try.
+    /// Time of the last failure; `due` is the time of the next try.
     at: Duration,
     due: Duration,
 }
@@ -123,19 +128,19 @@ impl Followed {
         }
     }
 
-    /// Plans the next step.
+    /// Plans the next step for the time `due`.
     fn plan(&mut self, step: Step, due: Duration) {
         (self.state, self.due) = (Phase::Due(step), due);
     }
 
-    /// Makes the job that follows the feed end early.
+    /// Makes the job that follows the feed end early, if one runs.
     fn hurry(&self) {
         if let Phase::Following(hurry) = &self.state {
             hurry.notify_one();
         }
     }
 
-    /// Returns the job that pulls its feed.
+    /// Returns the job that pulls the collection's feed, and records that it runs.
     fn pull_job(
         &mut self,
         dir: PathBuf,
@@ -147,7 +152,7 @@ impl Followed {
         let hurry = Arc::new(Notify::new());
         self.state = Phase::Following(hurry.clone());
         self.answered.append(&mut self.asked);
-        // A pull that someone waits for, or after a failure, does not wait for news.
+        // A pull does not wait for news if it comes after a failure or a caller waits for it.
         let is_awaited = self.failures != 0 || !self.answered.is_empty();
         let wait = if is_awaited { Duration::ZERO } else { WAIT };
         let may_fold = self.unfolded.as_ref().is_none_or(|it| it.due <= now);
@@ -159,7 +164,7 @@ impl Followed {
         (self.failures, self.answered_at, self.problem) = (0, Some(now), None);
     }
 
-    /// Takes in whether the log could be folded; returns a new problem.
+    /// Takes in whether the log could be folded; returns the problem if it is new.
     fn handle_fold(&mut self, fold: Result<(), String>, now: Duration) -> Option<String> {
         let before = self.unfolded.take();
         let why = fold.err()?;
@@ -170,7 +175,7 @@ impl Followed {
         (!is_known).then(|| format!("the log cannot be folded: {why}"))
     }
 
-    /// Answers the callers whose pull has ended.
+    /// Answers the callers that wait for the pull that has ended.
     fn answer(&mut self, answer: &Result<Published, String>) {
         for it in self.answered.drain(..) {
             // The caller may have gone away.
@@ -183,7 +188,8 @@ impl Followed {
         feed_pause(self.failures, self.answered_at.map(|it| now.saturating_sub(it)))
     }
 
-    /// Plans another try and answers the callers with the problem; returns the problem if it is new.
+    /// Plans another try and answers the callers with the problem; returns the problem if it is
+    /// new.
     fn handle_failure(&mut self, why: String, pause: Duration, now: Duration) -> Option<String> {
         self.plan(Step::Follow, now + pause);
         self.failures = self.failures.saturating_add(1);
@@ -195,12 +201,13 @@ impl Followed {
     }
 }
 
-/// Returns the pause after so many failures.
+/// Returns the pause after a failure that `failures` others came before.
 fn pause(failures: u32) -> Duration {
     RETRY.saturating_mul(2_u32.saturating_pow(failures)).min(RETRY_MAX)
 }
 
-/// Returns the same for a feed; `away` is the time since its last answer, `None` if it never answered.
+/// Returns the pause after a failure of a feed; `away` is the time since the feed's last answer,
+/// `None` if it never answered.
 fn feed_pause(failures: u32, away: Option<Duration>) -> Duration {
     let Some(away) = away else { return pause(failures) };
     let most = (away / AWAY_SHARE).clamp(BACK_SOON_MAX, RETRY_MAX);
@@ -213,7 +220,7 @@ pub(super) struct Following {
     all: BTreeMap<Name, Followed>,
     client: Client,
     data: PathBuf,
-    /// This member's id, which tells feeds who pulls.
+    /// This member's id, by which feeds know their consumer.
     me: MemberId,
     stop: Shutdown,
 }
@@ -241,14 +248,14 @@ impl Following {
         Self { all: BTreeMap::new(), client, data, me, stop }
     }
 
-    /// Takes over the collections of the settings.
+    /// Takes over the collections in the settings.
     pub(super) fn set(&mut self, collections: &[CollectionConfig], now: Duration) {
         for followed in self.all.values_mut() {
             let config = collections.iter().find(|it| it.name == followed.config.name);
             followed.is_over = config.is_none();
             let changed = config.filter(|it| **it != followed.config).cloned();
             if followed.is_over || changed.is_some() {
-                // It is opened anew once its job has ended.
+                // The folder is opened anew once its job has ended.
                 followed.follower = None;
                 followed.hurry();
             }
@@ -271,7 +278,7 @@ impl Following {
         self.all.values().filter(is_due).map(|it| it.due).min()
     }
 
-    /// Returns the status of a collection.
+    /// Returns the status of a collection; none if there is no such collection.
     pub(super) fn report(&self, name: &Name, now: Duration) -> Option<FeedReport> {
         let followed = self.all.get(name)?;
         let again = followed.due.saturating_sub(now).as_secs();
@@ -293,7 +300,7 @@ impl Following {
         self.all.keys()
     }
 
-    /// Returns the due tasks.
+    /// Returns the due tasks, and records that they are being done.
     pub(super) fn poll(&mut self, now: Duration) -> Vec<FollowTask> {
         let mut due = Vec::new();
         for (name, followed) in &mut self.all {
@@ -328,7 +335,7 @@ impl Following {
         if let Some(why) = unfolded {
             notes.add(format!("collection {name}: {why}"), now);
         }
-        // Otherwise it is opened anew by the present settings.
+        // If the settings have changed meanwhile, the folder is opened anew.
         followed.follower = follower.filter(|_| config == followed.config);
         let is_held = followed.follower.as_ref().is_some_and(|it| it.version().is_some());
         let (is_new, pause) = match outcome {
@@ -352,7 +359,7 @@ impl Following {
             }
         };
         if pause.is_zero() || !is_held {
-            // Callers that wait for the feed's present state keep waiting.
+            // This pull has not brought the feed's present state, so its callers keep waiting.
             followed.asked.append(&mut followed.answered);
         }
         if is_new && is_held {
@@ -385,7 +392,8 @@ impl Following {
                 followed.plan(Step::Follow, if is_asked { now } else { now + PACE });
             }
             Err(why) => {
-                // It is opened anew then: somebody may have removed it meanwhile.
+                // The folder is opened anew before the next pull: somebody may have removed it
+                // meanwhile.
                 followed.follower = None;
                 let pause = pause(followed.failures);
                 let problem = followed.handle_failure(why, pause, now);
@@ -394,8 +402,8 @@ impl Following {
         }
     }
 
-    /// Pulls the feed of a collection at once for this caller, and publishes the news. Returns the caller if
-    /// there is no such collection.
+    /// Makes a pull of a collection's feed due at once for a caller, and publishes what is new. The
+    /// caller is answered after that. Returns the caller if there is no such collection.
     pub(super) fn ask(&mut self, name: &str, reply: Waiter, now: Duration) -> Option<Waiter> {
         let found = self.all.iter_mut().find(|it| it.0.as_str() == name && !it.1.is_over);
         let Some((_, followed)) = found else { return Some(reply) };
@@ -408,7 +416,7 @@ impl Following {
             Phase::Due(Step::Follow) => followed.due = now,
             // A pull that does not wait is not interrupted: it may be a long snapshot.
             Phase::Following(hurry) if followed.answered.is_empty() => hurry.notify_one(),
-            // The feed is pulled after that.
+            // The feed is pulled again after the present step.
             Phase::Following(_) | Phase::Due(Step::Publish) | Phase::Publishing => {}
         }
         None
@@ -418,7 +426,7 @@ impl Following {
     pub(super) fn publish_again(&mut self, of: &Namespace, now: Duration) -> bool {
         let Some(followed) = self.all.get_mut(&of.name) else { return false };
         match followed.state {
-            // Otherwise the problem is known already.
+            // After failures, the problem is known, and the next try is planned.
             _ if followed.failures != 0 => {}
             Phase::Due(_) if followed.follower.is_some() => followed.plan(Step::Publish, now),
             Phase::Due(_) | Phase::Publishing => {}

@@ -14,7 +14,8 @@ use crate::replica::Replica;
 use crate::status::{GroupStatus, MemberStatus, TopologyLink};
 use crate::topology::Topology;
 
-/// Returns the status of a group under this name, as a member with this content and these links knows it.
+/// Returns the status of a group with this name, as the member `me` with this content and these
+/// links knows it.
 pub(super) fn group_status(
     name: String,
     group: &Group,
@@ -71,7 +72,7 @@ pub(super) fn group_status(
     }
 }
 
-/// What each end of a link reports of it.
+/// The estimates of links, by the member that reports one and the member at the other end.
 type LinkEntries = HashMap<(u64, u64), LinkEstimate>;
 
 fn link_entries(rows: &[Row]) -> LinkEntries {
@@ -92,7 +93,8 @@ fn links(topology: &Topology, ids: &[MemberId], entries: &LinkEntries) -> Vec<To
     all.collect()
 }
 
-/// Returns the status of a link: of two reports the worse counts, as for the topology.
+/// Returns the status of a link: if both ends report a value, the worse one counts, as for the
+/// topology.
 fn link(a: MemberId, b: MemberId, is_tree: bool, entries: &LinkEntries) -> TopologyLink {
     let both = [entries.get(&(a.0, b.0)), entries.get(&(b.0, a.0))];
     let trips = both.iter().flatten().filter_map(|it| it.round_trip());

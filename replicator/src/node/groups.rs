@@ -1,4 +1,4 @@
-//! The groups of a member: their common answers, and their common input.
+//! The groups of a member: the answers that they give together, and the input that they all get.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::message::Message;
 use crate::replica::Replica;
 use crate::version::{Kind, Name, Namespace};
 
-/// First byte of a message to the machine of a group.
+/// First bytes of the messages to the machine of a group.
 const CHARTER: u8 = 0;
 const ROW: u8 = 1;
 const JOIN: u8 = 2;
@@ -46,7 +46,8 @@ pub(super) fn to_message(group: GroupId, message: &group::Message) -> Message {
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     all: BTreeMap<GroupId, Group>,
-    /// By group with such settings: the trees that are brought into it from others.
+    /// For each group in the settings that has `carry`: the trees that are brought into it from
+    /// other groups.
     carrying: Vec<Vec<Carried>>,
 }
 
@@ -120,7 +121,7 @@ impl Groups {
         self.all.values_mut().for_each(|it| it.handle_busy(now));
     }
 
-    /// Takes in a round trip for the groups that measured it; returns the shortest known one.
+    /// Passes a round trip to the groups that measured it; returns the shortest known round trip.
     pub(super) fn handle_round_trip(
         &mut self,
         of: &BTreeSet<GroupId>,
@@ -137,7 +138,7 @@ impl Groups {
         shortest
     }
 
-    /// Takes in for the groups that measured it that a member did not answer.
+    /// Tells the groups that measured a member that it did not answer.
     pub(super) fn handle_unanswered(
         &mut self,
         of: &BTreeSet<GroupId>,
@@ -175,7 +176,8 @@ impl Groups {
         None
     }
 
-    /// Deletes the secret of the first invitation once its charter is on disk: the saved state ends with the charter.
+    /// Deletes the secret of the first invitation once its charter is on disk: the saved state ends
+    /// with the charter.
     pub(super) fn handle_saved(&self, id: GroupId, state: &[u8], own: &Own, notes: &mut Notes) {
         let charter = self.get(id).and_then(Group::charter);
         if charter.is_some_and(|it| state.ends_with(&it.to_bytes())) {
@@ -196,12 +198,12 @@ impl Groups {
         self.member(member).is_some()
     }
 
-    /// Returns the site of a member.
+    /// Returns the site of a member; none if it is in no group.
     pub(super) fn site(&self, member: MemberId) -> Option<&Name> {
         self.member(member).map(|it| &it.site)
     }
 
-    /// Returns the address and key of a member.
+    /// Returns the address and key of a member; none if it is in no group.
     pub(super) fn neighbor(&self, member: MemberId) -> Option<Neighbor> {
         self.member(member).map(to_neighbor)
     }
@@ -217,7 +219,7 @@ impl Groups {
         neighbors
     }
 
-    /// Returns their ids.
+    /// Returns the ids of the members to have links with.
     pub(super) fn needed(&self) -> HashSet<MemberId> {
         self.all.values().flat_map(Group::neighbors).map(Member::id).collect()
     }
@@ -241,12 +243,13 @@ impl Groups {
         self.all.values().flat_map(|it| neighborhood(it).writers).collect()
     }
 
-    /// Returns this member's neighborhood in a group by its charter; none if it is not in it.
+    /// Returns this member's neighborhood in a group, from the charter; none if this member is not
+    /// in the group.
     pub(super) fn neighborhood(&self, id: GroupId) -> Option<Neighborhood> {
         self.get(id).filter(|it| it.is_member()).map(neighborhood)
     }
 
-    /// Returns how many chunks may be on their way from a member.
+    /// Returns how much data may be on its way from a member.
     pub(super) fn window(&self, member: MemberId) -> Window {
         let known = self.all.values().filter_map(|it| {
             Some(Window::of(it.estimate(member)?.round_trip()?, it.bandwidth(member)?))
@@ -254,7 +257,7 @@ impl Groups {
         known.max_by_key(|it| it.bytes).unwrap_or(Window::DEFAULT)
     }
 
-    /// Brings trees of one group into others, if they have changed.
+    /// Brings the trees of groups into others, as the settings say, if these trees have changed.
     pub(super) fn carry(&mut self, own: &Own, now: Duration) {
         let carried = own.config.groups.iter().filter(|it| !it.carry.is_empty());
         let carried: Vec<Vec<Carried>> = carried.map(|it| self.carried(it, own)).collect();
@@ -264,7 +267,8 @@ impl Groups {
         }
     }
 
-    /// Returns the trees that this member brings into a group from others, without its own, which it lists itself.
+    /// Returns the trees that this member brings into a group from others, without its own trees,
+    /// which it lists in any case.
     fn carried(&self, group: &GroupConfig, own: &Own) -> Vec<Carried> {
         let machine = |it: &GroupConfig| self.get(it.entry.group(&own.key()));
         let from = own.config.groups.iter().filter(|it| group.carry.contains(it.entry.name()));
@@ -299,7 +303,8 @@ impl Groups {
     ) -> Result<InvitationLine, String> {
         let (group, name) = self.by_name(name, own)?;
         let (mut secret, mut ends) = (None, None);
-        // Without a secret, the line names the member to ask, and admits members on the access list.
+        // Without a secret, the line only names the member to ask; it admits members on the access
+        // list.
         if group.is_leader() || valid.is_some() {
             let made = net::identity::random_secret().map_err(|error| error.to_string())?;
             let key = Identity::of(&made).ok_or("the secret is no key: try again")?.public();
@@ -361,7 +366,7 @@ fn settings(config: &Config, group: &GroupConfig, carried: Vec<Carried>) -> grou
     let trees = trees.map(|it| (it.name.clone(), Kind::Tree));
     let collections = config.collections.iter().filter(|it| is_in(&it.groups));
     let collections = collections.map(|it| (it.name.clone(), Kind::Collection));
-    // The founder also clears the list by leaving it empty.
+    // The founder's settings apply even if they have no list: so the founder can clear the list.
     let has_list = !group.allow.is_empty() || !group.deny.is_empty();
     let is_settled = has_list || matches!(group.entry, GroupEntry::Found(_));
     let access =
@@ -381,7 +386,7 @@ fn to_neighbor(member: &Member) -> Neighbor {
     Neighbor { address: member.address.to_string(), key: Some(*member.key()) }
 }
 
-/// Returns this member's neighborhood in a group by its charter.
+/// Returns this member's neighborhood in a group, from the charter; an empty one without a charter.
 fn neighborhood(group: &Group) -> Neighborhood {
     let Some(charter) = group.charter() else { return Neighborhood::default() };
     let body = charter.body();

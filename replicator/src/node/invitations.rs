@@ -1,7 +1,8 @@
-//! Invitations: the one that `init` prints before its group exists, and those made later.
+//! Invitations: the first one, which `init` prints before its group exists, and those made later.
 //!
-//! `DATA/groups/GROUP.invitation` holds the first one, with its secret, its start and its end, until the
-//! saved group has it. No secret of the others is saved.
+//! `DATA/groups/GROUP.invitation` holds the first one, with its secret, its start and its end,
+//! until the group's saved state contains that invitation. The secrets of other invitations are not
+//! saved.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,12 +28,13 @@ use crate::version::Name;
 pub struct InvitationLine {
     /// The line.
     pub invitation: Invitation,
-    /// End of its validity for one member, in seconds since 1970 (UTC); none if it only admits members on the
-    /// access list.
+    /// Time at which it ends, in seconds since 1970 (UTC); none if it has no secret, and so admits
+    /// only members on the access list.
     pub ends: Option<u64>,
 }
 
-/// Makes the first invitation of the group that this member will found: for one member, and for a day.
+/// Makes the first invitation of the group that this member will found. It is for one member, and
+/// valid for a day. Returns this member's id and the invitation.
 ///
 /// # Errors
 ///
@@ -59,7 +61,8 @@ fn path(data: &Path, group: GroupId) -> PathBuf {
     data.join("groups").join(format!("{group}.invitation"))
 }
 
-/// Reads the invitation that `init` printed for a group; none if it is gone.
+/// Reads the invitation that `init` printed for a group; none if its file is gone or has another
+/// format.
 fn first(data: &Path, group: GroupId) -> Result<Option<Invited>, Error> {
     let Some(bytes) = read(&path(data, group))? else { return Ok(None) };
     let parsed = || {
@@ -112,11 +115,11 @@ pub(super) fn invite_first(
     Ok(())
 }
 
-/// Deletes the secret of an invitation that the group has.
+/// Deletes the secret of a group's first invitation, which the group's charter contains by now.
 pub(super) fn forget_first(id: GroupId, own: &Own, notes: &mut Notes) {
     let path = path(&own.config.daemon.data, id);
     let is_of_before = fs::metadata(&path).is_ok_and(|it| it.len() == 32);
-    // If it stays, it is valid as the charter says.
+    // If the file stays, the invitation is valid as the charter says.
     let is_gone = fs::remove_file(path).is_ok();
     if is_gone && is_of_before {
         let text = "the old invitation, which was for anybody and had no end, is withdrawn; each is for one \
@@ -139,7 +142,7 @@ mod tests {
         assert_eq!(Some(found.key), printed.invitation.public());
         assert_eq!((Some(found.ends), found.ends - found.made), (printed.ends, VALID.as_secs()));
         assert_eq!(first(dir.path(), GroupId(7)).unwrap(), None);
-        // The older format had no end.
+        // In the older format, the file had no end.
         fs::write(path(dir.path(), group), [7; 32]).unwrap();
         assert_eq!(first(dir.path(), group).unwrap(), None);
     }

@@ -1,6 +1,7 @@
-//! Jobs: slow work beside the core. A job is a value with all it needs, and its result is another value.
+//! Jobs: slow work that runs outside the core. A job is a value that has everything it needs, and
+//! its result is another value.
 //!
-//! A job does not know who started it; its result waits until the core takes it in.
+//! A job does not know its starter; its result waits until the core takes it in.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::id::MemberId;
 use crate::tree::publish::Draft;
 use crate::version::Namespace;
 
-/// Time that jobs get at the end.
+/// Longest time that an ending member waits for its jobs.
 const END: Duration = Duration::from_secs(5);
 
 /// Work to do.
@@ -32,7 +33,7 @@ pub(super) enum Job {
     Read(Reading),
     /// Call a member.
     Call(Calling),
-    /// Check whether a tree is watched.
+    /// Check whether a tree is watched, and start a watch if needed.
     Check(Checking),
     /// Make a draft of a version.
     Draft(Drafting),
@@ -55,29 +56,29 @@ pub(super) enum Job {
 /// Result of a job.
 #[derive(Debug)]
 pub(super) enum Done {
-    /// Of [`Job::Space`].
+    /// Result of [`Job::Space`].
     Space(Namespace, Outcome),
-    /// Of [`Job::Read`].
+    /// Result of [`Job::Read`].
     Read(Read),
     /// Result of [`Job::Call`]: whether the call to this member was sent.
     Called(MemberId, bool),
-    /// Of [`Job::Check`].
+    /// Result of [`Job::Check`].
     Checked(CheckResult),
-    /// Of [`Job::Draft`].
+    /// Result of [`Job::Draft`].
     Drafted(Drafted),
-    /// Of [`Job::Commit`].
+    /// Result of [`Job::Commit`].
     Committed(Committed),
-    /// Of [`Job::Pull`].
+    /// Result of [`Job::Pull`].
     Pulled(Pulled),
-    /// Of [`Job::Renew`].
+    /// Result of [`Job::Renew`].
     Renewed(Renewed),
-    /// Of [`Job::Verify`].
+    /// Result of [`Job::Verify`].
     Verified(Verified),
     /// Result of [`Job::Remove`]: how many old generations are left.
     Removed(Namespace, usize),
     /// Result of [`Job::Discard`].
     Discarded,
-    /// Of [`Job::Open`].
+    /// Result of [`Job::Open`].
     Opened(Opened),
 }
 
@@ -85,17 +86,17 @@ pub(super) enum Done {
 #[derive(Debug)]
 pub(super) struct Jobs {
     all: JoinSet<Done>,
-    /// Starts at the end.
+    /// The shutdown that starts when the jobs have to end.
     stop: Shutdown,
 }
 
 impl Jobs {
-    /// Returns an empty set; `stop` tells jobs to end early.
+    /// Returns an empty set; when jobs have to end early, `stop` is started.
     pub(super) fn new(stop: Shutdown) -> Self {
         Self { all: JoinSet::new(), stop }
     }
 
-    /// Starts a job beside all others.
+    /// Starts a job; it runs at the same time as all others.
     pub(super) fn start(&mut self, job: Job) {
         match job {
             Job::Call(it) => {
@@ -126,7 +127,7 @@ impl Jobs {
         }
     }
 
-    /// Runs blocking work on a thread for it.
+    /// Runs blocking work on a thread that may block.
     fn block(&mut self, job: impl FnOnce() -> Done + Send + 'static) {
         self.all.spawn_blocking(job);
     }
@@ -141,7 +142,7 @@ impl Jobs {
         }
     }
 
-    /// Ends all jobs, and waits for some seconds.
+    /// Tells all jobs to end, and waits for them for at most [`END`].
     pub(super) async fn end(&mut self) {
         self.stop.start();
         let ended = async { while self.all.join_next().await.is_some() {} };

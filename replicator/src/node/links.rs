@@ -23,7 +23,7 @@ use crate::version::{Hash, Name};
 
 /// Time for which a link to a member that is no neighbor is kept.
 const SPARE: Duration = Duration::from_mins(2);
-/// Most links to others than members.
+/// Maximum number of links to strangers, which are not members.
 const STRANGERS_MAX: usize = 32;
 
 /// The keys that may connect.
@@ -31,14 +31,16 @@ const STRANGERS_MAX: usize = 32;
 struct Door {
     /// The keys of all members.
     keys: HashSet<[u8; 32]>,
-    /// The members that all groups deny: a member denied by some may be about to join another.
+    /// The members that all groups deny: a member that only some groups deny may be about to join
+    /// another.
     denied: HashSet<MemberId>,
-    /// Count of links to others than members.
+    /// Number of links to strangers.
     strangers: usize,
 }
 
 impl Door {
-    /// Admits members, and a bounded count of strangers: new members come as such.
+    /// Admits members and a bounded number of strangers, since new members come as strangers.
+    /// Otherwise returns the reason for closing the link.
     fn check(&self, key: &[u8; 32]) -> Result<(), Reason> {
         if self.keys.contains(key) {
             Ok(())
@@ -52,18 +54,18 @@ impl Door {
     }
 }
 
-/// A link that is up, with its requests.
+/// A link that is up, with the requests that came over it.
 #[derive(Debug)]
 struct Linked {
     link: Link,
     serving: Serving,
     since: Duration,
-    /// Whether it is to a member, so that content goes over it.
+    /// Whether the link is to a member, so that content goes over it.
     is_member: bool,
 }
 
 impl Linked {
-    /// Sends ready chunks, as far as the link takes them; returns the next batch to read.
+    /// Sends ready chunks until the link is full; returns the next batch to read.
     fn next_batch(&mut self) -> Option<Batch> {
         while let Some(ready) = self.serving.pop() {
             let class = usize::from(ready.priority).min(CLASSES - 1);
@@ -121,7 +123,7 @@ impl Reading {
 pub(super) struct Links {
     all: BTreeMap<MemberId, Linked>,
     door: Arc<RwLock<Door>>,
-    /// By other site: the limit that all links to it share.
+    /// For each other site, the limit that all links to the site share.
     site_limits: BTreeMap<Name, Limit>,
     /// Commands for the hub, in order.
     to_hub: VecDeque<Command>,
@@ -149,13 +151,14 @@ impl Links {
         self.door.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the keys that may connect; strangers may too, unless they are denied.
+    /// Sets the members' keys and the denied members. Strangers may connect too, unless they are
+    /// denied.
     pub(super) fn let_in(&self, keys: HashSet<[u8; 32]>, denied: HashSet<MemberId>) {
         let mut door = self.door();
         (door.keys, door.denied) = (keys, denied);
     }
 
-    /// Counts the links to others than members.
+    /// Counts the links to strangers.
     fn count_strangers(&self) {
         self.door().strangers = self.all.values().filter(|it| !it.is_member).count();
     }
@@ -173,7 +176,7 @@ impl Links {
         self.all.keys().copied()
     }
 
-    /// Takes in a link that is up; `site` is that of its member.
+    /// Takes in a link that is up; `site` is the site of its member, if known.
     pub(super) fn insert(
         &mut self,
         link: Link,
@@ -214,7 +217,7 @@ impl Links {
         changed
     }
 
-    /// Sets all limits anew; `site` returns the site of a member.
+    /// Sets the limits of all links anew; `site` returns the site of a member.
     pub(super) fn limit_all<'a>(
         &mut self,
         site: impl Fn(MemberId) -> Option<&'a Name>,
@@ -233,7 +236,7 @@ impl Links {
         linked.inspect(|it| it.link.close(reason)).is_some()
     }
 
-    /// Closes links that are not needed.
+    /// Closes the links that are not to needed members and have been up for at least [`SPARE`].
     pub(super) fn close_spare(&self, needed: &HashSet<MemberId>, now: Duration) {
         for (member, linked) in &self.all {
             if !needed.contains(member) && linked.since + SPARE <= now {
@@ -249,12 +252,12 @@ impl Links {
         }
     }
 
-    /// Makes a link once.
+    /// Makes the hub try once to make a link.
     pub(super) fn connect(&mut self, neighbor: Neighbor) {
         self.to_hub.push_back(Command::Once(neighbor));
     }
 
-    /// Sets the neighbors to keep links with.
+    /// Sets the neighbors to which the hub keeps links.
     pub(super) fn want(&mut self, neighbors: Vec<Neighbor>) {
         self.to_hub.push_back(Command::Want(neighbors));
     }
@@ -262,7 +265,7 @@ impl Links {
     /// Sends the commands to the hub.
     pub(super) async fn send_commands(&mut self) {
         while let Some(command) = self.to_hub.pop_front() {
-            // The hub ends only with this member, or before it.
+            // The hub may have ended, if this member is ending.
             let _ = self.commands.send(command).await;
         }
     }
@@ -272,7 +275,8 @@ impl Links {
         let Some(linked) = self.all.get(&to) else { return };
         match linked.link.send(bytes) {
             Ok(()) | Err(SendError::Down) => {}
-            // A member that reads so slowly misses messages; after a new link both begin anew.
+            // The member reads too slowly and would miss messages. Over a new link, both sides
+            // begin anew.
             Err(error @ (SendError::Full | SendError::TooLong(_))) => {
                 tracing::warn!(member = %to, %error, "the link is closed");
                 linked.link.close(Reason::Full);
@@ -280,7 +284,8 @@ impl Links {
         }
     }
 
-    /// Takes in a request of a member.
+    /// Takes in a request of a member; answers at once that the chunks above the bound are not
+    /// available.
     pub(super) fn handle_request(&mut self, from: MemberId, request: Request) {
         let Some(linked) = self.all.get_mut(&from) else { return };
         let over = linked.serving.ask(request);
@@ -289,7 +294,7 @@ impl Links {
         }
     }
 
-    /// Cancels the sending of these chunks.
+    /// Cancels the sending of chunks to a member.
     pub(super) fn unsend(&mut self, to: MemberId, chunks: &[Hash]) {
         let Some(linked) = self.all.get_mut(&to) else { return };
         linked.serving.cancel(chunks);
@@ -298,7 +303,7 @@ impl Links {
         }
     }
 
-    /// Sends a chunk that has come on to the members that wait for it.
+    /// Passes a chunk that has come on to the members that wait for it, each with a priority.
     pub(super) fn pass_on(&mut self, hash: Hash, bytes: &Bytes, waiting: Vec<(MemberId, u8)>) {
         self.all.values_mut().for_each(|it| it.serving.handle_came(&hash));
         for (to, priority) in waiting {
@@ -308,7 +313,8 @@ impl Links {
         }
     }
 
-    /// Sends requested chunks, as far as links take them; returns the reads for the others.
+    /// Sends requested chunks as far as the links take them; returns jobs that read the chunks not
+    /// in memory.
     pub(super) fn serve(&mut self, spaces: &Spaces) -> Vec<Reading> {
         let mut readings = Vec::new();
         for (member, linked) in &mut self.all {
@@ -317,7 +323,8 @@ impl Links {
                 let fresh = |it: &Hash| spaces.fresh(of, it).cloned();
                 let chunks: Vec<(Hash, Option<Bytes>)> =
                     batch.chunks.iter().map(|it| (*it, fresh(it))).collect();
-                // Chunks in memory are sent at once: a job would cost more than the rest of the work.
+                // Chunks in memory are sent at once: a job would cost more than the rest of the
+                // work.
                 if chunks.iter().all(|it| it.1.is_some()) {
                     linked.serving.handle_found(&batch, chunks);
                     continue;
@@ -329,7 +336,8 @@ impl Links {
         readings
     }
 
-    /// Takes in the chunks read for a neighbor; returns the neighbor and the request for the absent ones.
+    /// Takes in the chunks read for a neighbor; returns the neighbor and its request for the chunks
+    /// that are absent, if any.
     pub(super) fn handle_read(&mut self, read: Read) -> Option<(MemberId, Request)> {
         let Read { member, batch, chunks } = read;
         let absent = self.all.get_mut(&member)?.serving.handle_found(&batch, chunks);
@@ -352,7 +360,8 @@ impl Links {
     }
 }
 
-/// Returns the limits of a link to a member of this site; `shared` has those that all links to a site share.
+/// Returns the limits of a link to a member of this site; `shared` has the limits shared by all
+/// links to one site.
 fn limits(shared: &mut BTreeMap<Name, Limit>, site: Option<&Name>, config: &Config) -> Vec<Limit> {
     let bucket = |rate: u64| Arc::new(Mutex::new(Bucket::new(rate, (rate / 8).max(64 << 10))));
     let mut limits: Vec<Limit> = config.link_rate.map(bucket).into_iter().collect();

@@ -1,4 +1,4 @@
-//! Null calls under way: each is answered, or counts as unanswered.
+//! Null calls under way: each ends with answers, or counts as unanswered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,9 +8,11 @@ use crate::id::{GroupId, MemberId};
 use crate::link::call::ANSWER_MAX;
 use crate::link::{Caller, Link};
 
-/// Calls for one measurement, of which the shortest round trip counts: load at either end lengthens the others.
+/// Number of calls in one measurement. The shortest round trip counts, since load at either end
+/// lengthens the others.
 const CALLS: u32 = 3;
-/// Time to connect to a member without a link; after it, the member counts as not answering.
+/// Longest time to connect to a member without a link; after it, the member counts as not
+/// answering.
 const CONNECT_MAX: Duration = Duration::from_secs(15);
 
 /// A call under way.
@@ -19,7 +21,7 @@ struct Call {
     groups: BTreeSet<GroupId>,
     is_probing: bool,
     until: Duration,
-    /// How many answers are missing.
+    /// Number of answers that are still missing.
     left: u32,
     shortest: Duration,
 }
@@ -34,7 +36,7 @@ pub(super) struct Measuring {
 /// Next step of a measurement.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// Make a link: a probe needs one, and so does a call without a key.
+    /// Make a link: it is needed for a probe, and for a call for which there is no key yet.
     Connect,
     /// Call the member: see [`Measuring::calling`].
     Call,
@@ -60,7 +62,8 @@ pub(super) struct Calling {
 }
 
 impl Calling {
-    /// Makes the call; returns the member and whether the call was sent. Looking up a name takes a while.
+    /// Makes the call; returns the member and whether the call was sent. Looking up a name takes a
+    /// while.
     pub(super) async fn run(self) -> (MemberId, bool) {
         let found = tokio::net::lookup_host(&self.address).await;
         let address = found.ok().and_then(|mut it| it.next());
@@ -81,7 +84,7 @@ impl Measuring {
         self.calls.values().map(|it| it.until).min()
     }
 
-    /// Begins to measure a member for a group.
+    /// Begins to measure a member for a group; returns the next step.
     pub(super) fn begin(
         &mut self,
         group: GroupId,
@@ -103,12 +106,12 @@ impl Measuring {
         if call.is_probing && !is_linked { Next::Connect } else { Next::Call }
     }
 
-    /// Returns the call to a member at this address.
+    /// Returns the job that calls a member at this address.
     pub(super) fn calling(&self, member: MemberId, address: String) -> Calling {
         Calling { caller: self.caller.clone(), member, address }
     }
 
-    /// Takes in whether a call was sent.
+    /// Takes in whether a call was sent; returns the next step, if there is one now.
     pub(super) fn handle_called(
         &mut self,
         member: MemberId,
@@ -120,11 +123,11 @@ impl Measuring {
         if is_sent {
             call.until = now + ANSWER_MAX;
         }
-        // Without a link so far, there is no key to call with.
+        // Before the first link to a member, there is no key to call it with.
         (!is_sent && !is_linked).then_some(Next::Connect)
     }
 
-    /// Takes in a link to a member that may be waiting for its call.
+    /// Takes in a new link to a member; returns the next step if the member is being measured.
     pub(super) fn handle_linked(&mut self, link: &Link, now: Duration) -> Option<Next> {
         self.caller.handle_up(link);
         let call = self.calls.get_mut(&link.member())?;
@@ -149,12 +152,12 @@ impl Measuring {
         Some(Next::Take(Measured { groups, is_probing, shortest }))
     }
 
-    /// Takes in that no link could be made.
+    /// Takes in that no link to a member could be made: its call is dropped.
     pub(super) fn handle_unreachable(&mut self, member: MemberId) {
         self.calls.remove(&member);
     }
 
-    /// Drops unanswered calls; returns the groups that measured.
+    /// Drops the calls that are late; returns their members, each with the groups that measure it.
     pub(super) fn poll_late(&mut self, now: Duration) -> Vec<(MemberId, BTreeSet<GroupId>)> {
         let late = self.calls.extract_if(.., |_, it| it.until <= now);
         late.map(|(member, call)| (member, call.groups)).collect()

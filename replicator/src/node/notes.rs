@@ -5,16 +5,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Most notes that are kept.
+/// Maximum number of notes that are kept.
 const NOTES_MAX: usize = 100;
-/// A note with the same text within this time is counted, and not added.
+/// Time after a note within which a repetition of its text is only counted, not added.
 const AGAIN: Duration = Duration::from_mins(10);
 
 /// An event or a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
     pub(super) text: String,
-    /// First and last time of it.
+    /// Time of its first occurrence; `last` is that of its last one.
     pub(super) first: Duration,
     pub(super) last: Duration,
     pub(super) count: u64,
@@ -28,7 +28,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Adds and logs a note.
+    /// Adds and logs a note. If its text was noted within [`AGAIN`], it is only counted.
     pub(super) fn add(&mut self, text: String, now: Duration) {
         self.total += 1;
         let known = self.all.iter().position(|it| it.text == text && now < it.first + AGAIN);

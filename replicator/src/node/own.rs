@@ -14,7 +14,7 @@ use crate::version::{Name, Namespace};
 
 /// The member's key, settings, data directory and clock.
 pub(super) struct Own {
-    /// Only one process may use the data.
+    /// The lock on the data directory: only one process may use it.
     _lock: disk::lock::Lock,
     pub(super) identity: Arc<Identity>,
     pub(super) me: MemberId,
@@ -26,11 +26,11 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Opens the data directory, or makes it. Blocks.
+    /// Opens the data directory, and makes it if there is none. Blocks.
     ///
     /// # Errors
     ///
-    /// The directory cannot be used, or is in use.
+    /// The directory cannot be used, or another process uses it.
     pub(super) fn open(config: Config, started: Instant) -> Result<Self, Error> {
         let data = &config.daemon.data;
         if !data.exists() {
@@ -50,17 +50,18 @@ impl Own {
         net::clock::monotonic().saturating_duration_since(self.started)
     }
 
-    /// Returns its public key.
+    /// Returns the member's public key.
     pub(super) fn key(&self) -> [u8; 32] {
         self.identity.public()
     }
 
-    /// Returns the namespace of an own tree or collection.
+    /// Returns the namespace of a tree or collection of this member.
     pub(super) fn namespace(&self, name: &Name) -> Namespace {
         Namespace { origin: self.me, name: name.clone() }
     }
 
-    /// Returns the group of this name; without a name, the only one.
+    /// Returns the group with this name; without a name, the only group. Otherwise returns an error
+    /// that says what is wrong.
     pub(super) fn group_by_name(&self, name: Option<&Name>) -> Result<(GroupId, Name), String> {
         let mut named = self.config.groups.iter().map(|it| &it.entry);
         let found = match name {
@@ -72,7 +73,7 @@ impl Own {
         Ok((entry.group(&self.key()), entry.name().clone()))
     }
 
-    /// Returns the name of a group in the settings.
+    /// Returns the name of a group in the settings; for a group that is not in them, its id.
     pub(super) fn group_name(&self, id: GroupId) -> String {
         let key = self.key();
         let named = self.config.groups.iter().find(|it| it.entry.group(&key) == id);

@@ -1,4 +1,5 @@
-//! Publishing: jobs that make a draft of an own directory and, if it is new, sign and commit it as a version.
+//! Publishing: jobs that make a draft of an own directory and, if it is new, sign and commit it as
+//! a version.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::tree::publish::{Draft, Publishing};
 use crate::tree::store::Store;
 use crate::version::{Kind, Name, Namespace, Number, Version};
 
-/// Most problems that are listed by name.
+/// Maximum number of problems that are listed by name.
 const PROBLEMS_MAX: usize = 100;
 
 /// A source to publish.
@@ -47,7 +48,7 @@ pub(super) type Answer = Result<Published, String>;
 /// Receiver of the answer.
 #[derive(Debug)]
 pub(super) enum Reply {
-    /// Nobody: a change of the tree started it.
+    /// Nobody: a change of the tree started the publishing.
     Nobody,
     /// The caller of a command.
     Caller(oneshot::Sender<Answer>),
@@ -75,11 +76,11 @@ pub(super) struct Drafted {
 /// Decision on a draft.
 #[derive(Debug)]
 pub(super) enum Judged {
-    /// It is new: commit it.
+    /// The draft differs from the version that readers see: commit it.
     New(Box<Committing>),
-    /// Readers see the same already.
+    /// Readers see the draft's content already.
     Same(Box<Draft>, Published, Reply),
-    /// There is no draft.
+    /// No draft could be made.
     Failed(String, Reply),
 }
 
@@ -101,7 +102,7 @@ pub(super) struct Committed {
 }
 
 impl Drafting {
-    /// Returns the job for a source in this store.
+    /// Returns the job that makes a draft of a source in a store.
     pub(super) fn new(source: OwnSource, of: Namespace, store: Arc<Store>, reply: Reply) -> Self {
         Self { source, of, store, reply }
     }
@@ -124,7 +125,8 @@ impl Drafted {
         &self.of
     }
 
-    /// Signs a version of the draft if it differs from the version that readers see, which is `held`.
+    /// Signs a version of the draft if it differs from the version that readers see; `held` is that
+    /// version's number.
     pub(super) fn judge(self, held: Option<Number>, flood: &Flood, identity: &Identity) -> Judged {
         let Self { of, made, reply } = self;
         let draft = match made {
@@ -163,13 +165,14 @@ impl Committing {
     }
 }
 
-/// Returns the number of the next version, above all known ones. If this member no longer holds the newest
-/// version, a new epoch begins.
+/// Returns the number of the next version, above all known ones. If this member does not hold the
+/// newest version, a new epoch begins.
 fn next_number(of: &Namespace, held: Option<Number>, flood: &Flood) -> Number {
     let known = flood.newest(of).map(|it| it.number);
     let spoilt = flood.contradiction(of).map(|it| it.0.number);
     match known.max(held).max(spoilt) {
-        // A member that has lost everything begins above its old numbers, unless its clock goes back.
+        // A member that has lost all its data begins above its old numbers, unless its clock has
+        // gone back.
         None => Number { epoch: net::clock::now_ms() / 1_000, sequence: 1 },
         Some(last) if Some(last) == held && spoilt.is_none_or(|it| it.epoch < last.epoch) => {
             Number { sequence: last.sequence + 1, ..last }
@@ -178,7 +181,7 @@ fn next_number(of: &Namespace, held: Option<Number>, flood: &Flood) -> Number {
     }
 }
 
-/// Describes an error, with the first entries that cannot be replicated.
+/// Describes an error; if entries cannot be replicated, lists the first ones.
 fn describe(error: &Error) -> String {
     let problems = match error {
         Error::Problems(problems) => problems,

@@ -1,7 +1,7 @@
 //! Serving: the requests of one neighbor that are not answered yet.
 //!
-//! Chunks are read a few at a time, as late as possible, so that more urgent ones go first, even if they were
-//! requested later.
+//! Chunks are read in small batches and as late as possible, so that more urgent chunks go first
+//! even if they were requested later.
 //!
 //! Sans-I/O.
 
@@ -12,9 +12,9 @@ use bytes::Bytes;
 use crate::message::Request;
 use crate::version::{Hash, Namespace, Number};
 
-/// Most chunks that a neighbor may request at once.
+/// Maximum number of chunks of one neighbor that wait to be read.
 pub(crate) const ASKED_MAX: usize = 4_096;
-/// Most chunks that are read at once.
+/// Maximum number of chunks in one batch.
 const READ_MAX: usize = 32;
 
 /// Requested chunks of one version.
@@ -50,12 +50,12 @@ pub(crate) struct Serving {
     ready: VecDeque<Ready>,
     /// Chunks that are being read.
     reading: Option<Vec<Hash>>,
-    /// Those of them that came while they were being read.
+    /// Those of `reading` that came while they were being read.
     came: Vec<Hash>,
 }
 
 impl Serving {
-    /// Takes in a request; returns the chunks above the bound.
+    /// Takes in a request; returns the chunks for which there is no room below [`ASKED_MAX`].
     pub(crate) fn ask(&mut self, request: Request) -> Vec<Hash> {
         let Request { namespace, number, priority, mut chunks } = request;
         let room = ASKED_MAX.saturating_sub(self.count).min(chunks.len());
@@ -80,22 +80,22 @@ impl Serving {
         self.ready.retain(|it| is_left(&it.hash));
     }
 
-    /// Queues a chunk for sending, after those that wait already.
+    /// Queues a chunk for sending, behind those that wait already.
     pub(crate) fn push(&mut self, ready: Ready) {
         self.ready.push_back(ready);
     }
 
-    /// Puts a chunk back for which there was no room.
+    /// Queues a chunk again, at the front, because the link could not take it.
     pub(crate) fn put_back(&mut self, ready: Ready) {
         self.ready.push_front(ready);
     }
 
-    /// Returns the next chunk to send.
+    /// Returns the next chunk to send, if there is one.
     pub(crate) fn pop(&mut self) -> Option<Ready> {
         self.ready.pop_front()
     }
 
-    /// Returns the next batch to read; none while one is read or waits to be sent.
+    /// Returns the next batch to read; none while a batch is being read, or chunks wait to be sent.
     pub(crate) fn next_batch(&mut self) -> Option<Batch> {
         if self.reading.is_some() || !self.ready.is_empty() {
             return None;
@@ -124,7 +124,7 @@ impl Serving {
         }
     }
 
-    /// Takes in the chunks of a batch; returns those that are not here.
+    /// Takes in the read chunks of a batch; returns those that this member does not have.
     pub(crate) fn handle_found(
         &mut self,
         batch: &Batch,
@@ -140,8 +140,8 @@ impl Serving {
         self.handle_read(batch, absent)
     }
 
-    /// Ends a batch with these absent chunks; returns those that are not here. Chunks that came during the
-    /// reading are requested again.
+    /// Ends a batch, of which these chunks were absent. Those that came during the reading are
+    /// queued again; returns the others.
     pub(crate) fn handle_read(&mut self, batch: &Batch, absent: Vec<Hash>) -> Vec<Hash> {
         self.reading = None;
         let came = std::mem::take(&mut self.came);

@@ -1,5 +1,5 @@
-//! Sources of this member's versions: trees, published by command or when they change (`watching`), and logs
-//! of collections, published when they have grown (`following`).
+//! Sources of this member's versions: trees, which are published by command or when they change
+//! (`watching`), and logs of collections, which are published when they have grown (`following`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ use super::watching::{CheckResult, Watching};
 use crate::config::{Config, TreeConfig};
 use crate::version::Name;
 
-/// All that this member publishes.
+/// All trees and collections that this member publishes.
 #[derive(Debug)]
 pub(super) struct Sources {
     pub(super) watching: Watching,
@@ -38,7 +38,7 @@ pub(super) enum SourceTask {
 }
 
 impl Sources {
-    /// Returns the sources of the settings; `stop` ends all their tasks.
+    /// Returns the sources in the settings; `stop` ends all their jobs.
     pub(super) fn new(own: &Own, client: Client, started: Instant, stop: &Shutdown) -> Self {
         let data = own.config.daemon.data.clone();
         let mut sources = Self {
@@ -83,7 +83,7 @@ impl Sources {
         due
     }
 
-    /// Takes in whether a tree is watched; returns the task that is then due.
+    /// Takes in whether a tree is watched; returns the task to publish the tree, if that is due.
     pub(super) fn handle_checked(
         &mut self,
         found: CheckResult,
@@ -95,8 +95,9 @@ impl Sources {
         Some(SourceTask::Publish(OwnSource::tree(walks?, false), Reply::Nobody))
     }
 
-    /// Returns the task of publishing a tree, by its name or its directory, or a collection, by its name. If
-    /// it is done later or not at all, there is no task, and `reply` tells why.
+    /// Returns the task of publishing a tree, found by its name or its directory. For a collection,
+    /// found by its name, a pull is planned, and there is no task. If nothing can be published,
+    /// there is no task, and the reason is sent to `reply`.
     pub(super) fn ask(
         &mut self,
         tree: &str,
@@ -127,12 +128,13 @@ impl Sources {
         self.busy.insert(name.clone());
     }
 
-    /// Records that it is no longer being published.
+    /// Records that a source is no longer being published.
     pub(super) fn end(&mut self, name: &Name) {
         self.busy.remove(name);
     }
 
-    /// Reports the result: to the caller, or as a note if something is wrong.
+    /// Reports the result of publishing a source: to the caller, or to the part of the sources that
+    /// started it.
     pub(super) fn answer(
         &mut self,
         name: &Name,

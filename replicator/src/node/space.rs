@@ -1,4 +1,4 @@
-//! The disk's side of one namespace: one piece of work at a time, off the core's thread.
+//! The disk's side of one namespace: one piece of work at a time, outside the core's thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::tree::levels::Wanted;
 use crate::tree::store::Store;
 use crate::version::{Hash, Number, Version};
 
-/// Bytes that are written at once.
+/// Number of queued bytes from which chunks are written without waiting for more.
 const WRITE_BYTES: usize = 256 << 10;
 
 /// The disk's side of a namespace.
@@ -20,13 +20,13 @@ pub(super) struct Space {
     store: Arc<Store>,
     /// The version being fetched.
     version: Option<Version>,
-    /// Its progress; none before it is begun, and while a job has it.
+    /// Progress of fetching that version; none before it has begun, and while a job has it.
     fetch: Option<Fetch>,
-    /// Chunks that came and are not on disk yet.
+    /// Chunks that have come and are not on disk yet.
     fresh: BTreeMap<Hash, Bytes>,
     queue: Vec<Hash>,
     queue_bytes: usize,
-    /// Requested chunks that have not come, and the count of those requested.
+    /// Requested chunks that have not come; `requested` is the number of all requested chunks.
     open: BTreeSet<Hash>,
     requested: usize,
     is_asking: bool,
@@ -37,7 +37,7 @@ pub(super) struct Space {
 /// Work on disk. Blocks.
 #[derive(Debug)]
 pub(super) enum Work {
-    /// Write these chunks, then find which are wanted.
+    /// Write these chunks; then, if `is_asking`, find the chunks of the version that are wanted.
     Keep {
         store: Arc<Store>,
         puts: Vec<(Hash, Bytes)>,
@@ -52,14 +52,15 @@ pub(super) enum Work {
 /// Outcome of work.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// Of [`Work::Keep`].
+    /// Result of [`Work::Keep`].
     Written {
         put: Vec<Hash>,
         version: Option<Version>,
         fetch: Option<Fetch>,
         wanted: Result<Option<Vec<Wanted>>, Error>,
     },
-    /// Of [`Work::Switch`]: whether readers see it; if not, something is missing after all.
+    /// Result of [`Work::Switch`]: whether readers see the version; if not, something is missing
+    /// after all.
     Switched(Fetch, Result<bool, Error>),
 }
 
@@ -68,7 +69,7 @@ impl Work {
     pub(super) fn run(self) -> Outcome {
         match self {
             Self::Keep { store, puts, version, mut fetch, is_asking } => {
-                // Their hashes were computed as they came.
+                // The chunks' hashes were checked when they came.
                 let kept = store.put_all(puts.iter().map(|(hash, bytes)| (hash, &bytes[..])));
                 let asked = version.as_ref().filter(|_| is_asking);
                 let wanted = kept.and_then(|()| match asked {
@@ -98,16 +99,16 @@ fn wanted(
     begun.wanted(WANTED_MAX)
 }
 
-/// What work came to, for the core.
+/// Result of work on disk, for the core.
 #[derive(Debug)]
 pub(super) enum SpaceEvent {
     /// These chunks are wanted, and perhaps more after them.
     Wanted(Vec<(Hash, u32)>),
-    /// All chunks are there.
+    /// All chunks of the version are here.
     Whole,
     /// Readers see the version.
     Switched,
-    /// The version cannot be taken.
+    /// The version cannot be fetched, or readers cannot be switched to it.
     Failed(Error),
 }
 
@@ -132,7 +133,7 @@ impl Space {
         &self.store
     }
 
-    /// Returns a chunk that is not on disk yet.
+    /// Returns a chunk that has come and is not on disk yet; `None` for any other.
     pub(super) fn fresh(&self, hash: &Hash) -> Option<&Bytes> {
         self.fresh.get(hash)
     }
@@ -171,18 +172,19 @@ impl Space {
         }
     }
 
-    /// Checks again which chunks are wanted.
+    /// Makes the next work check again which chunks are wanted.
     pub(super) fn look(&mut self) {
         self.is_asking |= self.version.is_some() && !self.is_switching;
     }
 
-    /// Makes readers see the fetched version, next.
+    /// Makes the next work show the fetched version to readers.
     pub(super) fn switch(&mut self) {
         self.is_switching = true;
     }
 
-    /// Returns whether chunks are to be written now. A few chunks wait for more, as long as more are expected
-    /// and nothing waits for these. With every regular check they are written in any case.
+    /// Returns whether the queued chunks have to be written now. If they are few, they wait as long
+    /// as more are expected and no switch waits for them. The regular check ([`Space::look`]) ends
+    /// this wait.
     fn has_to_write(&self) -> bool {
         let is_last = self.version.is_none() || self.open.is_empty() || self.is_switching;
         !self.queue.is_empty() && (is_last || WRITE_BYTES <= self.queue_bytes)
@@ -210,7 +212,8 @@ impl Space {
         Some(work)
     }
 
-    /// Takes in the outcome of work; returns the version's number and what it came to.
+    /// Takes in the outcome of work; returns the version's number and the result, unless the core
+    /// need not know it.
     pub(super) fn handle_outcome(&mut self, outcome: Outcome) -> Option<(Number, SpaceEvent)> {
         self.is_busy = false;
         match outcome {
@@ -249,7 +252,7 @@ impl Space {
         let chunks: Vec<(Hash, u32)> = missing.map(|it| (it.hash, it.bytes)).collect();
         self.open = chunks.iter().map(|it| it.0).collect();
         self.requested = chunks.len();
-        // The chunks missing on disk have come meanwhile.
+        // If none is missing, the wanted chunks have come meanwhile: check again.
         self.is_asking |= chunks.is_empty();
         SpaceEvent::Wanted(chunks)
     }

@@ -1,4 +1,5 @@
-//! Spaces: the trees and collections of a member on disk, and the versions that it knew before its start.
+//! Spaces: the trees and collections of a member on disk, and the versions that the member knew
+//! before its start.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +19,7 @@ use crate::tree::passage::{Passage, make_private};
 use crate::tree::store::Store;
 use crate::version::{Hash, Kind, Namespace, Number, Version};
 
-/// Pause before generations that readers had a lease on are tried again.
+/// Pause before another attempt to remove generations that readers had a lease on.
 const OLD_AGAIN: Duration = Duration::from_secs(10);
 
 /// Old generations that could not be removed yet.
@@ -32,11 +33,11 @@ struct Old {
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
     all: BTreeMap<Namespace, Space>,
-    /// Old generations that could not be removed.
+    /// Old generations that could not be removed, and the time of the next attempt.
     old: BTreeMap<Namespace, Old>,
-    /// Versions that could not be taken the last time, with the reasons, until one is taken.
+    /// Reasons why the last version could not be taken, until a version is taken.
     failures: BTreeMap<Namespace, String>,
-    /// Versions known before the start, until a group lists them.
+    /// Versions known before the start, until a group lists their namespaces.
     restored: BTreeMap<Namespace, Vec<u8>>,
 }
 
@@ -48,7 +49,7 @@ pub(super) struct Removing {
 }
 
 impl Removing {
-    /// Removes them, and returns how many are left. Blocks.
+    /// Removes these generations, and returns how many are left. Blocks.
     pub(super) fn run(self) -> (Namespace, usize) {
         let Self { of, store } = self;
         let left = store.remove_old().unwrap_or_else(|error| {
@@ -81,7 +82,8 @@ impl Opening {
 }
 
 impl Spaces {
-    /// Opens all trees and collections on disk. That may take long; others keep their access meanwhile.
+    /// Opens all trees and collections on disk. This may take long; other users keep their access
+    /// meanwhile.
     ///
     /// # Errors
     ///
@@ -112,7 +114,7 @@ impl Spaces {
             let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
             let Some(namespace) = Namespace::parse(name) else { continue };
             let passage = passage(&namespace, own, notes);
-            // The settings may have changed since it was opened.
+            // The settings may have changed since the folder was last opened.
             passage.close_others(&path)?;
             found.push((namespace, passage));
         }
@@ -123,11 +125,11 @@ impl Spaces {
         Ok(())
     }
 
-    /// Opens the directory of a tree or collection, unless it is open.
+    /// Opens the directory of a tree or collection, unless it is open; returns its store.
     ///
     /// # Errors
     ///
-    /// It cannot be opened, or is of the other kind.
+    /// The directory cannot be opened, or is of the other kind.
     pub(super) fn open_one(
         &mut self,
         of: &Namespace,
@@ -148,7 +150,8 @@ impl Spaces {
         Ok(store)
     }
 
-    /// Opens the data directory to those that have access to a tree in it, as the trees were opened.
+    /// Opens the data directory and the trees' directory as far as the access to the trees in them
+    /// requires.
     fn open_data(&self, own: &Own, notes: &mut Notes) {
         let above = Passage::above(self.stores().map(|it| it.1.passage()));
         let data = &own.config.daemon.data;
@@ -161,7 +164,7 @@ impl Spaces {
         }
     }
 
-    /// Takes over the access to trees from other settings.
+    /// Takes over the access to trees from other settings; returns the jobs that change it.
     pub(super) fn set_passages(&self, own: &Own, notes: &mut Notes) -> Vec<Opening> {
         let wanted = self.stores().map(|(of, store)| {
             // The change takes a while for many files, and other settings may come meanwhile.
@@ -171,7 +174,7 @@ impl Spaces {
         wanted.collect()
     }
 
-    /// Takes in a change of access; if it failed, only the owner has access.
+    /// Takes in a change of access. If it failed, only the owner has access, and a note is added.
     pub(super) fn handle_opened(&self, opened: &Opened, own: &Own, notes: &mut Notes) {
         if let Err(error) = &opened.opened {
             note_closed(&opened.of, &error.to_string(), own, notes);
@@ -187,12 +190,12 @@ impl Spaces {
         self.all.get(of).map(Space::store)
     }
 
-    /// Returns the generation that readers see.
+    /// Returns the generation that readers see; none if there is none yet.
     pub(super) fn current(&self, of: &Namespace) -> Option<Arc<Generation>> {
         self.store(of)?.current()
     }
 
-    /// Returns a chunk that is not on disk yet.
+    /// Returns a chunk that has come and is not on disk yet; `None` for any other.
     pub(super) fn fresh(&self, of: &Namespace, hash: &Hash) -> Option<&Bytes> {
         self.all.get(of)?.fresh(hash)
     }
@@ -201,13 +204,14 @@ impl Spaces {
         self.all.values().map(Space::fresh_bytes).sum()
     }
 
-    /// Returns those with damaged files.
+    /// Returns the trees and collections with damaged files.
     pub(super) fn damaged(&self) -> Vec<Namespace> {
         let damaged = self.stores().filter(|it| !it.1.damaged().is_empty());
         damaged.map(|it| it.0.clone()).collect()
     }
 
-    /// Takes the versions of listed namespaces that were known before the start, or are held and new to the flood.
+    /// Takes the versions of listed namespaces that were known before the start, or are held here
+    /// and not yet known to the flood (`is_heard`).
     pub(super) fn take_known(
         &mut self,
         is_listed: impl Fn(&Namespace) -> bool,
@@ -222,7 +226,7 @@ impl Spaces {
         known
     }
 
-    /// Takes in a chunk.
+    /// Takes in a chunk of a tree or collection.
     pub(super) fn keep(&mut self, of: &Namespace, hash: Hash, bytes: Bytes) {
         if let Some(space) = self.all.get_mut(of) {
             space.keep(hash, bytes);
@@ -243,26 +247,26 @@ impl Spaces {
         }
     }
 
-    /// Makes readers see the fetched version, next.
+    /// Makes the next work show the fetched version to readers.
     pub(super) fn switch(&mut self, of: &Namespace) {
         if let Some(space) = self.all.get_mut(of) {
             space.switch();
         }
     }
 
-    /// Checks again which chunks are wanted.
+    /// Makes the next work of each space check again which chunks are wanted.
     pub(super) fn look(&mut self) {
         self.all.values_mut().for_each(Space::look);
     }
 
-    /// Returns the next work on disk.
+    /// Returns the work on disk that can be started now.
     pub(super) fn poll_work(&mut self) -> Vec<(Namespace, Work)> {
         let work = self.all.iter_mut().filter_map(|(of, it)| Some((of.clone(), it.next_work()?)));
         work.collect()
     }
 
-    /// Takes in the outcome of work; returns the version's number, what it came to, and how many bytes are
-    /// missing, if known.
+    /// Takes in the outcome of work; returns the version's number, the result, and how many bytes
+    /// are missing, if known. None if the core need not know it.
     pub(super) fn handle_outcome(
         &mut self,
         of: &Namespace,
@@ -284,17 +288,18 @@ impl Spaces {
         self.failures.remove(of);
     }
 
-    /// Returns why the last version could not be taken.
+    /// Returns why the last version could not be taken; none if it was taken.
     pub(super) fn failure(&self, of: &Namespace) -> Option<&String> {
         self.failures.get(of)
     }
 
-    /// Returns the job that removes the old generations of one.
+    /// Returns the job that removes the old generations of a tree or collection.
     pub(super) fn removing(&self, of: &Namespace) -> Option<Removing> {
         Some(Removing { of: of.clone(), store: self.store(of)?.clone() })
     }
 
-    /// Returns these jobs for all: a crash or readers may have left generations.
+    /// Returns these jobs for all trees and collections: a crash or readers may have left old
+    /// generations.
     pub(super) fn removing_all(&self) -> Vec<Removing> {
         self.all.keys().filter_map(|it| self.removing(it)).collect()
     }
@@ -318,19 +323,19 @@ impl Spaces {
         due.iter().filter_map(|it| self.removing(it)).collect()
     }
 
-    /// Returns how many old generations of one are left.
+    /// Returns how many old generations of a tree or collection are left; none if all were removed.
     pub(super) fn old(&self, of: &Namespace) -> Option<usize> {
         self.old.get(of).map(|it| it.left)
     }
 
-    /// Ends all work.
+    /// Makes all work of the stores end early.
     pub(super) fn end(&self) {
         self.stores().for_each(|it| it.1.stop());
     }
 }
 
-/// Opens the directory of a tree or collection. If the access of the settings cannot be given, only the owner
-/// has access.
+/// Opens the directory of a tree or collection. If the access in the settings cannot be given, only
+/// the owner has access, and a note is added.
 fn open_store(
     of: &Namespace,
     kind: Kind,

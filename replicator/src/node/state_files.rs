@@ -1,9 +1,9 @@
 //! State files of groups and of versions: small files, each replaced as a whole.
 //!
 //! ```text
-//! DATA/groups/GROUP      the saved state of a group's machine
+//! DATA/groups/GROUP              the saved state of a group's machine
 //! DATA/groups/GROUP.invitation   see `invitations`
-//! DATA/versions/NAME@ORIGIN    the newest known version
+//! DATA/versions/NAME@ORIGIN      the newest known version
 //! ```
 //!
 //! All functions block; call them on a thread that may block.
@@ -22,7 +22,7 @@ use crate::version::Namespace;
 const GROUPS: &str = "groups";
 const VERSIONS: &str = "versions";
 const LOGS: &str = "logs";
-/// Longest file that is read, in bytes: a group's state with its charter.
+/// Length of the longest file that is read, in bytes. It bounds a group's state with its charter.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The state files in the data directory of a member.
@@ -32,22 +32,22 @@ pub(crate) struct StateFiles {
 }
 
 impl StateFiles {
-    /// Opens the directory, or creates it, with access for the owner alone.
+    /// Opens the directories of state files, or creates them; only the owner has access.
     ///
     /// # Errors
     ///
-    /// The directory cannot be created.
+    /// A directory cannot be created, or its files cannot be made private.
     pub(crate) fn open(data: &Path) -> Result<Self, Error> {
         for dir in [GROUPS, VERSIONS, LOGS] {
             let dir = data.join(dir);
             passage::make_private(&dir)?;
-            // An older program left its files readable.
+            // An older version of this program left its files readable.
             passage::hide(&dir, passage::FILE, false)?;
         }
         Ok(Self { data: data.to_owned() })
     }
 
-    /// Returns the saved state of a group.
+    /// Returns the saved state of a group; none if there is none.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl StateFiles {
     ///
     /// # Errors
     ///
-    /// The file cannot be written; the state saved before is as it was.
+    /// The file cannot be written; the state saved before is unchanged.
     pub(crate) fn put_group(&self, group: GroupId, bytes: &[u8]) -> Result<(), Error> {
         replace(&self.group_path(group), bytes)
     }
@@ -69,7 +69,7 @@ impl StateFiles {
         self.data.join(GROUPS).join(group.to_string())
     }
 
-    /// Returns all saved versions, with unchecked signatures.
+    /// Returns all saved versions; their signatures are not checked.
     ///
     /// # Errors
     ///
@@ -92,13 +92,13 @@ impl StateFiles {
     ///
     /// # Errors
     ///
-    /// The file cannot be written; the version saved before is as it was.
+    /// The file cannot be written; the version saved before is unchanged.
     pub(crate) fn put_version(&self, of: &Namespace, bytes: &[u8]) -> Result<(), Error> {
         replace(&self.data.join(VERSIONS).join(of.to_string()), bytes)
     }
 }
 
-/// Extension of files that are not complete.
+/// Extension of files that are still being written.
 const NEW: &str = "new~";
 
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
@@ -113,7 +113,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
-/// Replaces a file by these bytes; they are on disk when it returns.
+/// Replaces a file's content by these bytes, which are on disk when the function returns.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let mut new = path.as_os_str().to_owned();
     new.push(".");
@@ -127,7 +127,8 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     })
 }
 
-/// Makes `link` a symbolic link to `target`. A link to elsewhere is replaced; anything else stays.
+/// Makes `link` a symbolic link to `target`. A link to another target is replaced; anything else is
+/// left alone.
 ///
 /// # Errors
 ///
@@ -139,7 +140,7 @@ pub(super) fn link(target: &Path, link: &Path) -> Result<(), Error> {
         Ok(known) if known == target => return Ok(()),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        // It is not a link.
+        // Something that is no link is there.
         Err(_) => return Err(failed(io::ErrorKind::AlreadyExists.into())),
     }
     let mut new = link.as_os_str().to_owned();

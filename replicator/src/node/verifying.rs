@@ -27,8 +27,9 @@ pub(super) struct Verified {
 }
 
 impl Verifying {
-    /// Returns the job for the tree of this name, for that of one writer (`NAME@WRITER`), or for all of them.
-    /// If there is none, tells the caller.
+    /// Returns the job that verifies all trees of this name, the tree of one writer
+    /// (`NAME@WRITER`), or, without a name, all trees. If there is no such tree, answers the
+    /// caller, and returns `None`.
     pub(super) fn new<'a>(
         all: impl Iterator<Item = (&'a Namespace, &'a Arc<Store>)>,
         tree: Option<&str>,

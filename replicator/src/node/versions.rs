@@ -1,4 +1,5 @@
-//! Versions of each member of a group: which one it has of each tree and collection, as far as known here.
+//! Versions of each member of a group: which version it has of each tree and collection, as far as
+//! this member knows.
 
 use std::time::Duration;
 
@@ -9,23 +10,23 @@ use crate::replica::Replica;
 use crate::status::{ListedStatus, Standing, Standings, VersionStatus, VersionsStatus};
 use crate::version::{Namespace, Number};
 
-/// Most versions that the status of a group names one by one, with at least [`OF_ONE_MIN`] of each member.
-/// The others are counted.
+/// Maximum number of versions that the status of a group names, except that it may name
+/// [`OF_ONE_MIN`] of each member in any case. The others are only counted.
 const NAMED_MAX: usize = 4_096;
 /// See [`NAMED_MAX`].
 const OF_ONE_MIN: usize = 8;
 
-/// A member's version of a tree; an error if it is not known.
+/// A member's version of a tree, `None` if it has none; an error if that is not known.
 type Version = Result<Option<Number>, Unheard>;
 
-/// No report of it has come.
+/// No report on the version has come.
 #[derive(Clone, Copy, Debug)]
 struct Unheard;
 
 fn standing(version: Version, newest: Option<Number>) -> Standing {
     match (version, newest) {
         (Err(Unheard), _) => Standing::Unknown,
-        // If a tree was never published, all members have its newest version: none.
+        // If a tree was never published, having no version counts as having the newest one.
         (Ok(held), newest) if held == newest => Standing::Newest,
         (Ok(None), _) => Standing::Nothing,
         (Ok(held), newest) if newest < held => Standing::Ahead,
@@ -56,8 +57,8 @@ impl Listed {
     }
 }
 
-/// Returns the versions of a group's members, in the order of `members`, and how many have the newest of each
-/// tree, as far as the member with this content knows.
+/// Returns the versions of a group's members, in the order of `members`, and for each tree how many
+/// members have which standing, as far as the member `me` with this content knows.
 pub(super) fn versions(
     group: &Group,
     members: &[MemberId],
@@ -100,7 +101,7 @@ fn versions_of(
         if member == me {
             return Ok(replica.held(&it.namespace).map(|it| it.number));
         }
-        // A neighbor reports it at once.
+        // A neighbor reports its version directly and at once.
         let direct = replica.held_by(member, &it.namespace);
         let reported = held.as_ref().and_then(|held| held.number(it.tag));
         let is_all = held.as_ref().is_some_and(|it| it.left_out() == 0);

@@ -1,5 +1,5 @@
-//! Watching: changes of the trees that this member publishes without a command, from the events of the system
-//! (inotify and the like), or by regular checks where there are none.
+//! Watching: finds changes of the trees that this member publishes without a command, by the
+//! system's events (inotify and the like), or by regular walks where there are no events.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,11 +19,12 @@ use crate::status::WatchStatus;
 use crate::version::Name;
 use crate::watch::{Check, Checked, Events, Watch, WatchFailure};
 
-/// Most directories of a tree that are watched: each takes memory here, for its path twice, and in the kernel.
+/// Maximum number of directories of a watched tree: each takes memory in the kernel, and in this
+/// process for its path twice.
 pub(super) const DIRECTORIES_MAX: usize = 100_000;
 /// Error of the system when there are too many watchers.
 const TOO_MANY_OPEN: i32 = rustix::io::Errno::MFILE.raw_os_error();
-/// Most tries to start a watch while directories vanish.
+/// Maximum number of tries to start a watch while directories vanish.
 const START_TRIES: u32 = 3;
 /// File systems that report only changes made on this machine, by their numbers in `statfs`.
 const REMOTE: &[(rustix::fs::FsWord, &str)] = &[
@@ -58,7 +59,7 @@ struct Watched {
     config: TreeConfig,
     watch: Watch,
     sink: Arc<Sink>,
-    /// None while it is being checked, too.
+    /// The running watch; `None` if there is none, and while a job checks it.
     session: Option<Session>,
     /// The last problem, so that it is reported once.
     wrong: Option<String>,
@@ -77,7 +78,7 @@ impl Sink {
         let now = clock::monotonic().saturating_duration_since(self.started);
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         if *events == Events::default() {
-            // With earlier events in it, a notification is under way already.
+            // If earlier events are in it, they have already caused a notification.
             self.notify.notify_one();
         }
         match event {
@@ -96,11 +97,12 @@ impl Sink {
 #[derive(Debug)]
 struct Session {
     _watcher: Watcher,
-    /// Device and inode of the directory: another directory in its place needs another watch.
+    /// Device and inode of the directory: if another directory takes its place, a new watch is
+    /// needed.
     identity: (u64, u64),
 }
 
-/// Job: check whether a tree is watched, and watch it.
+/// Job: check whether a tree is watched, and start a watch if it is not.
 #[derive(Debug)]
 pub(super) struct Checking {
     config: TreeConfig,
@@ -111,12 +113,12 @@ pub(super) struct Checking {
 }
 
 impl Checking {
-    /// Returns whether the check takes a while. Otherwise the result is known at once.
+    /// Returns whether the check may take long; otherwise its result is known at once.
     pub(super) fn is_long(&self) -> bool {
         self.check.may_watch
     }
 
-    /// Starts a watch if there is none and `check` allows one. Blocks.
+    /// Checks the watch, and starts one if there is none, if `check` allows a watch. Blocks.
     pub(super) fn run(self) -> CheckResult {
         let Self { config, session, check, sink, stop } = self;
         if !check.may_watch {
@@ -144,7 +146,7 @@ impl Watching {
         Self { all: BTreeMap::new(), started, notify: Arc::new(Notify::new()), stop }
     }
 
-    /// Takes over the trees of the settings; all of them are checked.
+    /// Takes over the trees in the settings; a check of each watched one becomes due.
     pub(super) fn set(&mut self, trees: &[TreeConfig], now: Duration) {
         let mut before = std::mem::take(&mut self.all);
         for tree in trees {
@@ -166,7 +168,7 @@ impl Watching {
         }
     }
 
-    /// Returns the notification of events.
+    /// Returns the notification that events have come.
     pub(super) fn changes(&self) -> Arc<Notify> {
         self.notify.clone()
     }
@@ -190,8 +192,8 @@ impl Watching {
         due
     }
 
-    /// Takes in the result of a check; returns the tree if it has to be walked. `is_published` tells whether
-    /// a tree is being published.
+    /// Takes in the result of a check; returns the tree if it has to be walked. `is_published`
+    /// returns whether a tree is being published.
     pub(super) fn handle_checked(
         &mut self,
         found: CheckResult,
@@ -216,7 +218,8 @@ impl Watching {
         walks.then(|| config.clone())
     }
 
-    /// Takes in the result of a walk: the tree is published if it has changed, or something is wrong.
+    /// Takes in the result of a walk: without `wrong`, the tree is published if it has changed;
+    /// `wrong` says why it could not be.
     pub(super) fn handle_walked(
         &mut self,
         name: &Name,
@@ -240,19 +243,20 @@ impl Watching {
     }
 }
 
-/// Returns whether a watch by some settings serves for others: changed access to the tree does not matter.
+/// Returns whether a watch under the settings `one` is valid under the settings `other`, too. Only
+/// directory and interval matter, not the access to the tree.
 fn is_watched_alike(one: &TreeConfig, other: &TreeConfig) -> bool {
     (&one.directory, one.watch) == (&other.directory, other.watch)
 }
 
-/// Returns the note on a tree without events.
+/// Returns the note which says that the system does not report a tree's changes.
 fn warning(config: &TreeConfig, watch: &Watch) -> String {
     let every = config.watch.unwrap_or_default().as_secs();
     let (name, why) = (&config.name, watch.failure().unwrap_or_default());
     format!("changes of {name} are not reported; it is looked at every {every} s instead: {why}")
 }
 
-/// Keeps a tree watched, or starts a watch. Blocks.
+/// Keeps the watch on a tree if it is still valid; otherwise starts a new one. Blocks.
 fn start(
     directory: &Path,
     session: Option<Session>,
@@ -291,7 +295,7 @@ fn start(
     }
 }
 
-/// Returns why a tree is not watched, and what to do about it.
+/// Returns the reason why a tree is not watched, with the remedy.
 fn watch_failure(error: &watcher::Error) -> WatchFailure {
     let remedy = match &error.kind {
         ErrorKind::MaxFilesWatch => {
@@ -307,8 +311,8 @@ fn watch_failure(error: &watcher::Error) -> WatchFailure {
     WatchFailure { why, is_lasting: !matches!(error.kind, ErrorKind::PathNotFound) }
 }
 
-/// Checks that a tree can be watched: its directories are not too many, and the system reports all their
-/// changes. Unreadable directories are skipped.
+/// Checks that a tree can be watched: it has at most `most` directories, and the system reports all
+/// their changes. Unreadable directories are skipped.
 fn survey(top: &Path, most: usize, stop: &Shutdown) -> Result<(), WatchFailure> {
     let lasting = |why: String| WatchFailure { why, is_lasting: true };
     let mut known = None;
@@ -342,7 +346,8 @@ fn survey(top: &Path, most: usize, stop: &Shutdown) -> Result<(), WatchFailure> 
     Ok(())
 }
 
-/// Returns the kind of a file system that other machines change as well; `None` for other file systems.
+/// Returns the kind of a file system that other machines change as well; `None` for other file
+/// systems.
 fn remote(dir: &Path) -> Option<&'static str> {
     let kind = rustix::fs::statfs(dir).ok()?.f_type;
     REMOTE.iter().find(|it| it.0 == kind).map(|it| it.1)

@@ -1,4 +1,5 @@
-//! Building of a generation: nobody sees it until it is whole and durable, and it is removed if anything fails.
+//! Building of a generation: readers do not see it until it is whole and durable, and it is removed
+//! if anything fails.
 
 use std::fs;
 use std::io;
@@ -21,12 +22,13 @@ use super::passage::{FILE, FOLDER, Passage, set_mode};
 use super::path::EntryPath;
 use crate::version::{Hash, Kind};
 
-/// Prefix of its name among the generations. A number follows, which is not reused while a store is open, so that
-/// an earlier build cannot write into a later one.
+/// Prefix of the name of a build's directory. A number follows, which is not reused while a store
+/// is open, so that an earlier build cannot write into a later one.
 const BUILDING: &str = ".building-";
 /// A copied file, before it is known to be valid.
 const INCOMING: &str = "incoming";
-/// The chunks of a publisher's file, before they are known to be valid.
+/// The chunks of a publisher's file, before it is known that the file did not change while it was
+/// read.
 const SPOOL: &str = "spool";
 
 /// Returns the directory of the build with this number.
@@ -34,7 +36,7 @@ pub(super) fn building_dir(generations: &Path, number: u64) -> PathBuf {
     generations.join(format!("{BUILDING}{number}"))
 }
 
-/// Reads the number in the name of a build.
+/// Reads the number in the name of a build's directory; `None` if it is not such a name.
 pub(super) fn building_number(name: &str) -> Option<u64> {
     name.strip_prefix(BUILDING)?.parse().ok()
 }
@@ -44,18 +46,19 @@ pub(super) fn building_number(name: &str) -> Option<u64> {
 pub(super) struct Building {
     disk: Disk,
     kind: Kind,
-    /// The group of all its files, if it is not the process's own.
+    /// The group of all files of the generation; `None` for the process's own group.
     group: Option<u32>,
     dir: PathBuf,
     manifest: Output,
     nodes: Output,
     sources: Output,
     index: Writer,
-    /// Bytes of the leaves so far.
+    /// Number of bytes of the leaves so far.
     leaf_bytes: u64,
     /// The directories that lead to the last entry.
     open: Vec<String>,
-    /// Paths to make durable; `None` if they are so many that the whole file system is synced.
+    /// Paths to make durable; `None` if there are so many that the whole file system is synced
+    /// instead.
     unsynced: Option<Vec<PathBuf>>,
     syncs_max: usize,
     stop: StopFlag,
@@ -76,7 +79,8 @@ impl StopFlag {
 }
 
 impl Building {
-    /// Begins a generation in this new directory, which only the owner can enter until it is whole.
+    /// Begins a generation in this new directory, which only the owner can enter until the
+    /// generation is whole.
     pub(super) fn begin(
         disk: &Disk,
         dir: PathBuf,
@@ -113,7 +117,7 @@ impl Building {
         &self.dir
     }
 
-    /// Returns the group of all its files, if it is not the process's own.
+    /// Returns the group of all files of the generation; `None` for the process's own group.
     pub(super) fn group(&self) -> Option<u32> {
         self.group
     }
@@ -122,7 +126,7 @@ impl Building {
         self.manifest.write(bytes).map_err(Error::io(self.manifest.path()))
     }
 
-    /// Indexes the next leaf of the manifest.
+    /// Adds the next leaf of the manifest to the index.
     pub(super) fn leaf(&mut self, hash: &Hash, bytes: usize) -> Result<(), Error> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let location = Location { file: ChunkFile::Manifest, offset: self.leaf_bytes, bytes };
@@ -138,7 +142,8 @@ impl Building {
         self.index.push(hash, Location { file: ChunkFile::Nodes, offset, bytes: length })
     }
 
-    /// Indexes a chunk at this offset of the file whose entry begins at `at`.
+    /// Adds to the index a chunk at this offset of the file whose entry begins at `at` in the
+    /// manifest.
     pub(super) fn extent(&mut self, at: u64, offset: u64, extent: Extent) -> Result<(), Error> {
         self.stop.check()?;
         let location = Location { file: ChunkFile::Entry(at), offset, bytes: extent.bytes };
@@ -157,7 +162,7 @@ impl Building {
         self.disk.rename(self.sources.path(), &path).map_err(Error::io(path))
     }
 
-    /// Flushes the manifest. Returns its path and its file.
+    /// Flushes the manifest. Returns the manifest's path and its open file.
     pub(super) fn manifest(&mut self) -> Result<(&Path, Arc<fs::File>), Error> {
         self.manifest.flush().map_err(Error::io(self.manifest.path()))?;
         Ok((self.manifest.path(), self.manifest.file().clone()))
@@ -209,7 +214,7 @@ impl Building {
         Ok(())
     }
 
-    /// Gives the tree's own folder its mode.
+    /// Sets the mode of the tree's own folder.
     pub(super) fn top(&self, mode: Mode) -> Result<(), Error> {
         let tree = self.dir.join(TREE);
         self.give(&tree)?;
@@ -221,12 +226,12 @@ impl Building {
         self.disk.symlink(Path::new(target), &at).map_err(Error::io(&at))
     }
 
-    /// Links a file of another generation. Returns whether that is possible.
+    /// Links a file of another generation. Returns false if the file must be copied instead.
     pub(super) fn link(&mut self, path: &EntryPath, from: &Path) -> Result<bool, Error> {
         let at = self.make_parents(path)?;
         match self.disk.link(from, &at) {
             Ok(()) => Ok(true),
-            // It is gone, or has the most links that the file system allows.
+            // The file is gone, or has as many links as the file system allows.
             Err(error) if may_be_copied(&error) => Ok(false),
             Err(error) => Err(Error::io(at)(error)),
         }
@@ -250,12 +255,12 @@ impl Building {
         Ok(())
     }
 
-    /// Makes a file without a path in the tree yet; an earlier such file is removed.
+    /// Makes a file that has no path in the tree yet; an earlier such file is removed.
     pub(super) fn incoming(&mut self) -> Result<Output, Error> {
         self.create_anew(INCOMING)
     }
 
-    /// Seals such a file and moves it to its path in the tree.
+    /// Seals a file of [`Building::incoming`] and moves it to its path in the tree.
     pub(super) fn take_in(
         &mut self,
         path: &EntryPath,
@@ -282,7 +287,8 @@ impl Building {
         Output::create(&self.disk, &path).map_err(Error::io(path))
     }
 
-    /// Completes it, makes it durable and renames it. Returns its directory.
+    /// Completes the generation, makes it durable and gives it its final name. Returns its
+    /// directory.
     pub(super) fn finish(mut self, meta: &Meta, name: &str) -> Result<PathBuf, Error> {
         for out in [&mut self.manifest, &mut self.nodes, &mut self.sources] {
             out.flush().map_err(Error::io(out.path()))?;
@@ -313,7 +319,8 @@ impl Building {
     }
 }
 
-/// Sets the modes of a generation so that readers reach its tree and nothing else. A collection's stays private.
+/// Sets the modes of a generation so that readers reach its tree and nothing else. The generation
+/// of a collection stays private.
 pub(super) fn admit(dir: &Path, kind: Kind) -> Result<(), Error> {
     PRIVATE.iter().try_for_each(|it| set_mode(&dir.join(it), FILE))?;
     set_mode(&dir.join(LEASE), LEASE_MODE)?;

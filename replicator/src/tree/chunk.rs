@@ -1,8 +1,10 @@
-//! Chunks: content-defined cuts of files, so that an insertion or a deletion changes only the chunks around it.
+//! Chunks: content-defined cuts of files, so that an insertion or a deletion changes only the
+//! chunks around it.
 //!
-//! Source: Xia et al., "The Design of Fast Content-Defined Chunking for Data Deduplication Based Storage
-//! Systems", IEEE TPDS 2020, in the implementation of crate `fastcdc`. Other tables in that crate would change the
-//! cuts: members would have different chunks, which costs bytes but breaks nothing.
+//! Source: Xia et al., "The Design of Fast Content-Defined Chunking for Data Deduplication Based
+//! Storage Systems", IEEE TPDS 2020, as implemented by the crate `fastcdc`. If a release of that
+//! crate had other tables, the cuts would change: members would have different chunks, which costs
+//! bytes but breaks nothing.
 //!
 //! Sans-I/O.
 
@@ -10,20 +12,21 @@ use fastcdc::v2020::{Normalization, cut, select_masks};
 
 use crate::version::Hash;
 
-/// Sizes of chunks, in bytes. All are even.
+/// Sizes of chunks, in bytes. All of these numbers are even.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Least size; only the last chunk may be shorter.
+    /// Smallest size; only the last chunk may be smaller.
     pub min: usize,
     /// Approximate mean size.
     pub average: usize,
-    /// Greatest size.
+    /// Largest size.
     pub max: usize,
 }
 
 /// Sizes for the content of files.
 pub const FILE: Sizes = Sizes { min: 4 << 10, average: 16 << 10, max: 64 << 10 };
-/// Sizes for manifests: a change of one entry sends one chunk, and each costs a request and some 50 bytes.
+/// Sizes for manifests: after a change of one entry one chunk is sent, and each chunk costs a
+/// request and some 50 bytes.
 pub const MANIFEST: Sizes = Sizes { min: 1 << 10, average: 4 << 10, max: 16 << 10 };
 
 /// A chunk of a file: its hash and its length.
@@ -31,7 +34,8 @@ pub const MANIFEST: Sizes = Sizes { min: 1 << 10, average: 4 << 10, max: 16 << 1
 pub struct Extent {
     /// The hash of its bytes.
     pub hash: Hash,
-    /// The length, 1 to [`FILE`]`.max`; only the last chunk of a file is shorter than [`FILE`]`.min`.
+    /// The length, 1 to [`FILE`]`.max`; only the last chunk of a file is shorter than
+    /// [`FILE`]`.min`.
     pub bytes: u32,
 }
 
@@ -41,7 +45,7 @@ pub struct Chunker {
     sizes: Sizes,
     masks: (u64, u64),
     buffer: Vec<u8>,
-    /// Bytes of the buffer that were returned.
+    /// Number of bytes at the beginning of the buffer that have been returned.
     done: usize,
 }
 
@@ -60,13 +64,14 @@ impl Chunker {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the next chunk, or `None` until more is fed.
+    /// Returns the next chunk; `None` if more bytes must be fed first.
     pub fn next_chunk(&mut self) -> Option<&[u8]> {
         let rest = self.buffer.len() - self.done;
         if rest < self.sizes.max { None } else { self.cut() }
     }
 
-    /// Ends the stream: returns its last chunks, one in each call, then `None`. Another stream may begin then.
+    /// Ends the stream: returns its last chunks, one in each call, then `None`. After that, another
+    /// stream may begin.
     pub fn finish(&mut self) -> Option<&[u8]> {
         self.cut()
     }
@@ -129,7 +134,8 @@ pub(crate) mod tests {
         assert_eq!(cut_all(FILE, &[0; 200_000], 4096).iter().map(Vec::len).max(), Some(64 << 10));
     }
 
-    /// The cuts are part of the format: members with other cuts would have no chunks in common.
+    /// Checks the cuts, which are part of the format: members with other cuts would have no chunks
+    /// in common.
     #[test]
     fn the_cuts_are_those_of_format_1() {
         let lengths: Vec<usize> =
@@ -139,7 +145,8 @@ pub(crate) mod tests {
 
     const CUTS: [usize; 8] = [27178, 7652, 41830, 6744, 43377, 24969, 39685, 8565];
 
-    /// reference/replication.md: an insertion of 1 MB sends 1.10 MB in these chunks.
+    /// Checks the statement of reference/replication.md that with these chunks an insertion of 1 MB
+    /// causes 1.10 MB to be sent.
     #[test]
     fn an_insert_sends_little_more_than_itself() {
         const MB: usize = 1_000_000;

@@ -9,14 +9,16 @@ use super::problems::Problems;
 use crate::replica::Failure;
 use crate::version::{Hash, Number};
 
-/// An error of an operation on a tree. Unless documented otherwise, readers see the same as before.
+/// An error of an operation on a tree. Unless documented otherwise, readers still see what they saw
+/// before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no room, or a quota is used up. The chunks of a version that have come are kept. Try again later.
+    /// The disk is full, or a quota is used up. Received chunks of a version are kept. Try again
+    /// later.
     #[error("no space left for {path}: free some, it is tried again")]
     Full {
-        /// The written path.
+        /// The path that was written.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -32,7 +34,7 @@ pub enum Error {
     /// The daemon ends.
     #[error("stopped, as the daemon ends")]
     Stopped,
-    /// Another process has this directory.
+    /// Another process uses this directory.
     #[error("{dir} is in use by another process, {pid}: stop it, or use another directory")]
     InUse {
         /// The directory.
@@ -40,7 +42,8 @@ pub enum Error {
         /// The number of the process, or `unknown`.
         pid: String,
     },
-    /// Bytes do not have the hash under which they came: their sender is faulty or lies.
+    /// The bytes of a chunk do not have the hash under which they were sent: their sender is faulty
+    /// or lies.
     #[error("chunk {0} has other bytes than its hash says")]
     WrongHash(Hash),
     /// The chunks that lead to the manifest do not fit together: the version will never be whole.
@@ -49,11 +52,11 @@ pub enum Error {
     /// The manifest is invalid: the version will never be whole.
     #[error(transparent)]
     Manifest(#[from] ParseError),
-    /// A manifest cannot end after its last item.
+    /// A manifest cannot end after its last item, for example because chunks of a file are missing.
     #[error(transparent)]
     Unfinished(#[from] Fault),
-    /// The log of a collection is damaged, or does not continue the one before. Readers see the same as before. Its
-    /// origin has to begin it anew.
+    /// The log of a collection is damaged, or does not continue the one before. Readers still see
+    /// what they saw before. The log's origin has to begin the log anew.
     #[error(transparent)]
     Log(#[from] collection::Error),
     /// There are more entries or bytes than the settings allow.
@@ -70,10 +73,10 @@ pub enum Error {
         /// See [`Options`](super::store::Options).
         entries_max: u64,
     },
-    /// A version has another length, root or kind than the content.
+    /// The length, root or kind of a version differs from that of the content.
     #[error("version {0} is not of this content")]
     OtherVersion(Number),
-    /// A file of a generation was changed or is damaged. Its chunks are fetched anew.
+    /// A file of a generation was changed, or is damaged. The chunks of the file are fetched again.
     #[error("{0} was changed or is damaged: verify the tree, and have it fetched again")]
     Damaged(PathBuf),
     /// A manifest is longer than other members accept.
@@ -82,8 +85,8 @@ pub enum Error {
     /// Entries of the directory cannot be replicated: change them, or leave them out.
     #[error(transparent)]
     Problems(Problems),
-    /// Many entries that were published before are missing: check that the directory is the right one and mounted, or
-    /// accept the loss.
+    /// Many entries that were published before are missing: check that the directory is the right
+    /// one and mounted, or accept the loss.
     #[error(
         "{path} has {now} entries where {before} were published before: see that the directory is the right one and mounted; if that is meant, publish it with `--accept-loss`"
     )]
@@ -95,7 +98,7 @@ pub enum Error {
         /// Entries in the directory.
         now: u64,
     },
-    /// The directory to publish contains the replicator's own data, or lies in it.
+    /// The directory to publish contains the replicator's own data, or is inside it.
     #[error("{0} holds the replicator's own data: keep that elsewhere")]
     Own(PathBuf),
     /// There is no version to read yet.

@@ -1,7 +1,9 @@
-//! Fetching of a version: names the missing chunks, and switches to the version once all are here.
+//! Fetching of a version: names the missing chunks, and switches to the version once all of them
+//! have come.
 //!
-//! First come the chunks of the manifest, then those of files that differ from the present generation. Equal files
-//! are linked, others are assembled from chunks of any generation.
+//! First come the chunks of the manifest, then those of files that differ from the present
+//! generation. Files that are equal to those of the present generation are linked, others are
+//! assembled from chunks of any generation.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -18,10 +20,11 @@ use super::path::EntryPath;
 use super::store::Store;
 use crate::version::{Hash, Kind, Version};
 
-/// Most chunks that are wanted at once.
+/// Maximum number of chunks that are wanted at once.
 pub const WANTED_MAX: usize = LOOK_AHEAD_CHUNKS;
 
-/// A version that is being fetched. A store has one at a time: a new one ends the one before, whose chunks stay.
+/// A version that is being fetched. A store has one fetch at a time: a new one ends the one before,
+/// whose chunks stay.
 #[derive(Debug)]
 pub struct Fetch {
     store: Arc<Store>,
@@ -43,7 +46,7 @@ struct Manifest {
     building: Building,
     walk: Walk,
     decoder: Decoder,
-    /// The sums so far.
+    /// The totals of the entries read so far.
     totals: Totals,
 }
 
@@ -56,14 +59,14 @@ struct Content {
     former: Option<FormerEntries>,
     extents: Option<Extents>,
     missing: Vec<Wanted>,
-    /// Bytes of the files that were not checked yet.
+    /// Bytes of the files that have not been checked yet.
     unseen_bytes: u64,
     is_scanned: bool,
 }
 
 impl Fetch {
-    /// Begins to fetch a version of a tree. Staged chunks of other versions are kept, unless they are many more than
-    /// this one can use.
+    /// Begins to fetch a version of a tree. Staged chunks of other versions are kept, unless they
+    /// are many more than this one can use.
     ///
     /// # Errors
     ///
@@ -80,17 +83,19 @@ impl Fetch {
         &self.version
     }
 
-    /// Takes in the chunks that came since the last call, and returns the chunks to get now, in the order of need: at
-    /// most `max`, and no more than [`WANTED_MAX`]. The length given for the root is its limit. [`Store::put`] takes
-    /// chunks in any order. The list is empty once all are here.
+    /// Takes in the chunks that came since the last call, and returns the chunks to get now, the
+    /// first needed first: at most `max`, and no more than [`WANTED_MAX`]. The length given for the
+    /// root is its limit. [`Store::put`] takes chunks in any order. The list is empty once all
+    /// chunks are here.
     ///
-    /// Each call reads on in the manifest, and checks files of the present generation, until it has found enough
-    /// missing chunks.
+    /// Each call reads on in the manifest, and checks files of the present generation, until it has
+    /// found enough missing chunks.
     ///
     /// # Errors
     ///
-    /// [`Error::Walk`], [`Error::Manifest`], [`Error::Bounds`]: the version cannot be taken. [`Error::Full`]: call
-    /// again later. Fetching then begins anew with the chunks that came.
+    /// [`Error::Walk`], [`Error::Manifest`], [`Error::Bounds`]: the version cannot be used.
+    /// [`Error::Full`]: call again later. Fetching then begins anew, but keeps the chunks that have
+    /// come.
     pub fn wanted(&mut self, max: usize) -> Result<Vec<Wanted>, Error> {
         let wanted = self.advance(max.clamp(1, WANTED_MAX));
         if wanted.is_err() {
@@ -99,8 +104,8 @@ impl Fetch {
         wanted
     }
 
-    /// Returns how many bytes of files are to come: those of wanted chunks, and of files that were not checked yet.
-    /// `None` while the manifest is on its way.
+    /// Returns how many bytes of files are still to come: the bytes of wanted chunks, and of files
+    /// that have not been checked yet. `None` until the whole manifest has come.
     #[must_use]
     pub fn missing_bytes(&self) -> Option<u64> {
         let FetchState::Content(content) = &self.state else { return None };
@@ -108,7 +113,7 @@ impl Fetch {
         Some(wanted + content.unseen_bytes)
     }
 
-    /// Gives up. Chunks that came are kept for the next version.
+    /// Gives up the fetch. Chunks that have come are kept for the next version.
     pub fn stop(mut self) {
         self.start_again();
     }
@@ -193,12 +198,13 @@ impl Fetch {
         Ok(())
     }
 
-    /// Builds the generation and switches to it, if all chunks are here. Returns `None` if some are missing, for
-    /// example because a damaged file was found: get the [wanted](Self::wanted) ones, then try again.
+    /// Builds the generation and switches to it, if all chunks are here. Returns `None` if some are
+    /// missing, for example because a damaged file was found: get the [wanted](Self::wanted) ones,
+    /// then try again.
     ///
     /// # Errors
     ///
-    /// As [`Fetch::wanted`]. Readers see the same as before.
+    /// The errors of [`Fetch::wanted`]. Readers still see what they saw before.
     pub fn switch(&mut self) -> Result<Option<Arc<Generation>>, Error> {
         if !self.wanted(1)?.is_empty() {
             return Ok(None);
@@ -243,7 +249,8 @@ impl Fetch {
         self.store.switch(building, &Meta::new(&self.version, totals)).map(Some)
     }
 
-    /// Indexes the chunks of a file, and writes them unless it is linked. Returns whether all are here.
+    /// Indexes the chunks of a file, and writes them unless it is linked. Returns whether all are
+    /// here.
     fn fill(
         &self,
         building: &mut Building,
@@ -257,7 +264,8 @@ impl Fetch {
         let mut out = if is_linked { None } else { Some(building.file(&listed.entry.path)?) };
         let mut extents = Extents::new(path, manifest, listed);
         let mut offset = 0;
-        // Most chunks of a changed file are in one file of the present generation, and the chunks of a hole are equal.
+        // Most chunks of a changed file come from the same file of the present generation, and all
+        // chunks of a hole are equal.
         let mut opened = LastFile::default();
         let mut last: Option<(Hash, Vec<u8>)> = None;
         while let Some(extent) = extents.next_extent()? {
@@ -327,7 +335,8 @@ impl Manifest {
 }
 
 impl Content {
-    /// Drops chunks that have come from the missing ones, and finds more of them, up to `max`.
+    /// Removes the chunks that have come from the list of missing ones, and finds further missing
+    /// ones, up to `max`.
     fn advance(&mut self, store: &Store, max: usize) -> Result<(), Error> {
         self.missing.retain(|it| !store.is_staged(&it.hash));
         while self.missing.len() < max && !self.is_scanned {
@@ -349,7 +358,7 @@ impl Content {
         Ok(())
     }
 
-    /// Goes on to the next file, and skips its chunks if it is unchanged.
+    /// Continues with the next file, and skips its chunks if it is unchanged.
     fn next_file(&mut self, store: &Store) -> Result<(), Error> {
         store.check_stop()?;
         self.extents = None;
@@ -368,7 +377,7 @@ impl Content {
     }
 }
 
-/// A generation whose entries are looked up in order.
+/// A generation whose entries are looked up in the order of their paths.
 #[derive(Debug)]
 pub(super) struct FormerEntries {
     generation: Arc<Generation>,
@@ -389,8 +398,8 @@ impl FormerEntries {
         &self.generation
     }
 
-    /// Finds an entry, and the number of files before it. Call it with paths in ascending order. A manifest that
-    /// cannot be read any further has no more entries.
+    /// Finds an entry, and the number of files before it. Call it with paths in ascending order. If
+    /// the manifest cannot be read any further, no more entries are found.
     pub(super) fn find(&mut self, path: &EntryPath) -> Option<(&Listed, u64)> {
         while !self.has_ended && self.next.as_ref().is_none_or(|it| it.entry.path < *path) {
             self.ordinal = self.listing.files();
@@ -401,7 +410,7 @@ impl FormerEntries {
         self.next.as_ref().filter(|it| it.entry.path == *path).map(|it| (it, ordinal))
     }
 
-    /// Returns the generation if it has the same file, undamaged.
+    /// Returns the generation if it has the same file, undamaged; `None` otherwise.
     fn same(&mut self, listed: &Listed) -> Option<Arc<Generation>> {
         let generation = self.generation.clone();
         let (found, _) = self.find(&listed.entry.path)?;

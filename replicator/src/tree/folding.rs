@@ -1,7 +1,8 @@
-//! Folding of a collection's log: a member makes the folded files itself, so that they need not come from others.
+//! Folding of a collection's log: a member makes the folded files itself, so that it need not get
+//! them from others.
 //!
-//! The result depends on the log alone ([`fold_into`]). A member with the whole log makes the same files as its
-//! origin, and a member without the log's end makes most of them.
+//! The result depends on the log alone ([`fold_into`]). A member with the whole log makes the same
+//! files as its origin, and a member that lacks the end of the log makes most of them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -18,7 +19,7 @@ use super::generation::Generation;
 use super::listing::Listing;
 use super::passage::make_private;
 
-/// The directory for folding, beside the generations.
+/// The directory for folding, next to the generations.
 const FOLDED: &str = "folded";
 /// Prefix of the files of a base.
 const BASE: &str = "base-";
@@ -47,12 +48,15 @@ pub struct FoldFailure {
 }
 
 impl Folding {
-    /// Folds the log of the present generation and passes its chunks to `stage`, if the new version was folded: it
-    /// lists files of a base that the present one lacks. Folds each present generation once. `store` is its folder.
+    /// Folds the log of the present generation and passes the resulting chunks to `stage`. Does
+    /// this only if the new version was folded, which means that it lists files of a base that the
+    /// present one lacks, and only once for each present generation. `store` is the folder of the
+    /// store.
     ///
     /// # Errors
     ///
-    /// The log is damaged, or the system refuses an operation: go on without, because all chunks can come from others.
+    /// The log is damaged, or the system refuses an operation. Continue without folding, because
+    /// all chunks can come from others.
     pub(super) fn fold(
         &self,
         present: &Generation,
@@ -74,7 +78,7 @@ impl Folding {
         outcome
     }
 
-    /// Returns the failure of the last folding, if it failed.
+    /// Returns the failure of the last folding; `None` if it succeeded.
     pub(super) fn failure(&self) -> Option<FoldFailure> {
         lock(&self.failure).clone()
     }
@@ -117,7 +121,7 @@ fn bases(listing: &mut Listing) -> Result<BTreeSet<String>, Error> {
     let mut names = BTreeSet::new();
     while let Some(listed) = listing.next_entry()? {
         let name = listed.entry.path.as_str();
-        // No log has more; a version that is not a log is refused later.
+        // A log never has more of these files; a version that is not a log is refused later.
         if name.starts_with(BASE) && names.len() < FILES_MAX {
             names.insert(name.to_owned());
         }

@@ -1,4 +1,5 @@
-//! A generation: a version on disk, a directory that is made once as a whole, never changed, and removed in the end.
+//! A generation: a version on disk. It is a directory that is made as a whole, never changed, and
+//! finally removed.
 //!
 //! ```text
 //! GENERATION/          SERIAL-EPOCH.SEQUENCE
@@ -37,25 +38,26 @@ pub(super) const NODES: &str = "nodes";
 pub(super) const INDEX: &str = "index";
 pub(super) const SOURCES: &str = "sources";
 
-/// The private files of a generation: they name files that readers may not see.
+/// The private files of a generation, which contain names of files that readers may not see.
 pub(super) const PRIVATE: [&str; 5] = [META, MANIFEST, NODES, INDEX, SOURCES];
 /// The mode of the file that readers lock.
 pub(super) const LEASE_MODE: u32 = 0o444;
 
-/// Most damaged files that are remembered; with more, the whole generation counts as damaged.
+/// Maximum number of damaged files that are remembered; if there are more, the whole generation
+/// counts as damaged.
 const DAMAGED_MAX: usize = 10_000;
 const META_FORMAT: u8 = 1;
-/// How often a reader tries to lock the newest generation while others replace it.
+/// Number of times that a reader tries to lock the newest generation while it is being replaced.
 const LEASE_ATTEMPTS: usize = 1000;
 
 /// The version of a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
-    /// The chunk that leads to all others.
+    /// The hash of the chunk that leads to all others.
     pub root: Hash,
     /// The version's number.
     pub number: Number,
-    /// The sums of the manifest.
+    /// The totals of the manifest.
     pub totals: Totals,
     /// The version, as its origin signed it.
     pub version: Vec<u8>,
@@ -113,7 +115,7 @@ pub struct Generation {
     manifest: Arc<File>,
     nodes: File,
     index: Index,
-    /// The numbers of damaged files, as in the index.
+    /// The numbers of damaged files, as the index numbers them.
     damaged: Mutex<BTreeSet<u64>>,
 }
 
@@ -123,7 +125,7 @@ pub(super) enum ChunkRead {
     Bytes(Vec<u8>),
     /// The generation does not list it.
     Unlisted,
-    /// It was in this file, which was changed or is damaged.
+    /// The chunk was in this file, which was changed or is damaged.
     Damaged(PathBuf),
 }
 
@@ -136,7 +138,7 @@ impl Generation {
     ///
     /// # Errors
     ///
-    /// It is not a generation, or damaged.
+    /// The directory is not a generation, or the generation is damaged.
     pub(super) fn open(dir: &Path, kind: Kind) -> Result<Self, Error> {
         let path = |name: &str| dir.join(name);
         let open = |name: &str| File::open(path(name)).map_err(Error::io(path(name)));
@@ -146,7 +148,7 @@ impl Generation {
         let damaged = || Error::Damaged(path(META));
         let manifest = open(MANIFEST)?;
         let mut first = [0; 3];
-        // An invalid manifest is noticed when its entries are read.
+        // If the manifest is invalid, this is noticed when its entries are read.
         let is_read = manifest.read_exact_at(&mut first, 0).is_ok();
         let format = format_of(&first).filter(|_| is_read).unwrap_or_default();
         Ok(Self {
@@ -162,8 +164,8 @@ impl Generation {
         })
     }
 
-    /// Returns whether its log has bytes that were purged since, according to the present log. Such a generation is
-    /// removed early; so is one for which the answer is unknown.
+    /// Returns whether its log still has bytes that have been purged from the present log. Such a
+    /// generation is removed early. The answer is also true if it cannot be found out.
     pub(super) fn holds_purged(&self, present: &Self) -> bool {
         self.kind == Kind::Collection
             && replica::holds_purged(&self.tree(), &present.tree()).unwrap_or(true)
@@ -185,7 +187,7 @@ impl Generation {
         &self.dir
     }
 
-    /// Returns its serial; later generations have greater ones.
+    /// Returns the serial of the generation; later generations have greater serials.
     pub(super) fn serial(&self) -> u64 {
         self.serial
     }
@@ -208,7 +210,7 @@ impl Generation {
         self.dir.join(INDEX)
     }
 
-    /// Opens the stamps of the publisher's files, if there are any.
+    /// Opens the stamps of the publisher's files; returns `None` if there are none.
     pub(super) fn stamps(&self) -> Option<File> {
         File::open(self.dir.join(SOURCES)).ok()
     }
@@ -226,7 +228,7 @@ impl Generation {
         DAMAGED_MAX <= damaged.len() || damaged.contains(&at)
     }
 
-    /// Notes that a file is damaged.
+    /// Records that a file is damaged.
     pub(super) fn set_damaged(&self, file: ChunkFile) {
         let mut damaged = self.damaged();
         if damaged.len() < DAMAGED_MAX {
@@ -234,7 +236,8 @@ impl Generation {
         }
     }
 
-    /// Returns whether the file of a chunk is known to be damaged; `None` if the chunk is not listed.
+    /// Returns whether the file of a chunk is known to be damaged; `None` if the chunk is not
+    /// listed.
     pub(super) fn find(&self, hash: &Hash) -> Result<Option<bool>, Error> {
         let found = self.index.find(hash).map_err(Error::io(self.dir.join(INDEX)))?;
         Ok(found.map(|it| self.is_damaged(file_number(it.file))))
@@ -245,7 +248,8 @@ impl Generation {
         self.read_with(hash, &mut LastFile::default())
     }
 
-    /// Reads a chunk as [`Generation::read`] does, from the file that was opened last if it is the same.
+    /// Reads a chunk as [`Generation::read`] does, but uses the file that was opened last if the
+    /// chunk is in the same file.
     pub(super) fn read_with(&self, hash: &Hash, opened: &mut LastFile) -> Result<ChunkRead, Error> {
         let found = self.index.find(hash).map_err(Error::io(self.dir.join(INDEX)))?;
         let Some(location) = found else { return Ok(ChunkRead::Unlisted) };
@@ -284,7 +288,8 @@ impl Generation {
         self.tree().join(path.as_str())
     }
 
-    /// Returns whether a file's size, time and mode are those that were written. Does not read the file.
+    /// Returns whether a file's size, time and mode are unchanged since the file was made. Does not
+    /// read the file.
     pub(super) fn is_untouched(&self, listed: &Listed) -> bool {
         let EntryKind::File { mode, bytes, modified } = listed.entry.kind else {
             return false;
@@ -299,7 +304,8 @@ impl Generation {
             })
     }
 
-    /// Returns whether a folder, or the tree's own, has its listed mode. Format 1 lists no modes.
+    /// Returns whether a folder of the tree, or the tree's own folder, has its listed mode. Format
+    /// 1 lists no modes.
     pub(super) fn is_open_as_made(&self, path: &Path, mode: Mode) -> bool {
         let is_it = |found: fs::Metadata| {
             let mode = mode.of_folder(self.kind);
@@ -309,14 +315,15 @@ impl Generation {
     }
 }
 
-/// Opens a regular file, without following a link or waiting for a pipe in its place.
+/// Opens a regular file, without following a symbolic link, and without waiting if the path is a
+/// pipe.
 pub(super) fn open_file(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     Ok(File::from(open(path, flags, Mode::empty())?))
 }
 
-/// Returns a copy of an error.
+/// Returns a copy of an I/O error.
 fn again(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
@@ -330,7 +337,7 @@ fn read(file: &File, location: Location) -> io::Result<Vec<u8>> {
 /// Returns whether an error is about a file's content rather than about the system.
 pub(super) fn is_about_content(error: &io::Error) -> bool {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied, UnexpectedEof};
-    // 5: the disk cannot read the file; 40: a symbolic link is in its place.
+    // 5 (EIO): the disk cannot read the file; 40 (ELOOP): a symbolic link is in its place.
     matches!(error.raw_os_error(), Some(5 | 40))
         || matches!(
             error.kind(),
@@ -343,7 +350,7 @@ pub(super) fn dir_name(serial: u64, number: Number) -> String {
     format!("{serial:06}-{number}")
 }
 
-/// Reads the serial in the name of a generation's directory.
+/// Reads the serial in the name of a generation's directory; `None` if it is not such a name.
 pub(super) fn serial(name: &str) -> Option<u64> {
     let (serial, number) = name.split_once('-')?;
     let (epoch, sequence) = number.split_once('.')?;
@@ -360,8 +367,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes a lease on the tree that `current` leads to now. All files below [`Lease::tree`] are of one version, even
-    /// if others are published meanwhile.
+    /// Takes a lease on the tree that `current` leads to now. All files below [`Lease::tree`] are
+    /// of one version, even if others are published meanwhile.
     ///
     /// # Errors
     ///
@@ -374,7 +381,7 @@ impl Lease {
             };
             let tree = current.parent().unwrap_or_else(|| Path::new("")).join(target);
             let path = tree.with_file_name(LEASE);
-            // If not, it was removed after `current` was read.
+            // If opening fails, the generation was removed after `current` was read.
             if let Ok(locked) = File::open(&path)
                 && locked.try_lock_shared().is_ok()
                 && path.exists()
@@ -392,7 +399,8 @@ impl Lease {
     }
 }
 
-/// Locks a generation against new readers, unless a reader has a lease. The lock ends with the file.
+/// Locks a generation against new readers; returns `None` if a reader has a lease. The lock ends
+/// when the file is closed.
 pub(super) fn lock_out(dir: &Path) -> Result<Option<File>, Error> {
     let path = dir.join(LEASE);
     let file = File::open(&path).map_err(Error::io(&path))?;

@@ -1,9 +1,10 @@
-//! The index of a generation: the location of each chunk, in a file of fixed-size records sorted by the start of
-//! the hash.
+//! The index of a generation: the location of each chunk, in a file of fixed-size records sorted by
+//! the start of the hash.
 //!
-//! Hashes are spread evenly, so a record's position can be estimated from its hash. A lookup among 3,000,000 records
-//! reads 4 KB about twice, and keeps nothing in memory. The reader of a chunk checks its whole hash. The writer holds
-//! 38 MB, however long the file is.
+//! Hashes are spread evenly, so a record's position can be estimated from its hash. A lookup among
+//! 3,000,000 records takes about two reads of 4 KB, and keeps nothing in memory. The record has
+//! only the start of the hash, so whoever reads the chunk must check the whole hash. The writer
+//! needs 38 MB of memory, however long the file is.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,14 +19,15 @@ use super::error::Error;
 use super::output::Output;
 use crate::version::Hash;
 
-/// Start of the hash, number of the file, offset, bytes.
+/// Bytes of a record: the start of the hash, the number of the file, the offset and the length of
+/// the chunk.
 const RECORD_BYTES: usize = KEY_BYTES + 8 + 8 + 4;
 const KEY_BYTES: usize = 16;
-/// Records in one read.
+/// Number of records in one read.
 const BLOCK_RECORDS: usize = 113;
-/// Most records sorted in memory at once.
+/// Maximum number of records sorted in memory at once.
 const RUN_RECORDS_MAX: usize = 1 << 20;
-/// Numbers of the files that are not entries.
+/// Numbers of the two files that are not entries: the nodes and the manifest.
 const NODES: u64 = u64::MAX;
 const MANIFEST: u64 = u64::MAX - 1;
 
@@ -61,7 +63,8 @@ pub(super) fn file_number(file: ChunkFile) -> u64 {
 
 /// Writes the record of a chunk with this hash.
 fn record(hash: &Hash, location: Location) -> Record {
-    // Keys, sources, offsets and lengths, in this order: sorted bytes are sorted records.
+    // The key, the file, the offset and the length come in this order, so that sorting the bytes
+    // sorts the records.
     let mut record = [0; RECORD_BYTES];
     let [file, offset] = [file_number(location.file), location.offset].map(u64::to_be_bytes);
     let all = hash.0.iter().take(KEY_BYTES).chain(&file).chain(&offset);
@@ -116,7 +119,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the file. It is not durable yet.
+    /// Writes the file, without making it durable.
     pub(super) fn finish(mut self) -> Result<(), Error> {
         if self.runs.is_empty() {
             self.records.sort_unstable();
@@ -153,7 +156,7 @@ fn next(input: &mut BufReader<File>) -> io::Result<Option<Record>> {
     }
 }
 
-/// Writes sorted records; of records with equal keys only the first.
+/// Writes sorted records, but of records with equal keys only the first.
 fn write(
     disk: &Disk,
     path: &Path,
@@ -190,7 +193,7 @@ impl Index {
         let (mut low, mut high) = (0, self.records);
         let mut buffer = [0; RECORD_BYTES * BLOCK_RECORDS];
         let records_max = BLOCK_RECORDS as u64;
-        // The position if hashes are spread evenly.
+        // The expected position, if hashes are spread evenly.
         let mut guess = share(wanted, self.records);
         let mut is_halving = false;
         while low < high {
@@ -211,7 +214,8 @@ impl Index {
                 let found = records.binary_search_by(|it| key(it).cmp(&Some(wanted)));
                 return Ok(found.ok().and_then(|it| location(records.get(it)?)));
             }
-            // Hashes may be made to begin alike; halving every other time ends the search anyway.
+            // Somebody may choose chunks whose hashes begin alike, so every second step halves the
+            // range: the search always ends soon.
             if is_halving {
                 guess = low.midpoint(high);
             }
@@ -279,7 +283,7 @@ mod tests {
     #[test]
     fn unevenly_spread_hashes_are_found() {
         let dir = tempfile::tempdir().unwrap();
-        // All begin alike, except for the first nine.
+        // All hashes begin alike, except for the first nine.
         let hash = |n: u64| {
             let mut hash = [if n < 9 { 0 } else { 0x7f }; 32];
             hash[8..16].copy_from_slice(&(n * 3).to_be_bytes());

@@ -1,16 +1,20 @@
-//! A stream as a tree of chunks under one *root* chunk. The stream is cut into chunks by its content; the list of
-//! these chunks is cut in turn, until one chunk holds the rest.
+//! A stream as a tree of chunks under one *root* chunk. The stream is cut into chunks by its
+//! content; the list of these chunks is cut in the same way, and so on, until one chunk holds the
+//! last list.
 //!
-//! A chunk of the stream is a *leaf*, a chunk of a list a *node*. Two streams that differ in one place differ in one
-//! or two leaves, and in one or two nodes of each list. A list is cut after records with certain hashes.
+//! A chunk of the stream is a *leaf*, a chunk of a list a *node*. Two streams that differ in one
+//! place differ in one or two leaves, and in one or two nodes of each list. A list is cut after
+//! records with certain hashes.
 //!
-//! The bytes, numbers little-endian: a node is a list of records of 44 bytes, each the hash of a chunk, its length in
-//! four bytes, and the length of the stream in or below it in eight bytes. The root is the format, 1, the kind (0 a
-//! tree, 1 a collection), the number of levels of lists, and the length of the stream in eight bytes; then the records
-//! of the last list, or, if there is none, the stream itself.
+//! The bytes, numbers little-endian: a node is a list of records of 44 bytes, each the hash of a
+//! chunk, its length in four bytes, and the length of the stream in or below it in eight bytes. The
+//! root is the format, 1, the kind (0 a tree, 1 a collection), the number of levels of lists, and
+//! the length of the stream in eight bytes; then the records of the last list, or, if there is
+//! none, the stream itself.
 //!
-//! Source: ours; Merkle, "A Digital Signature Based on a Conventional Encryption Function" (1987); Muthitacharoen
-//! et al., "A Low-bandwidth Network File System" (SOSP 2001), for the cuts.
+//! Source: ours; Merkle, "A Digital Signature Based on a Conventional Encryption Function" (1987),
+//! for the tree; Muthitacharoen et al., "A Low-bandwidth Network File System" (SOSP 2001), for the
+//! cuts.
 //!
 //! Sans-I/O.
 
@@ -24,29 +28,30 @@ use crate::version::{Hash, Kind};
 
 /// Longest leaf, in bytes.
 pub const LEAF_BYTES_MAX: usize = MANIFEST.max;
-/// Most records in a node, or in the root.
+/// Maximum number of records in a node, or in the root.
 pub const NODE_RECORDS_MAX: usize = 1024;
 /// Longest node or root, in bytes: below the 64 KiB that any chunk may have.
 pub const NODE_BYTES_MAX: usize = HEAD_BYTES + NODE_RECORDS_MAX * RECORD_BYTES;
-/// Most levels of nodes, the root included.
+/// Maximum number of levels of nodes, the root included.
 pub const LEVELS_MAX: u8 = 8;
 /// Longest stream, in bytes.
 pub const STREAM_BYTES_MAX: u64 = 64 << 30;
-/// Most chunks that a [`Walk`] wants at once, in the order of the stream.
+/// Maximum number of chunks that a [`Walk`] wants at once, in the order of the stream.
 pub const LOOK_AHEAD_CHUNKS: usize = 256;
 
-/// Most nodes among the wanted chunks, because each leads to up to [`NODE_RECORDS_MAX`] more.
+/// Maximum number of nodes among the wanted chunks, because each leads to up to
+/// [`NODE_RECORDS_MAX`] more.
 const LOOK_AHEAD_NODES: usize = 16;
-/// Longest list that is the root as a whole.
+/// Maximum number of records in a list that is not cut, but is the root.
 const ROOT_RECORDS_MAX: usize = 256;
-/// Longest stream that is in the root itself.
+/// Longest stream that is stored in the root itself, in bytes.
 const INLINE_BYTES_MAX: usize = MANIFEST.average;
 const NODE_RECORDS_MIN: usize = 32;
-/// On average one record in this many ends a node.
+/// One record in this number ends a node, on average.
 const NODE_RECORDS_MEAN: u32 = 128;
-/// Hash, bytes of the chunk, bytes of the stream in it or below it.
+/// Bytes of a record: hash, length of the chunk, length of the stream in or below it.
 const RECORD_BYTES: usize = 32 + 4 + 8;
-/// Head of the root: format, kind, level, bytes of the stream.
+/// Bytes of the head of the root: format, kind, level, length of the stream.
 const HEAD_BYTES: usize = 1 + 1 + 1 + 8;
 const FORMAT: u8 = 1;
 
@@ -55,7 +60,7 @@ const FORMAT: u8 = 1;
 struct Record {
     hash: Hash,
     bytes: u32,
-    /// Bytes of the stream in or below the chunk.
+    /// Number of bytes of the stream in or below the chunk.
     stream_bytes: u64,
 }
 
@@ -84,7 +89,8 @@ impl Record {
 pub struct Piece {
     /// The hash of its bytes.
     pub hash: Hash,
-    /// Whether it is a leaf. Leaves come in the order of the stream, and together are the stream.
+    /// Whether the chunk is a leaf. Leaves come in the order of the stream, and together they are
+    /// the stream.
     pub is_leaf: bool,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -105,11 +111,11 @@ pub struct TooLong(pub u64);
 #[derive(Debug, Default)]
 struct List {
     records: Vec<Record>,
-    /// Whether it is longer than a root, and has been cut into nodes.
+    /// Whether the list was too long for the root, and has been cut into nodes.
     is_cut: bool,
 }
 
-/// Cuts a stream. Holds one leaf, and one node of each level.
+/// Cuts a stream. Holds at most one leaf, and one node of each level.
 #[derive(Debug)]
 pub struct Builder {
     kind: Kind,
@@ -135,7 +141,8 @@ impl Builder {
         }
     }
 
-    /// Adds bytes of the stream, in order. Take all chunks from [`Builder::next_piece`] before the next call.
+    /// Adds bytes of the stream, in order. Take all chunks from [`Builder::next_piece`] before the
+    /// next call.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.stream_bytes += bytes.len() as u64;
         match &mut self.start {
@@ -155,7 +162,7 @@ impl Builder {
         }
     }
 
-    /// Returns the next finished chunk, or `None` until more is fed.
+    /// Returns the next finished chunk; `None` if more bytes must be fed first.
     pub fn next_piece(&mut self) -> Option<Piece> {
         self.pieces.pop_front()
     }
@@ -173,7 +180,7 @@ impl Builder {
             self.leaf(leaf);
         }
         let mut level = 0;
-        // Cutting a list adds to the one above.
+        // Cutting a list adds a record to the list above.
         while self.lists.get(level).is_some_and(|it| it.is_cut) {
             self.cut(level);
             level += 1;
@@ -224,7 +231,7 @@ impl Builder {
         }
     }
 
-    /// Makes the rest of a list a node.
+    /// Makes a node from the records of a list that are not in a node yet.
     fn cut(&mut self, level: usize) {
         let Some(list) = self.lists.get_mut(level) else { return };
         let records = std::mem::take(&mut list.records);
@@ -242,7 +249,7 @@ impl Builder {
             Kind::Tree => 0,
             Kind::Collection => 1,
         };
-        // Levels grow with the logarithm of the stream.
+        // The number of levels grows with the logarithm of the stream's length, so it fits.
         let levels = if self.start.is_some() { 0 } else { u8::try_from(level + 1).unwrap_or(0) };
         let mut bytes = vec![FORMAT, kind, levels];
         bytes.extend(self.stream_bytes.to_le_bytes());
@@ -257,10 +264,10 @@ impl Builder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WalkError {
-    /// The root has another hash than was announced.
+    /// The hash of the root is not the announced one.
     #[error("a root does not have the hash {0}")]
     Root(Hash),
-    /// It is of another format, kind or level, or too long.
+    /// The root has another format, kind or level, or it is too long.
     #[error("a root is of an unknown format, another kind or too long")]
     Form,
     /// The chunk is not a list, or its lengths differ from the record that names it.
@@ -282,7 +289,7 @@ pub enum Role {
 pub struct Wanted {
     /// The hash of its bytes.
     pub hash: Hash,
-    /// The length; other lengths are refused.
+    /// The length of the chunk; other lengths are refused.
     pub bytes: u32,
 }
 
@@ -293,8 +300,8 @@ enum Slot {
     Leaf(Vec<u8>),
 }
 
-/// Reads a stream from its root on, in order, while chunks come in any order. Holds at most [`LOOK_AHEAD_CHUNKS`]
-/// leaves, 4 MB, and the records of the nodes that lead to them.
+/// Reads a stream from its root on, in order, while chunks come in any order. Holds at most
+/// [`LOOK_AHEAD_CHUNKS`] leaves, 4 MB, and the records of the nodes that lead to them.
 #[derive(Debug)]
 pub struct Walk {
     slots: VecDeque<Slot>,
@@ -302,11 +309,11 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Begins with the root.
+    /// Begins a walk with the root.
     ///
     /// # Errors
     ///
-    /// The chunk is not a root of this kind, or has another hash.
+    /// The chunk is not a root of this kind, or its hash is not `hash`.
     pub fn new(kind: Kind, hash: &Hash, root: &[u8]) -> Result<Self, WalkError> {
         if NODE_BYTES_MAX < root.len() || Hash::of(root) != *hash {
             return Err(WalkError::Root(*hash));
@@ -338,7 +345,8 @@ impl Walk {
         self.stream_bytes
     }
 
-    /// Returns the chunks to get now, at most [`LOOK_AHEAD_CHUNKS`], in the order of need. A chunk may come twice.
+    /// Returns the chunks to get now, at most [`LOOK_AHEAD_CHUNKS`], the first needed first. The
+    /// same chunk may be named twice.
     pub fn wanted(&self) -> impl Iterator<Item = Wanted> {
         self.window().map(|(_, it, _)| Wanted { hash: it.hash, bytes: it.bytes })
     }
@@ -356,8 +364,8 @@ impl Walk {
         })
     }
 
-    /// Takes a chunk at the first position that wants it. Returns its role, or `None` if it is not wanted. The caller
-    /// has checked its hash.
+    /// Takes a chunk at the first position that wants it. Returns its role, or `None` if it is not
+    /// wanted. The caller has checked its hash.
     ///
     /// # Errors
     ///
@@ -380,7 +388,8 @@ impl Walk {
         Ok(Some(if level == 0 { Role::Leaf } else { Role::Node }))
     }
 
-    /// Returns the next bytes of the stream, or `None` until the next chunk has come, and at the end.
+    /// Returns the next bytes of the stream; `None` if the next chunk has not come yet, and at the
+    /// end.
     pub fn next_bytes(&mut self) -> Option<Vec<u8>> {
         match self.slots.pop_front()? {
             Slot::Leaf(bytes) => Some(bytes),
@@ -398,7 +407,8 @@ impl Walk {
     }
 }
 
-/// Reads a list of chunks of this level, which together have `stream_bytes` bytes of the stream.
+/// Reads a list of chunks of this level, which together have `stream_bytes` bytes of the stream;
+/// `None` if the list is invalid.
 fn slots(list: &[u8], level: u8, stream_bytes: u64) -> Option<Vec<Slot>> {
     let (records, rest) = list.as_chunks();
     if !rest.is_empty() || records.is_empty() || NODE_RECORDS_MAX < records.len() {

@@ -1,4 +1,4 @@
-//! A listing: the entries of a manifest on disk, one after another, and the chunks of any of them.
+//! A listing: reads the entries of a manifest on disk in order, and the chunks of any of them.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -17,7 +17,7 @@ use crate::version::Hash;
 
 /// Size of the read buffer, in bytes.
 const READ_BYTES: usize = 64 << 10;
-/// Bytes of the first read for a path; longer entries take a second one.
+/// Bytes of the first read for a path; a longer entry takes a second read.
 const USUAL_ENTRY_BYTES: usize = 512;
 
 /// An entry with the position and the digest of its chunks.
@@ -28,14 +28,15 @@ pub(super) struct Listed {
     pub(super) at: u64,
     /// The offset of its chunks.
     pub(super) extents_at: u64,
-    /// The chunk of a file that has only one: most files are small, and need no second read of the manifest.
+    /// The only chunk of a file, if the file has just one. Most files are small, and then need no
+    /// second read of the manifest.
     only: Option<Extent>,
     /// The digest of its chunks: files with equal digests have the same content.
     pub(super) digest: Hash,
 }
 
 impl Listed {
-    /// Returns the bytes of the file; 0 for other entries.
+    /// Returns the length of the file in bytes; 0 for other entries.
     pub(super) fn bytes(&self) -> u64 {
         entry_bytes(&self.entry)
     }
@@ -51,7 +52,7 @@ pub(super) struct Listing {
     file: Arc<File>,
     read: u64,
     decoder: Decoder,
-    /// Whether the whole manifest was fed.
+    /// Whether the whole manifest has been fed to the decoder.
     is_fed: bool,
     /// Number of files so far.
     files: u64,
@@ -78,10 +79,11 @@ impl Listing {
         Error::Damaged(self.path.clone())
     }
 
-    /// Returns the next item and its offset.
+    /// Returns the next item and its offset; `None` at the end.
     fn next_item(&mut self) -> Result<Option<(Item, u64)>, Error> {
         loop {
-            // Marks may come before an item, so its offset is computed after it. The manifest was sound when written.
+            // Marks may come before an item, so its offset is computed after it has been read. The
+            // manifest was valid when it was written, so an error means damage.
             let item = self.decoder.next_item().map_err(|_unsaid| self.damaged())?;
             if let Some(item) = item {
                 let length = match &item {
@@ -101,7 +103,7 @@ impl Listing {
         }
     }
 
-    /// Returns the next entry, and skips its chunks.
+    /// Returns the next entry, and skips its chunks; `None` at the end.
     pub(super) fn next_entry(&mut self) -> Result<Option<Listed>, Error> {
         // Chunks are read with their entry, so the next item is an entry or the end.
         let Some((Item::Entry(entry), at)) = self.next_item()? else {
@@ -132,7 +134,7 @@ pub(super) struct Extents {
     path: PathBuf,
     file: Arc<File>,
     at: u64,
-    /// Bytes of the file, from the next chunk on.
+    /// Bytes of the file that remain, from the next chunk on.
     left: u64,
     only: Option<Extent>,
     buffer: Vec<u8>,

@@ -1,17 +1,18 @@
-//! The manifest of a tree: a canonical byte stream of its entries in the order of their paths, each file with its
-//! chunks.
+//! The manifest of a tree: a canonical byte stream of its entries in the order of their paths, each
+//! file with its chunks.
 //!
-//! Encoder and decoder hold one entry without its chunks and the names that [`Order`] remembers, however large the
-//! tree is: the chunks of a file come one by one after its entry.
+//! However large the tree is, encoder and decoder hold only one entry without its chunks, and the
+//! names that [`Order`] remembers, because the chunks of a file come one by one after its entry.
 //!
-//! The bytes, with numbers little-endian and texts after their length in two bytes: the format, 2, and the mode of the
-//! tree's own folder in two bytes; for each entry 1 (file), 3 (folder) or 4 (symbolic link) and its path, then the
-//! mode of a file or a folder in two bytes, of a file its length and its time in eight bytes each, of a link its
-//! target; after a file, for each chunk, its length in four bytes and its hash; at the end 0, the number of entries
-//! and the sum of the files' lengths, in eight bytes each. A folder comes before its entries.
+//! The bytes, with numbers little-endian and texts after their length in two bytes: the format, 2,
+//! and the mode of the tree's own folder in two bytes; for each entry 1 (file), 3 (folder) or 4
+//! (symbolic link) and its path, then the mode of a file or a folder in two bytes, of a file its
+//! length and its time of change in eight bytes each, of a link its target; after a file, for each
+//! chunk, its length in four bytes and its hash; at the end 0, the number of entries and the sum of
+//! the files' lengths, in eight bytes each. A folder comes before its entries.
 //!
-//! Format 1 has no modes: 2 is an executable file, 3 an empty folder. Other folders follow from the paths of their
-//! entries.
+//! Format 1 has no modes: 2 is an executable file, 3 an empty folder. Other folders follow from the
+//! paths of their entries.
 //!
 //! Sans-I/O.
 
@@ -34,7 +35,7 @@ pub use encoder::Encoder;
 /// Range of files' times of change, in seconds since 1970 (UTC): the range of ext4.
 pub const MODIFIED: RangeInclusive<i64> = -(1 << 31)..=(1 << 34) - (1 << 31) - 1;
 
-/// Bytes of a chunk of a file in a manifest: its length and its hash.
+/// Number of bytes that a chunk of a file takes in a manifest: its length and its hash.
 pub const EXTENT_BYTES: usize = 4 + 32;
 
 /// Longest entry, in bytes, without the chunks of a file.
@@ -53,7 +54,8 @@ pub enum Format {
     /// Everybody may read everything; only empty folders are listed.
     #[default]
     One,
-    /// Files and folders have modes, and all folders are listed. The value is the mode of the tree's own folder.
+    /// Files and folders have modes, and all folders are listed. The value is the mode of the
+    /// tree's own folder.
     Two(Mode),
 }
 
@@ -77,14 +79,14 @@ impl Format {
 pub struct Entry {
     /// The path from the top of the tree.
     pub path: EntryPath,
-    /// The kind with its attributes.
+    /// The kind of the entry, with its attributes.
     pub kind: EntryKind,
 }
 
 /// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A file. Its chunks follow it, until they have `bytes` together.
+    /// A file. Its chunks follow, until they have `bytes` bytes together.
     File {
         /// The mode.
         mode: Mode,
@@ -100,13 +102,13 @@ pub enum EntryKind {
     },
     /// A symbolic link that stays in the tree; its target need not exist.
     Link {
-        /// A target that [`EntryPath::check_target`] accepts.
+        /// The target, which [`EntryPath::check_target`] accepts.
         target: Box<str>,
     },
 }
 
 impl Entry {
-    /// Returns its bytes in a manifest, without the chunks of a file.
+    /// Returns the number of bytes of the entry in a manifest, without the chunks of a file.
     pub(super) fn encoded_bytes(&self, format: Format) -> u64 {
         let rest = match &self.kind {
             EntryKind::File { .. } => format.mode_bytes() + 16,
@@ -139,7 +141,7 @@ pub struct Totals {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The first byte is of an unknown format.
+    /// The first byte names an unknown format.
     #[error("format {0} is unknown: take a newer version of this program")]
     Format(u8),
     /// No entry begins with this byte.
@@ -159,13 +161,15 @@ pub enum Fault {
         /// The fault of its target.
         error: PathError,
     },
-    /// A mode has other bits than r and x of owner, group and others, or in format 1 differs between these.
+    /// A mode has bits other than r and x of owner, group and others, or these three differ in
+    /// format 1.
     #[error("mode {0:o} cannot stand in a manifest of this format")]
     Mode(u16),
-    /// A time is outside of [`MODIFIED`].
+    /// A time of change is outside of [`MODIFIED`].
     #[error("a file was changed {0} s after 1970, which file systems cannot store")]
     Modified(i64),
-    /// A chunk is too long for its file or for any, or too short for one that is not the last.
+    /// A chunk is longer than the rest of its file or than any chunk may be, or too short although
+    /// it is not the last one.
     #[error("a chunk has {bytes} bytes where {left} are left of its file")]
     Extent {
         /// Bytes of the chunk.
@@ -176,7 +180,7 @@ pub enum Fault {
     /// Chunks of a file are missing.
     #[error("chunks of {0} bytes are missing after a file")]
     Missing(u64),
-    /// The sums at the end are not those of the entries, or above what 64 bits hold.
+    /// The sums at the end are not those of the entries, or do not fit into 64 bits.
     #[error("the sums at the end do not match the entries")]
     Totals,
     /// The stream ends before its end mark.
@@ -203,7 +207,7 @@ struct Rules {
     format: Format,
     order: Order,
     totals: Totals,
-    /// Bytes of the last file whose chunks have not come.
+    /// Bytes of the last file for which no chunks have come yet.
     left: u64,
 }
 

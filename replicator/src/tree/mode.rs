@@ -6,8 +6,9 @@ use std::fmt;
 
 use crate::version::Kind;
 
-/// The permissions of owner, group and others: to read (r), and to run a file or pass through a folder (x). Other bits
-/// of a mode are not replicated: replicas are read-only, and no file in them runs as another user.
+/// The permissions of owner, group and others: to read (r), and to run a file or pass through a
+/// folder (x). Other bits of a mode are not replicated: replicas are read-only, and no file in them
+/// runs as another user.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Mode(u16);
 
@@ -23,7 +24,8 @@ impl Mode {
         Self(u16::try_from(found & 0o555).unwrap_or_default())
     }
 
-    /// Returns the mode with these bits; `None` if there are others than r and x of owner, group and others.
+    /// Returns the mode with these bits; `None` if any bits other than r and x of owner, group and
+    /// others are set.
     #[must_use]
     pub fn from_bits(bits: u16) -> Option<Self> {
         (bits & !0o555 == 0).then_some(Self(bits))
@@ -35,13 +37,14 @@ impl Mode {
         self.0
     }
 
-    /// Returns the mode in format 1, where everybody may read, and may run each file that anybody may run.
+    /// Returns the mode in format 1, where everybody may read all files, and run every file that
+    /// anybody may run.
     pub(super) fn in_format_1(self) -> Self {
         if self.0 & 0o111 == 0 { Self::PLAIN } else { Self::EXECUTABLE }
     }
 
-    /// Returns the mode of such a file on a member's disk. Its owner is the replicator, which has to read it. Logs of
-    /// collections are always private.
+    /// Returns the mode that a file with this replicated mode has on a member's disk. Its owner is
+    /// the replicator, which has to read it. Logs of collections are always private.
     pub(super) fn of_file(self, kind: Kind) -> u32 {
         match kind {
             Kind::Tree => u32::from(self.0) | 0o400,
@@ -49,7 +52,8 @@ impl Mode {
         }
     }
 
-    /// Returns the mode of such a folder on a member's disk, in which the replicator makes and removes names.
+    /// Returns the mode that a folder with this replicated mode has on a member's disk. Its owner
+    /// is the replicator, which has to create and remove names in it.
     pub(super) fn of_folder(self, kind: Kind) -> u32 {
         match kind {
             Kind::Tree => u32::from(self.0) | 0o700,

@@ -15,7 +15,7 @@ use crate::version::Kind;
 /// Prefix of generations that are being removed.
 const GONE: &str = ".gone-";
 
-/// Returns the path of a generation while it is removed.
+/// Returns the path of a generation while it is being removed.
 pub(super) fn gone_dir(generation: &Path) -> PathBuf {
     let name = generation.file_name().unwrap_or_default().to_string_lossy();
     generation.with_file_name(format!("{GONE}{name}"))
@@ -23,19 +23,20 @@ pub(super) fn gone_dir(generation: &Path) -> PathBuf {
 
 /// The generations in a store.
 pub(super) struct Opened {
-    /// The sound generations; the newest is the last.
+    /// The undamaged generations; the newest is the last.
     pub(super) all: Vec<Arc<Generation>>,
     /// The greatest serial of the generations found.
     pub(super) serial: u64,
-    /// The damaged generations, which were whole once.
+    /// The damaged generations, which were once whole.
     pub(super) damaged: Vec<PathBuf>,
     /// Directories that were being made or removed, or are damaged. Their removal may take minutes.
     pub(super) leftovers: Vec<PathBuf>,
-    /// The greatest number of those that were being made.
+    /// The greatest number of the builds that were found.
     pub(super) begun: u64,
 }
 
-/// Opens all generations. Renames damaged ones, and takes rights from others that they should not have.
+/// Opens all generations. Renames damaged ones, and removes access rights that group and others
+/// should not have.
 pub(super) fn open_all(disk: &Disk, dir: &Path, kind: Kind) -> Result<Opened, Error> {
     let mut serials = Vec::new();
     let (mut leftovers, mut begun) = (Vec::new(), 0);

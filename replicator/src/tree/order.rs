@@ -1,7 +1,7 @@
-//! The order of paths: a check that they can stand in one tree on every member's file system.
+//! The order of paths: a check that they can be in one tree on every member's file system.
 //!
-//! All paths below a directory come together. So it is enough to remember the names in the directories that lead
-//! to the last path, each as 16 bytes of a hash of its folded form.
+//! All paths below a directory come together. So it is enough to remember the names in the
+//! directories that lead to the last path, each as 16 bytes of the hash of its folded form.
 //!
 //! Sans-I/O.
 
@@ -9,33 +9,36 @@ use std::collections::HashSet;
 
 use super::path::{EntryPath, fold};
 
-/// Most names in one directory, together with those in the directories above it. They take about 35 MB.
+/// Maximum number of names in one directory, together with those in the directories above it. They
+/// take about 35 MB.
 pub const SIBLINGS_MAX: usize = 1 << 20;
 
 /// The reason why a path cannot follow those before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Clash {
-    /// It comes before the last one, or is the same.
+    /// The path comes before the last one, or is equal to it.
     #[error("{0:?} does not come after {1:?}")]
     Order(EntryPath, EntryPath),
-    /// It is below an entry that is not a directory, or an empty one.
+    /// The path is below an entry that is not a directory, or that was listed as an empty
+    /// directory.
     #[error("{0:?} is below {1:?}, which is an entry of its own")]
     Below(EntryPath, EntryPath),
-    /// Its folder is not listed before it.
+    /// The folder of the path is not listed before it.
     #[error("{0:?} is in a folder that is not listed before it")]
     Unlisted(EntryPath),
-    /// Another name in its directory, or in one above it, is the same on some systems.
+    /// The name of the path, or of a directory above it, is the same as another name on some
+    /// systems.
     #[error(
         "{0:?} has a name that differs from another in its directory by case or composition alone: rename one"
     )]
     Folds(EntryPath),
-    /// There are more than [`SIBLINGS_MAX`] names.
+    /// There are more than [`SIBLINGS_MAX`] names to remember.
     #[error("{0:?} is one of more than {SIBLINGS_MAX} names in its directory and those above")]
     TooMany(EntryPath),
 }
 
-/// Checks paths, one after another.
+/// Checks paths in the order in which they are listed.
 #[derive(Debug, Default)]
 pub struct Order {
     last: Option<EntryPath>,
@@ -57,7 +60,8 @@ impl Order {
     ///
     /// # Errors
     ///
-    /// It cannot follow the paths before it. Nothing is changed, and another may be tried.
+    /// The path cannot follow the paths before it. Nothing has changed, and another path may be
+    /// tried.
     pub fn accept(&mut self, path: &EntryPath) -> Result<(), Clash> {
         self.take(path, false)
     }
@@ -66,7 +70,7 @@ impl Order {
     ///
     /// # Errors
     ///
-    /// As [`Order::accept`].
+    /// The same as for [`Order::accept`].
     pub fn accept_listed(&mut self, path: &EntryPath, is_folder: bool) -> Result<(), Clash> {
         self.take(path, true)?;
         self.is_open = is_folder;
@@ -85,7 +89,7 @@ impl Order {
             common = path.components().zip(last.components()).take_while(|(a, b)| a == b).count();
         }
         let fresh: Vec<u128> = path.components().skip(common).map(key).collect();
-        // All folders above it have been listed if only its last name is new.
+        // All folders above the path have been listed if only its last name is new.
         if is_listed && 1 < fresh.len() {
             return Err(Clash::Unlisted(path.clone()));
         }
@@ -207,7 +211,7 @@ mod tests {
             let paths: BTreeSet<EntryPath> = paths.iter().map(|it| path(it)).collect();
             let mut order = Order::default();
             let streamed = paths.iter().try_for_each(|it| order.accept(it)).is_ok();
-            // Directories and entries clash unless there are as many folded as plain ones.
+            // Names clash unless there are as many folded forms as names.
             let heads = |it: &EntryPath| -> Vec<Vec<String>> {
                 let all: Vec<String> = it.components().map(str::to_owned).collect();
                 (1..=all.len()).map(|n| all[..n].to_vec()).collect()

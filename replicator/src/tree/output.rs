@@ -1,4 +1,4 @@
-//! An output file of a tree, written from a position on, with holes in place of zeros.
+//! An output file of a tree, written from a given position on, with holes in place of zeros.
 
 use std::fs;
 use std::io;
@@ -13,10 +13,10 @@ use super::passage;
 
 /// Size of the write buffer, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
-/// Shortest hole, in bytes: a usual block of file systems.
+/// Shortest hole, in bytes: a common block size of file systems.
 const HOLE_BYTES_MIN: usize = 4096;
 
-/// A file that is written from a position on.
+/// A file that is written from a given position on.
 #[derive(Debug)]
 pub(super) struct Output {
     file: disk::File,
@@ -61,7 +61,8 @@ impl Output {
         if self.buffer.len() < WRITE_BYTES { Ok(()) } else { self.flush() }
     }
 
-    /// Adds bytes of a file that may be large and mostly empty: zeros take no room on the disk.
+    /// Adds bytes of a file that may be large and mostly zeros: long runs of zeros take no room on
+    /// the disk.
     pub(super) fn write_sparse(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() < HOLE_BYTES_MIN || bytes.iter().any(|it| *it != 0) {
             return self.write(bytes);
@@ -79,7 +80,7 @@ impl Output {
         Ok(())
     }
 
-    /// Cuts the file to this length, or extends it with zeros, and goes on at its end.
+    /// Cuts the file to this length, or extends it with zeros, and continues at its end.
     pub(super) fn set_length(&mut self, bytes: u64) -> io::Result<()> {
         self.buffer.clear();
         self.file.set_len(bytes)?;
@@ -87,13 +88,14 @@ impl Output {
         Ok(())
     }
 
-    /// Goes on at the start; old bytes stay until they are overwritten.
+    /// Continues at the start; old bytes stay until they are overwritten.
     pub(super) fn rewind(&mut self) {
         self.buffer.clear();
         self.at = 0;
     }
 
-    /// Shares the blocks of another file (reflink). Returns whether the file system can do so. This file is empty.
+    /// Shares the blocks of another file (reflink). Returns whether the file system can do so. This
+    /// file must be empty.
     pub(super) fn share(&mut self, source: &fs::File) -> io::Result<bool> {
         // A simulated disk has to see all writes.
         if !matches!(self.file.disk(), Disk::System)
@@ -105,7 +107,7 @@ impl Output {
         Ok(true)
     }
 
-    /// Copies another file into this one, which is empty. Returns the number of bytes.
+    /// Copies another file into this one, which must be empty. Returns the number of bytes.
     pub(super) fn copy_from(&mut self, source: &fs::File) -> io::Result<u64> {
         if self.share(source)? {
             return Ok(self.at);
@@ -124,7 +126,8 @@ impl Output {
         Ok(self.at)
     }
 
-    /// Ends the file with this mode, group, if given, and time of change in seconds after 1970.
+    /// Completes the file: sets its mode, its group, if given, and its time of change in seconds
+    /// after 1970.
     pub(super) fn seal(&mut self, mode: u32, group: Option<u32>, modified: i64) -> io::Result<()> {
         self.flush()?;
         self.file.seal(mode, group, time(modified))

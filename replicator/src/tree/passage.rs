@@ -1,9 +1,11 @@
-//! Passage: the modes and groups of a member's folders, which decide who reaches its trees on disk.
+//! Passage: the modes and groups of a member's folders, which decide who can reach its trees on
+//! disk.
 //!
-//! A tree is behind its own folder, `DATA/trees/NAME@ORIGIN`. Users that may not pass this folder see nothing of the
-//! tree; for others the modes in its manifest count. All other files belong to the owner alone. Modes do not depend on
-//! the umask. If an administrator has moved a folder behind a symbolic link, the real folder is closed. Inside trees
-//! no links are followed.
+//! A tree is behind its own folder, `DATA/trees/NAME@ORIGIN`. Users that may not pass this folder
+//! see nothing of the tree; for all others the modes in the tree's manifest decide. All other files
+//! belong to the owner alone. Modes do not depend on the umask. If an administrator has replaced a
+//! folder by a symbolic link to it, the mode of the real folder is set. Inside trees no links are
+//! followed.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -21,9 +23,10 @@ pub(crate) const FILE: u32 = 0o600;
 /// The users that may pass through to a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// The mode of the tree's folder: all for the owner, and r and x for group and others.
+    /// The mode of the tree's folder: all rights for the owner, and any of r and x for group and
+    /// others.
     pub mode: u32,
-    /// The number of the group of that folder and all its content; `None` for the process's own group.
+    /// The id of the group of that folder and all its content; `None` for the process's own group.
     pub group: Option<u32>,
 }
 
@@ -34,8 +37,9 @@ impl Default for Passage {
 }
 
 impl Passage {
-    /// Returns the passage of the folders above these trees, so that the users of each tree can reach it. If the trees
-    /// have several groups, everybody may pass these folders, but not list them.
+    /// Returns the passage of the folders above these trees, so that the users of each tree can
+    /// reach it. If the trees have several groups, everybody may pass these folders, but not list
+    /// them.
     pub(crate) fn above(trees: impl Iterator<Item = Self>) -> Self {
         let mut above = Self::default();
         for it in trees {
@@ -65,12 +69,13 @@ impl Passage {
         set_mode(dir, self.mode)
     }
 
-    /// Returns the group of new files, if it is not the process's own.
+    /// Returns the group of new files; `None` for the process's own group.
     pub(super) fn other_group(&self) -> Option<u32> {
         self.group.filter(|it| *it != own_group())
     }
 
-    /// Closes the folder of a tree, unless its mode and group are right: [`Passage::open`] may come much later.
+    /// Closes the folder of a tree to others, unless its mode and group are right, because
+    /// [`Passage::open`] may be called much later.
     ///
     /// # Errors
     ///
@@ -82,11 +87,13 @@ impl Passage {
         if is_right { Ok(()) } else { set_mode(dir, FOLDER) }
     }
 
-    /// Opens the folder of a tree. A new group is set on its content first, which takes a while for many files.
+    /// Opens the folder of a tree. A new group is set on its content first, which takes a while for
+    /// many files.
     ///
     /// # Errors
     ///
-    /// The system refuses it, for example because the group may not be given. Then only the owner can pass.
+    /// The system refuses it, for example because the group may not be given. Then only the owner
+    /// can pass.
     fn open(&self, dir: &Path) -> Result<(), Error> {
         let group = self.group.unwrap_or_else(own_group);
         if fs::metadata(dir).map_err(Error::io(dir))?.gid() != group {
@@ -106,9 +113,10 @@ impl Passage {
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     passage: Mutex<Passage>,
-    /// The passage that was set last.
+    /// The wanted passage, which was set last.
     wanted: Mutex<Passage>,
-    /// Held during a change, which may take a while. Waiting changes come in any order.
+    /// Held during a change, which may take a while. Waiting changes get it in any order, so each
+    /// applies the passage that is wanted then.
     change: Mutex<()>,
 }
 
@@ -130,11 +138,11 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// As for [`Passage::open`]. Then only the owner can pass.
+    /// The errors of [`Passage::open`]. Then only the owner can pass.
     pub(super) fn open(&self, dir: &Path) -> Result<(), Error> {
         let _changing = self.change.lock().unwrap_or_else(PoisonError::into_inner);
         let passage = get(&self.wanted);
-        // Files made from now on have the new group.
+        // Files that are made from now on get the new group.
         set(&self.passage, passage);
         let opened = passage.open(dir);
         if opened.is_err() {
@@ -154,10 +162,11 @@ fn own_group() -> u32 {
     rustix::process::getegid().as_raw()
 }
 
-/// Gives the content of a folder to a group, and the folder last, so that an interrupted change is repeated.
+/// Gives the content of a folder to a group, and then the folder itself, so that an interrupted
+/// change is repeated.
 fn give(path: &Path, group: u32) -> Result<(), Error> {
     let found = match fs::symlink_metadata(path) {
-        // It was removed meanwhile.
+        // The path was removed meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(Error::io(path))?,
     };
@@ -175,7 +184,8 @@ fn give(path: &Path, group: u32) -> Result<(), Error> {
     }
 }
 
-/// Sets the mode of a file or a folder, or of a link's target. A missing path is no error.
+/// Sets the mode of a file or a folder; for a symbolic link, that of its target. A missing path is
+/// not an error.
 ///
 /// # Errors
 ///
@@ -199,7 +209,8 @@ pub(crate) fn make_private(dir: &Path) -> Result<(), Error> {
     set_mode(dir, FOLDER)
 }
 
-/// Makes the files of a folder private, with `deep` everything below it. A missing folder is no error.
+/// Makes the files of a folder private; with `deep`, everything below it. A missing folder is not
+/// an error.
 ///
 /// # Errors
 ///

@@ -1,7 +1,8 @@
 //! Paths of entries of a tree, and the targets that symbolic links may have.
 //!
-//! Source: ours. Names are refused that some member's file system refuses, folds or treats as special: Microsoft,
-//! "Naming Files, Paths, and Namespaces"; Git's checks of paths (`verify_path`).
+//! Source: ours. Names that the file system of some member refuses, folds or treats as special are
+//! refused here: Microsoft, "Naming Files, Paths, and Namespaces"; Git's checks of paths
+//! (`verify_path`).
 //!
 //! Sans-I/O.
 
@@ -14,24 +15,25 @@ use unicode_normalization::UnicodeNormalization as _;
 pub const PATH_BYTES_MAX: usize = 4096;
 /// Longest component of a path, in bytes.
 pub const COMPONENT_BYTES_MAX: usize = 255;
-/// Most components of a path.
+/// Maximum number of components of a path.
 pub const DEPTH_MAX: usize = 128;
 
 /// Prefix of the replicator's own names, in any case.
 const OURS: &str = ".harvest";
-/// Names of devices on Windows, with any extension. A digit from 0 to 9 or a superscript 1 to 3 follows the
-/// numbered ones.
+/// Names of devices on Windows, with any extension. A digit from 0 to 9 or a superscript 1 to 3
+/// follows the numbered ones.
 const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
 
-/// The path of an entry in its tree: UTF-8, at most [`PATH_BYTES_MAX`], with at most [`DEPTH_MAX`] components of
-/// [`COMPONENT_BYTES_MAX`] between `/`.
+/// The path of an entry in its tree: UTF-8, at most [`PATH_BYTES_MAX`], with at most [`DEPTH_MAX`]
+/// components of [`COMPONENT_BYTES_MAX`] between `/`.
 ///
-/// No component is empty, `.` or `..`, holds a control character, `\` or `:`, ends in a dot or a space, is
-/// a device of Windows, or begins with `.harvest`.
+/// No component is empty, `.` or `..`, holds a control character, `\` or `:`, ends in a dot or a
+/// space, is a device of Windows, or begins with `.harvest`.
 ///
-/// Paths are ordered component by component, each by its bytes, and a directory comes right before its entries. So
-/// all paths below a directory stand together, and a path below a file would come right after the file.
+/// Paths are ordered component by component, each by its bytes, and a directory comes right before
+/// its entries. So all paths below a directory come together, and a path below a file would come
+/// right after the file.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct EntryPath(Box<str>);
 
@@ -39,16 +41,16 @@ pub struct EntryPath(Box<str>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// It is not UTF-8.
+    /// The path is not UTF-8.
     #[error("the name {0} is not UTF-8: rename it")]
     Utf8(String),
-    /// It is empty or too long.
+    /// The path is empty or too long.
     #[error("a path has {0} bytes, 1 to {PATH_BYTES_MAX} can be replicated")]
     Length(usize),
-    /// It is in too many directories.
+    /// The path has too many components.
     #[error("a path has more than {DEPTH_MAX} components")]
     Depth,
-    /// One of its components is not allowed.
+    /// A component of the path is not allowed.
     #[error("the name {name:?} {problem}")]
     Component {
         /// The component.
@@ -70,28 +72,28 @@ pub enum ComponentProblem {
     /// There is no name between two slashes, before the first or after the last.
     #[error("is empty")]
     Empty,
-    /// `.` or `..`.
+    /// The component is `.` or `..`.
     #[error("stands for another directory")]
     Dots,
-    /// It is longer than [`COMPONENT_BYTES_MAX`].
+    /// The component is longer than [`COMPONENT_BYTES_MAX`].
     #[error("has more than {COMPONENT_BYTES_MAX} bytes")]
     Long,
-    /// A control character, `\` or `:`.
+    /// The component contains a control character, `\` or `:`.
     #[error("holds a control character, a backslash or a colon")]
     Character,
-    /// A dot or a space at the end, which some systems drop.
+    /// The component ends in a dot or a space, which some systems drop.
     #[error("ends in a dot or a space")]
     End,
-    /// The name of a device on some systems.
+    /// The component is the name of a device on some systems.
     #[error("is that of a device on some systems")]
     Device,
-    /// The prefix of the replicator's own names.
+    /// The component begins with the prefix of the replicator's own names.
     #[error("begins with `{OURS}`, which is kept for the replicator")]
     Ours,
 }
 
 impl EntryPath {
-    /// Makes a path of the text.
+    /// Makes a path from the text.
     ///
     /// # Errors
     ///
@@ -113,7 +115,7 @@ impl EntryPath {
     ///
     /// # Errors
     ///
-    /// As [`EntryPath::new`], for the name.
+    /// The same as for [`EntryPath::new`], for the name.
     pub fn child(directory: Option<&Self>, name: &str) -> Result<Self, PathError> {
         check(name)?;
         directory.map_or_else(|| Self::new(name), |it| Self::new(&format!("{it}/{name}")))
@@ -130,15 +132,16 @@ impl EntryPath {
         self.0.split('/')
     }
 
-    /// Returns whether `other` is below it, at any depth.
+    /// Returns whether `other` is below this path, at any depth.
     #[must_use]
     pub fn is_above(&self, other: &Self) -> bool {
         other.0.strip_prefix(&*self.0).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Checks that the target of a symbolic link at this path stays in the tree: it goes up by `..`, at most to the
-    /// top, then down by names only (`.` is skipped). The folders above a link are real directories, but a `..` after
-    /// a name could start at the target of another link.
+    /// Checks that the target of a symbolic link at this path stays in the tree: it goes up by
+    /// `..`, at most to the top, then down by names only (`.` is skipped). The folders above a link
+    /// are real directories, but a name in the target may be another link, and a `..` after it
+    /// would start at the target of that link.
     ///
     /// # Errors
     ///
@@ -196,11 +199,11 @@ fn is_device(name: &str) -> bool {
         || NUMBERED_DEVICES.into_iter().any(is_numbered)
 }
 
-/// Returns the folded form of a name: names with equal forms are the same on some file system. Case is folded and
-/// composition normalized.
+/// Returns the folded form of a name: names with equal forms are the same on some file system. Case
+/// is folded and composition normalized.
 ///
-/// Lower, upper and lower case again is Unicode's folding, except that it also merges a few letters, such as `i` and
-/// the dotless `ı`.
+/// Conversion to lower, upper and again lower case gives Unicode's case folding, except that it
+/// also merges a few letters, such as `i` and the dotless `ı`.
 pub(super) fn fold(name: &str) -> String {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
@@ -211,7 +214,7 @@ pub(super) fn fold(name: &str) -> String {
 
 impl Ord for EntryPath {
     fn cmp(&self, other: &Self) -> Ordering {
-        // A slash comes before any character of a name.
+        // A slash sorts before any character of a name.
         let key = |it: u8| if it == b'/' { 0 } else { it };
         self.0.bytes().map(key).cmp(other.0.bytes().map(key))
     }
@@ -249,7 +252,7 @@ mod tests {
         for text in [name.to_owned(), format!("a/{name}"), format!("{name}/a")] {
             let found = EntryPath::new(&text);
             let name = name.into();
-            // An empty name alone is an empty path.
+            // An empty name is an empty path if it is the only one.
             if text.is_empty() {
                 assert_eq!(found, Err(PathError::Length(0)));
             } else {

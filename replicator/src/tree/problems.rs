@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Most problems that are listed by name.
+/// Maximum number of problems that are listed by name.
 pub const PROBLEMS_MAX: usize = 1000;
 
 /// An entry of a directory that cannot be replicated.
@@ -18,9 +18,9 @@ pub struct Problem {
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("{count} things cannot be replicated, the first is {}", self.first())]
 pub struct Problems {
-    /// In the order in which they were found, at most [`PROBLEMS_MAX`].
+    /// The first problems, at most [`PROBLEMS_MAX`], in the order in which they were found.
     pub listed: Vec<Problem>,
-    /// How many problems there are.
+    /// Number of all problems.
     pub count: u64,
 }
 

@@ -1,13 +1,15 @@
-//! Publishing: an origin walks a directory, cuts its files, and copies them into a generation, which readers see once
-//! the version is signed.
+//! Publishing: an origin walks a directory, cuts its files, and copies them into a generation,
+//! which readers see once the version is signed.
 //!
-//! A file that is unchanged since the present generation was made is linked instead of read: its size, times, device
-//! and inode are remembered. A file changed less than [`TRUSTED_AFTER_SECONDS`] before the walk is read once more the
-//! next time, because it may change again within the same tick of the clock. For the same reason a file changed right
+//! A file that is unchanged since the present generation was made is linked instead of read: its
+//! size, times, device and inode are remembered. A file that was changed less than
+//! [`TRUSTED_AFTER_SECONDS`] before the walk is read again at the next walk, because it may change
+//! again within the same tick of the clock. For the same reason, a file that was changed right
 //! before it is read has to be read twice with the same result.
 //!
-//! Each directory and file is opened by its name in the directory above it, and symbolic links are not followed. So
-//! files outside of the directory are never published, even if somebody moves directories meanwhile.
+//! Each directory and file is opened by its name in the directory above it, and symbolic links are
+//! not followed. So files outside of the directory are never published, even if somebody moves
+//! directories meanwhile.
 
 mod look;
 mod source;
@@ -29,25 +31,28 @@ use super::problems::Problems;
 use super::store::Store;
 use crate::version::{Hash, Kind, Version};
 
-/// Seconds from a file's change to the walk, from which on the next walk trusts its times.
+/// Shortest time from a file's change to the walk, in seconds, for which the next walk trusts the
+/// file's times.
 pub const TRUSTED_AFTER_SECONDS: i64 = 2;
-/// Most reads of a file that changes meanwhile.
+/// Maximum number of times that a file is read if it changes meanwhile.
 pub const READS_MAX: usize = 3;
-/// A tree of fewer entries may lose any of them.
+/// A tree of fewer entries may lose any number of them.
 pub const LOSS_ENTRIES_MIN: u64 = 100;
 
-/// Options for publishing in spite of possible mistakes.
+/// Options that allow publishing in spite of possible mistakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Publishing {
-    /// Leaves out entries that cannot be replicated. Without it, any such entry prevents publishing.
+    /// Leaves out entries that cannot be replicated. Without it, any such entry prevents
+    /// publishing.
     pub leaves_out: bool,
-    /// Publishes even if more than 30 % of at least [`LOSS_ENTRIES_MIN`] entries are gone. Without it, such a loss
-    /// prevents publishing, so that a directory that is not mounted does not empty all replicas.
+    /// Publishes even if more than 30 % of at least [`LOSS_ENTRIES_MIN`] entries are gone. Without
+    /// it, such a loss prevents publishing, so that a directory that is not mounted does not empty
+    /// all replicas.
     pub accepts_loss: bool,
 }
 
-/// A generation that waits for its version; readers do not see it yet. A store has one at a time: a new one ends the
-/// one before.
+/// A generation that waits for its signed version; readers do not see it yet. A store has one draft
+/// at a time: a new one ends the one before.
 #[derive(Debug)]
 pub struct Draft {
     store: Arc<Store>,
@@ -71,8 +76,8 @@ impl Draft {
     /// # Errors
     ///
     /// [`Error::Problems`], [`Error::Loss`]: see [`Publishing`]. [`Error::Own`], [`Error::Bounds`],
-    /// [`Error::TooLong`]: the directory is the wrong one, or too large. [`Error::Full`]: free some room. Nothing is
-    /// changed.
+    /// [`Error::TooLong`]: the directory is the wrong one, or too large. [`Error::Full`]: free some
+    /// room on the disk. Nothing has changed.
     pub fn make(
         store: &Arc<Store>,
         directory: &Path,
@@ -119,25 +124,26 @@ impl Draft {
         made
     }
 
-    /// Returns the root for the version.
+    /// Returns the hash of the root, for the version.
     #[must_use]
     pub fn root(&self) -> Hash {
         self.root
     }
 
-    /// Returns the entries, and the bytes for the version.
+    /// Returns the numbers of entries and bytes, for the version.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Returns the kind for the version.
+    /// Returns the kind of the content, for the version.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.store.kind()
     }
 
-    /// Returns whether to commit it: it differs from the present generation, or that one is damaged.
+    /// Returns whether the draft should be committed: it differs from the present generation, or
+    /// the present generation is damaged.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         let is_damaged = !self.store.damaged().is_empty();
@@ -150,12 +156,13 @@ impl Draft {
         &self.left_out
     }
 
-    /// Makes it the present generation under this version, and stores the version with it.
+    /// Makes the draft the present generation under this version, and stores the version with it.
     ///
     /// # Errors
     ///
-    /// [`Error::OtherVersion`]: that version is not of this draft. If the system refuses an operation, readers see the
-    /// same as before, or the draft if only the last step failed. Sign the next one with a later number.
+    /// [`Error::OtherVersion`]: the version is not one of this draft. If the system refuses an
+    /// operation, readers still see what they saw before, or see the draft if only the last step
+    /// failed. Sign the next version with a later number.
     pub fn commit(self, version: &Version) -> Result<Arc<Generation>, Error> {
         let Self { store, content, root, totals, .. } = self;
         let building = match content {
@@ -179,7 +186,8 @@ impl Draft {
         switched
     }
 
-    /// Gives up. The stamps of unchanged files are kept, so that they are not read again.
+    /// Gives up the draft. The stamps of unchanged files are kept, so that the files are not read
+    /// again.
     pub fn discard(self) {
         let is_changed = self.is_changed();
         let Content::Made(mut building) = self.content else { return };
@@ -191,8 +199,8 @@ impl Draft {
     }
 }
 
-/// Returns the format for a directory. The log of a collection is private at all members, so it needs no modes, and
-/// older members that know only format 1 can take it.
+/// Returns the format for a directory. The log of a collection is private at all members, so it
+/// needs no modes, and can be in format 1 for older members that know no other.
 fn format_for(kind: Kind, top: &Folder) -> io::Result<Format> {
     Ok(match kind {
         Kind::Tree => Format::Two(top.mode()?),
@@ -200,7 +208,7 @@ fn format_for(kind: Kind, top: &Folder) -> io::Result<Format> {
     })
 }
 
-/// Refuses a directory that lies in the store or contains it.
+/// Refuses a directory that is inside the store or contains it.
 fn refuse_own(store: &Store, directory: &Path) -> Result<(), Error> {
     let top = fs::canonicalize(directory).map_err(Error::io(directory))?;
     let own = fs::canonicalize(store.dir()).map_err(Error::io(store.dir()))?;

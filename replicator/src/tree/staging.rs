@@ -1,8 +1,9 @@
-//! Staging: the chunks of unfinished versions, appended to one file as they come, and a table of their positions in
-//! memory.
+//! Staging: the chunks of unfinished versions, appended to one file as they come, and a table of
+//! their positions in memory.
 //!
-//! After a crash the file is read and cut before the first damaged chunk, so that earlier chunks need not come again.
-//! In memory a chunk takes 17 bytes of a table that doubles, 71 MB at 3,000,000.
+//! After a crash the file is read, and cut off before the first damaged chunk, so that earlier
+//! chunks need not be fetched again. In memory each chunk takes 17 bytes of a table whose size
+//! doubles when it is full: 71 MB for 3,000,000 chunks.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,14 +21,15 @@ use crate::version::Hash;
 /// Longest chunk, in bytes.
 pub(super) const CHUNK_BYTES_MAX: u32 = 64 << 10;
 
-/// Bytes of one write.
+/// Number of bytes in one write.
 const WRITE_BYTES: u64 = 256 << 10;
-/// Hash and length, before each chunk.
+/// Bytes of the hash and the length before each chunk.
 const HEAD_BYTES: usize = 32 + 4;
-/// Bits of the length in a packed position; the offset has the others.
+/// Number of bits of the length in a packed position; the offset has the other bits.
 const LENGTH_BITS: u32 = 17;
 
-/// The staged chunks. The key of a position is the first 8 bytes of the hash; on a collision the next free number.
+/// The staged chunks. The key of a position is the first 8 bytes of the chunk's hash, or on a
+/// collision the next free number.
 #[derive(Debug)]
 pub(super) struct Staging {
     out: Output,
@@ -53,7 +55,7 @@ impl Staged {
 }
 
 impl Staging {
-    /// Opens the file, reads its chunks, and cuts it after the last sound one.
+    /// Opens the file, reads its chunks, and cuts it off before the first damaged one.
     pub(super) fn open(disk: &Disk, path: &Path) -> Result<Self, Error> {
         let out = Output::open(disk, path).map_err(Error::io(path))?;
         let mut staging = Self { out, positions: HashMap::new() };
@@ -79,7 +81,8 @@ impl Staging {
 
     fn insert(&mut self, hash: &Hash, offset: u64, length: usize) {
         let mut key = start(hash);
-        // An old position of the same hash is replaced, because that chunk is damaged.
+        // A position that is known for the same hash is replaced, because the chunk there is
+        // damaged.
         while self.positions.get(&key).is_some_and(|it| self.hash_at(*it) != Some(*hash)) {
             key = key.wrapping_add(1);
         }
@@ -92,7 +95,7 @@ impl Staging {
         parse(&head).map(|(hash, _)| hash)
     }
 
-    /// Notes that a chunk is damaged.
+    /// Forgets the position of a chunk that is damaged.
     pub(super) fn forget(&mut self, staged: &Staged) {
         self.insert(&staged.hash, staged.offset - HEAD_BYTES as u64, 0);
     }
@@ -115,7 +118,7 @@ impl Staging {
     ///
     /// # Errors
     ///
-    /// Its bytes have another hash, or there is no room. Nothing is changed.
+    /// The bytes have another hash, or there is no room. Nothing has changed.
     pub(super) fn put(&mut self, hash: &Hash, bytes: &[u8]) -> Result<(), Error> {
         if Hash::of(bytes) != *hash {
             return Err(Error::WrongHash(*hash));
@@ -123,8 +126,8 @@ impl Staging {
         self.put_all([(hash, bytes)])
     }
 
-    /// Adds those chunks that are not staged, with one write for [`WRITE_BYTES`]. The hashes are not checked here,
-    /// because each read checks them.
+    /// Adds those chunks that are not staged, with one write for [`WRITE_BYTES`]. The hashes are
+    /// not checked here, because each read checks them.
     ///
     /// # Errors
     ///
@@ -141,7 +144,7 @@ impl Staging {
                 continue;
             };
             if begun.is_err() {
-                // If this fails, the rest is cut when the file is opened again.
+                // If this fails, the incomplete end is cut off when the file is opened again.
                 let _ = self.out.set_length(first);
                 return begun;
             }
@@ -172,7 +175,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Writes the added chunks, and makes them found.
+    /// Writes the added chunks, and adds them to the table, so that they can be found.
     fn finish(&mut self, added: &mut Vec<(Hash, u64, usize)>) -> Result<(), Error> {
         let Some(first) = added.first().map(|it| it.1) else { return Ok(()) };
         if let Err(error) = self.out.flush() {
@@ -183,7 +186,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Returns the bytes on disk.
+    /// Returns the number of bytes on disk.
     pub(super) fn bytes(&self) -> u64 {
         self.out.position()
     }
@@ -288,7 +291,7 @@ mod tests {
         let mut staging = Staging::open(&Disk::System, &dir.path().join("pack")).unwrap();
         let (one, other) = (chunk(1), chunk(2));
         staging.put(&one.0, &one.1).unwrap();
-        // Pretend that the other begins with the same 8 bytes.
+        // Pretend that the hash of the other chunk begins with the same 8 bytes.
         let position = staging.positions.remove(&start(&one.0)).unwrap();
         staging.positions.insert(start(&other.0), position);
         assert!(staging.find(&other.0).is_none());

@@ -1,4 +1,5 @@
-//! The store of one tree, or of the log of one collection: its generations, and staged chunks of the next version.
+//! The store of one tree, or of the log of one collection: its generations, and staged chunks of
+//! the next version.
 //!
 //! ```text
 //! DATA/trees/NAME@ORIGIN/      or DATA/collections/NAME@ORIGIN/
@@ -32,13 +33,15 @@ use super::passage::{FILE, FOLDER, Gate, Passage, set_mode};
 use super::staging::Staging;
 use crate::version::{Hash, Kind};
 
-/// Most new files and directories that are synced one by one; beyond, the whole file system is synced.
+/// Maximum number of new files and directories that are synced one by one; if there are more, the
+/// whole file system is synced.
 const SYNCS_MAX: usize = 64;
-/// Most damaged files that are listed.
+/// Maximum number of damaged files that are listed.
 pub(super) const DAMAGED_MAX: usize = 100;
-/// Staged chunks are dropped if they have more than this many times the bytes of the version that is begun.
+/// Staged chunks are dropped if they have more than this number of times the bytes of the version
+/// that is begun.
 const STAGED_VERSIONS_MAX: u64 = 2;
-/// Staged bytes that are always allowed.
+/// Number of staged bytes that are always allowed.
 const STAGED_BYTES_MIN: u64 = 256 << 20;
 const CURRENT: &str = "current";
 const CURRENT_NEW: &str = "current.new";
@@ -60,7 +63,7 @@ pub struct Store {
     serial: Mutex<u64>,
     /// The number of the last build.
     begun: Mutex<u64>,
-    /// Directories to remove, without the last build; they only take room.
+    /// Directories to remove, except that of the last build; they do nothing but take room.
     leftovers: Mutex<Vec<PathBuf>>,
     damaged: Mutex<Vec<PathBuf>>,
     folding: Folding,
@@ -69,9 +72,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the directory of a tree, and makes it if it is missing. Staged chunks are read and checked, which takes
-    /// about a second for a gigabyte. Unfinished builds and removals are removed before the next version is begun, or
-    /// by [`Store::remove_old`], because that may take minutes.
+    /// Opens the directory of a tree, and makes it if it is missing. Staged chunks are read and
+    /// checked, which takes about a second for a gigabyte. Unfinished builds and removals are
+    /// removed before the next version is begun, or by [`Store::remove_old`], because that may take
+    /// minutes.
     ///
     /// # Errors
     ///
@@ -127,9 +131,10 @@ impl Store {
         Ok(store)
     }
 
-    /// Returns the newest generation, whose [`Meta`] has the signed version. If the newest is damaged when the store
-    /// is opened, it is removed and listed in [`Store::damaged`], and this is the one before. So an origin has to keep
-    /// its last number elsewhere too, or it could sign another version of that number.
+    /// Returns the newest generation, whose [`Meta`] has the signed version. If the newest one is
+    /// damaged when the store is opened, it is removed and listed in [`Store::damaged`], and the
+    /// one before is returned. So an origin has to keep its last number elsewhere, too, or it could
+    /// sign another version with that number. `None` if there is no generation.
     #[must_use]
     pub fn current(&self) -> Option<Arc<Generation>> {
         self.all().pop()
@@ -149,8 +154,8 @@ impl Store {
         self.staging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends running and later operations with [`Error::Stopped`], because the daemon ends: a draft, a switch or a
-    /// verification of a large tree would delay that.
+    /// Ends running and later operations with [`Error::Stopped`], because the daemon ends: a draft,
+    /// a switch or a verification of a large tree would delay its end.
     pub fn stop(&self) {
         self.stop.stop();
     }
@@ -181,12 +186,13 @@ impl Store {
         });
     }
 
-    /// Applies the wanted passage. A new group is set on all files first, which takes a while for many files.
+    /// Applies the wanted passage. A new group is set on all files first, which takes a while for
+    /// many files.
     ///
     /// # Errors
     ///
-    /// The system refuses it, for example because the process's user may not give files to that group. Then only the
-    /// owner reaches the tree.
+    /// The system refuses it, for example because the process's user may not give files to that
+    /// group. Then only the owner reaches the tree.
     pub fn open_gate(&self) -> Result<(), Error> {
         self.gate.open(&self.dir)
     }
@@ -218,7 +224,8 @@ impl Store {
         Ok(false)
     }
 
-    /// Reads a chunk; `None` if it is not here, or damaged: then its file is among the [damaged](Self::damaged).
+    /// Reads a chunk; `None` if it is not here, or is damaged. If it is damaged, its file is then
+    /// among the [damaged](Self::damaged).
     ///
     /// # Errors
     ///
@@ -227,8 +234,8 @@ impl Store {
         self.read_with(hash, &mut LastFile::default())
     }
 
-    /// Reads a chunk as [`Store::read`] does; faster for many chunks in turn, which often are in the same file:
-    /// `opened` keeps the last one open.
+    /// Reads a chunk as [`Store::read`] does; faster for many chunks in a row, which often are in
+    /// the same file, because `opened` keeps the last file open.
     ///
     /// # Errors
     ///
@@ -250,7 +257,7 @@ impl Store {
                 }
             }
             let newest = |it: &[Arc<Generation>]| it.last().map(|it| it.serial());
-            // A newer generation may have it.
+            // A generation that was made meanwhile may have the chunk.
             if newest(&all) == newest(&self.all()) {
                 return Ok(None);
             }
@@ -263,7 +270,7 @@ impl Store {
 
     /// Reads a staged chunk.
     pub(super) fn read_staged(&self, hash: &Hash) -> Option<Vec<u8>> {
-        // The lookup holds the lock, the read does not.
+        // The lock is held during the lookup, but not during the read.
         let found = self.staging().find(hash)?;
         let bytes = found.read();
         if bytes.is_none() {
@@ -281,12 +288,12 @@ impl Store {
         self.staging().put(hash, bytes)
     }
 
-    /// Stages chunks whose hashes the caller has checked. It costs less than [`Store::put`] of each. They can be read
-    /// at once.
+    /// Stages chunks whose hashes the caller has checked. This costs less than calling
+    /// [`Store::put`] for each. The chunks can be read at once.
     ///
     /// # Errors
     ///
-    /// [`Error::Full`]: try again later. Some of them may be staged then.
+    /// [`Error::Full`]: try again later. Some of the chunks may have been staged.
     pub fn put_all<'a>(
         &self,
         chunks: impl IntoIterator<Item = (&'a Hash, &'a [u8])>,
@@ -304,27 +311,29 @@ impl Store {
         })
     }
 
-    /// Returns the failure of the last folding here, if it failed; then all chunks came from others.
+    /// Returns the failure of the last folding here; `None` if it succeeded. After a failure all
+    /// chunks come from others.
     #[must_use]
     pub fn fold_failure(&self) -> Option<FoldFailure> {
         self.folding.failure()
     }
 
-    /// Returns the bytes of staged chunks on disk.
+    /// Returns the number of bytes of staged chunks on disk.
     #[must_use]
     pub fn staged_bytes(&self) -> u64 {
         self.staging().bytes()
     }
 
-    /// Drops the staged chunks if they are many more than a version of this many bytes can use, so that the chunks of
-    /// replaced versions do not fill the disk.
+    /// Drops the staged chunks if they are many more than a version of this many bytes can use, so
+    /// that the chunks of outdated versions do not fill the disk.
     pub(super) fn trim_staged(&self, bytes: u64) -> Result<(), Error> {
         let mut staging = self.staging();
         let bytes_max = bytes.saturating_mul(STAGED_VERSIONS_MAX).max(STAGED_BYTES_MIN);
         if bytes_max < staging.bytes() { staging.clear() } else { Ok(()) }
     }
 
-    /// Returns damaged files or generations, at most 100. Fetching the present version once more repairs them.
+    /// Returns damaged files or generations, at most 100. Fetching the present version once more
+    /// repairs them.
     #[must_use]
     pub fn damaged(&self) -> Vec<PathBuf> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -337,7 +346,7 @@ impl Store {
         }
     }
 
-    /// Begins a generation; an earlier build is removed.
+    /// Begins a generation, and removes an earlier build.
     pub(super) fn begin(&self) -> Result<Building, Error> {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let all = self.dir.join(GENERATIONS);
@@ -376,8 +385,8 @@ impl Store {
         Ok(())
     }
 
-    /// Completes a generation and makes it the present one. Drops all staged chunks. The log of a collection has to be
-    /// valid, and to continue the present one.
+    /// Completes a generation and makes it the present one. Drops all staged chunks. The log of a
+    /// collection must be valid, and must continue the present log.
     pub(super) fn switch(&self, building: Building, meta: &Meta) -> Result<Arc<Generation>, Error> {
         if self.kind() == Kind::Collection {
             self.check_log(&building.dir().join(TREE))?;
@@ -397,7 +406,8 @@ impl Store {
         let generation = match pointed {
             Ok(generation) => generation,
             Err(error) => {
-                // No reader has seen it. If the removal fails, the next opening of the store takes it for the newest.
+                // No reader has seen this generation. If the removal fails, the next opening of the
+                // store takes it to be the newest.
                 let _ = self.disk.remove_tree(&dir);
                 return Err(error);
             }
@@ -407,7 +417,7 @@ impl Store {
         drop(all);
         self.disk.sync(&self.dir).map_err(Error::io(&self.dir))?;
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        // The switch is done; if this fails, the next one drops the chunks.
+        // The switch is done. If this fails, the next switch drops the chunks.
         let _ = self.staging().clear();
         Ok(generation)
     }
@@ -431,8 +441,9 @@ impl Store {
         self.disk.rename(&new, &link).map_err(Error::io(link))
     }
 
-    /// Removes old generations beyond those to keep, and logs with purged records, unless a reader has a lease on
-    /// them. Returns how many of them remain. Call it after a switch, and now and then.
+    /// Removes old generations beyond those to keep, and logs with purged records, unless a reader
+    /// has a lease on them. Returns how many of them remain. Call it after each switch, and from
+    /// time to time.
     ///
     /// # Errors
     ///
@@ -453,7 +464,7 @@ impl Store {
             drop(all);
             let gone = gone_dir(dir);
             self.disk.rename(dir, &gone).map_err(Error::io(dir))?;
-            // Without this a power cut could leave half of it under its old name.
+            // Without this sync, a power cut could leave half of the directory under its old name.
             let above = self.dir.join(GENERATIONS);
             self.disk.sync(&above).map_err(Error::io(&above))?;
             if let Err(error) = self.remove(&gone) {

@@ -24,7 +24,7 @@ use super::publish::{Draft, Publishing};
 use super::store::{Options, Store};
 use crate::version::{Hash, Kind, Name, Number, Version};
 
-/// The entries of a tree, by path.
+/// The entries of a tree by their paths.
 pub(super) type Tree = BTreeMap<String, Node>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) fn file(bytes: usize, seed: u64) -> Node {
     }
 }
 
-/// Makes a directory equal to a tree; entries that are equal already are not touched.
+/// Makes a directory equal to a tree; entries that are already equal are not touched.
 pub(super) fn write(dir: &Path, tree: &Tree) {
     let found = read(dir);
     for (path, node) in found.iter().rev() {
@@ -249,7 +249,7 @@ fn node() -> impl Strategy<Value = Node> {
     ]
 }
 
-/// Trees of names that do not clash; entries above others are dropped.
+/// Generates trees of names that do not clash; an entry is dropped if another one is below it.
 fn tree() -> impl Strategy<Value = Tree> {
     prop::collection::btree_map("[a-d]{1,2}(/[a-d !]{0,1}[a-c]){0,3}", node(), 0..12).prop_map(tidy)
 }
@@ -278,7 +278,7 @@ proptest! {
             let asked = fetch(&origin.store, &replica, &version).unwrap();
             prop_assert_eq!(&current(&replica), tree);
             prop_assert_eq!(replica.current().unwrap().meta().version.clone(), version.to_bytes());
-            // No chunk comes twice, even with a later version.
+            // No chunk is fetched twice, even for a later version.
             for hash in asked {
                 prop_assert!(known.insert(hash), "{} was asked for again", hash);
             }

@@ -1,7 +1,7 @@
 //! Verification: reads and hashes all of the present generation.
 //!
-//! Damaged files are noted, so that their chunks count as missing and no file is linked to them. Fetching the same
-//! version once more, or publishing it, makes a whole generation.
+//! Damaged files are recorded, so that their chunks count as missing and no new generation links to
+//! them. Fetching the same version once more, or publishing it, makes a whole generation.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -28,7 +28,7 @@ pub struct Verified {
     pub bytes: u64,
     /// Damaged paths, at most 100 of them.
     pub damaged: Vec<PathBuf>,
-    /// Number of all damaged paths.
+    /// Number of all damaged paths, listed or not.
     pub damaged_count: u64,
 }
 
@@ -43,17 +43,17 @@ impl Verified {
 }
 
 impl Store {
-    /// Reads all of the present generation, which takes as long as the disk needs for it. Additional files in its
-    /// directory count as damage too, because readers see them.
+    /// Reads all of the present generation, which takes as long as the disk needs to read it.
+    /// Additional files in its directory count as damage too, because readers see them.
     ///
     /// # Errors
     ///
-    /// The system refuses a read for another reason than a file's content.
+    /// The system refuses a read for a reason other than damage of the file.
     pub fn verify(&self) -> Result<Verified, Error> {
         let mut verified = Verified::default();
         let Some(generation) = self.current() else { return Ok(verified) };
         if let Some(path) = check_manifest(&generation, self.kind())? {
-            // A damaged manifest does not tell the entries.
+            // With a damaged manifest the entries are unknown.
             verified.add(self, path);
             return Ok(verified);
         }
@@ -78,8 +78,9 @@ impl Store {
     }
 }
 
-/// The expected names in the directories that lead to the last entry, because all entries below a directory come
-/// together. At most [`SIBLINGS_MAX`](super::order::SIBLINGS_MAX) of them.
+/// The expected names in the directories that lead to the last entry. Others need not be kept,
+/// because all entries below a directory come together. There are at most
+/// [`SIBLINGS_MAX`](super::order::SIBLINGS_MAX) names.
 struct Names {
     open: Vec<(PathBuf, HashSet<OsString>)>,
 }
@@ -113,7 +114,7 @@ impl Names {
         while keep < self.open.len() {
             let Some((dir, known)) = self.open.pop() else { break };
             let entries = match fs::read_dir(&dir) {
-                // The folder or its entries are reported as missing.
+                // The missing folder or its missing entries are reported elsewhere.
                 Err(error) if is_about_content(&error) => continue,
                 entries => entries.map_err(Error::io(&dir))?,
             };
@@ -128,7 +129,8 @@ impl Names {
     }
 }
 
-/// Reads the chunks of the manifest. Returns the file with a damaged one.
+/// Reads the chunks of the manifest. Returns the file that contains a damaged one; `None` if all
+/// are undamaged.
 fn check_manifest(generation: &Generation, kind: Kind) -> Result<Option<PathBuf>, Error> {
     let root = generation.meta().root;
     let mut walk: Option<Walk> = None;

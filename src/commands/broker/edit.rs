@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use broker::config::Config;
 use toml_edit::{Decor, DocumentMut, Item, Table, TableLike, Value, value};
 
-/// Keys for the aim of a policy, each for other policies; a file has one of them.
+/// Keys for the aim of a policy. Different policies use different keys; a file has one of them.
 const AIMS: [&str; 4] = ["theta", "interval", "price", "pulls_per_hour"];
 
 /// The byte order mark that some editors put before a text.

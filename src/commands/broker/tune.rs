@@ -18,7 +18,7 @@ use crate::admin::Admin;
 use crate::output;
 use crate::settings::File;
 
-/// Most sources whose intervals are shown.
+/// Maximum number of sources whose intervals are shown.
 const ROWS_MAX: usize = 20;
 
 /// The new policy: one of the four values, or a policy by name.
@@ -166,7 +166,7 @@ impl PolicyArgs {
         query.finish()
     }
 
-    /// Returns the policy for the settings file, by the broker's answer.
+    /// Returns the policy for the settings file, as the broker's answer gives it.
     fn choice(&self, preview: &Preview) -> Choice {
         let aim = preview.aim.as_ref().and_then(|aim| {
             let value = aim.value;

@@ -1,4 +1,5 @@
-//! `harvest freshness simulate --trace` and `--world`: plays of the scheduler, alone or beside its rivals.
+//! `harvest freshness simulate --trace` and `--world`: plays of the scheduler, alone or in
+//! comparison with its rivals.
 
 use std::path::PathBuf;
 
@@ -170,7 +171,7 @@ impl Results {
     }
 }
 
-/// Plays one policy after the other, with every value of its option.
+/// Plays each policy, with every value of its option.
 fn policies(args: &Simulate, stage: &Stage) -> anyhow::Result<Table> {
     let mut table = Table {
         columns: vec![

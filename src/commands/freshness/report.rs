@@ -36,8 +36,8 @@ const MODELS: [Synchronization; 3] =
 pub(crate) struct Report {
     #[command(flatten)]
     log: LogArgs,
-    /// Write CSV to this file, or to standard output: one table, whose column `section` tells the kind of a
-    /// line (total, month, class, model, source, source_month).
+    /// Write CSV to this file, or to standard output: one table, whose column `section` names the
+    /// kind of a line (total, month, class, model, source, source_month).
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = STANDARD_OUTPUT)]
     csv: Option<PathBuf>,
     /// Draw the distribution of sources by mean update interval to this file, or to standard output.
@@ -109,7 +109,8 @@ pub(super) fn run(args: &Report) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the input of the models: each source with its latency by the settings, or else `latency`.
+/// Returns the input of the models: each source with its latency from the settings, or else
+/// `latency`.
 fn demands(log: &StudiedLog, config: Option<&Config>, latency: f64) -> Vec<Demand> {
     let sources = config.iter().flat_map(|it| &it.sources);
     let own: std::collections::BTreeMap<&str, f64> =

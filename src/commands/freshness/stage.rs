@@ -19,10 +19,10 @@ use crate::output;
 
 /// Number of repositories of a world by default.
 const REPOSITORIES_DEFAULT: usize = 100;
-/// Days of a world that do not count by default, and the share of a log that does not count.
+/// Days of a world, and share of a log, that do not count by default.
 const WARM_DAYS: f64 = 10.0;
 const WARM_SHARE: f64 = 0.1;
-/// Most pulls in one play of a comparison.
+/// Maximum number of pulls in one play of a comparison.
 const COMPARED_PULLS_MAX: u64 = 20_000_000;
 /// The FILE argument for standard input.
 const STANDARD_INPUT: &str = "-";

@@ -71,7 +71,7 @@ struct SavedHarvest {
     written: Option<u64>,
 }
 
-/// Counts beside those of the report.
+/// Counts in addition to those of the report.
 #[derive(Debug, Default)]
 struct Tally {
     /// Records after `--until`.

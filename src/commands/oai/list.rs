@@ -18,7 +18,7 @@ Examples:
   harvest oai list https://repository.example/oai --limit 20
   harvest oai list https://repository.example/oai --from 2026-01-01 --json | jq -r .identifier";
 
-/// Most pages of a list that are requested.
+/// Maximum number of pages of a list that are requested.
 const PAGES_MAX: u64 = 10_000_000;
 
 #[derive(Debug, clap::Args)]
@@ -47,7 +47,8 @@ pub(crate) async fn run(args: &List) -> anyhow::Result<ExitCode> {
     let SelectionArgs { from, until, ref prefix } = args.selection;
     let selection = Selection { prefix: prefix.clone(), from, until, set: args.set.clone() };
     let mut scope = args.resume.clone().map_or(Scope::Selection(selection), Scope::Token);
-    // The token of a page whose number is a power of two: in a loop it comes again.
+    // The token of a page whose number is a power of two: if the pages form a loop, this token
+    // comes again.
     let mut before = String::new();
     let mut left = args.limit.unwrap_or(u64::MAX);
     let mut is_complete = true;

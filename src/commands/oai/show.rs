@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{RepositoryArgs, plain};
 use crate::output;
 
-/// Most pages of a list of sets that are requested.
+/// Maximum number of pages of a list of sets that are requested.
 const SET_PAGES_MAX: u32 = 10_000;
 
 #[derive(Debug, clap::Args)]

@@ -32,7 +32,7 @@ const RETRY_SECS_MAX: u64 = 3_600;
 /// Number of times that a request is made again after a pause.
 const RETRIES_MAX: u32 = 3;
 
-/// Longest pause that is made, in seconds.
+/// Longest time that this command waits before it repeats a request, in seconds.
 const WAIT_SECS_MAX: u64 = 60;
 
 #[derive(Debug, clap::Args)]

@@ -8,11 +8,11 @@ use replicator::status::{
 
 use crate::output;
 
-/// Most members that are named for lacking a newest version.
+/// Maximum number of members that are named for lacking a newest version.
 const MEMBERS_SHOWN: usize = 20;
-/// Most invitations that are shown, the newest first.
+/// Maximum number of invitations that are shown, the newest first.
 const INVITATIONS_SHOWN: usize = 20;
-/// Most versions that are shown for each member.
+/// Maximum number of versions that are shown for each member.
 const VERSIONS_SHOWN: usize = 8;
 /// Shortest silence of a member at which its age is shown, in seconds: a member reports every 15 s.
 const SILENCE_MIN: u64 = 60;

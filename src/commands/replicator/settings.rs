@@ -12,7 +12,7 @@ use replicator::config::TreeConfig;
 use super::{MemberLocation, Publishing};
 use crate::settings;
 
-/// Reads the settings; relative paths in them start at the file's folder.
+/// Reads the settings; relative paths in them begin at the file's folder.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     let mut config = settings::load(path, Config::parse)?;
     // Absolute, as they are shown to people who work in other folders.

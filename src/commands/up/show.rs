@@ -1,4 +1,4 @@
-//! The progress of `harvest up`: a bar for a person, a line now and then for a log.
+//! The progress of `harvest up`: a bar for a person, a line every few seconds for a log.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -8,13 +8,14 @@
 //! The parameter is a staleness 1 − θ, or an interval. Measured staleness is nearly proportional to it. So a secant
 //! through the logarithms of the last two plays, clamped to the bracket of all plays so far, needs few of them.
 //!
-//! One play is one history, and pulls hit changes or miss them. So over a few thousand changes the number of pulls
-//! scatters by about one in a hundred, over the simulated worlds by less.
+//! A play is a single history, in which pulls hit changes or miss them. So the number of pulls
+//! scatters by about one in a hundred over a few thousand changes, and by less over the simulated
+//! worlds.
 //!
 //! # Differences from the paper
 //!
 //! * The paper computes with known rates. Here every policy must learn them, by the paper's estimator or by ours.
-//! * Changes do not only come evenly, and an element that changes twice is stale once.
+//! * Changes need not come evenly, and an element that changes twice is stale once.
 //!
 //! Sans-I/O.
 
@@ -29,10 +30,10 @@ use freshness::schedule::{Rules, Settings};
 
 /// Largest difference of the measured freshness from the target that counts as reached.
 pub const TOLERANCE: f64 = 0.001;
-/// Most plays to find one number of pulls.
+/// Maximum number of plays to find one number of pulls.
 pub const PLAYS_MAX: u32 = 20;
-/// Share of the target staleness within which the search ends. Pulls are proportional to staleness, so their number
-/// is about that exact.
+/// Share of the target staleness within which the search ends. Pulls are proportional to staleness,
+/// so their number is about as exact as that.
 const FINE_SHARE: f64 = 0.003;
 /// Least and greatest staleness as a parameter.
 const STALENESS: (f64, f64) = (1e-6, 1.0);
@@ -40,7 +41,7 @@ const STALENESS: (f64, f64) = (1e-6, 1.0);
 const INTERVAL_SECS: (f64, f64) = (10.0, 3_650.0 * DAY_SECS);
 /// Relative difference of parameters below which results do not differ.
 const ASKED_SHARE: f64 = 1e-5;
-/// Farthest that one step of the search goes, as a factor.
+/// Largest step of the search, as a factor.
 const STEP_MAX: f64 = 30.0;
 const DAY_SECS: f64 = 86_400.0;
 
@@ -97,8 +98,8 @@ impl fmt::Display for Contestant {
 pub struct Contest<'a> {
     /// The repositories to pull.
     pub repositories: &'a [(Repository, Rules)],
-    /// Length and begin; gain and cap of the settings. A play that uses up the pulls of the run counts as too much
-    /// asked.
+    /// The settings of every play: length, begin, gain and cap. A play that uses up the pulls of
+    /// the run counts as one whose parameter asks for too much.
     pub run: Run,
 }
 
@@ -157,8 +158,8 @@ impl Contest<'_> {
         Scores { target, scores: Contestant::ALL.map(score).to_vec() }
     }
 
-    /// Searches the parameter with which a contestant measures a freshness of `target`, in at most [`PLAYS_MAX`]
-    /// plays.
+    /// Searches for the parameter with which a contestant reaches a measured freshness of `target`,
+    /// in at most [`PLAYS_MAX`] plays.
     pub fn reach(&self, contestant: Contestant, target: f64) -> Score {
         let target = if target.is_nan() { 0.0 } else { target.clamp(0.0, 1.0) };
         let fine = (FINE_SHARE * (1.0 - target)).clamp(f64::EPSILON, TOLERANCE);
@@ -239,7 +240,7 @@ impl Scores {
     }
 }
 
-/// Search of the parameter that gives a measured staleness, which grows with the parameter.
+/// Search for the parameter that gives a measured staleness, which grows with the parameter.
 #[derive(Clone, Debug)]
 struct Search {
     /// The bracket found so far, and the range of the parameter.
@@ -272,7 +273,8 @@ impl Search {
             return;
         }
         let measured = measured.filter(|it| 0.0 < *it);
-        // Staleness is proportional to the parameter, or to its power by the last two plays.
+        // Staleness is proportional to the parameter, or to the power of it that fits the last two
+        // plays.
         let slope = measured
             .zip(self.last)
             .map(|(measured, last)| (measured / last.1).ln() / (asked / last.0).ln());

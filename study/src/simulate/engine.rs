@@ -10,7 +10,7 @@ use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 
 const DAY_SECS: f64 = 86_400.0;
-/// Days for the scheduler to learn, before those that count.
+/// Days in which the scheduler learns, before the days that count.
 const WARM_DAYS: f64 = 20.0;
 /// Shortest interval of a played source, in seconds: shorter than the paper's mixes need.
 const INTERVAL_MIN_SECS: f64 = 10.0;

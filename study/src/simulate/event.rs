@@ -17,13 +17,13 @@
 use super::world::{Detail, Process, Repository, SECS_MAX, Totals, World};
 use freshness::schedule::{Due, FirstChanges, PullReport, Rules, Schedule, Settings, SourceNote};
 
-/// Most pulls of a run, which then ends.
+/// Maximum number of pulls of a run; after them, nothing is pulled.
 pub const PULLS_MAX: u64 = 100_000_000;
 
-/// Information of a pull about the changes since the pull before.
+/// Information that a pull gives about the changes since the pull before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Listing {
-    /// All changes, and so the first change of each element: the log of a collection.
+    /// All changes, and so also the first change of each element: the log of a collection.
     Changes,
     /// The changed elements, each once with the time of its last change: OAI-PMH.
     #[default]
@@ -35,7 +35,7 @@ pub enum Listing {
 pub struct Run {
     /// The scheduler's settings.
     pub settings: Settings,
-    /// The information of pulls.
+    /// The information that pulls give.
     pub listing: Listing,
     /// Seed of the world.
     pub seed: u64,
@@ -43,11 +43,11 @@ pub struct Run {
     pub detail: Detail,
     /// Begin of the world, in seconds of the clock of a log's changes.
     pub start: f64,
-    /// Seconds that do not count, for the scheduler to learn.
+    /// Seconds in which the scheduler learns; they do not count.
     pub warm_secs: f64,
     /// Seconds that count.
     pub secs: f64,
-    /// Most pulls, up to [`PULLS_MAX`].
+    /// Maximum number of pulls, up to [`PULLS_MAX`].
     pub pulls_max: u64,
 }
 
@@ -62,9 +62,9 @@ pub struct PlayResult {
     pub measured: Option<f64>,
     /// Changes that no pull had found at the end.
     pub missed: u64,
-    /// Most pulls in any minute of the clock.
+    /// Largest number of pulls in any minute of the clock.
     pub pulls_per_minute_max: u64,
-    /// Whether the pulls were used up, after which nothing was pulled.
+    /// Whether the maximum number of pulls was reached, after which nothing was pulled.
     pub cut: bool,
 }
 
@@ -113,9 +113,9 @@ struct ActiveRun {
     births: Vec<(u64, usize, Rules)>,
     /// Number of born repositories, and so of the schedule's sources, whose numbers follow the births.
     born: usize,
-    /// Whether each was pulled; the first pull brings everything.
+    /// Whether each repository was pulled; its first pull brings everything.
     was_pulled: Vec<bool>,
-    /// Element seconds stale of each repository, up to its last pull.
+    /// Stale time of each repository up to its last pull, in element seconds.
     stale_secs: Vec<f64>,
     /// Totals of each repository when it began to count.
     before: Vec<Option<Totals>>,
@@ -189,7 +189,7 @@ impl ActiveRun {
         self.schedule.add(new.iter().map(|(.., rules)| (*rules, SourceNote::default())), now_ms);
     }
 
-    /// Makes a due pull; false if there is no repository of that number.
+    /// Makes a due pull; false if no repository has this number.
     fn pull(&mut self, due: Due, now_ms: u64) -> bool {
         let which = self.births.get(due.source.index()).map(|(_, which, _)| *which);
         let now = self.at(now_ms);
@@ -254,7 +254,8 @@ impl ActiveRun {
     }
 }
 
-/// Returns the birth of a repository, in milliseconds after the start: a log's is its first change.
+/// Returns the birth of a repository, in milliseconds after the start; a repository that replays a
+/// log is born with its first change.
 fn birth_ms(repository: &Repository, start: f64) -> u64 {
     let Process::Replay(changes) = &repository.process else { return 0 };
     let times = changes.iter().map(|it| it.at).filter(|it| it.is_finite());

@@ -11,7 +11,7 @@ use freshness::interval::{Model, Policy, Source, plan};
 
 /// The mix that the uniform policy of figures 4 and 5 assumes: 70 % T1.
 const GUESS_T1: f64 = 0.7;
-/// a of figure 7.
+/// Value of a in figure 7.
 const PRICE_DEFAULT: f64 = 10_000.0;
 
 /// A figure of Adly's paper.
@@ -38,9 +38,9 @@ pub enum Figure {
 pub struct Settings {
     /// The engine that evaluates policies.
     pub engine: Engine,
-    /// C_P and C_U.
+    /// The costs C_P of a pull and C_U of an update.
     pub costs: Costs,
-    /// M.
+    /// The number of repositories, M.
     pub repositories: usize,
     /// Values of θ, each within 0 to 1 (1 excluded); `None` for the figure's own.
     pub thetas: Option<Vec<f64>>,

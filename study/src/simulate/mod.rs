@@ -8,8 +8,8 @@
 //!
 //! # Differences from the paper
 //!
-//! * The paper does not say how many repositories a share of, for example, 33.3 % is. Here they are whole, and
-//!   the largest fractions are rounded up.
+//! * The paper does not say how many repositories a share of, for example, 33.3 % is. Here the
+//!   numbers are whole, and the largest fractions are rounded up.
 //!
 //! Sans-I/O.
 
@@ -46,7 +46,7 @@ pub type Kind = (f64, u64);
 /// Table 1: T1 to T4.
 pub const KINDS: [Kind; 4] = [(100.0, 1_000), (500.0, 1_000), (1_000.0, 10_000), (5_000.0, 10_000)];
 
-/// Most repositories of a simulation.
+/// Maximum number of repositories of a simulation.
 pub const REPOSITORIES_MAX: usize = 1_000_000;
 
 /// Mix of repository types: shares of T1 to T4 that add up to 1.
@@ -72,7 +72,8 @@ impl Mix {
         Self { shares: [t1, 0.0, 0.0, 1.0 - t1] }
     }
 
-    /// Returns a mix of 70 % of one type, 0 for T1, and 10 % of each other (figures 6 to 9).
+    /// Returns a mix of 70 % of the type `of` (0 for T1), and 10 % of each other type (figures 6 to
+    /// 9).
     pub fn majority(of: usize) -> Self {
         let mut shares = [0.1; 4];
         if let Some(share) = shares.get_mut(of) {

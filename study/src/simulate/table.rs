@@ -35,7 +35,7 @@ impl From<String> for Cell {
     }
 }
 
-/// Rows of as many cells as there are columns.
+/// A table whose rows have one cell for each column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// Names of the columns.

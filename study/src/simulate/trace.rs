@@ -1,8 +1,10 @@
-//! Traces: logs of real changes as text, with time, source and element.
+//! Traces: logs of real changes as text. Each change has a time, a source and, if known, an
+//! element.
 //!
-//! One change a line, in any order: `TIME<TAB>SOURCE` or `TIME<TAB>SOURCE<TAB>ELEMENT`. A line without a tab may
-//! use commas instead. TIME is a whole number of seconds since 1970, or an ISO 8601 date or date and time (UTC; a
-//! fraction of a second is dropped):
+//! There is one change on each line, in any order: `TIME<TAB>SOURCE` or
+//! `TIME<TAB>SOURCE<TAB>ELEMENT`. A line without a tab may use commas instead. TIME is a whole
+//! number of seconds since 1970, or an ISO 8601 date or date and time (UTC; a fraction of a second
+//! is dropped):
 //!
 //! ```text
 //! # released   package   version
@@ -11,14 +13,15 @@
 //! 1706659200   serde
 //! ```
 //!
-//! (with tabs instead of the spaces here). A line that begins with `#` is a comment, except for `#elements SOURCE
-//! N`, which gives the number of a source's elements from the start. Without it, a source has as many elements as
-//! have changed so far. A change without an element is one of a new element. Source: for `--trace`, the release
-//! dates of package indexes.
+//! (with tabs instead of the spaces here). A line that begins with `#` is a comment, except for
+//! `#elements SOURCE N`, which gives the number of a source's elements from the start. Without it,
+//! a source has as many elements as have changed so far. A change without an element counts as the
+//! change of a new element. A source of traces for `--trace` is the release dates of package
+//! indexes.
 //!
 //! # Differences from the paper
 //!
-//! * Liu's study has the logs of OAI repositories; this is the simplest form of one.
+//! * Liu's study has the logs of OAI repositories; a trace is the simplest form of such a log.
 //!
 //! Sans-I/O.
 
@@ -29,13 +32,13 @@ use freshness::date::parse_date_time;
 
 use super::world::{Change, ELEMENTS_MAX, Process, Repository};
 
-/// Most lines of a trace.
+/// Maximum number of lines of a trace.
 pub const LINES_MAX: usize = 5_000_000;
 /// Longest line, in bytes.
 pub const LINE_BYTES_MAX: usize = 4_096;
-/// Most bytes of a trace, in all its lines.
+/// Maximum number of bytes of a trace, in all its lines.
 pub const BYTES_MAX: usize = 512 << 20;
-/// Latest second that a change may have (the year 2286).
+/// Latest time of a change, in seconds since 1970 (the year 2286).
 pub const SECS_MAX: u64 = 9_999_999_999;
 /// First word of the line with the number of a source's elements.
 const ELEMENTS: &str = "#elements";
@@ -49,9 +52,10 @@ pub struct Trace {
 /// The changes of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct SourceLog {
-    /// The number of `#elements`.
+    /// The number of elements given by `#elements`.
     elements: Option<u64>,
-    /// Time in seconds, and element if it has a name; in order of time, then as listed.
+    /// Time in seconds and, if it has a name, element of each change; in order of time, then as
+    /// listed.
     changes: Vec<(u64, Option<Box<str>>)>,
 }
 
@@ -64,14 +68,14 @@ pub struct TraceError {
     pub problem: LineProblem,
 }
 
-/// LineProblem of a line of a trace.
+/// The problem of a wrong line of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineProblem {
     /// There is only one field; a time and a source are needed.
     NoSource,
     /// There are more than three fields.
     TooManyFields,
-    /// This is neither a number of seconds nor a date, or out of range.
+    /// The time is neither a number of seconds nor a date, or is out of range.
     Time(String),
     /// `#elements` is not followed by a source and a number up to [`ELEMENTS_MAX`].
     Elements,
@@ -99,7 +103,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// As [`parse`](Self::parse).
+    /// The same as those of [`parse`](Self::parse).
     pub fn from_lines<L: AsRef<str>>(
         lines: impl IntoIterator<Item = L>,
     ) -> Result<Self, TraceError> {
@@ -180,7 +184,7 @@ impl Trace {
         self.sources.values().map(|it| it.changes.len()).sum()
     }
 
-    /// Returns the first and last change, in seconds since 1970; `None` without any.
+    /// Returns the first and last change, in seconds since 1970; `None` without changes.
     pub fn span(&self) -> Option<(f64, f64)> {
         let first = self.sources.values().filter_map(|it| it.changes.first()).map(|it| it.0);
         let last = self.sources.values().filter_map(|it| it.changes.last()).map(|it| it.0);
@@ -258,7 +262,7 @@ fn is_separator(it: char) -> bool {
     it == ',' || it.is_whitespace()
 }
 
-/// Reads the seconds since 1970 of a number of seconds, a date, or a date and time in UTC.
+/// Reads seconds since 1970 from a number of seconds, a date, or a date and time in UTC.
 fn seconds(text: &str) -> Option<u64> {
     if let Some(secs) = digits(text) {
         return Some(secs).filter(|it| *it <= SECS_MAX);
@@ -267,13 +271,15 @@ fn seconds(text: &str) -> Option<u64> {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),
     };
-    // Only from 1970 on; the time of day is read more strictly than by `parse_date_time`.
+    // Dates before 1970 are refused; the time of day is read more strictly than by
+    // `parse_date_time`.
     let day = u64::try_from(parse_date_time(date)?).ok()?;
     let secs = time.map_or(Some(0), seconds_of_day)?;
     Some(day + secs).filter(|it| *it <= SECS_MAX)
 }
 
-/// Reads the seconds since midnight of a time as in 12:00, 12:00:00, 12:00:00.25Z or 12:00:00+00:00.
+/// Reads the seconds since midnight of a time such as 12:00, 12:00:00, 12:00:00.25Z or
+/// 12:00:00+00:00.
 fn seconds_of_day(time: &str) -> Option<u64> {
     let utc = ["Z", "z", "+00:00", "+0000"].iter().find_map(|it| time.strip_suffix(it));
     let time = utc.unwrap_or(time).trim_end();
@@ -290,7 +296,7 @@ fn seconds_of_day(time: &str) -> Option<u64> {
     (hours < 24 && minutes < 60 && secs <= 60).then_some(hours * 3_600 + minutes * 60 + secs)
 }
 
-/// Reads three numbers.
+/// Reads three numbers with `separator` between them.
 fn parts(text: &str, separator: char) -> Option<[u64; 3]> {
     let mut parts = text.split(separator).map(digits);
     let three = [parts.next()??, parts.next()??, parts.next()??];

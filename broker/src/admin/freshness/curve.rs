@@ -1,21 +1,22 @@
 //! The curve of freshness against cost for the present sources.
 //!
-//! Source: Adly §3.3; every point is the plan of eq. 3 for one θ, with the bounds, weights and model of
-//! this deployment.
+//! Source: Adly §3.3; every point is the plan of eq. 3 for one θ, with the bounds, weights and
+//! model of this deployment.
 //!
 //! Sans-I/O.
 
 use freshness::interval::{Model, Policy, Source, plan};
 use serde::Serialize;
 
-/// Points of the curve.
+/// Number of points of the curve.
 pub(super) const POINTS: usize = 40;
-/// The curve ends where the staleness is that of the freshest marked point, divided by this. Pulls go
-/// with the inverse of staleness, so that point lies at about 1/3 of the axis.
+/// The curve ends where the staleness is that of the freshest marked point, divided by this number.
+/// The number of pulls is proportional to the inverse of the staleness, so the marked point lies at
+/// about 1/3 of the axis.
 const BEYOND: f64 = 3.0;
-/// Least staleness that the curve shows.
+/// Lowest staleness that the curve shows.
 const STALENESS_MIN: f64 = 1e-6;
-/// Seconds of an hour.
+/// Number of seconds in an hour.
 const HOUR_SECS: f64 = 3_600.0;
 
 /// A point: number of pulls and freshness.
@@ -29,13 +30,13 @@ pub(super) struct CurvePoint {
 /// The curve.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Curve {
-    /// By rising θ.
+    /// The points, in the order of rising θ.
     pub(super) points: Vec<CurvePoint>,
 }
 
 impl Curve {
-    /// Returns the curve of `sources`, from the lowest freshness within the bounds to somewhat beyond
-    /// `fresh`, the freshest marked point. `None` without sources.
+    /// Returns the curve of `sources`, from the lowest freshness within the bounds to somewhat
+    /// beyond `fresh`, the freshest marked point. `None` without sources.
     pub(super) fn new(sources: &[Source], model: Model, fresh: f64) -> Option<Self> {
         if sources.is_empty() {
             return None;

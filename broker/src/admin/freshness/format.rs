@@ -15,12 +15,13 @@ pub(super) fn percent(share: f64) -> String {
     format!("{}{SPACE}%", trimmed(value, decimals))
 }
 
-/// Renders a number with three significant digits, thousands in groups: `1,234`, `56.7`, `0.04`.
+/// Renders a number with about three significant digits and groups of thousands: `1,234`, `56.7`,
+/// `0.04`.
 pub(super) fn number(value: f64) -> String {
     match value {
         _ if value.is_nan() => "unknown".to_owned(),
         _ if 1e15 <= value.abs() => format!("{value:.2e}"),
-        // A float becomes the nearest integer that fits.
+        // The cast turns a float into the nearest integer that fits.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded")]
         _ if 1_000.0 <= value => grouped(value.round() as u64),
         _ if 0.0 < value && value < 0.001 => format!("less than{SPACE}0.001"),
@@ -37,7 +38,8 @@ pub(super) fn number(value: f64) -> String {
     }
 }
 
-/// Renders a duration in the largest unit of which it has at least one: `12.5 min`; infinite is `never`.
+/// Renders a duration in the largest unit that is not longer than the duration: `12.5 min`; an
+/// infinite duration is `never`.
 pub(super) fn span(secs: f64) -> String {
     if secs == f64::INFINITY {
         return "never".to_owned();

@@ -3,13 +3,14 @@
 //! | parameter | is | default |
 //! |---|---|---|
 //! | `policy` | the policy to preview, by its name in the settings | the policy of the aim |
-//! | `theta`, `price`, `pulls_per_hour`, `interval` | its aim, as in `[freshness]`; one of them | that of the settings |
+//! | `theta`, `price`, `pulls_per_hour`, `interval` | the aim: one of them | that of the settings |
 //! | `price_power` | `price` as a power of ten, from the slider | none |
 //! | `sort` | the order of the preview: `change` (the largest first) or `name` | `change` |
-//! | `page`, `list` | number of the page of the preview, and of the sources, from 1 | 1 |
+//! | `page`, `list` | number of the page in the preview, and in the list of sources, from 1 | 1 |
 //! | `format` | `html` or `json` | the format that the client prefers |
 //!
-//! Without a policy and an aim there is no preview. A mistake is shown beside its field.
+//! Aims are written as in `[freshness]`. Without a policy and without an aim there is no preview. A
+//! mistake is shown next to its field.
 //!
 //! Sans-I/O.
 
@@ -24,7 +25,7 @@ use crate::config::{Freshness, PolicyName};
 const VALUE_CHARS_MAX: usize = 64;
 /// Highest power of ten that `price_power` takes.
 pub(super) const POWER_MAX: f64 = 9.0;
-/// Highest number of a page.
+/// Highest page number.
 const PAGE_MAX: usize = 1_000_000;
 
 /// A field of the page's forms.
@@ -56,7 +57,7 @@ impl Field {
         Self::Format,
     ];
 
-    /// Returns its name in the URL.
+    /// Returns the field's name in the URL.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Policy => "policy",
@@ -98,7 +99,7 @@ impl Aim {
         })
     }
 
-    /// Returns the field of its setting.
+    /// Returns the field of the aim's setting.
     pub(super) fn field(self) -> Field {
         match self {
             Self::Theta(_) => Field::Theta,
@@ -108,7 +109,7 @@ impl Aim {
         }
     }
 
-    /// Returns its value in the form of the settings file and of a URL.
+    /// Returns the aim's value as it is written in the settings file and in a URL.
     pub(super) fn written(self) -> String {
         match self {
             Self::Theta(value) | Self::Price(value) | Self::PullsPerHour(value) => {
@@ -124,7 +125,7 @@ impl Aim {
         aim.is_some_and(|aim| aim.field() == self.field())
     }
 
-    /// Returns the policy with this kind of aim: `now` if it suits.
+    /// Returns the policy that has this kind of aim: `now`, if it has, otherwise another.
     fn policy(self, now: PolicyName) -> PolicyName {
         match self {
             _ if self.suits(now) => now,
@@ -179,7 +180,7 @@ pub(super) struct Parameters {
     /// Page of the sources, from 1; 0 counts as 1.
     pub(super) list: usize,
     format: Option<Wants>,
-    /// Mistakes in fields; at most one for each field.
+    /// The mistakes in fields; at most one for each field.
     pub(super) mistakes: Vec<Mistake>,
 }
 
@@ -187,14 +188,14 @@ pub(super) struct Parameters {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mistake {
     pub(super) field: Field,
-    /// The start of the typed text.
+    /// The beginning of the typed text.
     pub(super) typed: String,
     /// A sentence without its full stop.
     pub(super) message: String,
 }
 
 impl Parameters {
-    /// Reads the part of a URL after `?`. Parameters of other names are ignored.
+    /// Reads the part of a URL after `?`. Ignores parameters with other names.
     pub(super) fn parse(query: Option<&str>) -> Self {
         let mut asked = Self::default();
         let mut seen = Vec::new();
@@ -276,12 +277,13 @@ impl Parameters {
         }
     }
 
-    /// Returns the mistake in `field`.
+    /// Returns the mistake in `field`; `None` if it has none.
     pub(super) fn mistake_in(&self, field: Field) -> Option<&Mistake> {
         self.mistakes.iter().find(|it| it.field == field)
     }
 
-    /// Returns the settings to preview; `None` without such parameters or with a mistake.
+    /// Returns the settings to preview; `None` if no parameter asks for a preview or one has a
+    /// mistake.
     pub(super) fn settings(&self, now: Freshness) -> Option<Freshness> {
         if !self.mistakes.is_empty() || (self.policy.is_none() && self.aim.is_none()) {
             return None;
@@ -304,7 +306,8 @@ impl Parameters {
         self.format.unwrap_or(accepted)
     }
 
-    /// Returns the query part of a URL for the same preview with other pages and order: `?…`.
+    /// Returns the query part of a URL for the same preview with another order and other pages:
+    /// `?…`.
     pub(super) fn address(&self, sort: Sort, page: usize, list: usize) -> String {
         let mut all = form_urlencoded::Serializer::new(String::new());
         if let Some(policy) = self.policy {
@@ -342,7 +345,7 @@ fn number(field: Field, value: &str, max: f64, note: &str) -> Result<f64, String
 fn power(exponent: f64) -> f64 {
     let unit = 10_f64.powf(exponent.floor() - 2.0);
     let digits = (10_f64.powf(exponent) / unit).round();
-    // Dividing by a power of ten is exact where multiplying by its inverse is not.
+    // Division by a power of ten is exact; multiplication by its inverse is not.
     if unit < 1.0 { digits / unit.recip().round() } else { digits * unit }
 }
 
@@ -361,7 +364,7 @@ mod tests {
     fn check(query: &str, policy: PolicyName, aim: Aim) {
         let read = preview(query).unwrap();
         assert_eq!((read.policy, Aim::of(read)), (policy, Some(aim)), "{query}");
-        // Links ask for the same.
+        // The URL in a link asks for the same preview.
         let asked = Parameters::parse(Some(query));
         let address = asked.address(asked.sort, asked.page, asked.list);
         assert_eq!(preview(&address[1..]), Some(read), "{address}");

@@ -1,4 +1,4 @@
-//! The sentences, the cards and the chart of the page.
+//! The sentences, the figures (cards) and the chart of the page.
 //!
 //! Sans-I/O.
 
@@ -13,7 +13,7 @@ use super::view::{Preview, View};
 use crate::page::shortened;
 use crate::status::Aim;
 
-/// Smallest surplus of pulls over the plan that gets a note, as a share of the plan.
+/// Smallest surplus of pulls over the plan that is mentioned in a note, as a share of the plan.
 const YOUNG_SHARE_MIN: f64 = 0.02;
 
 /// A figure, with its label above it and its unit below.
@@ -118,7 +118,7 @@ pub(super) fn preview_cards(view: &View, preview: &Preview) -> Vec<Card> {
     ]
 }
 
-/// Returns notes on the present aim: obstacles and facts worth knowing.
+/// Returns notes on the present aim: obstacles and other facts that an administrator should know.
 pub(super) fn notes(view: &View) -> Vec<String> {
     let mut notes = Vec::new();
     let total = grouped(view.sources_total as u64);
@@ -169,7 +169,8 @@ pub(super) fn preview_notes(view: &View, preview: &Preview) -> Vec<String> {
     obstacle.into_iter().chain(too_many(load, view.pulls_per_hour_max)).collect()
 }
 
-/// Describes why a plan misses its aim, and the best possible.
+/// Describes why a plan misses its aim, and the best result that is possible; `None` if the plan
+/// meets its aim.
 fn obstacle(outcome: &str, policy: &str, freshness: f64, hourly: f64) -> Option<String> {
     let (fresh, hourly) = (percent(freshness), number(hourly));
     let shortest = "every source is at its shortest interval (interval_min)";

@@ -1,4 +1,4 @@
-//! The table of sources: the facts of `harvest broker status`, one column each.
+//! The table of sources: it has the facts of `harvest broker status`, each in a column.
 //!
 //! Sans-I/O.
 
@@ -14,7 +14,7 @@ const MESSAGE_CHARS_MAX: usize = 300;
 /// Longest name of a source that is shown, in characters.
 pub(super) const NAME_CHARS_MAX: usize = 200;
 
-/// One source; its cells stand below [`COLUMNS`].
+/// One source, with a cell for each of [`COLUMNS`].
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     name: String,
@@ -25,9 +25,9 @@ pub(super) struct Row {
 struct Cell {
     label: &'static str,
     text: String,
-    /// Its moment, RFC 3339.
+    /// The moment that the text describes, RFC 3339.
     time: Option<String>,
-    /// Problem, shown below the text.
+    /// A problem, shown below the text.
     wrong: String,
     /// Further facts, shown below the text.
     more: String,
@@ -71,7 +71,7 @@ fn time(at_ms: Option<u64>, now_ms: u64) -> Cell {
     Cell { time: at_ms.and_then(instant), ..plain(at_ms.map(|at_ms| moment(at_ms, now_ms))) }
 }
 
-/// Returns mean and deviation of the intervals between updates (Liu §3).
+/// Returns the mean and the standard deviation of the intervals between updates (Liu §3).
 fn updated(source: &SourceStatus, _now_ms: u64) -> Cell {
     let updates = &source.updates;
     let deviation = updates.interval_deviation_seconds;
@@ -79,7 +79,7 @@ fn updated(source: &SourceStatus, _now_ms: u64) -> Cell {
     Cell { more, ..plain(updates.interval_mean_seconds.map(span)) }
 }
 
-/// Returns the update cost of the source, over restarts (Liu §3).
+/// Returns the update cost of the source, counted over restarts (Liu §3).
 fn pulls(source: &SourceStatus, _now_ms: u64) -> Cell {
     let cost = &source.updates.cost;
     let dear = source.pull_cost.filter(|it| 1.05 < *it);

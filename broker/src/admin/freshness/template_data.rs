@@ -1,4 +1,5 @@
-//! The data of the page's template: it prepares all words, so that the template only lays them out.
+//! The data of the page's template: this module prepares all text, so that the template only
+//! arranges it.
 //!
 //! Sans-I/O.
 
@@ -16,11 +17,11 @@ use super::view::{Change, Pages, Preview, View};
 use crate::config::Freshness;
 use crate::page::shortened;
 
-/// Ends of the slider for θ.
+/// Lowest and highest value of the slider for θ.
 const THETA_SLIDER: (f64, f64) = (0.5, 0.999);
 /// Usual values of θ.
 const THETAS: [f64; 7] = [0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999];
-/// Prices to choose from; the slider goes from the first to the last.
+/// Prices to choose from; the slider ranges from the first to the last.
 const PRICES: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
 /// The policies that aim at θ, with their labels.
 const THETA_POLICIES: [(&str, &str); 3] = [
@@ -35,9 +36,9 @@ pub(super) struct TemplateData {
     lead: String,
     cards: Vec<Card>,
     notes: Vec<String>,
-    /// SVG text made here, without names of sources.
+    /// The chart as SVG text made in this module; it has no names of sources.
     chart: Option<String>,
-    /// The curve in numbers.
+    /// The points of the curve as text.
     points: Vec<[String; 2]>,
     forms: Forms,
     /// Mistakes in the request, by field.
@@ -47,7 +48,7 @@ pub(super) struct TemplateData {
     sources: Vec<Row>,
     list: Vec<PageLink>,
     sources_total: usize,
-    /// The parameters of the same page as JSON.
+    /// The query part of the URL of the same data as JSON.
     json: String,
 }
 
@@ -62,7 +63,7 @@ struct Forms {
     prices: Vec<Choice>,
     pulls_per_hour: String,
     interval: String,
-    /// Whether one of the forms behind the first is in use.
+    /// Whether the request uses a form other than the first.
     others: bool,
 }
 
@@ -71,7 +72,7 @@ struct Forms {
 struct Choice {
     value: String,
     label: String,
-    /// Query part of a URL that chooses it.
+    /// Query part of a URL that chooses this value.
     address: String,
     chosen: bool,
 }
@@ -87,7 +88,7 @@ struct PreviewShown {
     settings: String,
     /// The options of `harvest broker tune` for the same settings.
     options: String,
-    /// Process id of the broker, for the signal after new settings.
+    /// Process id of the broker, for the signal that makes it read new settings.
     process: u32,
 }
 
@@ -225,7 +226,8 @@ impl ChangeShown {
     }
 }
 
-/// Returns links to the page, those beside it, the first and the last; none for a single page.
+/// Returns links to the current page, the pages next to it, the first and the last page; no links
+/// if there is only one page.
 fn links(pages: Pages, address: impl Fn(usize) -> String) -> Vec<PageLink> {
     let Pages { page, of, .. } = pages;
     if of == 1 {

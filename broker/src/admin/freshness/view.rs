@@ -1,10 +1,11 @@
-//! The numbers of the page: the JSON of `GET /freshness`, which [`super::template_data`] puts into words.
+//! The numbers of the page: the JSON of `GET /freshness`, which [`super::template_data`] puts into
+//! words.
 //!
 //! Source: Adly §3.1 (measured freshness), eq. 3 (intervals), §6 (the tool for administrators).
 //!
 //! # Differences from the paper
 //!
-//! * Every policy can be tried, not only the combined cost, on the present sources.
+//! * Every policy can be tried on the present sources, not only the combined cost.
 //!
 //! Sans-I/O.
 
@@ -19,11 +20,11 @@ use crate::schedule::Planned;
 use crate::status::forecast::{Forecast, hourly};
 use crate::status::{self, SourceStatus};
 
-/// Sources on one page, of the preview and of the list.
+/// Maximum number of sources on one page, of the preview and of the list.
 pub(super) const ROWS_MAX: usize = 100;
-/// Seconds of an hour.
+/// Number of seconds in an hour.
 const HOUR_SECS: f64 = 3_600.0;
-/// Smallest change of an interval that counts, as a share of it.
+/// Smallest change of an interval that counts as a change, as a share of the interval.
 const CHANGE_SHARE_MIN: f64 = 0.01;
 
 /// The sources at one moment, and the settings of their pulls.
@@ -40,33 +41,36 @@ pub(super) struct Present {
     pub(super) held_back: Vec<String>,
 }
 
-/// All data of the page. Shares are from 0 to 1; an interval of `null` means that the source would not
-/// be pulled again.
+/// All data of the page. Shares are from 0 to 1; an interval of `null` means that the source would
+/// not be pulled again.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct View {
     pub(super) policy: &'static str,
     pub(super) aim: Option<status::Aim>,
     pub(super) model: &'static str,
-    /// Measured freshness of all sources; `None` before a second pull.
+    /// Measured freshness of all sources; `None` before the second pull.
     pub(super) measured_freshness: Option<f64>,
     /// Expected freshness at the present intervals, of the sources with a known rate.
     pub(super) expected_freshness: f64,
-    /// `met`, `all_longest`, `all_shortest` or `partly`: whether the aim can be met within the bounds.
+    /// `met`, `all_longest`, `all_shortest` or `partly`: whether the aim can be met within the
+    /// bounds.
     pub(super) outcome: &'static str,
     /// Names of sources that stay below θ even at their shortest interval.
     pub(super) held_back: Vec<String>,
     /// Pulls at the present intervals, of the sources with a known rate.
     pub(super) pulls_per_hour: f64,
-    /// Freshness and pulls of the plan, once all sources have a long enough history for it.
+    /// Freshness and pulls of the plan, which holds once the history of every source is long
+    /// enough.
     pub(super) planned: CurvePoint,
-    /// Most pulls that the cap allows.
+    /// Maximum number of pulls an hour that the cap allows.
     pub(super) pulls_per_hour_max: f64,
     pub(super) sources_total: usize,
-    /// Sources with a known rate: the others are in no plan yet.
+    /// Number of sources with a known rate; the others are in no plan yet.
     pub(super) sources_planned: usize,
     pub(super) sources_followed: usize,
     pub(super) curve: Option<Curve>,
-    /// Measured or else expected freshness at the present load, for the curve.
+    /// Measured freshness, or expected freshness if none is measured, at the present number of
+    /// pulls; for the curve.
     pub(super) today: CurvePoint,
     pub(super) preview: Option<Preview>,
     /// Page number and number of pages of the sources.
@@ -75,7 +79,7 @@ pub(super) struct View {
     pub(super) sources: Vec<SourceStatus>,
 }
 
-/// Effect of other settings on the sources.
+/// The effect of other settings on the sources.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Preview {
     pub(super) policy: &'static str,
@@ -83,7 +87,7 @@ pub(super) struct Preview {
     pub(super) outcome: &'static str,
     pub(super) expected_freshness: f64,
     pub(super) pulls_per_hour: f64,
-    /// Sources that would be pulled more often, less often, and as often as now.
+    /// Numbers of sources that would be pulled more often, less often, and as often as now.
     pub(super) sooner: usize,
     pub(super) later: usize,
     pub(super) same: usize,
@@ -93,7 +97,7 @@ pub(super) struct Preview {
     pub(super) sources: Vec<Change>,
 }
 
-/// One source under another setting.
+/// One source under the present and under the new settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Change {
     pub(super) name: String,
@@ -108,16 +112,16 @@ pub(super) struct Change {
 /// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Pages {
-    /// From 1.
+    /// Number of this page, from 1.
     pub(super) page: usize,
-    /// At least 1.
+    /// Number of pages, at least 1.
     pub(super) of: usize,
-    /// Rows of all pages.
+    /// Number of rows on all pages.
     pub(super) rows: usize,
 }
 
 impl Pages {
-    /// Returns the page `asked`, or the last one.
+    /// Returns the page with the number `asked`, or the last page if there are fewer.
     fn new(asked: usize, rows: usize) -> Self {
         let of = rows.div_ceil(ROWS_MAX).max(1);
         Self { page: asked.clamp(1, of), of, rows }
@@ -176,7 +180,7 @@ impl Preview {
         let mut changes: Vec<Change> = planned
             .iter()
             .zip(&plan.intervals)
-            // A followed source has no interval.
+            // A followed source has no finite interval.
             .filter(|(it, _)| it.interval_secs.is_finite())
             .map(|(it, interval)| Change::new(it, *interval, then.model))
             .collect();
@@ -233,14 +237,14 @@ impl Change {
         }
     }
 
-    /// Returns the logarithm of new interval / interval.
+    /// Returns the logarithm of the new interval divided by the present interval.
     fn log(&self) -> f64 {
         let log = (self.new_interval_seconds / self.interval_seconds).ln();
         if log.is_nan() { 0.0 } else { log }
     }
 }
 
-/// Returns the lines for `[freshness]`, and a comment about a line to remove.
+/// Returns the lines for `[freshness]`, with a comment about any line to remove.
 fn lines(now: Freshness, then: Freshness) -> String {
     let name = |aim: Aim| aim.field().name();
     let (old, new) = (Aim::of(now), Aim::of(then));

@@ -72,7 +72,7 @@ fn parts_are_stored_in_order_not_during_a_pull_and_make_no_pull_due() {
     collector.request(Some("a")).unwrap();
     begin(&collector);
     assert!(collector.next_part().is_none(), "it is being pulled");
-    // The pull brings the rest.
+    // The pull brings the other changes.
     with_entry(&collector, |it| (it.pulling, it.reached) = (false, Some(version(3).into())));
     assert!(collector.next_part().is_none());
     with_entry(&collector, |it| it.reached = Some(version(2).into()));
@@ -85,11 +85,12 @@ fn parts_are_stored_in_order_not_during_a_pull_and_make_no_pull_due() {
 async fn a_gap_makes_the_source_due_within_its_bounds() {
     let (collector, _config, _dir) = collector(&["a"]);
     pull(&collector, false, summary(Kind::Snapshot, 50, 1), None);
-    // The source is left alone for a long time.
+    // After this failure the source is not pulled for a long time.
     pull(&collector, false, summary(Kind::Delta, 0, 1), Some(broken()));
     let rests_ms = due_ms(&collector);
     assert!(rests_ms.unwrap() > clock::now_ms());
-    // The collection has no cursor of it, so every part leaves a gap; a second one comes meanwhile.
+    // The collection has no cursor of the source, so every part leaves a gap; a second part comes
+    // meanwhile.
     for round in 0..3 {
         assert!(collector.handle_notice("a", Notice::Fat(pushed(5, 6 + round, 10))));
         let (source, part) = collector.next_part().unwrap();

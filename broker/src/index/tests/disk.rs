@@ -1,8 +1,8 @@
-//! A failing disk for tests: a folder in memory that loses unsynced writes at a power cut, and returns
-//! errors on demand.
+//! A failing disk for tests: a folder in memory that loses unsynced writes at a power cut, and
+//! returns errors on demand.
 //!
-//! Syncs are those of POSIX: a file's bytes are synced once the file is terminated (the engine's own
-//! directory calls fsync there), names once the folder is synced.
+//! Syncs are those of POSIX: a file's bytes are synced once the file is terminated (the engine's
+//! own directory calls fsync there), names once the folder is synced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
@@ -23,21 +23,21 @@ pub(crate) enum Fault {
     None,
     /// Nothing can be written: EROFS.
     ReadOnly,
-    /// That number of further bytes can be written; then ENOSPC.
+    /// Only the given number of further bytes can be written; then ENOSPC.
     Full(usize),
     /// No file can be opened: EMFILE.
     NoFiles,
-    /// The power is cut after that number of further writes, syncs and changes of names: nothing later
-    /// reaches the disk.
+    /// The power is cut after the given number of further writes, syncs and changes of names:
+    /// nothing later reaches the disk.
     CutAfter(usize),
 }
 
-/// Remains of unsynced writes after a power cut.
+/// What remains of unsynced writes after a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// Nothing.
+    /// Nothing remains.
     Whole,
-    /// Some of the bytes, perhaps with zeros for the rest, and some of the names.
+    /// Some of the bytes remain, perhaps with zeros in place of the rest, and some of the names.
     Halves,
 }
 
@@ -50,7 +50,8 @@ pub(crate) struct Disk {
 #[derive(Debug, Default)]
 struct DiskState {
     files: BTreeMap<PathBuf, File>,
-    /// Names changed since the folder was synced, in order, with their files before.
+    /// Names that changed since the folder was synced, in order, each with the file that it named
+    /// before.
     names: Vec<(PathBuf, Option<File>)>,
     locks: BTreeSet<PathBuf>,
     fault: Fault,
@@ -59,12 +60,12 @@ struct DiskState {
 
 #[derive(Clone, Debug, Default)]
 struct File {
-    /// Shared with readers.
+    /// The content, shared with readers.
     bytes: Arc<Vec<u8>>,
     synced: bool,
 }
 
-/// A pseudo-random sequence, given by its seed.
+/// A pseudo-random sequence that its seed determines.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -92,7 +93,8 @@ const EROFS: i32 = 30;
 const EIO: i32 = 5;
 
 impl DiskState {
-    /// Checks a write of `bytes` bytes for a fault; `opens` says that it opens a file too.
+    /// Returns the error of a write of `bytes` bytes if the disk has a fault; `opens`: whether the
+    /// write also opens a file.
     fn writes(&mut self, bytes: usize, opens: bool) -> io::Result<()> {
         match &mut self.fault {
             Fault::None => {}
@@ -151,7 +153,7 @@ impl Disk {
     pub(crate) fn after_power_cut(&self, loss: Loss, random: &mut Random) -> Self {
         let state = self.state();
         let mut files = state.files.clone();
-        // A name has its state of some moment between the last sync and the cut.
+        // Each name is in the state of some moment between the last sync and the cut.
         let mut kept: BTreeMap<&Path, bool> = BTreeMap::new();
         for (path, before) in state.names.iter().rev() {
             let stays = kept.entry(path).or_insert(false);
@@ -176,7 +178,8 @@ impl Disk {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Flips one bit of the file that ends in `suffix`, and syncs it; false if there is none.
+    /// Flips one bit of the file whose name ends in `suffix`, and syncs the file; returns false if
+    /// there is no such file.
     pub(crate) fn flip(&self, suffix: &str, random: &mut Random) -> bool {
         let mut state = self.state();
         let mut files = state.files.iter_mut();

@@ -1,5 +1,5 @@
-//! Tests of a disk that is full, read-only or out of files: the index reports it, still answers, and goes
-//! on once the fault is gone.
+//! Tests of a disk that is full or read-only, and of too many open files: the index reports the
+//! fault, still answers, and goes on once the fault is gone.
 
 use super::disk::{Disk, Fault, Random};
 use super::model::{check, contents, expected, grow, try_apply};
@@ -10,7 +10,8 @@ fn open(disk: &Disk, dir: &Path) -> Index {
     Index::open_at(dir, options, Storage::Disk(disk.clone())).unwrap()
 }
 
-/// Makes the disk fail while changes are applied; an error begins with `said`.
+/// Makes the disk fail while changes are applied, and checks that an error begins with `said`.
+/// Returns whether there was an error.
 fn check_fault(
     fault: Fault,
     said: &str,
@@ -31,7 +32,7 @@ fn check_fault(
         Err(error) => {
             let text = error.to_string();
             assert!(text.starts_with(said), "{fault:?}: {text}");
-            // A second time without any change in between.
+            // Apply a second time, without any change in between.
             if fault != Fault::None {
                 assert!(try_apply(index, log).is_err() || matches!(fault, Fault::Full(_)));
             }

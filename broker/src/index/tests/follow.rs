@@ -75,7 +75,7 @@ fn a_rebuild_reports_its_progress_until_it_is_complete() {
         site.epoch = Epoch(epoch);
         assert_eq!(unfinished(&site), Some((0, 3)), "it covers another epoch");
         assert_eq!((step(&site), unfinished(&site)), (1, Some((1, 3))));
-        // The progress survives a restart.
+        // The progress of the rebuild survives a restart.
         site.index = None;
         site.index = Some(Index::open(site.dir.path(), options).unwrap());
         assert_eq!(unfinished(&site), Some((1, 3)));
@@ -137,7 +137,8 @@ fn damage_found_during_an_apply_is_not_overwritten_by_it() {
     site.check("*", "four one three two");
 }
 
-/// Damages the files with `extension` of a closed index by `change`, and opens it again.
+/// Closes the index, damages its files with the extension `extension` by `change`, and opens it
+/// again.
 fn damage(site: &mut Site, extension: &str, change: impl Fn(&mut Vec<u8>)) {
     site.index = None;
     for file in fs::read_dir(site.dir.path()).unwrap() {
@@ -199,7 +200,7 @@ fn an_apply_that_is_cancelled_goes_on_where_it_stopped() {
     let apply = |cancelled: &dyn Fn() -> bool| {
         apply_to(site.index(), site.epoch, &site.log.borrow(), cancelled).serial
     };
-    // In the middle of a commit: its changes are dropped.
+    // A cancellation in the middle of a commit: the changes of the commit are dropped.
     assert_eq!(apply(&|| true), 0);
     let asked = Cell::new(0);
     assert_eq!(apply(&|| 3 < asked.replace(asked.get() + 1)), 0);
@@ -252,21 +253,22 @@ fn one_object_represents_all_of_the_same_content() {
     check("title:same size:>0", "two[three]");
     check("same", "two[three] empty[] empty[]");
     assert_eq!(site.ask("same", |request| request.duplicates = true).total, 4);
-    // It is found by the other's URL and host, and counted there.
+    // The representing object is found by the URL and host of the other, and counted under that
+    // host.
     check("three", "two[three]");
     check("host:c.org", "two[three]");
     let hosts = site.ask("title:same", |_| ()).facets["host"].clone();
     assert!(hosts.contains(&("c.org".to_owned(), 1)), "{hosts:?}");
-    // A smaller URL takes over, in a commit of its own.
+    // An object with a smaller URL takes over as the representing one, in a commit of its own.
     site.put("http://a.org/one", SAME);
     site.apply();
     check("title:same size:>0", "one[two,three]");
-    // It changes: the next one takes over again.
+    // That object changes its content, so the next one takes over again.
     site.put("http://a.org/one", &[("Title", "Other"), ("MD5", "cc"), ("File-Size", "3")]);
     site.apply();
     check("title:same size:>0", "two[three]");
     check("three", "two[three]");
-    // The representing one is deleted, and then the last.
+    // The representing object is deleted, and then the last one of the group.
     site.delete("http://b.org/two");
     site.apply();
     check("title:same size:>0", "three[]");

@@ -1,4 +1,5 @@
-//! Tests of a process killed during an apply: the index on disk, and the work of the next process.
+//! Tests of a process that is killed during an apply: they check the index on disk, and that the
+//! next process goes on with it.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

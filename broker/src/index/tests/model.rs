@@ -1,4 +1,4 @@
-//! The model of an index: the expected answers, computed from the log alone.
+//! The model of an index: it computes the expected answers from the log alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +6,8 @@ use super::disk::Random;
 use super::*;
 use query::Query;
 
-/// All answers of an index: URL, text and duplicates, in the order of URLs; first the objects that
-/// represent their content, then all objects.
+/// All objects that an index finds, with URL, text and duplicates, in the order of URLs: first the
+/// objects that represent their content, then all objects.
 pub(crate) type Contents = Vec<(String, String, Vec<String>)>;
 
 /// Adds `count` changes: objects appear, change their content, share it, and disappear.
@@ -79,9 +79,9 @@ pub(crate) fn check_whole(index: &Index, log: &[Change], point: &str) {
     assert!(seen == there, "{point}: {more:?} instead of {less:?}");
 }
 
-/// Checks the index against the part of the log that it covers. In the middle of the log, the present
-/// collection decides which object represents a content: such an object may be indexed in its latest
-/// version already.
+/// Checks the index against the part of the log that it covers. In the middle of the log, the
+/// present collection decides which object represents a content: such an object may be indexed in
+/// its latest version already.
 pub(crate) fn check(index: &Index, log: &[Change], point: &str) {
     let Some(covered) = index.covered() else { return };
     let reached = usize::try_from(covered.serial).unwrap();

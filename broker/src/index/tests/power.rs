@@ -1,5 +1,5 @@
-//! Tests of power cuts: after any loss of unsynced writes, the index is an earlier state of the log with
-//! a known version, or is built anew by itself.
+//! Tests of power cuts: after any loss of unsynced writes, the index has an earlier state of the
+//! log with a known version, or is built anew without help.
 //!
 //! `HARVEST_CRASH_ROUNDS` is the number of rounds (default 6).
 
@@ -9,7 +9,7 @@ use super::disk::{Disk, Fault, Loss, Random};
 use super::model::{check, check_whole, contents, expected, grow, try_apply};
 use super::*;
 
-/// The first seed; a round's is this and its number.
+/// The first seed; the seed of a round is the sum of this and the round's number.
 const SEED: u64 = 20_261_122;
 
 fn open(disk: &Disk, dir: &Path, commit_changes_max: usize) -> Result<Index, Error> {
@@ -28,7 +28,8 @@ fn after_a_power_cut_the_index_matches_its_version_and_catches_up() {
         for round in 0..rounds {
             let mut random = Random::new(SEED + round);
             let size = 3 + random.below(20);
-            // In one round of four the power goes while the index is opened, perhaps for the first time.
+            // In one round of four the power is cut while the index is opened, perhaps for the
+            // first time.
             let early = round % 4 == 1;
             let after = if early { random.below(6) } else { random.below(250) };
             let point = format!("seed {} ({loss:?}), cut after {after} writes", SEED + round);
@@ -94,7 +95,8 @@ fn a_flipped_bit_anywhere_is_found_and_the_index_built_anew() {
             let index = open(&disk, dir.path(), 100).unwrap();
             try_apply(&index, &log).unwrap();
             assert!(disk.flip(suffix, &mut random), "no {suffix}");
-            // Some bits have no effect: the engine's version at a file's end, spaces in the segment list.
+            // Some bits have no effect: those of the engine's version at a file's end and of spaces
+            // in the segment list.
             times += index.verify(&|| false).unwrap().len();
             try_apply(&index, &log).unwrap();
             assert_eq!(index.covered().unwrap().serial, 60, "{suffix}");

@@ -41,7 +41,7 @@ fn all_forms_of_a_word_count_as_one_word() {
     site.put("http://a.org/other", &[("Partial-Text", &text("related"))]);
     site.put("http://a.org/none", &[("Partial-Text", &text("relic"))]);
     site.apply();
-    // In segments of their own.
+    // These objects come in segments of their own.
     site.put("http://a.org/most", &[("Partial-Text", &text("relating relates relational"))]);
     site.put("http://a.org/title", &[("Title", "Relations"), ("Partial-Text", &text("x"))]);
     site.apply();
@@ -50,7 +50,7 @@ fn all_forms_of_a_word_count_as_one_word() {
     }
     site.check("\"related\"", "other");
     site.check("title:relate", "title");
-    // Frequencies add up, and no form is rarer than another.
+    // The frequencies of the forms add up, and no form counts as rarer than another.
     let answer = site.ask("relating -title:relate", |_| ());
     assert_eq!(names(&answer)[0], "most");
     let scores: Vec<f32> = answer.hits.iter().map(|hit| hit.score).collect();

@@ -1,4 +1,4 @@
-//! Tests of the index against a scan: every query finds the records that the matcher finds.
+//! Tests that compare the index with a scan: every query finds the records that the matcher finds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::*;
 use crate::index::compile::EXPANSIONS_MAX;
 use crate::index::forms::FORMS_MAX;
 
-/// Words that are forms of each other, near each other, or the same once folded.
+/// Words that are forms of each other, few edits away from each other, or equal once folded.
 const WORDS: &[&str] = &[
     "gather",
     "gathers",
@@ -56,7 +56,7 @@ const WORDS: &[&str] = &[
     "\u{0}",
 ];
 
-/// More than any search takes on a busy machine.
+/// A time limit longer than any search takes, even on a busy machine.
 const SEARCH_MAX: Duration = Duration::from_secs(600);
 
 /// Values of attributes that may be numbers.
@@ -115,7 +115,7 @@ const NAMES: &[&str] = &[
 const FIELDS: &[&str] =
     &["text", "updated", "oid", "md5", "none", "Publisher", "shoe-size", "HOST"];
 
-/// Pieces of patterns.
+/// Pieces of which patterns are made.
 const PIECES: &[&str] = &[
     "a", "b", "g", "gather", "ing", ".", ".*", ".+", "[a-c]", "[^a]", "(a|b)", "|", "?", "*", "+",
     "{1,2}", "\u{e9}", "E", "\\d+", "(?i:G)", "\u{65e5}", "()",
@@ -141,7 +141,8 @@ fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         60 => text(),
         20 => select(NUMBERS).prop_map(str::to_owned),
-        // The last words are inside the limit, at it, or beyond; the text before is too long for a word.
+        // The last words are before, at or beyond the limit; the text before them is too long for a
+        // word.
         1 => (text(), 0..40_usize)
             .prop_map(|(text, more)| "z".repeat(VALUE_BYTES_MAX - 40 + more) + " " + &text),
     ]
@@ -220,7 +221,7 @@ fn in_memory() -> Site {
     site
 }
 
-/// Returns the records that the index finds; `None` if it cannot answer.
+/// Returns the records that the index finds; `None` if the index cannot answer.
 fn matching_in_index(site: &Site, query: Query) -> Option<BTreeSet<String>> {
     let text = query.to_string();
     let mut request = SearchRequest::new(query, &text);
@@ -232,7 +233,7 @@ fn matching_in_index(site: &Site, query: Query) -> Option<BTreeSet<String>> {
     }
 }
 
-/// Returns the live records that match.
+/// Returns the live records that the matcher finds.
 fn answering(site: &Site, query: &Query) -> BTreeSet<String> {
     let (matcher, mut live) = (Matcher::new(query), BTreeMap::new());
     for change in site.log.borrow().iter() {

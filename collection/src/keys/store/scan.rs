@@ -1,4 +1,4 @@
-//! A scan: entries in order, while others write.
+//! A scan: reads entries in order while other threads write.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::vec;
@@ -8,7 +8,7 @@ use crate::keys::Outcome;
 use crate::keys::layers::{Layer, Layers};
 use crate::keys::run::Cursor;
 
-/// Entries that are many, in order.
+/// Iterator over entries in order, for kinds of keys that are many.
 #[derive(Debug)]
 pub(in crate::keys) struct Scan {
     pub(super) state: Arc<RwLock<StoreState>>,

@@ -1,4 +1,5 @@
-//! The walk through a segment's file: member by member, and over damage to the next member.
+//! The walk through a segment's file: member by member; damaged parts are skipped up to the next
+//! member.
 
 use super::{Entry, Segment};
 use crate::error::{Damage, Error};
@@ -6,27 +7,30 @@ use crate::member::{Frame, Header, MEMBER_BYTES_MAX, MemberLayout};
 
 /// Number of bytes of a member that are read to find its header.
 const PROBE_BYTES: usize = 4096;
-/// Sector size in bytes: a disk writes each sector whole. After a power cut an unsynced sector is there or not.
+/// Sector size in bytes: a disk writes each sector whole. After a power cut an unsynced sector is
+/// there or not.
 const SECTOR_BYTES: u64 = 512;
-/// Number of zeros in a row that is no coincidence: a member may end with two and hold some more.
+/// Number of zeros in a row that cannot be a coincidence: a sound member may end with two zeros and
+/// contain some more.
 const ZEROS_MIN: usize = 8;
-/// Block size in bytes: a disk gives a block whole or not at all.
+/// Block size in bytes: a disk reads a whole block or none of it.
 const BLOCK_BYTES: u64 = 4096;
 /// Number of bytes read at a time in the search for the next sound member.
 const WINDOW_BYTES: usize = 1 << 20;
-/// Most bytes read to check apparent members in the search, as a multiple of the segment's size.
+/// Maximum number of bytes that the search reads to check apparent members, as a multiple of the
+/// segment's size.
 const RESYNC_SHARE: u64 = 8;
-/// Upper bound of serials: a header with a larger one is no member.
+/// Upper bound of serials: a header with a larger one is not that of a member.
 pub(crate) const SERIAL_MAX: u64 = 1 << 48;
 
 impl Segment {
-    /// Goes through the first `length` bytes, member by member, and over damage to the next sound
+    /// Goes through the first `length` bytes, member by member; skips damage up to the next sound
     /// member with serials up to `upto`. With `bodies` the compressed bytes are checked too, not
     /// only the headers. Members with a serial below `after` count as damage.
     ///
     /// # Errors
     ///
-    /// The system's; damage is in the result.
+    /// The system's error; damage is part of the result.
     pub(crate) fn survey(
         &self,
         bodies: bool,
@@ -130,7 +134,7 @@ impl Segment {
                 }
             }
             if window.len() < bytes {
-                // Steps over unreadable bytes grow: each may take a disk seconds.
+                // The steps over unreadable bytes grow, since a disk may take seconds for each.
                 step = if window.is_empty() {
                     (2 * step).min(WINDOW_BYTES as u64)
                 } else {
@@ -145,8 +149,9 @@ impl Segment {
         Ok(length)
     }
 
-    /// Whether the bytes in one of the disk's sectors are all zeros: that sector was never written.
-    /// Fewer than [`ZEROS_MIN`] bytes do not count, because zeros may be chance there.
+    /// Returns whether all bytes of the range in one of the disk's sectors are zeros, which means
+    /// that the sector was never written. Fewer than [`ZEROS_MIN`] bytes do not count, because they
+    /// may be zeros by chance.
     pub(crate) fn misses_sector(&self, from: u64, bytes: u64) -> Result<bool, Error> {
         let end = from + bytes;
         let mut start = from;
@@ -185,9 +190,9 @@ type Probe = Result<(Entry, Option<Damage>), Damage>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stretch {
     Sound(Entry),
-    /// A member whose header is sound and whose body is not.
+    /// A member whose header is sound, but whose body is not.
     Damaged(Entry, Damage),
-    /// Bytes that are no member.
+    /// Bytes that are not a member.
     Gap {
         offset: u64,
         bytes: u64,
@@ -196,7 +201,7 @@ pub(crate) enum Stretch {
 }
 
 impl Stretch {
-    /// Returns the member's entry, if its header is sound.
+    /// Returns the member's entry; `None` if its header is not sound.
     pub(crate) fn entry(&self) -> Option<&Entry> {
         match self {
             Self::Sound(entry) | Self::Damaged(entry, _) => Some(entry),
@@ -204,7 +209,7 @@ impl Stretch {
         }
     }
 
-    /// Returns its start and length in bytes, and its damage.
+    /// Returns its start and length in bytes, and its damage; `None` if it is sound.
     pub(crate) fn damage(&self) -> Option<(u64, u64, Damage)> {
         match *self {
             Self::Sound(_) => None,
@@ -214,10 +219,11 @@ impl Stretch {
     }
 }
 
-/// Keeps the longest row of members that ascends by serial and begins after serial `after`. The
-/// other members overwrote those that belong in their places, and become gaps.
+/// Keeps the longest sequence of members whose serials ascend and begin after serial `after`. The
+/// other members are in the wrong places, where they have overwritten members, and become gaps.
 fn leave_out_of_order(found: &mut [Stretch], after: u64) {
-    // For each length of an ascending row: its last member, with the lowest possible serial.
+    // For each length of an ascending sequence: its last member, and the lowest possible serial of
+    // that.
     let mut ends: Vec<(usize, u64)> = Vec::new();
     let mut before: Vec<Option<usize>> = vec![None; found.len()];
     for (at, stretch) in found.iter().enumerate() {

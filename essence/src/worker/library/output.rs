@@ -1,8 +1,8 @@
 //! Output of a program that summarizes: attributes in SOIF, which may be incorrect.
 //!
-//! Source: the user's manual, appendix on SOIF, and its library for Perl (`soif.pl`), whose reader skips
-//! lines that are no attributes. Programs of 1995 wrote the attributes alone, or with `@FILE { url` and `}`
-//! around them; some counted characters instead of bytes.
+//! Source: the user's manual, appendix on SOIF, and its library for Perl (`soif.pl`), whose reader
+//! skips lines that are not attributes. Programs of 1995 wrote only the attributes, or also `@FILE
+//! { url` and `}` around them; some counted characters instead of bytes.
 //!
 //! Sans-I/O.
 
@@ -12,19 +12,20 @@ use soif::Record;
 
 use crate::rules::IDENTITY;
 
-/// Most attributes that are taken.
+/// Maximum number of attributes that are taken.
 const ATTRIBUTES_MAX: usize = 1_000;
-/// Longest name of an attribute, in bytes.
+/// Maximum length of an attribute's name, in bytes.
 const NAME_BYTES_MAX: usize = 256;
-/// Longest value but that of the full text, in bytes.
+/// Maximum length of a value other than the full text, in bytes.
 const VALUE_BYTES_MAX: usize = 1024 * 1024;
-/// Longest full text, in bytes.
+/// Maximum length of the full text, in bytes.
 const FULL_TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Attributes that hold the text: a record has one of them.
 const TEXTS: [&str; 2] = ["Partial-Text", "Full-Text"];
 
-/// Returns the attributes of the first object, in order; `None` if there are only other lines. A value has
-/// its stated size if a line can begin after it; if not, it ends before the next attribute.
+/// Returns the attributes of the first object, in order; `None` if there are only other lines. A
+/// value has its stated size if a line can begin after it; otherwise it ends before the next
+/// attribute.
 pub(super) fn read(written: &[u8]) -> Option<Vec<(&str, &[u8])>> {
     let (mut found, mut has_others) = (Vec::new(), false);
     let mut rest = written;
@@ -48,8 +49,8 @@ pub(super) fn read(written: &[u8]) -> Option<Vec<(&str, &[u8])>> {
     (!found.is_empty() || !has_others).then_some(found)
 }
 
-/// Reads the head of an attribute, up to its value: the name, the stated size of the value, and the length
-/// of the head, in bytes.
+/// Reads the head of an attribute, up to its value: the name, the stated size of the value, and the
+/// length of the head, in bytes.
 fn head(line: &[u8]) -> Option<(&str, usize, usize)> {
     let front = line.get(..line.len().min(NAME_BYTES_MAX)).unwrap_or_default();
     let name_bytes = front.iter().position(|it| matches!(it, b'{' | b'\n'))?;
@@ -87,8 +88,8 @@ fn begins(rest: &[u8]) -> bool {
     rest.first() == Some(&b'}') || head(rest).is_some()
 }
 
-/// Lays attributes over a record; several of one name become lines of one. Identifying attributes are not
-/// changed. Returns messages about values that were cut.
+/// Lays attributes over a record; several attributes of one name become lines of one attribute.
+/// Identifying attributes are not changed. Returns messages about values that were cut.
 pub(super) fn lay(attributes: Vec<(&str, &[u8])>, record: &mut Record) -> Vec<String> {
     let mut all: Vec<(&str, String)> = Vec::new();
     for (name, value) in attributes {

@@ -7,19 +7,23 @@ use super::super::request::Content;
 /// Limits of a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most subscriptions. Default 1,000.
+    /// Maximum number of subscriptions. Default 1,000.
     pub subscriptions_max: usize,
-    /// Most subscriptions with callbacks on one host. Default 100.
+    /// Maximum number of subscriptions with callbacks on one host. Default 100.
     pub per_host_max: usize,
-    /// Most pending verifications, without those that renew or end a subscription. Default 100.
+    /// Maximum number of pending verifications, without those that renew or end a subscription.
+    /// Default 100.
     pub intents_max: usize,
-    /// Most pending verifications with callbacks on one host. Default 25.
+    /// Maximum number of pending verifications with callbacks on one host. Default 25.
     pub intents_per_host_max: usize,
-    /// Most requests in a minute to verify with one host, without those of subscribers. Default 60.
+    /// Maximum number of requests in a minute that cause a verification at one host, without those
+    /// of known subscribers. Default 60.
     pub intents_per_host_per_minute_max: u32,
-    /// Most requests by the hub under way; half of them may be verifications. Default 32.
+    /// Maximum number of requests by the hub under way; half of them may be verifications. Default
+    /// 32.
     pub requests_max: usize,
-    /// Most requests by the hub to one host; half of them may be verifications. Default 4.
+    /// Maximum number of requests by the hub to one host; half of them may be verifications.
+    /// Default 4.
     pub requests_per_host_max: usize,
     /// Shortest lease, seconds. Default a minute.
     pub lease_secs_min: u64,
@@ -70,7 +74,8 @@ pub struct Counters {
     pub verified: u64,
     /// Requests that were not verified.
     pub unverified: u64,
-    /// Subscriptions that ended with their lease, or after too long silence.
+    /// Subscriptions that ended with their lease, or because their subscriber was silent for too
+    /// long.
     pub expired: u64,
     /// Changes of topics with subscriptions.
     pub changes: u64,

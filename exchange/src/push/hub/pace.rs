@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 /// Span of a count, milliseconds (a minute).
 const SPAN_MS: u64 = 60_000;
 
-/// Most counted hosts; in a minute with more, no other host is asked.
+/// Maximum number of hosts that are counted in a minute. Once it is reached, no other host is
+/// asked.
 const HOSTS_MAX: usize = 10_000;
 
 /// Requests of this minute by host.
@@ -18,7 +19,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Counts a request; returns false at the limit.
+    /// Counts a request to verify; returns false if the host has reached its limit.
     pub(super) fn handle(&mut self, host: &str, per_minute_max: u32, now_ms: u64) -> bool {
         if !(self.since_ms..self.since_ms.saturating_add(SPAN_MS)).contains(&now_ms) {
             (self.since_ms, self.counts) = (now_ms, BTreeMap::new());

@@ -1,4 +1,4 @@
-//! Saved subscriptions, for a restart. They include secrets: for the hub alone.
+//! Saved subscriptions, for a restart. They include secrets, which only the hub may read.
 //!
 //! Sans-I/O.
 
@@ -24,7 +24,7 @@ pub struct SavedSubscription {
     pub topic: String,
     /// The address of the subscriber.
     pub callback: Url,
-    /// The host that it counts for, if that is not its name.
+    /// The host for whose limits the subscription counts, if it is not the callback's host name.
     #[serde(default)]
     pub host: Option<String>,
     /// The key of signatures.
@@ -38,7 +38,7 @@ pub struct SavedSubscription {
     pub consumer: Option<String>,
     /// End of the lease, Unix milliseconds.
     pub lease_until_ms: u64,
-    /// The version that it acknowledged last.
+    /// The version that the subscriber acknowledged last.
     #[serde(default)]
     pub told: Option<String>,
 }

@@ -11,7 +11,7 @@ use super::super::request::{Content, Question, SubscriptionRequest};
 use super::super::signature::Secret;
 use super::Ticket;
 
-/// Wait after a first failed attempt, milliseconds; doubled with each.
+/// Wait after a first failed attempt, milliseconds; it doubles with each further one.
 const RETRY_MS: u64 = 1_000;
 
 /// Longest wait between two attempts, milliseconds.
@@ -20,20 +20,20 @@ const RETRY_MS_MAX: u64 = 300_000;
 /// Longest wait that a subscriber may ask for, milliseconds.
 const RETRY_AFTER_MS_MAX: u64 = 3_600_000;
 
-/// Least time between the beginnings of two unproven notifications, milliseconds.
+/// Shortest time between the beginnings of two unproven notifications, milliseconds.
 const UNPROVEN_GAP_MS: u64 = 10_000;
 
-/// Attempts at a notification: about a quarter of an hour.
+/// Maximum number of attempts at a notification; together they take about a quarter of an hour.
 pub(super) const ATTEMPTS_MAX: u32 = 10;
 
-/// Longest time without any answer of a subscriber, milliseconds. After its verification the name of a
-/// callback can be redirected elsewhere.
+/// Longest time without any answer of a subscriber, milliseconds. The limit is needed because the
+/// name of a callback can be pointed to another machine after its verification.
 const SILENT_MS_MAX: u64 = 86_400_000;
 
-/// Attempts at a verification.
+/// Maximum number of attempts at a verification.
 pub(super) const VERIFICATIONS_MAX: u32 = 3;
 
-/// Returns the wait after `failures` in a row, in milliseconds.
+/// Returns the wait after this number of failures in a row, in milliseconds.
 fn back_off_ms(failures: u32) -> u64 {
     let doubled = RETRY_MS.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
     doubled.min(RETRY_MS_MAX)
@@ -104,12 +104,12 @@ pub(super) struct Subscription {
     pub(super) content: Content,
     pub(super) consumer: Option<String>,
     pub(super) lease_until_ms: u64,
-    /// The version that it acknowledged last.
+    /// The version that the subscriber acknowledged last.
     pub(super) told: Option<Version>,
     due_ms: u64,
-    /// The news to send.
+    /// The change to notify of next, if any.
     owed: Option<News>,
-    /// The news under way.
+    /// The change whose notification is under way.
     sending: Option<News>,
     /// Beginning of the last notification.
     begun_ms: Option<u64>,
@@ -120,11 +120,11 @@ pub(super) struct Subscription {
 /// The consequence of an unacknowledged notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It is tried again.
+    /// The notification is tried again.
     Waits,
-    /// It is given up.
+    /// The notification is given up.
     GivenUp,
-    /// The subscriber is given up as well.
+    /// The subscription is given up as well.
     Lost,
 }
 
@@ -137,8 +137,8 @@ struct News {
 }
 
 impl News {
-    /// Merges two changes: the newer one counts, or a change without version if neither is known to be
-    /// newer.
+    /// Merges two changes: the newer one counts. If neither is known to be newer, the result is a
+    /// change without version.
     fn and(self, later: Self) -> Self {
         match (self.version, later.version) {
             (Some(one), Some(other)) if !later.is_proven => {
@@ -151,7 +151,7 @@ impl News {
     }
 }
 
-/// Returns whether a subscriber at `told` has `version`.
+/// Returns whether a subscriber that acknowledged `told` has `version`.
 fn has(told: Option<Version>, version: Version) -> bool {
     told.is_some_and(|it| it.epoch == version.epoch && version.serial <= it.serial)
 }
@@ -176,15 +176,15 @@ impl Subscription {
         }
     }
 
-    /// Renews the subscription: the acknowledged version stays, and its failures are forgotten.
+    /// Renews the subscription: the acknowledged version stays, and the failures are forgotten.
     pub(super) fn renew(&mut self, intent: Intent, now_ms: u64) {
         let Self { told, owed, sending, begun_ms, .. } = *self;
         *self = Self { owed, sending, begun_ms, ..Self::new(intent, told, now_ms) };
         self.wait_if_unproven();
     }
 
-    /// Handles a jump of the clock: nothing waits for years, and `unseen_ms` of unobserved time end no
-    /// lease. `longest_ms` is the longest lease.
+    /// Handles a jump of the clock: nothing waits for years, and each lease is extended by the
+    /// unobserved time, `unseen_ms`. `longest_ms` is the longest lease.
     pub(super) fn handle_jump(&mut self, unseen_ms: u64, longest_ms: u64, now_ms: u64) {
         let lease_until_ms = self.lease_until_ms.saturating_add(unseen_ms);
         self.lease_until_ms = lease_until_ms.min(now_ms.saturating_add(longest_ms));
@@ -206,8 +206,9 @@ impl Subscription {
         true
     }
 
-    /// Records a claimed change. The claim may be false: a version that was named before may be a guess
-    /// at one that comes only now. So it is sent again, but at a limited rate.
+    /// Records a claimed change. The claim may be false: if the version was claimed before, that
+    /// may have been a guess, and the version may exist only now. So it is sent again, but at a
+    /// limited rate.
     pub(super) fn owe_unproven(&mut self, version: Option<Version>, now_ms: u64) {
         self.note(News { version, is_proven: false }, now_ms);
         self.wait_if_unproven();
@@ -236,8 +237,8 @@ impl Subscription {
         if self.failures == 0 { self.content } else { Content::Thin }
     }
 
-    /// Begins a delivery; returns the acknowledged version and the new one. Later changes need another
-    /// delivery.
+    /// Begins a delivery; returns the acknowledged version and the new one. Later changes need
+    /// another delivery.
     pub(super) fn begin(&mut self, now_ms: u64) -> (Option<Version>, Option<Version>) {
         self.sending = self.owed.take();
         self.begun_ms = Some(now_ms);
@@ -250,7 +251,8 @@ impl Subscription {
         let is_proven = self.sending.is_some_and(|it| it.is_proven);
         (self.sending, self.failures, self.due_ms) = (None, 0, now_ms);
         if is_proven {
-            // Never backwards by the answer to a notification of an earlier subscription.
+            // The answer to a notification of an earlier subscription must not set the version
+            // back.
             self.told = version.max(self.told);
         }
         // A fat notification may have had later changes too.
@@ -268,7 +270,7 @@ impl Subscription {
         let wait_ms = back_off_ms(self.failures).max(asked_ms.min(RETRY_AFTER_MS_MAX));
         self.due_ms = now_ms.saturating_add(wait_ms);
         if self.failures == ATTEMPTS_MAX {
-            // A change that came meanwhile is tried once.
+            // A change that came during these attempts is tried once.
             let silent_ms = now_ms.saturating_sub(self.answered_ms);
             return if silent_ms < SILENT_MS_MAX { Outcome::GivenUp } else { Outcome::Lost };
         }

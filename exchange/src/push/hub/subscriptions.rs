@@ -1,7 +1,7 @@
 //! All subscriptions, with the order of the next notifications.
 //!
-//! The search for the next one looks only at pending notifications, and at no lease before the first one
-//! ends. So a hub of many subscribers answers as fast as one of few.
+//! The search for the next notification looks only at pending ones, and leases are looked at only
+//! when the first of them ends. So a hub with many subscribers answers as fast as a hub with few.
 //!
 //! Sans-I/O.
 
@@ -18,11 +18,12 @@ pub(super) struct Subscriptions {
     all: BTreeMap<Key, Subscription>,
     /// Pending notifications that are not under way, by time.
     due: BTreeSet<(u64, Key)>,
-    /// No lease ends earlier.
+    /// A time before which no lease ends.
     ends_ms: u64,
 }
 
-/// Moves a notification from the time `before` to `after`.
+/// Moves a notification from the time `before` to the time `after`; `None` means that there is
+/// none.
 fn note(due: &mut BTreeSet<(u64, Key)>, key: &Key, before: Option<u64>, after: Option<u64>) {
     if before == after {
         return;
@@ -68,7 +69,8 @@ impl Subscriptions {
         gone.is_some()
     }
 
-    /// Changes a subscription, if it exists.
+    /// Changes a subscription, and returns the result of `change`; `None` if there is no such
+    /// subscription.
     pub(super) fn change<T>(
         &mut self,
         key: &Key,

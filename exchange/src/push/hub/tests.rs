@@ -27,7 +27,7 @@ fn asked(mode: Mode, callback: &str) -> SubscriptionRequest {
     }
 }
 
-/// Makes a request, counted for the name of the callback's host.
+/// Makes a request that counts for the name of the callback's host.
 fn ask(
     hub: &mut Hub,
     asked: SubscriptionRequest,
@@ -38,7 +38,7 @@ fn ask(
     hub.handle_request(asked, &host, challenge.to_owned(), now_ms)
 }
 
-/// Looks at the clock each minute until then, as an idle shell does.
+/// Looks at the clock each minute until `until_ms`, as an idle shell does.
 fn idle(hub: &mut Hub, until_ms: u64) {
     let minute_ms = 60_000;
     while let Some(next_ms) = hub.seen_ms.map(|it| it + minute_ms).filter(|it| *it < until_ms) {

@@ -1,8 +1,8 @@
-//! Hosts of callbacks: the machine to which a name resolves, for limits by host.
+//! Hosts of callbacks: finds the machine to which a name resolves, for limits by host.
 //!
 //! # Differences from the standard
 //!
-//! * Names cost nothing, so limits by host count addresses; for IPv6, networks.
+//! * Anybody can make any number of names, so limits by host count addresses (for IPv6, networks).
 
 use std::net::{IpAddr, Ipv6Addr, ToSocketAddrs as _};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-/// Most lookups at once.
+/// Maximum number of lookups at once.
 const LOOKUPS_MAX: usize = 16;
 
-/// Longest time of a lookup.
+/// Longest duration of a lookup.
 const LOOKUP_MAX: Duration = Duration::from_secs(2);
 
 /// The host of all names that do not resolve in time.
@@ -48,7 +48,7 @@ impl Hosts {
     async fn look_up(&self, name: String) -> Option<IpAddr> {
         let turn = Arc::clone(&self.turns).try_acquire_owned().ok()?;
         let look = move || {
-            // Held to its end, even if nobody waits any more.
+            // The turn is held until the lookup ends, even if nobody waits for it any more.
             let _turn = turn;
             (name.as_str(), 0).to_socket_addrs().ok()?.map(|it| it.ip()).min()
         };
@@ -56,7 +56,8 @@ impl Hosts {
     }
 }
 
-/// Returns the unit given to one customer: an IPv4 address, or an IPv6 network of 64 bits.
+/// Returns the unit that a provider usually gives to one customer: an IPv4 address, or an IPv6
+/// network of 64 bits.
 fn network(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(it) => it.to_string(),

@@ -15,14 +15,15 @@ use super::super::request::publish_form;
 use super::super::settings::HubChoice;
 use super::Notifier;
 
-/// Wait after a first failure; doubled with each.
+/// Wait after a first failure; it doubles with each further one.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Longest wait between two attempts.
 const RETRY_MAX: Duration = Duration::from_secs(300);
 
 impl Notifier {
-    /// Announces every version to the other hub, if there is one; after failures only the newest.
+    /// Announces every version to the other hub, if there is one; after failures it announces only
+    /// the newest.
     pub(super) async fn run_publish(&self, shutdown: &Shutdown) {
         let HubChoice::Other(hub) = self.shared.settings.hub.clone() else { return };
         let mut versions = self.shared.collection.watch();

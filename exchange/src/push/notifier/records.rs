@@ -1,11 +1,12 @@
-//! Notifications of a ListRecords; a fat one has the list's answer to a harvester at the subscriber's
-//! version.
+//! Notifications of a ListRecords. A fat one has the answer that a harvester at the subscriber's
+//! version would get.
 //!
 //! Source: WebSub §7; OAI-PMH §2.7.1 (selective harvesting: bounds are seconds, and inclusive).
 //!
-//! A change is listed only after the second of its commit, so its notification goes out up to a second
-//! later than that of a feed: an earlier harvest would find nothing. A fat notification may repeat
-//! records of the last one. More than a page ends with a resumption token.
+//! A change is listed only after the second of its commit, so its notification goes out up to a
+//! second later than that of a feed: a harvest before that would find nothing. A fat notification
+//! may repeat records of the last one. If the changes do not fit into a page, it ends with a
+//! resumption token.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use super::Notifier;
 /// Milliseconds of a second.
 const SECOND_MS: u64 = 1_000;
 
-/// Margin of the wait: a timer must not be early.
+/// Margin added to the wait, so that it does not end too early.
 const MARGIN_MS: u64 = 20;
 
 /// The change of a list.
@@ -34,11 +35,11 @@ pub(super) enum ListContent {
     Page(Bytes),
     /// No record of the list has changed.
     Nothing,
-    /// The list has changed, by too much to send or in an unknown way.
+    /// The list has changed, but the changes are too many to send, or unknown.
     Changed,
 }
 
-/// Waits until present commits are listed.
+/// Waits until the commits made so far are listed.
 pub(super) async fn listed() {
     let left_ms = SECOND_MS - clock::now_ms() % SECOND_MS;
     sleep(Duration::from_millis(left_ms + MARGIN_MS)).await;
@@ -72,7 +73,8 @@ impl Notifier {
         let is_answer = response.status() == StatusCode::OK;
         let bytes_max = usize::try_from(FAT_BYTES_MAX).unwrap_or(usize::MAX);
         let page = to_bytes(response.into_body(), bytes_max).await.ok().filter(|_| is_answer)?;
-        // Angle brackets within records are escaped.
+        // Angle brackets within the text of records are escaped, so a tag in the text is a real
+        // one.
         let text = std::str::from_utf8(&page).ok()?;
         let none = format!("<error code=\"{}\"", Code::NoRecordsMatch.name());
         if text.contains(&none) {

@@ -24,7 +24,7 @@ use crate::repository::Repository;
 /// Pause after a refusal for lack of room, in seconds.
 const RETRY_SECS: u64 = 60;
 
-/// Bytes of a challenge.
+/// Number of random bytes in a challenge.
 const CHALLENGE_BYTES: usize = 16;
 
 impl Notifier {
@@ -36,15 +36,15 @@ impl Notifier {
         Router::new().route("/hub", post(hub)).with_state(self.clone())
     }
 
-    /// Returns the routes of an OAI-PMH repository, with links to the hub that announces changes of its
-    /// lists.
+    /// Returns the routes of an OAI-PMH repository, with links to the hub that announces changes of
+    /// its lists.
     pub fn linked(&self, repository: &Repository) -> Router {
-        // Set once: a daemon has one repository.
+        // It is set only once, because a daemon has one repository.
         let _ = self.shared.records.set(repository.clone());
         repository.routes().layer(middleware::from_fn_with_state(self.clone(), link_records))
     }
 
-    /// Ends the subscriptions of consumers that lost their access with new settings.
+    /// Ends the subscriptions of consumers that have lost their access under new settings.
     pub fn handle_access(&self) {
         let may =
             |topic: &str, consumer: Option<&str>| self.may(topic, None, consumer) == Some(true);
@@ -52,8 +52,8 @@ impl Notifier {
         self.shared.changed.notify_one();
     }
 
-    /// Returns whether a consumer, or an anonymous client, has access to a topic; `None` if it is not
-    /// served here. `host` is the requested host.
+    /// Returns whether a consumer, or an anonymous client, has access to a topic; `None` if it is
+    /// not served here. `host` is the requested host.
     fn may(&self, topic: &str, host: Option<&str>, consumer: Option<&str>) -> Option<bool> {
         let thing = match self.shared.topics.find(topic, host)? {
             Topic::Own(OwnTopic::Records) => Resource::Oai,
@@ -105,7 +105,7 @@ impl Notifier {
         }
     }
 
-    /// Returns whether a publisher is allowed: it must show the token, if there is one.
+    /// Returns whether a request may publish: it must have the token, if the settings name one.
     fn may_publish(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.shared.settings.token else { return true };
         let shown = headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
@@ -127,7 +127,7 @@ impl Notifier {
             return text(StatusCode::FORBIDDEN, message);
         }
         let now_ms = clock::now_ms();
-        // A publisher has shown the token, if there is one.
+        // A publisher that gets here has shown the token, if there is one.
         let is_proven = self.shared.settings.token.is_some();
         let mut hub = self.hub();
         for topic in known {
@@ -179,7 +179,8 @@ async fn hub(State(notifier): State<Notifier>, request: Request) -> Response {
     }
 }
 
-/// Returns the reason why a URL is refused, as far as the URL itself shows it.
+/// Returns the reason why a URL is refused, as far as the URL itself shows it; `None` if it shows
+/// none.
 fn refused(url: &Url, policy: Policy) -> Option<Refusal> {
     let ip = match url.host()? {
         Host::Ipv4(it) => it.into(),

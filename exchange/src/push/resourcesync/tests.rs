@@ -203,7 +203,8 @@ async fn objects_without_a_web_address_are_left_out() {
     assert_eq!((changes.entries().len(), changes.from), (1, at(0)));
 }
 
-/// Making a list takes long; a client that hangs up and repeats its request must not start any number.
+/// Making a list takes long, so a client that hangs up and repeats its request must not start it
+/// many times at once.
 #[tokio::test]
 async fn a_turn_lasts_until_the_list_is_made() {
     let site = Site::new(None);

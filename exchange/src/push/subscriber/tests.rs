@@ -89,7 +89,7 @@ fn a_lease_is_renewed_before_its_end() {
     let sound = intent(Mode::Subscribe, TOPIC, 60);
     assert_eq!(subscriber.handle_question(TOKEN, &sound, 600_000), yes(false), "nothing is missed");
     assert_eq!(state(&subscriber, 600_000), SubscriptionState::Active { until_ms: 660_000 });
-    // This time the source is away until after the end.
+    // This time the source cannot be reached until after the end of the lease.
     assert_eq!(subscriber.poll(660_000), discover("a"));
     subscriber.handle_discovered("a", Err("unreachable".to_owned()), 660_000);
     assert_eq!(state(&subscriber, 660_000), SubscriptionState::Failed("unreachable".to_owned()));
@@ -238,7 +238,8 @@ fn setting_the_clock_back_delays_nothing() {
 }
 
 proptest! {
-    /// After any questions of a hub in any order the subscriber comes to rest, and keeps its minimal waits.
+    /// Checks that, after any questions of a hub in any order, the subscriber stops making
+    /// requests, and keeps its shortest waits.
     #[test]
     fn no_hub_causes_endless_requests(
         leases in prop::collection::vec(any::<u64>(), 1..20), answers in any::<u32>(),

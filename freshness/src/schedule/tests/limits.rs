@@ -34,7 +34,7 @@ fn flood(schedule: &mut Schedule, from_ms: u64, end_ms: u64) -> Vec<(u64, Source
     pulls
 }
 
-/// Every answer brings a change; in the end they are fetched together once a second.
+/// Every answer brings a change; in the end the changes are fetched together once a second.
 #[test]
 fn a_stream_of_changes_is_fetched_with_growing_pauses() {
     let mut schedule = Schedule::new(settings());
@@ -91,7 +91,7 @@ fn the_cap_is_one_for_all_pulls() {
     }
 }
 
-/// The plan counts the elements of followed sources, as fresh, and nothing else.
+/// Of followed sources, the plan counts only the elements, and counts them as fresh.
 #[test]
 fn followed_sources_leave_their_room_to_the_others() {
     let learned = |rules| {

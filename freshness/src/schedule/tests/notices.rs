@@ -86,7 +86,7 @@ fn notifications_respect_back_off_hours_and_cap() {
     schedule.handle_rules(id, Rules { window: Window::parse("6-7"), ..hourly() }, 1);
     schedule.handle_notice(id, 60_000);
     assert_eq!(due(&schedule, id), Some(6 * 3_600_000));
-    // The cap holds for all.
+    // The cap holds for all pulls.
     let mut schedule = Schedule::new(Settings { pulls_per_minute_max: 10, ..settings() });
     let ids = schedule.add(std::iter::repeat_n((hourly(), SourceNote::default()), 50), 0);
     let mut times = Vec::new();

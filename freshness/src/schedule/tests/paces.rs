@@ -11,7 +11,7 @@ fn interval(world: &World, name: &str) -> f64 {
     world.view(name).interval_secs.unwrap()
 }
 
-/// OAP grows with the root of C_P: 1.02 requests, and 9.02.
+/// OAP's interval grows with the root of C_P: here 1.02 requests, and 9.02 requests.
 #[test]
 fn slow_sources_are_pulled_more_seldom_by_the_root() {
     for seed in [0, 3] {

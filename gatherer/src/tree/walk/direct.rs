@@ -1,7 +1,7 @@
-//! The direct walk: reads directory by directory, and looks up entries through the directory's descriptor.
-//! With full paths, the system would resolve the whole path again for every file.
+//! The direct walk: reads directory by directory, and looks up entries by means of the directory's
+//! descriptor. With full paths, the system would resolve the whole path again for every file.
 //!
-//! One descriptor is open for each thread. Directories wait in a stack of paths.
+//! Each thread has one open descriptor. Directories wait in a stack of paths.
 
 use std::ffi::{CStr, OsStr};
 use std::io;
@@ -20,13 +20,13 @@ use crate::lock::lock;
 use crate::spec::Symlinks;
 use crate::validator::Stat;
 
-/// Buffer for the names that are read at once, in bytes; a name takes up to 280.
+/// Size of the buffer for the names that are read at once, in bytes; a name takes up to 280.
 const NAMES_BYTES: usize = 32 * 1024;
 
-/// Length from which on paths cannot be opened, in bytes.
+/// Length from which paths cannot be opened, in bytes.
 const PATH_BYTES_END: usize = 4_096;
 
-/// Walks as [`Walker::walk`].
+/// Works as [`Walker::walk`].
 pub(super) fn walk(
     walker: &Walker<'_>,
     starts: &[PathBuf],
@@ -110,7 +110,7 @@ impl Walk<'_> {
             Ok(opened) => opened,
             Err(errno) => return self.fail(&path, errno),
         };
-        // `PathBuf` would search for the start of the name to remove it.
+        // To remove the name, `PathBuf` would search for its start.
         let mut at = path.as_os_str().as_bytes().to_vec();
         if at.last() != Some(&b'/') {
             at.push(b'/');
@@ -146,8 +146,8 @@ impl Walk<'_> {
         Go::On
     }
 
-    /// Visits an entry, whose directory gives this kind; returns the next step, and whether the entry is
-    /// a link.
+    /// Visits an entry, whose kind is given by its directory. Returns the next step, and whether
+    /// the entry is a link.
     fn visit(&self, location: Location<'_>, kind: FileType, is_start: bool) -> (Next, bool) {
         let look = |flags| rustix::fs::statat(location.directory, location.name, flags);
         let mut kind = kind;
@@ -182,7 +182,8 @@ impl Walk<'_> {
         (self.walker.visit(&entry, self.real, self.handle), is_link)
     }
 
-    /// Returns the directory above a link to which the link leads back.
+    /// Returns the directory above a link to which the link leads back; `None` if it leads
+    /// elsewhere.
     fn leads_above<'p>(&self, location: Location<'p>) -> Option<&'p Path> {
         let target =
             rustix::fs::statat(location.directory, location.name, AtFlags::empty()).ok()?;
@@ -232,8 +233,8 @@ impl Queue {
         lock(&self.state).waiting.is_empty()
     }
 
-    /// Returns the next directory, for a [`Turn`]; waits for one while other threads may add some. `None`
-    /// at the end of the walk.
+    /// Returns the next directory, for a [`Turn`]; waits for one while other threads may add some.
+    /// Returns `None` at the end of the walk.
     fn next(&self) -> Option<Directory> {
         let mut state = lock(&self.state);
         loop {
@@ -264,8 +265,8 @@ impl Queue {
     }
 }
 
-/// One thread's work on one directory. A panic there ends the walk, since the other threads would wait
-/// forever.
+/// One thread's work on one directory. A panic there ends the walk, since the other threads would
+/// wait forever.
 struct Turn<'q>(&'q Queue);
 
 impl Drop for Turn<'_> {

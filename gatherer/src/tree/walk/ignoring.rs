@@ -1,5 +1,6 @@
-//! The walk with `.gitignore` files: the `ignore` crate finds the entries and matches the files. On any
-//! other root it gives the items of [`super::direct`], as the tests check.
+//! The walk with `.gitignore` files: the `ignore` crate finds the entries and matches the files.
+//! For a root without such files, it gives the same items as [`super::direct`]; the tests check
+//! this.
 
 use std::fs;
 use std::io;
@@ -18,21 +19,21 @@ use crate::tree::file::stat_of;
 /// Files with rules in a directory.
 const RULES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
 
-/// Most directories with unreadable rules that are reported one by one.
+/// Maximum number of directories with unreadable rules that are reported individually.
 const SKIPPED_MAX: usize = 1_000;
 
-/// Walks as [`Walker::walk`].
+/// Works as [`Walker::walk`].
 pub(super) fn walk(
     walker: &Walker<'_>,
     starts: &[PathBuf],
     real: &ResolvedPaths,
     handle: &(dyn Fn(WalkItem<'_>) -> Go + Sync),
 ) {
-    // Every `.gitignore` file above an entry counts: walk once from the top, and skip entries that are
-    // neither above nor below a start.
+    // Every `.gitignore` file above an entry counts: walk once from the top, and skip entries that
+    // are neither above nor below a start.
     let top_only = [walker.tree.directory.clone()];
     let from = if walker.tree.gitignore && !starts.is_empty() { &top_only } else { starts };
-    // The crate reads a directory's rules before it asks whether to enter.
+    // The crate reads a directory's rules before it asks whether to enter the directory.
     let skipped = SkippedFolders::default();
     let enters = |from: &PathBuf| !walker.tree.gitignore || skipped.enters(from);
     let mut found = from.iter().filter_map(|from| walker.first_path(from)).filter(enters);
@@ -75,13 +76,13 @@ pub(super) fn walk(
     skipped.report(walker, handle);
 }
 
-/// Directories that are not entered because reading their rules might never end: a file of rules is a
-/// pipe or a device.
+/// Directories that are not entered because reading their rules might never end: a file with rules
+/// is a pipe or a device.
 #[derive(Clone, Default)]
 struct SkippedFolders(Arc<Mutex<Vec<(PathBuf, &'static str)>>>);
 
 impl SkippedFolders {
-    /// Returns whether to enter a directory; notes it if not.
+    /// Returns whether to enter a directory; if not, notes the directory.
     fn enters(&self, directory: &Path) -> bool {
         let endless = |name: &&&str| {
             let at = fs::metadata(directory.join(name));
@@ -99,7 +100,7 @@ impl SkippedFolders {
         let mut skipped =
             std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some((last, _)) = skipped.get_mut(SKIPPED_MAX) {
-            // There may be more anywhere in the tree.
+            // There may be more such directories anywhere in the tree.
             last.clone_from(&walker.tree.directory);
         }
         for (directory, name) in skipped {
@@ -113,7 +114,8 @@ impl SkippedFolders {
     }
 }
 
-/// Visits an entry; with `starts`, skips it if it is neither above nor below one.
+/// Visits an entry; if `starts` are given, skips the entry if it is neither above nor below one of
+/// them.
 fn visit(
     walker: &Walker<'_>,
     entry: &DirEntry,
@@ -167,7 +169,7 @@ fn kind_of(kind: fs::FileType) -> FileType {
     }
 }
 
-/// Returns the problem of an error; `None` for an entry that vanished before it was read.
+/// Returns the problem for an error; `None` for an entry that vanished before it was read.
 fn trouble_of(error: &ignore::Error) -> Option<Trouble> {
     let (mut path, mut inner) = (None, error);
     loop {

@@ -85,7 +85,7 @@ fn a_full_harvest_finds_unannounced_deletions() {
 fn a_full_harvest_finds_forgotten_deletions() {
     let behavior = Behavior { deleted: Deleted::Transient, ..Behavior::default() };
     let (mut store, mut repository, _) = harvest_to_end(behavior, &Ok(()));
-    // Frequent harvests hear of all deletions.
+    // Frequent harvests learn of all deletions.
     for _ in 0..3 {
         repository.now += 29 * 86_400;
         let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
@@ -192,8 +192,8 @@ fn behaviors() -> impl Strategy<Value = Behavior> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Repositories may change and fail, and harvests may be killed. Once all is quiet, a successful
-    /// harvest leaves nothing out.
+    /// Repositories may change and fail, and harvests may be killed. Checks that once there are no
+    /// more changes and faults, a successful harvest leaves nothing out.
     #[test]
     fn nothing_is_lost(behavior in behaviors(), count in 0..80_u64, seed in any::<u64>(),
                        kill_every in 0..40_u64, window_days in prop::sample::select(vec![0, 1, 30, 365])) {
@@ -203,7 +203,7 @@ proptest! {
         let mut dice = Dice(seed.rotate_left(17) | 1);
         for round in 0..12 {
             if round == 8 {
-                // Quiet from now on.
+                // No more changes or faults from now on.
                 repository.behavior.change_every = 0;
                 repository.behavior.fault_every = 0;
                 repository.now += HOUR;

@@ -208,7 +208,7 @@ fn sets_are_harvested_one_after_the_other() {
     assert!(warned(&end, &Warning::UnknownSet(String::new())));
     let expected: Vec<u64> = (0..60).step_by(2).collect();
     assert_eq!(store.items.keys().copied().collect::<Vec<u64>>(), expected);
-    // Other sets are another selection: all is harvested anew.
+    // With other sets the selection is another one: everything is harvested anew.
     let settings = Settings { sets: vec!["even".to_owned()], ..settings };
     let end = run(&settings, &mut store, &mut repository, || false).unwrap();
     assert_eq!((end.report.full, end.report.records), (true, 30));
@@ -262,7 +262,7 @@ fn wrong_sizes_cause_restarts_only_once() {
     let restarts = end.report.warnings.iter().find(|it| matches!(it.0, Warning::Restarted(_)));
     assert!(restarts.is_some_and(|it| it.1 <= 12), "{:?}", end.report);
     assert!(end.checkpoint.miscounts && end.report.requests < 80, "{:?}", end.report);
-    // The next harvest knows.
+    // The next harvest remembers the wrong size.
     for _ in 0..30 {
         repository.now += 86_400;
         repository.change();

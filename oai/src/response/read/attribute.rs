@@ -4,17 +4,18 @@
 //!
 //! # Differences from the standard
 //!
-//! * All non-ASCII characters pass in names: no name is served that was not received.
+//! * All non-ASCII characters are accepted in names, because we serve only names that we have
+//!   received.
 
 use super::walk::referred;
 
-/// Most attributes of an element.
+/// Maximum number of attributes of an element.
 pub const ATTRIBUTES_MAX: usize = 128;
 
 /// Iterator over the attributes of a tag: name, and raw value.
 ///
-/// It ends with an error: a value without quotes, a repeated attribute, no space between two, `<` or an
-/// invalid reference in a value, or too many attributes.
+/// It ends with an error in these cases: a value without quotes, a repeated attribute, no space
+/// between two attributes, `<` or an invalid reference in a value, or too many attributes.
 #[derive(Debug)]
 pub(super) struct Attributes<'a> {
     raw: &'a str,
@@ -24,7 +25,8 @@ pub(super) struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// Iterates over the attributes of `raw`, the text between `<` and `>`, after a name of `name_bytes`.
+    /// Iterates over the attributes of `raw`, the text between `<` and `>`, after a name of
+    /// `name_bytes`.
     pub(super) fn new(raw: &'a str, name_bytes: usize) -> Self {
         Self { raw, rest: raw.get(name_bytes..).unwrap_or_default(), first: name_bytes, count: 0 }
     }

@@ -4,10 +4,10 @@
 //!
 //! # Differences from the standard
 //!
-//! * Valid UTF-8 with non-ASCII characters counts as UTF-8 despite its declaration: templates keep wrong
-//!   declarations, and no other text looks like UTF-8.
-//! * A declaration of UTF-16 in single bytes is ignored: a program that writes to a string in memory
-//!   often declares that string's encoding.
+//! * Valid UTF-8 with non-ASCII characters counts as UTF-8 despite its declaration: templates often
+//!   have wrong declarations, and text in other encodings does not look like UTF-8.
+//! * A declaration of UTF-16 in single bytes is ignored: a program that writes to a string in
+//!   memory often declares that string's encoding.
 
 use std::borrow::Cow;
 
@@ -103,7 +103,7 @@ mod tests {
             let text = format!("<?xml version='1.0' encoding='{label}'?><a>\u{e9}</a>");
             check(text.as_bytes(), &text, true);
         }
-        // Written by programs whose strings in memory are UTF-16.
+        // Programs whose strings in memory are UTF-16 write such declarations.
         let text = "<?xml version=\"1.0\" encoding=\"utf-16\"?><a>\u{e9}</a>";
         check(text.as_bytes(), text, true);
     }

@@ -3,12 +3,12 @@
 //! Source: XML 1.0 §2.2 (characters), §2.4 (character data), §4.1 (references); common errors of
 //! repositories.
 //!
-//! * Bytes that are not UTF-8 become U+FFFD. If a piece has no non-ASCII UTF-8 at all, they are read as
-//!   windows-1252, so that a page of Latin-1 in a wrong declaration keeps its letters.
-//! * Characters that XML does not allow become a space, both as such and by number. Two numbers of
-//!   surrogates that make a pair become the character, others U+FFFD.
-//! * Entities of HTML become their characters. `&` without a reference, `<` without a tag, and `]]>` in
-//!   text are escaped.
+//! * Bytes that are not UTF-8 become U+FFFD. If a piece has no non-ASCII UTF-8 at all, they are
+//!   read as windows-1252, so that a page in Latin-1 with a wrong declaration keeps its letters.
+//! * Characters that XML does not allow become a space, both as such and by number. Two numbers
+//!   that are a surrogate pair become its character; other surrogates become U+FFFD.
+//! * Entities of HTML become their characters. `&` without a reference, `<` without a tag, and
+//!   `]]>` in text are escaped.
 //! * Comments, and XML declarations after the beginning, are removed.
 //!
 //! Tags are not repaired: elements that are not closed, or closed in the wrong order, stay so.
@@ -77,15 +77,16 @@ struct Mender<'t, 'n> {
     unended: Unended,
 }
 
-/// The kinds of markup without an end in the rest of the piece. Nobody searches for the end again, since
-/// a piece may have very many beginnings.
+/// The kinds of markup without an end in the rest of the piece. The end is not searched for again,
+/// because a piece may have very many beginnings.
 #[derive(Debug, Default)]
 struct Unended {
     comment: bool,
     declaration: bool,
 }
 
-/// Returns the length of the markup at the beginning of `rest`, including `end`; `None` if there is no end.
+/// Returns the length of the markup at the beginning of `rest`, including `end`; `None` if there is
+/// no end.
 fn length(rest: &str, end: &str, unended: &mut bool) -> Option<usize> {
     let found = Some(rest).filter(|_| !*unended).and_then(|it| it.find(end));
     *unended = found.is_none();
@@ -163,7 +164,7 @@ impl<'t> Mender<'t, '_> {
         let behind = rest.as_bytes().get(1).copied().unwrap_or_default();
         let begins = behind.is_ascii_alphabetic()
             || matches!(behind, b'/' | b'!' | b'?' | b'_' | 0x80..)
-            // The piece ends here: it is cut off, which is not repaired.
+            // The piece ends here, so its markup is cut off. This is not repaired.
             || rest.len() == 1;
         if begins {
             self.out.push('<');

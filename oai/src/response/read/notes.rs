@@ -21,7 +21,7 @@ pub enum NoteKind {
     Repeated,
     /// The code of an error is not one of the protocol.
     UnknownCode,
-    /// There are errors beside a result.
+    /// There are errors in addition to a result.
     FaultBesideResult,
     /// A container holds more than one element; the first was taken.
     SeveralElements,
@@ -76,12 +76,12 @@ impl NoteKind {
     }
 }
 
-/// A note: its kind, how often it applies, and where first.
+/// A note: its kind, how often it applies, and its first position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Its kind.
     pub kind: NoteKind,
-    /// How often.
+    /// How often the note applies.
     pub count: u64,
     /// First position, in bytes; for a repair, the beginning of the repaired record or page.
     pub offset: u64,

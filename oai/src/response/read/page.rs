@@ -1,13 +1,15 @@
 //! The grammar of a response, element by element.
 //!
-//! Source: OAI-PMH §3.2 (responses), §3.5 (flow control), §3.6 (errors), §2.5 and §2.6 (records, sets),
-//! §4 (verbs).
+//! Source: OAI-PMH §3.2 (responses), §3.5 (flow control), §3.6 (errors), §2.5 and §2.6 (records,
+//! sets), §4 (verbs).
 //!
 //! # Differences from the standard
 //!
-//! * Elements are recognized by position and name; one outside the protocol's namespace is noted.
+//! * Elements are recognized by position and name; an element outside the protocol's namespace is
+//!   noted.
 //! * Order does not matter, and unknown elements are skipped.
-//! * Adly's `totalElements` is read at any position among a token's attributes, with or without a prefix.
+//! * Adly's `totalElements` is read at any position among a token's attributes, with or without a
+//!   prefix.
 
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::{Code, Fault};
@@ -22,10 +24,10 @@ use super::walk::{Binding, Element, Step, Stop, Tag, Walker};
 /// Largest record, in bytes.
 pub const RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Most unreadable records that are named; the last entry counts the others.
+/// Maximum number of unreadable records that are named; the last entry counts the others.
 pub const QUARANTINED_MAX: usize = 1_000;
 
-/// Most bytes of added namespace declarations for each byte of the page.
+/// Maximum number of bytes of added namespace declarations for each byte of the page.
 const ADDED_FACTOR: usize = 4;
 
 /// The parts of a response that have been read so far.
@@ -60,7 +62,7 @@ pub(super) struct Items {
 }
 
 impl Items {
-    /// Returns no items, with the same count of added bytes.
+    /// Returns an empty list of items with the same count of added bytes.
     pub(super) fn fresh(&self) -> Self {
         Self { added: self.added, ..Self::default() }
     }
@@ -417,7 +419,8 @@ impl<'w, 'a> Page<'w, 'a> {
                 self.note(NoteKind::UnknownCode, tag, &mut found.items.notes);
                 match code {
                     Some(code) => Fault::new(code, text),
-                    // The consequence is the same: nothing, except to ask differently.
+                    // The consequence is the same as for a bad argument: only another request can
+                    // help.
                     None => Fault::new(Code::BadArgument, format!("{name} {text}").trim()),
                 }
             }

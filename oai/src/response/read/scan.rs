@@ -1,9 +1,10 @@
 //! The scan of a response that is not XML: each item is located in the bytes and read alone.
 //!
-//! Source: none; the errors that break real harvests. A parser that continues after an error loses
-//! records silently, so this one cuts the page into items first. Each is parsed as it is; if that fails,
-//! it is mended and parsed; if that fails, it is left out and named. The text around the items is mended
-//! and parsed as a response without items, which shows whether the page is complete.
+//! Source: ours, from errors that occur in real harvests. A parser that continues after an error
+//! loses records silently, so the scan cuts the page into items first. Each is parsed as it is; if
+//! that fails, it is mended and parsed; if that fails, it is left out and named. The text around
+//! the items is mended and parsed as a response without items, which shows whether the page is
+//! complete.
 
 use std::ops::Range;
 
@@ -102,7 +103,8 @@ struct Span<'b> {
 }
 
 impl Span<'_> {
-    /// Reads the item as it is, or mended. A bad one is quarantined, unless the page is cut off there.
+    /// Reads the item as it is, or mended. An unreadable item is quarantined, unless the page is
+    /// cut off there.
     fn read(&self, scope: &[Binding<'_>], is_cut: bool, items: &mut Items) {
         if RECORD_BYTES_MAX < self.bytes.len() {
             return self.quarantine("it is larger than 16 MiB".to_owned(), items);
@@ -174,11 +176,11 @@ impl Span<'_> {
     }
 }
 
-/// Returns the ranges of a page's items; each reaches to the next one.
+/// Returns the ranges of a page's items; each range reaches to the next item.
 fn cut(page: &[u8], name: &str, asked: Verb) -> Vec<Range<usize>> {
     let is_record = name == "record";
     let starts = start_tags(page, name.as_bytes());
-    // Records may contain records (MARC): those of a response begin with a header.
+    // Records may contain records (MARC): the records of a response begin with a header.
     let starts = starts.filter(|at| !is_record || has_header(page.split_at(*at).1));
     let mut starts: Vec<usize> = starts.collect();
     let list = start_tags(page, asked.name().as_bytes()).next();
@@ -276,7 +278,7 @@ fn tag_start_before(before: &[u8], mark: u8) -> Option<usize> {
     (unprefixed.last() == Some(&mark)).then(|| unprefixed.len() - 1)
 }
 
-/// Returns whether the bytes have more than white space and an XML declaration.
+/// Returns whether the bytes contain more than white space and an XML declaration.
 fn is_junk(before: &[u8]) -> bool {
     let rest = before.trim_ascii();
     let rest = match (rest.starts_with(b"<?xml"), find(rest, b"?>")) {

@@ -1,11 +1,11 @@
 //! The walker through the text of a response: starts, ends and text, each with its position.
 //!
-//! Source: XML 1.0 §2 (documents), §4.1 (references); Namespaces in XML 1.0. quick-xml provides tokens
-//! and matches end tags. It leaves names, attributes, references and namespaces to its user; they are
-//! checked here, because accepted slices of the response are served again by us.
+//! Source: XML 1.0 §2 (documents), §4.1 (references); Namespaces in XML 1.0. quick-xml provides
+//! tokens and matches end tags. It leaves names, attributes, references and namespaces to its user;
+//! they are checked here, because we serve accepted slices of the response again.
 //!
-//! Only text that a caller asks for is copied. No entity is ever declared: there are the five of XML, and
-//! characters by number.
+//! Only text that a caller asks for is copied. No entity is ever declared, so the only references
+//! are the five entities of XML, and characters by number.
 
 use std::borrow::Cow;
 
@@ -21,10 +21,10 @@ use crate::response::is_char;
 /// Deepest nesting of elements.
 pub const DEPTH_MAX: usize = 256;
 
-/// Most namespace declarations in force at one position.
+/// Maximum number of namespace declarations in force at one position.
 pub const BINDINGS_MAX: usize = 256;
 
-/// Longest name of a namespace, in bytes.
+/// Longest name (URI) of a namespace, in bytes.
 pub const NAMESPACE_BYTES_MAX: usize = 2 * 1024;
 
 /// Longest text of an element outside metadata (an identifier, a token), in bytes.
@@ -112,7 +112,7 @@ impl Step<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Binding<'a> {
     prefix: &'a str,
-    /// The raw name: references in it stay.
+    /// The raw name, in which references are not replaced.
     uri: &'a str,
     /// Depth of the declaring element; 0 if it is outside the text.
     depth: usize,
@@ -165,8 +165,8 @@ pub(super) struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    /// Begins a walk through a text where `outer` is declared. If `is_forgiving`, well-known prefixes
-    /// need no declaration.
+    /// Begins a walk through a text where `outer` is declared. If `is_forgiving`, well-known
+    /// prefixes need no declaration.
     pub(super) fn new(text: &'a str, outer: &[Binding<'a>], is_forgiving: bool) -> Self {
         let mut reader = Reader::from_str(text);
         let config = reader.config_mut();
@@ -255,7 +255,8 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Returns the trimmed text of the element whose start was the last step, without that of its children.
+    /// Returns the trimmed text of the element whose start was the last step, without that of its
+    /// children.
     pub(super) fn field(&mut self) -> Result<String, Stop> {
         let depth = self.depth;
         let mut text = String::new();
@@ -389,7 +390,8 @@ impl<'a> Walker<'a> {
         Err(Stop::malformed(tag.start, format!("the prefix {prefix:?} is not declared")))
     }
 
-    /// Returns whether a prefix is declared, and records the use of a declaration outside the capture.
+    /// Returns whether a prefix is declared, and records the use of a declaration outside the
+    /// capture.
     fn mark(&mut self, prefix: &str) -> bool {
         let Some(at) = self.bindings.iter().rposition(|it| it.prefix == prefix) else {
             return false;
@@ -443,7 +445,7 @@ pub(super) fn referred(reference: &str) -> Option<char> {
 /// Returns whether a text has only characters of XML 1.0.
 pub(super) fn is_clean(text: &str) -> bool {
     let bytes = text.as_bytes();
-    // No early end within a piece, so that the compiler vectorizes it.
+    // There is no early end within a piece, so that the compiler vectorizes the loop.
     let is_low = |it: u8| it < 0x20 && !matches!(it, b'\t' | b'\n' | b'\r');
     let low = |piece: &[u8]| piece.iter().fold(false, |bad, it| bad | is_low(*it));
     if bytes.chunks(4_096).any(low) {

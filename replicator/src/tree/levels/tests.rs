@@ -28,7 +28,8 @@ fn chunks(pieces: &[Piece]) -> Chunks {
     pieces.iter().map(|it| (it.hash, it.bytes.clone())).collect()
 }
 
-/// Reads a stream, choosing the next chunk of each window by `pick`. Returns the stream and the most slots held.
+/// Reads a stream, choosing the next chunk of each window by `pick`. Returns the stream and the
+/// maximum number of slots held.
 fn walk(
     root: &Hash,
     chunks: &Chunks,

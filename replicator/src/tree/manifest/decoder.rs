@@ -37,7 +37,7 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the format; known once the first item has come, or the end.
+    /// Returns the format, which is known once the first item or the end has been read.
     #[must_use]
     pub fn format(&self) -> Format {
         self.rules.format
@@ -49,11 +49,11 @@ impl Decoder {
         self.offset
     }
 
-    /// Returns the next item, or `None` until more is fed, and at the end.
+    /// Returns the next item; `None` if more bytes must be fed first, and at the end.
     ///
     /// # Errors
     ///
-    /// The stream is not a manifest: use no item of it.
+    /// The stream is not a manifest: do not use any item of it.
     pub fn next_item(&mut self) -> Result<Option<Item>, ParseError> {
         loop {
             let rest = self.buffer.get(self.done..).unwrap_or_default();
@@ -89,19 +89,21 @@ impl Decoder {
     }
 }
 
-/// Reads the format from the first bytes of a sound manifest.
+/// Reads the format from the first bytes of a valid manifest; `None` if there are too few bytes.
 pub(in super::super) fn format_of(bytes: &[u8]) -> Option<Format> {
     Input { rest: bytes }.format().ok()?
 }
 
-/// Reads the path of the first entry in these bytes of a sound manifest.
+/// Reads the path of the entry with which these bytes of a valid manifest begin; `None` if there
+/// are too few bytes.
 pub(in super::super) fn first_path(bytes: &[u8]) -> Option<EntryPath> {
     let mut input = Input { rest: bytes };
     let [_tag] = input.array()?;
     EntryPath::new(input.text().ok()??).ok()
 }
 
-/// Reads the first chunk of a file in these bytes of a sound manifest.
+/// Reads the chunk of a file with which these bytes of a valid manifest begin; `None` if there are
+/// too few bytes.
 pub(in super::super) fn first_extent(bytes: &[u8]) -> Option<Extent> {
     Input { rest: bytes }.extent()
 }

@@ -48,11 +48,11 @@ impl Encoder {
         }
     }
 
-    /// Writes an entry; after a file write its chunks.
+    /// Writes an entry. After a file, its chunks must be written.
     ///
     /// # Errors
     ///
-    /// The entry cannot follow here: leave it out, or give up.
+    /// The entry cannot follow here: leave it out, or give up the manifest.
     pub fn entry(&mut self, entry: &Entry, out: &mut Vec<u8>) -> Result<(), Fault> {
         self.rules.entry(entry)?;
         self.begin(out);

@@ -25,7 +25,7 @@ fn extent(bytes: u32) -> Extent {
     Extent { bytes, hash: Hash::of(&bytes.to_le_bytes()) }
 }
 
-/// Format 2 with a top folder that everybody may read.
+/// Format 2; everybody may read the tree's own folder.
 const TWO: Format = Format::Two(Mode::EXECUTABLE);
 
 fn mode(bits: u16) -> Mode {
@@ -329,7 +329,7 @@ proptest! {
         prop_assert_eq!(decode(&bytes, piece), Ok((items, totals)));
     }
 
-    /// The form is canonical.
+    /// Checks that the form is canonical.
     #[test]
     fn every_readable_manifest_is_written_again_with_the_same_bytes(
         items in items(), at in any::<prop::sample::Index>(), with in any::<u8>(), piece in 1usize..5000,
@@ -356,8 +356,9 @@ proptest! {
     }
 }
 
-/// Neither end holds more than an item and the names of one directory. The manifest has `HARVEST_TREE_ENTRIES`
-/// entries (default 20,000), and a file of `HARVEST_TREE_FILE_GB` gigabytes (default 1).
+/// Checks that encoder and decoder hold no more than an item and the names of one directory. The
+/// manifest has `HARVEST_TREE_ENTRIES` entries (default 20,000), and a file of
+/// `HARVEST_TREE_FILE_GB` gigabytes (default 1).
 #[test]
 fn manifests_of_any_size_are_written_and_read_in_bounded_memory() {
     let number = |name: &str| std::env::var(name).ok().and_then(|it| it.parse::<u64>().ok());

@@ -1,7 +1,7 @@
 //! A look at a published directory, to see whether it is unchanged.
 //!
-//! It builds nothing. So a look at a tree of millions of files, which a watch repeats often, costs no more than the
-//! walk.
+//! A look builds nothing. So a look at a tree of millions of files, which a watch repeats often,
+//! costs no more than the walk over the directory.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,8 @@ use super::super::store::Store;
 use super::format_for;
 use super::source::{Folder, FsEntry, Names, Stamp};
 
-/// The files of a generation with the stamps of their sources. Lookups come in the order of paths.
+/// The files of a generation with the stamps of their sources. Files must be looked up in the order
+/// of their paths.
 #[derive(Debug)]
 pub(super) struct PublishedFiles {
     former: FormerEntries,
@@ -38,7 +39,8 @@ impl PublishedFiles {
         self.former.generation()
     }
 
-    /// Finds a file that is unchanged since the generation was made, both at its source and in the generation.
+    /// Finds a file that is unchanged since the generation was made, both at its source and in the
+    /// generation.
     pub(super) fn file(&mut self, path: &EntryPath, stamp: &Stamp) -> Option<&Listed> {
         let generation = self.former.generation().clone();
         let (listed, ordinal) = self.former.find(path)?;
@@ -70,13 +72,13 @@ pub(super) fn listed_mode(format: Format, found: Mode) -> Mode {
 ///
 /// # Errors
 ///
-/// [`Error::Stopped`].
+/// [`Error::Stopped`]: the store was stopped.
 pub(super) fn is_same(store: &Store, top: &Folder) -> Result<bool, Error> {
     let Some(current) = store.current().filter(|_| store.damaged().is_empty()) else {
         return Ok(false);
     };
     let entries = current.meta().totals.entries;
-    // A tree published without modes is published once more with them.
+    // A tree that was published without modes is published again with modes.
     let format = format_for(store.kind(), top);
     let Some(format) = format.ok().filter(|it| *it == current.format()) else {
         return Ok(false);

@@ -18,9 +18,9 @@ const STAMP_BYTES: usize = 7 * 8 + 1;
 
 /// The reason why an entry is not listed.
 pub(super) enum Unlisted {
-    /// It is gone meanwhile.
+    /// The entry is gone meanwhile.
     Gone,
-    /// It cannot be replicated.
+    /// The entry cannot be replicated, for this reason.
     Problem(String),
     /// The whole walk failed.
     Error(Error),
@@ -32,7 +32,7 @@ impl From<Error> for Unlisted {
     }
 }
 
-/// An error of the system about an entry is a problem of that entry alone.
+/// Makes an error of the system about an entry a problem of that entry alone.
 impl From<io::Error> for Unlisted {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -42,7 +42,7 @@ impl From<io::Error> for Unlisted {
     }
 }
 
-/// The stamp of a file: its attributes that change with its content.
+/// The stamp of a file: those of its attributes that change with its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -56,7 +56,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// The record of a file to read again.
+    /// The record for a file that must be read again.
     pub(super) const UNKNOWN: [u8; STAMP_BYTES] = [0; STAMP_BYTES];
 
     pub(super) fn of(found: &Metadata) -> Self {
@@ -70,7 +70,7 @@ impl Stamp {
         }
     }
 
-    /// Returns whether this was changed more than `nanos` nanoseconds before the other.
+    /// Returns whether this file was changed more than `nanos` nanoseconds before the other.
     pub(super) fn is_before(&self, other: &Self, nanos: i64) -> bool {
         let time =
             |(seconds, nanos): (i64, i64)| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
@@ -81,7 +81,8 @@ impl Stamp {
         let ((modified, modified_nanos), (changed, changed_nanos)) = (self.modified, self.changed);
         let times = [modified, modified_nanos, changed, changed_nanos].map(i64::cast_unsigned);
         let numbers = [self.device, self.inode, self.bytes].into_iter().chain(times);
-        // The executable bit is enough: any change of the mode also changes the last time.
+        // It is enough to store the executable bit, because any change of the mode also changes
+        // `changed`.
         let is_executable = self.mode.bits() & 0o111 != 0;
         let all = numbers.flat_map(u64::to_le_bytes).chain([u8::from(is_executable)]);
         let mut bytes = Self::UNKNOWN;
@@ -96,15 +97,15 @@ pub(super) enum FsEntry {
     /// A symbolic link with its target.
     Link(CString),
     File(Stamp),
-    /// Another kind, described.
+    /// An entry of another kind, which the text describes.
     Other(&'static str),
 }
 
 /// The names in a directory.
 pub(super) enum Names {
-    /// In order.
+    /// All names, in order.
     All(Vec<CString>),
-    /// More than can be replicated.
+    /// More names than can be replicated.
     TooMany,
 }
 

@@ -1,4 +1,5 @@
-//! The spool: the chunks of a file while it is read, used only if the file did not change meanwhile.
+//! The spool: the chunks of a file while the file is read. They are used only if the file did not
+//! change meanwhile.
 
 use std::os::unix::fs::FileExt as _;
 
@@ -8,7 +9,7 @@ use super::super::manifest::{EXTENT_BYTES, first_extent};
 use super::super::output::Output;
 use crate::version::Hash;
 
-/// Most chunks held in memory: those of a file of about a gigabyte.
+/// Maximum number of chunks held in memory: those of a file of about a gigabyte.
 const HELD_MAX: usize = 1 << 16;
 
 /// Chunks in order, the first in memory and the others on disk.

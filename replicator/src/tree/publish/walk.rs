@@ -24,11 +24,11 @@ use super::source::{Folder, FsEntry, Names, Stamp, Unlisted};
 use super::spool::Spool;
 use super::{Content, Draft, LOSS_ENTRIES_MIN, Publishing, READS_MAX};
 
-/// Longest tick of file systems' clocks, in nanoseconds; most have ticks of four million.
+/// Longest tick of the clocks of file systems, in nanoseconds; for most it is four million.
 const TICK_NANOS: i64 = 20_000_000;
 /// Size of the read buffer, in bytes.
 const READ_BYTES: usize = 256 << 10;
-/// Percent of the entries that have to remain.
+/// Percentage of the entries that have to remain.
 const KEPT_PERCENT: u64 = 70;
 
 /// The walk, and the draft that it makes.
@@ -42,9 +42,9 @@ pub(super) struct DraftMaker<'a> {
     trusted_before: i64,
     encoder: Encoder,
     levels: Builder,
-    /// Bytes of the manifest that were not passed on yet.
+    /// Bytes of the manifest that have not been passed on yet.
     out: Vec<u8>,
-    /// Bytes of the manifest, those in `out` included.
+    /// Number of bytes of the manifest so far, including those in `out`.
     position: u64,
     totals: Totals,
     spool: Spool,
@@ -112,7 +112,8 @@ impl<'a> DraftMaker<'a> {
         Ok(Draft { store: store.clone(), content, root, totals, left_out })
     }
 
-    /// Returns whether the draft will be refused, so that the rest is only searched for more problems.
+    /// Returns whether the draft will be refused, so that the rest is only searched for more
+    /// problems.
     fn is_refused(&self) -> bool {
         !self.publishing.leaves_out && self.problems.count != 0
     }
@@ -170,7 +171,7 @@ impl<'a> DraftMaker<'a> {
             FsEntry::Directory(mode) => {
                 let below = dir.open_directory(name)?;
                 match self.folder(&path, mode) {
-                    // There may be more problems below it.
+                    // Look for more problems below this entry.
                     Err(Unlisted::Problem(reason)) if !self.publishing.leaves_out => {
                         self.problem(above, name.to_bytes(), reason);
                     }
@@ -225,7 +226,7 @@ impl<'a> DraftMaker<'a> {
         self.pass_on()
     }
 
-    /// Passes on the bytes of the manifest, if there are enough.
+    /// Passes on the bytes of the manifest, if there are enough of them.
     fn pass_on(&mut self) -> Result<(), Error> {
         if self.out.len() < READ_BYTES {
             return Ok(());
@@ -272,7 +273,8 @@ impl<'a> DraftMaker<'a> {
         Ok(())
     }
 
-    /// Takes a file from the present generation, if it is unchanged since then.
+    /// Takes a file from the present generation, if it is unchanged since then; returns whether it
+    /// did.
     fn reuse(&mut self, path: &EntryPath, stamp: &Stamp) -> Result<bool, Unlisted> {
         let Some(published) = &mut self.published else { return Ok(false) };
         let generation = published.generation().clone();
@@ -297,7 +299,7 @@ impl<'a> DraftMaker<'a> {
         Ok(true)
     }
 
-    /// Copies a file, and cuts the copy; repeats it if the file changed meanwhile.
+    /// Copies a file, and cuts the copy into chunks; repeats this if the file changed meanwhile.
     fn read(&mut self, dir: &Folder, name: &CStr) -> Result<ReadFile, Unlisted> {
         let mut last = None;
         for _ in 0..READS_MAX {
@@ -324,7 +326,7 @@ impl<'a> DraftMaker<'a> {
         ))
     }
 
-    /// Cuts a file, and writes it to `copy`. Returns its length in bytes.
+    /// Cuts a file into chunks, and writes it to `copy`, if given. Returns its length in bytes.
     fn cut(&mut self, input: &File, mut copy: Option<&mut Output>) -> Result<u64, Unlisted> {
         let mut chunker = Chunker::new(FILE);
         let mut bytes = 0;

@@ -19,9 +19,9 @@ pub struct Options {
     pub kind: Kind,
     /// Generations to keep besides the present one.
     pub generations_kept: usize,
-    /// Most bytes of a tree.
+    /// Maximum number of bytes of a tree.
     pub bytes_max: u64,
-    /// Most entries of a tree.
+    /// Maximum number of entries of a tree.
     pub entries_max: u64,
     /// The passage to a tree; collections are always private.
     pub passage: Passage,

@@ -1,6 +1,7 @@
-//! Tests of power cuts and full disks at any act of the disk.
+//! Tests of power cuts and full disks at any operation of the disk.
 //!
-//! `HARVEST_CRASH_ROUNDS` sets the number of rounds of six cuts (default 6); `HARVEST_CRASH_SEED` repeats one.
+//! `HARVEST_CRASH_ROUNDS` sets the number of rounds of six cuts (default 6); `HARVEST_CRASH_SEED`
+//! repeats one.
 
 use std::env;
 use std::fs;
@@ -27,14 +28,14 @@ fn rounds() -> std::ops::Range<u64> {
     first..first + number("HARVEST_CRASH_ROUNDS").unwrap_or(6)
 }
 
-/// Makes a disk whose power is cut after this many acts.
+/// Makes a disk whose power is cut after this number of operations.
 fn cut_at(dir: &Path, seed: u64, acts: u64) -> Arc<Faulty> {
     let faulty = Faulty::new(dir, seed);
     faulty.cut_at(Target { acts, ..Target::default() });
     faulty
 }
 
-/// Opens a store after a power cut, and cuts the power again after a few acts.
+/// Opens a store after a power cut, and cuts the power again after a few operations.
 fn cut_again(remains: &World, dir: &Path, random: &mut fastrand::Rng) -> World {
     fs::create_dir(dir).unwrap();
     restore(remains, dir).unwrap();
@@ -75,7 +76,8 @@ impl Round {
             .map(Arc::new)
     }
 
-    /// Goes on from the version after `held`. Returns the number of the last acknowledged one.
+    /// Continues from the version after `held`. Returns the number of the last acknowledged
+    /// version.
     fn run(&self, store: &Arc<Store>, held: usize) -> (usize, Result<(), Error>) {
         let mut acknowledged = held;
         for (version, tree) in self.versions.iter().zip(&self.trees).skip(held) {
@@ -102,7 +104,7 @@ impl Round {
         draft.commit(version).map(drop)
     }
 
-    /// Opens the store after a power cut, checks it and goes on.
+    /// Opens the store after a power cut, checks it and continues.
     fn check(&self, dir: &Path, acknowledged: usize, at: &str) {
         let context = format!("seed {}, cut at {at}, {acknowledged} acknowledged", self.seed);
         let store = self.open(&Disk::Hasty, dir).expect(&context);
@@ -122,8 +124,8 @@ impl Round {
     }
 }
 
-/// The disk drops writes that were not made durable. All acknowledged versions are there afterwards, and readers see
-/// no version in part.
+/// Checks that after a power cut, when the disk drops all writes that were not durable, all
+/// acknowledged versions are there, and readers see no incomplete version.
 #[test]
 fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
     for seed in rounds() {
@@ -151,7 +153,7 @@ fn a_power_cut_at_any_act_loses_nothing_acknowledged() {
                 Ok(store) => round.run(&store, 0).0,
                 Err(_) => 0,
             };
-            // The first run may have had more acts, because it read some files twice.
+            // The first run may have had more operations, because it read some files twice.
             assert!(faulty.is_cut() || acknowledged == round.trees.len(), "seed {seed}");
             let (at, mut world) = faulty.cut();
             if cut < 2 {
@@ -190,7 +192,7 @@ fn a_full_disk_is_named_and_changes_nothing() {
             let found = next(&store, goal);
             faulty.fail(None);
             match found {
-                // The way back takes fewer acts, so it may succeed.
+                // The way back takes fewer operations, so it may succeed.
                 Ok(()) => held = goal,
                 Err(error) => {
                     assert!(matches!(&error, Error::Full { .. }), "seed {seed}, {lot}: {error}");
@@ -209,7 +211,7 @@ fn a_full_disk_is_named_and_changes_nothing() {
     }
 }
 
-/// The removal of a large tree takes minutes, and must not delay a member's start.
+/// Checks that leftovers do not delay a member's start: the removal of a large tree takes minutes.
 #[test]
 fn leftovers_of_a_crash_are_removed_before_the_next_version_and_not_at_the_opening() {
     let top = tempfile::tempdir().unwrap();
@@ -232,7 +234,7 @@ fn leftovers_of_a_crash_are_removed_before_the_next_version_and_not_at_the_openi
     fetch(&origin.store, &store, &versions[1]).unwrap();
     assert_eq!((left_count(&left), current(&store)), (0, sample(2)));
 
-    // A store that is stopped during a removal goes on with it after the next opening.
+    // A store that is stopped during a removal continues it after the next opening.
     store.stop();
     assert!(matches!(store.remove_old(), Err(Error::Stopped)));
     drop(store);

@@ -52,8 +52,9 @@ fn fixture() -> Fixture {
     Fixture { origin, replica, tree, version, _top: top }
 }
 
-/// Damages a file of the replica's present generation, which older ones may share. Checks that it is found and not
-/// returned, and that fetching the version once more brings only the lost chunks.
+/// Damages a file of the replica's present generation, which older ones may share. Checks that the
+/// damage is found, that damaged bytes are not returned, and that fetching the version once more
+/// brings only the lost chunks.
 fn check(damage: impl Fn(&Path), damaged: &str, asked: std::ops::RangeInclusive<usize>) {
     let Fixture { origin, replica, tree, version, _top } = fixture();
     assert_eq!(replica.verify().unwrap().damaged_count, 0);
@@ -107,7 +108,7 @@ fn a_damaged_chunk_counts_as_missing_before_anybody_verifies() {
     assert!(replica.has(&hash).unwrap());
     assert_eq!(replica.read(&hash).unwrap(), None);
     assert!(!replica.has(&hash).unwrap());
-    // Each generation that shares the file names it.
+    // Each generation that shares the file lists it as damaged.
     assert!(!replica.damaged().is_empty() && replica.damaged()[0].ends_with("d1/1"));
     assert_eq!(fetch(&origin.store, &replica, &version).unwrap(), [hash]);
     assert_eq!(replica.read(&hash).unwrap().as_ref(), Some(bytes));

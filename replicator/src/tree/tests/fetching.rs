@@ -1,4 +1,5 @@
-//! Tests of fetching: interrupted, too large and false versions, readers, and removal of old generations.
+//! Tests of fetching: interrupted, too large and false versions, readers, and removal of old
+//! generations.
 
 use std::fs;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -180,7 +181,7 @@ fn old_generations_are_removed_unless_they_are_kept_or_leased() {
     assert!(!second.is_empty() && !second.iter().any(is_there));
 }
 
-/// Chunks of kept versions are found while versions come and go.
+/// Checks that the chunks of kept versions are found while versions come and go.
 #[test]
 fn chunks_are_read_while_generations_come_and_go() {
     let top = tempfile::tempdir().unwrap();
@@ -239,7 +240,7 @@ fn a_store_has_one_process_and_one_draft() {
     assert!(origin.store.current().is_none());
     other.commit(&version).unwrap();
     assert_eq!(current(&origin.store), large(1));
-    // A version of another content is refused too.
+    // A version with other content is refused, too.
     super::write(&origin.directory, &large(2));
     let error = make().commit(&version).unwrap_err();
     assert!(matches!(error, Error::OtherVersion(_)), "{error}");

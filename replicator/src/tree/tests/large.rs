@@ -1,6 +1,7 @@
 //! Tests of trees with many files: the cost of a change of one file, and of a look without changes.
 //!
-//! `HARVEST_TREE_FILES` sets the files of the larger of two trees (default 4000); the smaller has a tenth of them.
+//! `HARVEST_TREE_FILES` sets the number of files of the larger of two trees (default 4000); the
+//! smaller has a tenth of them.
 
 use std::env;
 use std::fs;
@@ -13,9 +14,11 @@ use super::super::store::Options;
 use super::{Node, Origin, Tree, current, fetch, file, hasty, sample, write};
 
 const FILES_IN_DIRECTORY: usize = 100;
-/// A tree of ten times the files may take ten times the work, and five times more for variation.
+/// A tree with ten times the files may take ten times the work; a further factor of five allows for
+/// variation.
 const TIMES_MAX: u32 = 50;
-/// Chunks for a changed file: its own, and at most two leaves of the manifest and two nodes of each list above.
+/// Maximum number of chunks for a changed file: its own, and at most two leaves of the manifest and
+/// two nodes of each list above.
 const CHUNKS_MAX: usize = 1 + 2 * 4;
 
 /// Returns the processor time of this thread.
@@ -24,7 +27,8 @@ fn worked() -> Duration {
     Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// Changes one of this many files. Returns the processor time of publisher and replica, and the chunks transferred.
+/// Changes one file of a tree of `files` files. Returns the processor time of publisher and
+/// replica, and the chunks transferred.
 fn change(files: usize) -> (Duration, usize) {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
@@ -85,7 +89,7 @@ fn a_look_at_an_unchanged_directory_builds_nothing() {
         let all = fs::read_dir(top.path().join("origin/trees/a/generations")).unwrap();
         all.map(|it| it.unwrap().file_name()).any(|it| it.to_string_lossy().starts_with('.'))
     };
-    // Files written just now are not trusted, and read once more.
+    // The stamps of files written just now are not trusted, so the files are read again.
     let first = make(TRUSTED_AFTER_SECONDS);
     let version = origin.sign(&first, 1);
     first.commit(&version).unwrap();

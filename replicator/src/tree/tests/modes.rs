@@ -83,7 +83,7 @@ fn expected(all: &[(&str, u32)]) -> BTreeMap<String, u32> {
 fn only_the_read_and_run_bits_are_replicated() {
     let top = tempfile::tempdir().unwrap();
     let (origin, replica) = (Origin::new(top.path()), replica(top.path()));
-    // A file that the publisher cannot read is a problem; root can read all.
+    // A file that the publisher cannot read is a problem; root can read all files.
     let least = if rustix::process::geteuid().is_root() { 0o000 } else { 0o400 };
     let entries = [
         ("a/", 0o700),
@@ -165,7 +165,7 @@ fn files_with_equal_content_keep_their_own_modes() {
     assert_eq!((modes(&origin.store), modes(&replica)), (all.clone(), all));
 }
 
-/// Puts a version of one file in format 1, without modes, into a store as its present one.
+/// Puts a version with one file in format 1, without modes, into a store as its present version.
 fn in_format_1(origin: &Origin, store: &Arc<Store>, is_executable: bool) -> Version {
     let path = |text: &str| EntryPath::new(text).unwrap();
     let mode = if is_executable { Mode::EXECUTABLE } else { Mode::PLAIN };
@@ -248,7 +248,7 @@ fn a_store_with_open_modes_is_closed_to_others_at_its_opening() {
     let name = dir_name(&replica);
     let private = ["manifest", "nodes", "index", "sources", "meta"];
     assert!(private.iter().all(|it| made[&format!("generations/{name}/{it}")] == 0o600));
-    // Readers lock it.
+    // Readers lock this file.
     assert_eq!(made[&format!("generations/{name}/lease")], 0o444);
     assert_eq!((made["."], made["staged"], made["LOCK"]), (0o700, 0o600, 0o600));
     assert_eq!((made["generations"], made[&format!("generations/{name}")]), (0o755, 0o755));
@@ -304,7 +304,7 @@ fn a_tree_with_its_content_is_opened_to_a_group_and_closed_again() {
         replica.open_gate().unwrap();
         assert_eq!((mode(&dir), replica.passage()), (0o700, Passage::default()));
     }
-    // If opening fails, the tree is closed, and fetching goes on.
+    // If opening the passage fails, the tree stays closed, and fetching continues.
     let open = Passage { mode: 0o755, group: None };
     set_passage(&replica, open).unwrap();
     assert_eq!((mode(&dir), replica.passage()), (0o755, open));

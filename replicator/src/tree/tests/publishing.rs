@@ -44,7 +44,7 @@ fn entries_that_cannot_be_replicated_are_listed_and_prevent_publishing() {
     };
     let refused = make(false).unwrap_err();
     let Error::Problems(problems) = &refused else { panic!("{refused}") };
-    // Clashing names are found only if the other name is listed.
+    // A clash is found only if the name with which it clashes is listed.
     let paths: Vec<&Path> = problems.listed.iter().map(|it| &*it.path).collect();
     let alone = ["a/out", "a/pipe", "con", "etc"].map(Path::new);
     assert!(alone.iter().all(|it| paths.contains(it)), "{paths:?}");
@@ -99,7 +99,7 @@ fn an_unchanged_file_is_not_read_again() {
         let is_linked = inode(&origin.store, &format!("d/{n}")) == *before;
         assert_eq!(is_linked, n != 5 && n != 9, "d/{n}");
     }
-    // By the clock all files were just written, and are not trusted.
+    // According to the clock all files were written just now, so their stamps are not trusted.
     let again = inode(&origin.store, "d/1");
     let draft = Draft::make(&origin.store, &origin.directory, Publishing::default()).unwrap();
     let version = origin.sign(&draft, 3);
@@ -135,7 +135,7 @@ fn a_directory_that_has_lost_much_is_held() {
     let draft = make(69, true).unwrap();
     let version = origin.sign(&draft, 2);
     draft.commit(&version).unwrap();
-    // A tree of fewer than a hundred entries may lose any of them.
+    // A tree of fewer than a hundred entries may lose any number of them.
     make(0, false).unwrap().discard();
     let gone = Draft::make(&origin.store, &top.path().join("gone"), Publishing::default());
     assert!(matches!(gone, Err(Error::Io { .. })));
@@ -155,7 +155,8 @@ fn the_replicators_own_data_is_never_published() {
     }
 }
 
-/// A file that is written all the time is published as it was at one moment, or not at all.
+/// Checks that a file that is written all the time is published as it was at one moment, or not at
+/// all.
 #[test]
 fn a_file_that_changes_while_it_is_read_is_never_mixed() {
     let top = tempfile::tempdir().unwrap();

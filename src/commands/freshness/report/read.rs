@@ -24,9 +24,9 @@ const BAR_PULLS: u64 = 10_000;
 /// Options for reading a log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadOptions {
-    /// Earlier entries are left out, in Unix seconds.
+    /// Time before which entries are left out, in Unix seconds.
     pub(super) since_secs: Option<i64>,
-    /// Length of a granule, in seconds: changes within one are one update.
+    /// Length of a granule, in seconds: changes within one granule are one update.
     pub(super) granularity_secs: u32,
 }
 

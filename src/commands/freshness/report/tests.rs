@@ -136,7 +136,7 @@ fn earlier_entries_are_left_out_and_a_granule_has_one_update() {
     let options = ReadOptions { since_secs: Some(START + 4 * DAY), granularity_secs: 1 };
     let log = read::pulls(dir.path(), options).unwrap();
     let report = log.study.report(0);
-    // Day 4 is where it starts, and day 7 the only update.
+    // The source's log starts on day 4, and day 7 has the only update.
     assert_eq!((report.overall.sources, report.overall.updates), (2, 1));
     assert_eq!(log.span_secs.0, START + 4 * DAY);
 

@@ -1,14 +1,15 @@
 //! Change processes of simulated repositories.
 //!
-//! Source: Adly §3.1 (distinct elements, one after another) for [`Process::Even`]; the Poisson model
-//! of Cho and Garcia-Molina, with a rate that may depend on the time, for most others.
+//! Source: Adly §3.1 (distinct elements in turn) for [`Process::Even`]; the Poisson model of Cho
+//! and Garcia-Molina, with a rate that may depend on the time, for most others.
 //!
 //! All rates that depend on time are piecewise constant, so changes are drawn, and the expected staleness is
 //! computed, without an approximation.
 //!
 //! # Differences from the paper
 //!
-//! * The paper assumes constant rates. Its estimator exists for rates that follow the day, drift or come in bursts.
+//! * The paper assumes constant rates, although its estimator is meant for rates that follow the
+//!   day, drift or come in bursts. Those can be simulated here.
 //!
 //! Sans-I/O.
 
@@ -16,11 +17,11 @@ use std::sync::Arc;
 
 /// Largest rate that is simulated, in changes a second (8.6 · 10¹⁰ a day).
 pub const RATE_MAX: f64 = 1e6;
-/// Mean size of a burst, at most, in changes.
+/// Largest mean size of a burst, in changes.
 pub const BURST_MAX: f64 = 1e6;
 /// Number of steps of a drift, of equal length and equal ratio.
 pub const DRIFT_STEPS: f64 = 64.0;
-/// Shortest time of a constant rate, in seconds.
+/// Shortest time for which a rate is constant, in seconds.
 const PIECE_SECS_MIN: f64 = 1e-6;
 /// The latest moment, in seconds; later ones count as this.
 pub const SECS_MAX: f64 = 1e10;
@@ -84,8 +85,8 @@ pub enum Process {
         /// Duration of the drift, in seconds; 0 for a jump.
         over_secs: f64,
     },
-    /// Even changes, one element after another. Change k is at second (k+½)/λ, so eq. 1 holds exactly for pulls
-    /// after every whole number of changes.
+    /// Even changes, of each element in turn. Change k is at second (k+½)/λ, so eq. 1 holds exactly
+    /// for pulls after every whole number of changes.
     Even {
         /// The rate λ.
         rate: f64,
@@ -97,8 +98,8 @@ pub enum Process {
 /// A repository to simulate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repository {
-    /// Elements N at the start; 0 never changes. For a [`Process::Replay`], the number of elements, even if the
-    /// replay does not name them all.
+    /// Elements N at the start; a repository with 0 elements never changes. For a
+    /// [`Process::Replay`], the number of elements, even if the replay does not name them all.
     pub elements: u64,
     /// The process of their changes.
     pub process: Process,
@@ -116,16 +117,16 @@ impl Repository {
     }
 }
 
-/// A time of constant rate.
+/// A stretch of time with a constant rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Piece {
     /// Epochs a second: changes, or bursts.
     pub(super) rate: f64,
-    /// Its end, after the time asked about.
+    /// The end of the stretch, later than the time for which the piece was requested.
     pub(super) until: f64,
 }
 
-/// Epochs of a random process: constant rates, one after the other.
+/// Epochs (changes or bursts) of a random process: stretches of time with constant rates.
 #[derive(Clone, Debug)]
 pub(super) struct Epochs {
     process: Process,
@@ -159,7 +160,7 @@ impl Epochs {
         let silent_from = if silent_from.is_nan() { f64::INFINITY } else { silent_from };
         let epochs = Self { process, silent_from };
         if epochs.rate_max() <= 0.0 {
-            // Nothing ever changes, so no day needs a search.
+            // Nothing ever changes, so no days have to be searched.
             return Self { process: Process::Poisson { rate: 0.0 }, ..epochs };
         }
         epochs
@@ -209,14 +210,15 @@ impl Epochs {
             }
             Process::Even { .. } | Process::Replay(_) => Piece { rate: 0.0, until: f64::INFINITY },
         };
-        // Rounding must not make a piece of no length or almost none: near 0 there are too many floating-point
-        // numbers.
+        // Rounding must not make a piece of no length, or almost none: near 0, where floating-point
+        // numbers are dense, there would be too many such pieces.
         let least = (at + PIECE_SECS_MIN).max(at.next_up());
         Piece { rate: rate.min(RATE_MAX), until: until.min(self.silent_from).max(least) }
     }
 
-    /// Returns the moment after `at` by which `expected` more epochs are expected; infinite if that is after
-    /// [`SECS_MAX`]. `piece` is that of an earlier time, and becomes that of the moment.
+    /// Returns the moment after `at` by which `expected` more epochs are expected; infinite if that
+    /// is after [`SECS_MAX`]. `piece` is the piece of an earlier time, and becomes the piece of the
+    /// returned moment.
     pub(super) fn after(&self, at: f64, expected: f64, piece: &mut Piece) -> f64 {
         let (mut at, mut left) = (at, expected);
         while at <= SECS_MAX {

@@ -13,8 +13,9 @@
 /// Variance from which a count is drawn as a normal number, which then differs by less than a ten-thousandth of its
 /// standard deviation.
 const VARIANCE_MAX: f64 = 1e8;
-/// Trials from which rounding in their factorial would be visible. A variance below [`VARIANCE_MAX`] then means a
-/// chance below 10⁻⁴, so the count is Poisson with that error.
+/// Number of trials from which rounding in its factorial would be visible. If the variance is below
+/// [`VARIANCE_MAX`], the chance is then below 10⁻⁴, so the count is drawn from Poisson, with an
+/// error of that size.
 const TRIALS_MAX: f64 = 1e12;
 /// Number from which Stirling's series is exact enough for a factorial.
 const STIRLING_MIN: f64 = 16.0;
@@ -29,7 +30,7 @@ impl Random {
         Self(mixed(seed ^ mixed(index.wrapping_add(1))))
     }
 
-    /// Draws uniformly from all numbers.
+    /// Draws uniformly from all 64-bit numbers.
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mixed(self.0)
@@ -106,8 +107,8 @@ impl Random {
         self.around(mode, log.exp(), |k| (n - k) / (k + 1.0) * odds).min(trials)
     }
 
-    /// Draws a count by inversion. `at_mode` is the probability of `mode`, the largest; `ratio` of k is the
-    /// probability of k + 1 over that of k.
+    /// Draws a count by inversion. `at_mode` is the probability of `mode`, the most probable count;
+    /// `ratio` of k is the probability of k + 1 over that of k.
     fn around(&mut self, mode: f64, at_mode: f64, ratio: impl Fn(f64) -> f64) -> u64 {
         let mut left = self.uniform() - at_mode;
         let (mut below, mut above) = ((mode, at_mode), (mode, at_mode));
@@ -124,7 +125,7 @@ impl Random {
                     return count(below.0);
                 }
             }
-            // The rest is rounding.
+            // Only rounding errors remain.
             if above.1 + if 0.0 < below.0 { below.1 } else { 0.0 } < 1e-18 {
                 break;
             }

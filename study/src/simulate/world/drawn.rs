@@ -8,7 +8,7 @@
 //!
 //! * For more than [`AGES_MAX`] stale elements, a sample of that size holds the times. Only the sum of ages is then
 //!   an estimate.
-//! * More than [`STRETCH_CHANGES_MAX`] changes between two looks are not made.
+//! * Between two looks at a repository, at most [`STRETCH_CHANGES_MAX`] changes are made.
 //!
 //! Sans-I/O.
 
@@ -16,25 +16,25 @@ use super::changes::{Burst, Epochs, Piece, Repository, held};
 use super::draw::{Random, count};
 use super::measure::{PullResult, Totals};
 
-/// Stale elements of one repository whose last change is kept (128 KiB).
+/// Maximum number of stale elements of one repository whose last change is kept (128 KiB).
 pub const AGES_MAX: usize = 16_384;
-/// Most changes that are drawn for one repository between two looks at it.
+/// Maximum number of changes that are drawn for one repository between two looks at it.
 pub const STRETCH_CHANGES_MAX: u32 = 5_000_000;
-/// Most creations or deletions a second.
+/// Largest number of creations or deletions a second.
 const GROWTH_MAX: f64 = 1.0;
 
 /// State between two pulls.
 #[derive(Clone, Debug)]
 pub(super) struct Drawn {
     epochs: Epochs,
-    /// The piece of the last epoch.
+    /// The piece in which the last epoch lies.
     piece: Piece,
     /// Separate from `hits`, so that the times of changes do not depend on the pulls.
     times: Random,
     hits: Random,
     /// Live elements.
     elements: u64,
-    /// Stale elements of those.
+    /// Those of them that are stale.
     stale: u64,
     /// Last change of each stale element, or a sample of these.
     lasts: Vec<f64>,

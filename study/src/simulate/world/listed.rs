@@ -1,10 +1,12 @@
 //! Repositories whose changes are not random: even ones, and replays.
 //!
-//! Source: Adly §3.1, fig. 2, for the even one: distinct elements change one after another, so eq. 1 is exact.
+//! Source: Adly §3.1, fig. 2, for the even one: distinct elements change in turn, so eq. 1 is
+//! exact.
 //!
 //! # Differences from the paper
 //!
-//! * After more changes than elements, all elements are stale, and no more.
+//! * If there were more changes than there are elements, all elements are stale; the number of
+//!   stale elements does not grow further.
 //!
 //! Sans-I/O.
 
@@ -21,7 +23,7 @@ pub(super) struct Even {
     pub(super) elements: u64,
     pub(super) start: f64,
     pub(super) silent_from: f64,
-    /// Whether staleness grows as a straight line instead of by whole elements.
+    /// Whether staleness grows along a straight line instead of by whole elements.
     pub(super) fluid: bool,
 }
 

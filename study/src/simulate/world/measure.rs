@@ -29,7 +29,8 @@ pub struct PullResult {
 }
 
 impl From<PullResult> for Pull {
-    /// Converts as a source does that lists each record once with its datestamp, and their number.
+    /// Converts the result to that of a source which lists each record once with its datestamp, and
+    /// states the number of its records.
     fn from(found: PullResult) -> Self {
         Self {
             updates: found.updates,
@@ -49,11 +50,11 @@ pub struct Totals {
     pub stale_secs: f64,
     /// Changes not yet pulled, integrated over time: the paper's stale items, which may exceed the elements.
     pub counted_secs: f64,
-    /// Pulls.
+    /// Number of pulls.
     pub pulls: u64,
-    /// Distinct changed elements of the pulls.
+    /// Distinct changed elements that the pulls found.
     pub updates: u64,
-    /// Changes behind them.
+    /// Changes of these elements, each counted.
     pub changes: u64,
 }
 

@@ -40,7 +40,7 @@ use sums::Sums;
 
 /// Changes a second above which a Poisson process is not drawn one by one (86,400 a day).
 pub const DRAWN_RATE_MAX: f64 = 1.0;
-/// Most elements of a repository; more count as this.
+/// Maximum number of elements of a repository; a larger number counts as this one.
 pub const ELEMENTS_MAX: u64 = 1 << 50;
 
 /// Detail of a simulation.
@@ -49,10 +49,10 @@ pub enum Detail {
     /// Change by change, for repositories up to [`DRAWN_RATE_MAX`]. Takes some 50 nanoseconds for each change.
     #[default]
     Exact,
-    /// The staleness is its expectation, given the times of pulls: it does not scatter, and a pull takes a
-    /// microsecond for any number of changes. The results of pulls are drawn, the number of distinct updates
-    /// exactly, ages and changes closely. [`Process::Even`] becomes eq. 1, for any interval. Bursts, replays and
-    /// growing repositories are as in [`Exact`](Self::Exact).
+    /// The staleness is its expectation, given the times of pulls: it does not scatter, and a pull
+    /// takes a microsecond for any number of changes. The results of pulls are drawn: the number of
+    /// distinct updates exactly, ages and changes approximately. [`Process::Even`] becomes eq. 1,
+    /// for any interval. Bursts, replays and growing repositories are as in [`Exact`](Self::Exact).
     Expected,
 }
 
@@ -112,7 +112,7 @@ impl World {
         self.repositories.is_empty()
     }
 
-    /// Pulls a repository at `at`, in seconds; `None` if there is none of that number.
+    /// Pulls a repository at `at`, in seconds; `None` if no repository has this number.
     ///
     /// Each repository has its own time, which never goes back: an earlier time, or NaN, counts as the present
     /// time, at which another pull finds nothing. A time above [`SECS_MAX`] counts as that.
@@ -138,8 +138,8 @@ impl World {
         self.repositories.iter_mut().fold(Totals::default(), add)
     }
 
-    /// Advances one repository to `at`, and returns its sums since the start; `None` if there is none of that
-    /// number.
+    /// Advances one repository to `at`, and returns its sums since the start; `None` if no
+    /// repository has this number.
     pub fn measure_of(&mut self, which: usize, at: f64) -> Option<Totals> {
         self.repositories.get_mut(which).map(|it| *it.advance(at))
     }

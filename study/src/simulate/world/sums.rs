@@ -1,12 +1,13 @@
-//! A random repository of which only sums are drawn, as fast for a billion changes as for ten.
+//! A random repository for which only sums are drawn, in the same time for a billion changes as for
+//! ten.
 //!
 //! Source: Cho and Garcia-Molina's Poisson model. If x changes of an element are expected since the last pull, it
 //! is stale with the chance 1 − e⁻ˣ, independently of the others.
 //!
-//! Exact are the number of distinct changed elements (binomial), and the expectation of the staleness, given the
-//! times of pulls. The scatter of the staleness is not drawn. The ages of up to [`SINGLE_MAX`] changed elements are
-//! drawn one by one; for more, their sum is a normal number of the right mean and variance. The changes behind the
-//! updates follow from the same ages.
+//! The number of distinct changed elements (binomial) is exact, and so is the expectation of the
+//! staleness, given the times of pulls. The scatter of the staleness is not drawn. The ages of up
+//! to [`SINGLE_MAX`] changed elements are drawn one by one; for more, their sum is a normal number
+//! of the right mean and variance. The changes behind the updates follow from the same ages.
 //!
 //! # Differences from the paper
 //!
@@ -19,7 +20,7 @@ use super::draw::Random;
 use super::measure::{PullResult, Totals};
 use freshness::interval::Model;
 
-/// Changed elements whose ages are drawn one by one.
+/// Maximum number of changed elements whose ages are drawn one by one.
 const SINGLE_MAX: u64 = 32;
 
 /// State between two pulls.
@@ -35,10 +36,10 @@ pub(super) struct Sums {
 /// A part of the time before a pull, with a constant rate.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    /// Time from its end to the pull, in seconds, and its length.
+    /// Time from the end of this part to the pull, in seconds, and the length of the part.
     age: f64,
     secs: f64,
-    /// Changes of an element that are expected after it, and in it.
+    /// Expected changes of an element after this part, and in it.
     after: f64,
     expected: f64,
 }
@@ -100,7 +101,7 @@ impl Sums {
         if SINGLE_MAX < updates {
             let number = updates as f64;
             let Moments { age, before } = moments(stretches, self.expected);
-            // The older the last changes, the fewer are before them.
+            // The older the last changes are, the fewer changes come before them.
             let off = number.sqrt() * self.random.normal();
             return (number * age.0 + off * age.1, number * before.0 - off * before.1);
         }
@@ -108,7 +109,8 @@ impl Sums {
         for _ in 0..updates {
             let after = self.random.exponential_within(self.expected);
             before += self.expected - after;
-            // Backwards in time: the first stretch that reaches so far.
+            // The first stretch, going backwards in time, that reaches back to this number of
+            // changes.
             let within = stretches.iter().find(|it| after <= it.after + it.expected);
             if let Some(it) = within.or_else(|| stretches.last()) {
                 let share = ((after - it.after) / it.expected).clamp(0.0, 1.0);

@@ -45,9 +45,11 @@ proptest! {
         times in prop::collection::vec(foreign(1e5).prop_map(|it| if it < 1e6 { it } else { -it }), 1..8),
     ) {
         for detail in DETAILS {
-            // No earlier start: three hundred years of changes, one by one, would only take long.
+            // The start is not earlier: drawing three hundred years of changes one by one would
+            // only take long.
             let mut world = World::new(1, start.clamp(-1e5, 1e5), detail);
-            // Above the rate of single draws there is no growth here; it would only be slow.
+            // Above the rate up to which changes are drawn one by one, there is no growth here: it
+            // would only be slow.
             let growth = match process {
                 Process::Daily { .. } | Process::Drifting { .. } | Process::Poisson { .. } => 0.0,
                 _ => growth,

@@ -1,4 +1,4 @@
-//! Tests of the page's numbers against eq. 3 by hand, for two sources.
+//! Tests that compare the page's numbers with eq. 3, computed by hand for two sources.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::status::Errors;
 const DAY_SECS: f64 = 86_400.0;
 const BOUNDS: Bounds = Bounds { interval_min: 10.0, interval_max: DAY_SECS };
 
-/// λ in changes a second and N of two sources.
+/// λ (in changes a second) and N of two sources.
 const PAIR: [(f64, u64); 2] = [(0.1, 1_000), (0.025, 4_000)];
 
 fn planned_of(name: &str, rate: f64, elements: u64, interval_secs: f64) -> Planned {
@@ -52,7 +52,8 @@ fn present(settings: Freshness, sources: &[(f64, u64)]) -> Present {
     }
 }
 
-/// Returns the page of the two sources under the linear model, whose intervals can be computed by hand.
+/// Returns the page of the two sources under the linear model, in which intervals can be computed
+/// by hand.
 fn view(query: &str) -> View {
     let settings = Freshness { model: Model::Linear, ..Freshness::default() };
     View::new(present(settings, &PAIR), &Parameters::parse(Some(query)))
@@ -62,14 +63,14 @@ fn near(found: f64, expected: f64) {
     assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{found} instead of {expected}");
 }
 
-/// Eq. 3: I = 2 (1 − θ) ΣN / Σ√λ / √λ, pulls costing the same everywhere.
+/// Computes eq. 3: I = 2 (1 − θ) ΣN / Σ√λ / √λ, with the same cost of a pull for every source.
 fn by_hand(theta: f64) -> [f64; 2] {
     let elements: f64 = PAIR.iter().map(|(_, n)| *n as f64).sum();
     let roots: f64 = PAIR.iter().map(|(rate, _)| rate.sqrt()).sum();
     PAIR.map(|(rate, _)| 2.0 * (1.0 - theta) * elements / roots / rate.sqrt())
 }
 
-/// Best estimation leaves each source the interval that was learned, and the settings no aim.
+/// With best estimation each source keeps its learned interval, and the settings have no aim.
 #[test]
 fn best_estimation_has_no_aim() {
     let mut present = present(Freshness::default(), &PAIR);
@@ -96,7 +97,7 @@ fn a_preview_is_eq_3() {
         near(change.new_interval_seconds, then);
         near(change.new_pulls_per_hour, 3_600.0 / then);
     }
-    // Eq. 1 for the first source alone: half of what changes in an interval.
+    // Eq. 1 for the first source alone: half of the changes of an interval are missing on average.
     near(preview.sources[0].new_expected_freshness, 1.0 - 0.1 * then[0] / (2.0 * 1_000.0));
     near(view.pulls_per_hour, now.iter().map(|it| 3_600.0 / it).sum());
     near(preview.pulls_per_hour, 2.0 * view.pulls_per_hour);
@@ -121,9 +122,9 @@ fn every_policy_can_be_tried() {
     check("policy=uap&theta=0.9", "uap", [2.0 * 0.1 * 5_000.0 / 0.125; 2]);
     check("policy=ioap&theta=0.95", "ioap", [1_000.0, 16_000.0]);
     check("interval=2+h", "fixed", [7_200.0; 2]);
-    // So many pulls, shared as the roots of the rates: 2 : 1.
+    // 30 pulls an hour, divided in the ratio of the square roots of the rates, 2 : 1.
     check("pulls_per_hour=30", "budget", [3_600.0 / 20.0, 3_600.0 / 10.0]);
-    // Adly §6: I = √(2 C ΣN / (a λ)), a in pulls a second.
+    // Adly §6: I = √(2 C ΣN / (a λ)), with a in pulls a second.
     let combined = PAIR.map(|(rate, _)| (2.0 * 5_000.0 / (1_000.0 / 3_600.0 * rate)).sqrt());
     check("price=1000", "combined_cost", combined);
 }
@@ -132,7 +133,7 @@ fn every_policy_can_be_tried() {
 fn an_aim_out_of_bounds_is_named_with_the_best_possible() {
     let preview = view("theta=0.9999").preview.unwrap();
     assert_eq!(preview.outcome, "all_shortest");
-    // All at 10 s: Σλ · 10 / 2 stale of ΣN.
+    // All sources at 10 s: of ΣN objects, Σλ · 10 / 2 are stale.
     near(preview.expected_freshness, 1.0 - 0.125 * 10.0 / 2.0 / 5_000.0);
     near(preview.pulls_per_hour, 720.0);
     assert_eq!(view("pulls_per_hour=0").preview.unwrap().outcome, "all_longest");

@@ -43,7 +43,7 @@ fn the_next_subscriber_is_found_as_fast_among_many_as_among_few() {
         }
         begun.elapsed()
     };
-    // The best of several: a busy machine takes longer, never shorter.
+    // Take the shortest of several times: a busy machine only takes longer.
     let best = |count| (0..5).map(|_| time_each(count)).min().unwrap();
     let (few, many) = (best(500), best(5_000));
     assert!(many < few * 4, "{few:?} of 500, {many:?} of 5,000");
@@ -82,7 +82,7 @@ fn silent_strangers_delay_no_notification_and_no_renewal() {
     let mut hub = Hub::new(limits);
     verify(&mut hub, asked(Mode::Subscribe, "http://honest/"), Verdict::Yes, 0);
     let wants = |hub: &mut Hub, mode, callback: &str| ask(hub, asked(mode, callback), "x", 0);
-    // Strangers name the subscriber's own host, and any others.
+    // Strangers name the subscriber's own host and other hosts.
     for callback in ["http://honest/1", "http://honest/2", "http://1.evil/", "http://2.evil/"] {
         assert_eq!(wants(&mut hub, Mode::Subscribe, callback), Ok(()));
     }
@@ -198,8 +198,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// After any events: bounds hold, no subscriber gets two notifications at once or an older version,
-    /// and in the end every answering subscriber has the newest version.
+    /// After any events: bounds hold, no subscriber gets two notifications at once or an older
+    /// version, and in the end every answering subscriber has the newest version.
     #[test]
     fn every_answering_subscriber_gets_the_newest_version(steps in prop::collection::vec(step(), 0..120)) {
         let limits = Limits {

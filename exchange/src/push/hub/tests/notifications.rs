@@ -108,7 +108,7 @@ fn false_claims_neither_hide_true_ones_nor_exceed_the_rate() {
     // A guess at the next version, before there is one.
     hub.handle_published(TOPIC, Some(version(2)), 1_000);
     let guess = deliver(&mut hub, 1_000);
-    // The true one comes during that notification; then an older one.
+    // The true version comes during that notification; then an older one.
     hub.handle_published(TOPIC, Some(version(2)), 1_001);
     hub.handle_delivered(guess.ticket, taken(&guess), 1_002);
     hub.handle_published(TOPIC, Some(version(1)), 1_003);
@@ -311,7 +311,8 @@ fn many_names_of_one_machine_are_one_host() {
     let third = asked(Mode::Subscribe, "http://n3.example/");
     let refused = hub.handle_request(third.clone(), "192.0.2.1", "x".to_owned(), 0);
     assert_eq!(refused, Err(Refused::HostFull));
-    // The host stays after a restart, and if the names resolve otherwise at renewal.
+    // The host stays the same after a restart, and if its name resolves to another machine at
+    // renewal.
     let mut hub = Hub::restored(limits, hub.saved(), 0);
     let renewed = asked(Mode::Subscribe, "http://n1.example/");
     assert!(hub.has(&renewed) && !hub.has(&third));
