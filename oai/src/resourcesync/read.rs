@@ -11,6 +11,7 @@ use quick_xml::reader::Reader;
 
 use super::{Capability, ChangeKind, DOCUMENT_BYTES_MAX, Document, ENTRIES_MAX, Entry};
 use crate::datestamp::Datestamp;
+use crate::response::is_char;
 
 /// The reason why a document cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +50,10 @@ pub fn read(text: &str) -> Result<Document, Unreadable> {
     if DOCUMENT_BYTES_MAX < text.len() {
         return Err(Unreadable::TooLarge { bytes: text.len() });
     }
+    let unallowed = || "a character that XML does not allow".to_owned();
+    if let Some(at) = text.find(|it| !is_char(it)) {
+        return Err(Unreadable::NotXml { offset: at as u64, what: unallowed() });
+    }
     let mut reader = Reader::from_str(text);
     let mut reading = Reading::default();
     loop {
@@ -75,6 +80,7 @@ pub fn read(text: &str) -> Result<Document, Unreadable> {
                 let name = reference.xml10_content();
                 let unknown = || broken(format!("there is no DTD to declare &{name};"));
                 match char {
+                    Some(char) if !is_char(char) => return Err(broken(unallowed())),
                     Some(char) => reading.text(char.encode_utf8(&mut [0; 4])),
                     None => reading.text(resolve_xml_entity(&name).ok_or_else(unknown)?),
                 }

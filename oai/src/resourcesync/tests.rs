@@ -84,6 +84,8 @@ fn unreadable_documents_give_the_reason() {
         (format!("{root}{md}<url/></urlset>"), "no address"),
         (format!("{root}{md}<url><loc>&b;</loc></url></urlset>"), "&b;"),
         (format!("{root}{md}</wrong>"), "byte"),
+        (format!("{root}{md}<url><loc>a\0b</loc></url></urlset>"), "does not allow"),
+        (format!("{root}{md}<url><loc>a&#1;b</loc></url></urlset>"), "does not allow"),
         (format!("<!DOCTYPE x [<!ENTITY b 'c'>]>{root}{md}</urlset>"), "DTD"),
     ] {
         let found = read(&text).map_err(|it| it.to_string());
