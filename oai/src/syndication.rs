@@ -15,7 +15,7 @@ use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
-use crate::response::Xml;
+use crate::response::{Xml, is_char};
 use crate::xml;
 
 /// Namespace of the RSS 1.0 syndication module.
@@ -68,7 +68,9 @@ impl Syndication {
                     }
                 }
                 Event::End(_) => {
-                    if let Some((field, value)) = value.take() {
+                    if let Some((field, value)) = value.take()
+                        && value.chars().all(is_char)
+                    {
                         found.put(field, value.trim());
                     }
                 }
@@ -144,6 +146,15 @@ mod tests {
             base: value(base),
         });
         assert_eq!(Syndication::read(&Xml(text.to_owned())), expected, "{text}");
+    }
+
+    #[test]
+    fn values_with_characters_that_xml_does_not_allow_are_left_out() {
+        let text = |base: &str| {
+            format!("<s><updateFrequency>2</updateFrequency><updateBase>{base}</updateBase></s>")
+        };
+        check(&text("2026\0"), Some(["", "2", ""]));
+        check(&text("2026&#1;"), Some(["", "2", ""]));
     }
 
     #[test]
