@@ -218,5 +218,7 @@ impl Reading {
 
 fn value(start: &BytesStart<'_>, name: &str) -> Option<String> {
     let found = start.try_get_attribute(name).ok()??;
-    Some(found.normalized_value(XmlVersion::Implicit1_0).ok()?.into_owned())
+    let value = found.normalized_value(XmlVersion::Implicit1_0).ok()?.into_owned();
+    // A reference may stand for a character that XML does not allow.
+    value.chars().all(is_char).then_some(value)
 }

@@ -94,6 +94,12 @@ fn unreadable_documents_give_the_reason() {
 }
 
 #[test]
+fn addresses_with_characters_that_xml_does_not_allow_are_left_out() {
+    let text = "<urlset><md capability='resourcelist'/><ln rel='up' href='a&#1;b'/></urlset>";
+    assert_eq!(read(text).unwrap().up, None);
+}
+
+#[test]
 fn no_document_has_more_entries_than_a_sitemap() {
     let mut document = Document::resource_list("http://h/c", at(0));
     for n in 0..ENTRIES_MAX {
