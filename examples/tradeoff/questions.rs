@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 const QUESTIONS: usize = 1_200;
 /// Fewest words of a sentence.
 const WORDS_MIN: usize = 8;
-/// Most words of a sentence: longer ones are tables.
+/// Maximum number of words of a sentence: longer ones are tables.
 const WORDS_MAX: usize = 40;
 /// Seed of the draw.
 const SEED: u64 = 0x4573_7365_6e63_6521;

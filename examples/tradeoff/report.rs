@@ -11,7 +11,7 @@ use soif::write_record;
 
 use crate::measure::Scores;
 
-/// Most bytes of records that are packed together, as in a collection.
+/// Maximum number of bytes of records that are packed together, as in a collection.
 const MEMBER_BYTES_MAX: usize = 64 << 10;
 /// Compression level of commits.
 const LEVEL: u32 = 1;

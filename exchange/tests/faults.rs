@@ -30,12 +30,12 @@ use url::Url;
 
 /// Our clock at the beginning, in Unix seconds: in 2026.
 const START_SECS: i64 = 1_790_000_000;
-/// Most requests of one harvest of 60 records.
+/// Maximum number of requests of one harvest of 60 records.
 const REQUESTS_MAX: u64 = 400;
 /// A harvest that takes longer hangs; pauses are skipped.
 const PATIENCE: Duration = Duration::from_secs(300);
 const PAGE_BYTES_MAX: u64 = 1 << 20;
-/// Most bytes sent of endless answers, with those in socket buffers.
+/// Maximum number of bytes sent of endless answers, with those in socket buffers.
 const STREAMED_BYTES_MAX: u64 = 256 << 20;
 
 /// The store of a consumer.

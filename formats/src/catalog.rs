@@ -39,7 +39,7 @@ pub(crate) use fields::EntryFields;
 const CATALOG_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Longest entry that is parsed, in bytes.
 pub(crate) const ENTRY_BYTES_MAX: usize = 256 * 1024;
-/// Most authors, and most titles, that the list's own record has.
+/// Maximum number of authors, and of titles, that the list's own record has.
 const NAMES_MAX: usize = 500;
 /// Steps between two checks of the time limit.
 const POLL_STEPS: u32 = 64;

@@ -6,9 +6,9 @@ use std::borrow::Cow;
 
 use crate::object::ProblemKind;
 
-/// Most attributes that only some types have.
+/// Maximum number of attributes that only some types have.
 const OTHERS_MAX: usize = 64;
-/// Most problems named for one object.
+/// Maximum number of problems named for one object.
 const PROBLEMS_MAX: usize = 100;
 
 /// The output of a summarizer. All fields may be empty; lengths are bounded later.

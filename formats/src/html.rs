@@ -38,7 +38,7 @@ use super::{Draft, Input};
 use crate::object::ProblemKind;
 use crate::text::{decode, front, is_telling, one_line};
 
-/// Most bytes of a page that are read.
+/// Maximum number of bytes of a page that are read.
 const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Tokens between two checks of the time limit.
 const POLL_TOKENS: usize = 1_024;
@@ -50,9 +50,9 @@ const FIELD_BYTES_MAX: usize = 2 * 1024;
 const FIELD_NAME_BYTES_MAX: usize = 64;
 /// Shortest paragraph that can be the description, in bytes.
 const PARAGRAPH_BYTES_MIN: usize = 60;
-/// Most fields of the head that become attributes of the same names.
+/// Maximum number of fields of the head that become attributes of the same names.
 const FIELDS_MAX: usize = 32;
-/// Most prefixes for Dublin Core that are taken from a page.
+/// Maximum number of prefixes for Dublin Core that are taken from a page.
 const PREFIXES_MAX: usize = 4;
 
 /// Summarizes a page.

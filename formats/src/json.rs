@@ -27,7 +27,7 @@ pub(crate) const POLL_TOKENS: usize = 4 * 1024;
 const KEY_BYTES_MAX: usize = 64;
 /// Longest field of the top level, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
-/// Most fields of the top level that are kept.
+/// Maximum number of fields of the top level that are kept.
 const FIELDS_MAX: usize = 256;
 /// A string without spaces longer than this is encoded data, in bytes.
 const WORD_BYTES_MAX: usize = 256;

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use super::Draft;
 use crate::text::{Body, is_telling, one_line};
 
-/// Most values kept of one object.
+/// Maximum number of values kept of one object.
 const VALUES_MAX: usize = 512;
 /// Longest value of one line, in bytes.
 const LINE_BYTES_MAX: usize = 2 * 1024;

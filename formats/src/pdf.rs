@@ -40,13 +40,13 @@ use super::{Draft, Input};
 use crate::object::ProblemKind;
 use crate::text::is_telling;
 
-/// Most pages that are read for text.
+/// Maximum number of pages that are read for text.
 const PAGES_MAX: usize = 2_000;
 /// Pages whose layout is read: a cover, its back, and the first pages.
 const FRONT_PAGES_MAX: usize = 4;
 /// Most bytes to which the contents of all pages together may inflate: the interpreter keeps them.
 const CONTENTS_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// Most streams of one page's contents.
+/// Maximum number of streams of one page's contents.
 const PARTS_MAX: usize = 10_000;
 /// Highest expansion ratio of contents in other codes than deflate.
 const EXPANSION_MAX: u64 = 1_400;

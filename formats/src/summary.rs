@@ -13,7 +13,7 @@ use crate::{Detail, Draft, Input, Settings, detail};
 const TITLE_BYTES_MAX: usize = 300;
 /// Longest `Author`, in bytes.
 const AUTHOR_BYTES_MAX: usize = 4 * 1024;
-/// Most authors that are read.
+/// Maximum number of authors that are read.
 const AUTHORS_MAX: usize = 1_000;
 
 /// Makes a record from a draft. `type_name` is the value of `Type`. The attributes for which `is_declared`

@@ -59,7 +59,7 @@ pub use value::{Period, number, period, span};
 pub const QUERY_BYTES_MAX: usize = 4096;
 /// Deepest nesting of parentheses and signs.
 pub const DEPTH_MAX: usize = 32;
-/// Most words, phrases and other conditions in one query.
+/// Maximum number of words, phrases and other conditions in one query.
 pub const LEAVES_MAX: usize = 128;
 
 /// Highest cost of all prefixes, fuzzy words and regular expressions in one query: each needs an

@@ -16,7 +16,7 @@ use crate::field::{Quantity, Target, TextField, target};
 pub const BODY_BYTES_MAX: usize = 8 << 20;
 /// Most of any other attribute's value that is searched, in bytes.
 pub const VALUE_BYTES_MAX: usize = 256 << 10;
-/// Most attributes of one object that are searched by their names.
+/// Maximum number of attributes of one object that are searched by their names.
 pub const ATTRIBUTES_MAX: usize = 1_000;
 /// Longest attribute name that is searched, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;

@@ -11,7 +11,7 @@ use crate::status::{GroupStatus, MemberStatus, TopologyLink};
 const SIZE: f64 = 640.0;
 /// Margin around the circle, for names.
 const MARGIN: f64 = 150.0;
-/// Most members for which addresses and costs of links are written out.
+/// Maximum number of members for which addresses and costs of links are written out.
 const NAMED_MAX: usize = 40;
 /// Longest address shown, in characters.
 const NAME_MAX: usize = 24;

@@ -38,9 +38,9 @@ pub const STALL: Duration = Duration::from_secs(10);
 pub const PACE_BYTES: u64 = 8 << 10;
 /// The first rest of a stalled neighbor. It doubles each time after, up to four times this.
 pub const REST: Duration = Duration::from_secs(30);
-/// Most chunks wanted at once, of all namespaces.
+/// Maximum number of chunks wanted at once, of all namespaces.
 pub const WANTED_MAX: usize = 8_192;
-/// Most chunks for which one neighbor waits here.
+/// Maximum number of chunks for which one neighbor waits here.
 pub const WAITING_MAX: usize = 2_048;
 /// A neighbor is shunned after this many chunks that were never requested from it. Chunks that cross with a cancel
 /// do not count.

@@ -28,7 +28,7 @@ use crate::message::{Announcement, Message, NAMESPACES_MAX, Route};
 use crate::topology::Topology;
 use crate::version::{Namespace, Version, VersionError};
 
-/// Most groups that a version may cross.
+/// Maximum number of groups that a version may cross.
 pub const DISTANCE_MAX: u8 = 16;
 
 /// A group's members, links and namespaces.

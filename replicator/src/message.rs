@@ -17,11 +17,11 @@ use crate::version::{Hash, Namespace, Number, Version};
 
 pub use wire::MessageError;
 
-/// Most chunks that one message requests or cancels.
+/// Maximum number of chunks that one message requests or cancels.
 pub const CHUNKS_MAX: usize = 256;
 /// Longest chunk, in bytes.
 pub const CHUNK_BYTES_MAX: usize = 64 << 10;
-/// Most namespaces of a group.
+/// Maximum number of namespaces of a group.
 pub const NAMESPACES_MAX: usize = 1_024;
 /// Longest message between the machines of a group, in bytes.
 pub const GROUP_BYTES_MAX: usize = 272 << 10;

@@ -9,7 +9,7 @@ use daemon::health::{Check, Readiness};
 
 use crate::status::{GroupStatus, TreeStatus};
 
-/// Most trees and groups that are named.
+/// Maximum number of trees and groups that are named.
 const NAMED_MAX: usize = 10;
 
 /// Returns the readiness by the member's status.

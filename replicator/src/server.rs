@@ -22,7 +22,7 @@ use crate::link::{Caller, Command, EVENTS_MAX, Event, Hub};
 use crate::node::{Core, Handle};
 use crate::serve;
 
-/// Most commands that wait for the hub.
+/// Maximum number of commands that wait for the hub.
 const COMMANDS_MAX: usize = 16;
 
 /// A member, bound and ready to run.

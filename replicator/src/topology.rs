@@ -33,7 +33,7 @@ use blocks::Blocks;
 
 /// Cost of a link that nobody has measured, or that is down.
 pub const UNREACHABLE: u32 = u32::MAX;
-/// Most members of a topology.
+/// Maximum number of members of a topology.
 pub const MEMBERS_MAX: usize = 4_096;
 /// A new topology replaces the current one only if it costs less than this share of it.
 const WORTH_CHANGING: f64 = 0.85;

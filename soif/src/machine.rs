@@ -21,9 +21,9 @@ use crate::scan::{
 use crate::stream::{Event, Limits, Mode, Section};
 use crate::writer::{is_no_url_start, is_url_byte};
 
-/// Most problems kept between two calls of `problems`; the rest is only counted.
+/// Maximum number of problems kept between two calls of `problems`; the rest is only counted.
 const PROBLEMS_MAX: usize = 1024;
-/// Most bytes of white space in a template header, beside its type and URL.
+/// Maximum number of bytes of white space in a template header, beside its type and URL.
 const HEADER_SPACE_BYTES_MAX: usize = 64;
 
 /// Kind of the event that a step found. Its bytes are those from `Machine::start` to `Machine::at`.

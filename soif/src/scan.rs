@@ -12,7 +12,7 @@ use crate::NO_URL;
 use crate::error::ErrorKind;
 use crate::writer::{encode_url, is_name_byte, is_url_byte};
 
-/// Most digits in a byte count.
+/// Maximum number of digits in a byte count.
 const DIGITS_MAX: usize = 20;
 
 /// A part of the stream that is whole (`Some`), not yet complete (`None`) or damaged.

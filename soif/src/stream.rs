@@ -68,7 +68,7 @@ pub struct Limits {
     pub url_bytes_max: usize,
     /// Longest value, in bytes.
     pub value_bytes_max: usize,
-    /// Most attributes in a record.
+    /// Maximum number of attributes in a record.
     pub attributes_max: usize,
     /// Longest record from `@` to `}`, in bytes.
     pub record_bytes_max: usize,

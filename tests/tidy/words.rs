@@ -14,7 +14,7 @@ const REFUSED: [&str; 10] =
 /// Words by which a first line asks a question instead of naming its module.
 const QUESTIONS: [&str; 8] = ["What", "Which", "Who", "Whose", "When", "How", "Where", "Why"];
 
-/// Most files of a crate that define a type of the same name.
+/// Maximum number of files of a crate that define a type of the same name.
 const SAME_NAME_MAX: usize = 3;
 
 /// No type or function has a name that only its author understands.

@@ -17,7 +17,7 @@ mod svg;
 mod text;
 mod trace;
 
-/// Most series in a chart; further ones are not drawn, and the chart says so.
+/// Maximum number of series in a chart; further ones are not drawn, and the chart says so.
 pub const SERIES_MAX: usize = 8;
 
 /// Greatest length of a chart's SVG text, in bytes.

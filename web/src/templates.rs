@@ -19,7 +19,7 @@ use settings::nearest;
 
 /// Longest template or asset that is read from a folder, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Most files that are read from a folder.
+/// Maximum number of files that are read from a folder.
 pub const FILES_MAX: usize = 256;
 
 /// A template that is built into the binary.

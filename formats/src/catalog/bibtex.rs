@@ -22,7 +22,7 @@ use crate::catalog::{EntryFields, Reading};
 
 /// Longest entry that is parsed, in bytes.
 const ENTRY_BYTES_MAX: usize = 64 * 1024;
-/// Most abbreviations of one file.
+/// Maximum number of abbreviations of one file.
 const ABBREVIATIONS_MAX: usize = 10_000;
 /// Longest text of an abbreviation, in bytes.
 const ABBREVIATION_BYTES_MAX: usize = 1024;

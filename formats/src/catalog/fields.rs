@@ -16,9 +16,9 @@ use crate::text::{Body, one_line};
 const VALUE_BYTES_MAX: usize = 8 * 1024;
 /// Longest attribute of an entry, in bytes.
 const ATTRIBUTE_BYTES_MAX: usize = 16 * 1024;
-/// Most values of an entry.
+/// Maximum number of values of an entry.
 const VALUES_MAX: usize = 1_000;
-/// Most attributes of an entry.
+/// Maximum number of attributes of an entry.
 const ATTRIBUTES_MAX: usize = 60;
 /// Longest name of an attribute that comes from the file, in bytes.
 const NAME_BYTES_MAX: usize = 60;

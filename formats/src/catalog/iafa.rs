@@ -48,7 +48,7 @@ const NAMES: &[&str] = &[
     "handle",
 ];
 
-/// Most lines of a template that are read.
+/// Maximum number of lines of a template that are read.
 const LINES_MAX: usize = 500;
 
 /// One template.

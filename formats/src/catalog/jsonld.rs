@@ -17,7 +17,7 @@ use crate::catalog::{EntryFields, Reading};
 
 /// Deepest nesting of values in the search for a name.
 const DEPTH_MAX: u32 = 8;
-/// Most values of one property that are read.
+/// Maximum number of values of one property that are read.
 const VALUES_MAX: usize = 500;
 
 /// Properties, and the attributes that they become, in order of precedence.

@@ -23,7 +23,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("copying-policy", "License"),
 ];
 
-/// Most lines of an entry that are read.
+/// Maximum number of lines of an entry that are read.
 const LINES_MAX: usize = 2_000;
 
 /// One entry as written.

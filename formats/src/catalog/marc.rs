@@ -27,7 +27,7 @@ const SUBFIELD: u8 = 0x1f;
 const LEADER_BYTES: usize = 24;
 /// Length of an entry of the directory (tag, length, start), in bytes.
 const DIRECTORY_ENTRY_BYTES: usize = 12;
-/// Most fields of a record that are read.
+/// Maximum number of fields of a record that are read.
 const FIELDS_MAX: usize = 2_000;
 
 /// Hands out the records of a file.

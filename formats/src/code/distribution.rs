@@ -14,7 +14,7 @@ use crate::Draft;
 use crate::prose::plain;
 use crate::text::{decode, front, one_line};
 
-/// Most bytes of a member that are read.
+/// Maximum number of bytes of a member that are read.
 const MEMBER_BYTES_MAX: usize = 64 * 1024;
 /// Deepest level of members that describe the whole, in directories.
 const DEPTH_MAX: usize = 2;

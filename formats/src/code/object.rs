@@ -27,23 +27,23 @@ use crate::{Draft, Input};
 
 /// Longest sum of the names of symbols, in bytes.
 const NAMES_BYTES_MAX: usize = 64 * 1024;
-/// Most bytes of names that are read; one name may be as long as the file.
+/// Maximum number of bytes of names that are read; one name may be as long as the file.
 const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Most symbols that are read.
+/// Maximum number of symbols that are read.
 const SYMBOLS_MAX: usize = 1_000_000;
 /// Symbols between two checks of the time limit.
 const POLL_SYMBOLS: usize = 512;
 /// Longest name of a symbol, in bytes.
 const NAME_BYTES_MAX: usize = 1024;
-/// Most needed libraries.
+/// Maximum number of needed libraries.
 const LIBRARIES_MAX: usize = 500;
-/// Most entries of a dynamic section.
+/// Maximum number of entries of a dynamic section.
 const DYNAMIC_MAX: usize = 10_000;
 /// Tag of the library's own name in the dynamic section.
 const DT_SONAME: u64 = 14;
 /// Longest text of a section with text (`.comment`, `.modinfo`), in bytes.
 const SECTION_BYTES_MAX: usize = 64 * 1024;
-/// Most bytes of messages.
+/// Maximum number of bytes of messages.
 const SENTENCES_BYTES_MAX: usize = 8 * 1024;
 
 /// Names, one on each line, up to a limit.

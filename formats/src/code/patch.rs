@@ -10,7 +10,7 @@ use crate::{Draft, Input};
 
 /// Lines between two checks of the time limit.
 const POLL_LINES: usize = 1_000;
-/// Most files listed.
+/// Maximum number of files listed.
 const FILES_MAX: usize = 1_000;
 /// Longest description, in lines.
 const DESCRIPTION_LINES_MAX: usize = 40;

@@ -14,9 +14,9 @@ use crate::{Draft, Input};
 
 /// Most bytes of an archive that are read; the newest text and the revisions come first.
 const ARCHIVE_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Most revisions listed.
+/// Maximum number of revisions listed.
 const REVISIONS_MAX: usize = 20;
-/// Most authors.
+/// Maximum number of authors.
 const AUTHORS_MAX: usize = 50;
 /// Longest log of a revision, in bytes.
 const LOG_BYTES_MAX: usize = 500;
@@ -259,7 +259,7 @@ struct Serials<'a> {
 }
 
 impl<'a> Serials<'a> {
-    /// Most nested deletions; a file with more is broken.
+    /// Maximum number of nested deletions; a file with more is broken.
     const DELETED_MAX: usize = 100;
 
     fn open(&mut self, serial: Option<&'a str>, inserts: bool) {

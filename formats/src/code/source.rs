@@ -28,9 +28,9 @@ use crate::{Draft, Input, Language};
 const POLL_LINES: usize = 4096;
 /// Longest line, in bytes; longer lines are data.
 const LINE_BYTES_MAX: usize = 400;
-/// Most names of one kind.
+/// Maximum number of names of one kind.
 const NAMES_MAX: usize = 1_000;
-/// Most programs of a makefile.
+/// Maximum number of programs of a makefile.
 const PROGRAMS_MAX: usize = 40;
 
 /// Summarizes a program in `language`.

@@ -11,17 +11,17 @@ use memchr::memmem;
 use crate::text::{Body, one_line};
 use crate::{Draft, Input};
 
-/// Most bytes of a binary that are searched for marks.
+/// Maximum number of bytes of a binary that are searched for marks.
 const SCAN_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Most strings of one kind.
+/// Maximum number of strings of one kind.
 const STRINGS_MAX: usize = 20;
 /// Longest string, in bytes.
 const STRING_BYTES_MAX: usize = 200;
-/// Most matches of one mark that are read.
+/// Maximum number of matches of one mark that are read.
 const MATCHES_MAX: usize = 2_000;
-/// Most bytes that are searched for sentences.
+/// Maximum number of bytes that are searched for sentences.
 const SENTENCES_SCAN_BYTES: usize = 1024 * 1024;
-/// Most bytes of sentences.
+/// Maximum number of bytes of sentences.
 const SENTENCES_BYTES_MAX: usize = 12 * 1024;
 /// Shortest sentence, in bytes.
 const SENTENCE_BYTES_MIN: usize = 12;

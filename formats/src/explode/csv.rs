@@ -18,7 +18,7 @@ use crate::text::decode;
 const TABLE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Length of the part that shows the separator, in bytes.
 const HEAD_BYTES: usize = 4 * 1024;
-/// Most columns that are read.
+/// Maximum number of columns that are read.
 const COLUMNS_MAX: usize = 200;
 /// Longest name of a column, in bytes.
 const NAME_BYTES_MAX: usize = 200;

@@ -16,7 +16,7 @@ use super::tokens::Attributes;
 use super::values::{VALUE_BYTES_MAX, Values, joined};
 use crate::text::{Body, front};
 
-/// Most open elements whose text is captured.
+/// Maximum number of open elements whose text is captured.
 const CAPTURES_MAX: usize = 16;
 /// Longest value of an attribute as written, in bytes; character references may make it long.
 pub(super) const WRITTEN_BYTES_MAX: usize = 64 * 1024;

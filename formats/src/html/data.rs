@@ -17,13 +17,13 @@ use super::super::markup::{Action, Attribute, Tables};
 use super::builder::DraftBuilder;
 use crate::object::ProblemKind;
 
-/// Most linked data of a page that is parsed, in bytes.
+/// Largest size of a page's linked data that is parsed, in bytes.
 const DATA_BYTES_MAX: usize = 1024 * 1024;
 /// Longest piece of linked data, in bytes; parsed, it may take forty times as much memory.
 const PIECE_BYTES_MAX: usize = 256 * 1024;
-/// Most things of one piece that are compared.
+/// Maximum number of things of one piece that are compared.
 const THINGS_MAX: usize = 256;
-/// Most values of a key.
+/// Maximum number of values of a key.
 const VALUES_MAX: usize = 200;
 
 /// Types of works. Things with a headline count as works, too.

@@ -12,9 +12,9 @@ use crate::text::one_line;
 pub(super) const VALUE_BYTES_MAX: usize = 4 * 1024;
 /// Longest sum of one map's values, in bytes.
 const SLOT_BYTES_MAX: usize = 8 * 1024;
-/// Most values of one map.
+/// Maximum number of values of one map.
 const SLOT_VALUES_MAX: usize = 500;
-/// Most maps with values.
+/// Maximum number of maps with values.
 const SLOTS_MAX: usize = 200;
 
 /// The values of a document.

@@ -27,7 +27,7 @@ const DEPTH_MAX: usize = 32;
 const KEY_BYTES_MAX: usize = 32;
 /// Longest field, in bytes.
 const FIELD_BYTES_MAX: usize = 1024;
-/// Most authors.
+/// Maximum number of authors.
 const AUTHORS_MAX: usize = 100;
 
 /// The state of reading a notebook.

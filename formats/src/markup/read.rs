@@ -11,7 +11,7 @@ use super::{
     is_attribute_name, is_reserved,
 };
 
-/// Most maps in all tables together.
+/// Maximum number of maps in all tables together.
 const MAPS_MAX: u16 = 10_000;
 
 /// Keys that name the subject of a map.

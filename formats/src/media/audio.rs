@@ -27,9 +27,9 @@ use crate::object::ProblemKind;
 use crate::text::decode;
 use crate::{Draft, Input};
 
-/// Most items of one tag.
+/// Maximum number of items of one tag.
 const ITEMS_MAX: usize = 1_000;
-/// Most lines of a play list.
+/// Maximum number of lines of a play list.
 const LINES_MAX: usize = 10_000;
 /// Longest play list that is read, in bytes.
 const LIST_BYTES_MAX: usize = 1024 * 1024;

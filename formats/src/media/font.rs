@@ -18,7 +18,7 @@ use crate::metadata::{Field, Metadata};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
-/// Most faces of one file.
+/// Maximum number of faces of one file.
 const FACES_MAX: usize = 64;
 /// Longest sum of all names of all faces, in bytes.
 const NAMES_BYTES_MAX: usize = 1024 * 1024;

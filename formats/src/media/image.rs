@@ -27,7 +27,7 @@ use crate::{Draft, Input};
 
 /// Segments, chunks or blocks between two checks of the time limit.
 const POLL_PIECES: usize = 64;
-/// Most segments, chunks or blocks of one picture.
+/// Maximum number of segments, chunks or blocks of one picture.
 const PIECES_MAX: usize = 1_000_000;
 /// Largest container of boxes that is searched for an EXIF block, in bytes.
 const BOXED_BYTES_MAX: usize = 256 * 1024 * 1024;

@@ -16,13 +16,13 @@ use crate::object::ProblemKind;
 use crate::text::{Body, decode};
 use crate::{Draft, Input};
 
-/// Most bytes of a drawing that are read; pictures inside it may be large.
+/// Maximum number of bytes of a drawing that are read; pictures inside it may be large.
 const DRAWING_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Events between two checks of the time limit.
 const POLL_EVENTS: usize = 512;
 /// Deepest nesting.
 const DEPTH_MAX: usize = 1_000;
-/// Most attributes of one element.
+/// Maximum number of attributes of one element.
 const ATTRIBUTES_MAX: usize = 200;
 /// Longest title or description, in bytes.
 const RUN_BYTES_MAX: usize = 16 * 1024;

@@ -19,7 +19,7 @@ use crate::metadata::Metadata;
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
-/// Most pieces of one container.
+/// Maximum number of pieces of one container.
 const PIECES_MAX: usize = 200_000;
 /// Pieces between two checks of the time limit.
 const POLL_PIECES: usize = 512;

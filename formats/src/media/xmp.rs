@@ -19,11 +19,11 @@ use crate::text::{decode, front};
 
 /// Longest packet that is read, in bytes.
 const PACKET_BYTES_MAX: usize = 1024 * 1024;
-/// Most events of one packet; a thumbnail takes one, an edit history takes thousands.
+/// Maximum number of events of one packet; a thumbnail takes one, an edit history takes thousands.
 const EVENTS_MAX: usize = 50_000;
 /// Deepest nesting.
 const DEPTH_MAX: usize = 64;
-/// Most attributes of one element.
+/// Maximum number of attributes of one element.
 const ATTRIBUTES_MAX: usize = 64;
 /// Longest value, in bytes.
 const VALUE_BYTES_MAX: usize = 16 * 1024;

@@ -15,7 +15,7 @@ use crate::text::front;
 
 /// Longest front of a stream that is read, in bytes.
 const STREAM_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Most entries of the directory.
+/// Maximum number of entries of the directory.
 const ENTRIES_MAX: usize = 16 * 1024;
 /// Bytes of an entry of the directory.
 const ENTRY_BYTES: usize = 128;
@@ -27,7 +27,7 @@ const SMALL_TABLE_BYTES_MAX: usize = STREAM_BYTES_MAX / SMALL_SECTOR_BYTES * 4;
 const SMALL_BYTES: usize = 4096;
 /// Lowest sector number with a special meaning: the end, or none.
 const LAST_SECTOR: u32 = 0xffff_fffa;
-/// Most properties of a set.
+/// Maximum number of properties of a set.
 const PROPERTIES_MAX: usize = 256;
 /// Longest property, in bytes.
 const PROPERTY_BYTES_MAX: usize = 4 * 1024;

@@ -24,9 +24,9 @@ const MAGIC: u16 = 0xa5ec;
 const MAGICS_OLD: [u16; 2] = [0xa5dc, 0xa5db];
 /// The first version whose piece table is read.
 const VERSION_97: u16 = 0x00c1;
-/// Most pieces.
+/// Maximum number of pieces.
 const PIECES_MAX: usize = 256 * 1024;
-/// Most paragraphs that are headings.
+/// Maximum number of paragraphs that are headings.
 const RANGES_MAX: usize = 64 * 1024;
 /// Bytes of a page of properties.
 const PAGE_BYTES: usize = 512;

@@ -15,7 +15,7 @@ use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
 use crate::text::Body;
 use crate::{Draft, Input};
 
-/// Most styles that are remembered.
+/// Maximum number of styles that are remembered.
 const STYLES_MAX: usize = 4 * 1024;
 /// Longest instruction of a field, in bytes.
 const INSTRUCTION_BYTES_MAX: usize = 2 * 1024;

@@ -20,9 +20,9 @@ use crate::{Draft, Input, Type, html};
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Longest field, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
-/// Most fields.
+/// Maximum number of fields.
 const FIELDS_MAX: usize = 256;
-/// Most parts and most chapters that are listed.
+/// Maximum number of parts, and of chapters, that are listed.
 const PARTS_MAX: usize = 16 * 1024;
 
 /// The contents of the package document.

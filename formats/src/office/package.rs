@@ -15,11 +15,11 @@ use crate::unnest::zip::Entries;
 
 /// Longest part that is read, in bytes; of a longer one only the front is.
 const PART_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Most bytes that are unpacked from one package.
+/// Maximum number of bytes that are unpacked from one package.
 const PACKAGE_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// Most relationships of a part.
+/// Maximum number of relationships of a part.
 const RELATIONSHIPS_MAX: usize = 16 * 1024;
-/// Most problems with parts that are reported.
+/// Maximum number of problems with parts that are reported.
 const PROBLEMS_MAX: usize = 16;
 
 /// A zip file that is one document.

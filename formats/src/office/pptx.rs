@@ -12,7 +12,7 @@ use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
 use crate::text::Body;
 use crate::{Draft, Input};
 
-/// Most slides that are read.
+/// Maximum number of slides that are read.
 const SLIDES_MAX: usize = 5_000;
 /// The part that lists the slides.
 const MAIN: &str = "ppt/presentation.xml";

@@ -12,7 +12,7 @@ use crate::text::Body;
 
 /// Longest property, in bytes.
 const PROPERTY_BYTES_MAX: usize = 4 * 1024;
-/// Most properties that are kept.
+/// Maximum number of properties that are kept.
 const PROPERTIES_MAX: usize = 256;
 
 /// The properties, by the local names of their elements.

@@ -29,7 +29,7 @@ const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 const POLL_TOKENS: usize = 4 * 1024;
 /// Deepest nesting of groups; deeper ones are left out.
 const DEPTH_MAX: usize = 512;
-/// Most fonts, and most styles, that are remembered.
+/// Maximum number of fonts, and of styles, that are remembered.
 const FONTS_MAX: usize = 4 * 1024;
 /// Longest paragraph, in bytes.
 const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;

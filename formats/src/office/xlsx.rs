@@ -21,9 +21,9 @@ use crate::{Draft, Input};
 
 /// Longest sum of the shared strings, in bytes.
 const STRINGS_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Most shared strings.
+/// Maximum number of shared strings.
 const STRINGS_MAX: usize = 1024 * 1024;
-/// Most sheets that are read.
+/// Maximum number of sheets that are read.
 const SHEETS_MAX: usize = 1_000;
 /// The part that lists the sheets.
 const MAIN: &str = "xl/workbook.xml";

@@ -23,7 +23,7 @@ use crate::text::decode;
 
 /// Pieces between two looks at the clock.
 const POLL_PIECES: usize = 1024;
-/// Most attributes of an element that are read.
+/// Maximum number of attributes of an element that are read.
 const ATTRIBUTES_MAX: usize = 64;
 /// Length of the front in which the charset's declaration is looked for, in bytes.
 const DECLARATION_BYTES_MAX: usize = 256;

@@ -14,7 +14,7 @@ use quick_xml::events::Event;
 use super::super::Draft;
 use crate::text::decode;
 
-/// Most entries of an outline that are counted.
+/// Maximum number of entries of an outline that are counted.
 const OUTLINE_ENTRIES_MAX: usize = 5_000;
 /// Deepest entry of an outline that is counted.
 const OUTLINE_DEPTH_MAX: usize = 8;

@@ -17,13 +17,13 @@ use hayro_interpret::{
 use super::accent;
 use crate::text::Body;
 
-/// Most drawing operations of one document.
+/// Maximum number of drawing operations of one document.
 pub(super) const OPERATIONS_MAX: u64 = 5_000_000;
 /// Operations between two looks at the clock.
 const POLL_OPERATIONS: u64 = 16;
-/// Most marks that are kept of one page: a page of small print has about ten thousand.
+/// Maximum number of marks that are kept of one page: a page of small print has about ten thousand.
 const MARKS_MAX: usize = 20_000;
-/// Most fonts that are distinguished.
+/// Maximum number of fonts that are distinguished.
 const FONTS_MAX: usize = 500;
 /// Units of the glyphs' space to one font size.
 const UNITS_PER_EM: f64 = 1000.0;

@@ -9,9 +9,9 @@ use super::declared::Declared;
 use super::layout::{Layout, Line};
 use super::template::{Condition, Number, Rule, Take, Template, Text};
 
-/// Most values of one field.
+/// Maximum number of values of one field.
 const VALUES_MAX: usize = 50;
-/// Most lines of one section, and most of one block.
+/// Maximum number of lines of one section, and of one block.
 const SECTION_LINES_MAX: usize = 100;
 /// Length of the parts of a text that are searched, at its front and at its end, in bytes.
 const SEARCHED_BYTES_MAX: usize = 128 * 1024;

@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use super::device::{Face, Mark, WORD_GAP_EM};
 
-/// Most lines that are kept of one page.
+/// Maximum number of lines that are kept of one page.
 const LINES_MAX: usize = 1_000;
-/// Most sizes and heights that are distinguished in one line.
+/// Maximum number of sizes and heights that are distinguished in one line.
 const SIZES_MAX: usize = 20;
 /// Least gap that ends a line, in units of the font's size.
 const LINE_GAP_EM: f64 = 1.6;

@@ -36,9 +36,9 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("other.toml", include_str!("templates/other.toml")),
 ];
 
-/// Most classes of a site's own.
+/// Maximum number of classes of a site's own.
 const CLASSES_MAX: usize = 100;
-/// Most fields of one class, and most pieces of evidence.
+/// Maximum number of fields of one class, and of pieces of evidence.
 const PARTS_MAX: usize = 1_000;
 /// Longest name of a class, in bytes.
 const NAME_BYTES_MAX: usize = 64;

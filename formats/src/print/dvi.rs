@@ -18,13 +18,13 @@ use crate::numbers::{be16, be32, slice, slice_up_to, u8_at};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
-/// Most commands of one document.
+/// Maximum number of commands of one document.
 const COMMANDS_MAX: usize = 50_000_000;
 /// Commands between two looks at the clock.
 const POLL_COMMANDS: usize = 4_096;
 /// Deepest nesting of boxes.
 const DEPTH_MAX: usize = 2_000;
-/// Most fonts.
+/// Maximum number of fonts.
 const FONTS_MAX: usize = 10_000;
 /// Longest special that is read, in bytes.
 const SPECIAL_BYTES_MAX: usize = 16 * 1024;

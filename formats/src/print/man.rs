@@ -18,7 +18,7 @@ pub(crate) use strings::TroffStrings;
 const HEADINGS_BYTES_MAX: usize = 4 * 1024;
 /// Longest `NAME` section, in bytes.
 const NAME_BYTES_MAX: usize = 1024;
-/// Most references to other pages.
+/// Maximum number of references to other pages.
 const REFERENCES_MAX: usize = 100;
 /// Lines between two looks at the clock.
 const POLL_LINES: usize = 1_000;

@@ -30,13 +30,13 @@ use crate::{Draft, Input};
 const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Tokens between two looks at the clock.
 const POLL_TOKENS: usize = 2_048;
-/// Most tokens of one document.
+/// Maximum number of tokens of one document.
 const TOKENS_MAX: usize = 20_000_000;
 /// Length of the part in which the header is looked for, in bytes.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Length of the part at the end in which the trailer is looked for, in bytes.
 const TRAILER_BYTES_MAX: usize = 8 * 1024;
-/// Most lines of header or trailer.
+/// Maximum number of lines of header or trailer.
 const LINES_MAX: usize = 1_000;
 /// Least share of letters in text, in percent; fewer are codes of a font.
 const LETTERS_MIN: usize = 55;
@@ -255,7 +255,7 @@ struct Marks {
     pending: Vec<(Field, String)>,
 }
 
-/// Most values that wait for their mark.
+/// Maximum number of values that wait for their mark.
 const PENDING_MAX: usize = 16;
 
 impl Marks {

@@ -29,9 +29,9 @@ const ABSTRACT_BYTES_MAX: usize = 8 * 1024;
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Longest definition of a macro that is expanded, in bytes.
 const MACRO_BYTES_MAX: usize = 200;
-/// Most macros that are remembered.
+/// Maximum number of macros that are remembered.
 const MACROS_MAX: usize = 500;
-/// Most expansions of macros.
+/// Maximum number of expansions of macros.
 const EXPANSIONS_MAX: usize = 1_000;
 /// Deepest nesting of arguments, and of macros.
 const DEPTH_MAX: usize = 6;

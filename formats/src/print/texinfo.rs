@@ -32,7 +32,7 @@ const COPYING_BYTES_MAX: usize = 8 * 1024;
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Longest sum of index entries, in bytes.
 const INDEX_BYTES_MAX: usize = 64 * 1024;
-/// Most variables that are remembered.
+/// Maximum number of variables that are remembered.
 const VARIABLES_MAX: usize = 200;
 /// Longest value of a variable, in bytes.
 const VARIABLE_BYTES_MAX: usize = 200;

@@ -26,7 +26,7 @@ const LINE_BYTES_MAX: usize = 1024;
 /// Longest abstract, and longest sum of section titles, in bytes.
 const ABSTRACT_BYTES_MAX: usize = 8 * 1024;
 const HEADINGS_BYTES_MAX: usize = 8 * 1024;
-/// Most authors, institutions and references.
+/// Maximum number of authors, institutions and references.
 const NAMES_MAX: usize = 100;
 /// The macro package of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,7 +28,7 @@ const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 const FIELD_BYTES_MAX: usize = 4 * 1024;
 /// Longest paragraph that is read as one, in bytes.
 const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
-/// Most attributes of a header, and longest value of one, in bytes.
+/// Maximum number of attributes of a header, and longest value of one, in bytes.
 const ATTRIBUTES_MAX: usize = 256;
 const ATTRIBUTE_BYTES_MAX: usize = 1024;
 /// Longest title, in bytes.

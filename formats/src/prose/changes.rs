@@ -10,13 +10,13 @@ use crate::{Draft, Input};
 
 /// Lines between two checks of the time limit.
 const POLL_LINES: usize = 1_000;
-/// Most versions whose entries are in the summary.
+/// Maximum number of versions whose entries are in the summary.
 const SUMMARY_VERSIONS_MAX: usize = 3;
 /// Longest summary, in bytes.
 const SUMMARY_BYTES_MAX: usize = 4 * 1024;
-/// Most authors.
+/// Maximum number of authors.
 const AUTHORS_MAX: usize = 50;
-/// Most versions listed.
+/// Maximum number of versions listed.
 const VERSIONS_MAX: usize = 500;
 
 /// The values in the first line of an entry.

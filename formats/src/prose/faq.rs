@@ -18,7 +18,7 @@ const QUESTIONS_BYTES_MAX: usize = 8 * 1024;
 /// Longest question, in bytes and in lines.
 const QUESTION_BYTES_MAX: usize = 300;
 const QUESTION_LINES_MAX: usize = 4;
-/// Most lines of a header.
+/// Maximum number of lines of a header.
 const HEADER_LINES_MAX: usize = 100;
 /// Longest value of a header line, in bytes.
 const VALUE_BYTES_MAX: usize = 1024;

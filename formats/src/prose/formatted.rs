@@ -12,7 +12,7 @@ use crate::object::ProblemKind;
 use crate::text::{Body, front};
 use crate::{Draft, Input};
 
-/// Most bytes of a manual page that are searched for its sections.
+/// Maximum number of bytes of a manual page that are searched for its sections.
 const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Longest sum of section titles, and longest `NAME` section, in bytes.
 const HEADINGS_BYTES_MAX: usize = 4 * 1024;

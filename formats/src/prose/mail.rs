@@ -20,23 +20,23 @@ use crate::object::ProblemKind;
 use crate::text::{Body, front, one_line};
 use crate::{Draft, Input};
 
-/// Most bytes of a message or mailbox that are read.
+/// Maximum number of bytes of a message or mailbox that are read.
 const MAIL_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Most messages of a mailbox that are read.
+/// Maximum number of messages of a mailbox that are read.
 const MESSAGES_MAX: usize = 10_000;
-/// Most messages within messages, since the parser keeps a stack for them.
+/// Maximum number of messages within messages, since the parser keeps a stack for them.
 pub(crate) const NESTED_MAX: usize = 50;
 /// Most text parts of a message that are read.
 const PARTS_MAX: usize = 20;
 /// Longest HTML part that is turned into text, in bytes.
 const HTML_BYTES_MAX: usize = 256 * 1024;
-/// Most attachments listed.
+/// Maximum number of attachments listed.
 const ATTACHMENTS_MAX: usize = 100;
 /// Longest header field, in bytes.
 const FIELD_BYTES_MAX: usize = 1024;
-/// Most references to other messages.
+/// Maximum number of references to other messages.
 const REFERENCES_MAX: usize = 100;
-/// Most authors of a mailbox.
+/// Maximum number of authors of a mailbox.
 const AUTHORS_MAX: usize = 100;
 
 /// Summarizes a message or a mailbox.

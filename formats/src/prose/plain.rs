@@ -8,7 +8,7 @@
 use crate::text::is_telling;
 use crate::{Draft, Input};
 
-/// Most lines that are searched for a title and a first paragraph.
+/// Maximum number of lines that are searched for a title and a first paragraph.
 const LINES_MAX: usize = 200;
 /// Longest title, in bytes; a longer first line is the start of a paragraph.
 const HEADLINE_BYTES_MAX: usize = 120;

@@ -25,7 +25,7 @@ const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 const FIELD_BYTES_MAX: usize = 4 * 1024;
 /// Longest paragraph that is read as one, in bytes.
 const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
-/// Most fields.
+/// Maximum number of fields.
 const FIELDS_MAX: usize = 64;
 /// Longest title, in bytes; a longer line above a rule is a paragraph.
 const TITLE_BYTES_MAX: usize = 300;

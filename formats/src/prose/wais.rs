@@ -9,7 +9,7 @@ use crate::object::ProblemKind;
 use crate::text::one_line;
 use crate::{Draft, Input};
 
-/// Most bytes of a file that are read.
+/// Maximum number of bytes of a file that are read.
 const SOURCE_BYTES_MAX: usize = 64 * 1024;
 /// Longest value on one line, in bytes.
 const VALUE_BYTES_MAX: usize = 1024;

@@ -20,19 +20,19 @@ pub(crate) type Fault = (ProblemKind, String);
 /// Limits on opening one fetched object, over all depths together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Most bytes that come out of one fetched object.
+    /// Maximum number of bytes that come out of one fetched object.
     pub bytes_max: u64,
-    /// Most bytes kept of one member.
+    /// Maximum number of bytes kept of one member.
     pub member_bytes_max: usize,
     /// Most bytes out for each byte in, once more than [`Limits::ratio_from_bytes`] have come out.
     pub ratio_max: u64,
     /// The ratio counts beyond this size, in bytes out.
     pub ratio_from_bytes: u64,
-    /// Most containers within containers.
+    /// Maximum number of containers within containers.
     pub depth_max: u32,
-    /// Most members of all containers together.
+    /// Maximum number of members of all containers together.
     pub members_max: u64,
-    /// Most bytes of the URLs of all members together, since one note stores them.
+    /// Maximum number of bytes of the URLs of all members together, since one note stores them.
     pub names_bytes_max: u64,
 }
 

@@ -7,7 +7,7 @@ use super::stream::Packing;
 use crate::object::Object;
 use crate::{Language, Type};
 
-/// Most bytes at the front of an object that are searched for its format.
+/// Maximum number of bytes at the front of an object that are searched for its format.
 const FRONT_BYTES: usize = 64 * 1024;
 
 /// The mark of all shell archives, in their first bytes.

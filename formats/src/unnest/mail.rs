@@ -17,11 +17,11 @@ use super::{Decoded, Walk};
 use crate::object::ProblemKind;
 use crate::prose::mail::{NESTED_MAX, nested, starts};
 
-/// Most bytes of a message that are read for its attachments.
+/// Maximum number of bytes of a message that are read for its attachments.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Longest Message-Id that identifies a message, in bytes.
 const KEY_BYTES_MAX: usize = 200;
-/// Most bytes of a message's header that are searched for its Message-Id.
+/// Maximum number of bytes of a message's header that are searched for its Message-Id.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Messages between two checks of the time limit.
 const POLL_MESSAGES: usize = 100;

@@ -11,9 +11,9 @@ use super::Member;
 use crate::Draft;
 use crate::text::{decode, front};
 
-/// Most bytes of a metadata file that are read.
+/// Maximum number of bytes of a metadata file that are read.
 const METADATA_BYTES_MAX: usize = 256 * 1024;
-/// Most fields of a metadata file.
+/// Maximum number of fields of a metadata file.
 const FIELDS_MAX: usize = 500;
 /// Longest description text, in bytes.
 const TEXT_BYTES_MAX: usize = 16 * 1024;

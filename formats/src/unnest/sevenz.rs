@@ -22,7 +22,7 @@ const DIRECTORY_BYTES_MAX: u64 = 1024 * 1024;
 const START_BYTES: usize = 32;
 /// First byte of a packed directory.
 const ENCODED: u8 = 0x17;
-/// Most coders of a folder.
+/// Maximum number of coders of a folder.
 const CODERS_MAX: u64 = 64;
 /// Seconds from 1601, the epoch of Windows, to 1970.
 const EPOCH_SECONDS: u64 = 11_644_473_600;

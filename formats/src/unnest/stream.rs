@@ -23,7 +23,7 @@ pub(super) const DICTIONARY_BYTES_MAX: u64 = 1 << WINDOW_LOG_MAX;
 const WINDOW_LOG_MAX: u32 = 26;
 /// The same plus the decoder's other memory, in KiB.
 pub(super) const DICTIONARY_KIB_MAX: u32 = 65 * 1024;
-/// Most bytes at the front of a gzip stream that [`peek`] reads.
+/// Maximum number of bytes at the front of a gzip stream that [`peek`] reads.
 const PEEK_BYTES: usize = 64 * 1024;
 /// Longest file name in a gzip header, in bytes.
 const NAME_BYTES_MAX: usize = 4 * 1024;

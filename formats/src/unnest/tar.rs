@@ -15,7 +15,7 @@ use super::budget::{Fault, read_up_to};
 use super::{MemberInfo, PATH_BYTES_MAX, Walk, clean_path, member};
 use crate::object::ProblemKind;
 
-/// Most bytes of a file that [`find`] returns.
+/// Maximum number of bytes of a file that [`find`] returns.
 const FIND_BYTES_MAX: usize = 256 * 1024;
 /// Longest extended header that is read, in bytes.
 const EXTENDED_BYTES_MAX: usize = 16 * PATH_BYTES_MAX;

@@ -18,7 +18,7 @@ use super::stream::{DICTIONARY_BYTES_MAX, DICTIONARY_KIB_MAX};
 use super::{MemberInfo, Walk, clean_path, member};
 use crate::object::ProblemKind;
 
-/// Most directory entries, since each takes memory; archives with more are refused.
+/// Maximum number of directory entries, since each takes memory; archives with more are refused.
 const ENTRIES_MAX: usize = 100_000;
 /// First bytes of each directory entry.
 const ENTRY: &[u8] = b"PK\x01\x02";

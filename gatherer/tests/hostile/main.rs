@@ -45,7 +45,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Most time for an object: 10 s are promised; the test machine may be busy, and the code is not optimized.
 const TIME_MAX: Duration = Duration::from_secs(5 * 10);
-/// Most resident memory of the gatherer, in bytes.
+/// Largest resident memory of the gatherer, in bytes.
 const OWN_BYTES_MAX: u64 = 250 << 20;
 /// Most resident memory of a worker, in bytes: its limit, and its possible growth between two checks of the
 /// gatherer.
@@ -55,7 +55,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(2);
 /// Longest record, in bytes.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 const VALUE_BYTES_MAX: usize = 128 << 10;
-/// Most bytes of all records of one object, and most records.
+/// Largest size of the records of one object, in bytes, and maximum number of them.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
 const RECORDS_MAX: usize = 1 + 10_000;
 

@@ -20,7 +20,7 @@ mod update;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Most members of a group here.
+/// Maximum number of members of a group here.
 const GROUP: usize = 300;
 /// Members of a site.
 const SITE: usize = 10;

@@ -8,9 +8,9 @@ use super::{Row, agree};
 
 /// Members that have to agree on a line's bandwidth, so that no single liar decides it.
 const WITNESSES_MIN: usize = 3;
-/// Most readings of one member that count for a line; the greatest ones count.
+/// Maximum number of readings of one member that count for a line; the greatest ones count.
 const READINGS_OF_ONE_MAX: usize = 4;
-/// Most readings of all members that count for a line.
+/// Maximum number of readings of all members that count for a line.
 const READINGS_MAX: usize = 64;
 
 /// The bandwidths of the lines between and within sites, from the rows of members with links over them.

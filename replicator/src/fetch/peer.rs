@@ -14,7 +14,7 @@ use crate::version::{Hash, Namespace};
 pub const PRIORITIES: u8 = 16;
 /// Most times that a rest is doubled.
 const DOUBLINGS_MAX: u32 = 2;
-/// Most canceled requests that are remembered: as many chunks as can be on their way.
+/// Maximum number of canceled requests that are remembered: as many chunks as can be on their way.
 const CANCELED_MAX: usize = 2 * Window::MAX.chunks;
 /// The next request waits until this part of the window is free (1/8), so that a message asks for several chunks.
 const FREE_SHARE: u64 = 8;

@@ -16,10 +16,10 @@ const SPAN_MIN: f64 = 1e-12;
 /// Share of a whole step by which a value may miss it, for rounding.
 const SLACK: f64 = 1e-9;
 
-/// Most ticks on an axis of numbers, apart from the one at its start.
+/// Maximum number of ticks on an axis of numbers, apart from the one at its start.
 pub(super) const TICKS_MAX: usize = 8;
 
-/// Most ticks on an axis of categories.
+/// Maximum number of ticks on an axis of categories.
 pub(super) const CATEGORIES_SHOWN_MAX: usize = 40;
 
 /// Rule by which the range of an axis follows from its data.

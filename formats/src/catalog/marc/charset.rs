@@ -25,7 +25,7 @@ const MARKS: [char; 31] = [
 ];
 /// Code of the first of [`MARKS`].
 const MARKS_START: u8 = 0xe0;
-/// Most marks before one letter.
+/// Maximum number of marks before one letter.
 const MARKS_MAX: usize = 8;
 
 const ESCAPE: u8 = 0x1b;

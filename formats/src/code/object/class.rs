@@ -9,7 +9,7 @@ use crate::numbers::{be16, len16, len32, slice, u8_at};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
-/// Most attributes of a class and its members.
+/// Maximum number of attributes of a class and its members.
 const MEMBERS_MAX: usize = 100_000;
 /// Access flags of members that others can use.
 const PUBLIC_OR_PROTECTED: u16 = 0x0001 | 0x0004;

@@ -8,7 +8,7 @@ use super::{LIBRARIES_MAX, Names, little};
 use crate::numbers::slice_up_to;
 use crate::{Draft, Input};
 
-/// Most sections of a module.
+/// Maximum number of sections of a module.
 const SECTIONS_MAX: usize = 10_000;
 /// Numbers of the sections of imports and exports.
 const IMPORTS: u8 = 2;

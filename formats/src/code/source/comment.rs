@@ -4,7 +4,7 @@
 
 use crate::Language;
 
-/// Most lines that are read.
+/// Maximum number of lines that are read.
 const LINES_MAX: usize = 120;
 
 /// Phrases that mark paragraphs on licenses, owners and tools.

@@ -5,11 +5,11 @@
 //!
 //! Sans-I/O.
 
-/// Most bytes at the front that are searched for licenses and owners.
+/// Maximum number of bytes at the front that are searched for licenses and owners.
 const FRONT_BYTES_MAX: usize = 6 * 1024;
 /// Longest statement of an owner, in bytes.
 const OWNER_BYTES_MAX: usize = 160;
-/// Most statements of owners.
+/// Maximum number of statements of owners.
 const OWNERS_MAX: usize = 16;
 
 /// Phrases of well-known licenses; the first found in this order wins.

@@ -8,9 +8,9 @@ use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len32, slice_up_to};
 use crate::text::{Body, decode};
 
-/// Most tracks that are read.
+/// Maximum number of tracks that are read.
 const TRACKS_MAX: usize = 256;
-/// Most events of all tracks together.
+/// Maximum number of events of all tracks together.
 const EVENTS_MAX: usize = 2_000_000;
 /// Events between two checks of the time limit.
 const POLL_EVENTS: usize = 4_096;

@@ -8,7 +8,7 @@
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{le16, le32, slice};
 
-/// Most samples or instruments that are read.
+/// Maximum number of samples or instruments that are read.
 const SAMPLES_MAX: usize = 256;
 
 /// Reads a module; returns `None` if it is not a module or breaks off.

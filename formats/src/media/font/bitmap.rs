@@ -11,9 +11,9 @@ use crate::text::decode;
 
 /// The properties of a BDF file must lie in this many bytes at its front.
 const PROPERTIES_BYTES_MAX: usize = 64 * 1024;
-/// Most properties.
+/// Maximum number of properties.
 const PROPERTIES_MAX: usize = 1_000;
-/// Most tables of a PCF file.
+/// Maximum number of tables of a PCF file.
 const TABLES_MAX: usize = 64;
 /// The type of the table of properties, and the flag of big-endian numbers in it.
 const PROPERTIES: u32 = 1;

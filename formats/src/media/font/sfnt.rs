@@ -13,11 +13,11 @@ use super::{FACES_MAX, Faces, NAMES_BYTES_MAX};
 use crate::metadata::Field;
 use crate::numbers::{be16, be32, len16, len32, slice_up_to};
 
-/// Most tables of a face.
+/// Maximum number of tables of a face.
 const TABLES_MAX: usize = 200;
-/// Most names of a face.
+/// Maximum number of names of a face.
 const NAMES_MAX: usize = 2_000;
-/// Most bytes of a table after decompression.
+/// Maximum number of bytes of a table after decompression.
 const TABLE_BYTES_MAX: u64 = 1024 * 1024;
 /// The language code of American English in Windows.
 const ENGLISH: u16 = 0x409;

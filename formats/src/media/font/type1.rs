@@ -9,9 +9,9 @@ use super::{Faces, set_property};
 use crate::numbers::{le32, slice_up_to};
 use crate::text::decode;
 
-/// Most bytes of the clear text that are read.
+/// Maximum number of bytes of the clear text that are read.
 const CLEAR_BYTES_MAX: usize = 32 * 1024;
-/// Most bytes of the head of a metrics file that are read.
+/// Maximum number of bytes of the head of a metrics file that are read.
 const METRICS_BYTES_MAX: usize = 16 * 1024;
 
 /// Reads a font program, as text (PFA) or in segments (PFB).

@@ -17,9 +17,9 @@ use crate::text::decode;
 
 /// Prefix of the keyword under which ImageMagick and GIMP store metadata of other formats.
 const PROFILE: &str = "Raw profile type ";
-/// Most bytes of an inflated text.
+/// Maximum number of bytes of an inflated text.
 const INFLATED_BYTES_MAX: u64 = 1024 * 1024;
-/// Most inflated texts of one picture.
+/// Maximum number of inflated texts of one picture.
 const INFLATED_MAX: usize = 64;
 /// Longest uncompressed text, in bytes.
 const PLAIN_BYTES_MAX: usize = 1024 * 1024;

@@ -11,7 +11,7 @@ use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len16, len32, slice, slice_up_to, u8_at};
 use crate::text::decode;
 
-/// Most resources or records that are read.
+/// Maximum number of resources or records that are read.
 const RECORDS_MAX: usize = 10_000;
 
 /// Reads the useful resources: IPTC records, EXIF, XMP.

@@ -13,11 +13,11 @@ use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, be32, le16, le32, slice, slice_up_to};
 use crate::text::decode;
 
-/// Most entries of a directory that are read.
+/// Maximum number of entries of a directory that are read.
 const ENTRIES_MAX: usize = 1_000;
 /// Longest text that is read, in bytes.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
-/// Most blocks of other metadata.
+/// Maximum number of blocks of other metadata.
 const BLOCKS_MAX: usize = 4;
 /// Longest block of other metadata, in bytes.
 const BLOCK_BYTES_MAX: usize = 1024 * 1024;

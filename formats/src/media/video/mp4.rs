@@ -15,7 +15,7 @@ use crate::text::decode;
 const DEPTH_MAX: usize = 8;
 /// Longest text of a box, in bytes.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
-/// Most keys of a QuickTime metadata box.
+/// Maximum number of keys of a QuickTime metadata box.
 const KEYS_MAX: usize = 256;
 /// Seconds from 1904, the epoch of QuickTime, to 1970.
 const EPOCH_S: i64 = 2_082_844_800;

@@ -13,7 +13,7 @@ use crate::numbers::{le32, len32, slice, slice_up_to};
 
 /// The headers must lie in this many bytes at the film's front.
 const HEADERS_BYTES_MAX: usize = 256 * 1024;
-/// Most comments.
+/// Maximum number of comments.
 const COMMENTS_MAX: usize = 1_000;
 
 /// Reads the headers; returns false if there is no video, but perhaps sound.

@@ -9,7 +9,7 @@ use super::super::tex_fonts::accented;
 use super::{glyphs, split_name};
 use crate::text::Body;
 
-/// Most strings, and longest of them in bytes, that are remembered.
+/// Maximum number of strings, and longest of them in bytes, that are remembered.
 const STRINGS_MAX: usize = 200;
 const STRING_BYTES_MAX: usize = 200;
 

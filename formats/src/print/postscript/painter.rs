@@ -12,9 +12,9 @@ use super::super::tex_fonts::{Encoding, characters, encoding, width};
 use super::super::typeset::Typeset;
 use super::tokens::PsToken;
 
-/// Most operands that wait for their operator.
+/// Maximum number of operands that wait for their operator.
 const OPERANDS_MAX: usize = 512;
-/// Most fonts.
+/// Maximum number of fonts.
 const FONTS_MAX: usize = 5_000;
 /// The size of a font without one.
 const SIZE: f64 = 10.0;

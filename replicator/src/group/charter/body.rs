@@ -12,11 +12,11 @@ use crate::id::{InvitationId, MemberId};
 use crate::topology::{Connectivity, Topology};
 use crate::version::Name;
 
-/// Most members of a group. Beyond that, use groups that overlap (docs/groups.md).
+/// Maximum number of members of a group. Beyond that, use groups that overlap (docs/groups.md).
 pub const MEMBERS_MAX: usize = 300;
-/// Most former members on record.
+/// Maximum number of former members on record.
 pub const GONE_MAX: usize = 256;
-/// Most links of a group.
+/// Maximum number of links of a group.
 pub const LINKS_MAX: usize = 3_600;
 
 /// A member in the charter of its group.

@@ -20,7 +20,7 @@ use crate::flood::DISTANCE_MAX;
 use crate::id::MemberId;
 use crate::version::{Kind, Name, Namespace};
 
-/// Most trees and collections of a group.
+/// Maximum number of trees and collections of a group.
 pub const TREES_MAX: usize = 1_024;
 /// Most members on record as listing one tree: its writer, and those at the least distance. When one of them
 /// leaves, another takes its place.
