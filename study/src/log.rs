@@ -154,11 +154,6 @@ impl<K: Ord> Study<K> {
         }
     }
 
-    /// Removes a source; its counts in the months of all sources stay.
-    pub fn remove(&mut self, source: &K) {
-        self.sums.remove(source);
-    }
-
     /// Returns the history of a source.
     pub fn history(&self, source: &K) -> Option<&History> {
         self.sums.get(source).map(|sums| &sums.history)

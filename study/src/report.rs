@@ -19,7 +19,6 @@ use freshness::history::{Cost, History, Log, Moments, Settings};
 use crate::log::{MonthCount, SourceSums, Study, Traffic};
 use crate::model::Demand;
 use crate::month::Month;
-use crate::synchrony::of_provider;
 
 /// Class of sources by their update interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,28 +116,6 @@ pub struct SourceRow<K> {
     pub traffic: Traffic,
 }
 
-impl<K> SourceRow<K> {
-    /// Returns the row of a source at `until_secs`, in Unix seconds.
-    pub fn new(source: K, history: &History, log: Log, until_secs: i64) -> Self {
-        let interval_secs = history.interval_secs(log, until_secs);
-        Self {
-            source,
-            class: Class::of(interval_secs),
-            updates: history.updates,
-            records: history.records,
-            known_secs: history.known_secs(log, until_secs),
-            updated_secs: history.updated_secs,
-            interval_secs,
-            frequency: history.frequency(log, until_secs),
-            record_rate: history.record_rate(log, until_secs),
-            intervals: history.intervals,
-            freshness: if log == Log::Pulls { history.freshness() } else { None },
-            cost: history.cost,
-            traffic: Traffic::default(),
-        }
-    }
-}
-
 /// A month of table 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MonthRow {
@@ -195,7 +172,7 @@ pub struct Overall {
     pub intervals: Moments,
     /// The sources' mean update intervals, in seconds, which show the differences between sources.
     pub means: Moments,
-    /// Freshness of the service provider: the average of its sources'; only for a log of pulls.
+    /// Freshness of the service provider (Liu §3): the average of its sources'; only for a log of pulls.
     pub freshness: Option<f64>,
     /// Update cost on the harvester's side.
     pub cost: Cost,
@@ -205,7 +182,7 @@ pub struct Overall {
 
 impl Overall {
     /// Sums up the rows of all sources.
-    pub fn new<K>(rows: &[SourceRow<K>]) -> Self {
+    fn new<K>(rows: &[SourceRow<K>]) -> Self {
         let mut all = Self::default();
         for row in rows {
             all.sources += 1;
@@ -222,8 +199,9 @@ impl Overall {
             all.frequency = Some(all.updates as f64 / all.known_secs as f64);
             all.record_rate = Some(all.records as f64 / all.known_secs as f64);
         }
-        let mut freshness = rows.iter().filter_map(|row| row.freshness).peekable();
-        all.freshness = freshness.peek().is_some().then(|| of_provider(freshness));
+        let mut freshness = Moments::default();
+        rows.iter().filter_map(|row| row.freshness).for_each(|it| freshness.handle(it));
+        all.freshness = freshness.mean();
         all
     }
 }
@@ -270,9 +248,24 @@ impl<K: Ord + Clone> Study<K> {
 
     fn source_rows(&self, until: i64) -> Vec<SourceRow<K>> {
         let log = self.settings().log;
-        let row = |(source, sums): (&K, &SourceSums)| SourceRow {
-            traffic: sums.traffic,
-            ..SourceRow::new(source.clone(), &sums.history, log, until)
+        let row = |(source, sums): (&K, &SourceSums)| {
+            let history = &sums.history;
+            let interval_secs = history.interval_secs(log, until);
+            SourceRow {
+                source: source.clone(),
+                class: Class::of(interval_secs),
+                updates: history.updates,
+                records: history.records,
+                known_secs: history.known_secs(log, until),
+                updated_secs: history.updated_secs,
+                interval_secs,
+                frequency: history.frequency(log, until),
+                record_rate: history.record_rate(log, until),
+                intervals: history.intervals,
+                freshness: if log == Log::Pulls { history.freshness() } else { None },
+                cost: history.cost,
+                traffic: sums.traffic,
+            }
         };
         let mut rows: Vec<_> = self.sums.iter().map(row).collect();
         let interval = |row: &SourceRow<K>| row.interval_secs.unwrap_or(f64::INFINITY);
