@@ -109,7 +109,7 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("indicatif", &["harvest"]),
     ("blake3", &["collection", "replicator"]),
     ("encoding_rs", &["oai", "formats"]),
-    ("getrandom", &["daemon", "collection", "exchange"]),
+    ("getrandom", &["collection", "exchange"]),
     ("globset", &["essence", "gatherer"]),
     ("http-body-util", &["net", "exchange"]),
     // Networks of addresses: the replicator signs its own.

@@ -245,7 +245,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// There is no answer; the error says who is at fault and whether to try again.
+    /// There is no answer; the error says whether to try again.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
         let timeouts = request.timeouts.unwrap_or(self.shared.settings.timeouts);
         let host = authority(&request.url);

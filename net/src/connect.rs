@@ -74,7 +74,7 @@ impl Connector {
         let port = url.port_or_known_default().unwrap_or(0);
         let Dialed { stream, address } = dial_untimed(named, port, policy, patience).await?;
         if url.scheme() != "https" {
-            return Ok(Connected { stream: Stream::Plain(stream), address });
+            return Ok(Connected { stream: Stream::Left(stream), address });
         }
         let name = server_name(url)?;
         let connector = TlsConnector::from(self.tls(shown).await?);
@@ -82,7 +82,7 @@ impl Connector {
             .connect(name, stream)
             .await
             .map_err(|source| Error::Tls { host: host.to_owned(), source })?;
-        Ok(Connected { stream: Stream::Tls(Box::new(stream.into())), address })
+        Ok(Connected { stream: Stream::Right(Box::new(stream.into())), address })
     }
 
     async fn tls(&self, shown: Option<&ClientFiles>) -> Result<Arc<ClientConfig>, Error> {
@@ -149,8 +149,7 @@ pub struct Dialed {
 ///
 /// # Errors
 ///
-/// [`Error::Resolve`], [`Error::Refused`], [`Error::Connect`] or [`Error::Timeout`]; the error says
-/// who is at fault and whether to try again.
+/// [`Error::Resolve`], [`Error::Refused`], [`Error::Connect`] or [`Error::Timeout`].
 pub async fn dial(
     host: Host<&str>,
     port: u16,

@@ -126,8 +126,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// Nobody answers, or a peer with another key does. The error says who is at fault and whether
-    /// to try again.
+    /// Nobody answers, or a peer with another key does. The error says whether to try
+    /// again.
     pub async fn connect(
         &self,
         address: &str,

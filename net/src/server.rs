@@ -10,7 +10,6 @@
 
 mod bodies;
 mod objection;
-mod tunnel;
 
 use std::convert::Infallible;
 use std::io;
@@ -40,14 +39,13 @@ use crate::error::{BoxError, Error};
 use crate::framing::Verdict;
 use crate::host::{self, HostPort};
 use crate::shutdown::Shutdown;
-use crate::stream::Stream;
+use crate::stream::{self, Stream};
 use crate::tally::{Event, Tally};
 use crate::tls::{self, ClientCertificate};
 use crate::wire::{Exchange, Wire};
 
 use bodies::{Answer, Inbound};
 use objection::Objection;
-pub use tunnel::{OpenTunnel, Tunnel};
 
 /// Time limit for requests in progress after the shutdown starts.
 pub const DRAIN: Duration = Duration::from_millis(1_500);
@@ -65,17 +63,6 @@ const HANDSHAKE: u8 = 22;
 /// that has shown a certificate adds it, as [`ClientCertificate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
-
-/// The kind of requests that a server takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Requests for this server: RFC 9112 §3.2.1, and whole URLs that name it.
-    #[default]
-    Origin,
-    /// Requests for other hosts as well: whole URLs of any host, and CONNECT (RFC 9112 §3.2.2 and
-    /// §3.2.3, RFC 9110 §9.3.6). A request for CONNECT has a [`Tunnel`] as an extension.
-    Proxy,
-}
 
 /// Limits on the peers of a server. [`Default`] suits a public listener.
 #[derive(Clone, Debug)]
@@ -111,8 +98,6 @@ pub struct Limits {
     /// Proxies whose `Forwarded` and `X-Forwarded-For` are believed. The bound of one address then
     /// holds for their clients, and the proxies may have any number of connections. Default none.
     pub proxies: Vec<Network>,
-    /// The kind of requests that the server takes. Default [`Mode::Origin`].
-    pub mode: Mode,
     /// TLS of the listener. Default none: plain HTTP.
     pub tls: Option<tls::Server>,
     /// Counters of events.
@@ -134,7 +119,6 @@ impl Default for Limits {
             drain: DRAIN,
             host: None,
             proxies: Vec::new(),
-            mode: Mode::Origin,
             tls: None,
             tally: Tally::default(),
         }
@@ -178,7 +162,7 @@ where
     let admission = Admission::new(Arc::clone(&limits));
     let mut connections = JoinSet::new();
     let outcome = loop {
-        let (stream, peer, connection_slot) = tokio::select! {
+        let (stream, peer, slot) = tokio::select! {
             biased;
             () = shutdown.started() => break Ok(()),
             Some(ended) = connections.join_next() => {
@@ -197,7 +181,7 @@ where
             exchange: Arc::default(),
             shed: Arc::clone(&admission.shed),
             address_slots: Arc::clone(&admission.slots),
-            connection_slot: Arc::new(connection_slot),
+            _slot: slot,
             shutdown: shutdown.clone(),
             shown: None,
             is_secure: false,
@@ -240,8 +224,7 @@ struct Connection {
     exchange: Arc<Exchange>,
     shed: Arc<Notify>,
     address_slots: Arc<AddressSlots>,
-    /// Shared with a tunnel, which keeps the slot.
-    connection_slot: Arc<ConnectionSlot>,
+    _slot: ConnectionSlot,
     shutdown: Shutdown,
     /// The certificate that the peer has shown.
     shown: Option<ClientCertificate>,
@@ -272,7 +255,6 @@ impl Connection {
                 .max_headers(self.limits.headers_max)
                 .header_read_timeout(None)
                 .serve_connection(TokioIo::new(wire), answer)
-                .with_upgrades()
         );
         let (began, mut closing) = (clock::monotonic(), false);
         loop {
@@ -305,14 +287,14 @@ impl Connection {
     /// Does the TLS handshake if this listener has TLS. A plain client is refused later, by
     /// [`objection`](Self::objection).
     async fn secure(&mut self, socket: TcpStream) -> Option<Stream> {
-        let Some(tls) = &self.limits.tls else { return Some(Stream::Plain(socket)) };
+        let Some(tls) = &self.limits.tls else { return Some(Stream::Left(socket)) };
         let mut opening = pin!(timeout(self.limits.header_timeout, async {
             let mut first = [0];
             socket.peek(&mut first).await?;
             if first != [HANDSHAKE] {
-                return Ok(Stream::Plain(socket));
+                return Ok(Stream::Left(socket));
             }
-            tls.acceptor().accept(socket).await.map(|it| Stream::Tls(Box::new(it.into())))
+            tls.acceptor().accept(socket).await.map(|it| Stream::Right(Box::new(it.into())))
         }));
         let began = clock::monotonic();
         let opened = loop {
@@ -331,8 +313,8 @@ impl Connection {
         };
         match opened {
             Ok(stream) => {
-                self.is_secure = stream.plain().is_none();
-                self.shown = stream.shown();
+                self.is_secure = stream::plain(&stream).is_none();
+                self.shown = stream::shown(&stream);
                 Some(stream)
             }
             Err(error) => {
@@ -346,7 +328,7 @@ impl Connection {
 
     async fn answer<S, B>(
         &self,
-        mut request: Request<Incoming>,
+        request: Request<Incoming>,
         service: S,
     ) -> Result<Response<Answer>, Infallible>
     where
@@ -363,20 +345,11 @@ impl Connection {
                 (objection.response(), None, true)
             }
             Ok((client, slot)) => {
-                let tunnel = (*request.method() == Method::CONNECT)
-                    .then(|| Tunnel::new(&mut request, Arc::clone(&self.connection_slot)));
-                let is_tunnel = tunnel.is_some();
                 let mut request = request.map(|it| Inbound::body(it, &self.limits));
                 self.describe(client, request.extensions_mut());
-                if let Some(tunnel) = tunnel {
-                    request.extensions_mut().insert(tunnel);
-                }
                 name_host(&mut request);
                 let Ok(response) = service.oneshot(request).await;
                 let mut response = response.map(body::boxed);
-                if is_tunnel && response.status().is_success() {
-                    self.exchange.tunnel();
-                }
                 // The kernel cannot send files over an encrypted connection.
                 if !self.is_secure {
                     self.exchange.outbox.body(&mut response);
@@ -441,18 +414,15 @@ impl Connection {
             let message = "this listener speaks TLS: use https:// instead of http://";
             return Some(Objection::new(StatusCode::BAD_REQUEST, message));
         }
-        let is_proxy = self.limits.mode == Mode::Proxy;
         if request.method() == Method::CONNECT {
             let message = "this server is not a proxy";
-            let objection = Objection::new(StatusCode::NOT_IMPLEMENTED, message);
-            return (!is_proxy).then_some(objection);
+            return Some(Objection::new(StatusCode::NOT_IMPLEMENTED, message));
         }
         let host = match host::of_request(request.uri(), request.headers(), request.version()) {
             Ok(host) => host,
             Err(problem) => return Some(Objection::new(StatusCode::BAD_REQUEST, problem)),
         };
-        let is_for_others = is_proxy && request.uri().authority().is_some();
-        if let Some(host) = host.filter(|it| !is_for_others && !self.serves(it)) {
+        if let Some(host) = host.filter(|it| !self.serves(it)) {
             let message = format!(
                 "{host} is not a name of this machine, and this listener serves it alone; for a proxy \
                  in front of it, set base_url to the URL that users see"

@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use http::{Request, Response};
-use http_body_util::BodyExt;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
 use net::Error;
 use net::body::{self, Body};
 use net::server::{Limits, bind, serve};
@@ -61,7 +62,8 @@ async fn answer(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     }
     if request.uri().path() == "/large" {
         let zeros = std::iter::repeat_with(|| Ok::<_, Infallible>(vec![0; 64 * 1024].into()));
-        return Ok(Response::new(body::from_stream(futures_util::stream::iter(zeros))));
+        let frames = futures_util::stream::iter(zeros.map(|it| it.map(Frame::data)));
+        return Ok(Response::new(body::boxed(StreamBody::new(frames))));
     }
     assert_ne!(request.uri().path(), "/panic", "as asked for");
     Ok(match request.into_body().collect().await {

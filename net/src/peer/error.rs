@@ -1,11 +1,11 @@
-//! Errors of connections between daemons: who is at fault, and whether to try again.
+//! Errors of connections between daemons, and whether to try again.
 
 use std::io;
 use std::time::Duration;
 
 use rustls::{AlertDescription, Error as Tls};
 
-use crate::error::{Fault, RETRY_DEFAULT, Retry};
+use crate::error::{RETRY_DEFAULT, Retry};
 
 /// Failure to connect.
 #[derive(Debug, thiserror::Error)]
@@ -114,20 +114,6 @@ impl Error {
             ) => Self::Protocol { peer },
             Some(Tls::AlertReceived(alert)) => Self::Rejected { peer, alert: format!("{alert:?}") },
             _ => Self::Handshake { peer, source },
-        }
-    }
-
-    /// Returns the party that is at fault.
-    #[must_use]
-    pub fn fault(&self) -> Fault {
-        match self {
-            Self::Setup { .. } | Self::Ourselves { .. } => Fault::Ours,
-            Self::WrongKey { .. }
-            | Self::NoKey { .. }
-            | Self::Protocol { .. }
-            | Self::Rejected { .. }
-            | Self::Handshake { .. } => Fault::Theirs,
-            Self::Resolve { .. } | Self::Connect { .. } | Self::Timeout { .. } => Fault::Network,
         }
     }
 

@@ -3,7 +3,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::error::{Fault, Retry};
+use crate::error::Retry;
 
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -87,7 +87,6 @@ async fn a_key_that_is_not_expected_is_refused_at_both_ends() {
     let Error::WrongKey { expected, found, .. } = &error else { panic!("{error}") };
     assert_eq!((*expected, *found), (identity(3).public(), identity(2).public()));
     assert!(error.to_string().contains(identity(2).key()), "{error}");
-    assert_eq!(error.fault(), Fault::Theirs);
     let error = accepted.unwrap_err();
     assert!(matches!(error, Error::Rejected { .. }), "{error}");
 }
@@ -172,7 +171,7 @@ async fn a_peer_that_does_not_speak_tls_is_refused() {
         });
         let error = error.await;
         assert!(matches!(error, Error::Handshake { .. }), "{error}");
-        assert_eq!((error.fault(), error.retry() == Retry::No), (Fault::Theirs, false));
+        assert_ne!(error.retry(), Retry::No);
     }
 }
 
@@ -200,7 +199,6 @@ async fn a_peer_that_does_not_answer_is_given_up() {
     let (listener, address) = listener().await;
     let error = endpoint(1).patience(SHORT).connect(&address, None).await.unwrap_err();
     assert!(matches!(error, Error::Timeout { after: SHORT, .. }), "{error}");
-    assert_eq!(error.fault(), Fault::Network);
     drop(listener);
     let error = endpoint(1).connect(&address, None).await.unwrap_err();
     assert!(matches!(error, Error::Connect { .. }), "{error}");
@@ -221,7 +219,7 @@ async fn a_daemon_does_not_connect_to_itself() {
     );
     for error in [accepted.unwrap_err(), connected.unwrap_err()] {
         assert!(matches!(error, Error::Ourselves { .. }), "{error}");
-        assert_eq!((error.fault(), error.retry()), (Fault::Ours, Retry::No));
+        assert_eq!(error.retry(), Retry::No);
     }
 }
 
