@@ -5,6 +5,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+use crate::commands::broker::BrokerCommand;
+use crate::commands::gatherer::GathererCommand;
+use crate::commands::replicator::ReplicatorCommand;
 use crate::settings::Rejected;
 use crate::telemetry::{self, DefaultLevel};
 use crate::{commands, output, runtime};
@@ -30,11 +33,11 @@ enum Command {
     Up(commands::up::Args),
     Search(commands::search::Args),
     #[command(subcommand)]
-    Gatherer(commands::gatherer::GathererCommand),
+    Gatherer(GathererCommand),
     #[command(subcommand)]
-    Broker(commands::broker::BrokerCommand),
+    Broker(BrokerCommand),
     #[command(subcommand)]
-    Replicator(commands::replicator::ReplicatorCommand),
+    Replicator(ReplicatorCommand),
     #[command(subcommand)]
     Collection(commands::collection::CollectionCommand),
     #[command(subcommand)]
@@ -89,6 +92,7 @@ pub(crate) fn command() -> clap::Command {
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let log = |level| telemetry::start(&cli.telemetry, level);
+    let level = |is_daemon| if is_daemon { DefaultLevel::Events } else { DefaultLevel::Warnings };
     match cli.command {
         Command::Up(args) => {
             log(DefaultLevel::Warnings).and_then(|bars| block_on(commands::up::run(args, bars)))
@@ -98,15 +102,15 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             block_on(commands::search::run(args))
         }
         Command::Gatherer(command) => {
-            log(if command.is_daemon() { DefaultLevel::Events } else { DefaultLevel::Warnings })?;
+            log(level(matches!(command, GathererCommand::Run(_))))?;
             block_on(commands::gatherer::run(command))
         }
         Command::Broker(command) => {
-            log(if command.is_daemon() { DefaultLevel::Events } else { DefaultLevel::Warnings })?;
+            log(level(matches!(command, BrokerCommand::Run(_))))?;
             block_on(commands::broker::run(command))
         }
         Command::Replicator(command) => {
-            log(if command.is_daemon() { DefaultLevel::Events } else { DefaultLevel::Warnings })?;
+            log(level(matches!(command, ReplicatorCommand::Run { .. })))?;
             // Disk and decisions have threads of their own. The rest, TLS and messages, takes less of the
             // processor on one thread than with a thread woken for each message.
             runtime::on_one_thread(commands::replicator::run(command))?
