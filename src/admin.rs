@@ -15,7 +15,7 @@ use url::Url;
 use crate::output;
 
 /// Largest answer that is accepted from a daemon, in bytes.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub(crate) const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Time limit of a command: it may wait for a large pull.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);

@@ -138,44 +138,30 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Returns the reason to refuse a request; `None` permits it.
-    fn objection(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Objection> {
+    /// Returns the refusal of a request; `None` permits it.
+    fn refusal(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
         let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
         let is_open = self.read == AdminRead::Local || matches!(path, "/healthz" | "/readyz");
         if self.token.permits(headers) || reads && (is_open || self.token.is_password_of(headers)) {
             return None;
         }
-        Some(if reads { Objection::Read } else { Objection::Change })
-    }
-}
-
-/// Reason to refuse a request.
-enum Objection {
-    /// It reads without the right.
-    Read,
-    /// It changes something without the right.
-    Change,
-}
-
-impl Objection {
-    fn response(&self) -> Response {
-        let (message, challenge) = match self {
-            Self::Read => (
+        let (message, challenge) = if reads {
+            (
                 "reading here needs the token of DATA/admin.token (admin_read = \"token\" in the \
                  settings): as `Authorization: Bearer TOKEN`, or in a browser as the password, with any \
                  name",
                 r#"Basic realm="the token of DATA/admin.token, with any name", charset="UTF-8", Bearer"#,
-            ),
-            Self::Change => (
+            )
+        } else {
+            (
                 "this request changes state: it needs the header `Authorization: Bearer TOKEN` with the \
                  token of DATA/admin.token",
                 "Bearer",
-            ),
+            )
         };
         let body = axum::Json(serde_json::json!({ "error": { "message": message } }));
-        let mut response = (StatusCode::UNAUTHORIZED, body).into_response();
-        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-        response
+        let challenge = [(WWW_AUTHENTICATE, challenge)];
+        Some((StatusCode::UNAUTHORIZED, challenge, body).into_response())
     }
 }
 
@@ -232,9 +218,9 @@ impl AdminAddress {
 ///
 /// Use it as `router.layer(axum::middleware::from_fn_with_state(guard, auth::guard))`.
 pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    match guard.objection(request.method(), request.uri().path(), request.headers()) {
+    match guard.refusal(request.method(), request.uri().path(), request.headers()) {
         None => next.run(request).await,
-        Some(objection) => objection.response(),
+        Some(refusal) => refusal,
     }
 }
 

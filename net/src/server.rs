@@ -54,7 +54,16 @@ pub const DRAIN: Duration = Duration::from_millis(1_500);
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Read and write buffer of a connection, in bytes; above the largest head.
-const BUFFER_BYTES_MIN: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Largest head of a request, in bytes.
+pub(crate) const HEADER_BYTES_MAX: usize = 16 * 1024;
+
+/// Maximum number of headers of a request.
+const HEADERS_MAX: usize = 100;
+
+/// Largest body of a request, in bytes.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// The first byte of a connection that begins TLS: RFC 8446 §5.1.
 const HANDSHAKE: u8 = 22;
@@ -67,14 +76,8 @@ pub struct Peer(pub IpAddr);
 /// Limits on the peers of a server. [`Default`] suits a public listener.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Largest head of a request, in bytes. Default 16 KiB.
-    pub header_bytes_max: usize,
-    /// Maximum number of headers of a request. Default 100.
-    pub headers_max: usize,
     /// Time for a whole head, from its first byte. Default 10 s.
     pub header_timeout: Duration,
-    /// Largest body of a request, in bytes. Default 1 MiB.
-    pub body_bytes_max: usize,
     /// Longest total time of waiting for each 16 KiB of a request's body. Default 30 s.
     pub body_timeout: Duration,
     /// Maximum number of connections at once; further ones wait to be accepted. Default 1,024.
@@ -107,10 +110,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            header_bytes_max: 16 * 1024,
-            headers_max: 100,
             header_timeout: Duration::from_secs(10),
-            body_bytes_max: 1024 * 1024,
             body_timeout: Duration::from_secs(30),
             connections_max: 1_024,
             peer_connections_max: 256,
@@ -250,9 +250,9 @@ impl Connection {
         let answer = service_fn(move |request| this.answer(request, service.clone()));
         let mut connection = pin!(
             http1::Builder::new()
-                .max_buf_size(self.limits.header_bytes_max.max(BUFFER_BYTES_MIN))
-                .max_header_size(self.limits.header_bytes_max)
-                .max_headers(self.limits.headers_max)
+                .max_buf_size(BUFFER_BYTES)
+                .max_header_size(HEADER_BYTES_MAX)
+                .max_headers(HEADERS_MAX)
                 .header_read_timeout(None)
                 .serve_connection(TokioIo::new(wire), answer)
         );
@@ -429,9 +429,8 @@ impl Connection {
             );
             return Some(Objection::new(StatusCode::MISDIRECTED_REQUEST, message));
         }
-        let bytes_max = self.limits.body_bytes_max;
-        if u64::try_from(bytes_max).unwrap_or(u64::MAX) < request.body().size_hint().lower() {
-            let message = format!("the body is larger than {bytes_max} bytes");
+        if (BODY_BYTES_MAX as u64) < request.body().size_hint().lower() {
+            let message = format!("the body is larger than {BODY_BYTES_MAX} bytes");
             return Some(Objection::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         None

@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::framing::{Scanner, Verdict};
 use crate::sendfile::Outbox;
-use crate::server::Limits;
+use crate::server::{HEADER_BYTES_MAX, Limits};
 use crate::stream::{self, Stream};
 use crate::tally::{Event, Tally};
 
@@ -171,7 +171,7 @@ impl Wire {
         Self {
             stream,
             exchange,
-            scanner: Scanner::new(limits.header_bytes_max),
+            scanner: Scanner::new(HEADER_BYTES_MAX),
             header_timeout: limits.header_timeout,
             idle_timeout: limits.idle_timeout,
             wait: Wait::Nothing,

@@ -40,48 +40,32 @@ pub enum Class {
 }
 
 impl Class {
-    /// All classes, the fastest first.
-    pub const ALL: [Self; 7] = [
-        Self::Daily,
-        Self::Weekly,
-        Self::Monthly,
-        Self::Quarterly,
-        Self::Yearly,
-        Self::Longer,
-        Self::Never,
+    /// All classes, the fastest first, with their names in tables and their longest intervals in days.
+    const ALL: [(Self, &'static str, Option<f64>); 7] = [
+        (Self::Daily, "daily", Some(3.0)),
+        (Self::Weekly, "weekly", Some(15.0)),
+        (Self::Monthly, "monthly", Some(60.0)),
+        (Self::Quarterly, "quarterly", Some(180.0)),
+        (Self::Yearly, "yearly", Some(540.0)),
+        (Self::Longer, "longer", None),
+        (Self::Never, "never", None),
     ];
 
     /// Returns the longest interval of the class, in seconds; `None` for the last two.
     pub fn interval_max(self) -> Option<f64> {
-        let days = match self {
-            Self::Daily => 3.0,
-            Self::Weekly => 15.0,
-            Self::Monthly => 60.0,
-            Self::Quarterly => 180.0,
-            Self::Yearly => 540.0,
-            Self::Longer | Self::Never => return None,
-        };
-        Some(days * 86_400.0)
+        Self::ALL[self as usize].2.map(|days| days * 86_400.0)
     }
 
     /// Returns the class of an interval in seconds; [`Class::Never`] without one.
     pub fn of(interval: Option<f64>) -> Self {
         let Some(interval) = interval.filter(|it| it.is_finite()) else { return Self::Never };
         let within = |class: &Self| class.interval_max().is_some_and(|max| interval <= max);
-        Self::ALL.into_iter().find(within).unwrap_or(Self::Longer)
+        Self::ALL.map(|(class, ..)| class).into_iter().find(within).unwrap_or(Self::Longer)
     }
 
     /// Returns the name in tables.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Daily => "daily",
-            Self::Weekly => "weekly",
-            Self::Monthly => "monthly",
-            Self::Quarterly => "quarterly",
-            Self::Yearly => "yearly",
-            Self::Longer => "longer",
-            Self::Never => "never",
-        }
+        Self::ALL[self as usize].1
     }
 }
 
@@ -331,7 +315,7 @@ fn classes<K>(rows: &[SourceRow<K>]) -> Vec<ClassRow> {
     let mut up_to = 0_u64;
     Class::ALL
         .into_iter()
-        .map(|class| {
+        .map(|(class, ..)| {
             let sources = rows.iter().filter(|row| row.class == class).count() as u64;
             up_to += sources;
             ClassRow {
