@@ -21,7 +21,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use disk::Disk;
 use http::header::WWW_AUTHENTICATE;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use net::identity;
 use settings::Table;
 use subtle::ConstantTimeEq as _;
@@ -229,6 +229,7 @@ mod tests {
     use axum::Router;
     use axum::body::Body;
     use axum::routing::get;
+    use http::HeaderValue;
     use http::header::AUTHORIZATION;
     use tower::ServiceExt as _;
 

@@ -19,37 +19,13 @@ pub const RETRY_DEFAULT: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another program listens there.
-    #[error(
-        "{address} is in use; stop the program that listens there or choose another address with --listen (`listen` in the settings file)"
-    )]
-    AddressInUse {
-        /// The address to listen on.
-        address: SocketAddr,
-    },
-    /// The system does not let this user listen there.
-    #[error(
-        "not allowed to listen on {address}; ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher port or put a reverse proxy in front"
-    )]
-    AddressDenied {
-        /// The address to listen on.
-        address: SocketAddr,
-    },
-    /// The address is not one of this machine.
-    #[error(
-        "{address} is not an address of this machine; listen on one that `ip address` shows, or on 0.0.0.0 or [::] for all of them"
-    )]
-    AddressNotLocal {
-        /// The address to listen on.
-        address: SocketAddr,
-    },
-    /// Listening failed in another way.
-    #[error("cannot listen on {address}: {source}")]
+    /// Listening failed.
+    #[error("{}", cannot_listen(*address, error))]
     Bind {
         /// The address to listen on.
         address: SocketAddr,
         /// The system's error.
-        source: io::Error,
+        error: io::Error,
     },
     /// A URL that the client cannot fetch.
     #[error("cannot fetch {url}: {message}")]
@@ -194,6 +170,24 @@ pub enum Error {
     },
 }
 
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "{address} is in use; stop the program that listens there or choose another address with --listen \
+             (`listen` in the settings file)"
+        ),
+        io::ErrorKind::PermissionDenied => format!(
+            "not allowed to listen on {address}; ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher port or \
+             put a reverse proxy in front"
+        ),
+        io::ErrorKind::AddrNotAvailable => format!(
+            "{address} is not an address of this machine; listen on one that `ip address` shows, or on 0.0.0.0 or \
+             [::] for all of them"
+        ),
+        _ => format!("cannot listen on {address}: {error}"),
+    }
+}
+
 /// Returns advice on addresses that settings can allow.
 fn allowing(refusal: Refusal) -> &'static str {
     match refusal {
@@ -297,13 +291,15 @@ mod tests {
         let cut = Error::Cut { url: String::new(), received: 9, source: "end".into() };
         check(&cut, later);
         let address = SocketAddr::from(([127, 0, 0, 1], 80));
-        check(&Error::AddressDenied { address }, Retry::No);
+        let error = io::ErrorKind::PermissionDenied.into();
+        check(&Error::Bind { address, error }, Retry::No);
     }
 
     #[test]
     fn messages_say_what_to_do() {
         let address = SocketAddr::from(([127, 0, 0, 1], 8501));
-        let message = Error::AddressInUse { address }.to_string();
+        let error = io::ErrorKind::AddrInUse.into();
+        let message = Error::Bind { address, error }.to_string();
         assert!(message.contains("127.0.0.1:8501 is in use") && message.contains("--listen"));
         assert_eq!(status(404, None).to_string(), "http://h/ answered 404 Not Found");
         let refused = |refusal| {

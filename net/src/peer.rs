@@ -33,6 +33,8 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 pub use error::Error;
 
+use crate::connect::{ADDRESSES_MAX, connect_error, connect_first};
+use crate::error::Stage;
 use crate::identity::Identity;
 use crate::tls::provider;
 use keys::{ClientKeyVerifier, ServerKeyVerifier};
@@ -41,11 +43,11 @@ use keys::{ClientKeyVerifier, ServerKeyVerifier};
 pub const PROTOCOL: &[u8] = b"harvest-replicator/1";
 /// Time limit for a new connection: name, TCP and TLS together.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// Time limit for TCP alone, part of [`PATIENCE`].
+/// Time limit for TCP alone, part of [`PATIENCE`]. It is long enough for two SYNs of the system, a
+/// second apart. The system's later pauses grow, and would delay the connection once the line is up
+/// again.
 pub const CONNECT_PATIENCE: Duration = Duration::from_millis(2_500);
 
-/// Maximum number of addresses of one host that are tried.
-const ADDRESSES_MAX: usize = 8;
 /// Maximum number of bytes that are written to a socket and not yet sent. The rest waits in this
 /// process, where urgent data can still overtake it.
 const UNSENT_BYTES_MAX: u32 = 32 << 10;
@@ -113,7 +115,7 @@ impl Endpoint {
     pub async fn accept(&self, tcp: TcpStream) -> Result<Stream, Error> {
         let peer = tcp.peer_addr().map_or_else(|_| "a stranger".to_owned(), |it| it.to_string());
         let made = timeout(self.patience, async {
-            prepare(&tcp).map_err(|source| Error::Connect { peer: peer.clone(), source })?;
+            prepare(&tcp).map_err(|source| connect_error(&peer, source))?;
             let tls = TlsAcceptor::from(Arc::clone(&self.accepting)).accept(tcp).await;
             tls.map_err(|source| Error::of_handshake(&peer, source))
         });
@@ -152,7 +154,8 @@ impl Endpoint {
     }
 
     fn too_slow(&self, peer: &str) -> Error {
-        Error::Timeout { peer: peer.to_owned(), after: self.patience }
+        let (host, after) = (peer.to_owned(), self.patience);
+        crate::Error::Timeout { host, stage: Stage::Connect, after }.into()
     }
 
     fn connecting(&self, expecting: &Arc<ServerKeyVerifier>) -> Result<Arc<ClientConfig>, Error> {
@@ -172,22 +175,12 @@ impl Endpoint {
 
     /// Tries the addresses in turn; each gets its share of the time.
     async fn open(&self, peer: &str) -> Result<TcpStream, Error> {
-        let unresolved = |source| Error::Resolve { peer: peer.to_owned(), source };
+        let unresolved = |source| crate::Error::Resolve { host: peer.to_owned(), source };
         let addresses = lookup_host(peer).await.map_err(unresolved)?;
         let addresses: Vec<SocketAddr> = addresses.take(ADDRESSES_MAX).collect();
-        // The share is long enough for two SYNs of the system, a second apart. The system's later
-        // pauses grow, and would delay the connection once the line is up again.
-        let share = self.patience.min(CONNECT_PATIENCE)
-            / u32::try_from(addresses.len().max(1)).unwrap_or(1);
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
-        for address in addresses {
-            last = match timeout(share, self.open_one(address)).await {
-                Ok(Ok(tcp)) => return Ok(tcp),
-                Ok(Err(error)) => error,
-                Err(_) => io::ErrorKind::TimedOut.into(),
-            };
-        }
-        Err(Error::Connect { peer: peer.to_owned(), source: last })
+        let patience = self.patience.min(CONNECT_PATIENCE);
+        let opened = connect_first(&addresses, peer, patience, |it| self.open_one(it));
+        Ok(opened.await?)
     }
 
     async fn open_one(&self, address: SocketAddr) -> io::Result<TcpStream> {
@@ -215,8 +208,7 @@ impl Endpoint {
         if key == self.identity.public() {
             return Err(Error::Ourselves { peer: peer.to_owned() });
         }
-        let address =
-            tcp.peer_addr().map_err(|source| Error::Connect { peer: peer.to_owned(), source })?;
+        let address = tcp.peer_addr().map_err(|source| connect_error(peer, source))?;
         Ok(Stream { tls, key, address })
     }
 }

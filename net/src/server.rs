@@ -131,12 +131,7 @@ impl Default for Limits {
 ///
 /// The address is in use, forbidden or not this machine's; the error says what to do.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).await.map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => Error::AddressInUse { address },
-        io::ErrorKind::PermissionDenied => Error::AddressDenied { address },
-        io::ErrorKind::AddrNotAvailable => Error::AddressNotLocal { address },
-        _ => Error::Bind { address, source },
-    })
+    TcpListener::bind(address).await.map_err(|error| Error::Bind { address, error })
 }
 
 /// Serves HTTP/1.1 until the shutdown starts, then lets requests in progress go on for at most
@@ -171,7 +166,8 @@ where
             }
             accepted = admission.accept(&listener) => match accepted {
                 Ok(accepted) => accepted,
-                Err(source) => break Err(Error::Bind { address, source }),
+                // The advice for listening would be wrong here.
+                Err(error) => break Err(Error::Bind { address, error: io::Error::other(error) }),
             },
         };
         let connection = Connection {

@@ -1,6 +1,4 @@
 //! Counters of what peers of a listener do, for the administrator.
-//!
-//! Source: ours.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

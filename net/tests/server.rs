@@ -331,5 +331,5 @@ async fn binding_says_what_to_do() {
     let error = bind(listener.local_addr().unwrap()).await.unwrap_err();
     assert!(error.to_string().contains("is in use") && error.to_string().contains("--listen"));
     let error = bind("192.0.2.1:0".parse().unwrap()).await.unwrap_err();
-    assert!(matches!(error, Error::AddressNotLocal { .. }), "{error}");
+    assert!(error.to_string().contains("not an address of this machine"), "{error}");
 }

@@ -182,7 +182,7 @@ async fn a_silent_or_trickling_peer_is_given_up() {
         std::future::pending::<()>().await;
     });
     let error = error.await;
-    assert!(matches!(error, Error::Timeout { after: SHORT, .. }), "{error}");
+    assert!(matches!(error, Error::Net(crate::Error::Timeout { after: SHORT, .. })), "{error}");
     // The beginning of a long record, byte by byte: the peer always sends, and never completes it.
     let error = check_stranger(endpoint(2).patience(SHORT), |mut tcp| async move {
         for byte in [0x16, 3, 1, 0x20, 0, 1].into_iter().chain(std::iter::repeat(0)) {
@@ -191,19 +191,19 @@ async fn a_silent_or_trickling_peer_is_given_up() {
         }
     });
     let error = error.await;
-    assert!(matches!(error, Error::Timeout { after: SHORT, .. }), "{error}");
+    assert!(matches!(error, Error::Net(crate::Error::Timeout { after: SHORT, .. })), "{error}");
 }
 
 #[tokio::test]
 async fn a_peer_that_does_not_answer_is_given_up() {
     let (listener, address) = listener().await;
     let error = endpoint(1).patience(SHORT).connect(&address, None).await.unwrap_err();
-    assert!(matches!(error, Error::Timeout { after: SHORT, .. }), "{error}");
+    assert!(matches!(error, Error::Net(crate::Error::Timeout { after: SHORT, .. })), "{error}");
     drop(listener);
     let error = endpoint(1).connect(&address, None).await.unwrap_err();
-    assert!(matches!(error, Error::Connect { .. }), "{error}");
+    assert!(matches!(error, Error::Net(crate::Error::Connect { .. })), "{error}");
     let error = endpoint(1).connect("no port", None).await.unwrap_err();
-    assert!(matches!(error, Error::Resolve { .. }), "{error}");
+    assert!(matches!(error, Error::Net(crate::Error::Resolve { .. })), "{error}");
 }
 
 #[tokio::test]
