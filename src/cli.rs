@@ -5,9 +5,6 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::commands::broker::BrokerCommand;
-use crate::commands::gatherer::GathererCommand;
-use crate::commands::replicator::ReplicatorCommand;
 use crate::settings::Rejected;
 use crate::telemetry::{self, DefaultLevel};
 use crate::{commands, output, runtime};
@@ -33,11 +30,11 @@ enum Command {
     Up(commands::up::Args),
     Search(commands::search::Args),
     #[command(subcommand)]
-    Gatherer(GathererCommand),
+    Gatherer(commands::gatherer::GathererCommand),
     #[command(subcommand)]
-    Broker(BrokerCommand),
+    Broker(commands::broker::BrokerCommand),
     #[command(subcommand)]
-    Replicator(ReplicatorCommand),
+    Replicator(commands::replicator::ReplicatorCommand),
     #[command(subcommand)]
     Collection(commands::collection::CollectionCommand),
     #[command(subcommand)]
@@ -102,15 +99,15 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             block_on(commands::search::run(args))
         }
         Command::Gatherer(command) => {
-            log(level(matches!(command, GathererCommand::Run(_))))?;
+            log(level(matches!(command, commands::gatherer::GathererCommand::Run(_))))?;
             block_on(commands::gatherer::run(command))
         }
         Command::Broker(command) => {
-            log(level(matches!(command, BrokerCommand::Run(_))))?;
+            log(level(matches!(command, commands::broker::BrokerCommand::Run(_))))?;
             block_on(commands::broker::run(command))
         }
         Command::Replicator(command) => {
-            log(level(matches!(command, ReplicatorCommand::Run { .. })))?;
+            log(level(matches!(command, commands::replicator::ReplicatorCommand::Run { .. })))?;
             // Disk and decisions have threads of their own. The rest, TLS and messages, takes less of the
             // processor on one thread than with a thread woken for each message.
             runtime::on_one_thread(commands::replicator::run(command))?
