@@ -27,7 +27,7 @@ use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
@@ -59,8 +59,8 @@ const ENCRYPTED_BYTES_MAX: usize = 32 << 10;
 pub struct Endpoint {
     identity: Arc<Identity>,
     accepting: Arc<ServerConfig>,
+    /// Time limit for a new connection.
     patience: Duration,
-    source: Option<IpAddr>,
 }
 
 impl fmt::Debug for Endpoint {
@@ -86,19 +86,7 @@ impl Endpoint {
         config.send_tls13_tickets = 0;
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.max_early_data_size = 0;
-        Ok(Self { identity, accepting: Arc::new(config), patience: PATIENCE, source: None })
-    }
-
-    /// Sets the time limit for a new connection; the default is [`PATIENCE`].
-    #[must_use]
-    pub fn patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
-    }
-
-    /// Sets the address of this machine from which to connect.
-    #[must_use]
-    pub fn from(self, source: IpAddr) -> Self {
-        Self { source: Some(source), ..self }
+        Ok(Self { identity, accepting: Arc::new(config), patience: PATIENCE })
     }
 
     /// Returns the identity of this end.
@@ -179,18 +167,8 @@ impl Endpoint {
         let addresses = lookup_host(peer).await.map_err(unresolved)?;
         let addresses: Vec<SocketAddr> = addresses.take(ADDRESSES_MAX).collect();
         let patience = self.patience.min(CONNECT_PATIENCE);
-        let opened = connect_first(&addresses, peer, patience, |it| self.open_one(it));
+        let opened = connect_first(&addresses, peer, patience, open_one);
         Ok(opened.await?)
-    }
-
-    async fn open_one(&self, address: SocketAddr) -> io::Result<TcpStream> {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        if let Some(source) = self.source.filter(|it| it.is_ipv4() == address.is_ipv4()) {
-            socket.bind(SocketAddr::new(source, 0))?;
-        }
-        let tcp = socket.connect(address).await?;
-        prepare(&tcp)?;
-        Ok(tcp)
     }
 
     fn finish(&self, mut tls: TlsStream<TcpStream>, peer: &str) -> Result<Stream, Error> {
@@ -211,6 +189,12 @@ impl Endpoint {
         let address = tcp.peer_addr().map_err(|source| connect_error(peer, source))?;
         Ok(Stream { tls, key, address })
     }
+}
+
+async fn open_one(address: SocketAddr) -> io::Result<TcpStream> {
+    let tcp = TcpStream::connect(address).await?;
+    prepare(&tcp)?;
+    Ok(tcp)
 }
 
 /// Sets the socket up: small writes are sent at once, and unsent data waits where urgent data can
