@@ -15,7 +15,7 @@ use url::Url;
 use crate::output;
 
 /// Largest answer that is accepted from a daemon, in bytes.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub(crate) const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Time limit of a command: it may wait for a large pull.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
@@ -126,15 +126,20 @@ impl Admin {
         self.exchange(Request::get(self.base.join(path)?)).await
     }
 
-    /// Requests `path` with POST and `query`; returns the daemon's answer in JSON.
+    /// Requests `path` with POST and those parameters of `query` that have a value; returns the daemon's answer in
+    /// JSON.
     ///
     /// # Errors
     ///
     /// The daemon does not run, or it refuses.
-    pub(crate) async fn post(&self, path: &str, query: &[(&str, &str)]) -> anyhow::Result<Vec<u8>> {
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        query: &[(&str, Option<&str>)],
+    ) -> anyhow::Result<Vec<u8>> {
         let mut url = self.base.join(path)?;
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
+        for (name, value) in query.iter().filter_map(|(name, value)| Some((name, (*value)?))) {
+            url.query_pairs_mut().append_pair(name, value);
         }
         self.exchange(Request::post(url, "")).await
     }

@@ -89,6 +89,7 @@ pub(crate) fn command() -> clap::Command {
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let log = |level| telemetry::start(&cli.telemetry, level);
+    let level = |is_daemon| if is_daemon { DefaultLevel::Events } else { DefaultLevel::Warnings };
     match cli.command {
         Command::Up(args) => {
             log(DefaultLevel::Warnings).and_then(|bars| block_on(commands::up::run(args, bars)))
@@ -98,15 +99,15 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             block_on(commands::search::run(args))
         }
         Command::Gatherer(command) => {
-            log(if command.is_daemon() { DefaultLevel::Events } else { DefaultLevel::Warnings })?;
+            log(level(matches!(command, commands::gatherer::GathererCommand::Run(_))))?;
             block_on(commands::gatherer::run(command))
         }
         Command::Broker(command) => {
-            log(if command.is_daemon() { DefaultLevel::Events } else { DefaultLevel::Warnings })?;
+            log(level(matches!(command, commands::broker::BrokerCommand::Run(_))))?;
             block_on(commands::broker::run(command))
         }
         Command::Replicator(command) => {
-            log(if command.is_daemon() { DefaultLevel::Events } else { DefaultLevel::Warnings })?;
+            log(level(matches!(command, commands::replicator::ReplicatorCommand::Run { .. })))?;
             // Disk and decisions have threads of their own. The rest, TLS and messages, takes less of the
             // processor on one thread than with a thread woken for each message.
             runtime::on_one_thread(commands::replicator::run(command))?

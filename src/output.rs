@@ -5,6 +5,8 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use comfy_table::{Table, presets};
+
 /// Writes a line to standard output.
 ///
 /// # Errors
@@ -32,6 +34,13 @@ pub(crate) fn is_terminal() -> bool {
 pub(crate) fn harmless(text: &str) -> String {
     let keep = |c: char| !c.is_control() || c == '\n' || c == '\t';
     text.chars().map(|c| if keep(c) { c } else { '\u{fffd}' }).collect()
+}
+
+/// Returns a table without lines, with these headings.
+pub(crate) fn table<'a>(headings: impl IntoIterator<Item = &'a str>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(headings);
+    table
 }
 
 /// Returns `count` with the noun in singular or plural.

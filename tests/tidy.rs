@@ -25,7 +25,7 @@ mod walls;
 #[path = "tidy/words.rs"]
 mod words;
 
-/// The crates, and for each the crates of ours that it may name. Read top to bottom: leaves first.
+/// The crates, each with those of our crates that it may name; leaves come first.
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("soif", &[]),
     ("oai", &["soif"]),
@@ -76,8 +76,8 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("replicator", &["soif", "collection", "disk", "net", "settings", "watcher", "web", "daemon"]),
 ];
 
-/// Outside crates that any of ours may name: the language that all speak. Every other one is at home in
-/// one crate, or in those that the next table has.
+/// Outside crates that any crate of ours may name. Every other one is at home in one crate, or in those of
+/// the next table.
 const COMMON: &[&str] = &[
     "axum",
     "bytes",
@@ -93,8 +93,8 @@ const COMMON: &[&str] = &[
     "url",
 ];
 
-/// Outside crates whose home is said, so that each can be replaced in one place: those that more than one
-/// crate needs, and those whose home is part of the plan of the house.
+/// Outside crates with their homes, so that each can be replaced in one place: those that more than one
+/// crate needs, and those whose home is part of the architecture.
 const KEPT_TO: &[(&str, &[&str])] = &[
     ("tantivy", &["broker"]),
     ("sled", &["collection"]),
@@ -109,10 +109,10 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("indicatif", &["harvest"]),
     ("blake3", &["collection", "replicator"]),
     ("encoding_rs", &["oai", "formats"]),
-    ("getrandom", &["daemon", "collection", "exchange"]),
+    ("getrandom", &["collection", "exchange"]),
     ("globset", &["essence", "gatherer"]),
     ("http-body-util", &["net", "exchange"]),
-    // Networks of addresses: the replicator signs its own.
+    // The replicator signs networks of addresses.
     ("ipnet", &["net", "replicator"]),
     ("memchr", &["soif", "oai", "formats", "essence", "gatherer"]),
     ("percent-encoding", &["query", "formats", "gatherer", "broker"]),
@@ -136,7 +136,7 @@ const UNNAMED: &[(&str, &str, &str)] = &[
 /// Outside names that may stand only in files whose path has one of the given parts.
 const NAMED_ONLY_IN: &[(&str, &[&str])] = &[
     ("tantivy::", &["broker/src/index/"]),
-    // The seam to the engines, and what feeds this one.
+    // The interface to the engines, and the code that feeds this one.
     ("crate::index::", &["broker/src/index/", "broker/src/engine.rs", "broker/src/indexer.rs"]),
     (
         "axum::",

@@ -10,9 +10,9 @@
 
 use std::fmt;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use disk::Disk;
 use http::header::WWW_AUTHENTICATE;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
+use net::identity;
 use settings::Table;
 use subtle::ConstantTimeEq as _;
 
@@ -36,8 +37,6 @@ pub const ADDRESS_FILE_NAME: &str = "admin.address";
 /// speaks TLS. The commands recognize the daemon by it, even if the certificate files of the
 /// settings are wrong.
 pub const CERTIFICATE_FILE_NAME: &str = "admin.certificate";
-/// Random bytes of a new token; the token has two hexadecimal digits for each.
-const TOKEN_BYTES: usize = 32;
 /// Minimum number of characters of a token that an administrator writes.
 pub const TOKEN_CHARS_MIN: usize = 32;
 /// Permission bits: the owner may read and write.
@@ -64,7 +63,8 @@ impl AdminToken {
         let path = data_dir.join(FILE_NAME);
         match Self::load(&path) {
             Err(Error::TokenFile { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                create(&path)?;
+                identity::place_secret(&path, &identity::random_secret()?)
+                    .map_err(|source| Error::TokenFile { path: path.clone(), source })?;
                 Self::load(&path)
             }
             other => other,
@@ -138,44 +138,30 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Returns the reason to refuse a request; `None` permits it.
-    fn objection(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Objection> {
+    /// Returns the refusal of a request; `None` permits it.
+    fn refusal(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
         let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
         let is_open = self.read == AdminRead::Local || matches!(path, "/healthz" | "/readyz");
         if self.token.permits(headers) || reads && (is_open || self.token.is_password_of(headers)) {
             return None;
         }
-        Some(if reads { Objection::Read } else { Objection::Change })
-    }
-}
-
-/// Reason to refuse a request.
-enum Objection {
-    /// It reads without the right.
-    Read,
-    /// It changes something without the right.
-    Change,
-}
-
-impl Objection {
-    fn response(&self) -> Response {
-        let (message, challenge) = match self {
-            Self::Read => (
+        let (message, challenge) = if reads {
+            (
                 "reading here needs the token of DATA/admin.token (admin_read = \"token\" in the \
                  settings): as `Authorization: Bearer TOKEN`, or in a browser as the password, with any \
                  name",
                 r#"Basic realm="the token of DATA/admin.token, with any name", charset="UTF-8", Bearer"#,
-            ),
-            Self::Change => (
+            )
+        } else {
+            (
                 "this request changes state: it needs the header `Authorization: Bearer TOKEN` with the \
                  token of DATA/admin.token",
                 "Bearer",
-            ),
+            )
         };
         let body = axum::Json(serde_json::json!({ "error": { "message": message } }));
-        let mut response = (StatusCode::UNAUTHORIZED, body).into_response();
-        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-        response
+        let challenge = [(WWW_AUTHENTICATE, challenge)];
+        Some((StatusCode::UNAUTHORIZED, challenge, body).into_response())
     }
 }
 
@@ -232,36 +218,10 @@ impl AdminAddress {
 ///
 /// Use it as `router.layer(axum::middleware::from_fn_with_state(guard, auth::guard))`.
 pub async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    match guard.objection(request.method(), request.uri().path(), request.headers()) {
+    match guard.refusal(request.method(), request.uri().path(), request.headers()) {
         None => next.run(request).await,
-        Some(objection) => objection.response(),
+        Some(refusal) => refusal,
     }
-}
-
-/// Makes the file under another name and links it into place, so a reader sees the whole file or
-/// none. If two daemons start at once, both use the token of the first.
-fn create(path: &Path) -> Result<(), Error> {
-    let mut bytes = [0_u8; TOKEN_BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| Error::Random { reason: error.to_string() })?;
-    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let temporary = path.with_extension(format!("{}.new", token.get(..8).unwrap_or_default()));
-    let failed = |source| Error::TokenFile { path: path.to_owned(), source };
-    write_new(&temporary, &token).map_err(failed)?;
-    let placed = match fs::hard_link(&temporary, path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // Some file systems have no links.
-        Err(_) => fs::rename(&temporary, path),
-        Ok(()) => Ok(()),
-    };
-    // After a rename it is gone already.
-    let _ = fs::remove_file(&temporary);
-    placed.map_err(failed)
-}
-
-fn write_new(path: &Path, token: &str) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)?;
-    writeln!(file, "{token}")?;
-    file.sync_all()
 }
 
 #[cfg(test)]
@@ -269,6 +229,7 @@ mod tests {
     use axum::Router;
     use axum::body::Body;
     use axum::routing::get;
+    use http::HeaderValue;
     use http::header::AUTHORIZATION;
     use tower::ServiceExt as _;
 
@@ -287,7 +248,7 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
         let again = AdminToken::load_or_create(dir.path()).unwrap();
         assert!(again.permits(&headers(&made.authorization())));
-        assert_eq!(fs::read_to_string(&path).unwrap().trim().len(), 2 * TOKEN_BYTES);
+        assert_eq!(fs::read_to_string(&path).unwrap().trim().len(), 64);
         assert!(!format!("{made:?}").contains(&*made.0));
     }
 

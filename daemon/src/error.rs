@@ -61,12 +61,6 @@ pub enum Error {
         /// Minimum number of characters of a token.
         min: usize,
     },
-    /// The system gave no random bytes.
-    #[error("cannot make an admin token: the system gives no random bytes: {reason}")]
-    Random {
-        /// The system's error.
-        reason: String,
-    },
     /// The key cannot be used.
     #[error(transparent)]
     Key(#[from] net::identity::Error),

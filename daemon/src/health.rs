@@ -33,6 +33,13 @@ impl Check {
         let message = fault.is_some().then(|| message.to_owned());
         Self { name: name.to_owned(), ok: fault.is_none(), message, detail: fault }
     }
+
+    /// Returns the fault for the administrator; `None` if the daemon has the ability.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let message = self.message.as_deref().unwrap_or("it failed");
+        let detail = self.detail.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
+        (!self.ok).then(|| format!("{message}{detail}"))
+    }
 }
 
 /// Readiness of a daemon for its work.
@@ -60,11 +67,7 @@ impl Readiness {
 
     /// Returns one line for people for each failed check.
     pub fn faults(&self) -> impl Iterator<Item = String> + '_ {
-        self.checks.iter().filter(|it| !it.ok).map(|it| {
-            let what = it.message.as_deref().unwrap_or("it failed");
-            let detail = it.detail.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
-            format!("NOT READY: {}: {what}{detail}", it.name)
-        })
+        self.checks.iter().filter_map(|it| Some(format!("NOT READY: {}: {}", it.name, it.fault()?)))
     }
 
     /// Returns the samples: one for the whole readiness, and one for each check.

@@ -131,7 +131,7 @@ impl Listener {
 
     async fn bind(address: SocketAddr, limits: Limits, gate: Option<Gate>) -> Result<Self, Error> {
         let listener = net::server::bind(address).await?;
-        let bound = listener.local_addr().map_err(|source| net::Error::Bind { address, source })?;
+        let bound = listener.local_addr().map_err(|error| net::Error::Bind { address, error })?;
         Ok(Self { listener, address: bound, limits, gate })
     }
 

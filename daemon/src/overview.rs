@@ -75,11 +75,7 @@ impl Trouble {
 
     /// Returns the failed checks.
     pub fn of(ready: &Readiness) -> impl Iterator<Item = Self> + '_ {
-        ready.checks.iter().filter(|it| !it.ok).map(|it| {
-            let message = it.message.as_deref().unwrap_or("it failed");
-            let detail = it.detail.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
-            Self::new(it.name.clone(), format!("{message}{detail}"))
-        })
+        ready.checks.iter().filter_map(|it| Some(Self::new(it.name.clone(), it.fault()?)))
     }
 }
 

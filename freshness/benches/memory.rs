@@ -69,7 +69,7 @@ fn measure(what: &str, count: usize, rules: Rules, pieces: usize) {
             schedule.handle_pull(due.source, found, now_ms + 50);
         }
     }
-    schedule.handle_settings(SETTINGS, now_ms);
+    schedule.handle_all_rules([], SETTINGS, now_ms);
     let steady = status("VmData:") - before;
     let peak = status("VmHWM:") - touched;
     println!(

@@ -56,7 +56,7 @@ fn main() {
         for policy in [Policy::Optimal { theta: 0.95 }, Policy::Budget { pulls: 100.0 }] {
             let whole = least_ms(|| plan(&sources, policy, model).intervals);
             let mut planner = Planner::new(policy, model);
-            let slots = planner.extend(&sources);
+            let slots = planner.extend(sources.iter().copied());
             let (pulls, mut all, began) = (10 * count, 0, Instant::now());
             for _ in 0..pulls {
                 #[expect(

@@ -35,12 +35,6 @@ pub fn within(interval: f64, bounds: Bounds) -> f64 {
     if interval.is_nan() { longest } else { interval.clamp(floor, longest) }
 }
 
-/// Returns the interval from `now_secs` to a pull right after the update expected at `next_secs` (both in Unix
-/// seconds), within the bounds, in seconds.
-pub fn interval_until(next_secs: i64, now_secs: i64, bounds: Bounds) -> f64 {
-    within(next_secs as f64 - now_secs as f64, bounds)
-}
-
 /// Returns the mean update interval, in seconds, of a source that was watched for `watched_secs` by `pulls`, of
 /// which `changed` brought changes. `None`: it cannot be computed.
 pub fn interval_of_pulls(watched_secs: f64, pulls: u64, changed: u64) -> Option<f64> {
@@ -85,9 +79,8 @@ mod tests {
     fn the_latency_caps_the_interval() {
         let bounds = Bounds { interval_min: 10.0, interval_max: 600.0 };
         assert!((within(900.0, bounds) - 600.0).abs() < 1e-12);
-        assert!((interval_until(1_300, 1_000, bounds) - 300.0).abs() < 1e-12);
-        assert!((interval_until(1_000, 1_300, bounds) - 10.0).abs() < 1e-12);
     }
+
     #[test]
     fn bounds_that_contradict_each_other_keep_the_floor() {
         for (bounds, interval, expected) in [

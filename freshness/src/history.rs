@@ -144,7 +144,7 @@ impl Moments {
     }
 }
 
-/// The history of one source, as plain numbers to store: at most [`HISTORY_BYTES_MAX`] bytes.
+/// The history of one source, as plain numbers to store: at most 152 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
     /// True once the clock runs: the next observation measures something.
@@ -172,9 +172,6 @@ pub struct History {
     /// The cost of the requests.
     pub cost: Cost,
 }
-
-/// Maximum number of bytes that a [`History`] takes.
-pub const HISTORY_BYTES_MAX: usize = 152;
 
 impl History {
     /// Takes in an observation at `at_secs` (clamped to the years 1 to 9999) that found `records` updated.
@@ -375,6 +372,6 @@ mod tests {
 
     #[test]
     fn a_history_is_small() {
-        assert!(size_of::<History>() <= HISTORY_BYTES_MAX, "{}", size_of::<History>());
+        assert!(size_of::<History>() <= 152, "{}", size_of::<History>());
     }
 }

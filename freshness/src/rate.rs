@@ -166,25 +166,12 @@ pub struct Estimate {
     /// The rate λ, in updates a second; finite, not negative.
     pub rate: f64,
     /// The rate is as certain as that of a source whose changes come one by one and were counted for this time, in
-    /// seconds; 0 if the origin of the rate is unknown.
+    /// seconds; 0 if the origin of the rate is unknown. Above two changes for each record and pull,
+    /// [`Method::BiasReduced`] claims too long a time (at N = U = 1,000 thirty times as long as is right).
     pub secs: f64,
 }
 
 impl Estimate {
-    /// Returns the number of independent changes behind the rate; its relative error is about one
-    /// over the root of this number. Above two changes for each record and pull,
-    /// [`Method::BiasReduced`] claims too many (at N = U = 1,000 thirty times as many as there
-    /// are).
-    pub fn changes(&self) -> f64 {
-        self.rate * self.secs
-    }
-
-    /// Returns the standard deviation of the rate, in updates a second; finite, and above 0 even without a change.
-    /// `None` if the origin of the rate is unknown.
-    pub fn deviation(&self) -> Option<f64> {
-        (self.secs > 0.0).then(|| (self.changes() + 0.5).sqrt() / self.secs)
-    }
-
     /// Returns the rate to plan with, in updates a second: the rate with half a change more than
     /// were found. It is above 0 if the origin of the rate is known: a source without a change in T
     /// seconds counts as changing at 1 / 2T.
@@ -201,16 +188,6 @@ pub struct Estimator {
 }
 
 impl Estimator {
-    /// Returns an estimator by the paper's rules that has seen no pull; for `gain` see [`Gain`].
-    pub fn new(gain: f64) -> Self {
-        Self::with_state(gain, State::default())
-    }
-
-    /// Returns an estimator by the paper's rules that goes on from a stored state.
-    pub fn with_state(gain: f64, state: State) -> Self {
-        Self::with_rules(Rules { gain: Gain::Fixed(gain), ..Rules::default() }, state)
-    }
-
     /// Returns an estimator that goes on from a stored state; the rules may have changed.
     pub fn with_rules(rules: Rules, state: State) -> Self {
         Self { rules, state: state.checked() }
@@ -219,12 +196,6 @@ impl Estimator {
     /// Returns the state to store.
     pub fn state(&self) -> State {
         self.state
-    }
-
-    /// Takes in a pull of which only `updates` and the time since the pull before are known; see
-    /// [`handle`](Self::handle).
-    pub fn handle_pull(&mut self, updates: u64, elapsed_secs: f64) {
-        self.handle(Pull { updates, elapsed_secs, ..Pull::default() });
     }
 
     /// Takes in a pull.
@@ -254,13 +225,8 @@ impl Estimator {
         self.state.clear_pending();
     }
 
-    /// Returns the rate, in updates a second; `None` before the first sample. A rate of 0 means that the source was
+    /// Returns the rate with its certainty; `None` before the first sample. A rate of 0 means that the source was
     /// watched and did not change.
-    pub fn rate(&self) -> Option<f64> {
-        self.estimate().map(|it| it.rate)
-    }
-
-    /// Returns the rate with its certainty; `None` before the first sample.
     pub fn estimate(&self) -> Option<Estimate> {
         let state = &self.state;
         match state.rate {

@@ -22,8 +22,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::date::{
-    AT_SECS_MAX, AT_SECS_MIN, DAY_SECS, date_time, days_of_month, from_days, parse_date_time,
-    to_days,
+    AT_SECS_MAX, AT_SECS_MIN, DAY_SECS, days_of_month, from_days, parse_date_time, to_days,
 };
 
 /// Longest value that is read, in bytes.
@@ -170,26 +169,6 @@ impl Syndication {
         Self::new(period, frequency, base)
     }
 
-    /// Returns the period: updatePeriod.
-    pub fn period(&self) -> Period {
-        self.period
-    }
-
-    /// Returns the number of updates in a period, at least 1: updateFrequency.
-    pub fn frequency(&self) -> u32 {
-        self.frequency
-    }
-
-    /// Returns the time from which periods are counted, in Unix seconds.
-    pub fn base_secs(&self) -> i64 {
-        self.base_secs
-    }
-
-    /// Returns the value of updateBase, with seconds, in UTC: `2000-01-01T12:00:00Z`.
-    pub fn base(&self) -> String {
-        date_time(self.base_secs)
-    }
-
     /// Returns the average time from update to update, in seconds, at least 1.
     pub fn interval_secs(&self) -> f64 {
         (f64::from(self.period.secs()) / f64::from(self.frequency)).max(1.0)
@@ -251,6 +230,7 @@ fn month_number(at: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::date::date_time;
 
     /// Reads a schedule and walks it from a time on, hours and minutes only where they are not 0.
     #[track_caller]
@@ -302,7 +282,6 @@ mod tests {
         let read = |period, frequency, base| Syndication::parse(period, frequency, base);
         let all = Syndication::new(Period::Hourly, 2, 946_728_000).unwrap();
         assert_eq!(read(Some(" Hourly\n"), Some(" 2 "), Some("2000-01-01T12:00+00:00")), Ok(all));
-        assert_eq!(all.base(), "2000-01-01T12:00:00Z");
         assert_eq!(read(None, None, None), Syndication::new(Period::Daily, 1, 0));
         assert_eq!(read(Some("fortnightly"), None, None), Err(SyndicationError::Period));
         for text in ["", "0", "-1", "+1", "1.5", "4294967296", "٣"] {

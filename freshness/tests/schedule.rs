@@ -14,6 +14,8 @@ use freshness::schedule::{
 use freshness::syndication::{Period, Syndication};
 use proptest::prelude::*;
 
+/// From 10 seconds to 7 days.
+const BOUNDS: Bounds = Bounds { interval_min: 10.0, interval_max: 604_800.0 };
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 86_400_000;
 const YEAR_MS: u64 = 365 * DAY_MS;
@@ -208,7 +210,7 @@ impl Shell {
             }
             Step::Settings(settings) => {
                 self.settings = settings;
-                self.schedule.handle_settings(settings, self.now_ms);
+                self.schedule.handle_all_rules([], settings, self.now_ms);
             }
             Step::Jump(by_ms) => {
                 self.now_ms = self.now_ms.saturating_add_signed(by_ms);
@@ -381,7 +383,7 @@ fn found_changes(changes: u64, as_of_ms: u64) -> PullReport {
 /// Returns the note of a source that brought `changes` in each of ten hourly pulls.
 fn learned(changes: u64) -> SourceNote {
     let mut schedule = Schedule::new(SETTINGS);
-    let id = schedule.add([(Rules::new(Bounds::default()), SourceNote::default())], START_MS)[0];
+    let id = schedule.add([(Rules::new(BOUNDS), SourceNote::default())], START_MS)[0];
     for hour in 0..=10 {
         let at_ms = START_MS + hour * 60 * MINUTE_MS;
         let full = hour == 0;
@@ -450,7 +452,7 @@ fn a_million_sources_are_scheduled() {
     // A debug build would take its time.
     const COUNT: usize = if cfg!(debug_assertions) { 200_000 } else { 1_000_000 };
     let mut schedule = Schedule::new(Settings { pulls_per_minute_max: 100, ..SETTINGS });
-    let rules = Rules::new(Bounds::default());
+    let rules = Rules::new(BOUNDS);
     let ids = schedule.add(std::iter::repeat_n((rules, learned(100)), COUNT), START_MS + YEAR_MS);
     assert_eq!(ids.last().unwrap().index(), COUNT - 1);
     let due = std::iter::from_fn(|| schedule.poll_due(true, START_MS + YEAR_MS));

@@ -1,7 +1,7 @@
 //! Fuzzing of gzip members: any bytes as a feed or a segment, and any plain bytes in a sound
-//! member. Pieces of any size give the same members with the packed bytes and as many changes as in
-//! the header, without a panic. Members are packed here, as docs/collection.md describes, to have
-//! correct checksums.
+//! member. Pieces of any size give the same members, with the packed bytes and as many changes as the
+//! header says, without a panic. The members are packed here, as docs/collection.md describes, so
+//! their checksums are correct.
 
 #![no_main]
 
@@ -18,12 +18,12 @@ const CHANGES_MAX: usize = 4096;
 /// Flags that a header may have.
 const FLAGS: u8 = 15;
 
-/// Returns the members of a stream, and the error at its end.
-fn read(stream: &[u8], piece: usize) -> (Vec<Member>, Option<String>) {
+/// Feeds a stream piece by piece. Returns its members, and the error that ended it.
+fn decode_all(stream: &[u8], piece_bytes: usize) -> (Vec<Member>, Option<String>) {
     let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
     let mut seen = Vec::new();
     let mut run = || {
-        for bytes in stream.chunks(piece) {
+        for bytes in stream.chunks(piece_bytes) {
             decoder.feed(bytes);
             while let Some(member) = decoder.next_member()? {
                 seen.push(member);
@@ -35,7 +35,8 @@ fn read(stream: &[u8], piece: usize) -> (Vec<Member>, Option<String>) {
     (seen, error)
 }
 
-fn put(out: &mut Vec<u8>, mut number: u64) {
+/// Appends a number in seven bits a byte, the lowest first (LEB128).
+fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     while 0x80 <= number {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -58,12 +59,12 @@ fn pack(flags: u8, epoch: u64, base: u64, changes: &[(u8, u8)], plain: &[u8]) ->
     fields.extend_from_slice(&epoch.to_le_bytes());
     fields.extend_from_slice(&deflate_bytes.to_le_bytes());
     fields.extend_from_slice(&xxh3_64(&body).to_le_bytes());
-    put(&mut fields, 7);
-    put(&mut fields, base);
-    put(&mut fields, changes.len() as u64);
+    push_varint(&mut fields, 7);
+    push_varint(&mut fields, base);
+    push_varint(&mut fields, changes.len() as u64);
     for (serial, stamp) in changes {
-        put(&mut fields, u64::from(*serial) + 1);
-        put(&mut fields, u64::from(*stamp));
+        push_varint(&mut fields, u64::from(*serial) + 1);
+        push_varint(&mut fields, u64::from(*stamp));
     }
     let subfield_bytes = fields.len() as u16 + 4;
     let mut member = vec![0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255];
@@ -77,7 +78,8 @@ fn pack(flags: u8, epoch: u64, base: u64, changes: &[(u8, u8)], plain: &[u8]) ->
     member
 }
 
-fn check(member: &Member) {
+/// Checks that a member keeps its limits, and that its changes are those of its header.
+fn check_member(member: &Member) {
     assert!(member.plain.len() <= MEMBER_BYTES_MAX && member.length <= MEMBER_BYTES_MAX as u64);
     let entries = &member.header.entries;
     assert!(entries.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
@@ -92,15 +94,15 @@ fn check(member: &Member) {
 }
 
 fuzz_target!(|input: (u8, u8, u32, Vec<(u8, u8)>, &[u8], &[u8])| {
-    let (piece, flags, number, mut changes, plain, noise) = input;
+    let (piece_bytes, flags, number, mut changes, plain, noise) = input;
     changes.truncate(CHANGES_MAX);
     let (flags, number) = (flags & FLAGS, u64::from(number));
     let packed = pack(flags, number, number, &changes, plain);
     let stream = [packed.as_slice(), noise].concat();
-    let (members, error) = read(&stream, stream.len());
-    let (pieces, same) = read(&stream, usize::from(piece).max(1));
-    assert_eq!((format!("{members:?}"), &error), (format!("{pieces:?}"), &same));
-    members.iter().for_each(check);
+    let (members, error) = decode_all(&stream, stream.len());
+    let (from_pieces, error_of_pieces) = decode_all(&stream, usize::from(piece_bytes).max(1));
+    assert_eq!((format!("{members:?}"), &error), (format!("{from_pieces:?}"), &error_of_pieces));
+    members.iter().for_each(check_member);
     if plain.len() <= MEMBER_BYTES_MAX && packed.len() <= MEMBER_BYTES_MAX {
         let first = members.first().expect("it is sound");
         assert_eq!(first.plain, plain);

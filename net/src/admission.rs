@@ -1,6 +1,4 @@
 //! Admission of connections: limits on their total number and on the number from each address.
-//!
-//! Source: ours.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

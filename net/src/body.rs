@@ -5,15 +5,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt};
 use http_body::{Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use http_body_util::{BodyExt, Empty, Full};
 use tokio::task::JoinHandle;
 
 use crate::error::BoxError;
 
-/// The body of any message.
+/// The body of any message. A type of its own: in place of an alias, it keeps the lifetime in
+/// [`BoxError`] out of the types of tasks, which the compiler could not prove `Send` otherwise.
 #[derive(Debug)]
 pub struct Body(UnsyncBoxBody<Bytes, BoxError>);
 
@@ -60,16 +60,6 @@ where
     B::Error: Into<BoxError>,
 {
     Body(body.map_err(Into::into).boxed_unsync())
-}
-
-/// Returns a body of unknown length that sends the pieces of `stream`. An error aborts the
-/// transfer, which the peer sees as a body cut short.
-pub fn from_stream<S, E>(stream: S) -> Body
-where
-    S: Stream<Item = Result<Bytes, E>> + Send + 'static,
-    E: Into<BoxError> + 'static,
-{
-    boxed(StreamBody::new(stream.map(|piece| piece.map(Frame::data).map_err(Into::into))))
 }
 
 /// Returns a body of `len` bytes that sends the pieces that `read` returns until `None`. `read` is
@@ -182,9 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_is_sent_piece_by_piece() {
-        let pieces = ["one", "two"].map(|it| Ok::<_, io::Error>(Bytes::from_static(it.as_bytes())));
-        assert_eq!(bytes_of(from_stream(futures_util::stream::iter(pieces))).await, "onetwo");
+    async fn a_body_is_full_or_empty() {
         assert_eq!(bytes_of(full("x")).await, "x");
         assert!(empty().is_end_stream());
     }

@@ -31,6 +31,12 @@ use crate::tls::ClientFiles;
 /// Largest body of a redirect that is read to reuse the connection, in bytes.
 const REDIRECT_BYTES_MAX: u64 = 16 * 1024;
 
+/// The product as `User-Agent` names it.
+const PRODUCT: &str = concat!("harvest/", env!("CARGO_PKG_VERSION"));
+
+/// Time for which an unused connection is kept.
+const KEPT: Duration = Duration::from_secs(20);
+
 /// Time limits of each stage of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
@@ -60,8 +66,6 @@ impl Default for Timeouts {
 /// Behavior of a [`Client`] where a request does not say otherwise.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The product as `User-Agent` names it. Default `harvest/VERSION`.
-    pub product: String,
     /// Contact for questions about our requests: a URL or mail address, named in `User-Agent`.
     pub contact: Option<String>,
     /// Time-outs.
@@ -76,8 +80,6 @@ pub struct Settings {
     pub connections_max: usize,
     /// Maximum number of unused connections kept for one host. Default 4.
     pub idle_per_host_max: usize,
-    /// Time for which an unused connection is kept. Default 20 s.
-    pub idle_connection: Duration,
     /// Certificates (DER) of authorities to trust in addition to the system's.
     pub extra_roots: Vec<Vec<u8>>,
     /// The only certificate (DER) that is trusted, whatever name it has: that of a daemon whose
@@ -88,7 +90,6 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            product: concat!("harvest/", env!("CARGO_PKG_VERSION")).to_owned(),
             contact: None,
             timeouts: Timeouts::default(),
             allow_private: false,
@@ -96,7 +97,6 @@ impl Default for Settings {
             response_bytes_max: 64 * 1024 * 1024,
             connections_max: 1_024,
             idle_per_host_max: 4,
-            idle_connection: Duration::from_secs(20),
             extra_roots: Vec::new(),
             pinned: None,
         }
@@ -226,12 +226,12 @@ struct AnswerHead {
 }
 
 impl Client {
-    /// Returns a client. Control characters in the product's or contact's name are left out.
+    /// Returns a client. Control characters in the contact are left out.
     pub fn new(settings: Settings) -> Self {
         let connector = Connector::new(settings.extra_roots.clone(), settings.pinned.clone());
         let permits = Arc::new(Semaphore::new(settings.connections_max));
-        let pool = Mutex::new(Pool::new(settings.idle_per_host_max, settings.idle_connection));
-        let user_agent = user_agent(&settings);
+        let pool = Mutex::new(Pool::new(settings.idle_per_host_max, KEPT));
+        let user_agent = user_agent(settings.contact.as_deref());
         Self { shared: Arc::new(Shared { settings, user_agent, connector, permits, pool }) }
     }
 
@@ -245,7 +245,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// There is no answer; the error says who is at fault and whether to try again.
+    /// There is no answer; the error says whether to try again.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
         let timeouts = request.timeouts.unwrap_or(self.shared.settings.timeouts);
         let host = authority(&request.url);
@@ -413,13 +413,11 @@ impl Request {
     }
 }
 
-fn user_agent(settings: &Settings) -> HeaderValue {
-    let text = match &settings.contact {
-        Some(contact) => format!("{} (+{contact})", settings.product),
-        None => settings.product.clone(),
-    };
+fn user_agent(contact: Option<&str>) -> HeaderValue {
+    let contact = contact.map(|it| format!(" (+{it})")).unwrap_or_default();
+    let text = format!("{PRODUCT}{contact}");
     let text: String = text.chars().filter(|it| matches!(it, ' '..='~')).collect();
-    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("harvest"))
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(PRODUCT))
 }
 
 fn destination(

@@ -21,7 +21,7 @@ use crate::stream::Stream;
 use crate::tls::{self, ClientFiles, Pinned};
 
 /// Maximum number of addresses of one host that are tried.
-const ADDRESSES_MAX: usize = 8;
+pub(crate) const ADDRESSES_MAX: usize = 8;
 
 /// Opens connections.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Connector {
         let port = url.port_or_known_default().unwrap_or(0);
         let Dialed { stream, address } = dial_untimed(named, port, policy, patience).await?;
         if url.scheme() != "https" {
-            return Ok(Connected { stream: Stream::Plain(stream), address });
+            return Ok(Connected { stream: Stream::Left(stream), address });
         }
         let name = server_name(url)?;
         let connector = TlsConnector::from(self.tls(shown).await?);
@@ -82,7 +82,7 @@ impl Connector {
             .connect(name, stream)
             .await
             .map_err(|source| Error::Tls { host: host.to_owned(), source })?;
-        Ok(Connected { stream: Stream::Tls(Box::new(stream.into())), address })
+        Ok(Connected { stream: Stream::Right(Box::new(stream.into())), address })
     }
 
     async fn tls(&self, shown: Option<&ClientFiles>) -> Result<Arc<ClientConfig>, Error> {
@@ -149,8 +149,7 @@ pub struct Dialed {
 ///
 /// # Errors
 ///
-/// [`Error::Resolve`], [`Error::Refused`], [`Error::Connect`] or [`Error::Timeout`]; the error says
-/// who is at fault and whether to try again.
+/// [`Error::Resolve`], [`Error::Refused`], [`Error::Connect`] or [`Error::Timeout`].
 pub async fn dial(
     host: Host<&str>,
     port: u16,
@@ -174,7 +173,8 @@ async fn dial_untimed(
 ) -> Result<Dialed, Error> {
     let named = format!("{host}:{port}");
     let addresses = vetted(resolve(&host, port, &named).await?, &named, policy)?;
-    let stream = connect_first(&addresses, &named, patience).await?;
+    let stream = connect_first(&addresses, &named, patience, TcpStream::connect::<SocketAddr>);
+    let stream = stream.await?;
     let lost = |source| connect_error(&named, source);
     let address = stream.peer_addr().map_err(lost)?.ip();
     stream.set_nodelay(true).map_err(lost)?;
@@ -227,16 +227,17 @@ fn vetted(found: Vec<SocketAddr>, host: &str, policy: Policy) -> Result<Vec<Sock
     }
 }
 
-/// Tries the addresses in turn; each gets its share of the time.
-async fn connect_first(
+/// Tries the addresses of `host` in turn with `connect`; each gets its share of the time.
+pub(crate) async fn connect_first<F: Future<Output = io::Result<TcpStream>>>(
     addresses: &[SocketAddr],
     host: &str,
     patience: Duration,
+    connect: impl Fn(SocketAddr) -> F,
 ) -> Result<TcpStream, Error> {
     let share = patience / u32::try_from(addresses.len().max(1)).unwrap_or(1);
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
     for address in addresses {
-        last = match timeout(share, TcpStream::connect(address)).await {
+        last = match timeout(share, connect(*address)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => error,
             Err(_) => io::ErrorKind::TimedOut.into(),
@@ -245,7 +246,7 @@ async fn connect_first(
     Err(connect_error(host, last))
 }
 
-fn connect_error(host: &str, source: io::Error) -> Error {
+pub(crate) fn connect_error(host: &str, source: io::Error) -> Error {
     Error::Connect { host: host.to_owned(), source }
 }
 

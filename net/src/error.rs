@@ -1,4 +1,4 @@
-//! Errors of the network: who is at fault, and whether to try again.
+//! Errors of the network, and whether to try again.
 
 use std::error;
 use std::fmt;
@@ -19,37 +19,13 @@ pub const RETRY_DEFAULT: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another program listens there.
-    #[error(
-        "{address} is in use; stop the program that listens there or choose another address with --listen (`listen` in the settings file)"
-    )]
-    AddressInUse {
-        /// The address to listen on.
-        address: SocketAddr,
-    },
-    /// The system does not let this user listen there.
-    #[error(
-        "not allowed to listen on {address}; ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher port or put a reverse proxy in front"
-    )]
-    AddressDenied {
-        /// The address to listen on.
-        address: SocketAddr,
-    },
-    /// The address is not one of this machine.
-    #[error(
-        "{address} is not an address of this machine; listen on one that `ip address` shows, or on 0.0.0.0 or [::] for all of them"
-    )]
-    AddressNotLocal {
-        /// The address to listen on.
-        address: SocketAddr,
-    },
-    /// Listening failed in another way.
-    #[error("cannot listen on {address}: {source}")]
+    /// Listening failed.
+    #[error("{}", cannot_listen(*address, error))]
     Bind {
         /// The address to listen on.
         address: SocketAddr,
         /// The system's error.
-        source: io::Error,
+        error: io::Error,
     },
     /// A URL that the client cannot fetch.
     #[error("cannot fetch {url}: {message}")]
@@ -194,6 +170,24 @@ pub enum Error {
     },
 }
 
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "{address} is in use; stop the program that listens there or choose another address with --listen \
+             (`listen` in the settings file)"
+        ),
+        io::ErrorKind::PermissionDenied => format!(
+            "not allowed to listen on {address}; ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher port or \
+             put a reverse proxy in front"
+        ),
+        io::ErrorKind::AddrNotAvailable => format!(
+            "{address} is not an address of this machine; listen on one that `ip address` shows, or on 0.0.0.0 or \
+             [::] for all of them"
+        ),
+        _ => format!("cannot listen on {address}: {error}"),
+    }
+}
+
 /// Returns advice on addresses that settings can allow.
 fn allowing(refusal: Refusal) -> &'static str {
     match refusal {
@@ -236,17 +230,6 @@ impl fmt::Display for Stage {
     }
 }
 
-/// The party that has to change something before an error goes away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// This machine or its settings.
-    Ours,
-    /// The peer.
-    Theirs,
-    /// The network between them.
-    Network,
-}
-
 /// Advice on whether the same request may succeed later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
@@ -257,41 +240,16 @@ pub enum Retry {
 }
 
 impl Error {
-    /// Returns the party that is at fault.
-    pub fn fault(&self) -> Fault {
-        match self {
-            Self::AddressInUse { .. }
-            | Self::AddressDenied { .. }
-            | Self::AddressNotLocal { .. }
-            | Self::Bind { .. }
-            | Self::Url { .. }
-            | Self::Refused { .. }
-            | Self::TlsSetup { .. }
-            | Self::Certificate { .. }
-            | Self::Timeout { stage: Stage::Queue, .. } => Fault::Ours,
-            Self::Status { status, .. } if is_our_mistake(*status) => Fault::Ours,
-            Self::Tls { .. }
-            | Self::Protocol { .. }
-            | Self::TooLarge { .. }
-            | Self::Redirects { .. }
-            | Self::PrivateRedirect { .. }
-            | Self::Status { .. }
-            | Self::Json { .. } => Fault::Theirs,
-            Self::Resolve { .. }
-            | Self::Connect { .. }
-            | Self::Cut { .. }
-            | Self::Timeout { .. } => Fault::Network,
-        }
-    }
-
     /// Returns whether to try again, and when at the earliest.
     pub fn retry(&self) -> Retry {
         match self {
             Self::Status { retry_after: Some(after), .. } => Retry::After(*after),
-            Self::Status { status, .. } if status.is_client_error() => match status.as_u16() {
-                408 | 425 | 429 => Retry::After(RETRY_DEFAULT),
-                _ => Retry::No,
-            },
+            // The other 4xx are about our request; these are about the peer's state.
+            Self::Status { status, .. }
+                if status.is_client_error() && !matches!(status.as_u16(), 408 | 425 | 429) =>
+            {
+                Retry::No
+            }
             Self::Status { .. }
             | Self::Resolve { .. }
             | Self::Connect { .. }
@@ -299,26 +257,9 @@ impl Error {
             | Self::Protocol { .. }
             | Self::Cut { .. }
             | Self::Timeout { .. } => Retry::After(RETRY_DEFAULT),
-            Self::AddressInUse { .. }
-            | Self::AddressDenied { .. }
-            | Self::AddressNotLocal { .. }
-            | Self::Bind { .. }
-            | Self::Url { .. }
-            | Self::Refused { .. }
-            | Self::PrivateRedirect { .. }
-            | Self::TlsSetup { .. }
-            | Self::Certificate { .. }
-            | Self::TooLarge { .. }
-            | Self::Redirects { .. }
-            | Self::Json { .. } => Retry::No,
+            _ => Retry::No,
         }
     }
-}
-
-/// Returns whether a status is about our request. Of the 4xx, 408, 425 and 429 are about the peer's
-/// state.
-fn is_our_mistake(status: http::StatusCode) -> bool {
-    status.is_client_error() && !matches!(status.as_u16(), 408 | 425 | 429)
 }
 
 #[cfg(test)]
@@ -334,29 +275,31 @@ mod tests {
         }
     }
 
-    fn check(error: &Error, fault: Fault, retry: Retry) {
-        assert_eq!((error.fault(), error.retry()), (fault, retry), "{error}");
+    fn check(error: &Error, retry: Retry) {
+        assert_eq!(error.retry(), retry, "{error}");
     }
 
     #[test]
-    fn errors_say_whose_fault_it_is_and_whether_to_try_again() {
+    fn errors_say_whether_to_try_again() {
         let later = Retry::After(RETRY_DEFAULT);
-        check(&status(404, None), Fault::Ours, Retry::No);
-        check(&status(401, None), Fault::Ours, Retry::No);
-        check(&status(429, None), Fault::Theirs, later);
-        check(&status(503, None), Fault::Theirs, later);
+        check(&status(404, None), Retry::No);
+        check(&status(401, None), Retry::No);
+        check(&status(429, None), later);
+        check(&status(503, None), later);
         let soon = Duration::from_secs(7);
-        check(&status(503, Some(soon)), Fault::Theirs, Retry::After(soon));
+        check(&status(503, Some(soon)), Retry::After(soon));
         let cut = Error::Cut { url: String::new(), received: 9, source: "end".into() };
-        check(&cut, Fault::Network, later);
+        check(&cut, later);
         let address = SocketAddr::from(([127, 0, 0, 1], 80));
-        check(&Error::AddressDenied { address }, Fault::Ours, Retry::No);
+        let error = io::ErrorKind::PermissionDenied.into();
+        check(&Error::Bind { address, error }, Retry::No);
     }
 
     #[test]
     fn messages_say_what_to_do() {
         let address = SocketAddr::from(([127, 0, 0, 1], 8501));
-        let message = Error::AddressInUse { address }.to_string();
+        let error = io::ErrorKind::AddrInUse.into();
+        let message = Error::Bind { address, error }.to_string();
         assert!(message.contains("127.0.0.1:8501 is in use") && message.contains("--listen"));
         assert_eq!(status(404, None).to_string(), "http://h/ answered 404 Not Found");
         let refused = |refusal| {

@@ -84,7 +84,8 @@ impl Identity {
         let path = data_dir.join(FILE_NAME);
         match Self::load(&path) {
             Err(Error::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                create(&path)?;
+                place_secret(&path, &random_secret()?)
+                    .map_err(|source| Error::File { path: path.clone(), source })?;
                 Self::load(&path)
             }
             other => other,
@@ -200,28 +201,27 @@ fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Makes the file under another name and links it into place, so a reader sees the whole file or
-/// none. If two processes start at once, both use the key of the first.
-fn create(path: &Path) -> Result<(), Error> {
-    let random = SystemRandom::new();
-    let seed = random_secret()?;
+/// Writes `secret` in hex digits to a new file (mode 0600) under another name and links it to
+/// `path`, so a reader sees the whole file or none. If two processes do so at once, the file of the
+/// first stays.
+///
+/// # Errors
+///
+/// The file cannot be made or linked.
+pub fn place_secret(path: &Path, secret: &[u8; 32]) -> io::Result<()> {
     let mut name = [0; 4];
-    random.fill(&mut name).map_err(|_unsaid| Error::Random)?;
+    SystemRandom::new()
+        .fill(&mut name)
+        .map_err(|_unsaid| io::Error::other("the system gives no random numbers"))?;
     let new = path.with_extension(format!("{}.new", hex(&name)));
-    let failed = |source| Error::File { path: path.to_owned(), source };
-    let file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&new);
-    let placed = file.and_then(|mut file| {
-        let written = writeln!(file, "{}", hex(&seed)).and_then(|()| file.sync_all());
-        let placed = written.and_then(|()| link_as(&new, path));
-        // A secret under a temporary name must not stay, for whatever reason the link failed.
-        let _ = fs::remove_file(&new);
-        placed
-    });
-    placed.map_err(failed)?;
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&new)?;
+    let written = writeln!(file, "{}", hex(secret)).and_then(|()| file.sync_all());
+    let placed = written.and_then(|()| link_as(&new, path));
+    // A secret under a temporary name must not stay, for whatever reason the link failed.
+    let _ = fs::remove_file(&new);
+    placed?;
     let above = path.parent().filter(|it| !it.as_os_str().is_empty());
-    fs::File::open(above.unwrap_or_else(|| Path::new(".")))
-        .and_then(|it| it.sync_all())
-        .map_err(failed)
+    fs::File::open(above.unwrap_or_else(|| Path::new("."))).and_then(|it| it.sync_all())
 }
 
 /// Gives the file `new` the name `path`, unless that exists.
@@ -285,7 +285,7 @@ mod tests {
     fn a_key_that_cannot_be_placed_is_not_left_behind() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(format!("key.{}", "name-too-long".repeat(30)));
-        assert!(matches!(create(&path), Err(Error::File { .. })));
+        assert!(place_secret(&path, &[1; 32]).is_err());
         assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
 
@@ -293,7 +293,7 @@ mod tests {
     fn of_two_keys_the_first_stays() {
         let dir = tempfile::tempdir().unwrap();
         let made = Identity::load_or_create(dir.path()).unwrap();
-        create(&file(&dir)).unwrap();
+        place_secret(&file(&dir), &[1; 32]).unwrap();
         assert_eq!(Identity::load_or_create(dir.path()).unwrap().key(), made.key());
         assert_eq!(dir.path().read_dir().unwrap().count(), 1);
     }

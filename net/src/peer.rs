@@ -27,12 +27,14 @@ use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 pub use error::Error;
 
+use crate::connect::{ADDRESSES_MAX, connect_error, connect_first};
+use crate::error::Stage;
 use crate::identity::Identity;
 use crate::tls::provider;
 use keys::{ClientKeyVerifier, ServerKeyVerifier};
@@ -41,11 +43,11 @@ use keys::{ClientKeyVerifier, ServerKeyVerifier};
 pub const PROTOCOL: &[u8] = b"harvest-replicator/1";
 /// Time limit for a new connection: name, TCP and TLS together.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// Time limit for TCP alone, part of [`PATIENCE`].
+/// Time limit for TCP alone, part of [`PATIENCE`]. It is long enough for two SYNs of the system, a
+/// second apart. The system's later pauses grow, and would delay the connection once the line is up
+/// again.
 pub const CONNECT_PATIENCE: Duration = Duration::from_millis(2_500);
 
-/// Maximum number of addresses of one host that are tried.
-const ADDRESSES_MAX: usize = 8;
 /// Maximum number of bytes that are written to a socket and not yet sent. The rest waits in this
 /// process, where urgent data can still overtake it.
 const UNSENT_BYTES_MAX: u32 = 32 << 10;
@@ -57,8 +59,8 @@ const ENCRYPTED_BYTES_MAX: usize = 32 << 10;
 pub struct Endpoint {
     identity: Arc<Identity>,
     accepting: Arc<ServerConfig>,
+    /// Time limit for a new connection.
     patience: Duration,
-    source: Option<IpAddr>,
 }
 
 impl fmt::Debug for Endpoint {
@@ -84,19 +86,7 @@ impl Endpoint {
         config.send_tls13_tickets = 0;
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.max_early_data_size = 0;
-        Ok(Self { identity, accepting: Arc::new(config), patience: PATIENCE, source: None })
-    }
-
-    /// Sets the time limit for a new connection; the default is [`PATIENCE`].
-    #[must_use]
-    pub fn patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
-    }
-
-    /// Sets the address of this machine from which to connect.
-    #[must_use]
-    pub fn from(self, source: IpAddr) -> Self {
-        Self { source: Some(source), ..self }
+        Ok(Self { identity, accepting: Arc::new(config), patience: PATIENCE })
     }
 
     /// Returns the identity of this end.
@@ -113,7 +103,7 @@ impl Endpoint {
     pub async fn accept(&self, tcp: TcpStream) -> Result<Stream, Error> {
         let peer = tcp.peer_addr().map_or_else(|_| "a stranger".to_owned(), |it| it.to_string());
         let made = timeout(self.patience, async {
-            prepare(&tcp).map_err(|source| Error::Connect { peer: peer.clone(), source })?;
+            prepare(&tcp).map_err(|source| connect_error(&peer, source))?;
             let tls = TlsAcceptor::from(Arc::clone(&self.accepting)).accept(tcp).await;
             tls.map_err(|source| Error::of_handshake(&peer, source))
         });
@@ -126,8 +116,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// Nobody answers, or a peer with another key does. The error says who is at fault and whether
-    /// to try again.
+    /// Nobody answers, or a peer with another key does. The error says whether to try
+    /// again.
     pub async fn connect(
         &self,
         address: &str,
@@ -152,7 +142,8 @@ impl Endpoint {
     }
 
     fn too_slow(&self, peer: &str) -> Error {
-        Error::Timeout { peer: peer.to_owned(), after: self.patience }
+        let (host, after) = (peer.to_owned(), self.patience);
+        crate::Error::Timeout { host, stage: Stage::Connect, after }.into()
     }
 
     fn connecting(&self, expecting: &Arc<ServerKeyVerifier>) -> Result<Arc<ClientConfig>, Error> {
@@ -172,32 +163,12 @@ impl Endpoint {
 
     /// Tries the addresses in turn; each gets its share of the time.
     async fn open(&self, peer: &str) -> Result<TcpStream, Error> {
-        let unresolved = |source| Error::Resolve { peer: peer.to_owned(), source };
+        let unresolved = |source| crate::Error::Resolve { host: peer.to_owned(), source };
         let addresses = lookup_host(peer).await.map_err(unresolved)?;
         let addresses: Vec<SocketAddr> = addresses.take(ADDRESSES_MAX).collect();
-        // The share is long enough for two SYNs of the system, a second apart. The system's later
-        // pauses grow, and would delay the connection once the line is up again.
-        let share = self.patience.min(CONNECT_PATIENCE)
-            / u32::try_from(addresses.len().max(1)).unwrap_or(1);
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
-        for address in addresses {
-            last = match timeout(share, self.open_one(address)).await {
-                Ok(Ok(tcp)) => return Ok(tcp),
-                Ok(Err(error)) => error,
-                Err(_) => io::ErrorKind::TimedOut.into(),
-            };
-        }
-        Err(Error::Connect { peer: peer.to_owned(), source: last })
-    }
-
-    async fn open_one(&self, address: SocketAddr) -> io::Result<TcpStream> {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        if let Some(source) = self.source.filter(|it| it.is_ipv4() == address.is_ipv4()) {
-            socket.bind(SocketAddr::new(source, 0))?;
-        }
-        let tcp = socket.connect(address).await?;
-        prepare(&tcp)?;
-        Ok(tcp)
+        let patience = self.patience.min(CONNECT_PATIENCE);
+        let opened = connect_first(&addresses, peer, patience, open_one);
+        Ok(opened.await?)
     }
 
     fn finish(&self, mut tls: TlsStream<TcpStream>, peer: &str) -> Result<Stream, Error> {
@@ -215,10 +186,15 @@ impl Endpoint {
         if key == self.identity.public() {
             return Err(Error::Ourselves { peer: peer.to_owned() });
         }
-        let address =
-            tcp.peer_addr().map_err(|source| Error::Connect { peer: peer.to_owned(), source })?;
+        let address = tcp.peer_addr().map_err(|source| connect_error(peer, source))?;
         Ok(Stream { tls, key, address })
     }
+}
+
+async fn open_one(address: SocketAddr) -> io::Result<TcpStream> {
+    let tcp = TcpStream::connect(address).await?;
+    prepare(&tcp)?;
+    Ok(tcp)
 }
 
 /// Sets the socket up: small writes are sent at once, and unsent data waits where urgent data can

@@ -98,7 +98,7 @@ impl Response {
         self
     }
 
-    /// Returns a header's value `None` if it is missing or not text.
+    /// Returns a header's value; `None` if it is missing or not text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }

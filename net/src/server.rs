@@ -10,7 +10,6 @@
 
 mod bodies;
 mod objection;
-mod tunnel;
 
 use std::convert::Infallible;
 use std::io;
@@ -40,14 +39,13 @@ use crate::error::{BoxError, Error};
 use crate::framing::Verdict;
 use crate::host::{self, HostPort};
 use crate::shutdown::Shutdown;
-use crate::stream::Stream;
+use crate::stream::{self, Stream};
 use crate::tally::{Event, Tally};
 use crate::tls::{self, ClientCertificate};
 use crate::wire::{Exchange, Wire};
 
 use bodies::{Answer, Inbound};
 use objection::Objection;
-pub use tunnel::{OpenTunnel, Tunnel};
 
 /// Time limit for requests in progress after the shutdown starts.
 pub const DRAIN: Duration = Duration::from_millis(1_500);
@@ -56,7 +54,16 @@ pub const DRAIN: Duration = Duration::from_millis(1_500);
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Read and write buffer of a connection, in bytes; above the largest head.
-const BUFFER_BYTES_MIN: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Largest head of a request, in bytes.
+pub(crate) const HEADER_BYTES_MAX: usize = 16 * 1024;
+
+/// Maximum number of headers of a request.
+const HEADERS_MAX: usize = 100;
+
+/// Largest body of a request, in bytes.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// The first byte of a connection that begins TLS: RFC 8446 §5.1.
 const HANDSHAKE: u8 = 22;
@@ -66,28 +73,11 @@ const HANDSHAKE: u8 = 22;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
 
-/// The kind of requests that a server takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Requests for this server: RFC 9112 §3.2.1, and whole URLs that name it.
-    #[default]
-    Origin,
-    /// Requests for other hosts as well: whole URLs of any host, and CONNECT (RFC 9112 §3.2.2 and
-    /// §3.2.3, RFC 9110 §9.3.6). A request for CONNECT has a [`Tunnel`] as an extension.
-    Proxy,
-}
-
 /// Limits on the peers of a server. [`Default`] suits a public listener.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Largest head of a request, in bytes. Default 16 KiB.
-    pub header_bytes_max: usize,
-    /// Maximum number of headers of a request. Default 100.
-    pub headers_max: usize,
     /// Time for a whole head, from its first byte. Default 10 s.
     pub header_timeout: Duration,
-    /// Largest body of a request, in bytes. Default 1 MiB.
-    pub body_bytes_max: usize,
     /// Longest total time of waiting for each 16 KiB of a request's body. Default 30 s.
     pub body_timeout: Duration,
     /// Maximum number of connections at once; further ones wait to be accepted. Default 1,024.
@@ -111,8 +101,6 @@ pub struct Limits {
     /// Proxies whose `Forwarded` and `X-Forwarded-For` are believed. The bound of one address then
     /// holds for their clients, and the proxies may have any number of connections. Default none.
     pub proxies: Vec<Network>,
-    /// The kind of requests that the server takes. Default [`Mode::Origin`].
-    pub mode: Mode,
     /// TLS of the listener. Default none: plain HTTP.
     pub tls: Option<tls::Server>,
     /// Counters of events.
@@ -122,10 +110,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            header_bytes_max: 16 * 1024,
-            headers_max: 100,
             header_timeout: Duration::from_secs(10),
-            body_bytes_max: 1024 * 1024,
             body_timeout: Duration::from_secs(30),
             connections_max: 1_024,
             peer_connections_max: 256,
@@ -134,7 +119,6 @@ impl Default for Limits {
             drain: DRAIN,
             host: None,
             proxies: Vec::new(),
-            mode: Mode::Origin,
             tls: None,
             tally: Tally::default(),
         }
@@ -147,12 +131,7 @@ impl Default for Limits {
 ///
 /// The address is in use, forbidden or not this machine's; the error says what to do.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).await.map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => Error::AddressInUse { address },
-        io::ErrorKind::PermissionDenied => Error::AddressDenied { address },
-        io::ErrorKind::AddrNotAvailable => Error::AddressNotLocal { address },
-        _ => Error::Bind { address, source },
-    })
+    TcpListener::bind(address).await.map_err(|error| Error::Bind { address, error })
 }
 
 /// Serves HTTP/1.1 until the shutdown starts, then lets requests in progress go on for at most
@@ -178,7 +157,7 @@ where
     let admission = Admission::new(Arc::clone(&limits));
     let mut connections = JoinSet::new();
     let outcome = loop {
-        let (stream, peer, connection_slot) = tokio::select! {
+        let (stream, peer, slot) = tokio::select! {
             biased;
             () = shutdown.started() => break Ok(()),
             Some(ended) = connections.join_next() => {
@@ -187,7 +166,8 @@ where
             }
             accepted = admission.accept(&listener) => match accepted {
                 Ok(accepted) => accepted,
-                Err(source) => break Err(Error::Bind { address, source }),
+                // The advice for listening would be wrong here.
+                Err(error) => break Err(Error::Bind { address, error: io::Error::other(error) }),
             },
         };
         let connection = Connection {
@@ -197,7 +177,7 @@ where
             exchange: Arc::default(),
             shed: Arc::clone(&admission.shed),
             address_slots: Arc::clone(&admission.slots),
-            connection_slot: Arc::new(connection_slot),
+            _slot: slot,
             shutdown: shutdown.clone(),
             shown: None,
             is_secure: false,
@@ -240,8 +220,7 @@ struct Connection {
     exchange: Arc<Exchange>,
     shed: Arc<Notify>,
     address_slots: Arc<AddressSlots>,
-    /// Shared with a tunnel, which keeps the slot.
-    connection_slot: Arc<ConnectionSlot>,
+    _slot: ConnectionSlot,
     shutdown: Shutdown,
     /// The certificate that the peer has shown.
     shown: Option<ClientCertificate>,
@@ -267,12 +246,11 @@ impl Connection {
         let answer = service_fn(move |request| this.answer(request, service.clone()));
         let mut connection = pin!(
             http1::Builder::new()
-                .max_buf_size(self.limits.header_bytes_max.max(BUFFER_BYTES_MIN))
-                .max_header_size(self.limits.header_bytes_max)
-                .max_headers(self.limits.headers_max)
+                .max_buf_size(BUFFER_BYTES)
+                .max_header_size(HEADER_BYTES_MAX)
+                .max_headers(HEADERS_MAX)
                 .header_read_timeout(None)
                 .serve_connection(TokioIo::new(wire), answer)
-                .with_upgrades()
         );
         let (began, mut closing) = (clock::monotonic(), false);
         loop {
@@ -305,14 +283,14 @@ impl Connection {
     /// Does the TLS handshake if this listener has TLS. A plain client is refused later, by
     /// [`objection`](Self::objection).
     async fn secure(&mut self, socket: TcpStream) -> Option<Stream> {
-        let Some(tls) = &self.limits.tls else { return Some(Stream::Plain(socket)) };
+        let Some(tls) = &self.limits.tls else { return Some(Stream::Left(socket)) };
         let mut opening = pin!(timeout(self.limits.header_timeout, async {
             let mut first = [0];
             socket.peek(&mut first).await?;
             if first != [HANDSHAKE] {
-                return Ok(Stream::Plain(socket));
+                return Ok(Stream::Left(socket));
             }
-            tls.acceptor().accept(socket).await.map(|it| Stream::Tls(Box::new(it.into())))
+            tls.acceptor().accept(socket).await.map(|it| Stream::Right(Box::new(it.into())))
         }));
         let began = clock::monotonic();
         let opened = loop {
@@ -331,8 +309,8 @@ impl Connection {
         };
         match opened {
             Ok(stream) => {
-                self.is_secure = stream.plain().is_none();
-                self.shown = stream.shown();
+                self.is_secure = stream::plain(&stream).is_none();
+                self.shown = stream::shown(&stream);
                 Some(stream)
             }
             Err(error) => {
@@ -346,7 +324,7 @@ impl Connection {
 
     async fn answer<S, B>(
         &self,
-        mut request: Request<Incoming>,
+        request: Request<Incoming>,
         service: S,
     ) -> Result<Response<Answer>, Infallible>
     where
@@ -363,20 +341,11 @@ impl Connection {
                 (objection.response(), None, true)
             }
             Ok((client, slot)) => {
-                let tunnel = (*request.method() == Method::CONNECT)
-                    .then(|| Tunnel::new(&mut request, Arc::clone(&self.connection_slot)));
-                let is_tunnel = tunnel.is_some();
                 let mut request = request.map(|it| Inbound::body(it, &self.limits));
                 self.describe(client, request.extensions_mut());
-                if let Some(tunnel) = tunnel {
-                    request.extensions_mut().insert(tunnel);
-                }
                 name_host(&mut request);
                 let Ok(response) = service.oneshot(request).await;
                 let mut response = response.map(body::boxed);
-                if is_tunnel && response.status().is_success() {
-                    self.exchange.tunnel();
-                }
                 // The kernel cannot send files over an encrypted connection.
                 if !self.is_secure {
                     self.exchange.outbox.body(&mut response);
@@ -441,27 +410,23 @@ impl Connection {
             let message = "this listener speaks TLS: use https:// instead of http://";
             return Some(Objection::new(StatusCode::BAD_REQUEST, message));
         }
-        let is_proxy = self.limits.mode == Mode::Proxy;
         if request.method() == Method::CONNECT {
             let message = "this server is not a proxy";
-            let objection = Objection::new(StatusCode::NOT_IMPLEMENTED, message);
-            return (!is_proxy).then_some(objection);
+            return Some(Objection::new(StatusCode::NOT_IMPLEMENTED, message));
         }
         let host = match host::of_request(request.uri(), request.headers(), request.version()) {
             Ok(host) => host,
             Err(problem) => return Some(Objection::new(StatusCode::BAD_REQUEST, problem)),
         };
-        let is_for_others = is_proxy && request.uri().authority().is_some();
-        if let Some(host) = host.filter(|it| !is_for_others && !self.serves(it)) {
+        if let Some(host) = host.filter(|it| !self.serves(it)) {
             let message = format!(
                 "{host} is not a name of this machine, and this listener serves it alone; for a proxy \
                  in front of it, set base_url to the URL that users see"
             );
             return Some(Objection::new(StatusCode::MISDIRECTED_REQUEST, message));
         }
-        let bytes_max = self.limits.body_bytes_max;
-        if u64::try_from(bytes_max).unwrap_or(u64::MAX) < request.body().size_hint().lower() {
-            let message = format!("the body is larger than {bytes_max} bytes");
+        if (BODY_BYTES_MAX as u64) < request.body().size_hint().lower() {
+            let message = format!("the body is larger than {BODY_BYTES_MAX} bytes");
             return Some(Objection::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         None

@@ -1,6 +1,4 @@
 //! Counters of what peers of a listener do, for the administrator.
-//!
-//! Source: ours.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,30 +24,16 @@ pub enum Event {
 }
 
 impl Event {
-    /// All events.
-    pub const ALL: [Self; 7] = [
-        Self::Accepted,
-        Self::Crowding,
-        Self::Waited,
-        Self::Malformed,
-        Self::Refused,
-        Self::Slow,
-        Self::Shortage,
+    /// All events, with their names in metrics and status.
+    const ALL: [(Self, &'static str); 7] = [
+        (Self::Accepted, "accepted"),
+        (Self::Crowding, "crowding"),
+        (Self::Waited, "waited"),
+        (Self::Malformed, "malformed"),
+        (Self::Refused, "refused"),
+        (Self::Slow, "slow"),
+        (Self::Shortage, "shortage"),
     ];
-
-    /// Returns the name in metrics and status.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Crowding => "crowding",
-            Self::Waited => "waited",
-            Self::Malformed => "malformed",
-            Self::Refused => "refused",
-            Self::Slow => "slow",
-            Self::Shortage => "shortage",
-        }
-    }
 }
 
 /// Counters of events. Clones share them.
@@ -63,10 +47,10 @@ impl Tally {
         self.0[event as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns every event's name with its count, in the order of [`Event::ALL`].
+    /// Returns every event's name with its count.
     #[must_use]
     pub fn counts(&self) -> [(&'static str, u64); Event::ALL.len()] {
-        Event::ALL.map(|it| (it.name(), self.count(it)))
+        Event::ALL.map(|(event, name)| (name, self.count(event)))
     }
 
     pub(crate) fn add(&self, event: Event) {
@@ -81,10 +65,10 @@ mod tests {
     #[test]
     fn every_event_is_counted_by_itself_and_clones_count_together() {
         let tally = Tally::default();
-        for (at, event) in Event::ALL.into_iter().enumerate() {
+        for (at, (event, _)) in Event::ALL.into_iter().enumerate() {
             (0..=at).for_each(|_| tally.clone().add(event));
         }
-        let counts = Event::ALL.map(|it| tally.count(it));
+        let counts = Event::ALL.map(|(event, _)| tally.count(event));
         assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(tally.counts()[1], ("crowding", 2));
     }

@@ -17,8 +17,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::framing::{Scanner, Verdict};
 use crate::sendfile::Outbox;
-use crate::server::Limits;
-use crate::stream::Stream;
+use crate::server::{HEADER_BYTES_MAX, Limits};
+use crate::stream::{self, Stream};
 use crate::tally::{Event, Tally};
 
 /// Number of bytes that a slow peer must move within its time limit; then the time begins anew.
@@ -42,8 +42,6 @@ pub(crate) struct Exchange {
     served: AtomicBool,
     /// Whether a request was refused before it was read.
     linger: AtomicBool,
-    /// Whether the connection has become a tunnel and carries no more HTTP.
-    tunnel: AtomicBool,
     /// Files that answers are sent from.
     pub(crate) outbox: Arc<Outbox>,
 }
@@ -74,15 +72,6 @@ impl Exchange {
     /// Makes the connection continue to read for a moment before it closes.
     pub(crate) fn linger(&self) {
         self.linger.store(true, Ordering::Release);
-    }
-
-    /// Makes a tunnel of the connection; its user ends it.
-    pub(crate) fn tunnel(&self) {
-        self.tunnel.store(true, Ordering::Release);
-    }
-
-    fn is_tunnel(&self) -> bool {
-        self.tunnel.load(Ordering::Acquire)
     }
 
     fn push_verdict(&self, verdict: Verdict) {
@@ -182,7 +171,7 @@ impl Wire {
         Self {
             stream,
             exchange,
-            scanner: Scanner::new(limits.header_bytes_max),
+            scanner: Scanner::new(HEADER_BYTES_MAX),
             header_timeout: limits.header_timeout,
             idle_timeout: limits.idle_timeout,
             wait: Wait::Nothing,
@@ -195,9 +184,6 @@ impl Wire {
 
     /// Records that there is nothing to read; ready when the silence is too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.exchange.is_tunnel() {
-            return Poll::Pending;
-        }
         // The end of an answer may still be on its way after hyper has taken it.
         let is_sending = self.write.since.is_some();
         let (wait, timeout) = if is_sending || self.exchange.is_open() {
@@ -264,9 +250,7 @@ impl Wire {
             }
         }
     }
-}
 
-impl Wire {
     /// Watches as [`watch_write`](Self::watch_write) does, for encrypted bytes not yet sent.
     fn watch_end(
         &mut self,
@@ -289,9 +273,6 @@ impl AsyncRead for Wire {
         let Poll::Ready(read) = Pin::new(&mut wire.stream).poll_read(cx, buffer) else {
             return wire.poll_silence(cx);
         };
-        if wire.exchange.is_tunnel() {
-            return Poll::Ready(read);
-        }
         let was_in_head = wire.scanner.is_in_head();
         let bytes = buffer.filled().get(before..).unwrap_or_default();
         let mut ended = false;
@@ -317,7 +298,7 @@ impl AsyncWrite for Wire {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let outbox = &self.exchange.outbox;
-        let written = match self.stream.plain().filter(|_| outbox.is_placeholder(bytes)) {
+        let written = match stream::plain(&self.stream).filter(|_| outbox.is_placeholder(bytes)) {
             Some(stream) => outbox.poll_send(stream, cx, bytes.len()),
             None => Pin::new(&mut self.stream).poll_write(cx, bytes),
         };
@@ -330,7 +311,7 @@ impl AsyncWrite for Wire {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outbox = &self.exchange.outbox;
-        let Some(stream) = self.stream.plain() else {
+        let Some(stream) = stream::plain(&self.stream) else {
             let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
             return self.watch_write(cx, written);
         };
@@ -365,8 +346,7 @@ impl AsyncWrite for Wire {
         let ended = Pin::new(&mut self.stream).poll_shutdown(cx);
         ready!(self.watch_end(cx, ended))?;
         // The service never begins a request whose head hyper refused.
-        let unread = !self.exchange.is_tunnel()
-            && (self.scanner.is_in_head() || !self.exchange.verdicts().is_empty());
+        let unread = self.scanner.is_in_head() || !self.exchange.verdicts().is_empty();
         if unread || self.exchange.linger.load(Ordering::Acquire) {
             return self.poll_linger(cx);
         }

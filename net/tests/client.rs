@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 use net::Error;
 use net::body::{self, Body};
 use net::client::{Client, Request, Settings, Timeouts};
-use net::error::{Fault, Retry, Stage};
+use net::error::{Retry, Stage};
 use net::guard::Refusal;
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
@@ -148,7 +148,7 @@ async fn vets_every_address_on_every_hop() {
         let url = Url::parse(&format!("http://{host}:{}/", address.port())).unwrap();
         let error = public.send(Request::get(url)).await.unwrap_err();
         assert!(matches!(error, Error::Refused { refusal: Refusal::Loopback, .. }), "{error}");
-        assert_eq!((error.fault(), error.retry()), (Fault::Ours, Retry::No));
+        assert_eq!(error.retry(), Retry::No);
     }
     // A permission of one request does not extend to the client's others.
     let request = Request::get(url(address, "/")).allow_private(true);
@@ -203,7 +203,6 @@ async fn a_body_that_breaks_off_is_an_error_after_its_good_bytes() {
         };
         assert_eq!(all, b"hello");
         assert!(matches!(error, Error::Cut { received: 5, .. }), "{error}");
-        assert_eq!(error.fault(), Fault::Network);
     }
 }
 

@@ -7,6 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::StreamBody;
 use net::body::{self, Body};
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
@@ -61,7 +63,8 @@ fn get(path: &str) -> Vec<u8> {
 async fn answer(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     if request.uri().path() == "/large" {
         let zeros = std::iter::repeat_with(|| Ok::<_, Infallible>(vec![0; 64 * 1024].into()));
-        return Ok(Response::new(body::from_stream(futures_util::stream::iter(zeros))));
+        let frames = futures_util::stream::iter(zeros.map(|it| it.map(Frame::data)));
+        return Ok(Response::new(body::boxed(StreamBody::new(frames))));
     }
     Ok(Response::new(body::full("small")))
 }

@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use http::{Request, Response};
-use http_body_util::BodyExt;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
 use net::Error;
 use net::body::{self, Body};
 use net::server::{Limits, bind, serve};
@@ -61,7 +62,8 @@ async fn answer(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     }
     if request.uri().path() == "/large" {
         let zeros = std::iter::repeat_with(|| Ok::<_, Infallible>(vec![0; 64 * 1024].into()));
-        return Ok(Response::new(body::from_stream(futures_util::stream::iter(zeros))));
+        let frames = futures_util::stream::iter(zeros.map(|it| it.map(Frame::data)));
+        return Ok(Response::new(body::boxed(StreamBody::new(frames))));
     }
     assert_ne!(request.uri().path(), "/panic", "as asked for");
     Ok(match request.into_body().collect().await {
@@ -329,5 +331,5 @@ async fn binding_says_what_to_do() {
     let error = bind(listener.local_addr().unwrap()).await.unwrap_err();
     assert!(error.to_string().contains("is in use") && error.to_string().contains("--listen"));
     let error = bind("192.0.2.1:0".parse().unwrap()).await.unwrap_err();
-    assert!(matches!(error, Error::AddressNotLocal { .. }), "{error}");
+    assert!(error.to_string().contains("not an address of this machine"), "{error}");
 }

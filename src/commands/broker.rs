@@ -11,7 +11,6 @@ use broker::config::Config;
 use broker::server::{Handle, Server};
 use broker::status::{Aim, SourceStatus, Status};
 use clap::Subcommand;
-use comfy_table::{Table, presets};
 use indicatif::{HumanBytes, HumanCount};
 use net::shutdown::Shutdown;
 use net::tls::ClientFiles;
@@ -79,13 +78,6 @@ pub(crate) enum BrokerCommand {
     },
 }
 
-impl BrokerCommand {
-    /// Returns whether the command runs until it is stopped.
-    pub(crate) fn is_daemon(&self) -> bool {
-        matches!(self, Self::Run(_))
-    }
-}
-
 pub(crate) async fn run(command: BrokerCommand) -> anyhow::Result<ExitCode> {
     match command {
         BrokerCommand::Run(File { config }) => serve(&config).await,
@@ -102,15 +94,14 @@ pub(crate) async fn run(command: BrokerCommand) -> anyhow::Result<ExitCode> {
         }
         BrokerCommand::Pull { file, source, json } => {
             let admin = admin(&file)?;
-            let query: Vec<_> = source.iter().map(|name| ("source", name.as_str())).collect();
-            let answer = admin.post("pull", &query).await?;
+            let answer = admin.post("pull", &[("source", source.as_deref())]).await?;
             admin.print(&answer, json, |answer: &PullAnswer| answer.render(source.as_deref()))
         }
         BrokerCommand::Tune { file, args } => tune::run(&file, &args).await,
         BrokerCommand::Confirm { file, source, json } => {
             let admin = admin(&file)?;
-            let query: Vec<_> = source.iter().map(|name| ("source", name.as_str())).collect();
-            admin.print(&admin.post("confirm", &query).await?, json, ConfirmAnswer::render)
+            let answer = admin.post("confirm", &[("source", source.as_deref())]).await?;
+            admin.print(&answer, json, ConfirmAnswer::render)
         }
     }
 }
@@ -240,8 +231,7 @@ fn render(status: &Status, now_ms: u64) -> String {
         status.sources.iter().filter_map(|it| Some(format!("HELD: {}", it.held.as_ref()?))),
     );
     lines.extend(push_lines(status));
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header([
+    let mut table = output::table([
         "source",
         "objects",
         "per day",

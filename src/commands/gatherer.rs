@@ -77,13 +77,6 @@ pub(crate) enum GathererCommand {
     },
 }
 
-impl GathererCommand {
-    /// Returns whether the command runs until it is stopped.
-    pub(crate) fn is_daemon(&self) -> bool {
-        matches!(self, Self::Run(_))
-    }
-}
-
 pub(crate) async fn run(command: GathererCommand) -> anyhow::Result<ExitCode> {
     match command {
         GathererCommand::Run(File { config }) => serve(&config).await,
@@ -99,8 +92,7 @@ pub(crate) async fn run(command: GathererCommand) -> anyhow::Result<ExitCode> {
         }
         GathererCommand::Confirm { file, root, json } => {
             let admin = admin(&file)?;
-            let query: Vec<_> = root.iter().map(|url| ("root", url.as_str())).collect();
-            let answer = admin.post("confirm", &query).await?;
+            let answer = admin.post("confirm", &[("root", root.as_deref())]).await?;
             admin.print(&answer, json, |answer: &ConfirmAnswer| {
                 format!("the held deletions are made in {}", answer.confirmed.join(", "))
             })

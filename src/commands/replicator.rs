@@ -174,13 +174,6 @@ pub(crate) struct MemberLocation {
     site: Name,
 }
 
-impl ReplicatorCommand {
-    /// Returns whether the command runs until it is stopped.
-    pub(crate) fn is_daemon(&self) -> bool {
-        matches!(self, Self::Run { .. })
-    }
-}
-
 /// Parses the time for which an invitation is valid.
 fn validity(text: &str) -> Result<Duration, String> {
     ::settings::parse_duration(text).filter(|it| VALID_RANGE.contains(it)).ok_or_else(|| {
@@ -218,13 +211,12 @@ pub(crate) async fn run(command: ReplicatorCommand) -> anyhow::Result<ExitCode> 
             let tree = tree_name(&config, tree)?;
             let loss = accept_loss.to_string();
             let admin = admin(&config)?.patient();
-            let query = [("tree", tree.as_str()), ("accept_loss", &loss)];
+            let query = [("tree", Some(tree.as_str())), ("accept_loss", Some(loss.as_str()))];
             admin.print(&admin.post("publish", &query).await?, json, render_published)
         }
         ReplicatorCommand::Verify { file, tree, json } => {
             let admin = admin(&load(&file.config)?)?.patient();
-            let query: Vec<_> = tree.iter().map(|it| ("tree", it.as_str())).collect();
-            let answer = admin.post("verify", &query).await?;
+            let answer = admin.post("verify", &[("tree", tree.as_deref())]).await?;
             admin.print(&answer, json, |it: &Vec<Report>| render_reports(it))?;
             let reports: Vec<Report> = serde_json::from_slice(&answer)?;
             let is_whole = reports.iter().all(|it| it.damaged_total == 0);
@@ -233,8 +225,7 @@ pub(crate) async fn run(command: ReplicatorCommand) -> anyhow::Result<ExitCode> 
         ReplicatorCommand::Invite { file, group, valid, revoke: None, json } => {
             let admin = admin(&load(&file.config)?)?;
             let valid = valid.map(|it| it.as_secs().to_string());
-            let mut query = group_query(group.as_ref());
-            query.extend(valid.iter().map(|it| ("valid", it.as_str())));
+            let query = [group_parameter(group.as_ref()), ("valid", valid.as_deref())];
             let answer = admin.post("invite", &query).await?;
             let invited: InviteAnswer = serde_json::from_slice(&answer)?;
             output::note(&invitation_note(&invited));
@@ -243,8 +234,7 @@ pub(crate) async fn run(command: ReplicatorCommand) -> anyhow::Result<ExitCode> 
         ReplicatorCommand::Invite { file, group, revoke: Some(id), json, .. } => {
             let admin = admin(&load(&file.config)?)?;
             let id = id.to_string();
-            let mut query = group_query(group.as_ref());
-            query.push(("revoke", &id));
+            let query = [group_parameter(group.as_ref()), ("revoke", Some(id.as_str()))];
             admin.print(&admin.post("invite", &query).await?, json, |it: &RevokeAnswer| {
                 format!(
                     "invitation {} is withdrawn; a member that joined with it stays until it is denied",
@@ -254,7 +244,7 @@ pub(crate) async fn run(command: ReplicatorCommand) -> anyhow::Result<ExitCode> 
         }
         ReplicatorCommand::Lead { file, group } => {
             let admin = admin(&load(&file.config)?)?;
-            let answer = admin.post("lead", &group_query(group.as_ref())).await?;
+            let answer = admin.post("lead", &[group_parameter(group.as_ref())]).await?;
             admin.print(&answer, false, |it: &LeadAnswer| {
                 format!("this member leads {} now", it.leads)
             })
@@ -304,8 +294,8 @@ struct LeadAnswer {
     leads: String,
 }
 
-fn group_query(group: Option<&Name>) -> Vec<(&'static str, &str)> {
-    group.iter().map(|it| ("group", it.as_str())).collect()
+fn group_parameter(group: Option<&Name>) -> (&'static str, Option<&str>) {
+    ("group", group.map(Name::as_str))
 }
 
 fn admin(config: &Config) -> anyhow::Result<Admin> {

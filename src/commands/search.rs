@@ -11,9 +11,6 @@ use url::Url;
 
 use crate::{admin, output};
 
-/// Largest answer, in bytes.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
 /// Ask a broker.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -50,7 +47,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         )
     })?;
     let status = response.status;
-    let body = response.bytes(ANSWER_BYTES_MAX).await?;
+    let body = response.bytes(admin::ANSWER_BYTES_MAX).await?;
     if status == StatusCode::BAD_REQUEST {
         bail!("{}", point_out(&args.query, &body));
     }

@@ -169,7 +169,8 @@ pub(crate) async fn suppress(args: Suppress) -> anyhow::Result<ExitCode> {
     }
     let subject = Subject::parse(args.subject.as_deref().unwrap_or_default())?;
     let text = subject.to_string();
-    let query = [("subject", text.as_str()), ("reason", args.reason.as_deref().unwrap_or(""))];
+    let reason = args.reason.as_deref().unwrap_or("");
+    let query = [("subject", Some(text.as_str())), ("reason", Some(reason))];
     if args.lift {
         let notice: Notice = match &executor {
             Executor::Here(collection) => {
@@ -183,8 +184,7 @@ pub(crate) async fn suppress(args: Suppress) -> anyhow::Result<ExitCode> {
     }
     let done: TakenDown = match &executor {
         Executor::Here(collection) => {
-            let reason = args.reason.unwrap_or_default();
-            collection.suppress(&author(&args.target.data()?)?, subject, &reason, now())?
+            collection.suppress(&author(&args.target.data()?)?, subject, reason, now())?
         }
         Executor::Daemon(admin) => read(&admin.post("suppress", &query).await?)?,
     };
@@ -207,8 +207,7 @@ pub(crate) async fn purge(args: Purge) -> anyhow::Result<ExitCode> {
         }
         Executor::Daemon(admin) => {
             let text = only.map(|it| it.to_string());
-            let query: Vec<_> = text.iter().map(|it| ("subject", it.as_str())).collect();
-            read(&admin.post("purge", &query).await?)?
+            read(&admin.post("purge", &[("subject", text.as_deref())]).await?)?
         }
     };
     print(&report, args.json, render_purge)?;

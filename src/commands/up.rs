@@ -7,6 +7,7 @@ mod show;
 mod targets;
 
 use std::fs;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -269,7 +270,8 @@ async fn bind_somewhere(config: Config) -> anyhow::Result<broker::server::Server
     for port in first..first.saturating_add(PORTS_TRIED) {
         let listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
         match broker::server::Server::bind(with_listen(listen, config.clone())).await {
-            Err(Error::Daemon(daemon::Error::Net(net::Error::AddressInUse { .. }))) => {}
+            Err(Error::Daemon(daemon::Error::Net(net::Error::Bind { error, .. })))
+                if error.kind() == io::ErrorKind::AddrInUse => {}
             bound => return Ok(bound?),
         }
     }

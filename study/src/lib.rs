@@ -2,7 +2,7 @@
 //!
 //! Sources: Adly, "Harvesting OAI-PMH repositories using adaptive synchronization", whose experiments
 //! are in [`simulate`]; Liu, Maly, Zubair and Nelson, "Repository synchronization in the OAI
-//! framework", whose metrics (§3) are in [`freshness::history`], [`synchrony`] and [`model`],
+//! framework", whose metrics (§3) are in [`freshness::history`] and [`model`],
 //! and whose study of update frequencies (§4) in [`log`], [`report`] and [`csv`].
 //!
 //! A [`Study`](log::Study) takes plain observations (source, Unix seconds, records) one by one, and gives a
@@ -23,4 +23,3 @@ pub mod model;
 pub mod month;
 pub mod report;
 pub mod simulate;
-pub mod synchrony;

@@ -5,7 +5,7 @@
 //!
 //! # Differences from the paper
 //!
-//! * Only sums of the log are kept: at most [`SOURCE_BYTES_MAX`] bytes for each source and 16 for each of its
+//! * Only sums of the log are kept: at most 200 bytes for each source and 16 for each of its
 //!   months, without its key.
 //! * A record counts in the month in which it was observed, even if it changed before that month.
 //!
@@ -27,9 +27,6 @@ pub const MONTHS_MAX: usize = 1_200;
 
 /// Maximum number of months that are kept of each source; the oldest goes first.
 pub const SOURCE_MONTHS_MAX: usize = 120;
-
-/// Maximum number of bytes that a source takes, without its key and its months.
-pub const SOURCE_BYTES_MAX: usize = 200;
 
 /// Reason to refuse an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,11 +151,6 @@ impl<K: Ord> Study<K> {
         }
     }
 
-    /// Removes a source; its counts in the months of all sources stay.
-    pub fn remove(&mut self, source: &K) {
-        self.sums.remove(source);
-    }
-
     /// Returns the history of a source.
     pub fn history(&self, source: &K) -> Option<&History> {
         self.sums.get(source).map(|sums| &sums.history)
@@ -265,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_source_is_small() {
-        assert!(size_of::<SourceSums>() <= SOURCE_BYTES_MAX, "{}", size_of::<SourceSums>());
+        assert!(size_of::<SourceSums>() <= 200, "{}", size_of::<SourceSums>());
         assert_eq!(size_of::<MonthCount>(), 16);
     }
 }

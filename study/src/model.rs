@@ -16,8 +16,6 @@
 //!   many as the adaptive one.
 //! * Every source may have a latency of its own. The uniform model's one interval is then the
 //!   shortest of them; [`Synchronization::Latency`] asks each source at its own.
-//! * [`Synchronization::Cycle`] is the paper's real harvester: it asks each provider in turn, in a
-//!   cycle.
 //! * No interval is below a floor (politeness), even if the latency is shorter; such a latency is not kept.
 //!
 //! Sans-I/O.
@@ -35,14 +33,12 @@ pub struct Demand {
 }
 
 /// A synchronization policy.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Synchronization {
     /// Every source at the least acceptable latency of all.
     Uniform,
     /// Every source at its own acceptable latency.
     Latency,
-    /// Every source once in this many seconds.
-    Cycle(f64),
     /// Every source right after its updates, but no more than once in its acceptable latency.
     Adaptive,
 }
@@ -53,7 +49,6 @@ impl Synchronization {
         match self {
             Self::Uniform => "uniform",
             Self::Latency => "latency",
-            Self::Cycle(_) => "cycle",
             Self::Adaptive => "adaptive",
         }
     }
@@ -90,9 +85,6 @@ pub fn predict(
     let interval = |it: &Demand| match model {
         Synchronization::Uniform => least,
         Synchronization::Latency | Synchronization::Adaptive => own(it),
-        Synchronization::Cycle(secs) => {
-            within(secs, Bounds { interval_min, interval_max: f64::NAN })
-        }
     };
     // Pulls right after each update, if updates are far enough apart.
     let follows =
@@ -141,19 +133,14 @@ mod tests {
         let two = [demand(60.0, 2.0 / HOUR), demand(600.0, 1.0)];
         check(&two, Synchronization::Uniform, &[60.0, 60.0], 0.0);
         check(&two, Synchronization::Latency, &[60.0, 6.0], 0.0);
-        check(&two, Synchronization::Cycle(1_200.0), &[3.0, 3.0], 0.95);
         check(&two, Synchronization::Adaptive, &[2.0, 6.0], 0.0);
     }
 
     #[test]
     fn the_floor_takes_precedence_over_the_latency() {
         let hasty = [demand(1.0, 1.0)];
-        for model in [
-            Synchronization::Uniform,
-            Synchronization::Latency,
-            Synchronization::Cycle(0.0),
-            Synchronization::Adaptive,
-        ] {
+        for model in [Synchronization::Uniform, Synchronization::Latency, Synchronization::Adaptive]
+        {
             check(&hasty, model, &[360.0], 0.9);
         }
         // Updates are further apart than the floor: each is fetched at once.

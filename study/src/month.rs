@@ -35,12 +35,12 @@ impl Month {
         self.index.rem_euclid(12) + 1
     }
 
-    /// Returns the begin of the month, in Unix seconds.
+    /// Returns the start of the month, in Unix seconds.
     pub fn start_secs(self) -> i64 {
         to_days(self.year().into(), self.number().into(), 1) * DAY_SECS
     }
 
-    /// Returns the begin of the next month, in Unix seconds.
+    /// Returns the start of the next month, in Unix seconds.
     pub fn end_secs(self) -> i64 {
         Self { index: self.index + 1 }.start_secs()
     }

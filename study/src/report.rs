@@ -19,7 +19,6 @@ use freshness::history::{Cost, History, Log, Moments, Settings};
 use crate::log::{MonthCount, SourceSums, Study, Traffic};
 use crate::model::Demand;
 use crate::month::Month;
-use crate::synchrony::of_provider;
 
 /// Class of sources by their update interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,48 +40,32 @@ pub enum Class {
 }
 
 impl Class {
-    /// All classes, the fastest first.
-    pub const ALL: [Self; 7] = [
-        Self::Daily,
-        Self::Weekly,
-        Self::Monthly,
-        Self::Quarterly,
-        Self::Yearly,
-        Self::Longer,
-        Self::Never,
+    /// All classes, the fastest first, with their names in tables and their longest intervals in days.
+    const ALL: [(Self, &'static str, Option<f64>); 7] = [
+        (Self::Daily, "daily", Some(3.0)),
+        (Self::Weekly, "weekly", Some(15.0)),
+        (Self::Monthly, "monthly", Some(60.0)),
+        (Self::Quarterly, "quarterly", Some(180.0)),
+        (Self::Yearly, "yearly", Some(540.0)),
+        (Self::Longer, "longer", None),
+        (Self::Never, "never", None),
     ];
 
     /// Returns the longest interval of the class, in seconds; `None` for the last two.
     pub fn interval_max(self) -> Option<f64> {
-        let days = match self {
-            Self::Daily => 3.0,
-            Self::Weekly => 15.0,
-            Self::Monthly => 60.0,
-            Self::Quarterly => 180.0,
-            Self::Yearly => 540.0,
-            Self::Longer | Self::Never => return None,
-        };
-        Some(days * 86_400.0)
+        Self::ALL[self as usize].2.map(|days| days * 86_400.0)
     }
 
     /// Returns the class of an interval in seconds; [`Class::Never`] without one.
     pub fn of(interval: Option<f64>) -> Self {
         let Some(interval) = interval.filter(|it| it.is_finite()) else { return Self::Never };
         let within = |class: &Self| class.interval_max().is_some_and(|max| interval <= max);
-        Self::ALL.into_iter().find(within).unwrap_or(Self::Longer)
+        Self::ALL.map(|(class, ..)| class).into_iter().find(within).unwrap_or(Self::Longer)
     }
 
     /// Returns the name in tables.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Daily => "daily",
-            Self::Weekly => "weekly",
-            Self::Monthly => "monthly",
-            Self::Quarterly => "quarterly",
-            Self::Yearly => "yearly",
-            Self::Longer => "longer",
-            Self::Never => "never",
-        }
+        Self::ALL[self as usize].1
     }
 }
 
@@ -115,28 +98,6 @@ pub struct SourceRow<K> {
     pub cost: Cost,
     /// The other parts of that cost, if they were counted ([`Study::handle_traffic`]).
     pub traffic: Traffic,
-}
-
-impl<K> SourceRow<K> {
-    /// Returns the row of a source at `until_secs`, in Unix seconds.
-    pub fn new(source: K, history: &History, log: Log, until_secs: i64) -> Self {
-        let interval_secs = history.interval_secs(log, until_secs);
-        Self {
-            source,
-            class: Class::of(interval_secs),
-            updates: history.updates,
-            records: history.records,
-            known_secs: history.known_secs(log, until_secs),
-            updated_secs: history.updated_secs,
-            interval_secs,
-            frequency: history.frequency(log, until_secs),
-            record_rate: history.record_rate(log, until_secs),
-            intervals: history.intervals,
-            freshness: if log == Log::Pulls { history.freshness() } else { None },
-            cost: history.cost,
-            traffic: Traffic::default(),
-        }
-    }
 }
 
 /// A month of table 1.
@@ -195,7 +156,7 @@ pub struct Overall {
     pub intervals: Moments,
     /// The sources' mean update intervals, in seconds, which show the differences between sources.
     pub means: Moments,
-    /// Freshness of the service provider: the average of its sources'; only for a log of pulls.
+    /// Freshness of the service provider (Liu §3): the average of its sources'; only for a log of pulls.
     pub freshness: Option<f64>,
     /// Update cost on the harvester's side.
     pub cost: Cost,
@@ -205,7 +166,7 @@ pub struct Overall {
 
 impl Overall {
     /// Sums up the rows of all sources.
-    pub fn new<K>(rows: &[SourceRow<K>]) -> Self {
+    fn new<K>(rows: &[SourceRow<K>]) -> Self {
         let mut all = Self::default();
         for row in rows {
             all.sources += 1;
@@ -222,8 +183,9 @@ impl Overall {
             all.frequency = Some(all.updates as f64 / all.known_secs as f64);
             all.record_rate = Some(all.records as f64 / all.known_secs as f64);
         }
-        let mut freshness = rows.iter().filter_map(|row| row.freshness).peekable();
-        all.freshness = freshness.peek().is_some().then(|| of_provider(freshness));
+        let mut freshness = Moments::default();
+        rows.iter().filter_map(|row| row.freshness).for_each(|it| freshness.handle(it));
+        all.freshness = freshness.mean();
         all
     }
 }
@@ -270,9 +232,24 @@ impl<K: Ord + Clone> Study<K> {
 
     fn source_rows(&self, until: i64) -> Vec<SourceRow<K>> {
         let log = self.settings().log;
-        let row = |(source, sums): (&K, &SourceSums)| SourceRow {
-            traffic: sums.traffic,
-            ..SourceRow::new(source.clone(), &sums.history, log, until)
+        let row = |(source, sums): (&K, &SourceSums)| {
+            let history = &sums.history;
+            let interval_secs = history.interval_secs(log, until);
+            SourceRow {
+                source: source.clone(),
+                class: Class::of(interval_secs),
+                updates: history.updates,
+                records: history.records,
+                known_secs: history.known_secs(log, until),
+                updated_secs: history.updated_secs,
+                interval_secs,
+                frequency: history.frequency(log, until),
+                record_rate: history.record_rate(log, until),
+                intervals: history.intervals,
+                freshness: if log == Log::Pulls { history.freshness() } else { None },
+                cost: history.cost,
+                traffic: sums.traffic,
+            }
         };
         let mut rows: Vec<_> = self.sums.iter().map(row).collect();
         let interval = |row: &SourceRow<K>| row.interval_secs.unwrap_or(f64::INFINITY);
@@ -338,7 +315,7 @@ fn classes<K>(rows: &[SourceRow<K>]) -> Vec<ClassRow> {
     let mut up_to = 0_u64;
     Class::ALL
         .into_iter()
-        .map(|class| {
+        .map(|(class, ..)| {
             let sources = rows.iter().filter(|row| row.class == class).count() as u64;
             up_to += sources;
             ClassRow {

@@ -9,7 +9,7 @@
 use freshness::interval::{Bounds, Model, Policy, Source, plan};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
-use study::simulate::world::{Burst, Detail, Process, Repository};
+use study::simulate::world::{Process, Repository};
 use study::simulate::{KINDS, Listing, Mix, PULLS_MAX, PlayResult, Run, play};
 
 const DAY_SECS: f64 = 86_400.0;
@@ -23,7 +23,7 @@ type NamedProcess = (&'static str, fn(f64) -> Process);
 
 const PROCESSES: [NamedProcess; 5] = [
     ("stationary", |rate| Process::Poisson { rate }),
-    ("bursty", |rate| Process::Bursty { rate, burst: Burst::Geometric(20.0) }),
+    ("bursty", |rate| Process::Bursty { rate, burst: 20.0 }),
     ("daily", |rate| Process::Daily { rate, share: 0.9, hours: 10.0, begin_secs: 28_800.0 }),
     ("faster", |rate| Process::Drifting {
         rate,
@@ -74,7 +74,6 @@ fn played(
             settings,
             listing,
             seed: 11,
-            detail: Detail::Expected,
             start: 0.0,
             warm_secs: 10.0 * DAY_SECS,
             secs: days * DAY_SECS,

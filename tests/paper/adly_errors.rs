@@ -9,7 +9,7 @@
 
 use freshness::interval::{Bounds, Model, Policy, Source, Workload, plan};
 use freshness::queue::DueQueue;
-use freshness::rate::Estimator;
+use freshness::rate::{Estimator, Gain, Pull, Rules, State};
 
 use crate::adly_mixes::{COSTS, check, cost, freshness, majority, mix, planned, t1_and_t4};
 
@@ -67,11 +67,26 @@ fn printed_intervals(rates: &[f64], elements: f64, theta: f64) -> Vec<f64> {
     rates.iter().map(|it| 2.0 * (1.0 - theta) * elements / (it.sqrt() * roots)).collect()
 }
 
-/// Returns an estimator after its first pull.
+/// Returns our estimator with the paper's method and gain.
+fn unstarted() -> Estimator {
+    let rules = Rules { gain: Gain::Fixed(GAIN), ..Rules::default() };
+    Estimator::with_rules(rules, State::default())
+}
+
+/// Returns our estimator after its first pull.
 fn started() -> Estimator {
-    let mut estimator = Estimator::new(GAIN);
-    estimator.handle_pull(0, 0.0);
+    let mut estimator = unstarted();
+    hand_in(&mut estimator, 0, 0.0);
     estimator
+}
+
+/// Hands in a pull of which only the updates and the time since the pull before are known.
+fn hand_in(estimator: &mut Estimator, updates: u64, elapsed_secs: f64) {
+    estimator.handle(Pull { updates, elapsed_secs, ..Pull::default() });
+}
+
+fn rate_of(estimator: &Estimator) -> Option<f64> {
+    estimator.estimate().map(|it| it.rate)
 }
 
 #[test]
@@ -94,7 +109,7 @@ fn the_source_with_the_least_interval_is_not_always_due_next() {
     let intervals = optimal(&workloads, 0.9);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few days")]
     let after = |now: u64, source: u32| now + (intervals[source as usize] * DAY_MS).round() as u64;
-    let (mut queue, mut ours, mut now) = (DueQueue::new(), [0_u32; 4], 0);
+    let (mut queue, mut ours, mut now) = (DueQueue::default(), [0_u32; 4], 0);
     for source in 0..4 {
         queue.schedule(source, after(now, source));
     }
@@ -117,9 +132,9 @@ fn updates_are_divided_by_the_elapsed_time() {
     let (mut theirs, mut ours) = (PaperEstimator::new(100.0), started());
     for days in [1_u32, 1, 1, 5] {
         theirs.handle_pull(f64::from(100 * days), 1.0);
-        ours.handle_pull(u64::from(100 * days), f64::from(days));
+        hand_in(&mut ours, u64::from(100 * days), f64::from(days));
     }
-    let rate = ours.rate().unwrap();
+    let rate = rate_of(&ours).unwrap();
     check("ours", rate, 100.0, 1e-9);
     check("theirs", theirs.estimate, 200.0, 1e-9);
     check_apart("rate after an outage", theirs.estimate, rate, 99.0);
@@ -128,14 +143,14 @@ fn updates_are_divided_by_the_elapsed_time() {
 #[test]
 fn the_first_harvest_is_no_sample_of_the_rate() {
     // Ten thousand records, a hundred changes a day; the rate is unknown at first.
-    let (mut theirs, mut ours) = (PaperEstimator::new(0.0), Estimator::new(GAIN));
+    let (mut theirs, mut ours) = (PaperEstimator::new(0.0), unstarted());
     theirs.handle_pull(10_000.0, 1.0);
-    ours.handle_pull(10_000, 1.0);
+    hand_in(&mut ours, 10_000, 1.0);
     check("theirs at first", theirs.estimate, 2_500.0, 1e-9);
-    assert_eq!(ours.rate(), None, "unknown is not a rate");
+    assert_eq!(rate_of(&ours), None, "unknown is not a rate");
     theirs.handle_pull(100.0, 1.0);
-    ours.handle_pull(100, 1.0);
-    let rate = ours.rate().unwrap();
+    hand_in(&mut ours, 100, 1.0);
+    let rate = rate_of(&ours).unwrap();
     check("theirs then", theirs.estimate, 7_525.0, 1e-9);
     check("ours", rate, 100.0, 1e-9);
     check_apart("rate after the first harvest", theirs.estimate, rate, 7_000.0);
@@ -154,8 +169,8 @@ fn the_last_sample_is_not_the_last_estimate() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let updates = (seed >> 33) % 201;
         of_theirs += (theirs.handle_pull(updates as f64, 1.0) - mean).powi(2);
-        ours.handle_pull(updates, 1.0);
-        of_ours += (ours.rate().unwrap() - mean).powi(2);
+        hand_in(&mut ours, updates, 1.0);
+        of_ours += (rate_of(&ours).unwrap() - mean).powi(2);
     }
     let ratio = |sum: f64| sum / f64::from(SAMPLES) / variance;
     check("theirs", ratio(of_theirs), 0.625, 0.01);
@@ -167,14 +182,14 @@ fn the_last_sample_is_not_the_last_estimate() {
 #[test]
 fn a_source_is_still_pulled_after_two_empty_pulls() {
     let (mut theirs, mut ours) = (PaperEstimator::new(100.0), started());
-    ours.handle_pull(100, 1.0);
+    hand_in(&mut ours, 100, 1.0);
     let other = Workload { rate: 100.0, elements: 1_000 };
     let ours_at = |rate| optimal(&[Workload { rate, elements: 1_000 }, other], 0.9)[0];
     for pull in 1..=2 {
         let rate = theirs.handle_pull(0.0, 1.0);
-        ours.handle_pull(0, 1.0);
+        hand_in(&mut ours, 0, 1.0);
         let interval = printed_intervals(&[rate, other.rate], 2_000.0, 0.9)[0];
-        let our_interval = ours_at(ours.rate().unwrap());
+        let our_interval = ours_at(rate_of(&ours).unwrap());
         println!("interval after {pull} empty: the paper {interval:.2}, ours {our_interval:.2}");
         assert_eq!(interval.is_infinite(), pull == 2);
         // Eq. 3 by hand: 0.2 · 2,000 / (√λ (√λ + 10)), where λ is 75 and then 56.25.
@@ -183,8 +198,8 @@ fn a_source_is_still_pulled_after_two_empty_pulls() {
     }
     // A source without an observed change has a rate of 0, and a cautious rate above 0.
     let mut still = started();
-    still.handle_pull(0, 1.0);
-    assert_eq!(still.rate(), Some(0.0));
+    hand_in(&mut still, 0, 1.0);
+    assert_eq!(rate_of(&still), Some(0.0));
     check("careful", still.estimate().unwrap().careful(), 0.5, 1e-12);
     assert!(ours_at(still.estimate().unwrap().careful()).is_finite());
 }

@@ -10,7 +10,6 @@ use freshness::syndication::{Period, Syndication};
 use study::log::Study;
 use study::model::{Demand, Synchronization, predict};
 use study::report::Class;
-use study::synchrony::Synchrony;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 3_600;
@@ -37,12 +36,7 @@ fn costs(providers: &[Demand], model: Synchronization) -> (f64, f64) {
 #[test]
 fn a_digital_library_pulls_each_repository_once_a_day() {
     let busy = providers(100, DAY, 3.0);
-    for model in [
-        Synchronization::Uniform,
-        Synchronization::Latency,
-        Synchronization::Cycle(DAY as f64),
-        Synchronization::Adaptive,
-    ] {
+    for model in [Synchronization::Uniform, Synchronization::Latency, Synchronization::Adaptive] {
         let (provider, harvester) = costs(&busy, model);
         check("provider", provider, 1.0);
         check("harvester", harvester, 100.0);
@@ -73,26 +67,23 @@ fn a_news_aggregator_pulls_sixty_times_too_often() {
 /// `pulls` returns true for (second, whether the copy is stale). Returns the requests, the empty ones, the longest
 /// wait of an update, and the freshness.
 fn one_day(pulls: impl Fn(i64, bool) -> bool) -> (f64, u64, i64, f64) {
-    let mut copy = Synchrony::default();
     let mut study = Study::new(Settings::default(), 0);
     study.handle("agency", 0, 500).unwrap();
-    copy.handle_harvest(0);
-    let (mut requests, mut waiting, mut longest) = (0.0, None, 0);
+    let (mut requests, mut waiting, mut longest, mut fresh) = (0.0, None, 0, 0);
     for at in 1..=DAY {
+        fresh += i64::from(waiting.is_none());
         if pulls(at, waiting.is_some()) {
             requests += 1.0;
             study.handle("agency", at, u64::from(waiting.is_some())).unwrap();
-            copy.handle_harvest(at);
             longest = longest.max(waiting.take().map_or(0, |since| at - since));
         }
         if at % HOUR == 15 * MINUTE + 20 {
-            copy.handle_update(at);
             waiting = Some(at);
         }
     }
     let cost = study.history(&"agency").unwrap().cost;
     assert!((cost.requests as f64 - requests - 1.0).abs() < 1e-12, "{cost:?}");
-    (requests, cost.requests_empty, longest, copy.share(DAY))
+    (requests, cost.requests_empty, longest, fresh as f64 / DAY as f64)
 }
 
 #[test]
@@ -162,7 +153,7 @@ fn steady_archives_differ_from_each_other() {
 fn a_source_that_announces_twice_an_hour_is_due_twice_an_hour() {
     let published =
         Syndication::parse(Some("hourly"), Some("2"), Some("2000-01-01T12:00+00:00")).unwrap();
-    assert_eq!((published.period(), published.frequency()), (Period::Hourly, 2));
+    assert_eq!(Ok(published), Syndication::new(Period::Hourly, 2, 946_728_000));
     check("interval", published.interval_secs(), 1_800.0);
     let noon = 946_728_000;
     let mut at = noon - 1;

@@ -1,4 +1,4 @@
-//! The test of the tests: each rule is broken in a small workspace, and has to say so.
+//! The test of the rules: each is broken in a small workspace, and must report that.
 
 use std::fs;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ const RULES: [Rule; 17] = [
     words::named_files,
 ];
 
-/// A workspace in which nothing is wrong.
+/// The files of a workspace without a problem.
 const SOUND: &[(&str, &str)] = &[
     (
         "Cargo.toml",
@@ -75,7 +75,7 @@ const SOUND: &[(&str, &str)] = &[
     ("fuzz/seeds/reader/one", "1"),
 ];
 
-/// A workspace of its own, which goes away with this.
+/// A workspace in a temporary folder, which is removed on drop.
 struct Copy(PathBuf);
 
 impl Copy {
@@ -96,7 +96,7 @@ impl Copy {
         fs::write(path, text).unwrap();
     }
 
-    /// What a rule has to say.
+    /// Returns the problems that a rule reports.
     fn problems(&self, rule: Rule) -> Vec<String> {
         for arguments in [&["init", "--quiet"][..], &["add", "--all"]] {
             let status = Command::new("git").args(arguments).current_dir(&self.0).status().unwrap();
@@ -112,7 +112,7 @@ impl Drop for Copy {
     }
 }
 
-/// With these files instead, the rule reports problems that all contain `expected`.
+/// Replaces files, and checks that the rule then reports problems which all contain `expected`.
 #[track_caller]
 fn check(rule: Rule, files: &[(&str, &str)], expected: &str) {
     let copy = Copy::new();
@@ -124,7 +124,7 @@ fn check(rule: Rule, files: &[(&str, &str)], expected: &str) {
     assert!(problems.iter().all(|it| it.contains(expected)), "{problems:?} for {expected}");
 }
 
-/// A manifest with these dependencies, and these of its tests.
+/// Returns a manifest with these dependencies, and these for tests.
 fn manifest(names: &[&str], tests: &[&str]) -> String {
     let lines = |names: &[&str]| {
         names.iter().map(|it| format!("{it}.workspace = true\n")).collect::<String>()
@@ -194,7 +194,7 @@ fn large_circles_are_seen() {
     let mut files: Vec<(&str, &str)> =
         files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     check(circles::large, &files, "low: 4 files in a circle");
-    // Three may be in a circle, and a test is in none.
+    // Three files may form a circle; tests do not count.
     files[3].1 = "//! C.\n#[cfg(test)]\nmod tests {\n    use crate::c0;\n}\n";
     let copy = Copy::new();
     files.iter().for_each(|(path, text)| copy.write(path, text));

@@ -1,8 +1,8 @@
-//! Circles of imports: files of a crate that name each other in the round.
+//! Circles of imports: files of a crate that name each other in a circle.
 //!
-//! What counts are paths from `crate`, `super` and `self`, wherever they stand but in tests. A module
-//! and the modules in its own folder are one room: between a file and those below it nothing counts, and
-//! so nothing does of what names the crate's root.
+//! Paths from `crate`, `super` and `self` count, everywhere but in tests. A module and the modules in its
+//! own folder are one room: paths between a file and the files below it do not count. For the same reason
+//! paths to the crate's root do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use std::path::PathBuf;
 use crate::code::is_word;
 use crate::house::{House, room};
 
-/// Largest circle that is let be, in files.
+/// Largest circle that is allowed, in files.
 const CIRCLE_MAX: usize = 3;
 
 type Graph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
-/// No files of a crate are in circles of more than three.
+/// Checks that no circle of a crate has more than three files.
 pub(crate) fn large(house: &House) -> Vec<String> {
     let mut problems = Vec::new();
     for (krate, folder) in house.crates() {
@@ -27,7 +27,7 @@ pub(crate) fn large(house: &House) -> Vec<String> {
     problems
 }
 
-/// Who names whom in a crate: the rooms of its files, without the root's.
+/// Returns for each room of a crate, without the root's, the rooms that its files name.
 fn graph(house: &House, krate: &str, src: &std::path::Path) -> Graph {
     let sources = house.sources();
     let own: Vec<_> = sources.iter().filter(|it| it.krate == krate).collect();
@@ -46,7 +46,7 @@ fn graph(house: &House, krate: &str, src: &std::path::Path) -> Graph {
     graph
 }
 
-/// The room of the file that a path leads to.
+/// Returns the room of the file to which a path leads.
 fn resolve(
     path: &[String],
     src: &std::path::Path,
@@ -71,7 +71,7 @@ fn resolve(
     Some(at)
 }
 
-/// The paths from `crate`, `super` and `self`, those of groups one by one.
+/// Returns the paths from `crate`, `super` and `self`; a group (`{a, b}`) gives several.
 fn paths(code: &str) -> Vec<Vec<String>> {
     let tokens = tokens(code);
     let mut found = Vec::new();
@@ -85,7 +85,7 @@ fn paths(code: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads a path, or a group of such, and returns the place behind it.
+/// Reads a path, or a group of paths, and returns the place behind it.
 fn path(tokens: &[&str], from: usize, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
     let mut whole = before.to_vec();
     let mut at = from;
@@ -109,7 +109,7 @@ fn path(tokens: &[&str], from: usize, before: &[String], found: &mut Vec<Vec<Str
     if tokens.get(at) == Some(&"as") { at + 2 } else { at.max(from + 1) }
 }
 
-/// Words, `::`, and whatever else, one by one.
+/// Splits code into words, `::`, and single other characters.
 fn tokens(code: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = code.trim_start();
@@ -128,7 +128,7 @@ fn tokens(code: &str) -> Vec<&str> {
     found
 }
 
-/// Sets of files of which each leads to each: by what can be reached from where.
+/// Returns the sets of files in which every file leads to every other.
 fn circles(graph: &Graph) -> Vec<BTreeSet<PathBuf>> {
     let reached: Graph = graph.keys().map(|from| (from.clone(), reached(graph, from))).collect();
     let mut found: Vec<BTreeSet<PathBuf>> = Vec::new();

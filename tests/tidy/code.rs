@@ -1,16 +1,16 @@
-//! The code of a file: what is left of it without its tests, and without comments and literals.
+//! The code of a file: its text without tests, and without comments and literals.
 
-/// A file as the rules read it. Both texts have every character at its own place, what was taken out
-/// being blank, so that lines and offsets are those of the file.
+/// A file as the rules read it. In both texts blanks replace what was taken out, so lines and offsets
+/// are those of the file.
 #[derive(Debug)]
 pub(crate) struct Code {
     /// Without test items.
     pub(crate) product: String,
-    /// Without test items, comments, and what stands in literals.
+    /// Without test items, comments, and the contents of literals.
     pub(crate) bare: String,
-    /// How many lines are no part of a test item.
+    /// Number of lines outside test items.
     pub(crate) lines: usize,
-    /// Modules that are only there in tests, and have files of their own.
+    /// Modules that exist only in tests, and have files of their own.
     pub(crate) test_modules: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl Code {
     }
 }
 
-/// A file without comments and literals, its tests left in it.
+/// Returns a file without comments and literals, but with its tests.
 pub(crate) fn bare(text: &str) -> String {
     without_literals(&text.chars().collect::<Vec<_>>()).into_iter().collect()
 }
@@ -63,7 +63,7 @@ fn find(text: &[char], wanted: &[char], from: usize) -> Option<usize> {
     text.get(from..)?.windows(wanted.len()).position(|it| it == wanted).map(|at| at + from)
 }
 
-/// Lines of which nothing is left without `start..end`.
+/// Returns the number of lines that have nothing outside `start..end`.
 fn lines_taken(text: &[char], start: usize, end: usize) -> usize {
     let begins = text[..start].iter().rev().take_while(|it| **it != '\n').all(|it| *it == ' ');
     let breaks = text[start..end].iter().filter(|it| **it == '\n').count();
@@ -116,7 +116,7 @@ fn string_end(text: &[char], start: usize) -> usize {
     text.len().min(at + 1)
 }
 
-/// Whether an `r` may begin a raw string: no word ends in it, but for the `b` and `c` of other strings.
+/// Returns whether an `r` may begin a raw string: it does not end a word other than the `b` or `c` of a string.
 fn is_raw_prefix(text: &[char], at: usize) -> bool {
     let before = |back: usize| at.checked_sub(back).map(|it| text[it]);
     match before(1) {
@@ -134,7 +134,7 @@ fn raw_string_end(text: &[char], start: usize) -> Option<usize> {
     Some(find(text, &close, start + 2 + hashes).map_or(text.len(), |it| it + close.len()))
 }
 
-/// Where the item begins to which the attribute at `start` belongs, further attributes left out.
+/// Returns the start of the item that has the attribute at `start`; further attributes are skipped.
 fn after_attributes(bare: &[char], start: usize) -> usize {
     let mut at = start;
     while bare.get(at) == Some(&'#') {
@@ -144,7 +144,7 @@ fn after_attributes(bare: &[char], start: usize) -> usize {
     at
 }
 
-/// The place behind the bracket that closes the one at `start`.
+/// Returns the place after the bracket that closes the one at `start`.
 fn after_brackets(bare: &[char], start: usize) -> usize {
     let mut depth = 0_usize;
     for (at, it) in bare.iter().enumerate().skip(start) {
@@ -160,7 +160,7 @@ fn after_brackets(bare: &[char], start: usize) -> usize {
     bare.len()
 }
 
-/// Where an item, a statement, a field, a variant or an arm ends that begins at `begin`.
+/// Returns the end of the item, statement, field, variant or arm that starts at `begin`.
 fn item_end(bare: &[char], begin: usize) -> usize {
     const KEYWORDS: [&str; 18] = [
         "fn",
@@ -184,7 +184,7 @@ fn item_end(bare: &[char], begin: usize) -> usize {
     ];
     let mut known = words_of_item(&bare[begin..]);
     let (first, second) = (known.next().unwrap_or_default(), known.next());
-    // All else is a field, a variant or an arm.
+    // Everything else is a field, a variant or an arm.
     let is_item = KEYWORDS.contains(&first.as_str());
     let is_value = matches!(first.as_str(), "use" | "let" | "const" | "static" | "type");
     let braces_end_it = !is_value || second.as_deref() == Some("fn");
@@ -212,12 +212,12 @@ fn words(text: &[char]) -> impl Iterator<Item = String> {
     text.split(|it| !is_word(*it)).filter(|it| !it.is_empty()).map(|it| it.iter().collect())
 }
 
-/// The same of an item, without who may see it.
+/// Returns an item without its visibility.
 fn words_of_item(text: &[char]) -> impl Iterator<Item = String> {
     words(text).skip_while(|it| matches!(it.as_str(), "pub" | "crate" | "super" | "in"))
 }
 
-/// The module that the item declares, if it has a file of its own.
+/// Returns the module that the item declares, if it has a file of its own.
 fn module_of(item: &[char]) -> Option<String> {
     let mut known = words_of_item(item);
     let is_file = item.last() == Some(&';') && known.next().as_deref() == Some("mod");

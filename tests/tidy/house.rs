@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use crate::code::Code;
 
-/// What the rules ask of a workspace; `tidy.rs` says what each table is.
+/// The tables of the rules; `tidy.rs` describes each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tables {
     pub(crate) may_depend_on: &'static [(&'static str, &'static [&'static str])],
@@ -31,9 +31,9 @@ pub(crate) struct House {
 /// A file of the product.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// Whose it is; `harvest` for the program at the root.
+    /// The crate of the file; `harvest` for the program at the root.
     pub(crate) krate: String,
-    /// From the workspace's root.
+    /// Its path from the workspace's root.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
     pub(crate) code: Code,
@@ -45,7 +45,7 @@ impl Source {
     }
 }
 
-/// The sections of a manifest that name dependencies: whose the names are.
+/// Kinds of the sections of a manifest that name dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Product,
@@ -58,7 +58,7 @@ impl House {
         Self { root, tables, sources: RefCell::new(None) }
     }
 
-    /// The crates, and the folder of each from the root.
+    /// Returns the crates, each with its folder from the root.
     pub(crate) fn crates(&self) -> Vec<(&'static str, PathBuf)> {
         let named =
             self.tables.may_depend_on.iter().map(|(krate, _)| (*krate, PathBuf::from(krate)));
@@ -70,7 +70,7 @@ impl House {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// The dependencies that a manifest names in sections of that kind.
+    /// Returns the dependencies that a manifest names in sections of that kind.
     pub(crate) fn dependencies(&self, folder: &Path, wanted: Kind) -> Vec<String> {
         let text = self.read(folder.join("Cargo.toml"));
         let mut kind = None;
@@ -93,7 +93,7 @@ impl House {
         names
     }
 
-    /// Every Rust file of the product.
+    /// Returns every Rust file of the product.
     pub(crate) fn sources(&self) -> Rc<Vec<Source>> {
         let mut known = self.sources.borrow_mut();
         let read = || {
@@ -119,7 +119,7 @@ impl House {
         }
     }
 
-    /// What is in a folder, in order; nothing where there is none.
+    /// Returns the entries of a folder in order; none if there is no folder.
     pub(crate) fn files(&self, folder: &Path) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten();
         let mut found: Vec<PathBuf> = entries.map(|it| folder.join(it.file_name())).collect();
@@ -127,7 +127,7 @@ impl House {
         found
     }
 
-    /// The files that the repository holds, by its own list, from the root.
+    /// Returns the files of the repository, as git lists them, from the root.
     pub(crate) fn tracked_text_files(&self) -> Vec<PathBuf> {
         let kinds = ["*.rs", "*.md", "*.toml", "*.sh", "*.mjs", "*.html", "*.css", "test"];
         let output = Command::new("git")
@@ -146,13 +146,13 @@ pub(crate) fn has_extension(path: &Path, wanted: &str) -> bool {
     path.extension().is_some_and(|extension| extension == wanted)
 }
 
-/// Whether the file belongs to a `mod tests` of its own.
+/// Returns whether the file belongs to a `mod tests` in files of its own.
 fn is_test_file(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "tests")
         || path.file_name().is_some_and(|name| name == "tests.rs")
 }
 
-/// Leaves out the files of modules that are only there in tests.
+/// Removes the files of modules that exist only in tests.
 fn without_test_files(found: Vec<Source>) -> Vec<Source> {
     let mut of_tests = BTreeSet::new();
     for it in &found {
@@ -166,7 +166,7 @@ fn without_test_files(found: Vec<Source>) -> Vec<Source> {
     found.into_iter().filter(is_product).collect()
 }
 
-/// The folder in which a file's own modules are.
+/// Returns the folder with the modules of a file.
 pub(crate) fn room(path: &Path) -> PathBuf {
     match path.file_stem().and_then(|it| it.to_str()) {
         Some("mod" | "lib" | "main") => path.parent().map(Path::to_owned).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The shape of files and folders: lengths, numbers, first lines, and what must not be left in them.
+//! The shape of files and folders: lengths, numbers, first lines, and unfinished work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::house::{House, has_extension};
 
-/// Longest file, in lines outside its tests; of those that are tests, in all.
+/// Longest file, in lines: outside its tests, or all lines of a file of tests.
 const LINES_MAX: usize = 500;
 
-/// Most Rust files that a folder has directly in it.
+/// Maximum number of Rust files directly in a folder.
 const FILES_MAX: usize = 25;
 
-/// Every file of the product says what it is, and is short.
+/// Checks that every file of the product begins with its purpose and is short.
 pub(crate) fn product_files(house: &House) -> Vec<String> {
     let mut problems = Vec::new();
     for source in house.sources().iter() {
@@ -26,7 +26,7 @@ pub(crate) fn product_files(house: &House) -> Vec<String> {
     problems
 }
 
-/// Tests, benches and examples are short, too.
+/// Checks that tests, benches and examples are short, too.
 pub(crate) fn other_files(house: &House) -> Vec<String> {
     let sources = house.sources();
     let product: BTreeSet<&PathBuf> = sources.iter().map(|it| &it.path).collect();
@@ -40,7 +40,7 @@ pub(crate) fn other_files(house: &House) -> Vec<String> {
     problems
 }
 
-/// No folder has more files directly in it than one can look over.
+/// Checks that no folder has too many files.
 pub(crate) fn folders(house: &House) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for path in rust_files(house) {
@@ -51,14 +51,14 @@ pub(crate) fn folders(house: &House) -> Vec<String> {
     crowded.map(|(folder, count)| format!("{folder}: {count} files in a folder")).collect()
 }
 
-/// The Rust files that the repository holds.
+/// Returns the Rust files of the repository.
 pub(crate) fn rust_files(house: &House) -> Vec<PathBuf> {
     house.tracked_text_files().into_iter().filter(|path| has_extension(path, "rs")).collect()
 }
 
-/// Nothing is left undone or switched off.
+/// Checks that nothing is left undone or switched off.
 pub(crate) fn undone(house: &House) -> Vec<String> {
-    // Put together at run time, so that this file does not find itself.
+    // Put together at run time, so that the words are not found in this file.
     let words: Vec<String> =
         [("TO", "DO"), ("FIX", "ME"), ("to", "do!("), ("unimplemented", "!("), ("#[ig", "nore")]
             .iter()
@@ -76,17 +76,17 @@ pub(crate) fn undone(house: &House) -> Vec<String> {
     problems
 }
 
-/// The names of the fuzz targets: those in a folder begin with its name.
+/// Returns the names of the fuzz targets; those in a folder begin with the folder's name.
 pub(crate) fn fuzz_targets(house: &House) -> Vec<String> {
     let all = rust_files(house).into_iter().filter_map(|path| {
         let path = path.strip_prefix("fuzz/fuzz_targets").ok()?.with_extension("");
-        // What targets share is no target.
+        // Modules that targets share are no targets.
         (!path.ends_with("mod")).then(|| path.display().to_string().replace('/', "_"))
     });
     all.collect()
 }
 
-/// Every fuzz target has seeds.
+/// Checks that every fuzz target has seeds.
 pub(crate) fn seeds(house: &House) -> Vec<String> {
     let mut problems = Vec::new();
     for target in fuzz_targets(house) {
@@ -99,7 +99,7 @@ pub(crate) fn seeds(house: &House) -> Vec<String> {
     problems
 }
 
-/// Links in the documents lead somewhere.
+/// Checks that the links in documents lead to files and headings that exist.
 pub(crate) fn links(house: &House) -> Vec<String> {
     let mut problems = Vec::new();
     let files = house.tracked_text_files();
@@ -118,7 +118,7 @@ pub(crate) fn links(house: &House) -> Vec<String> {
     problems
 }
 
-/// Deflate is zlib-rs alone, and nothing of C came in with TLS.
+/// Checks that zlib-rs is the only deflate, and that TLS brings no C code.
 pub(crate) fn deflate(house: &House) -> Vec<String> {
     const BANNED: [&str; 5] =
         ["libz-sys", "libz-ng-sys", "cloudflare-zlib-sys", "aws-lc-sys", "openssl-sys"];

@@ -1,4 +1,4 @@
-//! The walls between crates, and around what does no input or output.
+//! The walls between crates, and around modules without input or output.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::code::{bare, is_word};
 use crate::house::{House, Kind, has_extension};
 
-/// What a module that says `//! Sans-I/O.` must not mention outside its tests.
+/// Names that a module marked `//! Sans-I/O.` must not have outside its tests.
 const IO_WORDS: &[&str] = &[
     "tokio",
     "hyper::",
@@ -27,7 +27,7 @@ const IO_WORDS: &[&str] = &[
 /// Packages whose library has another name.
 const LIBRARIES: &[(&str, &str)] = &[("md-5", "md5"), ("kamadak-exif", "exif")];
 
-/// Crates name only those below them.
+/// Checks that crates name only crates below them.
 pub(crate) fn downwards(house: &House) -> Vec<String> {
     let table = house.tables.may_depend_on;
     let mut problems = Vec::new();
@@ -42,7 +42,7 @@ pub(crate) fn downwards(house: &House) -> Vec<String> {
     problems
 }
 
-/// The table of crates has no cycle and misses none.
+/// Checks that the table of crates has no cycle and misses no crate.
 pub(crate) fn all_crates(house: &House) -> Vec<String> {
     let mut problems = Vec::new();
     let mut seen = BTreeSet::new();
@@ -61,7 +61,7 @@ pub(crate) fn all_crates(house: &House) -> Vec<String> {
     problems
 }
 
-/// An outside crate is at home in one of ours, or in those that the table names, or is common.
+/// Checks that each outside crate is common, or named by one crate of ours, or by those in the table.
 pub(crate) fn at_home(house: &House) -> Vec<String> {
     let mut users: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for (krate, folder) in house.crates() {
@@ -97,7 +97,7 @@ pub(crate) fn at_home(house: &House) -> Vec<String> {
     problems
 }
 
-/// Every dependency is named in the code that it is a dependency of.
+/// Checks that code names each of its dependencies.
 pub(crate) fn all_named(house: &House) -> Vec<String> {
     let mut problems = Vec::new();
     let mut wanted = BTreeSet::new();
@@ -133,7 +133,7 @@ pub(crate) fn all_named(house: &House) -> Vec<String> {
     problems
 }
 
-/// Every text of a crate, its tests, benches and examples included.
+/// Returns all texts of a crate, with tests, benches and examples.
 fn everything_of(house: &House, folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders: Vec<_> =
@@ -150,7 +150,7 @@ fn everything_of(house: &House, folder: &Path) -> Vec<String> {
     found
 }
 
-/// Whether the code has a path that begins with the library of that package.
+/// Returns whether the code has a path that begins with the library of that package.
 fn names(code: &str, package: &str) -> bool {
     let known = LIBRARIES.iter().find(|(name, _)| *name == package).map(|it| it.1.to_owned());
     let library = known.unwrap_or_else(|| package.replace('-', "_"));
@@ -165,7 +165,7 @@ fn names(code: &str, package: &str) -> bool {
     })
 }
 
-/// Outside names stand only where the table has them.
+/// Checks that outside names stand only in the files of the table.
 pub(crate) fn in_their_place(house: &House) -> Vec<String> {
     let mut problems = Vec::new();
     for source in house.sources().iter() {
@@ -182,7 +182,7 @@ pub(crate) fn in_their_place(house: &House) -> Vec<String> {
     problems
 }
 
-/// Modules that say that they do no input or output do none, nor do the pure crates.
+/// Checks that marked modules and pure crates do no input or output.
 pub(crate) fn sans_io(house: &House) -> Vec<String> {
     let mut problems = Vec::new();
     for source in house.sources().iter() {

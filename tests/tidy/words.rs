@@ -7,7 +7,7 @@ use crate::code::{bare, is_word};
 use crate::house::{House, has_extension};
 use crate::shape;
 
-/// Names of types and functions that say nothing to a newcomer; docs/glossary.md has the field's.
+/// Names of types and functions that tell a newcomer nothing; docs/glossary.md has the field's terms.
 const REFUSED: [&str; 10] =
     ["Tract", "Vigil", "Ground", "Met", "Prints", "Lives", "Firsts", "Outlook", "said", "told"];
 
@@ -17,7 +17,7 @@ const QUESTIONS: [&str; 8] = ["What", "Which", "Who", "Whose", "When", "How", "W
 /// Maximum number of files of a crate that define a type of the same name.
 const SAME_NAME_MAX: usize = 3;
 
-/// No type or function has a name that only its author understands.
+/// Checks that no type or function has a refused name.
 pub(crate) fn names(house: &House) -> Vec<String> {
     let mut problems = Vec::new();
     for path in shape::rust_files(house) {
@@ -31,7 +31,7 @@ pub(crate) fn names(house: &House) -> Vec<String> {
     problems
 }
 
-/// Few types of a crate share a name.
+/// Checks that few types of a crate share a name.
 pub(crate) fn shared_names(house: &House) -> Vec<String> {
     let mut files: BTreeMap<(&str, String), BTreeSet<&Path>> = BTreeMap::new();
     let sources = house.sources();
@@ -44,7 +44,7 @@ pub(crate) fn shared_names(house: &House) -> Vec<String> {
     crowded.map(|((krate, name), files)| format!("{krate}: {name} in {files:?}")).collect()
 }
 
-/// The first line of a module names it.
+/// Checks that the first line of a module names it.
 pub(crate) fn first_lines(house: &House) -> Vec<String> {
     let mut problems = Vec::new();
     for path in shape::rust_files(house) {
@@ -59,7 +59,7 @@ pub(crate) fn first_lines(house: &House) -> Vec<String> {
     problems
 }
 
-/// Files that a document names in backticks exist.
+/// Checks that files which a document names in backticks exist.
 pub(crate) fn named_files(house: &House) -> Vec<String> {
     let files = house.tracked_text_files();
     let mut problems = Vec::new();
@@ -80,7 +80,7 @@ pub(crate) fn named_files(house: &House) -> Vec<String> {
 const TYPES: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
 const BEFORE_KEYWORDS: [&str; 7] = ["pub", "crate", "super", "in", "async", "const", "unsafe"];
 
-/// Lines and names of the functions, or of the types, that a file defines; not associated types.
+/// Returns line and name of each function, or of each type, that a file defines, without associated types.
 fn definitions(bare: &str, keywords: &[&str]) -> Vec<(usize, String)> {
     let mut known = Vec::new();
     for (number, line) in bare.lines().enumerate() {

@@ -53,13 +53,6 @@ pub struct Bounds {
     pub interval_max: f64,
 }
 
-impl Default for Bounds {
-    /// Returns bounds from 10 seconds to 7 days (the TR's refresh rate).
-    fn default() -> Self {
-        Self { interval_min: 10.0, interval_max: 7.0 * 86_400.0 }
-    }
-}
-
 impl Bounds {
     /// No bounds.
     pub const FREE: Self = Self { interval_min: 0.0, interval_max: f64::INFINITY };

@@ -12,7 +12,6 @@
 //!
 //! Sans-I/O.
 
-use std::borrow::Borrow;
 use std::num::NonZeroU32;
 
 use super::model::Model;
@@ -128,30 +127,14 @@ impl Planner {
         }
     }
 
-    /// Changes the policy. `sources` are all sources with their slots, since terms depend on the model.
-    pub fn handle_policy(
-        &mut self,
-        policy: Policy,
-        model: Model,
-        sources: impl IntoIterator<Item = (Slot, impl Borrow<Source>)>,
-    ) {
-        (self.policy, self.model) = (policy, model);
-        for (slot, source) in sources {
-            if let Some(term) = self.terms.get_mut(slot.index()) {
-                *term = policy.term(source.borrow(), model);
-            }
-        }
-        self.replan();
-    }
-
     /// Reserves memory for exactly `sources` more sources.
     pub fn reserve_exact(&mut self, sources: usize) {
         self.terms.reserve_exact(sources);
     }
 
     /// Adds sources, and recomputes all intervals.
-    pub fn extend(&mut self, sources: impl IntoIterator<Item = impl Borrow<Source>>) -> Vec<Slot> {
-        let slots = sources.into_iter().map(|source| self.store(source.borrow())).collect();
+    pub fn extend(&mut self, sources: impl IntoIterator<Item = Source>) -> Vec<Slot> {
+        let slots = sources.into_iter().map(|source| self.store(&source)).collect();
         self.replan();
         slots
     }

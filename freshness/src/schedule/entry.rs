@@ -15,7 +15,7 @@ use super::{
     PullReport, RETRY_AFTER_MAX_MS, Rules, SYNDICATION_PAUSE_SECS, Settings, SourceId, Window,
     back_off, millis, narrowed, seconds,
 };
-use crate::expect::{interval_of_pulls, interval_until, within};
+use crate::expect::{interval_of_pulls, within};
 use crate::interval::{Bounds, Slot, Source, Workload};
 use crate::metrics::Span;
 use crate::rate::{self, Estimate, Estimator, Gain, Method, Pull};
@@ -309,7 +309,7 @@ impl Entry {
                 let last_secs = i64::try_from(last_ms / 1_000).unwrap_or(i64::MAX);
                 let next_secs = announced.next_update(last_secs);
                 let next_secs = next_secs.saturating_add(SYNDICATION_PAUSE_SECS);
-                interval_until(next_secs, last_secs, self.bounds())
+                within(next_secs as f64 - last_secs as f64, self.bounds())
             }
         })
     }

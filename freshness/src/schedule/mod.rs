@@ -134,23 +134,12 @@ impl Schedule {
             line: CostLine::default(),
             entries: Vec::new(),
             free: Vec::new(),
-            due: DueQueue::new(),
-            follows: DueQueue::new(),
+            due: DueQueue::default(),
+            follows: DueQueue::default(),
             cap: Cap::new(settings.pulls_per_minute_max),
             was_followed: false,
             seen_ms: 0,
         }
-    }
-
-    /// Changes the settings; due times follow at once.
-    pub fn handle_settings(&mut self, settings: Settings, now_ms: u64) {
-        self.settings = settings;
-        self.cap.set(settings.pulls_per_minute_max);
-        let line = &self.line;
-        let planned = self.entries.iter().flatten();
-        let sources = planned.filter_map(|it| Some((it.slot?, it.source(settings, line)?)));
-        self.planner.handle_policy(settings.policy, settings.model, sources);
-        self.enqueue_all(now_ms);
     }
 
     /// Adds sources with their notes. A new source is due at once; a source that was pulled before

@@ -419,7 +419,7 @@ fn new_settings_move_the_due_times() {
     world.run(5_000.0);
     let before = world.view("a").interval_secs.unwrap();
     let policy = Policy::Optimal { theta: 0.95 };
-    world.schedule.handle_settings(Settings { policy, ..settings() }, world.now_ms);
+    world.schedule.handle_all_rules([], Settings { policy, ..settings() }, world.now_ms);
     let after = world.view("a").interval_secs.unwrap();
     assert!((before / after - 2.0).abs() < 0.02, "{before} and {after}");
 }

@@ -1,11 +1,10 @@
-//! Errors of connections between daemons: who is at fault, and whether to try again.
+//! Errors of connections between daemons, and whether to try again.
 
 use std::io;
-use std::time::Duration;
 
 use rustls::{AlertDescription, Error as Tls};
 
-use crate::error::{Fault, RETRY_DEFAULT, Retry};
+use crate::error::{RETRY_DEFAULT, Retry};
 
 /// Failure to connect.
 #[derive(Debug, thiserror::Error)]
@@ -17,30 +16,9 @@ pub enum Error {
         /// The error of rustls.
         source: Tls,
     },
-    /// The host's name has no address.
-    #[error("cannot resolve {peer}: {source}; check the name and this machine's DNS")]
-    Resolve {
-        /// Host and port.
-        peer: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// Nothing answers at the address, or the connection broke.
-    #[error("cannot connect to {peer}: {source}; is it running and reachable?")]
-    Connect {
-        /// Host and port.
-        peer: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The other end took too long.
-    #[error("{peer} took more than {} s to connect", after.as_secs_f64())]
-    Timeout {
-        /// Host and port.
-        peer: String,
-        /// The time limit.
-        after: Duration,
-    },
+    /// Nothing answers at the address in time, or the connection broke.
+    #[error(transparent)]
+    Net(#[from] crate::Error),
     /// A daemon with another key is there.
     #[error(
         "{peer} shows the key {}, not {}: another daemon is there, or it has lost its identity.key",
@@ -114,20 +92,6 @@ impl Error {
             ) => Self::Protocol { peer },
             Some(Tls::AlertReceived(alert)) => Self::Rejected { peer, alert: format!("{alert:?}") },
             _ => Self::Handshake { peer, source },
-        }
-    }
-
-    /// Returns the party that is at fault.
-    #[must_use]
-    pub fn fault(&self) -> Fault {
-        match self {
-            Self::Setup { .. } | Self::Ourselves { .. } => Fault::Ours,
-            Self::WrongKey { .. }
-            | Self::NoKey { .. }
-            | Self::Protocol { .. }
-            | Self::Rejected { .. }
-            | Self::Handshake { .. } => Fault::Theirs,
-            Self::Resolve { .. } | Self::Connect { .. } | Self::Timeout { .. } => Fault::Network,
         }
     }
 

@@ -9,7 +9,6 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use broker::config::PolicyName;
 use broker::status::{self, Status};
-use comfy_table::{Table, presets};
 use serde::Deserialize;
 
 use super::edit::{self, Aim, Choice};
@@ -193,8 +192,7 @@ fn render(answer: &Answer) -> String {
         None => "as often as each changes".to_owned(),
     };
     let measured = answer.measured_freshness.map_or_else(|| "–".to_owned(), share);
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["", "now", "then"]);
+    let mut table = output::table(["", "now", "then"]);
     table.add_row(["policy", &answer.policy, &then.policy]);
     table.add_row(["aim", &aim(&answer.aim), &aim(&then.aim)]);
     table.add_row(["freshness, measured", &measured, ""]);
@@ -230,8 +228,7 @@ fn render(answer: &Answer) -> String {
         "\n{} pulled more often, {} less often, {} as often as now",
         then.sooner, then.later, then.same
     ));
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["source", "interval now", "then"]);
+    let mut table = output::table(["source", "interval now", "then"]);
     for it in then.sources.iter().take(ROWS_MAX) {
         table.add_row([
             it.name.clone(),

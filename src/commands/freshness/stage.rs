@@ -10,7 +10,7 @@ use freshness::interval::{Bounds, Model, Policy};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 use study::simulate::trace::{BYTES_MAX, Trace};
-use study::simulate::world::{Burst, Detail, Process, Repository};
+use study::simulate::world::{Process, Repository};
 use study::simulate::{KINDS, Listing, Mix, PULLS_MAX, REPOSITORIES_MAX, Run};
 
 use super::contest::{DAY_SECS, MethodName, ModelName, PlayArgs, THETA_DEFAULT, WorldName};
@@ -64,7 +64,6 @@ pub(super) fn stage(args: &Simulate) -> anyhow::Result<Stage> {
         settings,
         listing: Listing::Elements,
         seed: args.seed,
-        detail: Detail::Expected,
         start: 0.0,
         warm_secs,
         secs: args.days * DAY_SECS,
@@ -103,7 +102,7 @@ fn world(args: &Simulate, rules: Rules, run: Run) -> anyhow::Result<Stage> {
     let count = args.repos.unwrap_or(REPOSITORIES_DEFAULT);
     let process = |rate| match name {
         WorldName::Poisson => Process::Poisson { rate },
-        WorldName::Bursty => Process::Bursty { rate, burst: Burst::Geometric(20.0) },
+        WorldName::Bursty => Process::Bursty { rate, burst: 20.0 },
         WorldName::Daily => {
             Process::Daily { rate, share: 0.9, hours: 10.0, begin_secs: 8.0 * 3_600.0 }
         }

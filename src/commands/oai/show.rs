@@ -4,7 +4,6 @@ use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use anyhow::bail;
-use comfy_table::{Table, presets};
 use oai::repository::description::Description;
 use oai::repository::oap::Totals;
 use oai::response::{self, Format, Reading, Set, Xml};
@@ -133,8 +132,7 @@ fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]
         let lines = std::iter::once(head.map(str::to_owned)).chain(rows);
         return lines.map(|it| it.join("\t")).collect::<Vec<_>>().join("\n");
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(head);
+    let mut table = output::table(head);
     for row in rows {
         table.add_row(row);
     }

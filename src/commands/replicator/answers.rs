@@ -5,6 +5,7 @@ use replicator::status::{
     ListedStatus, MemberStatus, Published, Report, Standing, Standings, Status, TreeStatus,
     WatchStatus,
 };
+use web::templates::size;
 
 use crate::output;
 
@@ -20,7 +21,7 @@ const SILENCE_MIN: u64 = 60;
 /// Writes the result of publishing.
 pub(super) fn render_published(published: &Published) -> String {
     let Published { tree, version, is_changed, entries, bytes, .. } = published;
-    let size = web::templates::size(*bytes);
+    let size = size(*bytes);
     let mut lines = vec![match is_changed {
         true => format!("{tree} {version}: {}, {size}", output::counted(*entries, "entry")),
         false => format!("{tree} {version}: nothing has changed"),
@@ -39,8 +40,7 @@ pub(super) fn render_published(published: &Published) -> String {
 pub(super) fn render_reports(reports: &[Report]) -> String {
     let mut lines = Vec::new();
     for it in reports {
-        let (entries, size) =
-            (output::counted(it.entries, "entry"), web::templates::size(it.bytes));
+        let (entries, size) = (output::counted(it.entries, "entry"), size(it.bytes));
         let damaged = match it.damaged_total {
             0 => "as they were written".to_owned(),
             count => format!("{count} damaged"),
@@ -61,8 +61,7 @@ pub(super) fn render(status: &Status) -> String {
     }
     lines.extend(status.trees.iter().map(render_tree));
     for link in &status.links {
-        let (came, went) =
-            (web::templates::size(link.bytes_in), web::templates::size(link.bytes_out));
+        let (came, went) = (size(link.bytes_in), size(link.bytes_out));
         lines.push(format!(
             "link to {} at {}: {came} received, {went} sent",
             link.member, link.address
@@ -181,8 +180,7 @@ fn render_tree(tree: &TreeStatus) -> String {
     let held_text = held.as_deref().map_or_else(
         || "none yet".to_owned(),
         |it| {
-            let (entries, size) =
-                (output::counted(tree.entries, "entry"), web::templates::size(tree.bytes));
+            let (entries, size) = (output::counted(tree.entries, "entry"), size(tree.bytes));
             format!("{it} ({entries}, {size}) at {}", tree.path)
         },
     );
@@ -192,8 +190,7 @@ fn render_tree(tree: &TreeStatus) -> String {
         text.push_str(&format!("; newest is {newest}"));
     }
     if let Some(fetching) = &tree.fetching {
-        let (came, missing) =
-            (web::templates::size(fetching.came), web::templates::size(fetching.missing));
+        let (came, missing) = (size(fetching.came), size(fetching.missing));
         text.push_str(&format!("; fetching {}: {came} came, {missing} to come", fetching.version));
     }
     if !tree.is_listed {

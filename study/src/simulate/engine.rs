@@ -4,7 +4,7 @@
 
 use super::Costs;
 use super::event::{Listing, PULLS_MAX, Run, play};
-use super::world::{Detail, Process, Repository};
+use super::world::{Process, Repository};
 use freshness::interval::{Bounds, Model, Policy, Source, Workload, plan};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
@@ -98,8 +98,8 @@ fn event(sources: &[Source], policy: Policy, costs: Costs, experiment: Experimen
         pulls_per_minute_max: u32::MAX,
     };
     let (warm_secs, secs) = (WARM_DAYS * DAY_SECS, days * DAY_SECS);
-    let (detail, start, listing) = (Detail::Expected, 0.0, Listing::Changes);
-    let run = Run { settings, listing, seed, detail, start, warm_secs, secs, pulls_max: PULLS_MAX };
+    let (start, listing) = (0.0, Listing::Changes);
+    let run = Run { settings, listing, seed, start, warm_secs, secs, pulls_max: PULLS_MAX };
     let played = play(&repositories, &run);
     let (mut lost, mut elements) = (0.0, 0.0);
     for (each, source) in played.each.iter().zip(sources) {

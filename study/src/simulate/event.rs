@@ -14,7 +14,7 @@
 //!
 //! Sans-I/O.
 
-use super::world::{Detail, Process, Repository, SECS_MAX, Totals, World};
+use super::world::{Process, Repository, SECS_MAX, Totals, World};
 use freshness::schedule::{Due, FirstChanges, PullReport, Rules, Schedule, Settings, SourceNote};
 
 /// Maximum number of pulls of a run; after them, nothing is pulled.
@@ -39,8 +39,6 @@ pub struct Run {
     pub listing: Listing,
     /// Seed of the world.
     pub seed: u64,
-    /// The detail of the simulation.
-    pub detail: Detail,
     /// Begin of the world, in seconds of the clock of a log's changes.
     pub start: f64,
     /// Seconds in which the scheduler learns; they do not count.
@@ -129,7 +127,7 @@ struct ActiveRun {
 
 impl ActiveRun {
     fn new(repositories: &[(Repository, Rules)], run: &Run, start: f64) -> Self {
-        let mut world = World::new(run.seed, start, run.detail);
+        let mut world = World::new(run.seed, start);
         let mut births = Vec::with_capacity(repositories.len());
         for (repository, rules) in repositories {
             let Some(which) = world.add(repository) else { break };
@@ -167,7 +165,7 @@ impl ActiveRun {
     fn begin(&mut self, warm: f64) {
         if !std::mem::replace(&mut self.begun, true) {
             for (_, which, _) in self.births.iter().take(self.born) {
-                self.before[*which] = self.world.measure_of(*which, warm);
+                self.before[*which] = self.world.measure(*which, warm);
             }
         }
     }
@@ -183,7 +181,7 @@ impl ActiveRun {
         self.born += new.len();
         for (_, which, _) in &new {
             if self.begun {
-                self.before[*which] = self.world.measure_of(*which, now);
+                self.before[*which] = self.world.measure(*which, now);
             }
         }
         self.schedule.add(new.iter().map(|(.., rules)| (*rules, SourceNote::default())), now_ms);
@@ -199,7 +197,7 @@ impl ActiveRun {
         };
         let full = !std::mem::replace(&mut self.was_pulled[which], true);
         let mean = |secs: f64| secs / found.updates.max(1) as f64;
-        let stale_secs = self.world.measure_of(which, now).map_or(0.0, |it| it.stale_secs);
+        let stale_secs = self.world.measure(which, now).map_or(0.0, |it| it.stale_secs);
         let stale = stale_secs - std::mem::replace(&mut self.stale_secs[which], stale_secs);
         let age_secs = mean(found.ages_secs);
         let (changes, first_changes) = match self.listing {
@@ -235,7 +233,7 @@ impl ActiveRun {
         let mut each = Vec::with_capacity(self.before.len());
         let mut missed = 0;
         for (which, before) in self.before.iter().enumerate() {
-            let after = self.world.measure_of(which, end);
+            let after = self.world.measure(which, end);
             each.push(match (after, before) {
                 (Some(after), Some(before)) => after.since(before),
                 _ => Totals::default(),
@@ -288,7 +286,6 @@ mod tests {
             },
             listing: Listing::Changes,
             seed: 7,
-            detail: Detail::Expected,
             start: 0.0,
             warm_secs: 10.0 * DAY_SECS,
             secs: days * DAY_SECS,

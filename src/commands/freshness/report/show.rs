@@ -51,7 +51,8 @@ impl ReportView<'_> {
         let all = &self.report.overall;
         let (first, last) = self.log.span_secs;
         let a_day = |rate: Option<f64>| or_dash(rate, |it| number(it * DAY_SECS));
-        let mut table = plain();
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
         let mut row = |name: &str, text: String| {
             table.add_row([name.to_owned(), text]);
         };
@@ -208,16 +209,9 @@ fn label(class: Class) -> &'static str {
     }
 }
 
-fn plain() -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table
-}
-
 /// Returns a table with its first column to the left and numbers to the right.
 fn headed<'a>(names: impl IntoIterator<Item = &'a str>) -> Table {
-    let mut table = plain();
-    table.set_header(names);
+    let mut table = output::table(names);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }

@@ -22,34 +22,25 @@ pub(super) struct Even {
     pub(super) rate: f64,
     pub(super) elements: u64,
     pub(super) start: f64,
-    pub(super) silent_from: f64,
-    /// Whether staleness grows along a straight line instead of by whole elements.
-    pub(super) fluid: bool,
 }
 
 impl Even {
-    pub(super) fn new(elements: u64, rate: f64, start: f64, silent_from: f64) -> Self {
-        let silent_from = if silent_from.is_nan() { f64::INFINITY } else { silent_from };
+    pub(super) fn new(elements: u64, rate: f64, start: f64) -> Self {
         let rate = if elements == 0 { 0.0 } else { held(rate, 0.0, RATE_MAX) };
-        Self { rate, elements, start, silent_from: silent_from.max(start), fluid: false }
+        Self { rate, elements, start }
     }
 
     /// Advances the time; the last pull was at `since`.
     pub(super) fn advance(&self, since: f64, from: f64, to: f64, totals: &mut Totals) {
         totals.element_secs += self.elements as f64 * (to - from);
-        let stop = to.min(self.silent_from).max(from);
-        let [stale, counted] =
-            if self.fluid { self.line(since, from, stop) } else { self.steps(since, from, stop) };
-        totals.stale_secs += stale;
-        totals.counted_secs += counted;
-        // Elements that were stale at the silence stay stale.
-        let counted = if self.fluid {
-            self.rate * (stop - since).max(0.0)
-        } else {
-            self.count(stop) - self.count(since)
-        };
-        totals.stale_secs += counted.min(self.elements as f64) * (to - stop);
-        totals.counted_secs += counted * (to - stop);
+        // The stale elements and the changes not yet pulled, integrated along straight lines.
+        let (from, to) = (from - since, to - since);
+        let counted = |secs: f64| self.rate * secs * secs / 2.0;
+        let full = if 0.0 < self.rate { self.elements as f64 / self.rate } else { f64::INFINITY };
+        let stale =
+            |secs: f64| counted(secs.min(full)) + self.elements as f64 * (secs - full).max(0.0);
+        totals.stale_secs += stale(to) - stale(from);
+        totals.counted_secs += counted(to) - counted(from);
     }
 
     /// Returns the changes since `since`.
@@ -68,35 +59,12 @@ impl Even {
             changes: super::draw::count(changes),
             elements: self.elements,
             ages_secs: ages_secs.max(0.0),
-            elapsed_secs: at - since,
         }
     }
 
     /// Returns the number of changes up to `at`.
     fn count(&self, at: f64) -> f64 {
-        (self.rate * (at.min(self.silent_from) - self.start) + 0.5).floor().max(0.0)
-    }
-
-    /// Returns the stale elements and changes not yet pulled, integrated, by whole elements.
-    fn steps(&self, since: f64, from: f64, to: f64) -> [f64; 2] {
-        let (then, secs) = (self.count(from), to - from);
-        let (counted, new) = (then - self.count(since), self.count(to) - then);
-        let stale = counted.min(self.elements as f64);
-        // The j-th of the first m new changes is (j + ½)/λ after `first`: ∑ (to − when) over them.
-        let since_first = to - self.start - if 0.0 < new { then / self.rate } else { 0.0 };
-        let sum = |m: f64| if 0.0 < m { m * since_first - m * m / (2.0 * self.rate) } else { 0.0 };
-        let new_stale = new.min(self.elements as f64 - stale);
-        [stale * secs + sum(new_stale), counted * secs + sum(new)]
-    }
-
-    /// Returns the same sums along straight lines.
-    fn line(&self, since: f64, from: f64, to: f64) -> [f64; 2] {
-        let (from, to) = (from - since, to - since);
-        let counted = |secs: f64| self.rate * secs * secs / 2.0;
-        let full = if 0.0 < self.rate { self.elements as f64 / self.rate } else { f64::INFINITY };
-        let stale =
-            |secs: f64| counted(secs.min(full)) + self.elements as f64 * (secs - full).max(0.0);
-        [stale(to) - stale(from), counted(to) - counted(from)]
+        (self.rate * (at - self.start) + 0.5).floor().max(0.0)
     }
 }
 
@@ -109,12 +77,11 @@ pub(super) struct Replay {
     changed: u64,
     lasts: BTreeMap<u32, f64>,
     elements: u64,
-    silent_from: f64,
 }
 
 impl Replay {
     /// Starts a replay; changes before `start` count as pulled.
-    pub(super) fn new(elements: u64, changes: &Arc<[Change]>, start: f64, silent: f64) -> Self {
+    pub(super) fn new(elements: u64, changes: &Arc<[Change]>, start: f64) -> Self {
         let sound = |it: &Change| it.at.is_finite();
         let changes = if changes.is_sorted_by(|a, b| a.at <= b.at) && changes.iter().all(sound) {
             Arc::clone(changes)
@@ -123,9 +90,8 @@ impl Replay {
             sorted.sort_by(|a, b| a.at.total_cmp(&b.at));
             sorted.into()
         };
-        let silent_from = if silent.is_nan() { f64::INFINITY } else { silent };
         let (lasts, changed, next) = (BTreeMap::new(), 0, 0);
-        let mut replay = Self { changes, next, changed, lasts, elements, silent_from };
+        let mut replay = Self { changes, next, changed, lasts, elements };
         while replay.due(start).is_some_and(|it| it.at < start) {
             replay.take();
         }
@@ -146,13 +112,12 @@ impl Replay {
     }
 
     /// Makes everything fresh, and returns the changes.
-    pub(super) fn pull(&mut self, at: f64, elapsed_secs: f64) -> PullResult {
+    pub(super) fn pull(&mut self, at: f64) -> PullResult {
         let found = PullResult {
             updates: self.lasts.len() as u64,
             changes: self.changed,
             elements: self.elements,
             ages_secs: self.lasts.values().fold(0.0, |sum, last| sum + (at - last)),
-            elapsed_secs,
         };
         self.lasts.clear();
         self.changed = 0;
@@ -162,7 +127,7 @@ impl Replay {
     /// Returns the next change, if it is due at `at`.
     fn due(&self, at: f64) -> Option<Change> {
         let next = self.changes.get(self.next).copied();
-        next.filter(|it| it.at <= at && it.at < self.silent_from)
+        next.filter(|it| it.at <= at)
     }
 
     fn take(&mut self) {

@@ -6,12 +6,8 @@
 //!
 //! * An element is stale once, however often it changed. The paper's count, in which each change is one more stale
 //!   item, is kept as well.
-//! * Elements deleted since the last pull are stale, and count as elements until the next pull.
 //!
 //! Sans-I/O.
-
-use crate::simulate::Costs;
-use freshness::rate::Pull;
 
 /// Result of one pull.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -24,21 +20,6 @@ pub struct PullResult {
     pub elements: u64,
     /// Sum over the distinct changed elements of the time since their last change, in seconds.
     pub ages_secs: f64,
-    /// Time since the pull before, or since the start, in seconds.
-    pub elapsed_secs: f64,
-}
-
-impl From<PullResult> for Pull {
-    /// Converts the result to that of a source which lists each record once with its datestamp, and
-    /// states the number of its records.
-    fn from(found: PullResult) -> Self {
-        Self {
-            updates: found.updates,
-            elements: Some(found.elements),
-            elapsed_secs: found.elapsed_secs,
-            ages_secs: Some(found.ages_secs),
-        }
-    }
 }
 
 /// Sums since the start. [`since`](Self::since) gives the difference of two.
@@ -68,11 +49,6 @@ impl Totals {
     /// Returns the freshness of eq. 1, which may be below 0.
     pub fn freshness_printed(&self) -> f64 {
         1.0 - self.share(self.counted_secs)
-    }
-
-    /// Returns the cost of the pulls and their updates (eq. 2), in the unit of `costs`.
-    pub fn cost(&self, costs: Costs) -> f64 {
-        self.updates as f64 * costs.update + self.pulls as f64 * costs.pull
     }
 
     /// Returns the sums since `earlier`, of the same repositories.

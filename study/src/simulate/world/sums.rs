@@ -15,7 +15,7 @@
 //!
 //! Sans-I/O.
 
-use super::changes::{Epochs, Piece};
+use super::changes::{ChangeRate, Piece};
 use super::draw::Random;
 use super::measure::{PullResult, Totals};
 use freshness::interval::Model;
@@ -26,7 +26,7 @@ const SINGLE_MAX: u64 = 32;
 /// State between two pulls.
 #[derive(Clone, Debug)]
 pub(super) struct Sums {
-    epochs: Epochs,
+    rate: ChangeRate,
     random: Random,
     elements: u64,
     /// Changes of an element expected since the last pull: x.
@@ -52,8 +52,8 @@ struct Moments {
 }
 
 impl Sums {
-    pub(super) fn new(elements: u64, epochs: Epochs, random: Random) -> Self {
-        Self { epochs, random, elements, expected: 0.0 }
+    pub(super) fn new(elements: u64, rate: ChangeRate, random: Random) -> Self {
+        Self { rate, random, elements, expected: 0.0 }
     }
 
     /// Advances the time.
@@ -65,7 +65,7 @@ impl Sums {
         }
         let mut at = from;
         while at < to {
-            let Piece { rate, until } = self.epochs.piece(at);
+            let Piece { rate, until } = self.rate.piece(at);
             let secs = until.min(to) - at;
             let here = rate / elements * secs;
             let fresh_then = (-self.expected).exp();
@@ -90,7 +90,6 @@ impl Sums {
             changes: updates.saturating_add(self.random.poisson(before.max(0.0))),
             elements: self.elements,
             ages_secs: ages_secs.clamp(0.0, most),
-            elapsed_secs: at - since,
         };
         self.expected = 0.0;
         found
@@ -125,7 +124,7 @@ impl Sums {
         let mut found = Vec::new();
         let mut at = since;
         while at < to {
-            let Piece { rate, until } = self.epochs.piece(at);
+            let Piece { rate, until } = self.rate.piece(at);
             let end = until.min(to);
             let expected = rate / self.elements as f64 * (end - at);
             if 0.0 < expected {
