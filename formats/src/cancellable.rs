@@ -1,6 +1,4 @@
 //! A cancellable reader: it stops decoders of other libraries when the time is up.
-//!
-//! Sans-I/O.
 
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
 

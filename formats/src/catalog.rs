@@ -10,8 +10,6 @@
 //! * A broken entry affects no other entry, and its words can still be found.
 //! * A file that describes one thing without a list (a dataset's metadata) gives that thing's record, and
 //!   is not exploded.
-//!
-//! Sans-I/O.
 
 pub(crate) mod bibtex;
 pub(crate) mod csl;

@@ -6,8 +6,6 @@
 //!
 //! Essence kept the words of a document by its type (all of a short text, headings of others). Here every
 //! type keeps the most telling words ([`crate::text`] defines them), as many as the site allows.
-//!
-//! Sans-I/O.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,4 @@
 //! The draft: the attributes of an object before they are bounded.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

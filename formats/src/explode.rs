@@ -11,8 +11,6 @@
 //! # Differences from the paper
 //!
 //! * Tables are lists of things only where the site says so: [`is_list_by_default`].
-//!
-//! Sans-I/O.
 
 mod csv;
 

@@ -14,8 +14,6 @@
 //! * A field of the head that no table names becomes an attribute of the same name.
 //! * Text around the page's own text (`nav`, `footer`, `aside`, `role=navigation`) is put after it:
 //!   `Partial-Text` begins with the page's subject, and every word can still be found.
-//!
-//! Sans-I/O.
 
 mod builder;
 mod characters;

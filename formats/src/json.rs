@@ -4,8 +4,6 @@
 //!
 //! The values are read one by one at any depth. Nothing is built, nothing recurses, and a broken or missing
 //! part costs only itself.
-//!
-//! Sans-I/O.
 
 pub(crate) mod notebook;
 pub(crate) mod tokens;

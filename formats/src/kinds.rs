@@ -1,8 +1,6 @@
 //! The types of objects, and their names in the `Type` attribute.
 //!
 //! Source: the list of Essence types in the user's manual, whose names are kept.
-//!
-//! Sans-I/O.
 
 use serde::{Deserialize, Serialize};
 

@@ -12,7 +12,7 @@
 //!   document whose text is not sent.
 //! * Essence ran a program for each object; these are functions, bounded in time and memory.
 //!
-//! Sans-I/O.
+//! Sans-I/O. This holds for every module here: `tests/tidy.rs` looks at all files of the crate.
 
 mod cancellable;
 pub mod catalog;

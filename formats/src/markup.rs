@@ -44,8 +44,6 @@
 //!
 //! * One table serves all vocabularies; the original had one file for each, and a parser that needed
 //!   the document type.
-//!
-//! Sans-I/O.
 
 mod read;
 

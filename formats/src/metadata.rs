@@ -2,8 +2,6 @@
 //!
 //! A picture may have its title in four places (EXIF, IPTC, XMP, a comment). The first value counts. An equal
 //! value is left out, and a different one becomes part of the text.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

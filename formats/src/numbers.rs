@@ -1,6 +1,4 @@
 //! Numbers and slices of binary formats, read at any offset of foreign bytes without a panic.
-//!
-//! Sans-I/O.
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()

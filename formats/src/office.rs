@@ -7,8 +7,6 @@
 //! # Differences from the paper
 //!
 //! * In 1994 there were no such documents on FTP archives that Essence could read.
-//!
-//! Sans-I/O.
 
 mod cells;
 pub(crate) mod codepage;

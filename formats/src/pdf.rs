@@ -7,8 +7,6 @@
 //! own. So `measure` measures the compressed streams first. The device stops a page, by unwinding, when the
 //! text is long enough or the time is up; the text so far is kept. Besides `essence`, only this module
 //! catches panics: a page that makes the interpreter panic costs that page alone.
-//!
-//! Sans-I/O.
 
 mod accent;
 mod declared;

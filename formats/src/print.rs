@@ -1,6 +1,4 @@
 //! Print: formats of typeset pages, and the languages that they are written in.
-//!
-//! Sans-I/O.
 
 pub(crate) mod dvi;
 pub(crate) mod man;

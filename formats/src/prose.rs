@@ -1,6 +1,4 @@
 //! Prose: summarizers of texts that people write and read directly, with light markup.
-//!
-//! Sans-I/O.
 
 pub(crate) mod asciidoc;
 pub(crate) mod changes;

@@ -1,6 +1,4 @@
 //! The summary: the record of an object, made from a draft.
-//!
-//! Sans-I/O.
 
 use soif::Record;
 use soif::digest::Md5;

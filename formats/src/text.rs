@@ -1,6 +1,4 @@
 //! Text: decoding of any charset to UTF-8, and words, lines and cuts of text.
-//!
-//! Sans-I/O.
 
 mod keywords;
 

@@ -13,8 +13,6 @@
 //!
 //! * Each member has a URL: the container's URL, `#`, and the percent-encoded path. For a container
 //!   within a container, `!/` replaces the `#`.
-//!
-//! Sans-I/O.
 
 mod ar;
 mod binhex;

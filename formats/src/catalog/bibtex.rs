@@ -9,8 +9,6 @@
 //! * An undefined abbreviation stands for its own name, so journals that styles define can be found by
 //!   their abbreviations.
 //! * Entries inherit nothing from the entries in their `crossref` and `xdata`.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

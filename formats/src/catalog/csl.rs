@@ -1,8 +1,6 @@
 //! CSL-JSON: the exchange format of citation processors and reference managers.
 //!
 //! Source: Citation Style Language 1.0.2, the schema of its data (variables by their names).
-//!
-//! Sans-I/O.
 
 use serde_json::Value;
 

@@ -3,8 +3,6 @@
 //! Source: DataCite Metadata Schema 4.5 and its JSON; the answers of DataCite's REST API (`data`,
 //! `attributes`). The XML goes through the same crosswalk as harvested metadata. Both describe one thing,
 //! except for the API's lists.
-//!
-//! Sans-I/O.
 
 use oai::crosswalk;
 use serde_json::Value;

@@ -1,7 +1,5 @@
 //! The fields of a catalog's entry, collected value by value with the attributes and spellings of all
 //! records.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

@@ -3,8 +3,6 @@
 //! Source: draft-ietf-iiir-publishing (Publishing Information on the Internet with Anonymous FTP); variants
 //! and handles by ROADS. A template begins with `Template-Type`. Continuation lines are indented. Repeated
 //! fields have a suffix for their variant (`-v1`).
-//!
-//! Sans-I/O.
 
 use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
 

@@ -2,8 +2,6 @@
 //! a broken element affects no other.
 //!
 //! Source: RFC 8259. The scanner finds the ends of values; the parser decides whether they are valid.
-//!
-//! Sans-I/O.
 
 use serde_json::Value;
 

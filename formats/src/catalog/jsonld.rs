@@ -7,8 +7,6 @@
 //!
 //! * Contexts are neither fetched nor applied: a name counts without its prefix or vocabulary.
 //! * References (`@id`) to other things in the file are not followed.
-//!
-//! Sans-I/O.
 
 use serde_json::Value;
 

@@ -1,8 +1,6 @@
 //! The Linux Software Map: descriptions of programs and their download sites, from `Begin3` to `End`.
 //!
 //! Source: the templates of LSM, versions 1 to 4 (`Field: value`, continuation lines are indented).
-//!
-//! Sans-I/O.
 
 use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
 

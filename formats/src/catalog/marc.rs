@@ -8,8 +8,6 @@
 //! * A record ends at its terminator, not by its length: lengths are wrong if characters were converted.
 //!   Fields end at their terminators, too, if the directory does not fit.
 //! * UTF-8 is recognized by content, whatever the leader says.
-//!
-//! Sans-I/O.
 
 mod charset;
 mod compose;

@@ -2,8 +2,6 @@
 //!
 //! Source: the MARCXML schema (`collection`, `record`). Each record goes through the same crosswalk as
 //! harvested records. A file whose outermost element is a `record` describes that one thing.
-//!
-//! Sans-I/O.
 
 use oai::crosswalk;
 use quick_xml::events::Event;

@@ -3,8 +3,6 @@
 //! Source: RIS Format Specifications (Research Information Systems), and more tags of today's programs.
 //!
 //! A record without an end ends before the next one.
-//!
-//! Sans-I/O.
 
 use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
 

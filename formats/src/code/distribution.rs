@@ -4,8 +4,6 @@
 //! of Cargo, npm, Python (PEP 621), autoconf, Maven, R (DESCRIPTION) and Perl (META.json).
 //!
 //! The container's opener passes every member that [`Distribution::wants`]; no member is stored.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

@@ -7,8 +7,6 @@
 //! # Differences from the paper
 //!
 //! * Only symbols that others can link to are listed.
-//!
-//! Sans-I/O.
 
 mod class;
 mod version;

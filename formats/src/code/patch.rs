@@ -2,8 +2,6 @@
 //!
 //! Source: POSIX diff, "Diff -u Output Format" and "Diff -c"; git-format-patch(1); Essence's Patch
 //! summarizer (names of files).
-//!
-//! Sans-I/O.
 
 use crate::object::ProblemKind;
 use crate::{Draft, Input};

@@ -2,8 +2,6 @@
 //!
 //! Source: rcsfile(5) (grammar of `,v` files); sccsfile(4) (control lines and delta tables).
 //! Essence's RCS and SCCS summarizers (revision summary).
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -10,8 +10,6 @@
 //! * There is no grammar and no syntax tree: a scanner of lines is fast enough for thousands of files a
 //!   second, and reads broken programs, too.
 //! * The text itself is kept, so that any identifier can be found.
-//!
-//! Sans-I/O.
 
 mod comment;
 mod languages;

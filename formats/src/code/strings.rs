@@ -1,8 +1,6 @@
 //! Strings in binaries of any kind: version marks, copyright notices and messages.
 //!
 //! Source: Essence's Binary summarizer (strings); what(1) and ident(1) for marks of source control.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

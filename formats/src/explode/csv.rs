@@ -4,8 +4,6 @@
 //! Those of [`COLUMNS`] become the attributes that all records have; the others become `Column-` and their
 //! name. A row's key is the value of its key column (`id`, `doi`, `url` …), or else its number, counted
 //! without the header.
-//!
-//! Sans-I/O.
 
 use csv::{ByteRecord, ReaderBuilder};
 

@@ -3,8 +3,6 @@
 //!
 //! There is no tree. An element's content ends at its end tag. Elements of the same name inside it are
 //! counted; in HTML, the next one ends it instead.
-//!
-//! Sans-I/O.
 
 use url::Url;
 

@@ -8,8 +8,6 @@
 //! * Contexts are not read: all keys count as schema.org's.
 //! * Of the things that a page describes, one stands for the page: the first with a headline, else the
 //!   first work, else the first page.
-//!
-//! Sans-I/O.
 
 use serde_json::{Map, Value};
 

@@ -1,6 +1,4 @@
 //! The elements of a page that parsing or line breaks treat specially.
-//!
-//! Sans-I/O.
 
 /// Longest name of an element known here, in bytes.
 const NAME_BYTES_MAX: usize = 13;

@@ -1,6 +1,4 @@
 //! The links of a page: each once, in order, resolved against the page's URL or its `<base>`.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -15,8 +15,6 @@
 //! * An attribute's name is not checked for duplicates; the first one found is taken.
 //! * In XML every element may be empty (`<title/>`), CDATA sections are text, and the internal subset
 //!   belongs to the document type.
-//!
-//! Sans-I/O.
 
 use memchr::{memchr, memchr_iter, memchr2, memchr2_iter, memmem};
 

@@ -11,8 +11,6 @@
 //!   their usual prefix.
 //! * Reading goes on after ill-formed markup. In SGML an element may lack its end tag; then its line is
 //!   its value.
-//!
-//! Sans-I/O.
 
 use super::super::markup::{Root, Tables, Vocabulary, applying};
 use super::super::{Draft, Input};

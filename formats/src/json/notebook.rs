@@ -7,8 +7,6 @@
 //!
 //! * Only the front of the text of results is read. Pictures and tables come from the program, not from the
 //!   author.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

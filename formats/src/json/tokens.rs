@@ -6,8 +6,6 @@
 //!
 //! * Commas and the kinds of brackets are not checked. So documents that are cut off, have comments or are
 //!   several values in one file (JSON lines) are read as far as they make sense.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

@@ -7,8 +7,6 @@
 //! # Differences from the paper
 //!
 //! * Essence used only a sound's name. Here its tags are read, but never the sound itself.
-//!
-//! Sans-I/O.
 
 mod midi;
 mod modules;

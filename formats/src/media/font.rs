@@ -7,8 +7,6 @@
 //!
 //! * Essence used only a font's file name. Here its own names are read, but never its outlines.
 //! * Of WOFF2 and the metrics of TeX, only the file names are used.
-//!
-//! Sans-I/O.
 
 mod bitmap;
 mod sfnt;

@@ -7,8 +7,6 @@
 //! # Differences from the paper
 //!
 //! * Essence used only a picture's name. Here its metadata is read, but never its pixels.
-//!
-//! Sans-I/O.
 
 mod chunks;
 mod iptc;

@@ -1,8 +1,6 @@
 //! Drawings in SVG: their title, description, metadata and text.
 //!
 //! Source: SVG 1.1 §5.4 (`title`, `desc`), §21 (metadata), §10 (text), §7.10 (units).
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

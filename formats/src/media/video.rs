@@ -5,8 +5,6 @@
 //!
 //! Every container is a tree of pieces that declare their length. Useless pieces are skipped unread. A
 //! piece never ends after the piece around it, so no tree has more pieces than bytes.
-//!
-//! Sans-I/O.
 
 mod asf;
 mod matroska;

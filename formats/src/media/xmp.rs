@@ -7,8 +7,6 @@
 //!
 //! * Properties are known by their conventional prefix, not by its namespace.
 //! * Of a title in several languages, the first is the title, the others are text.
-//!
-//! Sans-I/O.
 
 use quick_xml::Reader;
 use quick_xml::escape::unescape;

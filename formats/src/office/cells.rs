@@ -1,6 +1,4 @@
 //! The rows of a spreadsheet: all are text, and the first of each sheet names its columns.
-//!
-//! Sans-I/O.
 
 use super::OfficeDraft;
 use crate::text::{Body, is_telling};

@@ -6,8 +6,6 @@
 //!
 //! * No chain of sectors may be longer than the file, so that loops end. The colors of the directory's trees
 //!   are not checked.
-//!
-//! Sans-I/O.
 
 use super::{OfficeDraft, codepage};
 use crate::numbers::{le16, le32};

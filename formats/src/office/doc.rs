@@ -8,8 +8,6 @@
 //!
 //! * Headings are paragraphs in one of the nine built-in heading styles. Users' own styles made from these
 //!   count as text.
-//!
-//! Sans-I/O.
 
 use super::compound::{Compound, usize_at};
 use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX, codepage};

@@ -4,8 +4,6 @@
 //!
 //! Headings are known by outline level, or by style: the part for styles has their names, which are the same
 //! in all languages. Footnotes and endnotes follow the text.
-//!
-//! Sans-I/O.
 
 use std::collections::HashMap;
 

@@ -4,8 +4,6 @@
 //! Packaging Format 2.0.1 (§2.4.1, NCX); Dublin Core.
 //!
 //! Chapters are read as web pages.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

@@ -7,8 +7,6 @@
 //!
 //! * Repeated rows and cells are read once.
 //! * Deletions recorded by change tracking are left out, and so are annotations.
-//!
-//! Sans-I/O.
 
 use super::cells::Cells;
 use super::package::Package;

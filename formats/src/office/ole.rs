@@ -1,6 +1,4 @@
 //! Office documents from before 2007: compound files, whose streams show the program.
-//!
-//! Sans-I/O.
 
 use super::compound::{Compound, properties};
 use super::{OfficeDraft, doc, ppt, xls};

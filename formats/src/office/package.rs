@@ -2,8 +2,6 @@
 //!
 //! Source: ECMA-376 part 2 (Open Packaging Conventions), §9.3 for the relationships between parts. `unnest`
 //! opens the zip file, as everywhere.
-//!
-//! Sans-I/O.
 
 use std::collections::HashSet;
 

@@ -6,8 +6,6 @@
 //! # Differences from the specification
 //!
 //! * A document saved by "fast save" may have changed text twice in its stream; both are read.
-//!
-//! Sans-I/O.
 
 use super::compound::{usize_at, utf16};
 use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};

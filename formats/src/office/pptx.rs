@@ -1,8 +1,6 @@
 //! Slides of Office Open XML.
 //!
 //! Source: ECMA-376 part 1 §19 (PresentationML) and §21.1 (text in drawings).
-//!
-//! Sans-I/O.
 
 use std::collections::HashMap;
 

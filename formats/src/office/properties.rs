@@ -2,8 +2,6 @@
 //!
 //! Source: ECMA-376 part 2 §11 (core properties) and part 1 §22.2 (extended ones); OpenDocument 1.3
 //! part 3 §4.3 (metadata elements).
-//!
-//! Sans-I/O.
 
 use super::package::Package;
 use super::xml::{Element, Piece};

@@ -6,8 +6,6 @@
 //!
 //! * Formatting is not followed, except for the character sets of fonts, which give the charset of the text.
 //! * Headers and footers of pages are left out.
-//!
-//! Sans-I/O.
 
 mod tokens;
 

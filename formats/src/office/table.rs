@@ -5,8 +5,6 @@
 //! guessing the separator from the evenness of lines. Cells are parsed by `csv`.
 //!
 //! All bytes are scanned once, to count the rows; only the front is parsed.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

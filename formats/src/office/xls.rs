@@ -7,8 +7,6 @@
 //! # Differences from the specification
 //!
 //! * Numbers are left out, as in `xlsx`.
-//!
-//! Sans-I/O.
 
 use super::cells::Cells;
 use super::compound::{usize_at, utf16};

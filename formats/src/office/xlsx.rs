@@ -5,8 +5,6 @@
 //! # Differences from the specification
 //!
 //! * Numbers are left out: dates are numbers there too, and nobody searches for the others.
-//!
-//! Sans-I/O.
 
 use std::collections::HashMap;
 use std::ops::Range;

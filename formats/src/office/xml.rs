@@ -9,8 +9,6 @@
 //! * Namespaces are not resolved: elements are known by their local names, which are unique within each part
 //!   of the vocabularies here.
 //! * Ends need not match their starts: broken documents are read as far as they make sense.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

@@ -2,8 +2,6 @@
 //!
 //! All pages give text in the order of drawing. The front pages also give marks, from which [`super::layout`]
 //! makes lines. Ligatures are expanded, and accents composed with their letters.
-//!
-//! Sans-I/O.
 
 use std::panic::resume_unwind;
 

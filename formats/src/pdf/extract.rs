@@ -1,8 +1,6 @@
 //! The extractor: it chooses the best template for a document, and applies its rules.
 //!
 //! It implements the kinds of conditions and rules; the rules themselves are in the templates.
-//!
-//! Sans-I/O.
 
 use super::super::Draft;
 use super::declared::Declared;

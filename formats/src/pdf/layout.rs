@@ -1,8 +1,6 @@
 //! The layout of front pages: marks put together to lines, with position, size and face.
 //!
 //! A line has no wide gap: the two columns of a page, or two authors in one row, are separate lines.
-//!
-//! Sans-I/O.
 
 use std::ops::Range;
 

@@ -3,8 +3,6 @@
 //! The interpreter decodes each stream whole. Here every stream of the file is inflated and counted, and
 //! nothing is kept; a file with a stream that inflates too far is refused. A stream whose size cannot be
 //! measured (encrypted, or packed in several layers) must be small.
-//!
-//! Sans-I/O.
 
 use std::io::Read;
 

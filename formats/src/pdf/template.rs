@@ -9,8 +9,6 @@
 //!
 //! * Templates are TOML where the paper has XML, like all other files that a site writes here.
 //! * The classifier's weights are in the templates too: a new class is one new file.
-//!
-//! Sans-I/O.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -4,8 +4,6 @@
 //!
 //! The widths of characters are in other files, so they are estimated. The file has every movement between
 //! the characters of a word or line. The estimate matters only when TeX goes back to the edge of a box.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,8 +1,6 @@
 //! The summarizer of manual pages and of other troff: text without macros, title and description by `NAME`.
 //!
 //! Source: man(7) and mdoc(7); Essence's ManPage summarizer.
-//!
-//! Sans-I/O.
 
 mod glyphs;
 mod strings;

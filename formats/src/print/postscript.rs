@@ -8,8 +8,6 @@
 //! * Essence ran a converter for each file. Here nothing is run: the strings of the pages are read, and
 //!   placed at positions known for the most common programs (dvips, groff). So endless loops do no harm, and
 //!   computed text is not seen.
-//!
-//! Sans-I/O.
 
 mod painter;
 mod tokens;

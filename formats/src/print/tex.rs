@@ -5,8 +5,6 @@
 //!
 //! Nothing is executed, and no file is read in. Macros are expanded only in values of attributes, if they are
 //! short and have no arguments.
-//!
-//! Sans-I/O.
 
 mod languages;
 mod reader;

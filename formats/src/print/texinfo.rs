@@ -5,8 +5,6 @@
 //!
 //! The text is that of Info: parts for TeX, HTML or DocBook only are left out, and so are menus. Nothing is
 //! executed, no file is read in, and no macro is expanded.
-//!
-//! Sans-I/O.
 
 mod commands;
 mod reader;

@@ -7,8 +7,6 @@
 //! The package of a text follows from macros that only one package has. Without such macros the text is
 //! summarized as a manual page. me has no macros for title and author: they stand before the first paragraph,
 //! separated by space.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

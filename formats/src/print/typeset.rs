@@ -1,6 +1,4 @@
 //! Typeset text: words, lines and the title, from the positions of characters on a page.
-//!
-//! Sans-I/O.
 
 use super::tex_fonts::accented;
 use crate::text::{Body, is_telling};

@@ -7,8 +7,6 @@
 //!
 //! * Conditions (`ifdef`) are not evaluated: the text of all branches is kept.
 //! * Only names of header attributes are replaced by their values.
-//!
-//! Sans-I/O.
 
 mod inline;
 

@@ -2,8 +2,6 @@
 //!
 //! Source: GNU Coding Standards, "Style of Change Logs"; Debian Policy 4.4 (`debian/changelog`);
 //! keepachangelog.com 1.1. Essence's ChangeLog summarizer (revision summary).
-//!
-//! Sans-I/O.
 
 use crate::object::ProblemKind;
 use crate::{Draft, Input};

@@ -3,8 +3,6 @@
 //! Source: "Guidelines for *.answers" (news.answers): the auxiliary header, with lines such as
 //! `Archive-name` and `Last-modified` at the beginning of the text, below the article's own header if the
 //! file has it; RFC 1153 (digests, whose parts begin with `Subject:`); Essence's FAQ summarizer (all words).
-//!
-//! Sans-I/O.
 
 use std::collections::HashSet;
 

@@ -2,8 +2,6 @@
 //! text without them. Formatted manual pages are recognized by their first line.
 //!
 //! Source: grotty(1) (bold and underlined text), ECMA-48 §8.3.117 (SGR); Essence's FormattedText.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

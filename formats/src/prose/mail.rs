@@ -6,8 +6,6 @@
 //! # Differences from the paper
 //!
 //! * A mailbox is one object: its subjects and texts in order.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

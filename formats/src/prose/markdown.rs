@@ -2,8 +2,6 @@
 //!
 //! Source: CommonMark with GitHub's tables; YAML and TOML front matter of static site generators (only plain
 //! `key: value` lines are read).
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

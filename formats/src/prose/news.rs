@@ -2,8 +2,6 @@
 //!
 //! Source: RFC 5536. A batch's first line (`#! rnews`, RFC 5537's predecessors) is left out, and so is the
 //! article's path, which does not describe it.
-//!
-//! Sans-I/O.
 
 use super::mail::{header_text, single};
 use super::{faq, plain};

@@ -1,8 +1,6 @@
 //! The references of a text document: each URL once, in order, resolved against the document's own URL.
 //!
 //! Source: RFC 3986 §5 (by `url`); TR Figure 3 (`URL-References`).
-//!
-//! Sans-I/O.
 
 use std::collections::HashSet;
 

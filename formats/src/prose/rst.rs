@@ -5,8 +5,6 @@
 //!
 //! One pass over the lines. Paragraphs are collected whole, since inline markup may continue in the next
 //! line. Indented text is read like other text, so nothing recurses.
-//!
-//! Sans-I/O.
 
 mod inline;
 

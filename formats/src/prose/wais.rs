@@ -2,8 +2,6 @@
 //!
 //! Source: "WAIS source descriptions" of freeWAIS 0.5 (`(:source :version 3 …)`), with values in Lisp
 //! syntax; Essence's WaisSource.
-//!
-//! Sans-I/O.
 
 use crate::object::ProblemKind;
 use crate::text::one_line;

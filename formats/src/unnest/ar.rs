@@ -3,8 +3,6 @@
 //! Source: ar(5) with the long names of GNU and of the BSDs; deb(5).
 //!
 //! A package's members are those of its `data.tar`. Its `control` file goes to the package's own record.
-//!
-//! Sans-I/O.
 
 use std::io::Read;
 

@@ -3,8 +3,6 @@
 //! Source: RFC 1741, appendix A.
 //!
 //! A file's data fork is the member. The resource fork has no use on other machines.
-//!
-//! Sans-I/O.
 
 use std::io::{self, BufRead, Read};
 

@@ -1,6 +1,4 @@
 //! The unnesting budget: limits on opening one fetched object, and the readers that stop at them.
-//!
-//! Sans-I/O.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};

@@ -2,8 +2,6 @@
 //! both byte orders.
 //!
 //! Source: POSIX.1-1988 (odc); cpio(5) of the BSDs and SVR4 (newc, crc, binary).
-//!
-//! Sans-I/O.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};

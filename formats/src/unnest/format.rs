@@ -1,6 +1,4 @@
 //! Container formats, told apart by content: a type such as `Archive` covers many.
-//!
-//! Sans-I/O.
 
 use super::mail::may_have_attachments;
 use super::stream::Packing;

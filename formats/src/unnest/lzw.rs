@@ -2,8 +2,6 @@
 //!
 //! Source: Welch, "A Technique for High-Performance Data Compression", 1984; the file format of compress
 //! 4.0. Its codes come in groups of eight, which are padded where the width changes.
-//!
-//! Sans-I/O.
 
 use std::io::{self, BufRead, Read};
 

@@ -1,8 +1,6 @@
 //! RPM packages: metadata from the header, and the files in the payload.
 //!
 //! Source: "RPM Package File Structure" (Maximum RPM, appendix A) and the Linux Standard Base.
-//!
-//! Sans-I/O.
 
 use super::budget::Fault;
 use super::stream::Packing;

@@ -4,8 +4,6 @@
 //!
 //! The directory itself may be packed, and every folder declares the memory to open it. Both are checked
 //! before anything is opened. Members come in the order of the folders, empty ones last.
-//!
-//! Sans-I/O.
 
 use std::io::{Cursor, Read};
 

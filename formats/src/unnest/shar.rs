@@ -2,8 +2,6 @@
 //! ones.
 //!
 //! Source: the archives of comp.sources.*, as made by shar of 4.3BSD, cshar and GNU shar.
-//!
-//! Sans-I/O.
 
 use super::budget::Fault;
 use super::{Decoded, Walk, uu};

@@ -4,8 +4,6 @@
 //!
 //! This module reads headers raw and handles long names itself. In the archive, a long name is a member
 //! like any other, of any declared size, and the `tar` crate would not bound it.
-//!
-//! Sans-I/O.
 
 use std::io::Read;
 

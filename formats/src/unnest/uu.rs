@@ -1,8 +1,6 @@
 //! uuencoded files, and `begin-base64` of the successors of uuencode.
 //!
 //! Source: POSIX.1-2008, uuencode.
-//!
-//! Sans-I/O.
 
 use super::budget::Fault;
 use super::{Decoded, Walk};

@@ -1,8 +1,6 @@
 //! zip archives: their members in the order of the directory.
 //!
 //! Source: PKWARE's APPNOTE.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::cell::Cell;

@@ -7,8 +7,6 @@
 //!
 //! * Of the sets that escapes switch to, superscript and subscript digits are read. Each run of Greek,
 //!   Cyrillic, Hebrew, Arabic or East Asian characters becomes one U+FFFD.
-//!
-//! Sans-I/O.
 
 use super::compose::compose;
 

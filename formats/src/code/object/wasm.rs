@@ -1,8 +1,6 @@
 //! WebAssembly modules: their exports, and the libraries that they need.
 //!
 //! Source: WebAssembly core specification §5.5 (modules).
-//!
-//! Sans-I/O.
 
 use super::{LIBRARIES_MAX, Names, little};
 use crate::numbers::slice_up_to;

@@ -1,6 +1,4 @@
 //! The first comment of a program that describes it, without comments on its license and owners.
-//!
-//! Sans-I/O.
 
 use crate::Language;
 

@@ -1,6 +1,4 @@
 //! Patterns of definitions: for each language, one regular expression for single lines.
-//!
-//! Sans-I/O.
 
 use std::sync::LazyLock;
 

@@ -1,8 +1,6 @@
 //! Perl's plain old documentation (POD) inside a program.
 //!
 //! Source: perlpod(1): commands start a paragraph with `=`, `=cut` ends the documentation.
-//!
-//! Sans-I/O.
 
 use crate::text::Body;
 

@@ -1,8 +1,6 @@
 //! Tunes in MIDI: the texts of their tracks, and their duration.
 //!
 //! Source: Standard MIDI File Format 1.0 (RP-001), "Chunks" and "Meta-Events".
-//!
-//! Sans-I/O.
 
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len32, slice_up_to};

@@ -2,8 +2,6 @@
 //!
 //! Source: the layouts of ProTracker (MOD), FastTracker 2 (XM), Scream Tracker 3 (S3M) and Impulse
 //! Tracker (IT), from the manuals of these programs.
-//!
-//! Sans-I/O.
 
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{le16, le32, slice};

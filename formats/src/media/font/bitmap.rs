@@ -1,8 +1,6 @@
 //! Bitmap fonts of X: BDF and PCF, which have the same properties.
 //!
 //! Source: Glyph Bitmap Distribution Format 2.1; the layout of PCF in `libXfont`.
-//!
-//! Sans-I/O.
 
 use super::{Faces, VALUE_BYTES_MAX, set_property};
 use crate::metadata::Field;

@@ -2,8 +2,6 @@
 //!
 //! Source: Adobe Type 1 Font Format §2.2 (the clear text); Adobe's Technical Note 5040 (PFB); Adobe Font
 //! Metrics 4.1 §3.
-//!
-//! Sans-I/O.
 
 use super::{Faces, set_property};
 use crate::numbers::{le32, slice_up_to};

@@ -2,8 +2,6 @@
 //!
 //! Source: PNG (W3C, third edition) §11.3 and its registered keywords; GIF89a §24 and §26; RFC 9649
 //! §2.7.
-//!
-//! Sans-I/O.
 
 use std::io::Read;
 

@@ -4,8 +4,6 @@
 //!
 //! Only the few useful tags are read, in place: no directory is stored, and each value is read up to a
 //! limit, whatever length it declares.
-//!
-//! Sans-I/O.
 
 use super::super::xmp;
 use super::iptc;

@@ -1,8 +1,6 @@
 //! ASF (WMV, WMA): the objects of its header.
 //!
 //! Source: Advanced Systems Format (ASF) Specification 01.20.05, §3.2, §3.3, §3.10, §3.11.
-//!
-//! Sans-I/O.
 
 use super::Film;
 use crate::metadata::Field;

@@ -2,8 +2,6 @@
 //!
 //! Source: RFC 3533 §6 (pages); Theora specification §6.2 (identification header), §6.3 (comment
 //! header).
-//!
-//! Sans-I/O.
 
 use memchr::memmem;
 

@@ -1,8 +1,6 @@
 //! AVI: the headers of its RIFF file, and the list of information.
 //!
 //! Source: Microsoft, "AVI RIFF File Reference" (`avih`, `LIST INFO`), OpenDML 1.02.
-//!
-//! Sans-I/O.
 
 use super::Film;
 use crate::metadata::Field;

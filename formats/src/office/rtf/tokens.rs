@@ -1,8 +1,6 @@
 //! The RTF tokenizer: groups, control words and text.
 //!
 //! Source: Microsoft's Rich Text Format Specification 1.9.1, "RTF Syntax".
-//!
-//! Sans-I/O.
 
 /// Longest control word, in bytes.
 const WORD_BYTES_MAX: usize = 32;

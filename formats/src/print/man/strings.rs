@@ -1,6 +1,4 @@
 //! The strings of troff: those that a text defines (`.ds name text`), and those of the packages.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,8 +1,6 @@
 //! The PostScript tokenizer.
 //!
 //! Source: PostScript Language Reference, third edition, §3.2 (syntax); DSC 3.0 §6 (`%%BeginData`).
-//!
-//! Sans-I/O.
 
 use memchr::{memchr, memchr2, memmem};
 

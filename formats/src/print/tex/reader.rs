@@ -1,8 +1,6 @@
 //! The TeX reader: input as text, commands and groups.
 //!
 //! Source: The TeXbook, chapter 8.
-//!
-//! Sans-I/O.
 
 /// Longest group or option, in bytes.
 const GROUP_BYTES_MAX: usize = 4 * 1024;

@@ -1,8 +1,6 @@
 //! The lists of Texinfo commands with a common treatment.
 //!
 //! Source: the Texinfo manual (version 7), "@-Command List".
-//!
-//! Sans-I/O.
 
 /// Environments that Info does not show.
 pub(super) const HIDDEN: &[&str] = &[

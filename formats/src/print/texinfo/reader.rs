@@ -1,8 +1,6 @@
 //! The Texinfo reader: input as text, commands and arguments, and the characters that commands print.
 //!
 //! Source: the Texinfo manual (version 7), "Texinfo Input Conventions" and "Inserting Accents".
-//!
-//! Sans-I/O.
 
 use super::super::tex_fonts::accented;
 

@@ -6,8 +6,6 @@
 //!
 //! * Substitutions are done in one pass, left to right. An attribute's value is not read again, so nothing
 //!   can grow without limit.
-//!
-//! Sans-I/O.
 
 use std::collections::HashMap;
 

@@ -6,8 +6,6 @@
 //!
 //! * In the specification, no letter may follow marked-up text. Here, signs are removed wherever they form
 //!   pairs.
-//!
-//! Sans-I/O.
 
 use super::References;
 
