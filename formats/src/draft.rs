@@ -41,6 +41,16 @@ impl Draft<'_> {
         }
     }
 
+    /// Returns a draft that has only a problem.
+    pub(crate) fn with_problem(kind: ProblemKind, message: impl Into<String>) -> Self {
+        Self { problems: vec![(kind, message.into())], ..Self::default() }
+    }
+
+    /// Adds problems.
+    pub(crate) fn add_problems(&mut self, all: impl IntoIterator<Item = (ProblemKind, String)>) {
+        all.into_iter().for_each(|(kind, message)| self.problem(kind, message));
+    }
+
     /// Adds a problem.
     pub fn problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
         if self.problems.len() < PROBLEMS_MAX {
