@@ -24,37 +24,6 @@ const THINGS_MAX: usize = 256;
 /// Maximum number of values of a key.
 const VALUES_MAX: usize = 200;
 
-/// Types of works. Things with a headline count as works, too.
-const WORKS: &[&str] = &[
-    "Article",
-    "Blog",
-    "BlogPosting",
-    "Book",
-    "Chapter",
-    "Course",
-    "CreativeWork",
-    "Dataset",
-    "DigitalDocument",
-    "Event",
-    "HowTo",
-    "LearningResource",
-    "Map",
-    "MusicAlbum",
-    "NewsArticle",
-    "Periodical",
-    "PresentationDigitalDocument",
-    "Product",
-    "PublicationIssue",
-    "Recipe",
-    "Report",
-    "ScholarlyArticle",
-    "SoftwareApplication",
-    "SoftwareSourceCode",
-    "TechArticle",
-    "Thesis",
-    "VideoObject",
-];
-
 type Thing = Map<String, Value>;
 
 /// The linked data of one page: its size so far and its problems.
@@ -138,7 +107,14 @@ fn weight(thing: &Thing) -> u8 {
         return 3;
     }
     let kinds = types.by_ref().map(|it| match it {
-        it if WORKS.contains(&it) => 2,
+        // Works; so are things with a headline.
+        "Article" | "Blog" | "BlogPosting" | "Book" | "Chapter" | "Course" | "CreativeWork"
+        | "Dataset" | "DigitalDocument" | "Event" | "HowTo" | "LearningResource" | "Map"
+        | "MusicAlbum" | "NewsArticle" | "Periodical" | "Product" | "PublicationIssue"
+        | "Recipe" | "Report" | "ScholarlyArticle" | "SoftwareSourceCode" | "TechArticle"
+        | "Thesis" | "VideoObject" => 2,
+        "PresentationDigitalDocument" => 2,
+        "SoftwareApplication" => 2,
         it if it.ends_with("Page") => 1,
         _ => 0,
     });

@@ -28,7 +28,6 @@ pub(super) enum Element {
     Foreign,
     /// `foreignObject` and `desc`: parts of a picture that hold elements of pages.
     Island,
-    /// Anything else.
     Other,
 }
 
@@ -41,7 +40,6 @@ pub(super) enum Content {
     Verbatim,
     /// Text that is not shown.
     Hidden,
-    /// A program.
     Script,
     /// Linked data.
     Data,
