@@ -63,7 +63,6 @@ impl Faces {
     }
 }
 
-/// Summarizes a font.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = input.object.bytes.as_ref();
     let mut faces = Faces::default();

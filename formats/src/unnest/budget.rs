@@ -113,7 +113,6 @@ impl<'a> Budget<'a> {
         self.bytes_left.set(self.bytes_left.get().saturating_add(count as u64));
     }
 
-    /// Returns whether time is up.
     pub(super) fn is_late(&self) -> bool {
         (self.cancelled)()
     }

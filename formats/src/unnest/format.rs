@@ -109,29 +109,6 @@ impl Format {
     }
 }
 
-/// Returns whether objects of this type are opened when possible, so that no summarizer reads them.
-pub fn is_opened(r#type: Type) -> bool {
-    matches!(
-        r#type,
-        Type::Gzip
-            | Type::Compressed
-            | Type::GzipTar
-            | Type::CompressedTar
-            | Type::Crate
-            | Type::SourceDistribution
-            | Type::Tar
-            | Type::Zip
-            | Type::Archive
-            | Type::Deb
-            | Type::Rpm
-            | Type::Wheel
-            | Type::Jar
-            | Type::MacCompressed
-            | Type::ShellArchive
-            | Type::Uuencoded
-    )
-}
-
 fn by_magic(head: &[u8]) -> Option<Format> {
     Some(match head {
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Format::Zip,

@@ -20,7 +20,6 @@ const BLOCK_MODE: u8 = 0x80;
 /// Bits in the third byte of a file: width of the widest codes.
 const WIDTH_MASK: u8 = 0x1f;
 
-/// A reader of the unpacked bytes.
 #[derive(Debug)]
 pub(super) struct Lzw<R> {
     inner: R,

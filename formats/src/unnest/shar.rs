@@ -33,7 +33,6 @@ struct File {
     content: Decoded,
 }
 
-/// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let mut lines = object.bytes.split(|byte| *byte == b'\n').enumerate();

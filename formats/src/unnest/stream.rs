@@ -64,7 +64,6 @@ impl Packing {
         })
     }
 
-    /// Returns its name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",

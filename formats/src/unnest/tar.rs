@@ -25,7 +25,6 @@ struct Extensions {
     modified: Option<u64>,
 }
 
-/// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<(), Fault> {
     each(reader, &mut |path, modified, entry| {
         let modified = modified.or_else(|| entry.header().mtime().ok());

@@ -15,7 +15,6 @@ struct EncodedFile {
     content: Decoded,
 }
 
-/// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     if files(walk, &object.bytes)? == 0 {
@@ -36,7 +35,6 @@ pub(super) fn files(walk: &mut Walk<'_, '_>, text: &[u8]) -> Result<usize, Fault
     Ok(count)
 }
 
-/// Decodes the next file.
 fn next<'a>(
     lines: &mut impl Iterator<Item = &'a [u8]>,
     is_late: &dyn Fn() -> bool,

@@ -23,7 +23,6 @@ struct Class<'a> {
     members: usize,
 }
 
-/// Summarizes a class.
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
     let bytes = input.object.bytes.as_ref();
