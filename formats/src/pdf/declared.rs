@@ -21,7 +21,6 @@ const PACKET_BYTES_MAX: usize = 256 * 1024;
 /// Most XML events of a packet that are read.
 const PACKET_EVENTS_MAX: usize = 20_000;
 
-/// The declared metadata.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Declared {
     pub(super) title: String,

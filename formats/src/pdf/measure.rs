@@ -41,7 +41,6 @@ impl Default for Limits {
 /// The reason for which a file is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The time was up.
     Time,
     /// A stream inflates too far, or might.
     Size(String),
