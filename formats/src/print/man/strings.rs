@@ -11,7 +11,6 @@ use crate::text::Body;
 const STRINGS_MAX: usize = 200;
 const STRING_BYTES_MAX: usize = 200;
 
-/// Strings by name.
 #[derive(Debug, Default)]
 pub(crate) struct TroffStrings {
     texts: HashMap<String, String>,

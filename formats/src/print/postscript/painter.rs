@@ -96,7 +96,6 @@ impl Painter {
         self.text.is_full()
     }
 
-    /// Starts a page.
     pub(super) fn page(&mut self) {
         if 0 < self.pages {
             self.text.page();

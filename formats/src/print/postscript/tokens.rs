@@ -9,7 +9,6 @@ const STRING_BYTES_MAX: usize = 64 * 1024;
 /// Longest name or number, in bytes.
 const WORD_BYTES_MAX: usize = 256;
 
-/// One token.
 #[derive(Debug, PartialEq)]
 pub(super) enum PsToken<'a> {
     /// `/name`.
@@ -27,7 +26,6 @@ pub(super) enum PsToken<'a> {
     Comment(&'a [u8]),
 }
 
-/// The tokens of a document, in order.
 pub(super) struct PsTokens<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -50,7 +48,6 @@ impl<'a> PsTokens<'a> {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// Returns the next token.
     pub(super) fn next(&mut self) -> Option<PsToken<'a>> {
         loop {
             let space = self.rest().iter().position(|it| !is_space(*it))?;
