@@ -19,7 +19,7 @@ use crate::{Draft, Input};
 const LOOK_LINES: usize = 2_000;
 /// Longest title, author or institution, in bytes.
 const LINE_BYTES_MAX: usize = 1024;
-/// Longest abstract, and longest sum of section titles, in bytes.
+/// Longest abstract, in bytes.
 const ABSTRACT_BYTES_MAX: usize = 8 * 1024;
 /// Maximum number of authors, institutions and references.
 const NAMES_MAX: usize = 100;
