@@ -1,31 +1,68 @@
-//! A cancellable reader: it stops decoders of other libraries when the time is up.
-//!
-//! Sans-I/O.
+//! The time limit: a check of it in long loops, and a reader that stops decoders of other libraries.
 
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
 
-/// Steps between two looks at the clock.
-const POLL_STEPS: u32 = 256;
+use crate::Draft;
+use crate::object::ProblemKind;
+
+/// Steps between two checks of the time limit, if a step is a line or a token.
+const SHORT_STEPS: u32 = 1_024;
+/// The same, if a step may take long.
+const LONG_STEPS: u32 = 64;
+
+/// The time limit in a long loop.
+pub(crate) struct TimeLimit<'c> {
+    cancelled: &'c dyn Fn() -> bool,
+    /// Steps between two checks.
+    every: u32,
+    steps: u32,
+    is_over: bool,
+}
+
+impl<'c> TimeLimit<'c> {
+    /// Returns the limit of a loop over lines, tokens or the like.
+    pub(crate) fn new(cancelled: &'c dyn Fn() -> bool) -> Self {
+        Self { cancelled, every: SHORT_STEPS, steps: 0, is_over: false }
+    }
+
+    /// Returns the limit of a loop whose steps may take long: entries of a list, pieces of a picture.
+    pub(crate) fn of_long_steps(cancelled: &'c dyn Fn() -> bool) -> Self {
+        Self { every: LONG_STEPS, ..Self::new(cancelled) }
+    }
+
+    /// Counts a step, and returns whether to go on. The first step is checked, too.
+    pub(crate) fn goes_on(&mut self) -> bool {
+        self.is_over |= self.steps.is_multiple_of(self.every) && (self.cancelled)();
+        self.steps = self.steps.wrapping_add(1);
+        !self.is_over
+    }
+
+    /// Returns whether the time was up at a check.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Adds a problem to the draft if the time was up.
+    pub(crate) fn report(&self, subject: &str, draft: &mut Draft<'_>) {
+        if self.is_over {
+            draft.problem(ProblemKind::Time, format!("ran out of time on {subject}"));
+        }
+    }
+}
 
 /// Foreign bytes as a file that fails after cancellation.
 pub(crate) struct CancellableReader<'a> {
     bytes: Cursor<&'a [u8]>,
-    cancelled: &'a dyn Fn() -> bool,
-    steps: u32,
+    time: TimeLimit<'a>,
 }
 
 impl<'a> CancellableReader<'a> {
-    /// Returns a reader of `bytes`.
     pub(crate) fn new(bytes: &'a [u8], cancelled: &'a dyn Fn() -> bool) -> Self {
-        Self { bytes: Cursor::new(bytes), cancelled, steps: 0 }
+        Self { bytes: Cursor::new(bytes), time: TimeLimit::of_long_steps(cancelled) }
     }
 
     fn step(&mut self) -> io::Result<()> {
-        self.steps = self.steps.wrapping_add(1);
-        if self.steps.is_multiple_of(POLL_STEPS) && (self.cancelled)() {
-            return Err(io::Error::from(io::ErrorKind::TimedOut));
-        }
-        Ok(())
+        if self.time.goes_on() { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 }
 
@@ -63,8 +100,10 @@ mod tests {
         let bytes = [0; 4096];
         let all = CancellableReader::new(&bytes, &|| false).bytes().filter(Result::is_ok).count();
         assert_eq!(all, 4096);
+        let looks = std::cell::Cell::new(0);
+        let cancelled = || looks.replace(looks.get() + 1) == 1;
         let some =
-            CancellableReader::new(&bytes, &|| true).bytes().take_while(Result::is_ok).count();
-        assert_eq!(some, 255);
+            CancellableReader::new(&bytes, &cancelled).bytes().take_while(Result::is_ok).count();
+        assert_eq!(some, 64);
     }
 }

@@ -10,8 +10,6 @@
 //! * A broken entry affects no other entry, and its words can still be found.
 //! * A file that describes one thing without a list (a dataset's metadata) gives that thing's record, and
 //!   is not exploded.
-//!
-//! Sans-I/O.
 
 pub(crate) mod bibtex;
 pub(crate) mod csl;
@@ -27,10 +25,10 @@ pub(crate) mod ris;
 pub(crate) mod soif;
 
 use std::borrow::Cow;
-use std::fmt;
 
 use super::{Draft, Input};
 use crate::Type;
+use crate::cancellable::TimeLimit;
 use crate::object::ProblemKind;
 use crate::text::{Body, decode};
 pub(crate) use fields::EntryFields;
@@ -41,8 +39,6 @@ const CATALOG_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub(crate) const ENTRY_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of authors, and of titles, that the list's own record has.
 const NAMES_MAX: usize = 500;
-/// Steps between two checks of the time limit.
-const POLL_STEPS: u32 = 64;
 
 /// Plausible years of a thing.
 const YEARS: std::ops::Range<i32> = 1000..3000;
@@ -102,7 +98,6 @@ pub(crate) fn read(input: &Input<'_>, reading: &mut Reading<'_>) {
     }
 }
 
-/// One entry of a catalog.
 #[derive(Debug)]
 pub(crate) struct CatalogEntry<'t> {
     /// The key that identifies it in the catalog and elsewhere; may be empty.
@@ -115,35 +110,17 @@ pub(crate) struct CatalogEntry<'t> {
     pub is_alone: bool,
 }
 
-/// An entry, or the text of one that cannot be parsed.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "the callback takes it apart, and it is almost always an entry"
-)]
-#[derive(Debug)]
-pub(crate) enum ParsedEntry<'t> {
-    /// An entry.
-    Entry(CatalogEntry<'t>),
-    /// The text of an entry that cannot be parsed; empty for binary data.
-    Broken(&'t str),
-}
+/// An entry, or the text of one that cannot be parsed; the text is empty for binary data.
+pub(crate) type ParsedEntry<'t> = Result<CatalogEntry<'t>, &'t str>;
 
 /// One pass over a catalog.
 pub(crate) struct Reading<'r> {
-    cancelled: &'r dyn Fn() -> bool,
+    time: TimeLimit<'r>,
     each: &'r mut dyn FnMut(ParsedEntry<'_>) -> bool,
-    steps: u32,
     count: usize,
     broken: usize,
     first_broken: String,
-    is_late: bool,
     problems: Vec<(ProblemKind, String)>,
-}
-
-impl fmt::Debug for Reading<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reading").finish_non_exhaustive()
-    }
 }
 
 impl<'r> Reading<'r> {
@@ -152,24 +129,14 @@ impl<'r> Reading<'r> {
         cancelled: &'r dyn Fn() -> bool,
         each: &'r mut dyn FnMut(ParsedEntry<'_>) -> bool,
     ) -> Self {
+        let time = TimeLimit::of_long_steps(cancelled);
         let (problems, first_broken) = (Vec::new(), String::new());
-        Self {
-            cancelled,
-            each,
-            steps: 0,
-            count: 0,
-            broken: 0,
-            first_broken,
-            is_late: false,
-            problems,
-        }
+        Self { time, each, count: 0, broken: 0, first_broken, problems }
     }
 
     /// Returns whether to go on; every loop must call it.
     pub(crate) fn goes_on(&mut self) -> bool {
-        self.is_late |= self.steps.is_multiple_of(POLL_STEPS) && (self.cancelled)();
-        self.steps = self.steps.wrapping_add(1);
-        !self.is_late
+        self.time.goes_on()
     }
 
     /// Hands out an entry of a list; returns whether to go on.
@@ -178,14 +145,18 @@ impl<'r> Reading<'r> {
         self.item(CatalogEntry { key, raw, draft, is_alone: false })
     }
 
-    /// Hands out the one thing that the whole file describes.
-    pub(crate) fn alone(&mut self, raw: &[u8], fields: EntryFields) {
-        self.item(CatalogEntry { key: String::new(), raw, draft: fields.finish(), is_alone: true });
+    /// Hands out the one thing that the whole file describes; without fields, the file cannot be parsed.
+    pub(crate) fn alone(&mut self, raw: &[u8], fields: Option<EntryFields>) {
+        let Some(draft) = fields.map(EntryFields::finish) else {
+            self.broken("", || "at its start".to_owned());
+            return;
+        };
+        self.item(CatalogEntry { key: String::new(), raw, draft, is_alone: true });
     }
 
     fn item(&mut self, item: CatalogEntry<'_>) -> bool {
         self.count += 1;
-        self.goes_on() && (self.each)(ParsedEntry::Entry(item))
+        self.goes_on() && (self.each)(Ok(item))
     }
 
     /// Reports an entry that cannot be parsed, with its position (`in line 7`); returns whether to go on.
@@ -195,7 +166,7 @@ impl<'r> Reading<'r> {
         if self.broken == 1 {
             self.first_broken = position();
         }
-        self.goes_on() && (self.each)(ParsedEntry::Broken(text))
+        self.goes_on() && (self.each)(Err(text))
     }
 
     /// Reports a problem of the catalog as a whole.
@@ -206,14 +177,13 @@ impl<'r> Reading<'r> {
         }
     }
 
-    /// Returns the count of entries so far.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// Returns the problems of the catalog as a whole.
     pub(crate) fn into_problems(mut self) -> Vec<(ProblemKind, String)> {
-        if self.is_late {
+        if self.is_late() {
             let message = format!("ran out of time after {} entries", self.count);
             self.problems.push((ProblemKind::Time, message));
         }
@@ -226,9 +196,8 @@ impl<'r> Reading<'r> {
         self.problems
     }
 
-    /// Returns whether time ran out.
     pub(crate) fn is_late(&self) -> bool {
-        self.is_late
+        self.time.is_over()
     }
 }
 
@@ -239,14 +208,13 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let (mut first_year, mut last_year) = (i32::MAX, i32::MIN);
     let mut each = |entry: ParsedEntry<'_>| {
         let draft = match entry {
-            ParsedEntry::Entry(CatalogEntry { is_alone: true, draft, .. }) => {
+            Ok(CatalogEntry { is_alone: true, draft, .. }) => {
                 alone = Some(draft);
                 return true;
             }
-            ParsedEntry::Entry(item) => item.draft,
-            ParsedEntry::Broken(text) => {
-                body.push(text);
-                body.line();
+            Ok(item) => item.draft,
+            Err(text) => {
+                body.push_line(text);
                 return true;
             }
         };
@@ -331,8 +299,8 @@ pub(crate) mod testing {
         let mut lines = Vec::new();
         let mut each = |entry: ParsedEntry<'_>| {
             lines.push(match entry {
-                ParsedEntry::Broken(_) => "broken".to_owned(),
-                ParsedEntry::Entry(item) => {
+                Err(_) => "broken".to_owned(),
+                Ok(item) => {
                     let mark = if item.is_alone { "(alone)" } else { &item.key };
                     format!("{mark}: {}", attributes(&item.draft).join("; "))
                 }

@@ -1,6 +1,4 @@
 //! Code: summarizers of program text, object files, patches, revisions and source distributions.
-//!
-//! Sans-I/O.
 
 pub mod distribution;
 pub mod link;

@@ -6,8 +6,6 @@
 //!
 //! Essence kept the words of a document by its type (all of a short text, headings of others). Here every
 //! type keeps the most telling words ([`crate::text`] defines them), as many as the site allows.
-//!
-//! Sans-I/O.
 
 use serde::{Deserialize, Serialize};
 
@@ -64,13 +62,8 @@ impl Detail {
 }
 
 /// Attributes that every record keeps at any level: its origin, its missing content, and its identifiers.
-const KEPT: &[&str] =
+pub(crate) const KEPT: &[&str] =
     &["Nested-Filename", "Members", "Truncated", "Link-Target", "Identifier", "Message-Id"];
-
-/// Returns whether an attribute is kept at every level of detail.
-pub(crate) fn is_kept(attribute: &str) -> bool {
-    KEPT.contains(&attribute)
-}
 
 /// Returns the first lines of a value that fit in `bytes_max`. A line cut in the middle might change its
 /// meaning.

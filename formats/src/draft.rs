@@ -1,6 +1,4 @@
 //! The draft: the attributes of an object before they are bounded.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 
@@ -41,6 +39,16 @@ impl Draft<'_> {
         if !value.trim().is_empty() && self.others.len() < OTHERS_MAX {
             self.others.push((name.to_owned(), value));
         }
+    }
+
+    /// Returns a draft that has only a problem.
+    pub(crate) fn with_problem(kind: ProblemKind, message: impl Into<String>) -> Self {
+        Self { problems: vec![(kind, message.into())], ..Self::default() }
+    }
+
+    /// Adds problems.
+    pub(crate) fn add_problems(&mut self, all: impl IntoIterator<Item = (ProblemKind, String)>) {
+        all.into_iter().for_each(|(kind, message)| self.problem(kind, message));
     }
 
     /// Adds a problem.

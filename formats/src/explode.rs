@@ -11,8 +11,6 @@
 //! # Differences from the paper
 //!
 //! * Tables are lists of things only where the site says so: [`is_list_by_default`].
-//!
-//! Sans-I/O.
 
 mod csv;
 
@@ -63,7 +61,7 @@ pub fn explode(
     let mut number = 0;
     let mut visit = |found: ParsedEntry<'_>| {
         number += 1;
-        let ParsedEntry::Entry(CatalogEntry { key, raw, draft, is_alone: false }) = found else {
+        let Ok(CatalogEntry { key, raw, draft, is_alone: false }) = found else {
             return true;
         };
         let key = keys.key(&key, &draft.title, number);

@@ -14,8 +14,6 @@
 //! * A field of the head that no table names becomes an attribute of the same name.
 //! * Text around the page's own text (`nav`, `footer`, `aside`, `role=navigation`) is put after it:
 //!   `Partial-Text` begins with the page's subject, and every word can still be found.
-//!
-//! Sans-I/O.
 
 mod builder;
 mod characters;
@@ -35,13 +33,11 @@ use tokens::{Attributes, MarkupToken, Tokenizer};
 
 use super::markup::{Action, Tables, Vocabulary, applying, is_attribute_name, is_reserved};
 use super::{Draft, Input};
-use crate::object::ProblemKind;
+use crate::cancellable::TimeLimit;
 use crate::text::{decode, front, is_telling, one_line};
 
 /// Maximum number of bytes of a page that are read.
 const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Tokens between two checks of the time limit.
-const POLL_TOKENS: usize = 1_024;
 /// The charset's declaration must lie in this many bytes at the front of the page.
 const DECLARATION_BYTES: usize = 1024;
 /// Longest value of a field of the head, in bytes.
@@ -55,7 +51,6 @@ const FIELDS_MAX: usize = 32;
 /// Maximum number of prefixes for Dublin Core that are taken from a page.
 const PREFIXES_MAX: usize = 4;
 
-/// Summarizes a page.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     page(input, &decoded(input.head(PAGE_BYTES_MAX), true))
 }
@@ -93,12 +88,8 @@ fn page<'a>(input: &Input<'a>, text: &str) -> Draft<'a> {
         prefixes: Vec::new(),
         data: data::LinkedData::default(),
     };
-    let mut in_time = true;
-    for (number, token) in Tokenizer::new(text, true).enumerate() {
-        if number.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
-            in_time = false;
-            break;
-        }
+    let mut time = TimeLimit::new(input.cancelled);
+    for token in Tokenizer::new(text, true).take_while(|_| time.goes_on()) {
         if page.builder.is_full() {
             break;
         }
@@ -106,12 +97,8 @@ fn page<'a>(input: &Input<'a>, text: &str) -> Draft<'a> {
     }
     let problem = page.data.problem();
     let mut draft = page.draft();
-    if let Some((kind, message)) = problem {
-        draft.problem(kind, message);
-    }
-    if !in_time {
-        draft.problem(ProblemKind::Time, "ran out of time on the page");
-    }
+    draft.add_problems(problem.map(|(kind, message)| (kind, message.to_owned())));
+    time.report("the page", &mut draft);
     draft
 }
 
@@ -253,9 +240,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::testing::render;
-    use super::*;
     use crate::object::Object;
-    use crate::{Settings, Type, testing};
+    use crate::{ProblemKind, Settings, Type, testing};
 
     fn check(page: &str, expected: &str) {
         assert_eq!(render("p.html", Type::Html, page.as_bytes()), expected);

@@ -4,8 +4,6 @@
 //!
 //! The values are read one by one at any depth. Nothing is built, nothing recurses, and a broken or missing
 //! part costs only itself.
-//!
-//! Sans-I/O.
 
 pub(crate) mod notebook;
 pub(crate) mod tokens;
@@ -15,14 +13,12 @@ use std::borrow::Cow;
 use tokens::{JsonToken, JsonTokens};
 
 use super::{Draft, Input};
-use crate::object::ProblemKind;
+use crate::cancellable::TimeLimit;
 use crate::prose::references::References;
 use crate::text::{Body, decode};
 
 /// Length of the part of an object that is read, in bytes.
 pub(crate) const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Tokens between two looks at the clock.
-pub(crate) const POLL_TOKENS: usize = 4 * 1024;
 /// Longest name of a field that matters, in bytes.
 const KEY_BYTES_MAX: usize = 64;
 /// Longest field of the top level, in bytes.
@@ -32,18 +28,14 @@ const FIELDS_MAX: usize = 256;
 /// A string without spaces longer than this is encoded data, in bytes.
 const WORD_BYTES_MAX: usize = 256;
 
-/// Summarizes a document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = decode(input.head(READ_BYTES_MAX), None);
     let mut body = Body::new(input.text_bytes_max());
     let mut references = References::of(input);
     let mut fields = TopLevel::default();
     let mut draft = Draft::default();
-    for (count, token) in JsonTokens::new(&text).enumerate() {
-        if count.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
-            draft.problem(ProblemKind::Time, "ran out of time on the document");
-            break;
-        }
+    let mut time = TimeLimit::new(input.cancelled);
+    for token in JsonTokens::new(&text).take_while(|_| time.goes_on()) {
         match token {
             JsonToken::Open => {
                 fields.depth += 1;
@@ -74,6 +66,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             break;
         }
     }
+    time.report("the document", &mut draft);
     fields.write_to(&mut draft);
     draft.references = references.finish();
     draft.body = Cow::Owned(body.finish());

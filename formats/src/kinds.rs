@@ -1,8 +1,6 @@
 //! The types of objects, and their names in the `Type` attribute.
 //!
 //! Source: the list of Essence types in the user's manual, whose names are kept.
-//!
-//! Sans-I/O.
 
 use serde::{Deserialize, Serialize};
 
@@ -208,257 +206,176 @@ pub enum Language {
     Other,
 }
 
-impl Language {
-    /// Returns the TR's name of the type where it has one.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::C => "C",
-            Self::CHeader => "CHeader",
-            Self::Cpp => "C++",
-            Self::Rust => "Rust",
-            Self::Python => "Python",
-            Self::Perl => "Perl",
-            Self::Shell => "ShellScript",
-            Self::JavaScript => "JavaScript",
-            Self::TypeScript => "TypeScript",
-            Self::Java => "Java",
-            Self::Go => "Go",
-            Self::Awk => "Awk",
-            Self::Tcl => "Tcl",
-            Self::Other => "OtherCode",
-        }
-    }
-}
+/// The built-in types in the order of the enum (those of program text by language), and their names in the
+/// `Type` attribute: the TR's where it has one.
+const NAMES: &[(Type, &str)] = &[
+    (Type::Text, "Text"),
+    (Type::FormattedText, "FormattedText"),
+    (Type::Html, "HTML"),
+    (Type::Markdown, "Markdown"),
+    (Type::Rst, "reStructuredText"),
+    (Type::AsciiDoc, "AsciiDoc"),
+    (Type::Readme, "README"),
+    (Type::Faq, "FAQ"),
+    (Type::Rfc, "RFC"),
+    (Type::InternetDraft, "Internet-Draft"),
+    (Type::Fyi, "FYI"),
+    (Type::Pdf, "PDF"),
+    (Type::Source(Language::C), "C"),
+    (Type::Source(Language::CHeader), "CHeader"),
+    (Type::Source(Language::Cpp), "C++"),
+    (Type::Source(Language::Rust), "Rust"),
+    (Type::Source(Language::Python), "Python"),
+    (Type::Source(Language::Perl), "Perl"),
+    (Type::Source(Language::Shell), "ShellScript"),
+    (Type::Source(Language::JavaScript), "JavaScript"),
+    (Type::Source(Language::TypeScript), "TypeScript"),
+    (Type::Source(Language::Java), "Java"),
+    (Type::Source(Language::Go), "Go"),
+    (Type::Source(Language::Awk), "Awk"),
+    (Type::Source(Language::Tcl), "Tcl"),
+    (Type::Source(Language::Other), "OtherCode"),
+    (Type::Makefile, "Makefile"),
+    (Type::ManPage, "ManPage"),
+    (Type::Troff, "Troff"),
+    (Type::Mail, "Mail"),
+    (Type::Mailbox, "Mailbox"),
+    (Type::News, "News"),
+    (Type::BibTeX, "BibTeX"),
+    (Type::Ris, "RIS"),
+    (Type::CslJson, "CSL-JSON"),
+    (Type::Marc, "MARC"),
+    (Type::MarcXml, "MARCXML"),
+    (Type::DataCite, "DataCite"),
+    (Type::JsonLd, "JSON-LD"),
+    (Type::Lsm, "LSM"),
+    (Type::Iafa, "IAFA"),
+    (Type::Soif, "SOIF"),
+    (Type::WaisSource, "WaisSource"),
+    (Type::Tex, "Tex"),
+    (Type::Texinfo, "Texinfo"),
+    (Type::Dvi, "Dvi"),
+    (Type::PostScript, "PostScript"),
+    (Type::Rtf, "RTF"),
+    (Type::Word, "Word"),
+    (Type::Excel, "Excel"),
+    (Type::PowerPoint, "PowerPoint"),
+    (Type::OpenDocument, "OpenDocument"),
+    (Type::Epub, "EPUB"),
+    (Type::Xml, "XML"),
+    (Type::Svg, "SVG"),
+    (Type::Sgml, "SGML"),
+    (Type::Json, "JSON"),
+    (Type::Notebook, "Notebook"),
+    (Type::Configuration, "Configuration"),
+    (Type::DotFile, "DotFile"),
+    (Type::Data, "Data"),
+    (Type::Csv, "CSV"),
+    (Type::Patch, "Patch"),
+    (Type::ChangeLog, "ChangeLog"),
+    (Type::Rcs, "RCS"),
+    (Type::Sccs, "SCCS"),
+    (Type::Gzip, "GNUCompressed"),
+    (Type::GzipTar, "GNUCompressedTar"),
+    (Type::Tar, "Tar"),
+    (Type::Zip, "PCCompressed"),
+    (Type::Compressed, "Compressed"),
+    (Type::CompressedTar, "CompressedTar"),
+    (Type::Archive, "Archive"),
+    (Type::Deb, "Debian-Package"),
+    (Type::Rpm, "RPM"),
+    (Type::Wheel, "Wheel"),
+    (Type::Crate, "Crate"),
+    (Type::Jar, "Jar"),
+    (Type::SourceDistribution, "SourceDistribution"),
+    (Type::MacCompressed, "MacCompressed"),
+    (Type::ShellArchive, "ShellArchive"),
+    (Type::Uuencoded, "Uuencoded"),
+    (Type::Image, "Image"),
+    (Type::Audio, "Audio"),
+    (Type::Video, "Video"),
+    (Type::Font, "Font"),
+    (Type::Object, "Object"),
+    (Type::Command, "Command"),
+    (Type::SymbolicLink, "SymbolicLink"),
+    (Type::Backup, "Backup"),
+    (Type::Directory, "Directory"),
+    (Type::Binary, "Binary"),
+    (Type::Unknown, "Unknown"),
+];
 
 impl Type {
     /// Every built-in type, in the order of the enum; those of program text by language.
-    pub const ALL: &[Self] = &[
-        Self::Text,
-        Self::FormattedText,
-        Self::Html,
-        Self::Markdown,
-        Self::Rst,
-        Self::AsciiDoc,
-        Self::Readme,
-        Self::Faq,
-        Self::Rfc,
-        Self::InternetDraft,
-        Self::Fyi,
-        Self::Pdf,
-        Self::Source(Language::C),
-        Self::Source(Language::CHeader),
-        Self::Source(Language::Cpp),
-        Self::Source(Language::Rust),
-        Self::Source(Language::Python),
-        Self::Source(Language::Perl),
-        Self::Source(Language::Shell),
-        Self::Source(Language::JavaScript),
-        Self::Source(Language::TypeScript),
-        Self::Source(Language::Java),
-        Self::Source(Language::Go),
-        Self::Source(Language::Awk),
-        Self::Source(Language::Tcl),
-        Self::Source(Language::Other),
-        Self::Makefile,
-        Self::ManPage,
-        Self::Troff,
-        Self::Mail,
-        Self::Mailbox,
-        Self::News,
-        Self::BibTeX,
-        Self::Ris,
-        Self::CslJson,
-        Self::Marc,
-        Self::MarcXml,
-        Self::DataCite,
-        Self::JsonLd,
-        Self::Lsm,
-        Self::Iafa,
-        Self::Soif,
-        Self::WaisSource,
-        Self::Tex,
-        Self::Texinfo,
-        Self::Dvi,
-        Self::PostScript,
-        Self::Rtf,
-        Self::Word,
-        Self::Excel,
-        Self::PowerPoint,
-        Self::OpenDocument,
-        Self::Epub,
-        Self::Xml,
-        Self::Svg,
-        Self::Sgml,
-        Self::Json,
-        Self::Notebook,
-        Self::Configuration,
-        Self::DotFile,
-        Self::Data,
-        Self::Csv,
-        Self::Patch,
-        Self::ChangeLog,
-        Self::Rcs,
-        Self::Sccs,
-        Self::Gzip,
-        Self::GzipTar,
-        Self::Tar,
-        Self::Zip,
-        Self::Compressed,
-        Self::CompressedTar,
-        Self::Archive,
-        Self::Deb,
-        Self::Rpm,
-        Self::Wheel,
-        Self::Crate,
-        Self::Jar,
-        Self::SourceDistribution,
-        Self::MacCompressed,
-        Self::ShellArchive,
-        Self::Uuencoded,
-        Self::Image,
-        Self::Audio,
-        Self::Video,
-        Self::Font,
-        Self::Object,
-        Self::Command,
-        Self::SymbolicLink,
-        Self::Backup,
-        Self::Directory,
-        Self::Binary,
-        Self::Unknown,
-    ];
+    pub const ALL: &[Self] = &{
+        let mut all = [Self::Unknown; NAMES.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = NAMES[at].0;
+            at += 1;
+        }
+        all
+    };
 
     /// Returns the built-in type with this name in the `Type` attribute, in any case.
     pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|it| it.name().eq_ignore_ascii_case(name))
+        let named = NAMES.iter().find(|(_, it)| it.eq_ignore_ascii_case(name));
+        named.map(|(found, _)| *found)
     }
 
     /// Returns the name in the `Type` attribute; "Site" for all types of the site's own, whose names the
     /// recognizers know.
-    #[expect(clippy::too_many_lines, reason = "it is a table")]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Text => "Text",
-            Self::FormattedText => "FormattedText",
-            Self::Html => "HTML",
-            Self::Markdown => "Markdown",
-            Self::Rst => "reStructuredText",
-            Self::AsciiDoc => "AsciiDoc",
-            Self::Readme => "README",
-            Self::Faq => "FAQ",
-            Self::Rfc => "RFC",
-            Self::InternetDraft => "Internet-Draft",
-            Self::Fyi => "FYI",
-            Self::Pdf => "PDF",
-            Self::Source(language) => language.name(),
-            Self::Makefile => "Makefile",
-            Self::ManPage => "ManPage",
-            Self::Troff => "Troff",
-            Self::Mail => "Mail",
-            Self::Mailbox => "Mailbox",
-            Self::News => "News",
-            Self::BibTeX => "BibTeX",
-            Self::Ris => "RIS",
-            Self::CslJson => "CSL-JSON",
-            Self::Marc => "MARC",
-            Self::MarcXml => "MARCXML",
-            Self::DataCite => "DataCite",
-            Self::JsonLd => "JSON-LD",
-            Self::Lsm => "LSM",
-            Self::Iafa => "IAFA",
-            Self::Soif => "SOIF",
-            Self::WaisSource => "WaisSource",
-            Self::Tex => "Tex",
-            Self::Texinfo => "Texinfo",
-            Self::Dvi => "Dvi",
-            Self::PostScript => "PostScript",
-            Self::Rtf => "RTF",
-            Self::Word => "Word",
-            Self::Excel => "Excel",
-            Self::PowerPoint => "PowerPoint",
-            Self::OpenDocument => "OpenDocument",
-            Self::Epub => "EPUB",
-            Self::Xml => "XML",
-            Self::Svg => "SVG",
-            Self::Sgml => "SGML",
-            Self::Json => "JSON",
-            Self::Notebook => "Notebook",
-            Self::Configuration => "Configuration",
-            Self::DotFile => "DotFile",
-            Self::Data => "Data",
-            Self::Csv => "CSV",
-            Self::Patch => "Patch",
-            Self::ChangeLog => "ChangeLog",
-            Self::Rcs => "RCS",
-            Self::Sccs => "SCCS",
-            Self::Gzip => "GNUCompressed",
-            Self::GzipTar => "GNUCompressedTar",
-            Self::Tar => "Tar",
-            Self::Zip => "PCCompressed",
-            Self::Compressed => "Compressed",
-            Self::CompressedTar => "CompressedTar",
-            Self::Archive => "Archive",
-            Self::Deb => "Debian-Package",
-            Self::Rpm => "RPM",
-            Self::Wheel => "Wheel",
-            Self::Crate => "Crate",
-            Self::Jar => "Jar",
-            Self::SourceDistribution => "SourceDistribution",
-            Self::MacCompressed => "MacCompressed",
-            Self::ShellArchive => "ShellArchive",
-            Self::Uuencoded => "Uuencoded",
-            Self::Image => "Image",
-            Self::Audio => "Audio",
-            Self::Video => "Video",
-            Self::Font => "Font",
-            Self::Object => "Object",
-            Self::Command => "Command",
-            Self::SymbolicLink => "SymbolicLink",
-            Self::Backup => "Backup",
-            Self::Directory => "Directory",
-            Self::Binary => "Binary",
-            Self::Unknown => "Unknown",
-            Self::Site(_) => "Site",
-        }
+        NAMES.iter().find(|(it, _)| *it == self).map_or("Site", |(_, name)| name)
+    }
+
+    /// Returns whether objects of this type are opened when possible, so that no summarizer reads them.
+    pub fn is_opened(self) -> bool {
+        matches!(
+            self,
+            Self::Gzip
+                | Self::Compressed
+                | Self::GzipTar
+                | Self::CompressedTar
+                | Self::Crate
+                | Self::SourceDistribution
+                | Self::Tar
+                | Self::Zip
+                | Self::Archive
+                | Self::Deb
+                | Self::Rpm
+                | Self::Wheel
+                | Self::Jar
+                | Self::MacCompressed
+                | Self::ShellArchive
+                | Self::Uuencoded
+        )
     }
 
     /// Returns whether objects of this type are text that people or editors can read as it is. The site's own
     /// types may be.
     pub fn is_text(self) -> bool {
-        !matches!(
-            self,
-            Self::Pdf
-                | Self::Dvi
-                | Self::Word
-                | Self::Excel
-                | Self::PowerPoint
-                | Self::OpenDocument
-                | Self::Epub
-                | Self::Gzip
-                | Self::GzipTar
-                | Self::Tar
-                | Self::Zip
-                | Self::Compressed
-                | Self::CompressedTar
-                | Self::Archive
-                | Self::MacCompressed
-                | Self::Image
-                | Self::Audio
-                | Self::Video
-                | Self::Font
-                | Self::Object
-                | Self::Command
-                | Self::Backup
-                | Self::Binary
-                | Self::Unknown
-                | Self::Marc
-                | Self::Deb
-                | Self::Rpm
-                | Self::Wheel
-                | Self::Crate
-                | Self::Jar
-                | Self::SourceDistribution
-        )
+        let is_packed = self.is_opened() && !matches!(self, Self::ShellArchive | Self::Uuencoded);
+        !is_packed
+            && !matches!(
+                self,
+                Self::Pdf
+                    | Self::Dvi
+                    | Self::Word
+                    | Self::Excel
+                    | Self::PowerPoint
+                    | Self::OpenDocument
+                    | Self::Epub
+                    | Self::Image
+                    | Self::Audio
+                    | Self::Video
+                    | Self::Font
+                    | Self::Object
+                    | Self::Command
+                    | Self::Backup
+                    | Self::Binary
+                    | Self::Unknown
+                    | Self::Marc
+            )
     }
 }
 

@@ -12,7 +12,7 @@
 //!   document whose text is not sent.
 //! * Essence ran a program for each object; these are functions, bounded in time and memory.
 //!
-//! Sans-I/O.
+//! Sans-I/O. This holds for every module here: `tests/tidy.rs` looks at all files of the crate.
 
 mod cancellable;
 pub mod catalog;
@@ -49,9 +49,10 @@ use serde::{Deserialize, Serialize};
 pub use detail::Detail;
 pub use draft::Draft;
 pub use kinds::{Language, Type};
-use object::Object;
+use object::{Object, ProblemKind};
 pub use summary::summary;
 use text::decode;
+use url::Url;
 
 /// Length of the front of an object by which its type is recognized, in bytes; more does no harm.
 pub const HEAD_BYTES: usize = 4 * 1024;
@@ -152,10 +153,24 @@ impl<'a> Input<'a> {
         self.settings.text_bytes_max(self.r#type)
     }
 
+    /// Returns the URL that relative links are resolved against; links of an archive's member have none.
+    pub(crate) fn base(&self) -> Option<Url> {
+        Url::parse(&self.object.url).ok().filter(|it| it.fragment().is_none())
+    }
+
     /// Returns the front of the object, at most `bytes_max` bytes.
     pub fn head(&self, bytes_max: usize) -> &'a [u8] {
         let bytes = &self.object.bytes;
         bytes.get(..bytes.len().min(bytes_max)).unwrap_or_default()
+    }
+
+    /// Returns the front of the object as [`Self::head`] does, with a problem if that is not all.
+    pub(crate) fn front(&self, bytes_max: usize, draft: &mut Draft<'_>) -> &'a [u8] {
+        if bytes_max < self.object.bytes.len() {
+            let message = format!("is longer than {bytes_max} bytes; only its front was read");
+            draft.problem(ProblemKind::Limit, message);
+        }
+        self.head(bytes_max)
     }
 
     /// Returns the text of the object, decoded, as far as it is used.

@@ -44,8 +44,6 @@
 //!
 //! * One table serves all vocabularies; the original had one file for each, and a parser that needed
 //!   the document type.
-//!
-//! Sans-I/O.
 
 mod read;
 
@@ -106,7 +104,7 @@ pub(crate) struct Vocabulary {
     /// Pieces of the document type.
     doctypes: Vec<String>,
     /// Whether text may itself be HTML, escaped.
-    escaped: bool,
+    pub(crate) escaped: bool,
     elements: HashMap<Box<[u8]>, Vec<Rule>, RandomState>,
 }
 
@@ -174,7 +172,6 @@ pub(crate) struct Key {
 pub(crate) struct Root<'t> {
     /// The name of its first element, without prefix.
     pub(crate) name: &'t str,
-    /// Its namespace.
     pub(crate) namespace: Option<&'t str>,
     /// The document type, between `<!` and `>` or `[`.
     pub(crate) doctype: &'t str,
@@ -231,7 +228,6 @@ impl Tables {
         Compiled::read(files.iter().map(source).collect()).map(|it| Self(Arc::new(it)))
     }
 
-    /// Returns the vocabulary of pages.
     pub(crate) fn html(&self) -> &Vocabulary {
         static NONE: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::default);
         self.0.vocabularies.get(HTML).unwrap_or(&NONE)
@@ -278,7 +274,6 @@ impl Tables {
         &self.0.keys
     }
 
-    /// Returns the name of an attribute.
     pub(crate) fn name(&self, attribute: Attribute) -> &str {
         match attribute {
             Attribute::Other(number) => {
@@ -319,11 +314,6 @@ impl Vocabulary {
     /// Returns whether this is the vocabulary of pages.
     pub(crate) fn is_html(&self) -> bool {
         &*self.name == "HTML"
-    }
-
-    /// Returns whether text may itself be HTML, escaped.
-    pub(crate) fn is_escaped(&self) -> bool {
-        self.escaped
     }
 }
 
@@ -381,30 +371,14 @@ fn with_lower_case<R>(name: &str, with: impl FnOnce(&[u8]) -> R) -> Option<R> {
 
 /// Returns whether other parts of Harvest give the name a meaning; a page or a table must not set it.
 pub(crate) fn is_reserved(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    lower.starts_with("gatherer-")
-        || lower.starts_with("embed")
-        || matches!(
-            &*lower,
-            "type"
-                | "md5"
-                | "url"
-                | "file-size"
-                | "update-time"
-                | "time-to-live"
-                | "refresh-rate"
-                | "last-modification-time"
-                | "generation-time"
-                | "full-text"
-                | "partial-text"
-                | "url-references"
-                | "nested-filename"
-                | "related"
-                | "origin-version"
-                | "headings"
-                | "confirmed"
-                | "root-url"
-        )
+    match &*name.to_ascii_lowercase() {
+        "type" | "md5" | "url" | "file-size" | "update-time" | "time-to-live" | "refresh-rate"
+        | "generation-time" | "full-text" | "partial-text" | "url-references"
+        | "nested-filename" | "related" | "origin-version" | "headings" | "confirmed"
+        | "root-url" => true,
+        "last-modification-time" => true,
+        other => other.starts_with("gatherer-") || other.starts_with("embed"),
+    }
 }
 
 /// Returns whether the text can be an attribute's name.

@@ -1,6 +1,4 @@
 //! Media: summarizers of pictures, sound, films and fonts, by their metadata.
-//!
-//! Sans-I/O.
 
 pub(crate) mod audio;
 pub(crate) mod font;

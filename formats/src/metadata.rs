@@ -2,8 +2,6 @@
 //!
 //! A picture may have its title in four places (EXIF, IPTC, XMP, a comment). The first value counts. An equal
 //! value is left out, and a different one becomes part of the text.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 
@@ -22,37 +20,23 @@ const SIDE_MAX: u64 = 1 << 31;
 /// The meaning of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
-    /// The title.
     Title,
-    /// The author.
     Author,
     /// Another person with a part in it.
     Contributor,
-    /// The publisher.
     Publisher,
-    /// A description in words.
     Description,
-    /// A key word.
     Keyword,
-    /// The copyright notice.
     Copyright,
-    /// The license.
     License,
-    /// The date of its making.
     Date,
     /// The program that made it.
     Generator,
-    /// The camera that took it.
     Camera,
-    /// The place of its making.
     Location,
-    /// The album it belongs to.
     Album,
-    /// Its genre.
     Genre,
-    /// Its language.
     Language,
-    /// An identifier.
     Identifier,
     /// Other text of the object.
     Text,
@@ -120,7 +104,6 @@ impl Metadata {
         }
     }
 
-    /// Returns whether width and height are known.
     pub(crate) fn has_dimensions(&self) -> bool {
         self.dimensions.is_some()
     }
@@ -148,12 +131,6 @@ impl Metadata {
     /// Returns a draft with a body of at most `text_bytes_max` bytes.
     pub(crate) fn draft<'a>(self, text_bytes_max: usize) -> Draft<'a> {
         let mut draft = Draft::default();
-        self.write_to(&mut draft, text_bytes_max);
-        draft
-    }
-
-    /// Fills the draft.
-    pub(crate) fn write_to(self, draft: &mut Draft<'_>, text_bytes_max: usize) {
         let title = self.first(Field::Title).filter(|it| is_telling(it)).unwrap_or_default();
         let mut descriptions = self.all(Field::Description).chain(self.all(Field::Text));
         let description = descriptions.next().unwrap_or_default();
@@ -174,11 +151,11 @@ impl Metadata {
         let mut body = Body::new(text_bytes_max);
         for field in [Field::Title, Field::Description, Field::Text] {
             for value in self.all(field).filter(|it| *it != title) {
-                body.push(value);
-                body.line();
+                body.push_line(value);
             }
         }
         draft.body = Cow::Owned(body.finish());
+        draft
     }
 }
 

@@ -1,6 +1,5 @@
-//! Numbers and slices of binary formats, read at any offset of foreign bytes without a panic.
-//!
-//! Sans-I/O.
+//! Numbers (`be…`: big-endian, `le…`: little-endian) and slices of binary formats, read at any offset of
+//! foreign bytes without a panic.
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
@@ -17,34 +16,42 @@ pub(crate) fn slice_up_to(bytes: &[u8], at: usize, len: usize) -> &[u8] {
     rest.get(..len.min(rest.len())).unwrap_or_default()
 }
 
-/// Returns the byte at `at`.
+/// Returns the bytes before the first zero.
+pub(crate) fn up_to_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|it| *it == 0).next().unwrap_or_default()
+}
+
 pub(crate) fn u8_at(bytes: &[u8], at: usize) -> Option<u8> {
     bytes.get(at).copied()
 }
 
-/// Returns a big-endian number of two bytes.
 pub(crate) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     array(bytes, at).map(u16::from_be_bytes)
 }
 
-/// Returns a big-endian number of four bytes.
 pub(crate) fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_be_bytes)
 }
 
-/// Returns a big-endian number of eight bytes.
 pub(crate) fn be64(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_be_bytes)
 }
 
-/// Returns a little-endian number of two bytes.
 pub(crate) fn le16(bytes: &[u8], at: usize) -> Option<u16> {
     array(bytes, at).map(u16::from_le_bytes)
 }
 
-/// Returns a little-endian number of four bytes.
 pub(crate) fn le32(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_le_bytes)
+}
+
+pub(crate) fn le64(bytes: &[u8], at: usize) -> Option<u64> {
+    array(bytes, at).map(u64::from_le_bytes)
+}
+
+/// Returns a little-endian number of four bytes as a length or an offset.
+pub(crate) fn le_len32(bytes: &[u8], at: usize) -> Option<usize> {
+    le32(bytes, at).map(|it| it as usize)
 }
 
 /// Returns a big-endian number of two bytes as a length or an offset.

@@ -2,8 +2,6 @@
 //!
 //! Source: TR §4 ("The Gatherer Subsystem"). An object has a URL: it is a file, a page or a member of an
 //! archive. A broken object gives a record and problems, and never aborts the run.
-//!
-//! Sans-I/O.
 
 use std::fmt;
 

@@ -3,12 +3,6 @@
 //! Source: ECMA-376 (Office Open XML), OASIS OpenDocument 1.3, and Microsoft's \[MS-CFB\], \[MS-DOC\],
 //! \[MS-XLS\] and \[MS-PPT\] for documents from before 2007. Each format has one module; this one has the
 //! common parts.
-//!
-//! # Differences from the paper
-//!
-//! * In 1994 there were no such documents on FTP archives that Essence could read.
-//!
-//! Sans-I/O.
 
 mod cells;
 pub(crate) mod codepage;
@@ -38,12 +32,10 @@ use crate::Type;
 use crate::object::ProblemKind;
 use crate::prose::plain;
 use crate::prose::references::References;
-use crate::text::{Body, is_telling};
+use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling};
 
-/// Longest sum of headings, and of sheets' names, in bytes.
-const HEADINGS_BYTES_MAX: usize = 8 * 1024;
-/// Longest paragraph, in bytes.
-const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
+/// The parts of Office Open XML that hold core and extended properties.
+const PROPERTIES: [&str; 2] = ["docProps/core.xml", "docProps/app.xml"];
 /// Shortest paragraph that can be a description, in bytes.
 const DESCRIPTION_BYTES_MIN: usize = 40;
 /// First bytes of every compound file.
@@ -51,7 +43,6 @@ const COMPOUND: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 /// Length of the front in which the root element of an XML document is looked for, in bytes.
 const ROOT_BYTES_MAX: usize = 4 * 1024;
 
-/// Summarizes an office document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &*input.object.bytes;
     let front = input.head(ROOT_BYTES_MAX);
@@ -81,19 +72,13 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             _ => plain::prose(input),
         };
     }
-    let mut draft = Draft::default();
-    draft.problem(ProblemKind::Broken, "is no office document");
-    draft
+    Draft::with_problem(ProblemKind::Broken, "is no office document")
 }
 
 fn packaged<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut package = match Package::open(input) {
         Ok(package) => package,
-        Err((kind, message)) => {
-            let mut draft = Draft::default();
-            draft.problem(kind, message);
-            return draft;
-        }
+        Err((kind, message)) => return Draft::with_problem(kind, message),
     };
     let mut draft = if package.has("word/document.xml") {
         docx::summarize(input, &mut package)
@@ -104,19 +89,15 @@ fn packaged<'a>(input: &Input<'a>) -> Draft<'a> {
     } else if package.has("content.xml") {
         odf::summarize(input, &mut package)
     } else {
-        let mut draft = Draft::default();
-        draft.problem(ProblemKind::Broken, "has no part that is an office document");
-        draft
+        Draft::with_problem(ProblemKind::Broken, "has no part that is an office document")
     };
-    for (kind, message) in package.problems() {
-        draft.problem(kind, message);
-    }
+    draft.add_problems(package.problems());
     draft
 }
 
-/// The kind of a paragraph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
+    #[default]
     Text,
     Heading,
     /// The title of the whole document.
@@ -158,8 +139,7 @@ impl OfficeDraft {
             Kind::Title if self.title.is_empty() => text.clone_into(&mut self.title),
             Kind::Title => {}
             Kind::Heading => {
-                self.headings.push_squeezed(text);
-                self.headings.line();
+                self.headings.push_squeezed_line(text);
             }
             Kind::Text => {
                 let long = DESCRIPTION_BYTES_MIN <= text.len();
@@ -168,15 +148,20 @@ impl OfficeDraft {
                 }
             }
         }
-        for line in text.lines() {
-            self.body.push_squeezed(line);
-            self.body.line();
-        }
+        self.body.push_lines(text);
     }
 
     fn sheet(&mut self, name: &str) {
-        self.sheets.push_squeezed(name);
-        self.sheets.line();
+        self.sheets.push_squeezed_line(name);
+    }
+
+    /// Adds the hyperlinks of the part at `path`.
+    fn hyperlinks(&mut self, package: &mut Package<'_>, path: &str) {
+        for it in package.relationships(path) {
+            if it.is_external && it.kind == "hyperlink" {
+                self.references.add(&it.target);
+            }
+        }
     }
 
     fn draft<'a>(self) -> Draft<'a> {

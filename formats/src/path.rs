@@ -1,6 +1,4 @@
 //! Paths in URLs.
-//!
-//! Sans-I/O.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

@@ -7,8 +7,6 @@
 //! own. So `measure` measures the compressed streams first. The device stops a page, by unwinding, when the
 //! text is long enough or the time is up; the text so far is kept. Besides `essence`, only this module
 //! catches panics: a page that makes the interpreter panic costs that page alone.
-//!
-//! Sans-I/O.
 
 mod accent;
 mod declared;
@@ -22,7 +20,6 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use hayro_interpret::kurbo::{Affine, Rect};
 use hayro_interpret::{
     Context, InterpreterCache, InterpreterSettings, RenderContent, interpret_page,
@@ -50,7 +47,6 @@ const CONTENTS_BYTES_MAX: u64 = 128 * 1024 * 1024;
 const PARTS_MAX: usize = 10_000;
 /// Highest expansion ratio of contents in other codes than deflate.
 const EXPANSION_MAX: u64 = 1_400;
-/// Summarizes a document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
     match measure::measure(&input.object.bytes, measure::Limits::default(), input.cancelled) {
@@ -65,7 +61,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
 
 fn read(input: &Input<'_>, draft: &mut Draft<'_>) {
     // The interpreter shares the bytes, so that a large document is not copied.
-    let data = Arc::new(Shared(input.object.bytes.clone()));
+    let data = Arc::new(input.object.bytes.clone());
     let opened = catch_unwind(|| Pdf::new(data));
     let pdf = match opened {
         Ok(Ok(pdf)) => pdf,
@@ -100,15 +96,6 @@ fn read(input: &Input<'_>, draft: &mut Draft<'_>) {
         draft.title = body.lines().find(|line| is_telling(line)).unwrap_or_default().to_owned();
     }
     draft.body = Cow::Owned(body);
-}
-
-/// The bytes, in the form that the interpreter holds.
-struct Shared(Bytes);
-
-impl AsRef<[u8]> for Shared {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
 }
 
 /// Reads all pages. Returns the length of the front pages' text, and their layout.

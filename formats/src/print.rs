@@ -1,6 +1,4 @@
 //! Print: formats of typeset pages, and the languages that they are written in.
-//!
-//! Sans-I/O.
 
 pub(crate) mod dvi;
 pub(crate) mod man;
@@ -10,3 +8,27 @@ pub(crate) mod tex_fonts;
 pub(crate) mod texinfo;
 pub(crate) mod troff;
 pub(crate) mod typeset;
+
+/// Takes the text up to `at` off `rest`.
+fn take<'a>(rest: &mut &'a str, at: usize) -> &'a str {
+    let (front, after) = rest.split_at_checked(at).unwrap_or((rest, ""));
+    *rest = after;
+    front
+}
+
+/// Takes a special character off `rest`. A line's end is returned for an empty line, and `space` for any
+/// other line's end.
+fn take_special(rest: &mut &str, space: char) -> Option<char> {
+    let mut characters = rest.chars();
+    let first = characters.next()?;
+    *rest = characters.as_str();
+    if first != '\n' {
+        return Some(first);
+    }
+    let after = rest.trim_start_matches([' ', '\t', '\r']);
+    if after.starts_with('\n') {
+        *rest = after;
+        return Some('\n');
+    }
+    Some(space)
+}

@@ -1,6 +1,4 @@
 //! The summary: the record of an object, made from a draft.
-//!
-//! Sans-I/O.
 
 use soif::Record;
 use soif::digest::Md5;
@@ -51,7 +49,7 @@ pub fn summary(
         put("Last-Modification-Time", modified.to_string());
     }
     for (name, value) in &draft.others {
-        let is_kept = detail::is_kept(name) || is_declared(name);
+        let is_kept = detail::KEPT.contains(&name.as_str()) || is_declared(name);
         let most = if is_kept { Detail::RICH } else { detail }.other_bytes_max;
         put(name, detail::whole_lines(value.trim(), most).to_owned());
     }

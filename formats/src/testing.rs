@@ -3,7 +3,6 @@
 use crate::object::{Object, Summary};
 use crate::{Input, Settings, Type, draft, summary};
 
-/// Summarizes an object of the given type.
 pub(crate) fn summarize(
     object: &Object,
     r#type: Type,

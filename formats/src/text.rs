@@ -1,6 +1,4 @@
 //! Text: decoding of any charset to UTF-8, and words, lines and cuts of text.
-//!
-//! Sans-I/O.
 
 mod keywords;
 
@@ -13,6 +11,10 @@ use encoding_rs::Encoding;
 pub use keywords::Keywords;
 use keywords::WORD_BYTES_MAX;
 
+/// Longest sum of a document's headings, or of the names of its parts, in bytes.
+pub(crate) const HEADINGS_BYTES_MAX: usize = 8 * 1024;
+/// Longest paragraph that is read as one, in bytes.
+pub(crate) const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
 /// Length of the text from which its charset is guessed, in bytes.
 const GUESS_BYTES_MAX: usize = 64 * 1024;
 
@@ -133,8 +135,8 @@ pub fn is_telling(line: &str) -> bool {
     line.chars().filter(|it| it.is_alphanumeric()).nth(1).is_some()
 }
 
-/// Text that is collected piece by piece up to a bound.
-#[derive(Debug)]
+/// Text that is collected piece by piece up to a bound. The default takes nothing.
+#[derive(Debug, Default)]
 pub struct Body {
     text: String,
     bytes_max: usize,
@@ -180,6 +182,23 @@ impl Body {
         self.push(piece.get(start..).unwrap_or_default());
     }
 
+    /// Adds `piece`, and ends the line.
+    pub(crate) fn push_line(&mut self, piece: &str) {
+        self.push(piece);
+        self.line();
+    }
+
+    /// Adds `piece` with its white space squeezed, and ends the line.
+    pub(crate) fn push_squeezed_line(&mut self, piece: &str) {
+        self.push_squeezed(piece);
+        self.line();
+    }
+
+    /// Adds the lines of `text`, each with its white space squeezed.
+    pub(crate) fn push_lines(&mut self, text: &str) {
+        text.lines().for_each(|it| self.push_squeezed_line(it));
+    }
+
     /// Adds a space unless there is white space.
     pub fn space(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
@@ -213,14 +232,14 @@ impl Body {
         self.bytes_max < self.text.len() + 4
     }
 
-    /// Returns how much the text takes at most, in bytes.
-    pub fn bytes_max(&self) -> usize {
-        self.bytes_max
-    }
-
     /// Returns the text so far.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Takes the text out; the next one has the same bound.
+    pub(crate) fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
     }
 
     /// Returns the text.

@@ -13,8 +13,6 @@
 //!
 //! * Each member has a URL: the container's URL, `#`, and the percent-encoded path. For a container
 //!   within a container, `!/` replaces the `#`.
-//!
-//! Sans-I/O.
 
 mod ar;
 mod binhex;
@@ -43,7 +41,6 @@ use crate::object::{Object, Problem, ProblemKind};
 pub use budget::{Budget, Limits};
 use budget::{End, Fault, Metered, Source, Stop, read_up_to};
 pub use format::Format;
-pub use format::is_opened;
 pub use stream::peek;
 pub use stream::{Opened, Packing, unpack};
 
@@ -225,13 +222,11 @@ struct Decoded {
 }
 
 impl Member {
-    /// Adds a problem.
     fn add(&mut self, fault: Fault) {
         self.problems.push(Problem::new(&self.object.url, fault.0, fault.1));
     }
 }
 
-/// Returns a member with these bytes.
 fn member(container: &Object, info: &MemberInfo, bytes: Vec<u8>, truncated: bool) -> Member {
     let MemberInfo { path, size, modified } = info;
     let url = member_url(&container.url, path);

@@ -5,7 +5,6 @@
 use std::path::{Path, PathBuf};
 
 use formats::Type;
-use formats::unnest::is_opened;
 use settings::{Document, Mistake, Table, nearest};
 
 use super::{Attribute, Expression, Summarizer};
@@ -95,7 +94,7 @@ impl Reading<'_> {
             table.mistake("type", format!("no type is called {name:?}"), expected);
             return None;
         };
-        if is_opened(found) {
+        if found.is_opened() {
             let message = format!("{name:?} is opened, and its members are summarized");
             table.mistake("type", message, "the type of its members");
         } else if self.all.iter().any(|it| it.r#type == found) {

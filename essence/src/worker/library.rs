@@ -25,7 +25,6 @@ use std::time::Duration;
 
 use formats::Type;
 use formats::object::{Problem, ProblemKind, ProgramInput, Summary};
-use formats::unnest::is_opened;
 use soif::Record;
 
 use super::Clock;
@@ -220,7 +219,7 @@ fn program_type(stem: &str, metadata: &Metadata, typing: &Recognizer) -> Result<
     let found = typing.by_name(stem).ok_or_else(|| {
         format!("no type is called {stem:?}; a file of `types` in [essence] can make one")
     })?;
-    if is_opened(found) {
+    if found.is_opened() {
         return Err(format!("{stem} is opened, and its members are summarized"));
     }
     if metadata.permissions().mode() & 0o111 == 0 {

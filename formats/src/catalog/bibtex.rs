@@ -9,8 +9,6 @@
 //! * An undefined abbreviation stands for its own name, so journals that styles define can be found by
 //!   their abbreviations.
 //! * Entries inherit nothing from the entries in their `crossref` and `xdata`.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -32,7 +30,6 @@ const MONTHS: [&str; 12] =
 /// Deepest nesting of braces that is parsed.
 const BRACES_MAX: usize = 100;
 
-/// Hands out the entries of a bibliography.
 pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
     let mut abbreviations = Abbreviations::default();
     for raw in entries(text) {
@@ -83,24 +80,19 @@ fn parse(entry: &str, abbreviations: &Abbreviations) -> Option<Bibliography> {
     Bibliography::from_raw(raw).ok()
 }
 
-/// Fields of an entry, and the attributes that they become, in order of precedence.
-const NAMES: &[(&str, &str)] = &[
-    ("title", "Title"),
-    ("journal", "Source"),
-    ("journaltitle", "Source"),
-    ("booktitle", "Source"),
-    ("series", "Series"),
-    ("publisher", "Publisher"),
-    ("school", "Publisher"),
-    ("institution", "Publisher"),
-    ("organization", "Publisher"),
-    ("volume", "Volume"),
-    ("number", "Issue"),
-    ("pages", "Page-Range"),
-    ("edition", "Edition"),
-    ("language", "Language"),
-    ("url", "URL-References"),
-    ("abstract", "Abstract"),
+/// Attributes, and the fields of an entry that become them, in order of precedence.
+const NAMES: &[(&str, &[&str])] = &[
+    ("Title", &["title"]),
+    ("Source", &["journal", "journaltitle", "booktitle"]),
+    ("Series", &["series"]),
+    ("Publisher", &["publisher", "school", "institution", "organization"]),
+    ("Volume", &["volume"]),
+    ("Issue", &["number"]),
+    ("Page-Range", &["pages"]),
+    ("Edition", &["edition"]),
+    ("Language", &["language"]),
+    ("URL-References", &["url"]),
+    ("Abstract", &["abstract"]),
 ];
 
 fn fields(entry: &Entry) -> EntryFields {
@@ -116,7 +108,9 @@ fn fields(entry: &Entry) -> EntryFields {
     let exact = exact.iter().filter(|it| 4 < it.trim().len()).find_map(|it| crosswalk::date(it));
     let date = exact.or_else(|| year.map(|it| it.to_string()));
     fields.put("Date", &date.unwrap_or_default());
-    NAMES.iter().for_each(|(from, to)| fields.put(*to, &plain(from)));
+    for (to, from) in NAMES {
+        from.iter().for_each(|it| fields.put(*to, &plain(it)));
+    }
     fields.put_all("Subject", &plain("keywords"), &[',', ';']);
     for scheme in ["doi", "isbn", "issn"] {
         fields.put_identifier(scheme, &plain(scheme));

@@ -1,12 +1,10 @@
 //! CSL-JSON: the exchange format of citation processors and reference managers.
 //!
 //! Source: Citation Style Language 1.0.2, the schema of its data (variables by their names).
-//!
-//! Sans-I/O.
 
 use serde_json::Value;
 
-use crate::catalog::json::{each, elements, member, parse, parse_alone, text};
+use crate::catalog::json::{each, hand_out, member, text};
 use crate::catalog::{EntryFields, Reading};
 
 /// Variables, and the attributes that they become.
@@ -38,27 +36,7 @@ const VARIABLES: &[(&str, &str)] = &[
 pub(crate) fn read(whole: &str, reading: &mut Reading<'_>) {
     let whole = whole.trim_start_matches('\u{feff}').trim();
     let list = if whole.starts_with('{') { member(whole, "items") } else { Some(whole) };
-    let Some(list) = list else {
-        match parse_alone(whole).map(|it| fields(&it)) {
-            Some(fields) if !fields.is_empty() => reading.alone(whole.as_bytes(), fields),
-            _ => {
-                reading.broken("", || "at its start".to_owned());
-            }
-        }
-        return;
-    };
-    for (at, element) in elements(list).enumerate() {
-        let item = parse(element).map(|it| (key(&it), fields(&it)));
-        let goes_on = match item {
-            Some((key, fields)) if !fields.is_empty() => {
-                reading.entry(&key, element.as_bytes(), fields)
-            }
-            _ => reading.broken("", || format!("is element {}", at + 1)),
-        };
-        if !goes_on {
-            return;
-        }
-    }
+    hand_out(whole, (list, whole), reading, |it| (key(it), fields(it)));
 }
 
 fn key(item: &Value) -> String {

@@ -3,46 +3,25 @@
 //! Source: DataCite Metadata Schema 4.5 and its JSON; the answers of DataCite's REST API (`data`,
 //! `attributes`). The XML goes through the same crosswalk as harvested metadata. Both describe one thing,
 //! except for the API's lists.
-//!
-//! Sans-I/O.
 
 use oai::crosswalk;
 use serde_json::Value;
 
-use crate::catalog::json::{each, elements, member, parse, parse_alone, text};
+use crate::catalog::json::{each, hand_out, member, text};
 use crate::catalog::{EntryFields, Reading};
 use crate::object::ProblemKind;
 
 /// Longest XML that is read, in bytes; it becomes a tree in memory.
 const XML_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Hands out the resources of a file.
 pub(crate) fn read(whole: &str, reading: &mut Reading<'_>) {
     let whole = whole.trim_start_matches('\u{feff}').trim();
     if whole.starts_with('<') {
         return xml(whole, reading);
     }
     let data = if whole.starts_with('{') { member(whole, "data").unwrap_or(whole) } else { whole };
-    if !data.starts_with('[') {
-        match parse_alone(data).map(|it| resource(&it)) {
-            Some((_, fields)) if !fields.is_empty() => reading.alone(whole.as_bytes(), fields),
-            _ => {
-                reading.broken("", || "at its start".to_owned());
-            }
-        }
-        return;
-    }
-    for (at, element) in elements(data).enumerate() {
-        let goes_on = match parse(element).map(|it| resource(&it)) {
-            Some((key, fields)) if !fields.is_empty() => {
-                reading.entry(&key, element.as_bytes(), fields)
-            }
-            _ => reading.broken("", || format!("is element {}", at + 1)),
-        };
-        if !goes_on {
-            return;
-        }
-    }
+    let list = Some(data).filter(|it| it.starts_with('['));
+    hand_out(whole, (list, data), reading, resource);
 }
 
 fn xml(whole: &str, reading: &mut Reading<'_>) {
@@ -52,7 +31,7 @@ fn xml(whole: &str, reading: &mut Reading<'_>) {
     for problem in problems {
         reading.problem(ProblemKind::Broken, problem.message);
     }
-    reading.alone(whole.as_bytes(), EntryFields::of(&record));
+    reading.alone(whole.as_bytes(), Some(EntryFields::of(&record)));
 }
 
 /// Returns the key and the fields of one resource.

@@ -1,7 +1,5 @@
 //! The fields of a catalog's entry, collected value by value with the attributes and spellings of all
 //! records.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 
@@ -22,7 +20,6 @@ const VALUES_MAX: usize = 1_000;
 const ATTRIBUTES_MAX: usize = 60;
 /// Longest name of an attribute that comes from the file, in bytes.
 const NAME_BYTES_MAX: usize = 60;
-/// The fields of an entry.
 #[derive(Debug, Default)]
 pub(crate) struct EntryFields {
     draft: Draft<'static>,
@@ -204,7 +201,6 @@ fn bare_doi(value: &str) -> &str {
         .unwrap_or(value)
 }
 
-/// Returns whether the text is a web or FTP address.
 fn is_address(text: &str) -> bool {
     let schemes = ["http://", "https://", "ftp://"];
     schemes.iter().any(|it| text.len() > it.len() && text.starts_with(it)) && !text.contains(' ')
@@ -212,28 +208,14 @@ fn is_address(text: &str) -> bool {
 
 /// Returns whether an attribute is reserved for gatherers: its value must not come from a file.
 fn is_reserved(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let exact = [
-        "type",
-        "file-size",
-        "md5",
-        "last-modification-time",
-        "update-time",
-        "time-to-live",
-        "refresh-rate",
-        "nested-filename",
-        "origin-version",
-        "set-spec",
-        "original-metadata",
-        "metadata-namespace",
-        "landing-page",
-        "year",
-        "entries",
-        "years",
-        "titles",
-    ];
     let prefixes = ["gatherer-", "broker-", "embed<", "embed-", "annotation-", "harvest-"];
-    exact.contains(&lower.as_str()) || prefixes.iter().any(|it| lower.starts_with(it))
+    match &*name.to_ascii_lowercase() {
+        "type" | "file-size" | "md5" | "update-time" | "time-to-live" | "refresh-rate"
+        | "nested-filename" | "origin-version" | "set-spec" | "original-metadata"
+        | "metadata-namespace" | "landing-page" | "year" | "entries" | "years" | "titles" => true,
+        "last-modification-time" => true,
+        other => prefixes.iter().any(|it| other.starts_with(it)),
+    }
 }
 
 #[cfg(test)]

@@ -3,37 +3,34 @@
 //! Source: draft-ietf-iiir-publishing (Publishing Information on the Internet with Anonymous FTP); variants
 //! and handles by ROADS. A template begins with `Template-Type`. Continuation lines are indented. Repeated
 //! fields have a suffix for their variant (`-v1`).
-//!
-//! Sans-I/O.
 
 use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
 
-/// Fields in lower case without their variant, and the attributes that they become.
-const FIELDS: &[(&str, &str)] = &[
-    ("title", "Title"),
-    ("short-title", "Alternative-Title"),
-    ("alternative-title", "Alternative-Title"),
-    ("description", "Description"),
-    ("abstract", "Abstract"),
-    ("template-type", "Template-Type"),
-    ("category", "Resource-Type"),
-    ("uri", "URL-References"),
-    ("url", "URL-References"),
-    ("language", "Language"),
-    ("publisher-name", "Publisher"),
-    ("publisher", "Publisher"),
-    ("copyright", "Copyright"),
-    ("copying-policy", "License"),
-    ("creation-date", "Date"),
-    ("publication-date", "Date"),
-    ("last-revision-date", "Date-Modified"),
-    ("version", "Version"),
-    ("source", "Source"),
-    ("format", "Format"),
-    ("platform-supported", "Platforms"),
-    ("platforms-supported", "Platforms"),
-    ("handle", "Handle"),
-];
+/// Returns the attribute that a field becomes; its name is in lower case, without its variant.
+fn attribute(field: &str) -> Option<&'static str> {
+    Some(match field {
+        "title" => "Title",
+        "short-title" | "alternative-title" => "Alternative-Title",
+        "description" => "Description",
+        "abstract" => "Abstract",
+        "template-type" => "Template-Type",
+        "category" => "Resource-Type",
+        "uri" | "url" => "URL-References",
+        "language" => "Language",
+        "publisher-name" | "publisher" => "Publisher",
+        "copyright" => "Copyright",
+        "copying-policy" => "License",
+        "creation-date" | "publication-date" => "Date",
+        "last-revision-date" => "Date-Modified",
+        "version" => "Version",
+        "source" => "Source",
+        "format" => "Format",
+        "platform-supported" => "Platforms",
+        "platforms-supported" => "Platforms",
+        "handle" => "Handle",
+        _ => return None,
+    })
+}
 
 /// Fields that replace a missing title, in order of precedence.
 const NAMES: &[&str] = &[
@@ -107,7 +104,6 @@ impl<'t> Iterator for Templates<'t> {
     }
 }
 
-/// Hands out the templates of a file.
 pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
     for ended in templates(text) {
         if !reading.goes_on() || ended.is_some_and(|it| !it.hand_out(reading)) {
@@ -196,8 +192,8 @@ impl<'t> Template<'t> {
                 }
                 "isbn" => fields.put_identifier("isbn", value),
                 "issn" => fields.put_identifier("issn", value),
-                base => match FIELDS.iter().find(|(it, _)| *it == base) {
-                    Some((_, attribute)) => fields.put(*attribute, value),
+                base => match attribute(base) {
+                    Some(attribute) => fields.put(attribute, value),
                     None => fields.put_foreign("", written, value),
                 },
             }

@@ -2,12 +2,11 @@
 //! a broken element affects no other.
 //!
 //! Source: RFC 8259. The scanner finds the ends of values; the parser decides whether they are valid.
-//!
-//! Sans-I/O.
 
 use serde_json::Value;
 
-use super::ENTRY_BYTES_MAX;
+use super::{ENTRY_BYTES_MAX, EntryFields, Reading};
+use crate::json::tokens::string_end;
 
 /// Longest file about one thing, in bytes; as a tree in memory it takes up to 20 times as much.
 const ALONE_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -49,6 +48,29 @@ pub(crate) fn member<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     members(text).find(|(it, _)| *it == name).map(|(_, value)| value)
 }
 
+/// Hands out the elements of `list`; without a list, the value `alone` for the `whole` file. `thing` returns
+/// key and fields of a value; a value without fields is broken.
+pub(crate) fn hand_out(
+    whole: &str,
+    (list, alone): (Option<&str>, &str),
+    reading: &mut Reading<'_>,
+    thing: impl Fn(&Value) -> (String, EntryFields),
+) {
+    let thing = |it: Value| Some(thing(&it)).filter(|(_, fields)| !fields.is_empty());
+    let Some(list) = list else {
+        return reading.alone(whole.as_bytes(), parse_alone(alone).and_then(thing).map(|it| it.1));
+    };
+    for (at, element) in elements(list).enumerate() {
+        let goes_on = match parse(element).and_then(thing) {
+            Some((key, fields)) => reading.entry(&key, element.as_bytes(), fields),
+            None => reading.broken("", || format!("is element {}", at + 1)),
+        };
+        if !goes_on {
+            return;
+        }
+    }
+}
+
 /// Returns the end of the value that `text` starts with: before the next comma, colon or closing bracket
 /// outside of it.
 fn value_end(text: &str) -> usize {
@@ -69,19 +91,6 @@ fn value_end(text: &str) -> usize {
             _ => {}
         }
         at += 1;
-    }
-    bytes.len()
-}
-
-/// Returns the position of the string's closing quote.
-fn string_end(bytes: &[u8], start: usize) -> usize {
-    let mut at = start;
-    while let Some(next) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += next;
-        if bytes.get(at) == Some(&b'"') {
-            return at;
-        }
-        at += 2;
     }
     bytes.len()
 }

@@ -7,8 +7,6 @@
 //!
 //! * Contexts are neither fetched nor applied: a name counts without its prefix or vocabulary.
 //! * References (`@id`) to other things in the file are not followed.
-//!
-//! Sans-I/O.
 
 use serde_json::Value;
 
@@ -20,99 +18,63 @@ const DEPTH_MAX: u32 = 8;
 /// Maximum number of values of one property that are read.
 const VALUES_MAX: usize = 500;
 
-/// Properties, and the attributes that they become, in order of precedence.
-const PROPERTIES: &[(&str, &str)] = &[
-    ("name", "Title"),
-    ("headline", "Title"),
-    ("title", "Title"),
-    ("alternateName", "Alternative-Title"),
-    ("alternativeHeadline", "Alternative-Title"),
-    ("alternative", "Alternative-Title"),
-    ("author", "Author"),
-    ("creator", "Author"),
-    ("contributor", "Contributor"),
-    ("editor", "Contributor"),
-    ("description", "Description"),
-    ("abstract", "Abstract"),
-    ("datePublished", "Date"),
-    ("issued", "Date"),
-    ("dateCreated", "Date"),
-    ("date", "Date"),
-    ("dateModified", "Date-Modified"),
-    ("inLanguage", "Language"),
-    ("language", "Language"),
-    ("publisher", "Publisher"),
-    ("provider", "Provider"),
-    ("isPartOf", "Source"),
-    ("includedInDataCatalog", "Source"),
-    ("license", "License"),
-    ("copyrightHolder", "Copyright"),
-    ("copyrightNotice", "Copyright"),
-    ("rights", "Rights"),
-    ("version", "Version"),
-    ("softwareVersion", "Version"),
-    ("keywords", "Subject"),
-    ("about", "Subject"),
-    ("subject", "Subject"),
-    ("genre", "Subject"),
-    ("spatialCoverage", "Location"),
-    ("address", "Location"),
-    ("temporalCoverage", "Coverage"),
-    ("funder", "Funding"),
-    ("encodingFormat", "Format"),
-    ("programmingLanguage", "Programming-Language"),
-    ("operatingSystem", "Platforms"),
-    ("affiliation", "Affiliation"),
-    ("worksFor", "Affiliation"),
-    ("jobTitle", "Job-Title"),
-    ("email", "Email"),
-    ("variableMeasured", "Variables"),
-    ("citation", "Related"),
-    ("url", "URL-References"),
-    ("sameAs", "URL-References"),
-    ("contentUrl", "URL-References"),
-    ("downloadUrl", "URL-References"),
-    ("codeRepository", "URL-References"),
+/// Attributes, and the properties that become them, in order of precedence.
+const PROPERTIES: &[(&str, &[&str])] = &[
+    ("Title", &["name", "headline", "title"]),
+    ("Alternative-Title", &["alternateName", "alternativeHeadline", "alternative"]),
+    ("Author", &["author", "creator"]),
+    ("Contributor", &["contributor", "editor"]),
+    ("Description", &["description"]),
+    ("Abstract", &["abstract"]),
+    ("Date", &["datePublished", "issued", "dateCreated", "date"]),
+    ("Date-Modified", &["dateModified"]),
+    ("Language", &["inLanguage", "language"]),
+    ("Publisher", &["publisher"]),
+    ("Provider", &["provider"]),
+    ("Source", &["isPartOf", "includedInDataCatalog"]),
+    ("License", &["license"]),
+    ("Copyright", &["copyrightHolder", "copyrightNotice"]),
+    ("Rights", &["rights"]),
+    ("Version", &["version", "softwareVersion"]),
+    ("Subject", &["keywords", "about", "subject", "genre"]),
+    ("Location", &["spatialCoverage", "address"]),
+    ("Coverage", &["temporalCoverage"]),
+    ("Funding", &["funder"]),
+    ("Format", &["encodingFormat"]),
+    ("Programming-Language", &["programmingLanguage"]),
+    ("Platforms", &["operatingSystem"]),
+    ("Affiliation", &["affiliation", "worksFor"]),
+    ("Job-Title", &["jobTitle"]),
+    ("Email", &["email"]),
+    ("Variables", &["variableMeasured"]),
+    ("Related", &["citation"]),
+    ("URL-References", &["url", "sameAs", "contentUrl", "downloadUrl", "codeRepository"]),
 ];
 
 /// Properties that hold an identifier of one scheme.
 const SCHEMES: &[(&str, &str)] =
     &[("doi", "doi"), ("isbn", "isbn"), ("issn", "issn"), ("identifier", ""), ("orcid", "orcid")];
 
-/// Hands out the things that a file describes.
 pub(crate) fn read(whole: &str, reading: &mut Reading<'_>) {
     let whole = whole.trim_start_matches('\u{feff}').trim();
     let list = if whole.starts_with('{') { member(whole, "@graph") } else { Some(whole) };
     let Some(list) = list else {
-        match parse_alone(whole).map(|it| fields(&it)) {
-            Some(fields) => reading.alone(whole.as_bytes(), fields),
-            None => {
-                reading.broken("", || "at its start".to_owned());
-            }
-        }
-        return;
+        return reading.alone(whole.as_bytes(), parse_alone(whole).map(|it| fields(&it)));
     };
     for (at, element) in elements(list).enumerate() {
-        let Some(thing) = parse(element) else {
-            if reading.broken("", || format!("is element {}", at + 1)) {
-                continue;
-            } else {
-                return;
-            };
+        let thing = parse(element).map(|it| (fields(&it), it));
+        let goes_on = match thing {
+            None => reading.broken("", || format!("is element {}", at + 1)),
+            // A thing without a name only links other things.
+            Some((fields, _)) if fields.first("Title").is_empty() => reading.goes_on(),
+            Some((fields, thing)) => {
+                let key = property(&thing, "@id").map(text).unwrap_or_default();
+                let keys = [&key, fields.first("Identifier"), fields.first("URL-References")];
+                let key = keys.into_iter().find(|it| !it.is_empty()).unwrap_or_default().to_owned();
+                reading.entry(&key, element.as_bytes(), fields)
+            }
         };
-        let fields = fields(&thing);
-        // A thing without a name only links other things.
-        if fields.first("Title").is_empty() {
-            if reading.goes_on() {
-                continue;
-            } else {
-                return;
-            };
-        }
-        let key = property(&thing, "@id").map(text).unwrap_or_default();
-        let keys = [&key, fields.first("Identifier"), fields.first("URL-References")];
-        let key = keys.into_iter().find(|it| !it.is_empty()).unwrap_or_default().to_owned();
-        if !reading.entry(&key, element.as_bytes(), fields) {
+        if !goes_on {
             return;
         }
     }
@@ -127,11 +89,15 @@ fn property<'v>(thing: &'v Value, name: &str) -> Option<&'v Value> {
     thing.as_object()?.iter().find(|(it, _)| local(it) == name).map(|(_, value)| value)
 }
 
+fn values<'v>(thing: &'v Value, name: &str) -> &'v [Value] {
+    property(thing, name).map(each).unwrap_or_default()
+}
+
 fn fields(thing: &Value) -> EntryFields {
     let mut fields = EntryFields::default();
-    let types = property(thing, "@type").map(each).unwrap_or_default();
-    types.iter().for_each(|it| fields.put("Resource-Type", local(&text(it))));
-    for (from, to) in PROPERTIES {
+    values(thing, "@type").iter().for_each(|it| fields.put("Resource-Type", local(&text(it))));
+    let mappings = PROPERTIES.iter().flat_map(|(to, from)| from.iter().map(move |from| (from, to)));
+    for (from, to) in mappings {
         let Some(value) = property(thing, from) else { continue };
         // One date is enough: of publication, else of creation.
         if *to == "Date" && !fields.first("Date").is_empty() {
@@ -142,18 +108,14 @@ fn fields(thing: &Value) -> EntryFields {
         }
     }
     if fields.first("Title").is_empty() {
-        let parts = ["givenName", "familyName"].map(|it| property(thing, it).map(text));
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        fields.put("Title", &parts.join(" "));
+        fields.put("Title", &person(thing));
     }
     for (from, scheme) in SCHEMES {
-        let values = property(thing, from).map(each).unwrap_or_default();
-        for it in values.iter().take(VALUES_MAX) {
+        for it in values(thing, from).iter().take(VALUES_MAX) {
             identifier(scheme, it, &mut fields);
         }
     }
-    let downloads = property(thing, "distribution").map(each).unwrap_or_default();
-    for download in downloads.iter().take(VALUES_MAX) {
+    for download in values(thing, "distribution").iter().take(VALUES_MAX) {
         for name in ["contentUrl", "downloadUrl", "url"] {
             let address = property(download, name).map(text).unwrap_or_default();
             fields.put("URL-References", &address);
@@ -196,10 +158,13 @@ fn name(value: &Value, depth: u32) -> String {
         ["@value", "name", "value", "headline", "title", "url", "addressLocality", "alternateName"];
     let values = names.iter().filter_map(|it| property(value, it));
     let first = values.flat_map(each).map(|it| name(it, depth + 1)).find(|it| !it.is_empty());
-    first.unwrap_or_else(|| {
-        let parts = ["givenName", "familyName"].map(|it| property(value, it).map(text));
-        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
-    })
+    first.unwrap_or_else(|| person(value))
+}
+
+/// Returns the two names of a person, if there are any.
+fn person(value: &Value) -> String {
+    let parts = ["givenName", "familyName"].map(|it| property(value, it).map(text));
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// Adds an identifier: a text, or a `PropertyValue` that declares its scheme.

@@ -1,27 +1,25 @@
 //! The Linux Software Map: descriptions of programs and their download sites, from `Begin3` to `End`.
 //!
 //! Source: the templates of LSM, versions 1 to 4 (`Field: value`, continuation lines are indented).
-//!
-//! Sans-I/O.
 
 use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
 
-/// Fields in lower case, and the attributes that they become.
-const FIELDS: &[(&str, &str)] = &[
-    ("title", "Title"),
-    ("version", "Version"),
-    ("description", "Description"),
-    ("desc1", "Description"),
-    ("author", "Author"),
-    ("maintained-by", "Maintainer"),
-    ("maintainer", "Maintainer"),
-    ("primary-site", "Primary-Site"),
-    ("alternate-site", "Alternate-Site"),
-    ("original-site", "Original-Site"),
-    ("platforms", "Platforms"),
-    ("platform", "Platforms"),
-    ("copying-policy", "License"),
-];
+/// Returns the attribute that a field becomes; its name is in lower case.
+fn attribute(field: &str) -> Option<&'static str> {
+    Some(match field {
+        "title" => "Title",
+        "version" => "Version",
+        "description" | "desc1" => "Description",
+        "author" => "Author",
+        "maintained-by" | "maintainer" => "Maintainer",
+        "primary-site" => "Primary-Site",
+        "alternate-site" => "Alternate-Site",
+        "original-site" => "Original-Site",
+        "platforms" | "platform" => "Platforms",
+        "copying-policy" => "License",
+        _ => return None,
+    })
+}
 
 /// Maximum number of lines of an entry that are read.
 const LINES_MAX: usize = 2_000;
@@ -35,7 +33,6 @@ struct LsmEntry<'t> {
     lines: usize,
 }
 
-/// Hands out the entries of a software map.
 pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
     let mut open: Option<LsmEntry<'_>> = None;
     let (mut at, mut number) = (0, 0);
@@ -102,8 +99,8 @@ impl<'t> LsmEntry<'t> {
                 "description" => fields.put("Description", &lines.join(" ")),
                 "entered-date" => lines.iter().for_each(|it| fields.put("Date", &date(it))),
                 "keywords" | "keyword" => fields.put_all("Subject", &lines.join(" "), &[',', ';']),
-                lower => match FIELDS.iter().find(|(it, _)| *it == lower) {
-                    Some((_, attribute)) => lines.iter().for_each(|it| fields.put(*attribute, it)),
+                lower => match attribute(lower) {
+                    Some(attribute) => lines.iter().for_each(|it| fields.put(attribute, it)),
                     None => lines.iter().for_each(|it| fields.put_foreign("", name, it)),
                 },
             }

@@ -8,8 +8,6 @@
 //! * A record ends at its terminator, not by its length: lengths are wrong if characters were converted.
 //!   Fields end at their terminators, too, if the directory does not fit.
 //! * UTF-8 is recognized by content, whatever the leader says.
-//!
-//! Sans-I/O.
 
 mod charset;
 mod compose;
@@ -30,7 +28,6 @@ const DIRECTORY_ENTRY_BYTES: usize = 12;
 /// Maximum number of fields of a record that are read.
 const FIELDS_MAX: usize = 2_000;
 
-/// Hands out the records of a file.
 pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) {
     let mut start = 0;
     while start < bytes.len() && reading.goes_on() {
@@ -61,7 +58,6 @@ pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) {
     }
 }
 
-/// The parts of a record as marc_record.
 struct Record<'b> {
     leader: &'b [u8],
     /// Tag and content, without the terminator.

@@ -2,8 +2,6 @@
 //!
 //! Source: the MARCXML schema (`collection`, `record`). Each record goes through the same crosswalk as
 //! harvested records. A file whose outermost element is a `record` describes that one thing.
-//!
-//! Sans-I/O.
 
 use oai::crosswalk;
 use quick_xml::events::Event;
@@ -17,7 +15,6 @@ pub(crate) const XML_BYTES_MAX: usize = 8 * ENTRY_BYTES_MAX;
 /// Deepest nesting, since the parser stores every open element. Records need four levels.
 const DEPTH_MAX: usize = 100;
 
-/// Hands out the records of a file.
 pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
     let mut reader = Reader::from_str(text);
     let (mut depth, mut open) = (0_usize, None);
@@ -47,7 +44,7 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
                 if let Some((_, start)) = open.take_if(|(at, _)| *at == depth) {
                     let raw = text.get(start..position(&reader)).unwrap_or_default();
                     if depth == 0 {
-                        return alone(raw, reading);
+                        return reading.alone(raw.as_bytes(), fields(raw));
                     }
                     if !hand_out(raw, raw.as_bytes(), reading, || format!("at byte {start}")) {
                         return;
@@ -69,14 +66,6 @@ fn position(reader: &Reader<&[u8]>) -> usize {
 fn malformed(why: &str, reading: &mut Reading<'_>) {
     let message = format!("is not well-formed after {} records: {why}", reading.count());
     reading.problem(ProblemKind::Broken, message);
-}
-
-fn alone(xml: &str, reading: &mut Reading<'_>) {
-    if let Some(fields) = fields(xml) {
-        reading.alone(xml.as_bytes(), fields);
-    } else {
-        reading.broken("", || "at its start".to_owned());
-    }
 }
 
 /// Hands out the record in `xml`, whose part of the file is `raw`; returns whether to go on.

@@ -3,77 +3,59 @@
 //! Source: RIS Format Specifications (Research Information Systems), and more tags of today's programs.
 //!
 //! A record without an end ends before the next one.
-//!
-//! Sans-I/O.
 
 use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
 
-/// Tags, and the attributes that they become.
-const TAGS: &[(&str, &str)] = &[
-    ("TI", "Title"),
-    ("T1", "Title"),
-    ("CT", "Title"),
-    ("TT", "Alternative-Title"),
-    ("ST", "Alternative-Title"),
-    ("AU", "Author"),
-    ("A1", "Author"),
-    ("A2", "Contributor"),
-    ("A3", "Contributor"),
-    ("A4", "Contributor"),
-    ("ED", "Contributor"),
-    ("AB", "Abstract"),
-    ("N2", "Abstract"),
-    ("N1", "Note"),
-    ("T2", "Source"),
-    ("JF", "Source"),
-    ("JO", "Source"),
-    ("JA", "Source"),
-    ("J1", "Source"),
-    ("J2", "Source"),
-    ("BT", "Source"),
-    ("T3", "Series"),
-    ("KW", "Subject"),
-    ("PB", "Publisher"),
-    ("CY", "Place"),
-    ("PP", "Place"),
-    ("LA", "Language"),
-    ("VL", "Volume"),
-    ("IS", "Issue"),
-    ("ET", "Edition"),
-    ("AN", "Accession-Number"),
-    ("UR", "URL-References"),
-    ("L1", "URL-References"),
-    ("L2", "URL-References"),
-    ("LK", "URL-References"),
-];
+/// Returns the attribute that a tag becomes.
+fn attribute(tag: &str) -> Option<&'static str> {
+    Some(match tag {
+        "TI" | "T1" | "CT" => "Title",
+        "TT" | "ST" => "Alternative-Title",
+        "AU" | "A1" => "Author",
+        "A2" | "A3" | "A4" | "ED" => "Contributor",
+        "AB" | "N2" => "Abstract",
+        "N1" => "Note",
+        "T2" | "JF" | "JO" | "JA" | "J1" | "J2" | "BT" => "Source",
+        "T3" => "Series",
+        "KW" => "Subject",
+        "PB" => "Publisher",
+        "CY" | "PP" => "Place",
+        "LA" => "Language",
+        "VL" => "Volume",
+        "IS" => "Issue",
+        "ET" => "Edition",
+        "AN" => "Accession-Number",
+        "UR" | "L1" | "L2" | "LK" => "URL-References",
+        _ => return None,
+    })
+}
 
-/// Types and their names.
-const TYPES: &[(&str, &str)] = &[
-    ("JOUR", "Journal Article"),
-    ("JFULL", "Journal"),
-    ("MGZN", "Magazine Article"),
-    ("NEWS", "Newspaper Article"),
-    ("BOOK", "Book"),
-    ("EBOOK", "Book"),
-    ("EDBOOK", "Book"),
-    ("CHAP", "Book Chapter"),
-    ("ECHAP", "Book Chapter"),
-    ("CONF", "Proceedings"),
-    ("CPAPER", "Conference Paper"),
-    ("THES", "Thesis"),
-    ("RPRT", "Report"),
-    ("ELEC", "Web Page"),
-    ("BLOG", "Web Page"),
-    ("COMP", "Software"),
-    ("DATA", "Dataset"),
-    ("PAT", "Patent"),
-    ("STAND", "Standard"),
-    ("MAP", "Map"),
-    ("VIDEO", "Video"),
-    ("SOUND", "Recording"),
-    ("UNPB", "Manuscript"),
-    ("GEN", "Other"),
-];
+/// Returns the name of a type; an unknown one stays as it is.
+fn type_name(r#type: &str) -> &str {
+    match r#type {
+        "JOUR" => "Journal Article",
+        "JFULL" => "Journal",
+        "MGZN" => "Magazine Article",
+        "NEWS" => "Newspaper Article",
+        "BOOK" | "EBOOK" | "EDBOOK" => "Book",
+        "CHAP" | "ECHAP" => "Book Chapter",
+        "CONF" => "Proceedings",
+        "CPAPER" => "Conference Paper",
+        "THES" => "Thesis",
+        "RPRT" => "Report",
+        "ELEC" | "BLOG" => "Web Page",
+        "COMP" => "Software",
+        "DATA" => "Dataset",
+        "PAT" => "Patent",
+        "STAND" => "Standard",
+        "MAP" => "Map",
+        "VIDEO" => "Video",
+        "SOUND" => "Recording",
+        "UNPB" => "Manuscript",
+        "GEN" => "Other",
+        other => other,
+    }
+}
 
 /// One record as written: its start, and its fields in order.
 #[derive(Default)]
@@ -83,7 +65,6 @@ struct RisRecord<'t> {
     bytes: usize,
 }
 
-/// Hands out the records of a RIS file.
 pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
     let mut open: Option<RisRecord<'_>> = None;
     let (mut at, mut number) = (0, 0);
@@ -155,9 +136,7 @@ impl RisRecord<'_> {
             return reading.broken("", || format!("is too long and ends in line {line}"));
         }
         let mut fields = EntryFields::default();
-        let r#type = self.first("TY");
-        let type_name = TYPES.iter().find(|(it, _)| *it == r#type).map_or(r#type, |(_, name)| name);
-        fields.put("Resource-Type", type_name);
+        fields.put("Resource-Type", type_name(self.first("TY")));
         // `DA` has the day; the others often have only the year.
         let dates = ["DA", "PY", "Y1"].map(|tag| self.first(tag));
         fields.put("Date", dates.into_iter().find(|it| !it.is_empty()).unwrap_or_default());
@@ -166,8 +145,8 @@ impl RisRecord<'_> {
                 "DO" => fields.put_identifier("doi", value),
                 "SN" => fields.put_identifier(standard_number(value), value),
                 tag => {
-                    if let Some((_, name)) = TAGS.iter().find(|(it, _)| *it == tag) {
-                        fields.put(*name, value);
+                    if let Some(name) = attribute(tag) {
+                        fields.put(name, value);
                     }
                 }
             }

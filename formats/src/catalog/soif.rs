@@ -6,8 +6,6 @@
 //!
 //! * Attributes that only a gatherer may set (gatherer, checksum, lifetime) are not taken from a file, since
 //!   anybody can write one. Summaries within summaries are left out, too.
-//!
-//! Sans-I/O.
 
 use soif::{Event, Limits, Mode, Reader, RecordRef};
 

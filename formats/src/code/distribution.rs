@@ -4,13 +4,12 @@
 //! of Cargo, npm, Python (PEP 621), autoconf, Maven, R (DESCRIPTION) and Perl (META.json).
 //!
 //! The container's opener passes every member that [`Distribution::wants`]; no member is stored.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 
 use super::source::legal;
 use crate::Draft;
+use crate::numbers::slice_up_to;
 use crate::prose::plain;
 use crate::text::{decode, front, one_line};
 
@@ -99,7 +98,7 @@ impl Distribution {
         if !Self::wants(path) {
             return;
         }
-        let text = decode(bytes.get(..bytes.len().min(MEMBER_BYTES_MAX)).unwrap_or(bytes), None);
+        let text = decode(slice_up_to(bytes, 0, MEMBER_BYTES_MAX), None);
         let (_, name) = depth_and_name(path);
         if self.root.is_empty() {
             let root = path.trim_start_matches("./").split_once('/');
@@ -107,7 +106,7 @@ impl Distribution {
         }
         if let Some(rank) = BUILD_FILES.iter().position(|it| *it == name) {
             if self.build.as_ref().is_none_or(|(best, _)| rank < *best) {
-                self.build = Some((rank, fields(&name, &text)));
+                self.build = Some((rank, fields(&name, &text).unwrap_or_default()));
             }
         } else if name.starts_with("readme") {
             if self.readme.is_empty() {
@@ -183,7 +182,7 @@ fn split_version(root: &str) -> (&str, &str) {
 }
 
 /// Reads a build file by its name.
-fn fields(name: &str, text: &str) -> BuildFields {
+fn fields(name: &str, text: &str) -> Option<BuildFields> {
     match name {
         "cargo.toml" => of_toml(text, "package"),
         "pyproject.toml" => of_toml(text, "project"),
@@ -199,15 +198,13 @@ fn fields(name: &str, text: &str) -> BuildFields {
         "pom.xml" => of_pom(text),
         "configure.ac" | "configure.in" => of_autoconf(text),
         "go.mod" => of_lines(text, &["module "]),
-        _ => BuildFields::default(),
+        _ => None,
     }
 }
 
-fn of_toml(text: &str, table: &str) -> BuildFields {
-    let Ok(whole) = text.parse::<toml::Table>() else { return BuildFields::default() };
-    let Some(package) = whole.get(table).and_then(toml::Value::as_table) else {
-        return BuildFields::default();
-    };
+fn of_toml(text: &str, table: &str) -> Option<BuildFields> {
+    let whole = text.parse::<toml::Table>().ok()?;
+    let package = whole.get(table)?.as_table()?;
     let field = |name: &str| {
         let value = package.get(name);
         let value = value.and_then(|it| it.get("text").or(Some(it)));
@@ -218,57 +215,52 @@ fn of_toml(text: &str, table: &str) -> BuildFields {
     let authors = authors.filter_map(|it| it.get("name").unwrap_or(it).as_str()).map(bounded);
     let urls = package.get("urls").and_then(|it| it.get("Homepage"));
     let homepage = urls.and_then(toml::Value::as_str).map_or_else(|| field("homepage"), bounded);
-    BuildFields {
+    Some(BuildFields {
         name: field("name"),
         version: field("version"),
         description: field("description"),
         license: field("license"),
         homepage,
         authors: authors.take(20).collect(),
-    }
+    })
 }
 
-fn of_json(text: &str) -> BuildFields {
-    let Ok(whole) = serde_json::from_str::<serde_json::Value>(text) else {
-        return BuildFields::default();
-    };
+fn of_json(text: &str) -> Option<BuildFields> {
+    let whole = serde_json::from_str::<serde_json::Value>(text).ok()?;
     let field = |name: &str| {
         let value = whole.get(name).and_then(|it| it.get(0).or(Some(it)));
         value.and_then(serde_json::Value::as_str).map(bounded).unwrap_or_default()
     };
     let author =
         whole.get("author").and_then(|it| it.get("name").or_else(|| it.get(0)).or(Some(it)));
-    let abstract_ = field("abstract");
-    let description = field("description");
-    BuildFields {
+    let descriptions = [field("description"), field("abstract")];
+    Some(BuildFields {
         name: field("name"),
         version: field("version"),
-        description: if description.is_empty() { abstract_ } else { description },
+        description: descriptions.into_iter().find(|it| !it.is_empty()).unwrap_or_default(),
         license: field("license"),
         homepage: field("homepage"),
         authors: author.and_then(serde_json::Value::as_str).map(bounded).into_iter().collect(),
-    }
+    })
 }
 
 /// Reads the values of lines that start with `names`, which are in the order of [`BuildFields`].
-fn of_lines(text: &str, names: &[&str]) -> BuildFields {
-    let field = |at: usize| {
-        let name = names.get(at).copied()?;
-        let value = text.lines().find_map(|it| it.strip_prefix(name))?;
-        Some(bounded(value.trim()))
-    };
-    BuildFields {
-        name: field(0).unwrap_or_default(),
-        version: field(1).unwrap_or_default(),
-        description: field(2).unwrap_or_default(),
-        license: field(3).unwrap_or_default(),
-        homepage: field(4).unwrap_or_default(),
-        authors: field(5).into_iter().collect(),
-    }
+fn of_lines(text: &str, names: &[&str]) -> Option<BuildFields> {
+    let value = |name: &&str| text.lines().find_map(|it| it.strip_prefix(name)).map(str::trim);
+    let mut values = names.iter().map(|it| value(it).map(bounded));
+    let mut next = || values.next().flatten();
+    Some(BuildFields {
+        name: next().unwrap_or_default(),
+        version: next().unwrap_or_default(),
+        description: next().unwrap_or_default(),
+        license: next().unwrap_or_default(),
+        homepage: next().unwrap_or_default(),
+        authors: next().into_iter().collect(),
+    })
 }
 
 /// Reads `name='x'` of Python and `NAME => 'x'` of Perl.
-fn of_calls(text: &str) -> BuildFields {
+fn of_calls(text: &str) -> Option<BuildFields> {
     let field = |names: &[&str]| {
         let value = text.lines().find_map(|line| {
             let line = line.trim();
@@ -279,21 +271,19 @@ fn of_calls(text: &str) -> BuildFields {
         });
         value.map(bounded).unwrap_or_default()
     };
-    BuildFields {
+    let author = Some(field(&["author", "AUTHOR"])).filter(|it| !it.is_empty());
+    Some(BuildFields {
         name: field(&["name", "NAME", "module_name"]),
         version: field(&["version", "VERSION"]),
         description: field(&["description", "ABSTRACT"]),
         license: field(&["license", "LICENSE"]),
         homepage: field(&["url"]),
-        authors: Some(field(&["author", "AUTHOR"]))
-            .filter(|it| !it.is_empty())
-            .into_iter()
-            .collect(),
-    }
+        authors: author.into_iter().collect(),
+    })
 }
 
 /// Reads the first of each element, without those of the parent.
-fn of_pom(text: &str) -> BuildFields {
+fn of_pom(text: &str) -> Option<BuildFields> {
     let own = match (text.split_once("<parent>"), text.split_once("</parent>")) {
         (Some((before, _)), Some((_, after))) => [before, after].concat(),
         _ => text.to_owned(),
@@ -302,19 +292,18 @@ fn of_pom(text: &str) -> BuildFields {
         let after = own.split_once(&format!("<{name}>")).map_or("", |(_, it)| it);
         bounded(after.split('<').next().unwrap_or_default())
     };
-    BuildFields {
+    Some(BuildFields {
         name: field("artifactId"),
         version: field("version"),
         description: field("description"),
-        license: String::new(),
         homepage: field("url"),
-        authors: Vec::new(),
-    }
+        ..BuildFields::default()
+    })
 }
 
 /// Reads `AC_INIT([name], [version], [bugs], [tarname], [url])`.
-fn of_autoconf(text: &str) -> BuildFields {
-    let Some((_, after)) = text.split_once("AC_INIT(") else { return BuildFields::default() };
+fn of_autoconf(text: &str) -> Option<BuildFields> {
+    let (_, after) = text.split_once("AC_INIT(")?;
     let inside = after.split(')').next().unwrap_or_default();
     let arguments: Vec<String> = inside
         .split(',')
@@ -322,12 +311,10 @@ fn of_autoconf(text: &str) -> BuildFields {
         .collect();
     let argument =
         |at: usize| arguments.get(at).filter(|it| !it.contains("m4_")).cloned().unwrap_or_default();
-    // The old form has a file name as its only argument.
-    if arguments.len() < 2 {
-        return BuildFields::default();
-    }
     let [name, version, homepage] = [0, 1, 4].map(argument);
-    BuildFields { name, version, homepage, ..BuildFields::default() }
+    // The old form has a file name as its only argument.
+    let fields = BuildFields { name, version, homepage, ..BuildFields::default() };
+    (2 <= arguments.len()).then_some(fields)
 }
 
 fn bounded(text: &str) -> String {

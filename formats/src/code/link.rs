@@ -2,8 +2,6 @@
 //!
 //! Source: Cygwin User's Guide, "Symbolic links" (a file that begins with `!<symlink>`); gathered links have
 //! the same form. Essence's SymbolicLink.
-//!
-//! Sans-I/O.
 
 use std::ffi::OsStr;
 

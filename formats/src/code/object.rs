@@ -7,8 +7,6 @@
 //! # Differences from the paper
 //!
 //! * Only symbols that others can link to are listed.
-//!
-//! Sans-I/O.
 
 mod class;
 mod version;
@@ -20,7 +18,8 @@ use ::object::read::{ExportTarget, File, FileKind};
 use ::object::{BinaryFormat, Object, ObjectKind, ObjectSection, ObjectSymbol, SymbolKind};
 
 use super::strings::{Marks, marks, sentences};
-use crate::numbers::{be16, be32, le32, slice_up_to};
+use crate::cancellable::TimeLimit;
+use crate::numbers::{be16, len32, slice_up_to, up_to_zero};
 use crate::object::ProblemKind;
 use crate::text::one_line;
 use crate::{Draft, Input};
@@ -31,8 +30,6 @@ const NAMES_BYTES_MAX: usize = 64 * 1024;
 const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Maximum number of symbols that are read.
 const SYMBOLS_MAX: usize = 1_000_000;
-/// Symbols between two checks of the time limit.
-const POLL_SYMBOLS: usize = 512;
 /// Longest name of a symbol, in bytes.
 const NAME_BYTES_MAX: usize = 1024;
 /// Maximum number of needed libraries.
@@ -51,19 +48,18 @@ struct Names<'c> {
     text: String,
     read_bytes: usize,
     count: usize,
-    cancelled: &'c dyn Fn() -> bool,
+    time: TimeLimit<'c>,
 }
 
 impl<'c> Names<'c> {
     fn new(cancelled: &'c dyn Fn() -> bool) -> Self {
-        Self { text: String::new(), read_bytes: 0, count: 0, cancelled }
+        Self { text: String::new(), read_bytes: 0, count: 0, time: TimeLimit::new(cancelled) }
     }
 
     /// Counts a symbol; returns false when reading must stop.
     fn step(&mut self) -> bool {
         self.count += 1;
-        let late = self.count.is_multiple_of(POLL_SYMBOLS) && (self.cancelled)();
-        !late
+        self.time.goes_on()
             && self.count < SYMBOLS_MAX
             && self.read_bytes < READ_BYTES_MAX
             && self.text.len() < NAMES_BYTES_MAX
@@ -93,8 +89,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         }
         [0xca, 0xfe, 0xba, 0xbe, ..] => {
             // The same program for several machines; the first is enough.
-            let (at, len) = (be32(bytes, 16).unwrap_or(0), be32(bytes, 20).unwrap_or(0));
-            native(slice_up_to(bytes, at as usize, len as usize), input, &mut draft)
+            let (at, len) = (len32(bytes, 16).unwrap_or(0), len32(bytes, 20).unwrap_or(0));
+            native(slice_up_to(bytes, at, len), input, &mut draft)
         }
         [0, b'a', b's', b'm', ..] => wasm::read(bytes, input, &mut draft),
         // A program for DOS, or something else that only looks like one.
@@ -192,8 +188,7 @@ fn soname(file: &File<'_>) -> Option<String> {
         .map_while(|it| Some((number(2 * unit * it)?, number(2 * unit * it + unit)?)));
     let (_, at) = entries.take_while(|it| it.0 != 0).find(|it| it.0 == DT_SONAME)?;
     let name = slice_up_to(strings, usize::try_from(at).ok()?, NAME_BYTES_MAX);
-    let name = name.split(|it| *it == 0).next()?;
-    Some(String::from_utf8_lossy(name).into_owned())
+    Some(String::from_utf8_lossy(up_to_zero(name)).into_owned())
 }
 
 /// Adds the metadata of a Linux kernel module.
@@ -266,11 +261,6 @@ fn messages(bytes: &[u8], input: &Input<'_>) -> String {
     let sections = [".rodata", "__cstring", ".rdata"];
     let data = sections.iter().find_map(|it| file.section_by_name(it)?.data().ok());
     data.map(|it| sentences(it, bytes_max)).unwrap_or_default()
-}
-
-/// Returns the little-endian number at `at`, as in WebAssembly and PE.
-fn little(bytes: &[u8], at: usize) -> Option<usize> {
-    le32(bytes, at).map(|it| it as usize)
 }
 
 #[cfg(test)]

@@ -2,20 +2,15 @@
 //!
 //! Source: POSIX diff, "Diff -u Output Format" and "Diff -c"; git-format-patch(1); Essence's Patch
 //! summarizer (names of files).
-//!
-//! Sans-I/O.
 
-use crate::object::ProblemKind;
+use crate::cancellable::TimeLimit;
 use crate::{Draft, Input};
 
-/// Lines between two checks of the time limit.
-const POLL_LINES: usize = 1_000;
 /// Maximum number of files listed.
 const FILES_MAX: usize = 1_000;
 /// Longest description, in lines.
 const DESCRIPTION_LINES_MAX: usize = 40;
 
-/// Summarizes a patch.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut draft = Draft::default();
@@ -24,13 +19,10 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut description: Vec<&str> = Vec::new();
     // Whether no file has been named yet; the lines before are for people.
     let mut front = true;
-    let mut lines = text.lines().enumerate().peekable();
-    while let Some((number, line)) = lines.next() {
-        if number.is_multiple_of(POLL_LINES) && (input.cancelled)() {
-            draft.problem(ProblemKind::Time, "ran out of time on the changes");
-            break;
-        }
-        let next = lines.peek().map_or("", |(_, line)| *line);
+    let mut lines = text.lines().peekable();
+    let mut time = TimeLimit::new(input.cancelled);
+    while let Some(line) = lines.next().filter(|_| time.goes_on()) {
+        let next = lines.peek().copied().unwrap_or_default();
         let name = if line.starts_with("--- ") && next.starts_with("+++ ") {
             let old = line.get(4..).map(file_of).unwrap_or_default();
             let new = next.get(4..).map(file_of).unwrap_or_default();
@@ -61,6 +53,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             removed += 1;
         }
     }
+    time.report("the changes", &mut draft);
     draft.description = description.join("\n");
     draft.other("Files", files.join("\n"));
     if 0 < hunks {

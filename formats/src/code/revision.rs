@@ -2,13 +2,11 @@
 //!
 //! Source: rcsfile(5) (grammar of `,v` files); sccsfile(4) (control lines and delta tables).
 //! Essence's RCS and SCCS summarizers (revision summary).
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::object::ProblemKind;
+use crate::cancellable::TimeLimit;
 use crate::text::{Body, decode, one_line};
 use crate::{Draft, Input};
 
@@ -20,8 +18,6 @@ const REVISIONS_MAX: usize = 20;
 const AUTHORS_MAX: usize = 50;
 /// Longest log of a revision, in bytes.
 const LOG_BYTES_MAX: usize = 500;
-/// Tokens and lines between two checks of the time limit.
-const POLL_STEPS: usize = 1_000;
 
 /// One revision: number, date, author, log.
 #[derive(Debug, Default)]
@@ -51,15 +47,6 @@ impl History {
     fn last(&mut self) -> Option<&mut Revision> {
         self.listed.last_mut().filter(|_| self.count <= REVISIONS_MAX)
     }
-}
-
-/// Returns the front of the archive, decoded.
-fn archive<'a>(input: &Input<'a>, draft: &mut Draft<'_>) -> Cow<'a, str> {
-    if ARCHIVE_BYTES_MAX < input.object.bytes.len() {
-        let message = format!("is longer than {ARCHIVE_BYTES_MAX} bytes; only its front was read");
-        draft.problem(ProblemKind::Limit, message);
-    }
-    decode(input.head(ARCHIVE_BYTES_MAX), None)
 }
 
 /// A word, or a string between at signs.
@@ -93,20 +80,14 @@ fn token<'a>(rest: &mut &'a str) -> Option<RcsToken<'a>> {
     (!word.is_empty()).then_some(RcsToken::Word(word))
 }
 
-/// Summarizes an RCS file.
 pub(crate) fn rcs<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
-    let text = archive(input, &mut draft);
+    let text = decode(input.front(ARCHIVE_BYTES_MAX, &mut draft), None);
     let (mut head, mut description, mut newest) = (String::new(), "", "");
     let mut history = History::default();
     let (mut rest, mut before, mut number) = (&*text, "", "");
-    let mut steps = 0_usize;
-    while let Some(token) = token(&mut rest) {
-        steps += 1;
-        if steps.is_multiple_of(POLL_STEPS) && (input.cancelled)() {
-            draft.problem(ProblemKind::Time, "ran out of time on the revisions");
-            break;
-        }
+    let mut time = TimeLimit::new(input.cancelled);
+    while let Some(token) = token(&mut rest).filter(|_| time.goes_on()) {
         match token {
             RcsToken::Word(word) => {
                 match before {
@@ -147,6 +128,7 @@ pub(crate) fn rcs<'a>(input: &Input<'a>) -> Draft<'a> {
             }
         }
     }
+    time.report("the revisions", &mut draft);
     draft.description = description.replace("@@", "@");
     let mut body = Body::new(input.text_bytes_max());
     body.push(&newest.replace("@@", "@"));
@@ -189,16 +171,13 @@ fn fill(draft: &mut Draft<'_>, name: &str, head: String, history: &History, body
 /// Summarizes an SCCS file, whose control lines begin with the byte 1.
 pub(crate) fn sccs<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
-    let text = archive(input, &mut draft);
+    let text = decode(input.front(ARCHIVE_BYTES_MAX, &mut draft), None);
     let mut history = History::default();
     let mut serials = Serials::default();
     let mut body = Body::new(input.text_bytes_max());
     let (mut description, mut in_description) = (String::new(), false);
-    for (number, line) in text.lines().enumerate() {
-        if number.is_multiple_of(POLL_STEPS) && (input.cancelled)() {
-            draft.problem(ProblemKind::Time, "ran out of time on the revisions");
-            break;
-        }
+    let mut time = TimeLimit::new(input.cancelled);
+    for line in text.lines().take_while(|_| time.goes_on()) {
         let Some(control) = line.strip_prefix('\u{1}') else {
             if in_description && description.len() < LOG_BYTES_MAX {
                 description.push_str(line);
@@ -226,6 +205,7 @@ pub(crate) fn sccs<'a>(input: &Input<'a>) -> Draft<'a> {
             _ => {}
         }
     }
+    time.report("the revisions", &mut draft);
     draft.description = description;
     let head = history.listed.first().map(|it| it.number.clone()).unwrap_or_default();
     fill(&mut draft, &input.object.name, head, &history, body);

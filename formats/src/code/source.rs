@@ -10,8 +10,6 @@
 //! * There is no grammar and no syntax tree: a scanner of lines is fast enough for thousands of files a
 //!   second, and reads broken programs, too.
 //! * The text itself is kept, so that any identifier can be found.
-//!
-//! Sans-I/O.
 
 mod comment;
 mod languages;
@@ -21,11 +19,9 @@ mod pod;
 use languages::{Kind, Rules};
 use regex::CaptureLocations;
 
-use crate::object::ProblemKind;
+use crate::cancellable::TimeLimit;
 use crate::{Draft, Input, Language};
 
-/// Lines between two checks of the time limit.
-const POLL_LINES: usize = 4096;
 /// Longest line, in bytes; longer lines are data.
 const LINE_BYTES_MAX: usize = 400;
 /// Maximum number of names of one kind.
@@ -33,14 +29,13 @@ const NAMES_MAX: usize = 1_000;
 /// Maximum number of programs of a makefile.
 const PROGRAMS_MAX: usize = 40;
 
-/// Summarizes a program in `language`.
 pub(crate) fn summarize<'a>(input: &Input<'a>, language: Language) -> Draft<'a> {
     let text = input.text();
     let mut draft = Draft::default();
     let mut definitions = Definitions::default();
-    if !definitions.scan(&text, languages::rules(language, &input.object.name), input.cancelled) {
-        draft.problem(ProblemKind::Time, "ran out of time on the program text");
-    }
+    let mut time = TimeLimit::new(input.cancelled);
+    definitions.scan(&text, languages::rules(language, &input.object.name), &mut time);
+    time.report("the program text", &mut draft);
     draft.description = comment::leading(&text, language);
     if language == Language::Perl {
         let pod = pod::read(&text);
@@ -66,17 +61,13 @@ pub(crate) fn summarize<'a>(input: &Input<'a>, language: Language) -> Draft<'a> 
     draft
 }
 
-/// Summarizes a makefile.
 pub(crate) fn makefile<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let (mut targets, mut programs): (Vec<String>, Vec<&str>) = Default::default();
     let mut draft = Draft::default();
-    for (number, line) in text.lines().enumerate() {
-        if NAMES_MAX <= targets.len() {
-            break;
-        }
-        if number.is_multiple_of(POLL_LINES) && (input.cancelled)() {
-            draft.problem(ProblemKind::Time, "ran out of time on the rules");
+    let mut time = TimeLimit::new(input.cancelled);
+    for line in text.lines() {
+        if NAMES_MAX <= targets.len() || !time.goes_on() {
             break;
         }
         if let Some(value) = programs_of(line).filter(|_| programs.len() < PROGRAMS_MAX) {
@@ -90,6 +81,7 @@ pub(crate) fn makefile<'a>(input: &Input<'a>) -> Draft<'a> {
             }
         }
     }
+    time.report("the rules", &mut draft);
     draft.description = comment::leading(&text, Language::Shell);
     draft.other("Targets", targets.join("\n"));
     draft.other("Programs", programs.join("\n"));
@@ -133,14 +125,10 @@ struct Definitions {
 }
 
 impl Definitions {
-    /// Reads every line; returns false if time ran out.
-    fn scan(&mut self, text: &str, rules: &Rules, cancelled: &dyn Fn() -> bool) -> bool {
-        let Some(regex) = &rules.regex else { return true };
+    fn scan(&mut self, text: &str, rules: &Rules, time: &mut TimeLimit<'_>) {
+        let Some(regex) = &rules.regex else { return };
         let mut locations = regex.capture_locations();
-        for (number, line) in text.lines().enumerate() {
-            if number.is_multiple_of(POLL_LINES) && cancelled() {
-                return false;
-            }
+        for line in text.lines().take_while(|_| time.goes_on()) {
             if LINE_BYTES_MAX < line.len() || !rules.may_define(line) {
                 continue;
             }
@@ -148,7 +136,6 @@ impl Definitions {
                 self.take(line, rules, &locations);
             }
         }
-        true
     }
 
     fn take(&mut self, line: &str, rules: &Rules, locations: &CaptureLocations) {
@@ -161,7 +148,11 @@ impl Definitions {
                 Kind::Include => &mut self.includes,
             };
             let new = !names.iter().rev().take(8).any(|it| it == name);
-            if !name.is_empty() && new && names.len() < NAMES_MAX && !languages::is_keyword(name) {
+            if !name.is_empty()
+                && new
+                && names.len() < NAMES_MAX
+                && !languages::KEYWORDS.contains(&name)
+            {
                 names.push(name.to_owned());
             }
         }

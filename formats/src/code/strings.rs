@@ -1,8 +1,6 @@
 //! Strings in binaries of any kind: version marks, copyright notices and messages.
 //!
 //! Source: Essence's Binary summarizer (strings); what(1) and ident(1) for marks of source control.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 
@@ -26,18 +24,14 @@ const SENTENCES_BYTES_MAX: usize = 12 * 1024;
 /// Shortest sentence, in bytes.
 const SENTENCE_BYTES_MIN: usize = 12;
 
-/// The marks in a binary.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     /// The strings that what(1) and ident(1) print.
     pub(crate) idents: Vec<String>,
-    /// Copyright notices.
     pub(crate) copyrights: Vec<String>,
-    /// The version.
     pub(crate) version: String,
 }
 
-/// Summarizes a binary of no known type.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
     let mut draft = Draft::default();
@@ -56,7 +50,6 @@ impl Marks {
     }
 }
 
-/// Finds the marks.
 pub(crate) fn marks(bytes: &[u8], cancelled: &dyn Fn() -> bool) -> Marks {
     let bytes = bytes.get(..bytes.len().min(SCAN_BYTES_MAX)).unwrap_or_default();
     let mut marks = Marks::default();
@@ -136,8 +129,7 @@ pub(crate) fn sentences(bytes: &[u8], bytes_max: usize) -> String {
             && let Ok(run) = std::str::from_utf8(run)
             && is_sentence(run)
         {
-            body.push(run.trim());
-            body.line();
+            body.push_line(run.trim());
         }
     }
     body.finish()

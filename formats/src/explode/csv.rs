@@ -1,17 +1,16 @@
 //! Tables as catalogs: each row is a thing, for sites that ask for it (`explode = ["CSV"]`).
 //!
 //! Source: RFC 4180; besides commas, semicolons and tabs separate fields. The first row names the columns.
-//! Those of [`COLUMNS`] become the attributes that all records have; the others become `Column-` and their
+//! Those of [`attribute`] become the attributes that all records have; the others become `Column-` and their
 //! name. A row's key is the value of its key column (`id`, `doi`, `url` …), or else its number, counted
 //! without the header.
-//!
-//! Sans-I/O.
 
-use csv::{ByteRecord, ReaderBuilder};
+use csv::ByteRecord;
 
 use crate::Input;
 use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
 use crate::object::ProblemKind;
+use crate::office::table;
 use crate::text::decode;
 
 /// Length of the part of a table that is read, in bytes.
@@ -23,47 +22,34 @@ const COLUMNS_MAX: usize = 200;
 /// Longest name of a column, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
-/// Attributes by the names of columns, which are in lower case, with hyphens for spaces and underscores.
-const COLUMNS: &[(&str, &str)] = &[
-    ("title", "Title"),
-    ("name", "Title"),
-    ("author", "Author"),
-    ("authors", "Author"),
-    ("creator", "Author"),
-    ("creators", "Author"),
-    ("contributor", "Contributor"),
-    ("editor", "Contributor"),
-    ("date", "Date"),
-    ("year", "Date"),
-    ("publication-date", "Date"),
-    ("publication-year", "Date"),
-    ("published", "Date"),
-    ("description", "Description"),
-    ("summary", "Description"),
-    ("abstract", "Abstract"),
-    ("keywords", "Subject"),
-    ("subject", "Subject"),
-    ("subjects", "Subject"),
-    ("tags", "Subject"),
-    ("language", "Language"),
-    ("publisher", "Publisher"),
-    ("journal", "Source"),
-    ("source", "Source"),
-    ("license", "License"),
-    ("rights", "Rights"),
-    ("version", "Version"),
-    ("format", "Format"),
-    ("url", "URL-References"),
-    ("link", "URL-References"),
-    ("doi", "doi"),
-    ("isbn", "isbn"),
-    ("issn", "issn"),
-];
+/// Returns the attribute of a column; its name is in lower case, with hyphens for spaces and underscores.
+fn attribute(column: &str) -> Option<&'static str> {
+    Some(match column {
+        "title" | "name" => "Title",
+        "author" | "authors" | "creator" | "creators" => "Author",
+        "contributor" | "editor" => "Contributor",
+        "date" | "year" | "publication-date" | "publication-year" | "published" => "Date",
+        "description" | "summary" => "Description",
+        "abstract" => "Abstract",
+        "keywords" | "subject" | "subjects" | "tags" => "Subject",
+        "language" => "Language",
+        "publisher" => "Publisher",
+        "journal" | "source" => "Source",
+        "license" => "License",
+        "rights" => "Rights",
+        "version" => "Version",
+        "format" => "Format",
+        "url" | "link" => "URL-References",
+        "doi" => "doi",
+        "isbn" => "isbn",
+        "issn" => "issn",
+        _ => return None,
+    })
+}
 
 /// Columns that hold a key, the best first.
 const KEYS: &[&str] = &["id", "identifier", "key", "doi", "isbn", "url", "link"];
 
-/// Hands out the rows of a table.
 pub(super) fn read(input: &Input<'_>, reading: &mut Reading<'_>) {
     let bytes = input.head(TABLE_BYTES_MAX);
     if bytes.len() < input.object.bytes.len() {
@@ -73,11 +59,7 @@ pub(super) fn read(input: &Input<'_>, reading: &mut Reading<'_>) {
     }
     let text = decode(bytes, None);
     let text = text.trim_start_matches('\u{feff}');
-    let mut reader = ReaderBuilder::new()
-        .delimiter(separator(text))
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(text.as_bytes());
+    let mut reader = table::reader(text, separator(text));
     let mut row = ByteRecord::new();
     let Some(columns) = columns(&mut reader, &mut row) else { return };
     let mut start = usize::try_from(reader.position().byte()).unwrap_or(usize::MAX);
@@ -110,7 +92,7 @@ fn separator(text: &str) -> u8 {
     [b'\t', b';', b','].into_iter().max_by_key(|it| count(*it)).unwrap_or(b',')
 }
 
-/// Returns the names of the columns, as written and in the form of [`COLUMNS`]. Returns `None` if the first
+/// Returns the names of the columns, as written and in the form of [`attribute`]. Returns `None` if the first
 /// row does not name columns.
 fn columns(reader: &mut csv::Reader<&[u8]>, row: &mut ByteRecord) -> Option<Vec<(String, String)>> {
     if !reader.read_byte_record(row).unwrap_or(false) {
@@ -141,7 +123,7 @@ fn entry(columns: &[(String, String)], row: &ByteRecord) -> (String, EntryFields
         if rank < key.0 {
             key = (rank, value.to_owned());
         }
-        match COLUMNS.iter().find(|(it, _)| it == plain).map(|(_, attribute)| *attribute) {
+        match attribute(plain) {
             Some(scheme @ ("doi" | "isbn" | "issn")) => fields.put_identifier(scheme, value),
             Some(list @ ("Subject" | "Author")) => fields.put_all(list, value, &[';', '|']),
             Some(attribute) => fields.put(attribute, value),
@@ -190,7 +172,7 @@ mod tests {
             Input { object: &object, r#type: Type::Csv, settings: &settings, cancelled: &|| false };
         let mut seen = Vec::new();
         let mut each = |found: ParsedEntry<'_>| {
-            if let ParsedEntry::Entry(item) = found {
+            if let Ok(item) = found {
                 seen.push(format!("{}: {}", item.key, attributes(&item.draft).join("; ")));
             }
             true

@@ -3,10 +3,6 @@
 //!
 //! There is no tree. An element's content ends at its end tag. Elements of the same name inside it are
 //! counted; in HTML, the next one ends it instead.
-//!
-//! Sans-I/O.
-
-use url::Url;
 
 use super::super::markup::{Action, Attribute, Rule, Tables};
 use super::super::{Draft, Input};
@@ -66,8 +62,6 @@ struct Capture<'t, 'r> {
 impl<'t, 'r> DraftBuilder<'t, 'r> {
     /// Returns an empty builder for the input's object, which is HTML or other markup.
     pub(super) fn new(input: &Input<'_>, html: bool) -> Self {
-        // Relative links of an archive's member have no base.
-        let base = Url::parse(&input.object.url).ok().filter(|url| url.fragment().is_none());
         let text_bytes_max = input.text_bytes_max();
         Self {
             html,
@@ -76,7 +70,7 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
             aside: None,
             captures: Vec::new(),
             values: Values::default(),
-            links: Links::new(base, input.settings.references_max),
+            links: Links::new(input.base(), input.settings.references_max),
             text_bytes_max,
         }
     }
@@ -170,7 +164,6 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         }
     }
 
-    /// Ends an element.
     pub(super) fn end(&mut self, name: &str) {
         if let Some(aside) = self.aside.as_mut().filter(|it| it.name.eq_ignore_ascii_case(name)) {
             match aside.nested.checked_sub(1) {
@@ -250,7 +243,6 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         self.captures.iter_mut().for_each(Capture::space);
     }
 
-    /// Separates words.
     pub(super) fn space(&mut self) {
         if let Some(target) = self.target() {
             target.space();
@@ -258,7 +250,6 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         self.captures.iter_mut().for_each(Capture::space);
     }
 
-    /// Adds text.
     pub(super) fn text(&mut self, text: &str) {
         let apart = self.captures.iter().any(|it| it.apart);
         let mut shown = if apart { "" } else { text };
@@ -283,7 +274,6 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         }
     }
 
-    /// Returns the draft.
     pub(super) fn draft(mut self, tables: &Tables) -> Draft<'static> {
         for capture in std::mem::take(&mut self.captures) {
             self.finish(&capture);
@@ -304,7 +294,6 @@ impl Capture<'_, '_> {
         }
     }
 
-    /// Separates words.
     fn space(&mut self) {
         self.part.and_then(|at| self.parts.get_mut(at)).unwrap_or(&mut self.text).space();
     }

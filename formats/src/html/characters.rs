@@ -6,8 +6,6 @@
 //!
 //! * The few names that stand for two characters stay as written.
 //! * XML requires the `;`; its references are read as in HTML all the same.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

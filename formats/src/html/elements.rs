@@ -1,6 +1,4 @@
 //! The elements of a page that parsing or line breaks treat specially.
-//!
-//! Sans-I/O.
 
 /// Longest name of an element known here, in bytes.
 const NAME_BYTES_MAX: usize = 13;
@@ -30,7 +28,6 @@ pub(super) enum Element {
     Foreign,
     /// `foreignObject` and `desc`: parts of a picture that hold elements of pages.
     Island,
-    /// Anything else.
     Other,
 }
 
@@ -43,7 +40,6 @@ pub(super) enum Content {
     Verbatim,
     /// Text that is not shown.
     Hidden,
-    /// A program.
     Script,
     /// Linked data.
     Data,

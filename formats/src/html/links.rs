@@ -1,6 +1,4 @@
 //! The links of a page: each once, in order, resolved against the page's URL or its `<base>`.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,7 +13,6 @@ const LINK_BYTES_MAX: usize = 2 * 1024;
 /// Longest link as written, in bytes.
 const WRITTEN_BYTES_MAX: usize = 16 * LINK_BYTES_MAX;
 
-/// The links of a page.
 #[derive(Debug)]
 pub(super) struct Links<'t> {
     base: Option<Url>,
@@ -83,16 +80,12 @@ impl<'t> Links<'t> {
         self.seen.insert(link);
     }
 
-    /// Returns the URLs, in order.
     pub(super) fn finish(self) -> Vec<String> {
         self.urls
     }
 
     fn resolve(&self, written: &str) -> Option<Url> {
-        match &self.base {
-            Some(base) => base.join(written).ok(),
-            None => Url::parse(written).ok(),
-        }
+        Url::options().base_url(self.base.as_ref()).parse(written).ok()
     }
 }
 

@@ -15,8 +15,6 @@
 //! * An attribute's name is not checked for duplicates; the first one found is taken.
 //! * In XML every element may be empty (`<title/>`), CDATA sections are text, and the internal subset
 //!   belongs to the document type.
-//!
-//! Sans-I/O.
 
 use memchr::{memchr, memchr_iter, memchr2, memchr2_iter, memmem};
 
@@ -96,7 +94,6 @@ fn is_space_byte(it: u8) -> bool {
     is_space(char::from(it))
 }
 
-/// The tokenizer of a page.
 #[derive(Debug)]
 pub(super) struct Tokenizer<'t> {
     rest: &'t str,
@@ -112,7 +109,6 @@ pub(super) struct Tokenizer<'t> {
 }
 
 impl<'t> Tokenizer<'t> {
-    /// Returns a tokenizer of HTML or of other markup.
     pub(super) fn new(text: &'t str, html: bool) -> Self {
         Self { rest: text, html, inside: None, foreign: 0, islands: 0, subset_ends: true }
     }
@@ -365,7 +361,6 @@ fn end_of_raw(bytes: &[u8], name: &[u8], is_script: bool) -> usize {
     bytes.len()
 }
 
-/// Returns whether a script is linked data.
 fn is_data(attributes: &Attributes<'_>) -> bool {
     let r#type = attributes.get("type").map(str::trim);
     r#type.is_some_and(|it| it.eq_ignore_ascii_case("application/ld+json"))

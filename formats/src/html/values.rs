@@ -1,6 +1,4 @@
 //! The values that markup tables take from a document, by attribute and precedence.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 

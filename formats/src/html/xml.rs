@@ -11,17 +11,14 @@
 //!   their usual prefix.
 //! * Reading goes on after ill-formed markup. In SGML an element may lack its end tag; then its line is
 //!   its value.
-//!
-//! Sans-I/O.
 
 use super::super::markup::{Root, Tables, Vocabulary, applying};
 use super::super::{Draft, Input};
-use super::POLL_TOKENS;
 use super::builder::DraftBuilder;
 use super::characters::in_text;
 use super::elements::Element;
 use super::tokens::{Attributes, MarkupToken, Tokenizer};
-use crate::object::ProblemKind;
+use crate::cancellable::TimeLimit;
 
 /// The document type must lie in this many bytes at the front of the document.
 const PROLOG_BYTES_MAX: usize = 4 * 1024;
@@ -86,22 +83,15 @@ pub(super) fn read<'a>(
     let builder = DraftBuilder::new(input, false);
     let mut document = XmlDocument { vocabulary, prefix, builder, open: Vec::new(), deeper: 0 };
     let mut tokens = Tokenizer::new(text, false);
-    let (mut number, mut in_time) = (0_usize, true);
-    while let Some(token) = tokens.next() {
-        if number.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
-            in_time = false;
-            break;
-        }
-        number += 1;
-        if document.builder.is_full() {
-            break;
-        }
+    let mut time = TimeLimit::new(input.cancelled);
+    while let Some(token) = tokens.next()
+        && time.goes_on()
+        && !document.builder.is_full()
+    {
         document.token(token, &tokens);
     }
     let mut draft = document.builder.draft(&input.settings.markup);
-    if !in_time {
-        draft.problem(ProblemKind::Time, "ran out of time on the document");
-    }
+    time.report("the document", &mut draft);
     draft
 }
 
@@ -156,7 +146,7 @@ impl<'t> XmlDocument<'t, '_> {
     }
 
     fn text(&mut self, text: &str) {
-        if !(self.vocabulary.is_escaped() && text.contains('<')) {
+        if !(self.vocabulary.escaped && text.contains('<')) {
             self.builder.text(text);
             return;
         }

@@ -7,14 +7,13 @@
 //!
 //! * Only the front of the text of results is read. Pictures and tables come from the program, not from the
 //!   author.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 
+use crate::cancellable::TimeLimit;
+use crate::json::READ_BYTES_MAX;
 use crate::json::tokens::{JsonToken, JsonTokens};
-use crate::json::{POLL_TOKENS, READ_BYTES_MAX};
-use crate::object::{Object, ProblemKind};
+use crate::object::Object;
 use crate::prose::markdown;
 use crate::text::{Body, decode};
 use crate::{Draft, Input, Type};
@@ -31,6 +30,7 @@ const FIELD_BYTES_MAX: usize = 1024;
 const AUTHORS_MAX: usize = 100;
 
 /// The state of reading a notebook.
+#[derive(Default)]
 struct Notebook {
     /// The key of each level, from the outermost.
     path: Vec<String>,
@@ -40,7 +40,6 @@ struct Notebook {
     kind: String,
     level: usize,
     source: Body,
-    source_bytes_max: usize,
     /// The cells of text, as one document.
     markdown: Body,
     code: Body,
@@ -53,40 +52,20 @@ struct Notebook {
     version: String,
 }
 
-/// Summarizes a notebook.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = decode(input.head(READ_BYTES_MAX), None);
     let bytes_max = input.text_bytes_max();
     let mut notebook = Notebook {
-        path: Vec::new(),
-        depth: 0,
-        key: String::new(),
-        kind: String::new(),
-        level: 0,
         source: Body::new(bytes_max),
-        source_bytes_max: bytes_max,
         markdown: Body::new(bytes_max),
         code: Body::new(bytes_max),
         results: Body::new(RESULTS_BYTES_MAX),
-        cells: 0,
-        title: String::new(),
-        authors: Vec::new(),
-        kernel: String::new(),
-        language: String::new(),
-        version: String::new(),
+        ..Notebook::default()
     };
-    let mut cut = false;
-    for (count, token) in JsonTokens::new(&text).enumerate() {
-        if count.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
-            cut = true;
-            break;
-        }
-        notebook.token(token);
-    }
+    let mut time = TimeLimit::new(input.cancelled);
+    JsonTokens::new(&text).take_while(|_| time.goes_on()).for_each(|it| notebook.token(it));
     let mut draft = notebook.draft(input);
-    if cut {
-        draft.problem(ProblemKind::Time, "ran out of time on the notebook");
-    }
+    time.report("the notebook", &mut draft);
     draft
 }
 
@@ -158,11 +137,10 @@ impl Notebook {
 
     fn end_cell(&mut self) {
         self.cells += 1;
-        let source = self.source.as_str();
+        let source = self.source.take();
         match self.kind.as_str() {
             "code" => {
-                self.code.push(source);
-                self.code.line();
+                self.code.push_line(&source);
             }
             kind => {
                 // Version 3 has cells for headings.
@@ -170,11 +148,10 @@ impl Notebook {
                     self.markdown.push("######".get(..self.level.clamp(1, 6)).unwrap_or("#"));
                     self.markdown.push(" ");
                 }
-                self.markdown.push(source);
+                self.markdown.push(&source);
                 self.markdown.push("\n\n");
             }
         }
-        self.source = Body::new(self.source_bytes_max);
         self.kind.clear();
         self.results.line();
     }

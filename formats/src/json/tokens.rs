@@ -6,12 +6,9 @@
 //!
 //! * Commas and the kinds of brackets are not checked. So documents that are cut off, have comments or are
 //!   several values in one file (JSON lines) are read as far as they make sense.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 
-/// One token of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JsonToken<'t> {
     /// `{` or `[`.
@@ -20,40 +17,26 @@ pub(crate) enum JsonToken<'t> {
     Close,
     /// The name of a member.
     Key(Cow<'t, str>),
-    /// A string.
     String(Cow<'t, str>),
     /// A number, `true`, `false` or `null`.
     Scalar(&'t str),
 }
 
-/// The tokens of a document.
 #[derive(Debug)]
 pub(crate) struct JsonTokens<'t> {
     rest: &'t str,
 }
 
 impl<'t> JsonTokens<'t> {
-    /// Returns the tokens of `text`.
     pub(crate) fn new(text: &'t str) -> Self {
         Self { rest: text }
     }
 
     /// Reads the text after an opening quote.
     fn string(&mut self, quoted: &'t str) -> JsonToken<'t> {
-        let bytes = quoted.as_bytes();
-        let (mut end, mut is_escaped) = (0, false);
-        while let Some(at) =
-            bytes.get(end..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)).map(|at| end + at)
-        {
-            end = at;
-            if bytes.get(at) == Some(&b'"') {
-                break;
-            }
-            is_escaped = true;
-            end += 2;
-        }
-        let end = if bytes.get(end) == Some(&b'"') { end } else { bytes.len() };
+        let end = string_end(quoted.as_bytes(), 0);
         let inner = quoted.get(..end).unwrap_or_default();
+        let is_escaped = memchr::memchr(b'\\', inner.as_bytes()).is_some();
         let inner = if is_escaped { Cow::Owned(unescaped(inner)) } else { Cow::Borrowed(inner) };
         self.rest = quoted.get(end + 1..).unwrap_or_default().trim_start();
         match self.rest.strip_prefix(':') {
@@ -100,6 +83,19 @@ impl<'t> Iterator for JsonTokens<'t> {
             return Some(JsonToken::Scalar(scalar));
         }
     }
+}
+
+/// Returns the position of a string's closing quote, from a position in the string on.
+pub(crate) fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while let Some(next) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += next;
+        if bytes.get(at) == Some(&b'"') {
+            return at;
+        }
+        at += 2;
+    }
+    bytes.len()
 }
 
 fn unescaped(inner: &str) -> String {

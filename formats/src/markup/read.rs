@@ -1,6 +1,4 @@
 //! The reader of markup tables: TOML to rules, with every mistake.
-//!
-//! Sans-I/O.
 
 use std::collections::HashSet;
 

@@ -7,8 +7,6 @@
 //! # Differences from the paper
 //!
 //! * Essence used only a sound's name. Here its tags are read, but never the sound itself.
-//!
-//! Sans-I/O.
 
 mod midi;
 mod modules;
@@ -34,7 +32,6 @@ const LINES_MAX: usize = 10_000;
 /// Longest play list that is read, in bytes.
 const LIST_BYTES_MAX: usize = 1024 * 1024;
 
-/// Summarizes a sound.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
     if is_play_list(input) {
@@ -131,15 +128,11 @@ fn is_play_list(input: &Input<'_>) -> bool {
 /// Summarizes a play list: its entries are references, their titles are text.
 fn play_list<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = decode(input.head(LIST_BYTES_MAX), None);
-    let base = Url::parse(&input.object.url).ok().filter(|url| url.fragment().is_none());
+    let base = input.base();
     let mut about = Metadata::default();
     let mut references = Vec::new();
     let mut add = |link: &str| {
-        let url = match &base {
-            Some(base) => base.join(link).ok(),
-            None => Url::parse(link).ok(),
-        };
-        if let Some(url) = url
+        if let Ok(url) = Url::options().base_url(base.as_ref()).parse(link)
             && references.len() < input.settings.references_max
         {
             references.push(url.into());

@@ -7,8 +7,6 @@
 //!
 //! * Essence used only a font's file name. Here its own names are read, but never its outlines.
 //! * Of WOFF2 and the metrics of TeX, only the file names are used.
-//!
-//! Sans-I/O.
 
 mod bitmap;
 mod sfnt;
@@ -65,7 +63,6 @@ impl Faces {
     }
 }
 
-/// Summarizes a font.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = input.object.bytes.as_ref();
     let mut faces = Faces::default();

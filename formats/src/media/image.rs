@@ -7,8 +7,6 @@
 //! # Differences from the paper
 //!
 //! * Essence used only a picture's name. Here its metadata is read, but never its pixels.
-//!
-//! Sans-I/O.
 
 mod chunks;
 mod iptc;
@@ -18,15 +16,13 @@ mod tiff;
 use std::io::BufReader;
 
 use super::xmp;
-use crate::cancellable::CancellableReader;
+use crate::cancellable::{CancellableReader, TimeLimit};
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len32, slice_up_to};
 use crate::object::ProblemKind;
 use crate::text::decode;
 use crate::{Draft, Input};
 
-/// Segments, chunks or blocks between two checks of the time limit.
-const POLL_PIECES: usize = 64;
 /// Maximum number of segments, chunks or blocks of one picture.
 const PIECES_MAX: usize = 1_000_000;
 /// Largest container of boxes that is searched for an EXIF block, in bytes.
@@ -37,8 +33,7 @@ struct Picture<'a> {
     bytes: &'a [u8],
     about: Metadata,
     cancelled: &'a dyn Fn() -> bool,
-    /// Whether time ran out.
-    late: bool,
+    time: TimeLimit<'a>,
     /// Whether the picture has more than `PIECES_MAX` pieces.
     cut: bool,
 }
@@ -46,23 +41,19 @@ struct Picture<'a> {
 impl Picture<'_> {
     /// Counts a piece; returns false when reading must stop.
     fn step(&mut self, piece: usize) -> bool {
-        if piece.is_multiple_of(POLL_PIECES) && (self.cancelled)() {
-            self.late = true;
-        }
         self.cut |= PIECES_MAX <= piece;
-        !self.late && !self.cut
+        self.time.goes_on() && !self.cut
     }
 }
 
-/// Summarizes a picture.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
     let cancelled = input.cancelled;
-    let mut picture =
-        Picture { bytes, about: Metadata::default(), cancelled, late: false, cut: false };
+    let (about, time) = (Metadata::default(), TimeLimit::of_long_steps(cancelled));
+    let mut picture = Picture { bytes, about, cancelled, time, cut: false };
     let whole = picture.read();
-    let Picture { late, cut, mut about, .. } = picture;
-    if !about.has_dimensions() && !late {
+    let Picture { time, cut, mut about, .. } = picture;
+    if !about.has_dimensions() && !time.is_over() {
         let mut reader = CancellableReader::new(bytes, input.cancelled);
         if let Ok(size) = imagesize::reader_size(&mut reader) {
             about.dimensions(size.width as u64, size.height as u64);
@@ -70,9 +61,11 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     let sized = about.has_dimensions();
     let mut draft = about.draft(input.text_bytes_max());
-    if late {
-        draft.problem(ProblemKind::Time, "ran out of time on the picture's metadata");
-    } else if cut {
+    time.report("the picture's metadata", &mut draft);
+    if time.is_over() {
+        return draft;
+    }
+    if cut {
         let message = format!("has more than {PIECES_MAX} pieces; the rest was left out");
         draft.problem(ProblemKind::Limit, message);
     } else if !whole && !sized && !input.object.truncated {

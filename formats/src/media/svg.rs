@@ -1,8 +1,6 @@
 //! Drawings in SVG: their title, description, metadata and text.
 //!
 //! Source: SVG 1.1 §5.4 (`title`, `desc`), §21 (metadata), §10 (text), §7.10 (units).
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 
@@ -11,6 +9,7 @@ use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 
 use super::xmp::{Properties, character};
+use crate::cancellable::TimeLimit;
 use crate::metadata::{Field, Metadata};
 use crate::object::ProblemKind;
 use crate::text::{Body, decode};
@@ -18,8 +17,6 @@ use crate::{Draft, Input};
 
 /// Maximum number of bytes of a drawing that are read; pictures inside it may be large.
 const DRAWING_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Events between two checks of the time limit.
-const POLL_EVENTS: usize = 512;
 /// Deepest nesting.
 const DEPTH_MAX: usize = 1_000;
 /// Maximum number of attributes of one element.
@@ -28,8 +25,9 @@ const ATTRIBUTES_MAX: usize = 200;
 const RUN_BYTES_MAX: usize = 16 * 1024;
 
 /// The part of a drawing that text belongs to.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Region {
+    #[default]
     Other,
     Title,
     Description,
@@ -38,6 +36,7 @@ enum Region {
 }
 
 /// The state of reading one drawing.
+#[derive(Default)]
 struct Drawing {
     about: Metadata,
     properties: Properties,
@@ -51,28 +50,19 @@ struct Drawing {
     references_max: usize,
 }
 
-/// Summarizes a drawing.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = decode(input.head(DRAWING_BYTES_MAX), None);
     let mut reader = Reader::from_str(&text);
     reader.config_mut().check_end_names = false;
     let mut drawing = Drawing {
-        about: Metadata::default(),
-        properties: Properties::default(),
         words: Body::new(input.text_bytes_max()),
         run: Body::new(RUN_BYTES_MAX),
-        region: Region::Other,
-        region_depth: 0,
-        depth: 0,
-        references: Vec::new(),
         references_max: input.settings.references_max,
+        ..Drawing::default()
     };
     let mut problem = None;
-    for number in 0.. {
-        if number % POLL_EVENTS == 0 && (input.cancelled)() {
-            problem = Some((ProblemKind::Time, "ran out of time on the drawing".to_owned()));
-            break;
-        }
+    let mut time = TimeLimit::new(input.cancelled);
+    while time.goes_on() {
         if DEPTH_MAX < drawing.depth {
             let message = format!("is nested deeper than {DEPTH_MAX}; the rest was left out");
             problem = Some((ProblemKind::Limit, message));
@@ -91,9 +81,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         }
     }
     let mut draft = drawing.draft(input.text_bytes_max());
-    if let Some((kind, message)) = problem {
-        draft.problem(kind, message);
-    }
+    time.report("the drawing", &mut draft);
+    draft.add_problems(problem);
     draft
 }
 
@@ -148,7 +137,7 @@ impl Drawing {
             Region::Metadata if !leaves => self.properties.end(&mut self.about),
             Region::Title | Region::Description if leaves => {
                 // The title at the top is the drawing's; titles of its parts are text.
-                let run = std::mem::replace(&mut self.run, Body::new(RUN_BYTES_MAX)).finish();
+                let run = self.run.take();
                 let field = match self.region {
                     Region::Title if self.depth == 2 => Field::Title,
                     Region::Description if self.depth == 2 => Field::Description,
@@ -198,8 +187,7 @@ impl Drawing {
     fn draft<'a>(self, text_bytes_max: usize) -> Draft<'a> {
         let mut draft = self.about.draft(text_bytes_max);
         let mut body = Body::new(text_bytes_max);
-        body.push(&draft.body);
-        body.line();
+        body.push_line(&draft.body);
         body.push(self.words.as_str());
         draft.body = Cow::Owned(body.finish());
         draft.references = self.references;

@@ -5,8 +5,6 @@
 //!
 //! Every container is a tree of pieces that declare their length. Useless pieces are skipped unread. A
 //! piece never ends after the piece around it, so no tree has more pieces than bytes.
-//!
-//! Sans-I/O.
 
 mod asf;
 mod matroska;
@@ -15,21 +13,19 @@ mod ogg;
 mod riff;
 
 use super::audio;
+use crate::cancellable::TimeLimit;
 use crate::metadata::Metadata;
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
 /// Maximum number of pieces of one container.
 const PIECES_MAX: usize = 200_000;
-/// Pieces between two checks of the time limit.
-const POLL_PIECES: usize = 512;
 
 /// The state of reading one film.
 struct Film<'a> {
     about: Metadata,
-    cancelled: &'a dyn Fn() -> bool,
+    time: TimeLimit<'a>,
     pieces: usize,
-    late: bool,
     /// Whether a piece ended after the piece around it.
     cut: bool,
 }
@@ -38,18 +34,14 @@ impl Film<'_> {
     /// Counts a piece; returns `None` when reading must stop.
     fn step(&mut self) -> Option<()> {
         self.pieces += 1;
-        if self.pieces.is_multiple_of(POLL_PIECES) && (self.cancelled)() {
-            self.late = true;
-        }
-        (!self.late && self.pieces < PIECES_MAX).then_some(())
+        (self.time.goes_on() && self.pieces < PIECES_MAX).then_some(())
     }
 }
 
-/// Summarizes a film.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
-    let about = Metadata::default();
-    let mut film = Film { about, cancelled: input.cancelled, pieces: 0, late: false, cut: false };
+    let (about, time) = (Metadata::default(), TimeLimit::new(input.cancelled));
+    let mut film = Film { about, time, pieces: 0, cut: false };
     match bytes.as_ref() {
         [0x1a, 0x45, 0xdf, 0xa3, ..] => matroska::read(bytes, &mut film),
         [b'R', b'I', b'F', b'F', ..] => riff::read(bytes, &mut film),
@@ -63,11 +55,10 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         }
         _ => {}
     }
-    let Film { about, late, cut, .. } = film;
+    let Film { about, time, cut, .. } = film;
     let mut draft = about.draft(input.text_bytes_max());
-    if late {
-        draft.problem(ProblemKind::Time, "ran out of time on the film's structure");
-    } else if cut && !input.object.truncated {
+    time.report("the film's structure", &mut draft);
+    if cut && !time.is_over() && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "is cut off: a piece is longer than what is there");
     }
     draft

@@ -7,8 +7,6 @@
 //!
 //! * Properties are known by their conventional prefix, not by its namespace.
 //! * Of a title in several languages, the first is the title, the others are text.
-//!
-//! Sans-I/O.
 
 use quick_xml::Reader;
 use quick_xml::escape::unescape;
@@ -63,14 +61,12 @@ impl Properties {
         }
     }
 
-    /// Handles text inside an element.
     pub(crate) fn text(&mut self, text: &str) {
         if self.open.is_some() && self.text.len() + text.len() <= VALUE_BYTES_MAX {
             self.text.push_str(text);
         }
     }
 
-    /// Handles the end of an element.
     pub(crate) fn end(&mut self, about: &mut Metadata) {
         if let Some((field, depth)) = self.open {
             put(about, field, &self.text);
@@ -121,7 +117,6 @@ fn property(name: &str) -> Option<Field> {
     })
 }
 
-/// Reads a packet.
 pub(crate) fn read(packet: &[u8], about: &mut Metadata) {
     let packet = packet.get(..packet.len().min(PACKET_BYTES_MAX)).unwrap_or_default();
     let text = decode(packet, None);

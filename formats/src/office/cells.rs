@@ -1,6 +1,4 @@
 //! The rows of a spreadsheet: all are text, and the first of each sheet names its columns.
-//!
-//! Sans-I/O.
 
 use super::OfficeDraft;
 use crate::text::{Body, is_telling};
@@ -24,13 +22,11 @@ impl Cells {
         Self { row: Body::new(ROW_BYTES_MAX), names, has_header: false }
     }
 
-    /// Adds a cell of text.
     pub(super) fn cell(&mut self, text: &str) {
         self.row.space();
         self.row.push_squeezed(text);
         if !self.has_header {
-            self.names.push_squeezed(text);
-            self.names.line();
+            self.names.push_squeezed_line(text);
         }
     }
 
@@ -41,12 +37,10 @@ impl Cells {
         }
         if !self.has_header && is_telling(self.names.as_str()) {
             self.has_header = true;
-            document.headings.push(self.names.as_str());
-            document.headings.line();
+            document.headings.push_line(self.names.as_str());
         }
-        document.body.push(self.row.as_str());
-        document.body.line();
-        self.row = Body::new(ROW_BYTES_MAX);
-        self.names = Body::new(super::HEADINGS_BYTES_MAX);
+        document.body.push_line(self.row.as_str());
+        self.row.take();
+        self.names.take();
     }
 }

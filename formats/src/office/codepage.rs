@@ -1,8 +1,6 @@
 //! Charsets by the numbers of code pages, and code pages by the character sets of fonts.
 //!
 //! Source: Microsoft's "Code Page Identifiers"; the RTF specification 1.9.1, `\fcharset`.
-//!
-//! Sans-I/O.
 
 use encoding_rs::{self as charset, Encoding};
 

@@ -6,11 +6,9 @@
 //!
 //! * No chain of sectors may be longer than the file, so that loops end. The colors of the directory's trees
 //!   are not checked.
-//!
-//! Sans-I/O.
 
 use super::{OfficeDraft, codepage};
-use crate::numbers::{le16, le32};
+use crate::numbers::{le_len32, le16, le32};
 use crate::text::front;
 
 /// Longest front of a stream that is read, in bytes.
@@ -46,12 +44,6 @@ pub(super) struct Compound<'a> {
     directory: Vec<u8>,
 }
 
-/// Returns the four bytes at `at` as an offset or a length.
-pub(super) fn usize_at(bytes: &[u8], at: usize) -> Option<usize> {
-    le32(bytes, at).and_then(|it| usize::try_from(it).ok())
-}
-
-/// Decodes UTF-16.
 pub(super) fn utf16(bytes: &[u8]) -> String {
     encoding_rs::UTF_16LE.decode_without_bom_handling(bytes).0.into_owned()
 }
@@ -156,7 +148,7 @@ impl<'a> Compound<'a> {
             };
             let name_bytes = usize::from(le16(entry, 64)?).clamp(2, 64) - 2;
             if entry.get(66) == Some(&2) && utf16(entry.get(..name_bytes)?) == name {
-                let size = usize_at(entry, 120)?.min(STREAM_BYTES_MAX);
+                let size = le_len32(entry, 120)?.min(STREAM_BYTES_MAX);
                 let first = le32(entry, 116)?;
                 return Some(if size < SMALL_BYTES {
                     self.small_chain(first, size)
@@ -176,13 +168,13 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = u32> {
 
 /// Adds a set of properties: the first has title and authors, the second the company.
 pub(super) fn properties(set: &[u8], is_first: bool, document: &mut OfficeDraft) -> Option<()> {
-    let section = set.get(usize_at(set, 44)?..)?;
-    let count = usize_at(section, 4)?.min(PROPERTIES_MAX);
+    let section = set.get(le_len32(set, 44)?..)?;
+    let count = le_len32(section, 4)?.min(PROPERTIES_MAX);
     let offset = |wanted: u32| {
         let of = |number: usize| {
             let at = 8 + 8 * number;
             let is_wanted = le32(section, at) == Some(wanted);
-            is_wanted.then(|| usize_at(section, at + 4)).flatten()
+            is_wanted.then(|| le_len32(section, at + 4)).flatten()
         };
         (0..count).find_map(of)
     };
@@ -212,7 +204,7 @@ pub(super) fn properties(set: &[u8], is_first: bool, document: &mut OfficeDraft)
 
 /// Returns the value of a property as text.
 fn property(bytes: &[u8], page: i64) -> Option<String> {
-    let size = || Some(usize_at(bytes, 4)?.min(PROPERTY_BYTES_MAX));
+    let size = || Some(le_len32(bytes, 4)?.min(PROPERTY_BYTES_MAX));
     let value = match le32(bytes, 0)? {
         3 => le32(bytes, 4).filter(|it| 0 < *it)?.to_string(),
         30 => {

@@ -8,13 +8,12 @@
 //!
 //! * Headings are paragraphs in one of the nine built-in heading styles. Users' own styles made from these
 //!   count as text.
-//!
-//! Sans-I/O.
 
-use super::compound::{Compound, usize_at};
+use super::compound::Compound;
 use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX, codepage};
 use crate::Input;
-use crate::numbers::{le16, le32};
+use crate::cancellable::TimeLimit;
+use crate::numbers::{le_len32, le16, le32};
 use crate::object::ProblemKind;
 use crate::text::Body;
 
@@ -54,7 +53,7 @@ pub(super) fn read(
     }
     let mut text = TextReader::new();
     if magic != MAGIC || version < VERSION_97 {
-        let range = usize_at(main, 0x18).zip(usize_at(main, 0x1c));
+        let range = le_len32(main, 0x18).zip(le_len32(main, 0x1c));
         let bytes = range.and_then(|(start, end)| main.get(start..end.min(main.len())));
         let whole = codepage::of_number(1252).decode(bytes.ok_or_else(broken)?).0;
         text.take(&whole, 0, 1, document);
@@ -66,8 +65,9 @@ pub(super) fn read(
     let pieces = pieces(main, &table).ok_or_else(broken)?;
     headings(main, &table, &mut text.headings);
     text.headings.sort_unstable();
-    for (count, piece) in pieces.iter().enumerate() {
-        if count.is_multiple_of(256) && (input.cancelled)() {
+    let mut time = TimeLimit::of_long_steps(input.cancelled);
+    for piece in &pieces {
+        if !time.goes_on() {
             return Err((ProblemKind::Time, "ran out of time on the document".to_owned()));
         }
         if document.body.is_full() {
@@ -105,8 +105,8 @@ impl Piece {
 
 /// Reads the piece table: character positions, then the offset of each piece.
 fn pieces(main: &[u8], table: &[u8]) -> Option<Vec<Piece>> {
-    let start = usize_at(main, 0x01a2)?;
-    let end = start.checked_add(usize_at(main, 0x01a6)?)?;
+    let start = le_len32(main, 0x01a2)?;
+    let end = start.checked_add(le_len32(main, 0x01a6)?)?;
     let mut rest = table.get(start..end.min(table.len()))?;
     // Properties shared by pieces come first.
     while let Some((1, after)) = rest.split_first().map(|(kind, after)| (*kind, after)) {
@@ -114,14 +114,14 @@ fn pieces(main: &[u8], table: &[u8]) -> Option<Vec<Piece>> {
     }
     let (kind, after) = rest.split_first()?;
     let bytes = after.get(4..).filter(|_| *kind == 2)?;
-    let bytes = bytes.get(..usize_at(after, 0)?).unwrap_or(bytes);
+    let bytes = bytes.get(..le_len32(after, 0)?).unwrap_or(bytes);
     let count = (bytes.len().checked_sub(4)? / 12).min(PIECES_MAX);
     let mut pieces = Vec::new();
     // Overlapping pieces could make a long text of a short file.
     let mut left = main.len();
     for number in 0..count {
-        let from = usize_at(bytes, 4 * number)?;
-        let to = usize_at(bytes, 4 * number + 4)?;
+        let from = le_len32(bytes, 4 * number)?;
+        let to = le_len32(bytes, 4 * number + 4)?;
         let offset = le32(bytes, 4 * (count + 1) + 8 * number + 2)?;
         let is_narrow = offset & 0x4000_0000 != 0;
         let offset = usize::try_from(offset & 0x3fff_ffff).ok()?;
@@ -135,12 +135,12 @@ fn pieces(main: &[u8], table: &[u8]) -> Option<Vec<Piece>> {
 
 /// Adds the ranges of the paragraphs that have the style of a heading, in bytes.
 fn headings(main: &[u8], table: &[u8], ranges: &mut Vec<(usize, usize)>) -> Option<()> {
-    let start = usize_at(main, 0x0102)?;
-    let end = start.checked_add(usize_at(main, 0x0106)?)?;
+    let start = le_len32(main, 0x0102)?;
+    let end = start.checked_add(le_len32(main, 0x0106)?)?;
     let list = table.get(start..end.min(table.len()))?;
     let count = list.len().checked_sub(4)? / 8;
     for number in 0..count.min(RANGES_MAX) {
-        let page = usize_at(list, 4 * (count + 1) + 4 * number)? & 0x003f_ffff;
+        let page = le_len32(list, 4 * (count + 1) + 4 * number)? & 0x003f_ffff;
         let page = main.get(page.checked_mul(PAGE_BYTES)?..)?.get(..PAGE_BYTES)?;
         let runs = usize::from(*page.last()?);
         for run in 0..runs {
@@ -150,7 +150,7 @@ fn headings(main: &[u8], table: &[u8], ranges: &mut Vec<(usize, usize)>) -> Opti
             let is_heading = le16(page, style).is_some_and(|it| (1..=9).contains(&it));
             // A paragraph without properties of its own has the default style.
             if is_heading && 0 < at {
-                ranges.push((usize_at(page, 4 * run)?, usize_at(page, 4 * run + 4)?));
+                ranges.push((le_len32(page, 4 * run)?, le_len32(page, 4 * run + 4)?));
             }
         }
         if RANGES_MAX < ranges.len() {
@@ -161,6 +161,7 @@ fn headings(main: &[u8], table: &[u8], ranges: &mut Vec<(usize, usize)>) -> Opti
 }
 
 /// The reader of text, which removes control characters.
+#[derive(Default)]
 struct TextReader {
     /// The ranges of headings, in order.
     headings: Vec<(usize, usize)>,
@@ -173,13 +174,8 @@ struct TextReader {
 
 impl TextReader {
     fn new() -> Self {
-        Self {
-            headings: Vec::new(),
-            paragraph: Body::new(PARAGRAPH_BYTES_MAX),
-            kind: Kind::Text,
-            fields: Vec::new(),
-            instruction: Body::new(INSTRUCTION_BYTES_MAX),
-        }
+        let instruction = Body::new(INSTRUCTION_BYTES_MAX);
+        Self { paragraph: Body::new(PARAGRAPH_BYTES_MAX), instruction, ..Self::default() }
     }
 
     /// Adds `text`, which is at the offset `start` and has characters of `width` bytes.
@@ -236,16 +232,12 @@ impl TextReader {
     }
 
     fn end_instruction(&mut self, document: &mut OfficeDraft) {
-        let instruction = Body::new(INSTRUCTION_BYTES_MAX);
-        let instruction = std::mem::replace(&mut self.instruction, instruction);
-        document.references.add_field(instruction.as_str());
+        document.references.add_field(&self.instruction.take());
     }
 
     fn end_paragraph(&mut self, document: &mut OfficeDraft) {
         if !self.paragraph.as_str().is_empty() {
-            document.paragraph(self.paragraph.as_str(), self.kind);
-            self.kind = Kind::Text;
-            self.paragraph = Body::new(PARAGRAPH_BYTES_MAX);
+            document.paragraph(&self.paragraph.take(), std::mem::take(&mut self.kind));
         }
     }
 }

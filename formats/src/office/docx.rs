@@ -4,8 +4,6 @@
 //!
 //! Headings are known by outline level, or by style: the part for styles has their names, which are the same
 //! in all languages. Footnotes and endnotes follow the text.
-//!
-//! Sans-I/O.
 
 use std::collections::HashMap;
 
@@ -34,17 +32,12 @@ struct PartReader<'s> {
     in_instruction: bool,
 }
 
-/// Summarizes a document.
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
     let mut document = OfficeDraft::new(input);
-    document.properties.read_parts(package);
+    document.properties.read_parts(package, &super::PROPERTIES);
     let styles = styles(package);
     for part in PARTS {
-        for link in package.relationships(part) {
-            if link.is_external && link.kind == "hyperlink" {
-                document.references.add(&link.target);
-            }
-        }
+        document.hyperlinks(package, part);
         let mut text = PartReader {
             styles: &styles,
             paragraph: Body::new(PARAGRAPH_BYTES_MAX),
@@ -160,16 +153,10 @@ impl PartReader<'_> {
 
     /// Reads the instruction of a field that is complete.
     fn field(&mut self, document: &mut OfficeDraft) {
-        let instruction =
-            std::mem::replace(&mut self.instruction, Body::new(INSTRUCTION_BYTES_MAX));
-        document.references.add_field(instruction.as_str());
+        document.references.add_field(&self.instruction.take());
     }
 
     fn end_paragraph(&mut self, document: &mut OfficeDraft) {
-        let kind = std::mem::replace(&mut self.kind, Kind::Text);
-        if !self.paragraph.as_str().is_empty() {
-            document.paragraph(self.paragraph.as_str(), kind);
-            self.paragraph = Body::new(PARAGRAPH_BYTES_MAX);
-        }
+        document.paragraph(&self.paragraph.take(), std::mem::take(&mut self.kind));
     }
 }

@@ -4,8 +4,6 @@
 //! Packaging Format 2.0.1 (§2.4.1, NCX); Dublin Core.
 //!
 //! Chapters are read as web pages.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -13,11 +11,9 @@ use std::collections::{HashMap, HashSet};
 use crate::object::{Object, ProblemKind};
 use crate::office::package::{Package, beside};
 use crate::office::xml::Piece;
-use crate::text::Body;
+use crate::text::{Body, HEADINGS_BYTES_MAX};
 use crate::{Draft, Input, Type, html};
 
-/// Longest sum of headings, in bytes.
-const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Longest field, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
 /// Maximum number of fields.
@@ -39,15 +35,11 @@ struct Book {
     chapters: Vec<String>,
 }
 
-/// Summarizes a book.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
     let mut package = match Package::open(input) {
         Ok(package) => package,
-        Err((kind, message)) => {
-            draft.problem(kind, message);
-            return draft;
-        }
+        Err((kind, message)) => return Draft::with_problem(kind, message),
     };
     let mut path = String::new();
     package.walk("META-INF/container.xml", &mut |piece| {
@@ -69,9 +61,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let headings = headings(&mut package, &book);
     draft.other("Headings", headings);
     text(input, &mut package, &book, &mut draft);
-    for (kind, message) in package.problems() {
-        draft.problem(kind, message);
-    }
+    draft.add_problems(package.problems());
     draft
 }
 
@@ -262,9 +252,7 @@ fn text(input: &Input<'_>, package: &mut Package<'_>, book: &Book, draft: &mut D
                 draft.references.push(link);
             }
         }
-        for (kind, message) in page.problems {
-            draft.problem(kind, message);
-        }
+        draft.add_problems(page.problems);
     }
     draft.body = Cow::Owned(body.finish());
 }

@@ -7,12 +7,9 @@
 //!
 //! * Repeated rows and cells are read once.
 //! * Deletions recorded by change tracking are left out, and so are annotations.
-//!
-//! Sans-I/O.
 
 use super::cells::Cells;
 use super::package::Package;
-use super::properties::Properties;
 use super::xml::{self, Element, Piece};
 use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
 use crate::object::ProblemKind;
@@ -33,6 +30,7 @@ const SKIPPED: [&str; 7] = [
 ];
 
 /// The reader of the content.
+#[derive(Default)]
 struct ContentReader {
     paragraph: Body,
     kind: Kind,
@@ -48,22 +46,10 @@ struct ContentReader {
 
 impl ContentReader {
     fn new() -> Self {
-        Self {
-            paragraph: Body::new(PARAGRAPH_BYTES_MAX),
-            kind: Kind::Text,
-            cells: None,
-            in_cell: false,
-            in_title: false,
-            in_page: false,
-            in_paragraphs: 0,
-            skipping: 0,
-            has_sheets: false,
-            has_slides: false,
-        }
+        Self { paragraph: Body::new(PARAGRAPH_BYTES_MAX), ..Self::default() }
     }
 }
 
-/// Summarizes a document in a package.
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
     let mut document = OfficeDraft::new(input);
     let mut is_locked = false;
@@ -71,12 +57,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
         is_locked |= matches!(&piece, Piece::Start(it) if it.name == "encryption-data");
         !is_locked
     });
-    let mut properties = Properties::default();
-    package.walk("meta.xml", &mut |piece| {
-        properties.piece(&piece);
-        true
-    });
-    document.properties = properties;
+    document.properties.read_parts(package, &["meta.xml"]);
     if is_locked {
         let mut draft = document.draft();
         draft.problem(ProblemKind::Locked, "is locked by a password");
@@ -90,7 +71,6 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
 /// Summarizes a document that is one XML file.
 pub(super) fn in_one_file<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut document = OfficeDraft::new(input);
-    let mut properties = Properties::default();
     let mut content = ContentReader::new();
     let mut in_meta = false;
     let text = xml::text(input.head(READ_BYTES_MAX));
@@ -98,16 +78,13 @@ pub(super) fn in_one_file<'a>(input: &Input<'a>) -> Draft<'a> {
         match &piece {
             Piece::Start(it) if it.name == "meta" => in_meta = true,
             Piece::End("meta") => in_meta = false,
-            _ if in_meta => properties.piece(&piece),
+            _ if in_meta => document.properties.piece(&piece),
             _ => return content.piece(&piece, &mut document),
         }
         true
     });
-    document.properties = properties;
     let mut draft = document.draft();
-    if let Err((kind, message)) = end {
-        draft.problem(kind, message);
-    }
+    draft.add_problems(end.err());
     draft
 }
 
@@ -180,15 +157,12 @@ impl ContentReader {
     }
 
     fn end_paragraph(&mut self, document: &mut OfficeDraft) {
-        let kind = std::mem::replace(&mut self.kind, Kind::Text);
-        if self.paragraph.as_str().is_empty() {
-            return;
-        }
-        let paragraph = std::mem::replace(&mut self.paragraph, Body::new(PARAGRAPH_BYTES_MAX));
+        let (kind, paragraph) = (std::mem::take(&mut self.kind), self.paragraph.take());
         match &mut self.cells {
-            Some(cells) if self.in_cell => cells.cell(paragraph.as_str()),
-            _ if self.in_title => document.paragraph(paragraph.as_str(), Kind::Heading),
-            _ => document.paragraph(paragraph.as_str(), kind),
+            _ if paragraph.is_empty() => {}
+            Some(cells) if self.in_cell => cells.cell(&paragraph),
+            _ if self.in_title => document.paragraph(&paragraph, Kind::Heading),
+            _ => document.paragraph(&paragraph, kind),
         }
     }
 }

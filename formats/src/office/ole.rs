@@ -1,13 +1,10 @@
 //! Office documents from before 2007: compound files, whose streams show the program.
-//!
-//! Sans-I/O.
 
 use super::compound::{Compound, properties};
 use super::{OfficeDraft, doc, ppt, xls};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
-/// Summarizes a compound file.
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut document = OfficeDraft::new(input);
     let mut end = Err((ProblemKind::Broken, "has no directory that can be read".to_owned()));
@@ -30,8 +27,6 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         };
     }
     let mut draft = document.draft();
-    if let Err((kind, message)) = end {
-        draft.problem(kind, message);
-    }
+    draft.add_problems(end.err());
     draft
 }

@@ -2,12 +2,10 @@
 //!
 //! Source: ECMA-376 part 2 (Open Packaging Conventions), §9.3 for the relationships between parts. `unnest`
 //! opens the zip file, as everywhere.
-//!
-//! Sans-I/O.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use super::xml::{self, Piece};
+use super::xml::{self, Element, Piece};
 use crate::Input;
 use crate::object::ProblemKind;
 use crate::unnest::Limits;
@@ -116,6 +114,35 @@ impl<'a> Package<'a> {
             relationships.len() < RELATIONSHIPS_MAX
         });
         relationships
+    }
+
+    /// Returns the paths of the sheets or slides that the `element`s of the part `main` list, in order; if it
+    /// lists none, those in `folder`. Calls `each` with every element.
+    pub(super) fn listed(
+        &mut self,
+        main: &str,
+        element: &str,
+        folder: &str,
+        most: usize,
+        mut each: impl FnMut(&Element<'_>),
+    ) -> Vec<String> {
+        let parts: HashMap<String, String> =
+            self.relationships(main).into_iter().map(|it| (it.id, it.target)).collect();
+        let mut paths = Vec::new();
+        self.walk(main, &mut |piece| {
+            if let Piece::Start(it) = piece
+                && it.name == element
+            {
+                each(&it);
+                paths.extend(parts.get(&*it.get_prefixed("r:id")).cloned());
+            }
+            paths.len() < most
+        });
+        if paths.is_empty() {
+            paths = self.in_folder(folder, ".xml");
+            paths.truncate(most);
+        }
+        paths
     }
 
     /// Returns whether the time is up, so that no further part need be tried.

@@ -6,18 +6,15 @@
 //! # Differences from the specification
 //!
 //! * A document saved by "fast save" may have changed text twice in its stream; both are read.
-//!
-//! Sans-I/O.
 
-use super::compound::{usize_at, utf16};
+use super::compound::utf16;
 use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
 use crate::Input;
-use crate::numbers::le16;
+use crate::cancellable::TimeLimit;
+use crate::numbers::{le_len32, le16};
 use crate::object::ProblemKind;
 use crate::text::front;
 
-/// Records between two looks at the clock.
-const POLL_RECORDS: usize = 1024;
 /// Bytes of a record's header.
 const HEADER_BYTES: usize = 8;
 /// Kinds of records.
@@ -36,12 +33,12 @@ pub(super) fn read(
     document: &mut OfficeDraft,
 ) -> Result<(), (ProblemKind, String)> {
     let mut rest = stream;
-    let (mut count, mut in_slides, mut kind) = (0_usize, false, Kind::Text);
+    let (mut in_slides, mut kind) = (false, Kind::Text);
+    let mut time = TimeLimit::new(input.cancelled);
     while let (Some(instance), Some(record), Some(size)) =
-        (le16(rest, 0), le16(rest, 2), usize_at(rest, 4))
+        (le16(rest, 0), le16(rest, 2), le_len32(rest, 4))
     {
-        count += 1;
-        if count.is_multiple_of(POLL_RECORDS) && (input.cancelled)() {
+        if !time.goes_on() {
             return Err((ProblemKind::Time, "ran out of time on the slides".to_owned()));
         }
         if document.body.is_full() {
@@ -64,7 +61,7 @@ pub(super) fn read(
             SLIDE_PERSIST if in_slides => document.slides += 1,
             // Titles of slides, and titles in the middle of a slide.
             TEXT_HEADER => {
-                let is_title = matches!(usize_at(whole, 0), Some(0 | 6));
+                let is_title = matches!(le_len32(whole, 0), Some(0 | 6));
                 kind = if is_title { Kind::Heading } else { Kind::Text };
             }
             TEXT_WIDE => text(&utf16(whole), kind, document),

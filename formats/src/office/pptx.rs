@@ -1,12 +1,8 @@
 //! Slides of Office Open XML.
 //!
 //! Source: ECMA-376 part 1 §19 (PresentationML) and §21.1 (text in drawings).
-//!
-//! Sans-I/O.
 
-use std::collections::HashMap;
-
-use super::package::{Package, Relationship};
+use super::package::Package;
 use super::xml::Piece;
 use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
 use crate::text::Body;
@@ -20,8 +16,8 @@ const MAIN: &str = "ppt/presentation.xml";
 /// Summarizes a presentation: each slide with the notes on it.
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
     let mut document = OfficeDraft::new(input);
-    document.properties.read_parts(package);
-    let slides = slides(package);
+    document.properties.read_parts(package, &super::PROPERTIES);
+    let slides = package.listed(MAIN, "sldId", "ppt/slides/", SLIDES_MAX, |_| ());
     document.slides = slides.len();
     for path in slides {
         if document.body.is_full() || package.is_over() {
@@ -37,27 +33,6 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
         }
     }
     document.draft()
-}
-
-/// Returns the paths of the slides, in the order of showing.
-fn slides(package: &mut Package<'_>) -> Vec<String> {
-    let parts: HashMap<String, Relationship> =
-        package.relationships(MAIN).into_iter().map(|it| (it.id.clone(), it)).collect();
-    let mut paths = Vec::new();
-    package.walk(MAIN, &mut |piece| {
-        if let Piece::Start(it) = piece
-            && it.name == "sldId"
-            && let Some(part) = parts.get(&*it.get_prefixed("r:id"))
-        {
-            paths.push(part.target.clone());
-        }
-        paths.len() < SLIDES_MAX
-    });
-    if paths.is_empty() {
-        paths = package.in_folder("ppt/slides/", ".xml");
-        paths.truncate(SLIDES_MAX);
-    }
-    paths
 }
 
 /// Reads the text of a slide, or of the notes on one.
@@ -86,8 +61,7 @@ fn slide(package: &mut Package<'_>, path: &str, document: &mut OfficeDraft, has_
             Piece::End("p") if in_title => title.space(),
             Piece::End("p" | "tc") => paragraph.line(),
             Piece::End("sp") => {
-                document.paragraph(title.as_str(), Kind::Heading);
-                title = Body::new(PARAGRAPH_BYTES_MAX);
+                document.paragraph(&title.take(), Kind::Heading);
                 (in_title, in_number) = (false, false);
             }
             Piece::End(_) => {}

@@ -2,11 +2,9 @@
 //!
 //! Source: ECMA-376 part 2 §11 (core properties) and part 1 §22.2 (extended ones); OpenDocument 1.3
 //! part 3 §4.3 (metadata elements).
-//!
-//! Sans-I/O.
 
 use super::package::Package;
-use super::xml::{Element, Piece};
+use super::xml::Piece;
 use crate::Draft;
 use crate::text::Body;
 
@@ -31,9 +29,9 @@ impl Properties {
         }
     }
 
-    /// Reads the parts for core and extended properties.
-    pub(super) fn read_parts(&mut self, package: &mut Package<'_>) {
-        for path in ["docProps/core.xml", "docProps/app.xml"] {
+    /// Reads the parts of a package that hold properties.
+    pub(super) fn read_parts(&mut self, package: &mut Package<'_>, paths: &[&str]) {
+        for path in paths {
             package.walk(path, &mut |piece| {
                 self.piece(&piece);
                 true
@@ -44,10 +42,11 @@ impl Properties {
     /// Handles a piece of such a part.
     pub(super) fn piece(&mut self, piece: &Piece<'_>) {
         match piece {
-            Piece::Start(it) if it.name == "document-statistic" => self.statistic(it),
+            Piece::Start(it) if it.name == "document-statistic" => {
+                self.add("Pages", &it.get("page-count"));
+            }
             Piece::Start(it) => {
-                let body = Body::new(PROPERTY_BYTES_MAX);
-                self.open = Some((it.name.to_owned(), body));
+                self.open = Some((it.name.to_owned(), Body::new(PROPERTY_BYTES_MAX)));
             }
             Piece::Text(text) => {
                 if let Some((_, body)) = &mut self.open {
@@ -62,10 +61,6 @@ impl Properties {
         }
     }
 
-    fn statistic(&mut self, element: &Element<'_>) {
-        self.add("Pages", &element.get("page-count"));
-    }
-
     /// Returns the value of the first of these properties that is there.
     pub(super) fn first(&self, names: &[&str]) -> &str {
         let of = |name: &&str| self.values.iter().find(|(it, _)| it == name);
@@ -76,7 +71,6 @@ impl Properties {
         self.values.iter().filter(move |(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 
-    /// Fills the draft.
     pub(super) fn write_to(&self, draft: &mut Draft<'_>) {
         draft.title = self.first(&["title"]).to_owned();
         let author = self.first(&["initial-creator", "creator", "author"]);

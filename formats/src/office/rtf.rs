@@ -6,8 +6,6 @@
 //!
 //! * Formatting is not followed, except for the character sets of fonts, which give the charset of the text.
 //! * Headers and footers of pages are left out.
-//!
-//! Sans-I/O.
 
 mod tokens;
 
@@ -17,24 +15,18 @@ use std::collections::{HashMap, HashSet};
 use encoding_rs::{Encoding, WINDOWS_1252};
 use tokens::{RtfToken, RtfTokens};
 
-use crate::object::ProblemKind;
+use crate::cancellable::TimeLimit;
 use crate::office::codepage;
 use crate::prose::references::References;
-use crate::text::{Body, is_telling};
+use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling};
 use crate::{Draft, Input};
 
 /// Length of the part of an object that is read, in bytes: pictures in it are written as digits.
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Tokens between two looks at the clock.
-const POLL_TOKENS: usize = 4 * 1024;
 /// Deepest nesting of groups; deeper ones are left out.
 const DEPTH_MAX: usize = 512;
 /// Maximum number of fonts, and of styles, that are remembered.
 const FONTS_MAX: usize = 4 * 1024;
-/// Longest paragraph, in bytes.
-const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
-/// Longest sum of headings, in bytes.
-const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Longest field, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
 
@@ -114,7 +106,6 @@ struct RtfReader {
     references: References,
 }
 
-/// Summarizes a document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let state = GroupState {
         destination: Destination::Text,
@@ -146,12 +137,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         created: [0; 3],
         references: References::of(input),
     };
-    let mut cut = false;
-    for (count, token) in RtfTokens::new(input.head(READ_BYTES_MAX)).enumerate() {
-        if count.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
-            cut = true;
-            break;
-        }
+    let mut time = TimeLimit::new(input.cancelled);
+    for token in RtfTokens::new(input.head(READ_BYTES_MAX)).take_while(|_| time.goes_on()) {
         document.token(&token);
         if document.body.is_full() {
             break;
@@ -160,9 +147,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     document.flush();
     document.end_paragraph();
     let mut draft = document.draft();
-    if cut {
-        draft.problem(ProblemKind::Time, "ran out of time on the document");
-    }
+    time.report("the document", &mut draft);
     draft
 }
 
@@ -246,28 +231,22 @@ impl RtfReader {
         match ended {
             Destination::Styles => {
                 self.in_heading = false;
-                let run = self.take_run();
-                let name = run.trim_start().to_ascii_lowercase();
+                let name = self.run.take().trim_start().to_ascii_lowercase();
                 if name.starts_with("heading ") || name.starts_with("title") {
                     self.style_is_heading();
                 }
             }
             Destination::Field(name) if outer.destination != ended => {
-                let value = self.take_run();
+                let value = self.run.take();
                 if self.fields.len() < 2 * FIELDS.len() {
                     self.fields.push((name, value));
                 }
             }
             Destination::Instruction if outer.destination != ended => {
-                let instruction = self.take_run();
-                self.references.add_field(&instruction);
+                self.references.add_field(&self.run.take());
             }
             _ => {}
         }
-    }
-
-    fn take_run(&mut self) -> String {
-        std::mem::replace(&mut self.run, Body::new(FIELD_BYTES_MAX)).finish()
     }
 
     fn style_is_heading(&mut self) {
@@ -411,22 +390,18 @@ impl RtfReader {
     }
 
     fn end_paragraph(&mut self) {
-        let paragraph = std::mem::replace(&mut self.paragraph, Body::new(PARAGRAPH_BYTES_MAX));
-        let text = paragraph.as_str().trim();
+        let paragraph = self.paragraph.take();
+        let text = paragraph.trim();
         if text.is_empty() {
             return;
         }
         if self.in_heading {
-            self.headings.push_squeezed(text);
-            self.headings.line();
+            self.headings.push_squeezed_line(text);
         } else if self.description.is_empty() && is_telling(text) {
             text.clone_into(&mut self.description);
         }
         self.references.add_bare(text);
-        for line in text.lines() {
-            self.body.push_squeezed(line);
-            self.body.line();
-        }
+        self.body.push_lines(text);
     }
 
     fn draft<'a>(self) -> Draft<'a> {

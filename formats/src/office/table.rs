@@ -5,16 +5,15 @@
 //! guessing the separator from the evenness of lines. Cells are parsed by `csv`.
 //!
 //! All bytes are scanned once, to count the rows; only the front is parsed.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 
-use csv::{ByteRecord, ReaderBuilder};
+use csv::{ByteRecord, Reader, ReaderBuilder};
 
+use crate::cancellable::TimeLimit;
 use crate::object::ProblemKind;
 use crate::prose::references::References;
-use crate::text::{Body, decode};
+use crate::text::{Body, HEADINGS_BYTES_MAX, decode};
 use crate::{Draft, Input};
 
 /// Length of the front from which the separator is guessed, in bytes.
@@ -23,16 +22,11 @@ const SNIFF_BYTES_MAX: usize = 64 * 1024;
 const SNIFF_LINES_MAX: usize = 20;
 /// The separators, the likeliest first.
 const DELIMITERS: [u8; 4] = [b',', b'\t', b';', b'|'];
-/// Rows between two looks at the clock.
-const POLL_ROWS: usize = 512;
 /// Bytes between two looks at the clock when rows are counted.
 const POLL_BYTES: usize = 4 * 1024 * 1024;
-/// Longest sum of the columns' names, in bytes.
-const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Longest name of a column, in bytes: a longer cell is not a name.
 const NAME_BYTES_MAX: usize = 200;
 
-/// Summarizes a table.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     // Statistics offices and instruments write comments above the table, which are not rows.
     let text = input.text();
@@ -41,25 +35,21 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let comments_bytes = comments(text.as_bytes());
     let (above, table) = text.split_at(comments_bytes);
     for line in above.lines() {
-        body.push_squeezed(line.trim_start_matches('#'));
-        body.line();
+        body.push_squeezed_line(line.trim_start_matches('#'));
     }
     draft.description = body.as_str().to_owned();
     let delimiter = delimiter(table);
-    let mut reader = ReaderBuilder::new()
-        .delimiter(delimiter)
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(table.as_bytes());
+    let mut reader = reader(table, delimiter);
     let mut references = References::of(input);
     let mut first = None;
     let mut has_header = false;
     let mut row = ByteRecord::new();
     let mut count = 0_usize;
+    let mut time = TimeLimit::new(input.cancelled);
     // Reading from memory never fails, and rows may have any length.
     while let Ok(true) = reader.read_byte_record(&mut row) {
         count += 1;
-        if count.is_multiple_of(POLL_ROWS) && (input.cancelled)() {
+        if !time.goes_on() {
             draft.problem(ProblemKind::Time, format!("ran out of time after {count} rows"));
             break;
         }
@@ -94,6 +84,12 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft.references = references.finish();
     draft.body = Cow::Owned(body.finish());
     draft
+}
+
+/// Returns a reader of rows of any length, the first of which is a row like the others.
+pub(crate) fn reader(table: &str, delimiter: u8) -> Reader<&[u8]> {
+    let mut builder = ReaderBuilder::new();
+    builder.delimiter(delimiter).has_headers(false).flexible(true).from_reader(table.as_bytes())
 }
 
 /// Returns the length of the comment lines at the table's beginning, in bytes.
@@ -147,8 +143,7 @@ fn is_name(cell: &[u8]) -> bool {
 fn names(header: &ByteRecord) -> String {
     let mut names = Body::new(HEADINGS_BYTES_MAX);
     for cell in header {
-        names.push_squeezed(&String::from_utf8_lossy(cell));
-        names.line();
+        names.push_squeezed_line(&String::from_utf8_lossy(cell));
     }
     names.finish().trim().to_owned()
 }

@@ -7,18 +7,15 @@
 //! # Differences from the specification
 //!
 //! * Numbers are left out, as in `xlsx`.
-//!
-//! Sans-I/O.
 
 use super::cells::Cells;
-use super::compound::{usize_at, utf16};
+use super::compound::utf16;
 use super::{OfficeDraft, codepage};
 use crate::Input;
-use crate::numbers::le16;
+use crate::cancellable::TimeLimit;
+use crate::numbers::{le_len32, le16};
 use crate::object::ProblemKind;
 
-/// Records between two looks at the clock.
-const POLL_RECORDS: usize = 1024;
 /// Longest sum of the shared strings, in bytes.
 const STRINGS_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Kinds of records.
@@ -66,10 +63,9 @@ pub(super) fn read(
         document,
     };
     let mut rest = stream;
-    let mut count = 0_usize;
+    let mut time = TimeLimit::new(input.cancelled);
     while let Some((kind, content, after)) = record(rest) {
-        count += 1;
-        if count.is_multiple_of(POLL_RECORDS) && (input.cancelled)() {
+        if !time.goes_on() {
             return Err((ProblemKind::Time, "ran out of time on the workbook".to_owned()));
         }
         if kind == PASSWORD {
@@ -128,7 +124,7 @@ impl BookReader<'_> {
                 }
             }
             SHARED_LABEL => {
-                let index = usize_at(content, 6).unwrap_or(usize::MAX);
+                let index = le_len32(content, 6).unwrap_or(usize::MAX);
                 let text = self.strings.get(index).cloned().unwrap_or_default();
                 self.cell(content, &text);
             }

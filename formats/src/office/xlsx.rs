@@ -5,14 +5,11 @@
 //! # Differences from the specification
 //!
 //! * Numbers are left out: dates are numbers there too, and nobody searches for the others.
-//!
-//! Sans-I/O.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::cells::Cells;
-use super::package::{Package, Relationship};
+use super::package::Package;
 use super::xml::Piece;
 use super::{OfficeDraft, PARAGRAPH_BYTES_MAX};
 use crate::object::ProblemKind;
@@ -42,21 +39,16 @@ impl StringPool {
     }
 }
 
-/// Summarizes a workbook.
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
     let mut document = OfficeDraft::new(input);
-    document.properties.read_parts(package);
+    document.properties.read_parts(package, &super::PROPERTIES);
     let sheets = sheets(package, &mut document);
     let strings = strings(package);
     for path in sheets {
         if document.body.is_full() || package.is_over() {
             break;
         }
-        for it in package.relationships(&path) {
-            if it.is_external && it.kind == "hyperlink" {
-                document.references.add(&it.target);
-            }
-        }
+        document.hyperlinks(package, &path);
         sheet(package, &path, &strings, &mut document);
     }
     let is_binary = package.has("xl/workbook.bin");
@@ -70,25 +62,9 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
 
 /// Adds the names of the sheets, and returns their paths.
 fn sheets(package: &mut Package<'_>, document: &mut OfficeDraft) -> Vec<String> {
-    let parts: HashMap<String, Relationship> =
-        package.relationships(MAIN).into_iter().map(|it| (it.id.clone(), it)).collect();
-    let mut paths = Vec::new();
-    package.walk(MAIN, &mut |piece| {
-        if let Piece::Start(it) = piece
-            && it.name == "sheet"
-        {
-            document.sheet(&it.get("name"));
-            if let Some(part) = parts.get(&*it.get_prefixed("r:id")) {
-                paths.push(part.target.clone());
-            }
-        }
-        paths.len() < SHEETS_MAX
-    });
-    if paths.is_empty() {
-        paths = package.in_folder("xl/worksheets/", ".xml");
-        paths.truncate(SHEETS_MAX);
-    }
-    paths
+    package.listed(MAIN, "sheet", "xl/worksheets/", SHEETS_MAX, |it| {
+        document.sheet(&it.get("name"));
+    })
 }
 
 fn strings(package: &mut Package<'_>) -> StringPool {
@@ -125,9 +101,7 @@ fn sheet(package: &mut Package<'_>, path: &str, strings: &StringPool, document: 
             Piece::Start(it) => match it.name {
                 "c" => {
                     kind = it.get("t").into_owned();
-                    if !value.as_str().is_empty() {
-                        value = Body::new(PARAGRAPH_BYTES_MAX);
-                    }
+                    value.take();
                 }
                 "v" | "t" => in_value = true,
                 _ => {}

@@ -9,8 +9,6 @@
 //! * Namespaces are not resolved: elements are known by their local names, which are unique within each part
 //!   of the vocabularies here.
 //! * Ends need not match their starts: broken documents are read as far as they make sense.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 
@@ -18,11 +16,10 @@ use quick_xml::Reader;
 use quick_xml::escape::{resolve_xml_entity, unescape};
 use quick_xml::events::{BytesStart, Event};
 
+use crate::cancellable::TimeLimit;
 use crate::object::ProblemKind;
 use crate::text::decode;
 
-/// Pieces between two looks at the clock.
-const POLL_PIECES: usize = 1024;
 /// Maximum number of attributes of an element that are read.
 const ATTRIBUTES_MAX: usize = 64;
 /// Length of the front in which the charset's declaration is looked for, in bytes.
@@ -93,10 +90,9 @@ pub(crate) fn walk(
     config.check_end_names = false;
     config.allow_unmatched_ends = true;
     config.allow_dangling_amp = true;
-    let mut count = 0_usize;
+    let mut time = TimeLimit::new(cancelled);
     loop {
-        count += 1;
-        if count.is_multiple_of(POLL_PIECES) && cancelled() {
+        if !time.goes_on() {
             return Err((ProblemKind::Time, "ran out of time".to_owned()));
         }
         let event = reader.read_event().map_err(|error| {

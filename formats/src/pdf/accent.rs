@@ -2,8 +2,6 @@
 //!
 //! Source: TeX's text fonts in the OT1 encoding have no accented letters. The accent is drawn first and then
 //! the letter, or the other way around for accents below. Readers see one letter.
-//!
-//! Sans-I/O.
 
 /// Accents in the forms of fonts, each with its letters: base, result, base, result, …
 const COMPOSED: &[(&[char], &str)] = &[

@@ -3,8 +3,6 @@
 //! Source: ISO 32000-1 §14.3.3 (information dictionary), §12.3.3 (outline), §12.7.2 (form); XMP part 1 §7 and
 //! part 2 §3.1 (Dublin Core) for the packet. Templates weigh it against the pages, since word processors
 //! write values there that no author chose.
-//!
-//! Sans-I/O.
 
 use hayro_syntax::Pdf;
 use hayro_syntax::object::{self, Array, DateTime, Dict, Stream};
@@ -23,7 +21,6 @@ const PACKET_BYTES_MAX: usize = 256 * 1024;
 /// Most XML events of a packet that are read.
 const PACKET_EVENTS_MAX: usize = 20_000;
 
-/// The declared metadata.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Declared {
     pub(super) title: String,

@@ -2,8 +2,6 @@
 //!
 //! All pages give text in the order of drawing. The front pages also give marks, from which [`super::layout`]
 //! makes lines. Ligatures are expanded, and accents composed with their letters.
-//!
-//! Sans-I/O.
 
 use std::panic::resume_unwind;
 
@@ -40,7 +38,6 @@ pub(super) enum Stop {
     Enough,
 }
 
-/// The properties of a font.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Face {
     /// Its name without the prefix of a subset.
@@ -55,7 +52,6 @@ pub(super) struct Mark {
     pub(super) char: char,
     pub(super) start: Point,
     pub(super) end: Point,
-    /// The font's size.
     pub(super) size: f64,
     /// The index of its face.
     pub(super) face: u16,

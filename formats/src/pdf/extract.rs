@@ -1,13 +1,11 @@
 //! The extractor: it chooses the best template for a document, and applies its rules.
 //!
 //! It implements the kinds of conditions and rules; the rules themselves are in the templates.
-//!
-//! Sans-I/O.
 
 use super::super::Draft;
 use super::declared::Declared;
 use super::layout::{Layout, Line};
-use super::template::{Condition, Number, Rule, Take, Template, Text};
+use super::template::{Condition, Number, Replace, Rule, Take, Template, Text};
 
 /// Maximum number of values of one field.
 const VALUES_MAX: usize = 50;
@@ -46,7 +44,7 @@ impl Extractor<'_> {
     /// Adds the document's class, and the fields that its template finds.
     pub(super) fn describe(&self, templates: &[Template], draft: &mut Draft<'_>) {
         let Some(template) = self.classify(templates) else { return };
-        draft.other("Document-Class", template.class.as_str());
+        draft.other("Document-Class", template.class());
         let mut found: Vec<(&str, FieldMatch)> = Vec::new();
         let mut next = Some(template);
         // The bound ends chains of templates that refer to each other.
@@ -56,7 +54,7 @@ impl Extractor<'_> {
                 self.apply(rule, &mut found);
             }
             let like = template.like.as_deref();
-            next = like.and_then(|like| templates.iter().find(|it| it.class == like));
+            next = like.and_then(|like| templates.iter().find(|it| it.class() == like));
         }
         for (field, FieldMatch { values, .. }) in found {
             match field {
@@ -79,7 +77,7 @@ impl Extractor<'_> {
         for template in templates {
             let holds = |it: &Condition| self.holds(it);
             let all = template.evidence.iter().filter(|it| it.when.iter().all(holds));
-            let sum: f64 = all.map(|it| it.weight).sum();
+            let sum: f64 = all.map(|it| *it.weight.get_ref()).sum();
             if best.is_none_or(|(_, most)| most < sum) {
                 best = Some((template, sum));
             }
@@ -88,11 +86,11 @@ impl Extractor<'_> {
     }
 
     fn holds(&self, condition: &Condition) -> bool {
-        match condition {
-            Condition::Number(number, min, max) => (*min..=*max).contains(&self.number(*number)),
-            Condition::Text(text, pattern) => {
-                self.texts(*text).iter().any(|it| pattern.is_match(it))
-            }
+        let (min, max) = (condition.min.unwrap_or(f64::MIN), condition.max.unwrap_or(f64::MAX));
+        match (&condition.number, &condition.matches) {
+            (Some(number), _) => (min..=max).contains(&self.number(*number.get_ref())),
+            (None, Some(it)) => self.texts(condition.text).iter().any(|text| it.is_match(text)),
+            (None, None) => false,
         }
     }
 
@@ -135,7 +133,7 @@ impl Extractor<'_> {
     }
 
     fn apply<'t>(&self, rule: &'t Rule, found: &mut Vec<(&'t str, FieldMatch)>) {
-        let known = found.iter().position(|(field, _)| *field == rule.field);
+        let known = found.iter().position(|(field, _)| *field == rule.name.get_ref());
         if known.and_then(|it| found.get(it)).is_some_and(|(_, it)| !it.more) {
             return;
         }
@@ -158,7 +156,7 @@ impl Extractor<'_> {
                 old.values.append(&mut new.values);
                 old.values.truncate(VALUES_MAX);
             }
-            None => found.push((&rule.field, new)),
+            None => found.push((rule.name.get_ref(), new)),
         }
     }
 
@@ -194,6 +192,7 @@ impl Extractor<'_> {
     }
 
     fn in_layout(&self, rule: &Rule, found: &[(&str, FieldMatch)]) -> FieldMatch {
+        let (pages, reach) = (rule.pages.unwrap_or(1), rule.reach.unwrap_or(f64::MAX));
         let below = match &rule.below {
             None => None,
             Some(field) => match found.iter().find(|(name, _)| name == field) {
@@ -204,11 +203,11 @@ impl Extractor<'_> {
         let start = |line: &Line| match below {
             None => true,
             Some((page, top)) => {
-                page == line.page && top + 1e-6 < line.top && line.top < top + rule.reach
-                    || page + 1 == line.page && line.page <= rule.pages
+                page == line.page && top + 1e-6 < line.top && line.top < top + reach
+                    || page + 1 == line.page && line.page <= pages
             }
         };
-        let lines = self.layout.lines.iter().filter(|it| it.page <= rule.pages && start(it));
+        let lines = self.layout.lines.iter().filter(|it| it.page <= pages && start(it));
         // `until` ends a section only below its heading.
         let ends = |line: &Line| rule.until.iter().any(|end| end.is_match(&line.text));
         let lines = lines.take_while(|it| rule.take == Take::Section || !ends(it));
@@ -239,8 +238,9 @@ impl Extractor<'_> {
 
     fn fits(&self, rule: &Rule, line: &Line) -> bool {
         let is = |wanted: Option<bool>, it: bool| wanted.is_none_or(|wanted| wanted == it);
-        rule.top.contains(&line.top)
-            && rule.size.contains(&(line.size / self.layout.body_size.max(1.0)))
+        let range = |it: Option<[f64; 2]>| it.map_or(f64::MIN..f64::MAX, |[from, to]| from..to);
+        range(rule.top).contains(&line.top)
+            && range(rule.size).contains(&(line.size / self.layout.body_size.max(1.0)))
             && is(rule.centered, line.centered)
             && is(rule.bold, line.bold)
             && is(rule.italic, line.italic)
@@ -330,7 +330,7 @@ fn joined(lines: &[String], running: bool) -> String {
 fn values(rule: &Rule, raw: Vec<String>) -> Vec<String> {
     let mut values = Vec::new();
     'all: for mut text in raw {
-        for (find, with) in &rule.replace {
+        for Replace { find, with } in &rule.replace {
             text = find.replace_all(&text, with.as_str()).into_owned();
         }
         let pieces: Vec<&str> = match &rule.split {

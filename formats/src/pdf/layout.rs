@@ -1,8 +1,6 @@
 //! The layout of front pages: marks put together to lines, with position, size and face.
 //!
 //! A line has no wide gap: the two columns of a page, or two authors in one row, are separate lines.
-//!
-//! Sans-I/O.
 
 use std::ops::Range;
 
@@ -23,10 +21,8 @@ const SUPERSCRIPT_RISE_EM: f64 = 0.15;
 /// Largest distance of a centered line's middle from the text's middle, as a share of the page's width.
 const CENTER_SHARE: f64 = 0.025;
 
-/// One line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Line {
-    /// Its words.
     pub(super) text: String,
     /// Ranges of superscripts in the text, in bytes.
     pub(super) superscripts: Vec<Range<usize>>,
@@ -69,7 +65,6 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Adds the next page.
     pub(super) fn add(&mut self, page: usize, size: (f64, f64), marks: &[Mark], faces: &[Face]) {
         let strings = strings(marks, faces);
         let mut lines = rows(strings);

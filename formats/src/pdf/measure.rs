@@ -3,8 +3,6 @@
 //! The interpreter decodes each stream whole. Here every stream of the file is inflated and counted, and
 //! nothing is kept; a file with a stream that inflates too far is refused. A stream whose size cannot be
 //! measured (encrypted, or packed in several layers) must be small.
-//!
-//! Sans-I/O.
 
 use std::io::Read;
 
@@ -43,7 +41,6 @@ impl Default for Limits {
 /// The reason for which a file is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The time was up.
     Time,
     /// A stream inflates too far, or might.
     Size(String),

@@ -9,17 +9,16 @@
 //!
 //! * Templates are TOML where the paper has XML, like all other files that a site writes here.
 //! * The classifier's weights are in the templates too: a new class is one new file.
-//!
-//! Sans-I/O.
 
 use std::collections::HashSet;
 use std::fmt;
-use std::ops::Range;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use settings::Mistake;
 use toml::Spanned;
 
@@ -143,8 +142,8 @@ impl Compiled {
                     continue;
                 }
             };
-            if !names.insert(template.class.clone()) {
-                let message = format!("another file has the class {:?} already", template.class);
+            if !names.insert(template.class().to_owned()) {
+                let message = format!("another file has the class {:?} already", template.class());
                 mistakes.push(with_file(source.error(0, message)));
             } else if CLASSES_MAX < names.len() {
                 let message = format!("there are more than {CLASSES_MAX} templates");
@@ -160,7 +159,7 @@ impl Compiled {
         }
         own.append(&mut all);
         for (it, like) in likes {
-            if !own.iter().any(|it| it.class == like) {
+            if !own.iter().any(|it| it.class() == like) {
                 let at = it.text.find("like").unwrap_or(0);
                 let mistake = Source(&it.text).error(at, format!("no class is called {like:?}"));
                 mistakes.push(Mistake { file: Some(it.path.clone()), ..mistake });
@@ -171,34 +170,46 @@ impl Compiled {
 }
 
 /// One class of documents.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Template {
     /// The value of `Document-Class`.
-    pub(super) class: String,
+    class: Spanned<String>,
     /// The class whose rules are tried after these.
     pub(super) like: Option<String>,
+    #[serde(default)]
     pub(super) evidence: Vec<Evidence>,
+    #[serde(default, rename = "field")]
     pub(super) rules: Vec<Rule>,
 }
 
+impl Template {
+    pub(super) fn class(&self) -> &str {
+        self.class.get_ref()
+    }
+}
+
 /// A piece of evidence for the class, or against it.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Evidence {
-    pub(super) weight: f64,
+    pub(super) weight: Spanned<f64>,
     /// All of these must hold.
     pub(super) when: Vec<Condition>,
 }
 
-/// A condition on the document as a whole.
-#[derive(Debug)]
-pub(super) enum Condition {
-    /// A number within bounds.
-    Number(Number, f64, f64),
-    /// A text in which the pattern matches.
-    Text(Text, Regex),
+/// A number within bounds, or a text in which the pattern matches.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Condition {
+    pub(super) number: Option<Spanned<Number>>,
+    pub(super) min: Option<f64>,
+    pub(super) max: Option<f64>,
+    #[serde(default)]
+    pub(super) text: Text,
+    pub(super) matches: Option<Pattern>,
 }
 
-/// Numbers of a document.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Number {
@@ -220,7 +231,6 @@ pub(super) enum Number {
     Largest,
 }
 
-/// Texts of a document.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Text {
@@ -237,7 +247,6 @@ pub(super) enum Text {
     DeclaredAuthor,
     /// The programs that made it.
     MadeBy,
-    /// The file's name.
     Name,
 }
 
@@ -249,7 +258,6 @@ pub(super) enum Take {
     Largest,
     /// The first block of lines.
     First,
-    /// Every line.
     Lines,
     /// The text below a matching line, or after it.
     Section,
@@ -260,118 +268,97 @@ pub(super) enum Take {
 }
 
 /// The rule for one field.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Rule {
     /// `Title`, `Author`, `Abstract`, or any other attribute.
-    pub(super) field: String,
+    pub(super) name: Spanned<String>,
     pub(super) take: Take,
+    #[serde(default)]
     pub(super) text: Text,
-    /// The last page that is read.
-    pub(super) pages: usize,
+    /// The last page that is read; 1 by default.
+    pub(super) pages: Option<usize>,
     /// The range of positions on the page, as shares of its height.
-    pub(super) top: Range<f64>,
+    pub(super) top: Option<[f64; 2]>,
     /// The range of sizes, as multiples of the body's size.
-    pub(super) size: Range<f64>,
+    pub(super) size: Option<[f64; 2]>,
     pub(super) centered: Option<bool>,
     pub(super) bold: Option<bool>,
     pub(super) italic: Option<bool>,
     /// The pattern of a line, or of the text; its first group, if there is one, is the value.
-    pub(super) matches: Option<Regex>,
+    pub(super) matches: Option<Pattern>,
     /// Patterns of lines that are left out.
-    pub(super) not: Vec<Regex>,
+    #[serde(default)]
+    pub(super) not: Vec<Pattern>,
     /// The field above the value, on the same page or the one before.
     pub(super) below: Option<String>,
     /// The largest distance below that field, as a share of the page's height.
-    pub(super) reach: f64,
+    pub(super) reach: Option<f64>,
     /// Patterns of the line that ends the search.
-    pub(super) until: Vec<Regex>,
+    #[serde(default)]
+    pub(super) until: Vec<Pattern>,
     /// Whether a declared value must stand on the front pages.
+    #[serde(default)]
     pub(super) confirmed: bool,
     /// Whether superscripts belong to the value.
+    #[serde(default)]
     pub(super) superscripts: bool,
-    pub(super) replace: Vec<(Regex, String)>,
-    pub(super) split: Option<Regex>,
+    #[serde(default)]
+    pub(super) replace: Vec<Replace>,
+    pub(super) split: Option<Pattern>,
     /// The pattern of values that are kept.
-    pub(super) keep: Option<Regex>,
+    pub(super) keep: Option<Pattern>,
     /// Patterns of values that are left out.
-    pub(super) drop: Vec<Regex>,
+    #[serde(default)]
+    pub(super) drop: Vec<Pattern>,
     /// The pattern of the value that ends the list.
-    pub(super) last: Option<Regex>,
+    pub(super) last: Option<Pattern>,
     /// Whether later rules may add to the values.
+    #[serde(default)]
     pub(super) more: bool,
 }
 
-type Pattern = Spanned<String>;
-
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawTemplate {
-    class: Spanned<String>,
-    like: Option<String>,
-    #[serde(default)]
-    evidence: Vec<RawEvidence>,
-    #[serde(default)]
-    field: Vec<RawRule>,
+pub(super) struct Replace {
+    pub(super) find: Pattern,
+    pub(super) with: String,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawEvidence {
-    weight: Spanned<f64>,
-    when: Vec<RawCondition>,
+/// A regular expression, checked where it is read: so the error has its position.
+#[derive(Debug)]
+pub(super) struct Pattern(Regex);
+
+impl Deref for Pattern {
+    type Target = Regex;
+
+    fn deref(&self) -> &Regex {
+        &self.0
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawCondition {
-    number: Option<Spanned<Number>>,
-    min: Option<f64>,
-    max: Option<f64>,
-    #[serde(default)]
-    text: Text,
-    matches: Option<Pattern>,
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(PatternVisitor)
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawReplace {
-    find: Pattern,
-    with: String,
-}
+struct PatternVisitor;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct RawRule {
-    name: Spanned<String>,
-    take: Take,
-    #[serde(default)]
-    text: Text,
-    pages: Option<usize>,
-    top: Option<[f64; 2]>,
-    size: Option<[f64; 2]>,
-    centered: Option<bool>,
-    bold: Option<bool>,
-    italic: Option<bool>,
-    matches: Option<Pattern>,
-    #[serde(default)]
-    not: Vec<Pattern>,
-    below: Option<String>,
-    reach: Option<f64>,
-    #[serde(default)]
-    until: Vec<Pattern>,
-    #[serde(default)]
-    confirmed: bool,
-    #[serde(default)]
-    superscripts: bool,
-    #[serde(default)]
-    replace: Vec<RawReplace>,
-    split: Option<Pattern>,
-    keep: Option<Pattern>,
-    #[serde(default)]
-    drop: Vec<Pattern>,
-    last: Option<Pattern>,
-    #[serde(default)]
-    more: bool,
+impl Visitor<'_> for PatternVisitor {
+    type Value = Pattern;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Pattern, E> {
+        Regex::new(text).map(Pattern).map_err(|error| {
+            let message = error.to_string();
+            let last = message.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            E::custom(format!("not a regular expression: {last}"))
+        })
+    }
 }
 
 /// Reads a template.
@@ -381,26 +368,19 @@ struct RawRule {
 /// The mistake, with its position in the file.
 fn parse(text: &str) -> Result<Template, Mistake> {
     let source = Source(text);
-    let raw: RawTemplate = toml::from_str(text)
+    let template: Template = toml::from_str(text)
         .map_err(|error| source.error(error.span().unwrap_or_default().start, error.message()))?;
-    let class = raw.class.get_ref();
+    let (class, at) = (template.class(), template.class.span().start);
     if class.trim().is_empty() || NAME_BYTES_MAX < class.len() || class.contains('\n') {
-        return Err(
-            source.error(raw.class.span().start, format!("{class:?} is no name of a class"))
-        );
+        return Err(source.error(at, format!("{class:?} is no name of a class")));
     }
-    if PARTS_MAX < raw.evidence.len().max(raw.field.len()) {
+    if PARTS_MAX < template.evidence.len().max(template.rules.len()) {
         let message = format!("there are more than {PARTS_MAX} fields, or pieces of evidence");
         return Err(source.error(0, message));
     }
-    let evidence = raw.evidence.into_iter().map(|it| source.evidence(it));
-    let rules = raw.field.into_iter().map(|it| source.rule(it));
-    Ok(Template {
-        class: raw.class.into_inner(),
-        like: raw.like,
-        evidence: evidence.collect::<Result<_, _>>()?,
-        rules: rules.collect::<Result<_, _>>()?,
-    })
+    template.evidence.iter().try_for_each(|it| source.check_evidence(it))?;
+    template.rules.iter().try_for_each(|it| source.check_rule(it))?;
+    Ok(template)
 }
 
 /// The text of a template.
@@ -415,77 +395,29 @@ impl Source<'_> {
         Mistake { file: None, line, column, message, expected }
     }
 
-    fn pattern(&self, pattern: &Pattern) -> Result<Regex, Mistake> {
-        Regex::new(pattern.get_ref()).map_err(|error| {
-            let message = error.to_string();
-            let last = message.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            self.error(pattern.span().start, format!("not a regular expression: {last}"))
+    fn check_evidence(&self, evidence: &Evidence) -> Result<(), Mistake> {
+        if !evidence.weight.get_ref().is_finite() {
+            return Err(self.error(evidence.weight.span().start, "the weight is no number"));
+        }
+        evidence.when.iter().try_for_each(|it| match (&it.number, &it.matches) {
+            (Some(number), Some(_)) => {
+                Err(self.error(number.span().start, "asks for a number and for a text"))
+            }
+            (None, None) => Err(self.error(0, "a condition asks for nothing")),
+            _ => Ok(()),
         })
     }
 
-    fn patterns(&self, patterns: &[Pattern]) -> Result<Vec<Regex>, Mistake> {
-        patterns.iter().map(|it| self.pattern(it)).collect()
-    }
-
-    fn optional_pattern(&self, pattern: Option<&Pattern>) -> Result<Option<Regex>, Mistake> {
-        pattern.map(|it| self.pattern(it)).transpose()
-    }
-
-    fn evidence(&self, raw: RawEvidence) -> Result<Evidence, Mistake> {
-        let when = raw.when.into_iter().map(|it| {
-            let (min, max) = (it.min.unwrap_or(f64::MIN), it.max.unwrap_or(f64::MAX));
-            match (it.number, it.matches) {
-                (Some(number), None) => Ok(Condition::Number(number.into_inner(), min, max)),
-                (None, Some(pattern)) => Ok(Condition::Text(it.text, self.pattern(&pattern)?)),
-                (Some(number), Some(_)) => {
-                    Err(self.error(number.span().start, "asks for a number and for a text"))
-                }
-                (None, None) => Err(self.error(0, "a condition asks for nothing")),
-            }
-        });
-        let weight = *raw.weight.get_ref();
-        if !weight.is_finite() {
-            return Err(self.error(raw.weight.span().start, "the weight is no number"));
-        }
-        Ok(Evidence { weight, when: when.collect::<Result<_, _>>()? })
-    }
-
-    fn rule(&self, raw: RawRule) -> Result<Rule, Mistake> {
-        let (name, at) = (raw.name.get_ref(), raw.name.span().start);
+    fn check_rule(&self, rule: &Rule) -> Result<(), Mistake> {
+        let (name, at) = (rule.name.get_ref(), rule.name.span().start);
         let known = ["Title", "Author", "Abstract"].contains(&name.as_str());
         if !is_attribute_name(name) || !known && is_reserved(name) {
             return Err(self.error(at, format!("{name:?} is reserved: use another name")));
         }
-        let replace = raw.replace.into_iter();
-        let replace = replace.map(|it| Ok((self.pattern(&it.find)?, it.with)));
-        if matches!(raw.take, Take::Match | Take::Section) && raw.matches.is_none() {
+        if matches!(rule.take, Take::Match | Take::Section) && rule.matches.is_none() {
             return Err(self.error(at, "the rule needs `matches`"));
         }
-        let range = |it: Option<[f64; 2]>| it.map_or(f64::MIN..f64::MAX, |[from, to]| from..to);
-        Ok(Rule {
-            field: raw.name.into_inner(),
-            take: raw.take,
-            text: raw.text,
-            pages: raw.pages.unwrap_or(1),
-            top: range(raw.top),
-            size: range(raw.size),
-            centered: raw.centered,
-            bold: raw.bold,
-            italic: raw.italic,
-            matches: self.optional_pattern(raw.matches.as_ref())?,
-            not: self.patterns(&raw.not)?,
-            below: raw.below,
-            reach: raw.reach.unwrap_or(f64::MAX),
-            until: self.patterns(&raw.until)?,
-            confirmed: raw.confirmed,
-            superscripts: raw.superscripts,
-            replace: replace.collect::<Result<_, _>>()?,
-            split: self.optional_pattern(raw.split.as_ref())?,
-            keep: self.optional_pattern(raw.keep.as_ref())?,
-            drop: self.patterns(&raw.drop)?,
-            last: self.optional_pattern(raw.last.as_ref())?,
-            more: raw.more,
-        })
+        Ok(())
     }
 }
 
@@ -497,9 +429,9 @@ mod tests {
     fn all_that_are_built_in_can_be_read() {
         for (file, text) in BUILT_IN {
             let template = parse(text).unwrap_or_else(|error| panic!("{file}: {error}"));
-            assert_eq!(format!("{}.toml", template.class), *file);
+            assert_eq!(format!("{}.toml", template.class()), *file);
             if let Some(like) = template.like {
-                assert!(Templates::default().all().iter().any(|it| it.class == like), "{like}");
+                assert!(Templates::default().all().iter().any(|it| it.class() == like), "{like}");
             }
         }
         assert_eq!(Templates::default().all().len(), BUILT_IN.len());
@@ -517,14 +449,14 @@ mod tests {
     #[test]
     fn a_sites_templates_come_first_or_replace_built_in_ones() {
         let classes = |templates: &Templates| -> Vec<String> {
-            templates.all().iter().map(|it| it.class.clone()).collect()
+            templates.all().iter().map(|it| it.class().to_owned()).collect()
         };
         let built_in = classes(&Templates::default());
         let own =
             read(&["class = 'recipe'\nlike = 'menu'\n", "class = 'menu'\n", "class = 'thesis'\n"]);
         let own = own.unwrap();
         assert_eq!(classes(&own), [vec!["recipe".into(), "menu".into()], built_in].concat());
-        let thesis = own.all().iter().find(|it| it.class == "thesis").unwrap();
+        let thesis = own.all().iter().find(|it| it.class() == "thesis").unwrap();
         assert!(thesis.rules.is_empty() && thesis.evidence.is_empty());
         // Templates are sent to workers as JSON.
         let sent = serde_json::to_string(&own).unwrap();

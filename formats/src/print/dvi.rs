@@ -4,15 +4,14 @@
 //!
 //! The widths of characters are in other files, so they are estimated. The file has every movement between
 //! the characters of a word or line. The estimate matters only when TeX goes back to the edge of a box.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::postscript::read_pdfmarks;
+use super::postscript::{add_link, read_pdfmarks};
 use super::tex_fonts::{Encoding, characters, encoding, width};
 use super::typeset::Typeset;
+use crate::cancellable::TimeLimit;
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, be32, slice, slice_up_to, u8_at};
 use crate::object::ProblemKind;
@@ -20,8 +19,6 @@ use crate::{Draft, Input};
 
 /// Maximum number of commands of one document.
 const COMMANDS_MAX: usize = 50_000_000;
-/// Commands between two looks at the clock.
-const POLL_COMMANDS: usize = 4_096;
 /// Deepest nesting of boxes.
 const DEPTH_MAX: usize = 2_000;
 /// Maximum number of fonts.
@@ -58,11 +55,9 @@ struct DviReader<'a> {
     metadata: Metadata,
     references: Vec<String>,
     references_max: usize,
-    cancelled: &'a dyn Fn() -> bool,
-    late: bool,
+    time: TimeLimit<'a>,
 }
 
-/// Summarizes a document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = input.object.bytes.as_ref();
     let mut document = DviReader {
@@ -77,22 +72,19 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         metadata: Metadata::default(),
         references: Vec::new(),
         references_max: input.settings.references_max,
-        cancelled: input.cancelled,
-        late: false,
+        time: TimeLimit::new(input.cancelled),
     };
     let whole = document.read();
     let pages = postamble_pages(bytes).unwrap_or(document.pages).max(document.pages);
-    let (title, late) = (document.text.title(), document.late);
-    document.metadata.add(Field::Title, &title);
+    document.metadata.add(Field::Title, &document.text.title());
     let mut draft = document.metadata.draft(0);
     if 0 < pages {
         draft.other("Pages", pages.to_string());
     }
     draft.references = document.references;
     draft.body = Cow::Owned(document.text.finish());
-    if late {
-        draft.problem(ProblemKind::Time, "ran out of time on its pages");
-    } else if whole.is_none() && !input.object.truncated {
+    document.time.report("its pages", &mut draft);
+    if !document.time.is_over() && whole.is_none() && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "is cut off or damaged: a page has no end");
     }
     draft
@@ -110,9 +102,8 @@ fn postamble_pages(bytes: &[u8]) -> Option<usize> {
 impl DviReader<'_> {
     /// Reads pages until the text is full; returns `None` if a page has no end.
     fn read(&mut self) -> Option<()> {
-        for command in 0..COMMANDS_MAX {
-            if command.is_multiple_of(POLL_COMMANDS) && (self.cancelled)() {
-                self.late = true;
+        for _ in 0..COMMANDS_MAX {
+            if !self.time.goes_on() {
                 return None;
             }
             let code = u8_at(self.bytes, self.at)?;
@@ -171,41 +162,29 @@ impl DviReader<'_> {
         Some(())
     }
 
-    /// Moves to the right or down.
+    /// Moves to the right or down. The first code of each of the four registers repeats its step.
     fn step(&mut self, code: u8) -> Option<()> {
+        let step = match code {
+            143..=146 => self.signed(code - 142)?,
+            157..=160 => self.signed(code - 156)?,
+            147 => self.position.w,
+            152 => self.position.x,
+            161 => self.position.y,
+            166 => self.position.z,
+            // The four codes after the first have lengths of one to four bytes.
+            _ => self.signed((code - if code < 157 { 147 } else { 161 }) % 5)?,
+        };
         match code {
-            143..=146 => {
-                let step = self.signed(code - 142)?;
-                self.position.h += step;
-            }
-            147..=151 => {
-                if code != 147 {
-                    self.position.w = self.signed(code - 147)?;
-                }
-                self.position.h += self.position.w;
-            }
-            152..=156 => {
-                if code != 152 {
-                    self.position.x = self.signed(code - 152)?;
-                }
-                self.position.h += self.position.x;
-            }
-            157..=160 => {
-                let step = self.signed(code - 156)?;
-                self.position.v += step;
-            }
-            161..=165 => {
-                if code != 161 {
-                    self.position.y = self.signed(code - 161)?;
-                }
-                self.position.v += self.position.y;
-            }
-            _ => {
-                if code != 166 {
-                    self.position.z = self.signed(code - 166)?;
-                }
-                self.position.v += self.position.z;
-            }
+            147..=151 => self.position.w = step,
+            152..=156 => self.position.x = step,
+            161..=165 => self.position.y = step,
+            166.. => self.position.z = step,
+            _ => {}
+        }
+        if code < 157 {
+            self.position.h += step;
+        } else {
+            self.position.v += step;
         }
         Some(())
     }
@@ -253,13 +232,8 @@ impl DviReader<'_> {
     }
 
     fn special(&mut self, special: &[u8]) {
-        let mut reference = |url: &[u8]| {
-            let url = String::from_utf8_lossy(url).into_owned();
-            let new = url.contains("://") && !self.references.contains(&url);
-            if new && self.references.len() < self.references_max {
-                self.references.push(url);
-            }
-        };
+        let (references, most) = (&mut self.references, self.references_max);
+        let mut reference = |url: &[u8]| add_link(url, references, most);
         if let Some(html) = special.strip_prefix(b"html:<a href=\"") {
             reference(html.split(|it| *it == b'"').next().unwrap_or_default());
         }

@@ -1,15 +1,13 @@
 //! The summarizer of manual pages and of other troff: text without macros, title and description by `NAME`.
 //!
 //! Source: man(7) and mdoc(7); Essence's ManPage summarizer.
-//!
-//! Sans-I/O.
 
 mod glyphs;
 mod strings;
 
 use std::borrow::Cow;
 
-use crate::object::ProblemKind;
+use crate::cancellable::TimeLimit;
 use crate::text::Body;
 use crate::{Draft, Input};
 pub(crate) use strings::TroffStrings;
@@ -20,8 +18,6 @@ const HEADINGS_BYTES_MAX: usize = 4 * 1024;
 const NAME_BYTES_MAX: usize = 1024;
 /// Maximum number of references to other pages.
 const REFERENCES_MAX: usize = 100;
-/// Lines between two looks at the clock.
-const POLL_LINES: usize = 1_000;
 /// Separators of a page's name and its description.
 const DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 
@@ -42,6 +38,7 @@ const CALLABLE: &[&str] = &[
     "Va", "Ic", "Dv", "Ev", "Er", "Fa", "Fn", "Oo", "Oc", "Po", "Pc", "Qq", "Aq", "Bq", "Brq",
 ];
 
+#[derive(Default)]
 struct Page {
     body: Body,
     headings: Body,
@@ -59,29 +56,18 @@ struct Page {
     line: String,
 }
 
-/// Summarizes a manual page.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut page = Page {
         body: Body::new(input.text_bytes_max()),
         headings: Body::new(HEADINGS_BYTES_MAX),
         name: Body::new(NAME_BYTES_MAX),
-        in_name: false,
-        is_named: false,
-        command: String::new(),
-        strings: TroffStrings::default(),
-        heading: String::new(),
-        references: Vec::new(),
-        line: String::new(),
+        ..Page::default()
     };
     // The request that ends a macro definition or hidden text.
     let mut until: Option<String> = None;
-    let mut late = false;
-    for (number, line) in text.lines().enumerate() {
-        if number.is_multiple_of(POLL_LINES) && (input.cancelled)() {
-            late = true;
-            break;
-        }
+    let mut time = TimeLimit::new(input.cancelled);
+    for line in text.lines().take_while(|_| time.goes_on()) {
         let Some(end) = &until else {
             until = page.line(line);
             continue;
@@ -92,9 +78,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         }
     }
     let mut draft = page.draft();
-    if late {
-        draft.problem(ProblemKind::Time, "ran out of time on the page");
-    }
+    time.report("the page", &mut draft);
     draft
 }
 
@@ -167,14 +151,13 @@ impl Page {
         let is_first = self.headings.as_str().is_empty() && !self.heading.is_empty();
         self.in_name = is_named || is_first;
         if is_named && !self.is_named {
-            self.name = Body::new(NAME_BYTES_MAX);
+            self.name.take();
             self.is_named = true;
         }
         self.body.line();
         self.plain(&title);
         self.body.push(&self.line);
-        self.headings.push(&self.line);
-        self.headings.line();
+        self.headings.push_line(&self.line);
         self.body.line();
     }
 

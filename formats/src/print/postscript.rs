@@ -8,8 +8,6 @@
 //! * Essence ran a converter for each file. Here nothing is run: the strings of the pages are read, and
 //!   placed at positions known for the most common programs (dvips, groff). So endless loops do no harm, and
 //!   computed text is not seen.
-//!
-//! Sans-I/O.
 
 mod painter;
 mod tokens;
@@ -20,16 +18,14 @@ use memchr::memmem;
 use painter::{Dialect, Painter};
 use tokens::{PsToken, PsTokens};
 
+use crate::cancellable::TimeLimit;
 use crate::metadata::{Field, Metadata};
-use crate::numbers::{le32, slice_up_to};
-use crate::object::ProblemKind;
+use crate::numbers::{le_len32, slice_up_to};
 use crate::text::{decode, is_telling};
 use crate::{Draft, Input};
 
 /// Length of the part of a document that is read, in bytes: pictures in it may be large.
 const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Tokens between two looks at the clock.
-const POLL_TOKENS: usize = 2_048;
 /// Maximum number of tokens of one document.
 const TOKENS_MAX: usize = 20_000_000;
 /// Length of the part in which the header is looked for, in bytes.
@@ -41,7 +37,6 @@ const LINES_MAX: usize = 1_000;
 /// Least share of letters in text, in percent; fewer are codes of a font.
 const LETTERS_MIN: usize = 55;
 
-/// Summarizes a document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = unwrapped(input.head(DOCUMENT_BYTES_MAX));
     let mut header = Header::default();
@@ -50,10 +45,11 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     header.read(bytes.get(end..).unwrap_or_default(), true);
     let mut painter = Painter::new(dialect(bytes, &header), input.text_bytes_max());
     let mut references = Vec::new();
-    let late = !pages(bytes, input, &mut painter, &mut header.metadata, &mut references);
+    let mut time = TimeLimit::new(input.cancelled);
+    pages(bytes, input, &mut time, &mut painter, &mut header.metadata, &mut references);
     let text = painter.finish();
     let readable = is_readable(&text.body);
-    if header.metadata.lacks_title() && readable {
+    if readable && header.metadata.lines(Field::Title).is_empty() {
         header.metadata.add(Field::Title, &text.title);
     }
     header.metadata.add(Field::Title, &header.file_name);
@@ -69,9 +65,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if readable {
         draft.body = Cow::Owned(text.body);
     }
-    if late {
-        draft.problem(ProblemKind::Time, "ran out of time on its pages");
-    }
+    time.report("its pages", &mut draft);
     draft
 }
 
@@ -79,18 +73,11 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
 fn unwrapped(bytes: &[u8]) -> &[u8] {
     match bytes {
         [0xc5, 0xd0, 0xd3, 0xc6, ..] => {
-            let range = le32(bytes, 4).zip(le32(bytes, 8)).unwrap_or_default();
-            slice_up_to(bytes, range.0 as usize, range.1 as usize)
+            let (start, len) = le_len32(bytes, 4).zip(le_len32(bytes, 8)).unwrap_or_default();
+            slice_up_to(bytes, start, len)
         }
         [4, rest @ ..] => rest,
         _ => bytes,
-    }
-}
-
-impl Metadata {
-    /// Returns whether there is no title yet.
-    fn lacks_title(&self) -> bool {
-        self.lines(Field::Title).is_empty()
     }
 }
 
@@ -193,25 +180,22 @@ fn dialect(bytes: &[u8], header: &Header) -> Dialect {
     }
 }
 
-/// Reads the pages; returns false if the time was up.
 fn pages(
     bytes: &[u8],
     input: &Input<'_>,
+    time: &mut TimeLimit<'_>,
     painter: &mut Painter,
     metadata: &mut Metadata,
     references: &mut Vec<String>,
-) -> bool {
+) {
     let mut tokens = PsTokens::new(bytes);
     // Only programs stand before the first page; without comments, its beginning is unknown.
     let structured = memmem::find(bytes, b"%%EndProlog").is_some();
     let mut in_pages = !structured;
     let mut marks = Marks::default();
     let mut depth = 0_usize;
-    for number in 0..TOKENS_MAX {
-        if number.is_multiple_of(POLL_TOKENS) && (input.cancelled)() {
-            return false;
-        }
-        let Some(token) = tokens.next() else { break };
+    for _ in 0..TOKENS_MAX {
+        let Some(token) = tokens.next().filter(|_| time.goes_on()) else { break };
         match &token {
             PsToken::Comment(comment) => {
                 in_pages |= ["%%Page:", "%%EndSetup", "%%EndProlog"]
@@ -230,13 +214,8 @@ fn pages(
             }
             _ => {}
         }
-        marks.token(&token, metadata, &mut |url| {
-            let url = String::from_utf8_lossy(url).into_owned();
-            let new = url.contains("://") && !references.contains(&url);
-            if new && references.len() < input.settings.references_max {
-                references.push(url);
-            }
-        });
+        let most = input.settings.references_max;
+        marks.token(&token, metadata, &mut |url| add_link(url, references, most));
         // Strings in procedures are not shown where they stand.
         if depth == 0 {
             painter.token(&token, in_pages);
@@ -245,7 +224,6 @@ fn pages(
             break;
         }
     }
-    true
 }
 
 /// Reader of pdfmarks, which hold the document's metadata and links.
@@ -291,6 +269,14 @@ impl Marks {
             PsToken::Name(b"pdfmark") => self.pending.clear(),
             _ => {}
         }
+    }
+}
+
+/// Adds a link, if it is a URL that is not there yet.
+pub(crate) fn add_link(url: &[u8], references: &mut Vec<String>, most: usize) {
+    let url = String::from_utf8_lossy(url).into_owned();
+    if url.contains("://") && !references.contains(&url) && references.len() < most {
+        references.push(url);
     }
 }
 

@@ -5,8 +5,6 @@
 //!
 //! Nothing is executed, and no file is read in. Macros are expanded only in values of attributes, if they are
 //! short and have no arguments.
-//!
-//! Sans-I/O.
 
 mod languages;
 mod reader;
@@ -16,17 +14,15 @@ use std::collections::HashMap;
 
 use reader::TexReader;
 
+use crate::cancellable::TimeLimit;
 use crate::code::source::legal;
-use crate::object::ProblemKind;
-use crate::text::Body;
+use crate::text::{Body, HEADINGS_BYTES_MAX};
 use crate::{Draft, Input};
 
 /// Longest argument that becomes an attribute, in bytes.
 const ARGUMENT_BYTES_MAX: usize = 4 * 1024;
 /// Longest abstract, in bytes.
 const ABSTRACT_BYTES_MAX: usize = 8 * 1024;
-/// Longest sum of headings, in bytes.
-const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Longest definition of a macro that is expanded, in bytes.
 const MACRO_BYTES_MAX: usize = 200;
 /// Maximum number of macros that are remembered.
@@ -37,73 +33,26 @@ const EXPANSIONS_MAX: usize = 1_000;
 const DEPTH_MAX: usize = 6;
 /// Most URLs.
 const REFERENCES_MAX: usize = 1_000;
-/// Commands and lines between two looks at the clock.
-const POLL_STEPS: usize = 1_000;
 
-/// Commands that print none of their arguments, and the number of these arguments.
-const SILENT: &[(&str, usize)] = &[
-    ("label", 1),
-    ("ref", 1),
-    ("eqref", 1),
-    ("pageref", 1),
-    ("autoref", 1),
-    ("cref", 1),
-    ("cite", 1),
-    ("citep", 1),
-    ("citet", 1),
-    ("citeauthor", 1),
-    ("citealp", 1),
-    ("nocite", 1),
-    ("usepackage", 1),
-    ("RequirePackage", 1),
-    ("input", 1),
-    ("include", 1),
-    ("index", 1),
-    ("includegraphics", 1),
-    ("bibliography", 1),
-    ("bibliographystyle", 1),
-    ("addbibresource", 1),
-    ("vspace", 1),
-    ("hspace", 1),
-    ("pagestyle", 1),
-    ("thispagestyle", 1),
-    ("pagenumbering", 1),
-    ("setlength", 2),
-    ("addtolength", 2),
-    ("setcounter", 2),
-    ("addtocounter", 2),
-    ("rule", 2),
-    ("newtheorem", 2),
-    ("definecolor", 3),
-    ("color", 1),
-    ("textcolor", 1),
-    ("multicolumn", 2),
-    ("fontsize", 2),
-    ("resizebox", 2),
-    ("scalebox", 1),
-    ("raisebox", 1),
-    ("hypersetup", 1),
-    ("lstset", 1),
-    ("SweaveOpts", 1),
-    ("newenvironment", 3),
-    ("renewenvironment", 3),
-    ("DeclareMathOperator", 2),
-    ("newcounter", 1),
-    ("newlength", 1),
-    ("bibitem", 1),
-    ("end", 1),
-    ("thanks", 1),
-    ("inst", 1),
-    ("orcid", 1),
-    ("geometry", 1),
-    ("selectlanguage", 1),
-    ("href", 0),
-    ("cline", 1),
-    ("hyphenation", 1),
-    ("graphicspath", 1),
-    ("captionsetup", 1),
-    ("fbox", 0),
-];
+/// Returns the number of a command's arguments, if it prints none of them.
+fn silent(command: &str) -> Option<usize> {
+    Some(match command {
+        "href" | "fbox" => 0,
+        "label" | "ref" | "eqref" | "pageref" | "autoref" | "cref" | "cite" | "citep" | "citet"
+        | "citeauthor" | "citealp" | "nocite" | "usepackage" | "RequirePackage" | "input"
+        | "include" | "index" | "includegraphics" | "bibliography" | "bibliographystyle"
+        | "addbibresource" | "vspace" | "hspace" | "pagestyle" | "thispagestyle"
+        | "pagenumbering" | "color" | "textcolor" | "scalebox" | "raisebox" | "hypersetup"
+        | "lstset" | "SweaveOpts" | "newcounter" | "newlength" | "bibitem" | "end" | "thanks"
+        | "inst" | "orcid" | "geometry" | "selectlanguage" | "cline" | "hyphenation"
+        | "graphicspath" | "captionsetup" => 1,
+        "setlength" | "addtolength" | "setcounter" | "addtocounter" | "rule" | "newtheorem"
+        | "multicolumn" | "fontsize" | "resizebox" => 2,
+        "DeclareMathOperator" => 2,
+        "definecolor" | "newenvironment" | "renewenvironment" => 3,
+        _ => return None,
+    })
+}
 
 /// Commands and the text that they print.
 const WORDS: &[(&str, &str)] = &[
@@ -165,10 +114,7 @@ enum TexTarget {
 
 /// The attributes read so far.
 struct TexDocument<'c> {
-    cancelled: &'c dyn Fn() -> bool,
-    steps: usize,
-    /// Whether the time is up.
-    is_late: bool,
+    time: TimeLimit<'c>,
     title: String,
     authors: Vec<String>,
     date: String,
@@ -185,13 +131,10 @@ struct TexDocument<'c> {
     target: TexTarget,
 }
 
-/// Summarizes a TeX document or package.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut document = TexDocument {
-        cancelled: input.cancelled,
-        steps: 0,
-        is_late: false,
+        time: TimeLimit::new(input.cancelled),
         title: String::new(),
         authors: Vec::new(),
         date: String::new(),
@@ -224,24 +167,14 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft.other("TeX-Class", document.class);
     draft.other("Version", document.version);
     draft.other("License", legal::license(&text));
-    if document.is_late {
-        draft.problem(ProblemKind::Time, "ran out of time on the text");
-    }
+    document.time.report("the text", &mut draft);
     draft
 }
 
 impl TexDocument<'_> {
-    /// Returns whether to go on; called in every loop.
-    fn goes_on(&mut self) -> bool {
-        self.is_late |= self.steps.is_multiple_of(POLL_STEPS) && (self.cancelled)();
-        self.steps += 1;
-        !self.is_late
-    }
-
-    /// Reads the document.
     fn read(&mut self, text: &str) {
         let mut reader = TexReader::new(text);
-        while !reader.is_at_end() && self.goes_on() {
+        while !reader.is_at_end() && self.time.goes_on() {
             let plain = reader.plain();
             self.push(plain);
             match reader.special() {
@@ -340,8 +273,7 @@ impl TexDocument<'_> {
         match reader.group().unwrap_or_default() {
             // The text before it has settings only.
             "document" => {
-                let bytes_max = self.body.bytes_max();
-                self.body = Body::new(bytes_max);
+                self.body.take();
             }
             "abstract" => self.target = TexTarget::Abstract,
             "comment" => reader.skip_past("\\end{comment}"),
@@ -360,8 +292,7 @@ impl TexDocument<'_> {
     fn heading(&mut self, reader: &mut TexReader<'_>) {
         reader.skip_option();
         let heading = self.argument(reader).replace('\n', " ");
-        self.headings.push_squeezed(heading.trim());
-        self.headings.line();
+        self.headings.push_squeezed_line(heading.trim());
         self.paragraph();
         self.push(&heading);
         self.paragraph();
@@ -423,7 +354,7 @@ impl TexDocument<'_> {
     fn expand(&mut self, tex: &str, depth: usize) -> String {
         let mut printed = Body::new(ARGUMENT_BYTES_MAX);
         let mut reader = TexReader::new(tex);
-        while depth < DEPTH_MAX && !reader.is_at_end() && self.goes_on() {
+        while depth < DEPTH_MAX && !reader.is_at_end() && self.time.goes_on() {
             printed.push_squeezed(reader.plain());
             match reader.special() {
                 Some('\\') => {
@@ -463,8 +394,8 @@ fn print(command: &str, reader: &mut TexReader<'_>, into: &mut Body) {
                 into.push(word);
             } else if GREEK.contains(&command) {
                 into.push(command);
-            } else if let Some((_, count)) = SILENT.iter().find(|(name, _)| *name == command) {
-                for _ in 0..*count {
+            } else if let Some(count) = silent(command) {
+                for _ in 0..count {
                     reader.skip_option();
                     reader.group();
                 }

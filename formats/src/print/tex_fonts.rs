@@ -5,10 +5,7 @@
 //!
 //! A DVI file names its fonts, but not their encodings. They follow from the names, which have been the same
 //! since 1982.
-//!
-//! Sans-I/O.
 
-/// An encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     /// Text in Knuth's Computer Modern.

@@ -5,8 +5,6 @@
 //!
 //! The text is that of Info: parts for TeX, HTML or DocBook only are left out, and so are menus. Nothing is
 //! executed, no file is read in, and no macro is expanded.
-//!
-//! Sans-I/O.
 
 mod commands;
 mod reader;
@@ -14,12 +12,12 @@ mod reader;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use commands::{HEADINGS, HIDDEN, SILENT};
+use commands::{Treatment, treatment};
 use reader::{TexinfoReader, printed};
 
+use crate::cancellable::TimeLimit;
 use crate::code::source::legal;
-use crate::object::ProblemKind;
-use crate::text::{Body, decode};
+use crate::text::{Body, HEADINGS_BYTES_MAX, decode};
 use crate::{Draft, Input};
 
 /// Length of the part in which the charset is looked for, in bytes.
@@ -28,8 +26,6 @@ const CHARSET_BYTES_MAX: usize = 4 * 1024;
 const LINE_BYTES_MAX: usize = 4 * 1024;
 /// Longest copying notice, in bytes.
 const COPYING_BYTES_MAX: usize = 8 * 1024;
-/// Longest sum of headings, in bytes.
-const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Longest sum of index entries, in bytes.
 const INDEX_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of variables that are remembered.
@@ -41,18 +37,18 @@ const DEPTH_MAX: usize = 6;
 /// Most URLs, and most authors.
 const REFERENCES_MAX: usize = 1_000;
 const AUTHORS_MAX: usize = 100;
-/// Commands and lines between two looks at the clock.
-const POLL_STEPS: usize = 1_000;
 
 /// The destination of text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ManualTarget {
+    #[default]
     Body,
     Copying,
     Description,
 }
 
 /// The attributes read so far.
+#[derive(Default)]
 struct Manual {
     title: String,
     subtitle: String,
@@ -72,32 +68,21 @@ struct Manual {
     target: ManualTarget,
 }
 
-/// Summarizes a manual.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = input.head(input.text_bytes_max());
     let text = decode(bytes, charset(bytes));
     let mut manual = Manual {
-        title: String::new(),
-        subtitle: String::new(),
-        short_title: String::new(),
-        top: String::new(),
-        authors: Vec::new(),
-        language: String::new(),
-        category: String::new(),
-        variables: HashMap::new(),
-        references: Vec::new(),
         headings: Body::new(HEADINGS_BYTES_MAX),
         index: Body::new(INDEX_BYTES_MAX),
         copying: Body::new(COPYING_BYTES_MAX),
         description: Body::new(COPYING_BYTES_MAX),
         body: Body::new(input.text_bytes_max()),
-        target: ManualTarget::Body,
+        ..Manual::default()
     };
-    let whole = manual.read(&text, input.cancelled);
+    let mut time = TimeLimit::new(input.cancelled);
+    manual.read(&text, &mut time);
     let mut draft = manual.draft();
-    if !whole {
-        draft.problem(ProblemKind::Time, "ran out of time on the text");
-    }
+    time.report("the text", &mut draft);
     draft
 }
 
@@ -111,29 +96,23 @@ fn charset(bytes: &[u8]) -> Option<&str> {
 }
 
 impl Manual {
-    /// Reads the manual; false when the time was up.
-    fn read(&mut self, text: &str, cancelled: &dyn Fn() -> bool) -> bool {
+    fn read(&mut self, text: &str, time: &mut TimeLimit<'_>) {
         let mut reader = TexinfoReader::new(text);
-        let mut steps = 0_usize;
         // The lines before the first command are for TeX.
         if text.trim_start().starts_with("\\input") {
             reader.line();
             reader.line();
         }
-        while !reader.is_at_end() {
-            if steps.is_multiple_of(POLL_STEPS) && cancelled() {
-                return false;
-            }
-            steps += 1;
+        while !reader.is_at_end() && time.goes_on() {
             let plain = reader.plain();
             self.text().push_squeezed(plain);
             match reader.special() {
                 Some('@') => {
                     let command = reader.command();
                     if command == "bye" {
-                        return true;
+                        return;
                     }
-                    if !self.structure(command, &mut reader) {
+                    if !self.common(command, &mut reader) && !self.structure(command, &mut reader) {
                         let shown = self.print(command, &mut reader, 0);
                         self.text().push_squeezed(&shown);
                     }
@@ -143,7 +122,6 @@ impl Manual {
                 _ => {}
             }
         }
-        true
     }
 
     /// Returns the text that is being read.
@@ -153,6 +131,22 @@ impl Manual {
             ManualTarget::Description => &mut self.description,
             ManualTarget::Body => &mut self.body,
         }
+    }
+
+    /// Handles a command that is treated like many others; returns false for any other.
+    fn common(&mut self, command: &str, reader: &mut TexinfoReader<'_>) -> bool {
+        match treatment(command) {
+            Some(Treatment::Hidden) => {
+                reader.environment(command);
+            }
+            Some(Treatment::Heading) => self.heading(reader),
+            Some(Treatment::Silent) => {
+                reader.line();
+                self.text().line();
+            }
+            None => return false,
+        }
+        true
     }
 
     /// Handles a command that describes the manual; returns false for any other.
@@ -193,29 +187,18 @@ impl Manual {
             "verbatim" => {
                 let shown = reader.environment("verbatim");
                 self.text().line();
-                self.text().push(shown.trim_start_matches(['\r', '\n']));
-                self.text().line();
-            }
-            name if HIDDEN.contains(&name) => {
-                reader.environment(name);
-            }
-            name if HEADINGS.contains(&name) => self.heading(reader),
-            name if SILENT.contains(&name) => {
-                reader.line();
-                self.text().line();
+                self.text().push_line(shown.trim_start_matches(['\r', '\n']));
             }
             // `@cindex entry`, and those of functions, variables, keys, programs and types.
             name if name.len() == 6 && name.ends_with("index") => {
                 let entry = self.line(reader);
-                self.index.push_squeezed(&entry);
-                self.index.line();
+                self.index.push_squeezed_line(&entry);
             }
             "item" | "itemx" | "headitem" | "exdent" | "center" => self.text().line(),
             name if name.starts_with("def") && name != "defn" => {
                 let line = self.line(reader);
                 self.text().line();
-                self.text().push_squeezed(&line);
-                self.text().line();
+                self.text().push_squeezed_line(&line);
             }
             _ => return false,
         }
@@ -256,11 +239,9 @@ impl Manual {
 
     fn heading(&mut self, reader: &mut TexinfoReader<'_>) {
         let heading = self.line(reader);
-        self.headings.push(&heading);
-        self.headings.line();
+        self.headings.push_line(&heading);
         self.text().line();
-        self.text().push(&heading);
-        self.text().line();
+        self.text().push_line(&heading);
     }
 
     /// Returns the text that the rest of the line prints.

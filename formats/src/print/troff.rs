@@ -7,30 +7,26 @@
 //! The package of a text follows from macros that only one package has. Without such macros the text is
 //! summarized as a manual page. me has no macros for title and author: they stand before the first paragraph,
 //! separated by space.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 
 use super::man::{self, TroffStrings, unescape, words};
-use crate::object::ProblemKind;
-use crate::text::{Body, one_line};
+use crate::cancellable::TimeLimit;
+use crate::text::{Body, HEADINGS_BYTES_MAX, one_line};
 use crate::{Draft, Input};
 
 /// Lines in which such macros are counted.
 const LOOK_LINES: usize = 2_000;
-/// Lines between two looks at the clock.
-const POLL_LINES: usize = 1_000;
 /// Longest title, author or institution, in bytes.
 const LINE_BYTES_MAX: usize = 1024;
-/// Longest abstract, and longest sum of section titles, in bytes.
+/// Longest abstract, in bytes.
 const ABSTRACT_BYTES_MAX: usize = 8 * 1024;
-const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Maximum number of authors, institutions and references.
 const NAMES_MAX: usize = 100;
 /// The macro package of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Package {
+    #[default]
     Man,
     Ms,
     Me,
@@ -61,8 +57,9 @@ const SKIPPED: &[(&str, &str)] =
     &[("EQ", "EN"), ("PS", "PE"), ("G1", "G2"), ("[", "]"), ("XS", "XE"), ("GS", "GE")];
 
 /// The destination of lines of text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Slot {
+    #[default]
     Body,
     Title,
     Author,
@@ -75,6 +72,7 @@ enum Slot {
     Front,
 }
 
+#[derive(Default)]
 struct Paper {
     package: Package,
     slot: Slot,
@@ -95,7 +93,6 @@ struct Paper {
     line: String,
 }
 
-/// Summarizes text in troff.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let package = package(&text);
@@ -106,27 +103,16 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         package,
         slot: if package == Package::Me { Slot::Front } else { Slot::Body },
         title: Body::new(LINE_BYTES_MAX),
-        authors: Vec::new(),
-        institutions: Vec::new(),
-        date: String::new(),
         r#abstract: Body::new(ABSTRACT_BYTES_MAX),
         heading: Body::new(LINE_BYTES_MAX),
         headings: Body::new(HEADINGS_BYTES_MAX),
         body: Body::new(input.text_bytes_max()),
-        references: Vec::new(),
-        strings: TroffStrings::default(),
-        block: 0,
-        underlined: false,
-        line: String::new(),
+        ..Paper::default()
     };
     // The request that ends a macro definition or a part without text.
     let mut until: Option<String> = None;
-    let mut late = false;
-    for (number, line) in text.lines().enumerate() {
-        if number.is_multiple_of(POLL_LINES) && (input.cancelled)() {
-            late = true;
-            break;
-        }
+    let mut time = TimeLimit::new(input.cancelled);
+    for line in text.lines().take_while(|_| time.goes_on()) {
         match &until {
             None => until = paper.line(line),
             Some(end) if request(line).is_some_and(|(name, _)| name == end) => until = None,
@@ -134,9 +120,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         }
     }
     let mut draft = paper.draft();
-    if late {
-        draft.problem(ProblemKind::Time, "ran out of time on the text");
-    }
+    time.report("the text", &mut draft);
     draft
 }
 
@@ -267,16 +251,14 @@ impl Paper {
             return;
         }
         self.slot = Slot::Body;
-        let heading = std::mem::replace(&mut self.heading, Body::new(LINE_BYTES_MAX)).finish();
+        let heading = self.heading.take();
         if heading.trim().eq_ignore_ascii_case("abstract") {
             self.slot = Slot::Abstract;
             return;
         }
-        self.headings.push(heading.trim());
-        self.headings.line();
+        self.headings.push_line(heading.trim());
         self.body.line();
-        self.body.push(heading.trim());
-        self.body.line();
+        self.body.push_line(heading.trim());
     }
 
     /// `.AU` and names in the next lines (ms), or `.AU "name" initials …` (mm).
@@ -311,7 +293,6 @@ impl Paper {
         }
     }
 
-    /// Adds a line of text.
     fn text(&mut self, text: &str) {
         let underlined = std::mem::take(&mut self.underlined);
         match self.slot {

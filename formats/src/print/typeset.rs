@@ -1,6 +1,4 @@
 //! Typeset text: words, lines and the title, from the positions of characters on a page.
-//!
-//! Sans-I/O.
 
 use super::tex_fonts::accented;
 use crate::text::{Body, is_telling};
@@ -17,7 +15,7 @@ const TITLE_BYTES_MAX: usize = 300;
 const TITLE_LARGER: f64 = 1.15;
 
 /// A body with accents and hyphenated words put together.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Typeset {
     body: Body,
     /// An accent before its letter.
@@ -37,17 +35,8 @@ pub(crate) struct Typeset {
 impl Typeset {
     /// Returns an empty text that takes at most `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
-        Self {
-            body: Body::new(bytes_max),
-            accent: None,
-            title: Body::new(TITLE_BYTES_MAX),
-            title_size: 0.0,
-            text_size: 0.0,
-            size: 0.0,
-            set: 0,
-            first_page: true,
-            end: None,
-        }
+        let (body, title) = (Body::new(bytes_max), Body::new(TITLE_BYTES_MAX));
+        Self { body, title, first_page: true, ..Self::default() }
     }
 
     /// Adds a character at `x`, `y` (downwards) in a font of this `size`, about `width` wide.
@@ -69,7 +58,6 @@ impl Typeset {
         self.end = Some((x + width, y));
     }
 
-    /// Ends the page.
     pub(crate) fn page(&mut self) {
         self.line();
         self.first_page = false;
@@ -80,7 +68,7 @@ impl Typeset {
     fn update_sizes(&mut self, size: f64) {
         self.set += 1;
         if self.first_page && self.title_size * 1.01 < size {
-            self.title = Body::new(TITLE_BYTES_MAX);
+            self.title.take();
             self.title_size = size;
         }
         // After the start, the smallest size is that of the text.
@@ -102,7 +90,6 @@ impl Typeset {
         self.body.as_str().lines().find(|it| is_telling(it)).unwrap_or_default().to_owned()
     }
 
-    /// Returns whether no more fits.
     pub(crate) fn is_full(&self) -> bool {
         self.body.is_full()
     }
@@ -126,7 +113,6 @@ impl Typeset {
         }
     }
 
-    /// Adds a space between words.
     pub(crate) fn space(&mut self) {
         self.body.space();
         self.title.space();
@@ -140,7 +126,6 @@ impl Typeset {
         self.title.space();
     }
 
-    /// Returns the text.
     pub(crate) fn finish(self) -> String {
         self.body.finish()
     }

@@ -7,8 +7,6 @@
 //!
 //! * Conditions (`ifdef`) are not evaluated: the text of all branches is kept.
 //! * Only names of header attributes are replaced by their values.
-//!
-//! Sans-I/O.
 
 mod inline;
 
@@ -16,18 +14,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::references::References;
-use crate::object::ProblemKind;
-use crate::text::{Body, is_telling};
+use crate::cancellable::TimeLimit;
+use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling};
 use crate::{Draft, Input};
 
-/// Lines between two checks of the time limit.
-const POLL_LINES: usize = 512;
-/// Longest sum of headings, in bytes.
-const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Longest description and abstract, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
-/// Longest paragraph that is read as one, in bytes.
-const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of attributes of a header, and longest value of one, in bytes.
 const ATTRIBUTES_MAX: usize = 256;
 const ATTRIBUTE_BYTES_MAX: usize = 1024;
@@ -36,14 +28,12 @@ const TITLE_BYTES_MAX: usize = 300;
 /// Signs that underline titles.
 const UNDERLINES: [char; 5] = ['=', '-', '~', '^', '+'];
 
-/// The kind of block that a line belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Block<'t> {
     /// Text with markup.
     Text,
     /// A block without markup, which ends with a line like its first.
     Verbatim(&'t str),
-    /// A comment block.
     Comment(&'t str),
 }
 
@@ -66,7 +56,6 @@ struct AsciiDoc<'t> {
     paragraph: Body,
 }
 
-/// Summarizes a document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut document = AsciiDoc {
@@ -86,21 +75,14 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         paragraph: Body::new(PARAGRAPH_BYTES_MAX),
     };
     document.header();
-    let (mut count, mut cut) = (0_usize, false);
-    while let Some(line) = document.lines.get(document.at) {
-        count += 1;
-        if count.is_multiple_of(POLL_LINES) && (input.cancelled)() {
-            cut = true;
-            break;
-        }
+    let mut time = TimeLimit::new(input.cancelled);
+    while let Some(line) = document.lines.get(document.at).filter(|_| time.goes_on()) {
         document.at += 1;
         document.line(line.trim_end());
     }
     document.end_paragraph();
     let mut draft = document.draft();
-    if cut {
-        draft.problem(ProblemKind::Time, "ran out of time on the document");
-    }
+    time.report("the document", &mut draft);
     draft
 }
 
@@ -140,8 +122,7 @@ impl<'t> AsciiDoc<'t> {
         }
         self.header_attributes();
         self.title = self.inline(title.trim());
-        let title = self.title.clone();
-        self.text(&title);
+        self.body.push_lines(&self.title);
     }
 
     /// Reads `:name: value` lines and comments.
@@ -201,8 +182,7 @@ impl<'t> AsciiDoc<'t> {
                 return;
             }
             Block::Verbatim(_) => {
-                self.body.push(line.trim());
-                self.body.line();
+                self.body.push_line(line.trim());
                 return;
             }
             Block::Comment(_) => return,
@@ -246,7 +226,7 @@ impl<'t> AsciiDoc<'t> {
                 && let Some((_, alternative)) = rest.split_once('[')
             {
                 let text = alternative.trim_end_matches(']').split(',').next().unwrap_or_default();
-                self.text(text.trim_matches('"'));
+                self.body.push_lines(text.trim_matches('"'));
             }
             return;
         }
@@ -255,7 +235,7 @@ impl<'t> AsciiDoc<'t> {
             && title.starts_with(|it: char| it.is_alphanumeric() || it == '`')
         {
             let title = self.inline(title);
-            self.text(&title);
+            self.body.push_lines(&title);
             return;
         }
         self.paragraph_line(line);
@@ -274,9 +254,8 @@ impl<'t> AsciiDoc<'t> {
         };
         let title = self.inline(title);
         self.in_abstract = title.eq_ignore_ascii_case("abstract");
-        self.headings.push(&title);
-        self.headings.line();
-        self.text(&title);
+        self.headings.push_line(&title);
+        self.body.push_lines(&title);
         true
     }
 
@@ -298,31 +277,23 @@ impl<'t> AsciiDoc<'t> {
     }
 
     fn end_paragraph(&mut self) {
-        if self.paragraph.as_str().is_empty() {
+        let paragraph = self.paragraph.take();
+        if paragraph.is_empty() {
             return;
         }
-        let paragraph = std::mem::replace(&mut self.paragraph, Body::new(PARAGRAPH_BYTES_MAX));
-        let text = self.inline(paragraph.as_str());
+        let text = self.inline(&paragraph);
         if self.in_abstract && !self.r#abstract.is_full() {
-            self.r#abstract.push_squeezed(&text);
-            self.r#abstract.line();
+            self.r#abstract.push_squeezed_line(&text);
             self.in_abstract = self.headings.as_str().trim_end().ends_with("bstract");
         }
         if self.description.is_empty() && is_telling(&text) {
             self.description.clone_from(&text);
         }
-        self.text(&text);
+        self.body.push_lines(&text);
     }
 
     fn inline(&mut self, text: &str) -> String {
         inline::plain(text, &self.attributes, &mut self.references)
-    }
-
-    fn text(&mut self, text: &str) {
-        for line in text.lines() {
-            self.body.push_squeezed(line);
-            self.body.line();
-        }
     }
 
     fn draft<'a>(self) -> Draft<'a> {

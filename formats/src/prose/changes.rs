@@ -2,14 +2,10 @@
 //!
 //! Source: GNU Coding Standards, "Style of Change Logs"; Debian Policy 4.4 (`debian/changelog`);
 //! keepachangelog.com 1.1. Essence's ChangeLog summarizer (revision summary).
-//!
-//! Sans-I/O.
 
-use crate::object::ProblemKind;
+use crate::cancellable::TimeLimit;
 use crate::{Draft, Input};
 
-/// Lines between two checks of the time limit.
-const POLL_LINES: usize = 1_000;
 /// Maximum number of versions whose entries are in the summary.
 const SUMMARY_VERSIONS_MAX: usize = 3;
 /// Longest summary, in bytes.
@@ -28,7 +24,6 @@ struct Entry<'a> {
     author: &'a str,
 }
 
-/// Summarizes a change log.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut draft = Draft::default();
@@ -36,11 +31,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut versions: Vec<&str> = Vec::new();
     let mut authors: Vec<&str> = Vec::new();
     let (mut entries, mut summary) = (0_usize, String::new());
-    for (number, line) in text.lines().enumerate() {
-        if number.is_multiple_of(POLL_LINES) && (input.cancelled)() {
-            draft.problem(ProblemKind::Time, "ran out of time on the changes");
-            break;
-        }
+    let mut time = TimeLimit::new(input.cancelled);
+    for line in text.lines().take_while(|_| time.goes_on()) {
         // ` -- A. Body <a@h.example>  date` ends an entry in Debian's format.
         let closed = line.strip_prefix(" -- ").and_then(|it| it.split_once("  "));
         let entry = match closed {
@@ -65,6 +57,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             summary.push('\n');
         }
     }
+    time.report("the changes", &mut draft);
     if !package.is_empty() {
         draft.title = format!("Changes of {package}");
     }

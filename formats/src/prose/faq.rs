@@ -3,13 +3,11 @@
 //! Source: "Guidelines for *.answers" (news.answers): the auxiliary header, with lines such as
 //! `Archive-name` and `Last-modified` at the beginning of the text, below the article's own header if the
 //! file has it; RFC 1153 (digests, whose parts begin with `Subject:`); Essence's FAQ summarizer (all words).
-//!
-//! Sans-I/O.
 
 use std::collections::HashSet;
 
 use super::plain;
-use crate::object::ProblemKind;
+use crate::cancellable::TimeLimit;
 use crate::text::{Body, is_telling, one_line};
 use crate::{Draft, Input};
 
@@ -22,8 +20,6 @@ const QUESTION_LINES_MAX: usize = 4;
 const HEADER_LINES_MAX: usize = 100;
 /// Longest value of a header line, in bytes.
 const VALUE_BYTES_MAX: usize = 1024;
-/// Lines between two checks of the time limit.
-const POLL_LINES: usize = 1_000;
 
 /// Header fields, and their attributes.
 const FIELDS: &[(&str, &str)] = &[
@@ -37,7 +33,6 @@ const FIELDS: &[(&str, &str)] = &[
     ("organization", "Organization"),
 ];
 
-/// Summarizes questions and answers.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut draft = Draft::default();
@@ -124,11 +119,8 @@ pub(crate) fn questions(text: &str, cancelled: &dyn Fn() -> bool, draft: &mut Dr
     let mut seen = HashSet::new();
     let mut current: Option<Question> = None;
     let mut is_start = true;
-    for (number, line) in text.lines().chain([""]).enumerate() {
-        if number.is_multiple_of(POLL_LINES) && cancelled() {
-            draft.problem(ProblemKind::Time, "ran out of time on the questions");
-            break;
-        }
+    let mut time = TimeLimit::new(cancelled);
+    for line in text.lines().chain([""]).take_while(|_| time.goes_on()) {
         let line = line.trim();
         let starts = Question::of(line, is_start);
         is_start = !is_telling(line);
@@ -137,8 +129,7 @@ pub(crate) fn questions(text: &str, cancelled: &dyn Fn() -> bool, draft: &mut Dr
             && let Some(question) = current.take().and_then(Question::finish)
             && seen.insert(question.to_lowercase())
         {
-            headings.push(&question);
-            headings.line();
+            headings.push_line(&question);
         }
         match (&mut current, starts) {
             (_, Some(question)) => current = Some(question),
@@ -149,15 +140,14 @@ pub(crate) fn questions(text: &str, cancelled: &dyn Fn() -> bool, draft: &mut Dr
             break;
         }
     }
+    time.report("the questions", draft);
     draft.other("Headings", headings.finish());
 }
 
-/// The mark of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     /// `Q:`, or `Subject:` in a digest.
     Label,
-    /// A number.
     Number,
     /// Only the beginning of a paragraph.
     Paragraph,

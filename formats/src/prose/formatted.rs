@@ -2,13 +2,11 @@
 //! text without them. Formatted manual pages are recognized by their first line.
 //!
 //! Source: grotty(1) (bold and underlined text), ECMA-48 §8.3.117 (SGR); Essence's FormattedText.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 
 use super::plain;
-use crate::object::ProblemKind;
+use crate::cancellable::TimeLimit;
 use crate::text::{Body, front};
 use crate::{Draft, Input};
 
@@ -19,22 +17,17 @@ const HEADINGS_BYTES_MAX: usize = 4 * 1024;
 const NAME_BYTES_MAX: usize = 1024;
 /// Longest title of a section of a manual page, in bytes.
 const HEADING_BYTES_MAX: usize = 60;
-/// Lines between two checks of the time limit.
-const POLL_LINES: usize = 1_000;
 
-/// Summarizes formatted text.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut draft = Draft::default();
     let mut body = Body::new(input.text_bytes_max());
-    for (number, line) in text.split(['\n', '\u{c}']).enumerate() {
-        if number.is_multiple_of(POLL_LINES) && (input.cancelled)() {
-            draft.problem(ProblemKind::Time, "ran out of time on the text");
-            break;
-        }
+    let mut time = TimeLimit::new(input.cancelled);
+    for line in text.split(['\n', '\u{c}']).take_while(|_| time.goes_on()) {
         body.push(bare(line).trim_end());
         body.push("\n");
     }
+    time.report("the text", &mut draft);
     let body = body.finish();
     if !page(front(&body, PAGE_BYTES_MAX), &mut draft) {
         (draft.title, draft.description) = plain::headline(&body);
@@ -96,8 +89,7 @@ fn page(text: &str, draft: &mut Draft<'_>) -> bool {
             }
         } else if line.len() <= HEADING_BYTES_MAX && !line.contains("   ") {
             is_name = line.eq_ignore_ascii_case("name");
-            headings.push(line);
-            headings.line();
+            headings.push_line(line);
         } else {
             is_name = false;
         }

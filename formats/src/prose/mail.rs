@@ -6,8 +6,6 @@
 //! # Differences from the paper
 //!
 //! * A mailbox is one object: its subjects and texts in order.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 
@@ -20,8 +18,8 @@ use crate::object::ProblemKind;
 use crate::text::{Body, front, one_line};
 use crate::{Draft, Input};
 
-/// Maximum number of bytes of a message or mailbox that are read.
-const MAIL_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Maximum number of bytes of a message, an article or a mailbox that are read.
+pub(super) const MAIL_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Maximum number of messages of a mailbox that are read.
 const MESSAGES_MAX: usize = 10_000;
 /// Maximum number of messages within messages, since the parser keeps a stack for them.
@@ -39,14 +37,9 @@ const REFERENCES_MAX: usize = 100;
 /// Maximum number of authors of a mailbox.
 const AUTHORS_MAX: usize = 100;
 
-/// Summarizes a message or a mailbox.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    let bytes = input.head(MAIL_BYTES_MAX);
     let mut draft = Draft::default();
-    if MAIL_BYTES_MAX < input.object.bytes.len() {
-        let message = format!("is longer than {MAIL_BYTES_MAX} bytes; only its front was read");
-        draft.problem(ProblemKind::Limit, message);
-    }
+    let bytes = input.front(MAIL_BYTES_MAX, &mut draft);
     if bytes.starts_with(b"From ") {
         mailbox(input, bytes, &mut draft);
     } else {
@@ -115,8 +108,7 @@ fn inner_messages(message: &Message<'_>, body: &mut Body) {
     });
     for inner in inner.take(PARTS_MAX) {
         body.line();
-        body.push(inner.subject().unwrap_or_default());
-        body.line();
+        body.push_line(inner.subject().unwrap_or_default());
         text(inner, body);
     }
 }
@@ -151,15 +143,14 @@ fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
             draft.authors.extend(addresses(message.from()));
         }
         body.line();
-        body.push(message.subject().unwrap_or_default());
-        body.line();
+        body.push_line(message.subject().unwrap_or_default());
         text(&message, &mut body);
     }
     if start < bytes.len() && MESSAGES_MAX <= count {
         let message = format!("has more than {MESSAGES_MAX} messages; the rest was left out");
         draft.problem(ProblemKind::Limit, message);
     }
-    draft.title = if list.is_empty() { String::new() } else { list.clone() };
+    draft.title.clone_from(&list);
     draft.description = if subject.is_empty() {
         format!("{count} messages")
     } else {

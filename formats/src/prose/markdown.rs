@@ -2,8 +2,6 @@
 //!
 //! Source: CommonMark with GitHub's tables; YAML and TOML front matter of static site generators (only plain
 //! `key: value` lines are read).
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,18 +9,16 @@ use std::collections::HashSet;
 use pulldown_cmark::{Event, MetadataBlockKind, Options, Parser, Tag, TagEnd};
 use url::Url;
 
-use crate::object::ProblemKind;
-use crate::text::{Body, is_telling};
+use super::references::followed;
+use crate::cancellable::TimeLimit;
+use crate::text::{Body, HEADINGS_BYTES_MAX, is_telling};
 use crate::{Draft, Input};
 
-/// Events between two checks of the time limit.
-const POLL_EVENTS: usize = 1024;
-/// Longest sum of headings, in bytes.
-const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Longest link, in bytes.
 const LINK_BYTES_MAX: usize = 2 * 1024;
 
 /// The state of reading one document.
+#[derive(Default)]
 struct MarkdownDocument {
     body: Body,
     headings: Body,
@@ -39,7 +35,6 @@ struct MarkdownDocument {
     seen: HashSet<String>,
 }
 
-/// Summarizes a document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let options = Options::ENABLE_TABLES
@@ -51,29 +46,16 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut document = MarkdownDocument {
         body: Body::new(input.text_bytes_max()),
         headings: Body::new(HEADINGS_BYTES_MAX),
-        in_heading: false,
         paragraph: Body::new(1024),
-        in_paragraph: false,
-        described: false,
-        matter: None,
-        fields: Vec::new(),
-        base: Url::parse(&input.object.url).ok().filter(|url| url.fragment().is_none()),
-        links: Vec::new(),
+        base: input.base(),
         links_max: input.settings.references_max,
-        seen: HashSet::new(),
+        ..MarkdownDocument::default()
     };
-    let mut cut = false;
-    for (count, event) in Parser::new_ext(&text, options).enumerate() {
-        if count.is_multiple_of(POLL_EVENTS) && (input.cancelled)() {
-            cut = true;
-            break;
-        }
-        document.event(event);
-    }
+    let mut time = TimeLimit::new(input.cancelled);
+    let events = Parser::new_ext(&text, options).take_while(|_| time.goes_on());
+    events.for_each(|it| document.event(it));
     let mut draft = document.draft();
-    if cut {
-        draft.problem(ProblemKind::Time, "ran out of time on the document");
-    }
+    time.report("the document", &mut draft);
     draft
 }
 
@@ -160,15 +142,7 @@ impl MarkdownDocument {
         {
             return;
         }
-        let url = match &self.base {
-            Some(base) => base.join(target).ok(),
-            None => Url::parse(target).ok(),
-        };
-        if let Some(url) =
-            url.filter(|url| matches!(url.scheme(), "http" | "https" | "ftp" | "file"))
-        {
-            self.links.push(url.into());
-        }
+        self.links.extend(followed(self.base.as_ref(), target));
     }
 
     fn draft<'a>(mut self) -> Draft<'a> {

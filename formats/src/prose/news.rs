@@ -2,16 +2,10 @@
 //!
 //! Source: RFC 5536. A batch's first line (`#! rnews`, RFC 5537's predecessors) is left out, and so is the
 //! article's path, which does not describe it.
-//!
-//! Sans-I/O.
 
-use super::mail::{header_text, single};
+use super::mail::{MAIL_BYTES_MAX, header_text, single};
 use super::{faq, plain};
-use crate::object::ProblemKind;
 use crate::{Draft, Input};
-
-/// Longest article that is read, in bytes.
-const ARTICLE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Header fields, and their attributes.
 const FIELDS: &[(&str, &str)] = &[
@@ -24,14 +18,9 @@ const FIELDS: &[(&str, &str)] = &[
     ("User-Agent", "Generator"),
 ];
 
-/// Summarizes an article.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    let bytes = input.head(ARTICLE_BYTES_MAX);
     let mut draft = Draft::default();
-    if ARTICLE_BYTES_MAX < input.object.bytes.len() {
-        let message = format!("is longer than {ARTICLE_BYTES_MAX} bytes; only its front was read");
-        draft.problem(ProblemKind::Limit, message);
-    }
+    let bytes = input.front(MAIL_BYTES_MAX, &mut draft);
     let batched = bytes.starts_with(b"#! rnews ");
     let header = memchr::memchr(b'\n', bytes).filter(|_| batched).map_or(0, |at| at + 1);
     let article = bytes.get(header..).unwrap_or_default();

@@ -2,8 +2,6 @@
 //!
 //! Source: Essence's Text, README and FAQ summarizers (first lines and paragraphs; all words of
 //! short texts).
-//!
-//! Sans-I/O.
 
 use crate::text::is_telling;
 use crate::{Draft, Input};

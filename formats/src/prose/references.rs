@@ -1,8 +1,6 @@
 //! The references of a text document: each URL once, in order, resolved against the document's own URL.
 //!
 //! Source: RFC 3986 §5 (by `url`); TR Figure 3 (`URL-References`).
-//!
-//! Sans-I/O.
 
 use std::collections::HashSet;
 
@@ -15,10 +13,8 @@ const LINK_BYTES_MAX: usize = 2 * 1024;
 /// Schemes of URLs in running text.
 const BARE_SCHEMES: [&str; 3] = ["http://", "https://", "ftp://"];
 
-/// The references of a document.
 #[derive(Debug)]
 pub(crate) struct References {
-    /// The base of relative links; members of archives have none.
     base: Option<Url>,
     seen: HashSet<String>,
     urls: Vec<String>,
@@ -26,10 +22,8 @@ pub(crate) struct References {
 }
 
 impl References {
-    /// Returns an empty list for the object in `input`.
     pub(crate) fn of(input: &Input<'_>) -> Self {
-        let base = Url::parse(&input.object.url).ok().filter(|url| url.fragment().is_none());
-        let links_max = input.settings.references_max;
+        let (base, links_max) = (input.base(), input.settings.references_max);
         Self { base, seen: HashSet::new(), urls: Vec::new(), links_max }
     }
 
@@ -43,14 +37,7 @@ impl References {
         {
             return;
         }
-        let url = match &self.base {
-            Some(base) => base.join(target).ok(),
-            None => Url::parse(target).ok(),
-        };
-        let is_followed = |url: &Url| matches!(url.scheme(), "http" | "https" | "ftp" | "file");
-        if let Some(url) = url.filter(is_followed) {
-            self.urls.push(url.into());
-        }
+        self.urls.extend(followed(self.base.as_ref(), target));
     }
 
     /// Adds the URLs in running text.
@@ -82,10 +69,15 @@ impl References {
         self.add(target.unwrap_or_default());
     }
 
-    /// Returns the URLs.
     pub(crate) fn finish(self) -> Vec<String> {
         self.urls
     }
+}
+
+/// Resolves a link; returns its URL if the scheme is one of those that users can follow.
+pub(super) fn followed(base: Option<&Url>, link: &str) -> Option<String> {
+    let url = Url::options().base_url(base).parse(link).ok()?;
+    matches!(url.scheme(), "http" | "https" | "ftp" | "file").then(|| url.into())
 }
 
 fn ends_a_url(it: char) -> bool {

@@ -1,8 +1,6 @@
 //! RFCs, FYIs and Internet-Drafts: title, authors and other values of their first page.
 //!
 //! Source: RFC 7322 section 4 (first-page header, abstract), RFC 2629-era text format.
-//!
-//! Sans-I/O.
 
 use super::plain;
 use crate::text::is_telling;

@@ -5,68 +5,47 @@
 //!
 //! One pass over the lines. Paragraphs are collected whole, since inline markup may continue in the next
 //! line. Indented text is read like other text, so nothing recurses.
-//!
-//! Sans-I/O.
 
 mod inline;
 
 use std::borrow::Cow;
 
 use super::references::References;
-use crate::object::ProblemKind;
-use crate::text::{Body, is_telling};
+use crate::cancellable::TimeLimit;
+use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling};
 use crate::{Draft, Input};
 
-/// Lines between two checks of the time limit.
-const POLL_LINES: usize = 512;
-/// Longest sum of headings, in bytes.
-const HEADINGS_BYTES_MAX: usize = 8 * 1024;
 /// Longest description, abstract and field, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
-/// Longest paragraph that is read as one, in bytes.
-const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of fields.
 const FIELDS_MAX: usize = 64;
 /// Longest title, in bytes; a longer line above a rule is a paragraph.
 const TITLE_BYTES_MAX: usize = 300;
 
-/// Directives without text.
-const SILENT: [&str; 22] = [
-    "toctree",
-    "index",
-    "contents",
-    "raw",
-    "highlight",
-    "include",
-    "literalinclude",
-    "sectnum",
-    "section-numbering",
-    "tabularcolumns",
-    "default-role",
-    "role",
-    "currentmodule",
-    "py:currentmodule",
-    "automodule",
-    "autoclass",
-    "autofunction",
-    "target-notes",
-    "header",
-    "footer",
-    "testsetup",
-    "testcleanup",
-];
-/// Directives whose content is program text.
-const CODE: [&str; 9] = [
-    "code",
-    "code-block",
-    "sourcecode",
-    "parsed-literal",
-    "math",
-    "doctest",
-    "testcode",
-    "productionlist",
-    "prompt",
-];
+/// The content of a directive.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// Nothing that readers see.
+    Silent,
+    /// Program text.
+    Code,
+    Text,
+}
+
+impl Content {
+    fn of(directive: &str) -> Self {
+        match directive {
+            "toctree" | "index" | "contents" | "raw" | "highlight" | "include"
+            | "literalinclude" | "sectnum" | "section-numbering" | "tabularcolumns"
+            | "default-role" | "role" | "currentmodule" | "py:currentmodule" | "automodule"
+            | "autoclass" | "autofunction" | "target-notes" | "header" | "footer" | "testsetup"
+            | "testcleanup" => Self::Silent,
+            "code" | "code-block" | "sourcecode" | "parsed-literal" | "math" | "doctest"
+            | "testcode" | "productionlist" | "prompt" => Self::Code,
+            _ => Self::Text,
+        }
+    }
+}
 
 /// The state of reading one document.
 struct RstDocument<'t> {
@@ -88,7 +67,6 @@ struct RstDocument<'t> {
     in_abstract: Option<usize>,
 }
 
-/// Summarizes a document.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut document = RstDocument {
@@ -107,20 +85,13 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         in_abstract: None,
     };
     document.mail_header();
-    let (mut count, mut cut) = (0_usize, false);
-    while let Some(line) = document.lines.get(document.at) {
-        count += 1;
-        if count.is_multiple_of(POLL_LINES) && (input.cancelled)() {
-            cut = true;
-            break;
-        }
+    let mut time = TimeLimit::new(input.cancelled);
+    while let Some(line) = document.lines.get(document.at).filter(|_| time.goes_on()) {
         document.line(line);
     }
     document.end_paragraph();
     let mut draft = document.draft();
-    if cut {
-        draft.problem(ProblemKind::Time, "ran out of time on the document");
-    }
+    time.report("the document", &mut draft);
     draft
 }
 
@@ -177,7 +148,7 @@ impl<'t> RstDocument<'t> {
                 self.at += 1;
                 let value = self.field_value(indent, value);
                 if self.begun {
-                    self.text(&value);
+                    self.body.push_lines(&value);
                 } else {
                     self.field(name, &value);
                 }
@@ -225,9 +196,8 @@ impl<'t> RstDocument<'t> {
         if self.title.is_empty() && !self.begun {
             self.title = title.clone();
         }
-        self.headings.push(&title);
-        self.headings.line();
-        self.text(&title);
+        self.headings.push_line(&title);
+        self.body.push_lines(&title);
         if title.trim().eq_ignore_ascii_case("abstract") && self.r#abstract.as_str().is_empty() {
             self.section_abstract(lines);
         }
@@ -276,7 +246,8 @@ impl<'t> RstDocument<'t> {
     }
 
     fn directive(&mut self, indent: usize, name: &str, arguments: &'t str) {
-        if SILENT.contains(&name) {
+        let content = Content::of(name);
+        if content == Content::Silent {
             self.skip_block(indent);
             return;
         }
@@ -294,16 +265,16 @@ impl<'t> RstDocument<'t> {
             return;
         }
         let is_file = matches!(name, "image" | "figure" | "csv-table" | "list-table");
-        let is_code = CODE.contains(&name);
+        let is_code = content == Content::Code;
         if !arguments.is_empty() && !is_file && !is_code {
-            self.text(arguments);
+            self.body.push_lines(arguments);
         }
         if name == "abstract" || name == "topic" && arguments.eq_ignore_ascii_case("abstract") {
             self.in_abstract = Some(indent);
         }
         while let Some((name, value)) = field(self.ahead(0).trim()) {
             if name == "alt" {
-                self.text(value.trim());
+                self.body.push_lines(value.trim());
             }
             self.at += 1;
         }
@@ -319,8 +290,7 @@ impl<'t> RstDocument<'t> {
                 if indent(line) <= outer {
                     return;
                 }
-                self.body.push(line.trim());
-                self.body.line();
+                self.body.push_line(line.trim());
             }
             self.at += 1;
         }
@@ -364,26 +334,18 @@ impl<'t> RstDocument<'t> {
     }
 
     fn end_paragraph(&mut self) {
-        if self.paragraph.as_str().is_empty() {
+        let paragraph = self.paragraph.take();
+        if paragraph.is_empty() {
             return;
         }
-        let paragraph = std::mem::replace(&mut self.paragraph, Body::new(PARAGRAPH_BYTES_MAX));
-        let text = inline::plain(paragraph.as_str(), &mut self.references);
+        let text = inline::plain(&paragraph, &mut self.references);
         if self.in_abstract.is_some() {
-            self.r#abstract.push_squeezed(&text);
-            self.r#abstract.line();
+            self.r#abstract.push_squeezed_line(&text);
         }
         if self.description.is_empty() && is_telling(&text) {
             self.description.clone_from(&text);
         }
-        self.text(text.strip_suffix(':').unwrap_or(&text));
-    }
-
-    fn text(&mut self, text: &str) {
-        for line in text.lines() {
-            self.body.push_squeezed(line);
-            self.body.line();
-        }
+        self.body.push_lines(text.strip_suffix(':').unwrap_or(&text));
     }
 
     fn draft<'a>(mut self) -> Draft<'a> {

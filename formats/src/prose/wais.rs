@@ -2,8 +2,6 @@
 //!
 //! Source: "WAIS source descriptions" of freeWAIS 0.5 (`(:source :version 3 …)`), with values in Lisp
 //! syntax; Essence's WaisSource.
-//!
-//! Sans-I/O.
 
 use crate::object::ProblemKind;
 use crate::text::one_line;
@@ -16,7 +14,6 @@ const VALUE_BYTES_MAX: usize = 1024;
 /// The default port (Z39.50).
 const PORT: &str = "210";
 
-/// Summarizes a source description.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = crate::text::decode(input.head(SOURCE_BYTES_MAX), None);
     let fields = fields(&text);

@@ -13,8 +13,6 @@
 //! Every word of every text passes through this module. So the words lie one after the other in one string,
 //! and a table of their positions finds them. A set of strings with the standard library's hash takes four
 //! times as long, most of it in allocating.
-//!
-//! Sans-I/O.
 
 use std::hash::BuildHasher;
 

@@ -3,8 +3,6 @@
 //! Source: ar(5) with the long names of GNU and of the BSDs; deb(5).
 //!
 //! A package's members are those of its `data.tar`. Its `control` file goes to the package's own record.
-//!
-//! Sans-I/O.
 
 use std::io::Read;
 
@@ -18,7 +16,6 @@ const MAGIC: &[u8] = b"!<arch>\n";
 /// Length of a member's header, in bytes.
 const HEADER_BYTES: usize = 60;
 
-/// One member.
 struct Entry<'a> {
     name: Vec<u8>,
     modified: Option<u64>,
@@ -88,7 +85,6 @@ fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits.trim_ascii()).ok()?.parse().ok()
 }
 
-/// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let mut entries = Entries::new(&walk.object.bytes);
     while let Some(entry) = entries.next()? {
@@ -104,7 +100,6 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// See [`super::members`].
 pub(super) fn package(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let mut entries = Entries::new(&walk.object.bytes);
     while let Some(entry) = entries.next()? {

@@ -3,13 +3,12 @@
 //! Source: RFC 1741, appendix A.
 //!
 //! A file's data fork is the member. The resource fork has no use on other machines.
-//!
-//! Sans-I/O.
 
 use std::io::{self, BufRead, Read};
 
 use super::budget::{Fault, Metered, Source};
 use super::{MemberInfo, Walk, clean_path};
+use crate::numbers::be32;
 use crate::object::ProblemKind;
 
 /// Mark before the data.
@@ -21,7 +20,6 @@ const REPEAT: u8 = 0x90;
 /// Bytes of a header after the name: a zero, type, creator, flags and the sizes of the forks.
 const HEADER_BYTES: usize = 1 + 4 + 4 + 2 + 4 + 4;
 
-/// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let mark = memchr::memmem::find(&object.bytes, MARK).unwrap_or_default();
@@ -46,8 +44,7 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         return Err((ProblemKind::Broken, "BinHex header does not match its checksum".to_owned()));
     }
     let (name, header) = header.split_at_checked(usize::from(length[0])).unwrap_or_default();
-    let size = header.get(11..).and_then(<[u8]>::first_chunk::<4>).copied().unwrap_or_default();
-    let size = u64::from(u32::from_be_bytes(size));
+    let size = u64::from(be32(header, 11).unwrap_or_default());
     let info = MemberInfo { path: clean_path(name).to_vec(), size, modified: None };
     let mut member = walk.read(&info, &mut reader)?;
     if !member.object.truncated {
@@ -69,7 +66,6 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// A reader of the decoded bytes.
 struct Decoder<'b> {
     source: Source<'b>,
     bits: u32,

@@ -1,6 +1,4 @@
 //! The unnesting budget: limits on opening one fetched object, and the readers that stop at them.
-//!
-//! Sans-I/O.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
@@ -115,7 +113,6 @@ impl<'a> Budget<'a> {
         self.bytes_left.set(self.bytes_left.get().saturating_add(count as u64));
     }
 
-    /// Returns whether time is up.
     pub(super) fn is_late(&self) -> bool {
         (self.cancelled)()
     }

@@ -2,8 +2,6 @@
 //! both byte orders.
 //!
 //! Source: POSIX.1-1988 (odc); cpio(5) of the BSDs and SVR4 (newc, crc, binary).
-//!
-//! Sans-I/O.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -24,7 +22,6 @@ const HEADER_BYTES_MAX: usize = 104;
 /// Most files with several names that are tracked: the default limit on an archive's members.
 const LINKED_MAX: usize = 10_000;
 
-/// The header of an entry.
 struct Header {
     /// Device and inode of the file, the same for all its names.
     file: (u64, u64),
@@ -41,7 +38,6 @@ struct Header {
     bytes: u64,
 }
 
-/// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<(), Fault> {
     // Files with several names, each with its last name, or `None` once a name had the content.
     let mut linked: BTreeMap<(u64, u64), Option<MemberInfo>> = BTreeMap::new();

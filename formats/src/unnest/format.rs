@@ -1,6 +1,4 @@
 //! Container formats, told apart by content: a type such as `Archive` covers many.
-//!
-//! Sans-I/O.
 
 use super::mail::may_have_attachments;
 use super::stream::Packing;
@@ -109,29 +107,6 @@ impl Format {
     pub fn is_summarized(self) -> bool {
         matches!(self, Self::Message | Self::Mailbox)
     }
-}
-
-/// Returns whether objects of this type are opened when possible, so that no summarizer reads them.
-pub fn is_opened(r#type: Type) -> bool {
-    matches!(
-        r#type,
-        Type::Gzip
-            | Type::Compressed
-            | Type::GzipTar
-            | Type::CompressedTar
-            | Type::Crate
-            | Type::SourceDistribution
-            | Type::Tar
-            | Type::Zip
-            | Type::Archive
-            | Type::Deb
-            | Type::Rpm
-            | Type::Wheel
-            | Type::Jar
-            | Type::MacCompressed
-            | Type::ShellArchive
-            | Type::Uuencoded
-    )
 }
 
 fn by_magic(head: &[u8]) -> Option<Format> {

@@ -2,8 +2,6 @@
 //!
 //! Source: Welch, "A Technique for High-Performance Data Compression", 1984; the file format of compress
 //! 4.0. Its codes come in groups of eight, which are padded where the width changes.
-//!
-//! Sans-I/O.
 
 use std::io::{self, BufRead, Read};
 
@@ -22,7 +20,6 @@ const BLOCK_MODE: u8 = 0x80;
 /// Bits in the third byte of a file: width of the widest codes.
 const WIDTH_MASK: u8 = 0x1f;
 
-/// A reader of the unpacked bytes.
 #[derive(Debug)]
 pub(super) struct Lzw<R> {
     inner: R,

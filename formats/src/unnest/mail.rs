@@ -4,8 +4,6 @@
 //!
 //! The summarizer makes the records of message and mailbox. Text that is shown in a message belongs to
 //! the message; it is not an attachment.
-//!
-//! Sans-I/O.
 
 use std::collections::HashSet;
 

@@ -2,8 +2,6 @@
 //!
 //! Sources: Debian's policy, chapter 5 (`control`); Python's core metadata (`METADATA`, `PKG-INFO`);
 //! the manifest of Cargo (`Cargo.toml`); the JAR file specification and OSGi (`MANIFEST.MF`).
-//!
-//! Sans-I/O.
 
 use serde::Deserialize;
 

@@ -1,13 +1,12 @@
 //! RPM packages: metadata from the header, and the files in the payload.
 //!
 //! Source: "RPM Package File Structure" (Maximum RPM, appendix A) and the Linux Standard Base.
-//!
-//! Sans-I/O.
 
 use super::budget::Fault;
 use super::stream::Packing;
 use super::{Walk, cpio};
 use crate::Draft;
+use crate::numbers::{be32, len32, slice_up_to, up_to_zero};
 use crate::object::ProblemKind;
 
 /// Length of the lead, in bytes; the header has all its data, too.
@@ -29,10 +28,8 @@ impl<'a> Header<'a> {
     /// Splits a header off the front.
     fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let rest = bytes.strip_prefix(MAGIC)?.get(4..)?;
-        let (entries, rest) = rest.split_first_chunk::<4>()?;
-        let (size, rest) = rest.split_first_chunk::<4>()?;
-        let entries = usize::try_from(u32::from_be_bytes(*entries)).ok()?;
-        let size = usize::try_from(u32::from_be_bytes(*size)).ok()?;
+        let (entries, size) = (len32(rest, 0)?, len32(rest, 4)?);
+        let rest = rest.get(8..)?;
         let (index, rest) = rest.split_at_checked(entries.checked_mul(ENTRY_BYTES)?)?;
         let (values, rest) = rest.split_at_checked(size)?;
         Some((Self { index, values }, rest))
@@ -40,22 +37,15 @@ impl<'a> Header<'a> {
 
     /// Returns the text of `tag`, or the first of several texts.
     fn text(&self, tag: u32) -> String {
-        let entry = self.index.chunks_exact(ENTRY_BYTES).find(|it| number(it, 0) == Some(tag));
+        let entry = self.index.chunks_exact(ENTRY_BYTES).find(|it| be32(it, 0) == Some(tag));
         // One text, a list of texts, or a text in several languages (English first).
-        let text = entry.filter(|it| matches!(number(it, 4), Some(6 | 8 | 9)));
-        let at = text.and_then(|it| usize::try_from(number(it, 8)?).ok());
-        let text = at.and_then(|at| self.values.get(at..)).unwrap_or_default();
-        let text = text.get(..text.len().min(TEXT_BYTES_MAX)).unwrap_or_default();
-        let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+        let text = entry.filter(|it| matches!(be32(it, 4), Some(6 | 8 | 9)));
+        let Some(at) = text.and_then(|it| len32(it, 8)) else { return String::new() };
+        let text = up_to_zero(slice_up_to(self.values, at, TEXT_BYTES_MAX));
         String::from_utf8_lossy(text).trim().to_owned()
     }
 }
 
-fn number(entry: &[u8], at: usize) -> Option<u32> {
-    entry.get(at..)?.first_chunk::<4>().map(|it| u32::from_be_bytes(*it))
-}
-
-/// See [`super::members`].
 pub(super) fn package(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let bytes = object.bytes.get(LEAD_BYTES..).unwrap_or_default();

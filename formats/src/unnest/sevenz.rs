@@ -4,8 +4,6 @@
 //!
 //! The directory itself may be packed, and every folder declares the memory to open it. Both are checked
 //! before anything is opened. Members come in the order of the folders, empty ones last.
-//!
-//! Sans-I/O.
 
 use std::io::{Cursor, Read};
 
@@ -14,6 +12,7 @@ use sevenz_rust2::{Archive, ArchiveEntry, Block, BlockDecoder, Error, Password};
 use super::budget::{Fault, Metered, skip};
 use super::stream::DICTIONARY_BYTES_MAX;
 use super::{MemberInfo, Walk, clean_path};
+use crate::numbers::{le32, le64, slice_up_to};
 use crate::object::ProblemKind;
 
 /// Largest directory, in bytes, packed or not; it takes a hundred times as much memory once parsed.
@@ -29,7 +28,6 @@ const EPOCH_SECONDS: u64 = 11_644_473_600;
 /// Ticks of a Windows clock per second.
 const TICKS: u64 = 10_000_000;
 
-/// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let bytes: &[u8] = &object.bytes;
@@ -118,13 +116,9 @@ fn check_memory(bytes: u64) -> Result<(), Fault> {
 
 /// Returns the memory that a coder asks for, in bytes.
 fn dictionary(method: &[u8], properties: &[u8]) -> u64 {
-    let number = || {
-        let bytes = properties.get(1..).and_then(<[u8]>::first_chunk::<4>);
-        bytes.map_or(0, |it| u64::from(u32::from_le_bytes(*it)))
-    };
     match method {
         // LZMA and PPMd.
-        [3, 1, 1] | [3, 4, 1] => number(),
+        [3, 1, 1] | [3, 4, 1] => u64::from(le32(properties, 1).unwrap_or_default()),
         // LZMA2: 2 or 3, times a power of two.
         [0x21] => {
             let coded = u32::from(properties.first().copied().unwrap_or_default());
@@ -136,10 +130,7 @@ fn dictionary(method: &[u8], properties: &[u8]) -> u64 {
 
 /// Refuses directories that are too large, or are packed and ask for too much memory.
 fn check_directory(bytes: &[u8]) -> Result<(), Fault> {
-    let number = |at: usize| {
-        let bytes = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>);
-        bytes.map(|it| u64::from_le_bytes(*it)).ok_or_else(broken)
-    };
+    let number = |at: usize| le64(bytes, at).ok_or_else(broken);
     let (offset, size) = (number(12)?, number(20)?);
     // All zeros: the archive was not finished. A search for the directory from the end may take long.
     if bytes.get(8..START_BYTES).is_some_and(|it| it.iter().all(|byte| *byte == 0)) {
@@ -147,8 +138,7 @@ fn check_directory(bytes: &[u8]) -> Result<(), Fault> {
     }
     let start = usize::try_from(offset).ok().and_then(|it| it.checked_add(START_BYTES));
     let directory = start.and_then(|start| bytes.get(start..)).ok_or_else(broken)?;
-    let directory = directory.get(..directory.len().min(usize::try_from(size).unwrap_or(0)));
-    let directory = directory.unwrap_or_default();
+    let directory = slice_up_to(directory, 0, usize::try_from(size).unwrap_or(0));
     if DIRECTORY_BYTES_MAX < size {
         return Err(too_long());
     }

@@ -2,8 +2,6 @@
 //! ones.
 //!
 //! Source: the archives of comp.sources.*, as made by shar of 4.3BSD, cshar and GNU shar.
-//!
-//! Sans-I/O.
 
 use super::budget::Fault;
 use super::{Decoded, Walk, uu};
@@ -35,7 +33,6 @@ struct File {
     content: Decoded,
 }
 
-/// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let mut lines = object.bytes.split(|byte| *byte == b'\n').enumerate();

@@ -2,8 +2,6 @@
 //!
 //! Sources: RFC 1952; compress 4.0; bzip2; the .xz format 1.1; LZMA-alone; the lzip manual; RFC 8878.
 //! A stream may have several members or frames, which form one content.
-//!
-//! Sans-I/O.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -66,7 +64,6 @@ impl Packing {
         })
     }
 
-    /// Returns its name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",

@@ -4,8 +4,6 @@
 //!
 //! This module reads headers raw and handles long names itself. In the archive, a long name is a member
 //! like any other, of any declared size, and the `tar` crate would not bound it.
-//!
-//! Sans-I/O.
 
 use std::io::Read;
 
@@ -27,7 +25,6 @@ struct Extensions {
     modified: Option<u64>,
 }
 
-/// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<(), Fault> {
     each(reader, &mut |path, modified, entry| {
         let modified = modified.or_else(|| entry.header().mtime().ok());

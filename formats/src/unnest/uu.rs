@@ -1,8 +1,6 @@
 //! uuencoded files, and `begin-base64` of the successors of uuencode.
 //!
 //! Source: POSIX.1-2008, uuencode.
-//!
-//! Sans-I/O.
 
 use super::budget::Fault;
 use super::{Decoded, Walk};
@@ -17,7 +15,6 @@ struct EncodedFile {
     content: Decoded,
 }
 
-/// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     if files(walk, &object.bytes)? == 0 {
@@ -38,7 +35,6 @@ pub(super) fn files(walk: &mut Walk<'_, '_>, text: &[u8]) -> Result<usize, Fault
     Ok(count)
 }
 
-/// Decodes the next file.
 fn next<'a>(
     lines: &mut impl Iterator<Item = &'a [u8]>,
     is_late: &dyn Fn() -> bool,

@@ -1,8 +1,6 @@
 //! zip archives: their members in the order of the directory.
 //!
 //! Source: PKWARE's APPNOTE.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -83,7 +81,6 @@ fn fault_at(end: &End, kept: usize, stop: Option<Stop>) -> Option<Fault> {
     })
 }
 
-/// A zip with its directory.
 struct Archive<'a> {
     zip: ZipArchive<Cursor<&'a [u8]>>,
     /// Its size, in bytes.
@@ -142,7 +139,6 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// See [`super::members`].
 pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let mut archive = Archive::open(&object.bytes)?;

@@ -7,8 +7,6 @@
 //!
 //! * Of the sets that escapes switch to, superscript and subscript digits are read. Each run of Greek,
 //!   Cyrillic, Hebrew, Arabic or East Asian characters becomes one U+FFFD.
-//!
-//! Sans-I/O.
 
 use super::compose::compose;
 
@@ -40,7 +38,6 @@ enum Charset {
     Other,
 }
 
-/// Decodes MARC-8.
 pub(super) fn decode(bytes: &[u8]) -> String {
     let signs: Vec<char> = SIGNS.chars().collect();
     let mut text = String::with_capacity(bytes.len());
@@ -85,43 +82,23 @@ fn at(table: &[char], byte: u8, start: u8) -> Option<char> {
 
 /// Applies an escape sequence; returns the bytes after it.
 fn escape<'b>(rest: &'b [u8], set: &mut Charset, is_ansel: &mut bool) -> &'b [u8] {
-    let after = |count: usize| rest.get(count..).unwrap_or_default();
-    match rest {
-        [b's', ..] => *set = Charset::Ascii,
-        [b'p', ..] => *set = Charset::Superscript,
-        [b'b', ..] => *set = Charset::Subscript,
-        [b'g', ..] => *set = Charset::Other,
-        [b'$', b'(' | b',' | b')' | b'-', _, ..] => {
-            *set = Charset::Other;
-            return after(3);
-        }
-        [b'$', _, ..] => {
-            *set = Charset::Other;
-            return after(2);
-        }
-        [b'(' | b',', b'B', ..] => {
-            *set = Charset::Ascii;
-            return after(2);
-        }
-        [b'(' | b',', b'!', b'E', ..] | [b')' | b'-', b'!', b'E', ..] => {
-            *is_ansel = true;
-            return after(3);
-        }
-        [b')' | b'-', b'E', ..] => {
-            *is_ansel = true;
-            return after(2);
-        }
-        [b'(' | b',', _, ..] => {
-            *set = Charset::Other;
-            return after(2);
-        }
-        [b')' | b'-', _, ..] => {
-            *is_ansel = false;
-            return after(2);
-        }
-        _ => return rest,
-    }
-    after(1)
+    let (new_set, new_ansel, count) = match rest {
+        [b's', ..] => (Some(Charset::Ascii), None, 1),
+        [b'p', ..] => (Some(Charset::Superscript), None, 1),
+        [b'b', ..] => (Some(Charset::Subscript), None, 1),
+        [b'g', ..] => (Some(Charset::Other), None, 1),
+        [b'$', b'(' | b',' | b')' | b'-', _, ..] => (Some(Charset::Other), None, 3),
+        [b'$', _, ..] => (Some(Charset::Other), None, 2),
+        [b'(' | b',', b'B', ..] => (Some(Charset::Ascii), None, 2),
+        [b'(' | b',' | b')' | b'-', b'!', b'E', ..] => (None, Some(true), 3),
+        [b')' | b'-', b'E', ..] => (None, Some(true), 2),
+        [b'(' | b',', _, ..] => (Some(Charset::Other), None, 2),
+        [b')' | b'-', _, ..] => (None, Some(false), 2),
+        _ => (None, None, 0),
+    };
+    *set = new_set.unwrap_or(*set);
+    *is_ansel = new_ansel.unwrap_or(*is_ansel);
+    rest.get(count..).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Composition of letters and their marks into one character, the form that people type and search finds.
 //!
 //! Source: Unicode's canonical compositions of ASCII letters.
-//!
-//! Sans-I/O.
 
 /// Marks, each with the letters that it combines with, and the composed characters.
 const COMPOSED: &[(char, &str, &str)] = &[

@@ -1,8 +1,6 @@
 //! Java classes: their names, superclasses, interfaces and methods.
 //!
 //! Source: Java Virtual Machine Specification (SE 21) §4.1, §4.4, §4.7.10.
-//!
-//! Sans-I/O.
 
 use super::Names;
 use crate::numbers::{be16, len16, len32, slice, u8_at};
@@ -25,7 +23,6 @@ struct Class<'a> {
     members: usize,
 }
 
-/// Summarizes a class.
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
     let bytes = input.object.bytes.as_ref();

@@ -4,8 +4,6 @@
 //!
 //! The resource is searched by its name, not through the tree of resources: the tree can be forged, and the
 //! name stands in the file once.
-//!
-//! Sans-I/O.
 
 use memchr::memmem;
 

@@ -1,11 +1,9 @@
 //! WebAssembly modules: their exports, and the libraries that they need.
 //!
 //! Source: WebAssembly core specification §5.5 (modules).
-//!
-//! Sans-I/O.
 
-use super::{LIBRARIES_MAX, Names, little};
-use crate::numbers::slice_up_to;
+use super::{LIBRARIES_MAX, Names};
+use crate::numbers::{le_len32, slice_up_to};
 use crate::{Draft, Input};
 
 /// Maximum number of sections of a module.
@@ -88,7 +86,7 @@ impl<'a> WasmReader<'a> {
 pub(super) fn read(bytes: &[u8], input: &Input<'_>, draft: &mut Draft<'_>) -> Option<()> {
     draft.other("Architecture", "wasm32");
     // Components have a layer after their version, and other sections.
-    if little(bytes, 4)? != 1 {
+    if le_len32(bytes, 4)? != 1 {
         return Some(());
     }
     let mut module = WasmReader { bytes, at: 8 };

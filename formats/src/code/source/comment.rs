@@ -1,6 +1,4 @@
 //! The first comment of a program that describes it, without comments on its license and owners.
-//!
-//! Sans-I/O.
 
 use crate::Language;
 
@@ -48,14 +46,9 @@ pub(super) fn leading(text: &str, language: Language) -> String {
         let line = line.trim().trim_start_matches('\u{feff}');
         let content = match block {
             Some(end) => {
-                let (content, closed) = match line.split_once(end) {
-                    Some((content, _)) => (content, true),
-                    None => (line, false),
-                };
-                if closed {
-                    block = None;
-                }
-                Some((content, closed))
+                let content = line.split_once(end).map(|(content, _)| (content, true));
+                block = block.filter(|_| content.is_none());
+                content.or(Some((line, false)))
             }
             None => match block_start(line, language) {
                 // Another comment starts a new paragraph.

@@ -1,6 +1,4 @@
 //! Patterns of definitions: for each language, one regular expression for single lines.
-//!
-//! Sans-I/O.
 
 use std::sync::LazyLock;
 
@@ -199,28 +197,11 @@ pub(super) fn rules(language: Language, name: &str) -> &'static Rules {
     }
 }
 
-/// Returns whether a word is a keyword, not a function's name.
-pub(super) fn is_keyword(name: &str) -> bool {
-    matches!(
-        name,
-        "if" | "else"
-            | "for"
-            | "while"
-            | "do"
-            | "switch"
-            | "case"
-            | "return"
-            | "sizeof"
-            | "defined"
-            | "catch"
-            | "new"
-            | "delete"
-            | "goto"
-            | "assert"
-            | "extern"
-            | "static"
-    )
-}
+/// Keywords that look like the names of functions.
+pub(super) const KEYWORDS: [&str; 17] = [
+    "if", "else", "for", "while", "do", "switch", "case", "return", "sizeof", "defined", "catch",
+    "new", "delete", "goto", "assert", "extern", "static",
+];
 
 #[cfg(test)]
 mod tests {

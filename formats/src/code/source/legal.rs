@@ -2,8 +2,6 @@
 //!
 //! Source: the SPDX License List; REUSE Specification 3.0 (`SPDX-License-Identifier`,
 //! `SPDX-FileCopyrightText`). Well-known licenses are recognized by a phrase.
-//!
-//! Sans-I/O.
 
 /// Maximum number of bytes at the front that are searched for licenses and owners.
 const FRONT_BYTES_MAX: usize = 6 * 1024;

@@ -1,8 +1,6 @@
 //! Perl's plain old documentation (POD) inside a program.
 //!
 //! Source: perlpod(1): commands start a paragraph with `=`, `=cut` ends the documentation.
-//!
-//! Sans-I/O.
 
 use crate::text::Body;
 
@@ -30,8 +28,7 @@ pub(super) fn read(text: &str) -> Pod {
     let mut in_name = false;
     for line in text.lines() {
         if let Some(heading) = line.strip_prefix("=head1").or_else(|| line.strip_prefix("=head2")) {
-            headings.push(heading.trim());
-            headings.line();
+            headings.push_line(heading.trim());
             in_name = heading.trim() == "NAME" && pod.title.is_empty();
         } else if in_name && !line.trim().is_empty() {
             line.trim().clone_into(&mut pod.title);

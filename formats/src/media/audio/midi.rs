@@ -1,9 +1,8 @@
 //! Tunes in MIDI: the texts of their tracks, and their duration.
 //!
 //! Source: Standard MIDI File Format 1.0 (RP-001), "Chunks" and "Meta-Events".
-//!
-//! Sans-I/O.
 
+use crate::cancellable::TimeLimit;
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len32, slice_up_to};
 use crate::text::{Body, decode};
@@ -12,8 +11,6 @@ use crate::text::{Body, decode};
 const TRACKS_MAX: usize = 256;
 /// Maximum number of events of all tracks together.
 const EVENTS_MAX: usize = 2_000_000;
-/// Events between two checks of the time limit.
-const POLL_EVENTS: usize = 4_096;
 /// Longest text of one event, in bytes.
 const TEXT_BYTES_MAX: usize = 1024;
 /// Longest lyrics, in bytes.
@@ -29,13 +26,15 @@ struct Tune<'a> {
     tempos: Vec<(u64, u64)>,
     ticks: u64,
     events: usize,
+    time: TimeLimit<'a>,
 }
 
 /// Reads a tune; returns false if it ends inside a track.
 pub(super) fn read(bytes: &[u8], about: &mut Metadata, cancelled: &dyn Fn() -> bool) -> bool {
     let division = be16(bytes, 12).unwrap_or_default();
     let lyrics = Body::new(LYRICS_BYTES_MAX);
-    let mut tune = Tune { about, lyrics, tempos: Vec::new(), ticks: 0, events: 0 };
+    let time = TimeLimit::new(cancelled);
+    let mut tune = Tune { about, lyrics, tempos: Vec::new(), ticks: 0, events: 0, time };
     let mut at = len32(bytes, 4).unwrap_or_default().saturating_add(8);
     let mut whole = true;
     for number in 0..TRACKS_MAX {
@@ -45,7 +44,7 @@ pub(super) fn read(bytes: &[u8], about: &mut Metadata, cancelled: &dyn Fn() -> b
         };
         let track = slice_up_to(bytes, at + 8, len);
         if name == b"MTrk" {
-            whole &= tune.track(track, number == 0, cancelled).is_some() && track.len() == len;
+            whole &= tune.track(track, number == 0).is_some() && track.len() == len;
         }
         at = at.saturating_add(8).saturating_add(len);
     }
@@ -57,11 +56,11 @@ pub(super) fn read(bytes: &[u8], about: &mut Metadata, cancelled: &dyn Fn() -> b
 }
 
 impl Tune<'_> {
-    fn track(&mut self, track: &[u8], first: bool, cancelled: &dyn Fn() -> bool) -> Option<()> {
+    fn track(&mut self, track: &[u8], first: bool) -> Option<()> {
         let (mut at, mut ticks, mut running) = (0, 0_u64, 0);
         while at < track.len() {
             self.events += 1;
-            if EVENTS_MAX < self.events || self.events.is_multiple_of(POLL_EVENTS) && cancelled() {
+            if EVENTS_MAX < self.events || !self.time.goes_on() {
                 return None;
             }
             let (delta, next) = variable(track, at)?;

@@ -2,11 +2,9 @@
 //!
 //! Source: the layouts of ProTracker (MOD), FastTracker 2 (XM), Scream Tracker 3 (S3M) and Impulse
 //! Tracker (IT), from the manuals of these programs.
-//!
-//! Sans-I/O.
 
 use crate::metadata::{Field, Metadata};
-use crate::numbers::{le16, le32, slice};
+use crate::numbers::{le_len32, le16, slice, up_to_zero};
 
 /// Maximum number of samples or instruments that are read.
 const SAMPLES_MAX: usize = 256;
@@ -24,7 +22,7 @@ pub(super) fn read(bytes: &[u8], about: &mut Metadata) -> Option<()> {
             (le16(bytes, 0x20)?, le16(bytes, 0x22)?, le16(bytes, 0x24)?);
         let table = 0xc0 + usize::from(orders) + 4 * usize::from(instruments);
         for number in 0..usize::from(samples).min(SAMPLES_MAX) {
-            let at = le32(bytes, table + 4 * number)? as usize;
+            let at = le_len32(bytes, table + 4 * number)?;
             about.add(Field::Text, &text(slice(bytes, at.checked_add(0x14)?, 26)?));
         }
         return Some(());
@@ -49,7 +47,5 @@ pub(super) fn read(bytes: &[u8], about: &mut Metadata) -> Option<()> {
 }
 
 fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|it| *it == 0).unwrap_or(bytes.len());
-    let text = bytes.get(..end).unwrap_or_default();
-    encoding_rs::WINDOWS_1252.decode_without_bom_handling(text).0.into_owned()
+    encoding_rs::WINDOWS_1252.decode_without_bom_handling(up_to_zero(bytes)).0.into_owned()
 }

@@ -2,8 +2,6 @@
 //!
 //! Source: the man page audio_file(4) of SunOS 4.1: magic, offset, size, encoding, rate and channels as
 //! big-endian numbers of 32 bits; then text up to the offset.
-//!
-//! Sans-I/O.
 
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be32, slice};

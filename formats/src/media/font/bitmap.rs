@@ -1,12 +1,10 @@
 //! Bitmap fonts of X: BDF and PCF, which have the same properties.
 //!
 //! Source: Glyph Bitmap Distribution Format 2.1; the layout of PCF in `libXfont`.
-//!
-//! Sans-I/O.
 
 use super::{Faces, VALUE_BYTES_MAX, set_property};
 use crate::metadata::Field;
-use crate::numbers::{be32, le32, slice_up_to, u8_at};
+use crate::numbers::{le_len32, le32, len32, slice_up_to, u8_at, up_to_zero};
 use crate::text::decode;
 
 /// The properties of a BDF file must lie in this many bytes at its front.
@@ -83,23 +81,19 @@ pub(super) fn bdf(bytes: &[u8], faces: &mut Faces) -> Option<()> {
 
 /// Reads the table of properties of a PCF file.
 pub(super) fn pcf(bytes: &[u8], faces: &mut Faces) -> Option<()> {
-    let count = le32(bytes, 4)? as usize;
+    let count = le_len32(bytes, 4)?;
     let entries = (0..count.min(TABLES_MAX)).filter_map(|it| bytes.get(8 + 16 * it..24 + 16 * it));
     let entry = entries.into_iter().find(|it| le32(it, 0) == Some(PROPERTIES))?;
-    let table = slice_up_to(bytes, le32(entry, 12)? as usize, le32(entry, 8)? as usize);
+    let table = slice_up_to(bytes, le_len32(entry, 12)?, le_len32(entry, 8)?);
     let big = le32(table, 0)? & BIG_ENDIAN != 0;
-    let long = |at| {
-        let number = if big { be32(table, at) } else { le32(table, at) };
-        number.map(|it| it as usize)
-    };
+    let long = |at| if big { len32(table, at) } else { le_len32(table, at) };
     let count = long(4)?;
     // Nine bytes each, then padding, and the length of the strings that follow.
     let strings_at = count.checked_mul(9)?.checked_add(8)?.checked_next_multiple_of(4)? + 4;
     let strings = table.get(strings_at..)?;
     let string = |at: usize| {
-        let rest = slice_up_to(strings, at, VALUE_BYTES_MAX);
-        let end = rest.iter().position(|it| *it == 0).unwrap_or(rest.len());
-        decode(rest.get(..end).unwrap_or_default(), Some("iso-8859-1")).into_owned()
+        let string = up_to_zero(slice_up_to(strings, at, VALUE_BYTES_MAX));
+        decode(string, Some("iso-8859-1")).into_owned()
     };
     let mut properties = FontProperties::default();
     for number in 0..count.min(PROPERTIES_MAX) {

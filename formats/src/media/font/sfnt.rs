@@ -1,8 +1,6 @@
 //! TrueType and OpenType fonts, their collections, and WOFF.
 //!
 //! Source: OpenType 1.9, "Organization of an OpenType font", "name", "OS/2"; WOFF 1.0 §4, §5.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::io::Read;

@@ -2,11 +2,9 @@
 //!
 //! Source: Adobe Type 1 Font Format §2.2 (the clear text); Adobe's Technical Note 5040 (PFB); Adobe Font
 //! Metrics 4.1 §3.
-//!
-//! Sans-I/O.
 
 use super::{Faces, set_property};
-use crate::numbers::{le32, slice_up_to};
+use crate::numbers::{le_len32, slice_up_to};
 use crate::text::decode;
 
 /// Maximum number of bytes of the clear text that are read.
@@ -17,7 +15,7 @@ const METRICS_BYTES_MAX: usize = 16 * 1024;
 /// Reads a font program, as text (PFA) or in segments (PFB).
 pub(super) fn program(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     let clear = match bytes {
-        [0x80, 1, ..] => slice_up_to(bytes, 6, le32(bytes, 2)? as usize),
+        [0x80, 1, ..] => slice_up_to(bytes, 6, le_len32(bytes, 2)?),
         _ => bytes,
     };
     let clear = slice_up_to(clear, 0, CLEAR_BYTES_MAX);

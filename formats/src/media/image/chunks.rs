@@ -2,8 +2,6 @@
 //!
 //! Source: PNG (W3C, third edition) §11.3 and its registered keywords; GIF89a §24 and §26; RFC 9649
 //! §2.7.
-//!
-//! Sans-I/O.
 
 use std::io::Read;
 
@@ -12,7 +10,7 @@ use flate2::read::ZlibDecoder;
 use super::super::xmp;
 use super::{Picture, comment, iptc, tiff};
 use crate::metadata::Field;
-use crate::numbers::{be32, le16, le32, len32, slice_up_to, u8_at};
+use crate::numbers::{be32, le_len32, le16, len32, slice_up_to, u8_at};
 use crate::text::decode;
 
 /// Prefix of the keyword under which ImageMagick and GIMP store metadata of other formats.
@@ -184,7 +182,7 @@ impl Picture<'_> {
                 break;
             }
             let Some(name) = self.bytes.get(at..at + 4) else { break };
-            let len = le32(self.bytes, at + 4)? as usize;
+            let len = le_len32(self.bytes, at + 4)?;
             match name {
                 b"EXIF" => {
                     let data = slice_up_to(self.bytes, at + 8, len);

@@ -2,8 +2,6 @@
 //!
 //! Source: IPTC-NAA Information Interchange Model 4.2, chapter 6; Adobe Photoshop File Formats
 //! Specification, "Image Resources Section".
-//!
-//! Sans-I/O.
 
 use super::super::xmp;
 use super::tiff;

@@ -1,8 +1,6 @@
 //! Picture formats with simple headers: text (PNM, XPM, XBM), and GIMP's own (XCF).
 //!
 //! Source: pnm(5), the XPM manual (Le Hors 1996) §2, the X11 bitmap format, GIMP's `xcf.txt`.
-//!
-//! Sans-I/O.
 
 use crate::metadata::{Field, Metadata};
 use crate::numbers::be32;

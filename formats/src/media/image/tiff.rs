@@ -4,13 +4,11 @@
 //!
 //! Only the few useful tags are read, in place: no directory is stored, and each value is read up to a
 //! limit, whatever length it declares.
-//!
-//! Sans-I/O.
 
 use super::super::xmp;
 use super::iptc;
 use crate::metadata::{Field, Metadata};
-use crate::numbers::{be16, be32, le16, le32, slice, slice_up_to};
+use crate::numbers::{be16, le_len32, le16, len32, slice, slice_up_to, up_to_zero};
 use crate::text::decode;
 
 /// Maximum number of entries of a directory that are read.
@@ -41,7 +39,6 @@ struct TagValues {
     blocks: Vec<(u16, usize, usize)>,
 }
 
-/// The kind of a directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Directory {
     Main,
@@ -49,7 +46,6 @@ enum Directory {
     Gps,
 }
 
-/// A reader of directories.
 struct TiffReader<'b, 'a> {
     bytes: &'b [u8],
     little: bool,
@@ -79,8 +75,7 @@ impl TiffReader<'_, '_> {
     }
 
     fn long(&self, at: usize) -> Option<usize> {
-        let number = if self.little { le32(self.bytes, at) } else { be32(self.bytes, at) };
-        number.map(|it| it as usize)
+        if self.little { le_len32(self.bytes, at) } else { len32(self.bytes, at) }
     }
 
     /// Reads one directory. Only the main one refers to others, so there are no cycles.
@@ -98,9 +93,7 @@ impl TiffReader<'_, '_> {
                     let start = self.long(at + 8)?;
                     self.directory(start, Directory::Gps);
                 }
-                (Directory::Gps, _) => {
-                    self.gps_entry(tag, at);
-                }
+                (Directory::Gps, _) => self.gps_entry(tag, at),
                 _ => {
                     self.entry(tag, at);
                 }
@@ -127,8 +120,7 @@ impl TiffReader<'_, '_> {
 
     fn text(&self, at: usize) -> String {
         let bytes = self.value(at, VALUE_BYTES_MAX).unwrap_or_default();
-        let end = bytes.iter().position(|it| *it == 0).unwrap_or(bytes.len());
-        decode(bytes.get(..end).unwrap_or_default(), None).trim().to_owned()
+        decode(up_to_zero(bytes), None).trim().to_owned()
     }
 
     fn number(&self, at: usize) -> Option<u64> {
@@ -139,50 +131,32 @@ impl TiffReader<'_, '_> {
     }
 
     fn entry(&mut self, tag: u16, at: usize) -> Option<()> {
-        let field = match tag {
-            256 => {
-                self.values.width = self.number(at)?;
-                return None;
-            }
-            257 => {
-                self.values.height = self.number(at)?;
-                return None;
-            }
-            271 => {
-                self.values.make = self.text(at);
-                return None;
-            }
-            272 => {
-                self.values.model = self.text(at);
-                return None;
-            }
-            306 => {
-                self.values.changed = self.text(at);
-                return None;
-            }
-            36867 => {
-                self.values.taken = self.text(at);
-                return None;
-            }
-            36881 => {
-                self.values.offset = self.text(at);
-                return None;
-            }
-            700 | 33723 => return self.block(tag, at),
-            40091..=40095 | 37510 => return self.encoded(tag, at),
-            269 => Field::Title,
-            270 => Field::Description,
-            305 => Field::Generator,
-            315 => Field::Author,
-            33432 => Field::Copyright,
-            _ => return None,
-        };
+        match tag {
+            256 => self.values.width = self.number(at)?,
+            257 => self.values.height = self.number(at)?,
+            271 => self.values.make = self.text(at),
+            272 => self.values.model = self.text(at),
+            306 => self.values.changed = self.text(at),
+            36867 => self.values.taken = self.text(at),
+            36881 => self.values.offset = self.text(at),
+            700 | 33723 => self.block(tag, at)?,
+            40091..=40095 | 37510 => self.encoded(tag, at)?,
+            269 => self.add(Field::Title, at),
+            270 => self.add(Field::Description, at),
+            305 => self.add(Field::Generator, at),
+            315 => self.add(Field::Author, at),
+            33432 => self.add(Field::Copyright, at),
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn add(&mut self, field: Field, at: usize) {
         // Cameras write these by default.
         let text = self.text(at);
         if !text.starts_with("OLYMPUS DIGITAL CAMERA") && !text.starts_with("SONY DSC") {
             self.about.add(field, &text);
         }
-        Some(())
     }
 
     /// Stores the position of other metadata; it is read last, so that the camera's own counts first.
@@ -199,13 +173,12 @@ impl TiffReader<'_, '_> {
     /// Reads texts that declare their charset.
     fn encoded(&mut self, tag: u16, at: usize) -> Option<()> {
         let bytes = self.value(at, VALUE_BYTES_MAX)?;
-        let utf16 = if self.little { "utf-16le" } else { "utf-16be" };
+        let utf16 = if self.little { encoding_rs::UTF_16LE } else { encoding_rs::UTF_16BE };
         let (field, bytes, charset) = match tag {
-            40091 => (Field::Title, bytes, Some("utf-16le")),
-            40092 => (Field::Description, bytes, Some("utf-16le")),
-            40093 => (Field::Author, bytes, Some("utf-16le")),
-            40094 => (Field::Keyword, bytes, Some("utf-16le")),
-            40095 => (Field::Description, bytes, Some("utf-16le")),
+            40091 => (Field::Title, bytes, Some(encoding_rs::UTF_16LE)),
+            40092 | 40095 => (Field::Description, bytes, Some(encoding_rs::UTF_16LE)),
+            40093 => (Field::Author, bytes, Some(encoding_rs::UTF_16LE)),
+            40094 => (Field::Keyword, bytes, Some(encoding_rs::UTF_16LE)),
             _ => match bytes.split_at_checked(8)? {
                 (b"UNICODE\0", text) => (Field::Description, text, Some(utf16)),
                 (b"ASCII\0\0\0" | [0, ..], text) => (Field::Description, text, None),
@@ -213,8 +186,7 @@ impl TiffReader<'_, '_> {
             },
         };
         let text = match charset {
-            Some("utf-16le") => encoding_rs::UTF_16LE.decode_without_bom_handling(bytes).0,
-            Some(_) => encoding_rs::UTF_16BE.decode_without_bom_handling(bytes).0,
+            Some(charset) => charset.decode_without_bom_handling(bytes).0,
             None => decode(bytes, None),
         };
         let text = text.trim_end_matches('\0').to_owned();
@@ -226,7 +198,7 @@ impl TiffReader<'_, '_> {
         Some(())
     }
 
-    fn gps_entry(&mut self, tag: u16, at: usize) -> Option<()> {
+    fn gps_entry(&mut self, tag: u16, at: usize) {
         match tag {
             1 => self.values.south = self.text(at).starts_with('S'),
             2 => self.values.latitude = self.degrees(at),
@@ -234,7 +206,6 @@ impl TiffReader<'_, '_> {
             4 => self.values.longitude = self.degrees(at),
             _ => {}
         }
-        Some(())
     }
 
     /// Reads degrees, minutes and seconds, each a fraction; returns degrees.

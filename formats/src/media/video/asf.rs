@@ -1,12 +1,10 @@
 //! ASF (WMV, WMA): the objects of its header.
 //!
 //! Source: Advanced Systems Format (ASF) Specification 01.20.05, §3.2, §3.3, §3.10, §3.11.
-//!
-//! Sans-I/O.
 
 use super::Film;
 use crate::metadata::Field;
-use crate::numbers::{le16, le32, slice, slice_up_to};
+use crate::numbers::{le16, le32, le64, slice, slice_up_to};
 
 /// Position of the header's first object, in bytes.
 const HEADER_BYTES: usize = 30;
@@ -61,7 +59,5 @@ fn description(content: &[u8], film: &mut Film<'_>) -> Option<()> {
 }
 
 fn long(bytes: &[u8], at: usize) -> Option<usize> {
-    let low = le32(bytes, at)?;
-    let high = le32(bytes, at + 4)?;
-    usize::try_from(u64::from(high) << 32 | u64::from(low)).ok()
+    usize::try_from(le64(bytes, at)?).ok()
 }

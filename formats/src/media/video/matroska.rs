@@ -2,8 +2,6 @@
 //!
 //! Source: RFC 8794 §4 (variable-size integers) and §6; RFC 9559 §5.1 (Segment, Info, Tracks, Tags,
 //! Chapters, Attachments).
-//!
-//! Sans-I/O.
 
 use super::Film;
 use crate::metadata::Field;

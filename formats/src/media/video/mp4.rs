@@ -2,8 +2,6 @@
 //!
 //! Source: ISO 14496-12 §4.2 (boxes), §8.2.2 (`mvhd`), §8.3.2 (`tkhd`); QuickTime file format, "User
 //! data atoms" and "Metadata"; the item list as iTunes writes it; 3GPP TS 26.244 §8.
-//!
-//! Sans-I/O.
 
 use super::super::xmp;
 use super::Film;

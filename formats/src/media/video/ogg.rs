@@ -2,14 +2,12 @@
 //!
 //! Source: RFC 3533 §6 (pages); Theora specification §6.2 (identification header), §6.3 (comment
 //! header).
-//!
-//! Sans-I/O.
 
 use memchr::memmem;
 
 use super::Film;
 use crate::metadata::Field;
-use crate::numbers::{le32, len32, slice, slice_up_to};
+use crate::numbers::{le_len32, len32, slice, slice_up_to};
 
 /// The headers must lie in this many bytes at the film's front.
 const HEADERS_BYTES_MAX: usize = 256 * 1024;
@@ -35,13 +33,13 @@ fn identification(bytes: &[u8], at: usize, film: &mut Film<'_>) -> Option<()> {
 }
 
 fn comments(head: &[u8], at: usize, film: &mut Film<'_>) -> Option<()> {
-    let vendor = le32(head, at)? as usize;
+    let vendor = le_len32(head, at)?;
     let mut at = at.checked_add(4)?.checked_add(vendor)?;
-    let count = le32(head, at)? as usize;
+    let count = le_len32(head, at)?;
     at += 4;
     for _ in 0..count.min(COMMENTS_MAX) {
         film.step()?;
-        let len = le32(head, at)? as usize;
+        let len = le_len32(head, at)?;
         let comment = slice(head, at + 4, len)?;
         at = at.checked_add(4)?.checked_add(len)?;
         let comment = String::from_utf8_lossy(comment);

@@ -1,12 +1,10 @@
 //! AVI: the headers of its RIFF file, and the list of information.
 //!
 //! Source: Microsoft, "AVI RIFF File Reference" (`avih`, `LIST INFO`), OpenDML 1.02.
-//!
-//! Sans-I/O.
 
 use super::Film;
 use crate::metadata::Field;
-use crate::numbers::{le32, slice_up_to};
+use crate::numbers::{le_len32, le32, slice_up_to};
 use crate::text::decode;
 
 /// Deepest nesting of useful chunks.
@@ -23,7 +21,7 @@ fn chunks(bytes: &[u8], depth: usize, film: &mut Film<'_>) -> Option<()> {
     loop {
         let name = bytes.get(at..at.checked_add(4)?)?;
         film.step()?;
-        let len = le32(bytes, at + 4)? as usize;
+        let len = le_len32(bytes, at + 4)?;
         let content = slice_up_to(bytes, at + 8, len);
         film.cut |= content.len() < len;
         match name {

@@ -1,15 +1,12 @@
 //! The RTF tokenizer: groups, control words and text.
 //!
 //! Source: Microsoft's Rich Text Format Specification 1.9.1, "RTF Syntax".
-//!
-//! Sans-I/O.
 
 /// Longest control word, in bytes.
 const WORD_BYTES_MAX: usize = 32;
 /// Longest number of a control word, in digits.
 const DIGITS_MAX: usize = 10;
 
-/// One token of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RtfToken<'t> {
     /// `{`
@@ -26,14 +23,12 @@ pub(super) enum RtfToken<'t> {
     Text(&'t [u8]),
 }
 
-/// The tokens of a document.
 #[derive(Debug)]
 pub(super) struct RtfTokens<'t> {
     rest: &'t [u8],
 }
 
 impl<'t> RtfTokens<'t> {
-    /// Returns the tokens of `bytes`.
     pub(super) fn new(bytes: &'t [u8]) -> Self {
         Self { rest: bytes }
     }

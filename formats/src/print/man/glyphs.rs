@@ -2,8 +2,6 @@
 //!
 //! Source: groff_char(7). Characters with a usual spelling in ASCII are spelled so, since users search for
 //! that.
-//!
-//! Sans-I/O.
 
 use super::super::tex_fonts::accented;
 

@@ -1,6 +1,4 @@
 //! The strings of troff: those that a text defines (`.ds name text`), and those of the packages.
-//!
-//! Sans-I/O.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,7 +11,6 @@ use crate::text::Body;
 const STRINGS_MAX: usize = 200;
 const STRING_BYTES_MAX: usize = 200;
 
-/// Strings by name.
 #[derive(Debug, Default)]
 pub(crate) struct TroffStrings {
     texts: HashMap<String, String>,

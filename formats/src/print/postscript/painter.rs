@@ -3,8 +3,6 @@
 //! Source: dvips' `tex.pro` and `texc.pro` (its operators of one letter), groff's `prologue.ps`. The
 //! operators of other programs are guessed: one after a string shows it, if its name has `show` in it or is
 //! short.
-//!
-//! Sans-I/O.
 
 use std::collections::BTreeMap;
 
@@ -98,7 +96,6 @@ impl Painter {
         self.text.is_full()
     }
 
-    /// Starts a page.
     pub(super) fn page(&mut self) {
         if 0 < self.pages {
             self.text.page();

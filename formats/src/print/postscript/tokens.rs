@@ -1,8 +1,6 @@
 //! The PostScript tokenizer.
 //!
 //! Source: PostScript Language Reference, third edition, §3.2 (syntax); DSC 3.0 §6 (`%%BeginData`).
-//!
-//! Sans-I/O.
 
 use memchr::{memchr, memchr2, memmem};
 
@@ -11,7 +9,6 @@ const STRING_BYTES_MAX: usize = 64 * 1024;
 /// Longest name or number, in bytes.
 const WORD_BYTES_MAX: usize = 256;
 
-/// One token.
 #[derive(Debug, PartialEq)]
 pub(super) enum PsToken<'a> {
     /// `/name`.
@@ -29,7 +26,6 @@ pub(super) enum PsToken<'a> {
     Comment(&'a [u8]),
 }
 
-/// The tokens of a document, in order.
 pub(super) struct PsTokens<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -52,7 +48,6 @@ impl<'a> PsTokens<'a> {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// Returns the next token.
     pub(super) fn next(&mut self) -> Option<PsToken<'a>> {
         loop {
             let space = self.rest().iter().position(|it| !is_space(*it))?;

@@ -1,8 +1,6 @@
 //! Language tags for LaTeX's names of languages.
 //!
 //! Source: the manuals of babel (3.9, "Languages supported") and polyglossia; BCP 47.
-//!
-//! Sans-I/O.
 
 /// Returns the BCP 47 tag of a language by its name in babel or polyglossia.
 pub(super) fn tag(name: &str) -> Option<&'static str> {

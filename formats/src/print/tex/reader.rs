@@ -1,8 +1,8 @@
 //! The TeX reader: input as text, commands and groups.
 //!
 //! Source: The TeXbook, chapter 8.
-//!
-//! Sans-I/O.
+
+use crate::print::{take, take_special};
 
 /// Longest group or option, in bytes.
 const GROUP_BYTES_MAX: usize = 4 * 1024;
@@ -18,12 +18,10 @@ pub(super) struct TexReader<'a> {
 }
 
 impl<'a> TexReader<'a> {
-    /// Returns a reader of `text`.
     pub(super) fn new(text: &'a str) -> Self {
         Self { rest: text }
     }
 
-    /// Returns whether all is read.
     pub(super) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
@@ -35,18 +33,7 @@ impl<'a> TexReader<'a> {
 
     /// Takes a special character; returns a line's end for an empty line, and `~` for any other line's end.
     pub(super) fn special(&mut self) -> Option<char> {
-        let mut characters = self.rest.chars();
-        let first = characters.next()?;
-        self.rest = characters.as_str();
-        if first != '\n' {
-            return Some(first);
-        }
-        let after = self.rest.trim_start_matches([' ', '\t', '\r']);
-        if after.starts_with('\n') {
-            self.rest = after;
-            return Some('\n');
-        }
-        Some('~')
+        take_special(&mut self.rest, '~')
     }
 
     /// Takes a command's name after the backslash: letters and perhaps a star, or one character. Space after
@@ -165,9 +152,7 @@ impl<'a> TexReader<'a> {
     }
 
     fn split(&mut self, at: usize) -> &'a str {
-        let (front, rest) = self.rest.split_at_checked(at).unwrap_or((self.rest, ""));
-        self.rest = rest;
-        front
+        take(&mut self.rest, at)
     }
 }
 

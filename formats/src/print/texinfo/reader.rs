@@ -1,10 +1,9 @@
 //! The Texinfo reader: input as text, commands and arguments, and the characters that commands print.
 //!
 //! Source: the Texinfo manual (version 7), "Texinfo Input Conventions" and "Inserting Accents".
-//!
-//! Sans-I/O.
 
-use super::super::tex_fonts::accented;
+use crate::print::tex_fonts::accented;
+use crate::print::{take, take_special};
 
 /// Longest argument in braces, in bytes; an argument without an end is cut there.
 const ARGUMENT_BYTES_MAX: usize = 4 * 1024;
@@ -18,12 +17,10 @@ pub(super) struct TexinfoReader<'a> {
 }
 
 impl<'a> TexinfoReader<'a> {
-    /// Returns a reader of `text`.
     pub(super) fn new(text: &'a str) -> Self {
         Self { rest: text }
     }
 
-    /// Returns whether all is read.
     pub(super) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
@@ -35,18 +32,7 @@ impl<'a> TexinfoReader<'a> {
 
     /// Takes a special character; a line's end is returned for an empty line, a space for another one.
     pub(super) fn special(&mut self) -> Option<char> {
-        let mut characters = self.rest.chars();
-        let first = characters.next()?;
-        self.rest = characters.as_str();
-        if first != '\n' {
-            return Some(first);
-        }
-        let after = self.rest.trim_start_matches([' ', '\t', '\r']);
-        if after.starts_with('\n') {
-            self.rest = after;
-            return Some('\n');
-        }
-        Some(' ')
+        take_special(&mut self.rest, ' ')
     }
 
     /// Takes a command's name after the at sign: letters and digits, or one other character.
@@ -109,15 +95,60 @@ impl<'a> TexinfoReader<'a> {
     }
 
     fn split(&mut self, at: usize) -> &'a str {
-        let (front, rest) = self.rest.split_at_checked(at).unwrap_or((self.rest, ""));
-        self.rest = rest;
-        front
+        take(&mut self.rest, at)
     }
 }
 
 /// Returns the characters that a command prints.
-pub(super) fn printed(command: &str) -> Option<&'static str> {
-    PRINTED.iter().find(|(name, _)| *name == command).map(|(_, text)| *text)
+pub(super) fn printed(command: &str) -> Option<&str> {
+    Some(match command {
+        "@" | "{" | "}" | " " | "." | "!" | "?" | "TeX" | "LaTeX" => command,
+        "atchar" => "@",
+        "lbracechar" => "{",
+        "rbracechar" => "}",
+        "backslashchar" => "\\",
+        "hashchar" => "#",
+        "ampchar" => "&",
+        "comma" => ",",
+        "\t" | "\n" | "tie" | "tab" => " ",
+        "copyright" => "(C)",
+        "registeredsymbol" => "(R)",
+        "dots" => "...",
+        "enddots" => "....",
+        "bullet" => "*",
+        "minus" => "-",
+        "result" => "=>",
+        "expansion" => "==>",
+        "print" => "-|",
+        "equiv" => "==",
+        "error" => "error-->",
+        "arrow" => "->",
+        "geq" => ">=",
+        "leq" => "<=",
+        "euro" => "€",
+        "pounds" => "£",
+        "textdegree" => "°",
+        "quoteleft" | "quoteright" => "'",
+        "quotedblleft" | "quotedblright" => "\"",
+        "aa" => "å",
+        "AA" => "Å",
+        "ae" => "æ",
+        "AE" => "Æ",
+        "oe" => "œ",
+        "OE" => "Œ",
+        "o" => "ø",
+        "O" => "Ø",
+        "l" => "ł",
+        "L" => "Ł",
+        "ss" => "ß",
+        "dh" => "ð",
+        "DH" => "Ð",
+        "th" => "þ",
+        "TH" => "Þ",
+        "exclamdown" => "¡",
+        "questiondown" => "¿",
+        _ => return None,
+    })
 }
 
 /// Accents: command and combining character.
@@ -135,67 +166,6 @@ const ACCENTS: &[(&str, char)] = &[
     ("v", '\u{30c}'),
     (",", '\u{327}'),
     ("ogonek", '\u{328}'),
-];
-
-const PRINTED: &[(&str, &str)] = &[
-    ("@", "@"),
-    ("{", "{"),
-    ("}", "}"),
-    ("atchar", "@"),
-    ("lbracechar", "{"),
-    ("rbracechar", "}"),
-    ("backslashchar", "\\"),
-    ("hashchar", "#"),
-    ("ampchar", "&"),
-    ("comma", ","),
-    (" ", " "),
-    ("\t", " "),
-    ("\n", " "),
-    ("tie", " "),
-    ("tab", " "),
-    (".", "."),
-    ("!", "!"),
-    ("?", "?"),
-    ("TeX", "TeX"),
-    ("LaTeX", "LaTeX"),
-    ("copyright", "(C)"),
-    ("registeredsymbol", "(R)"),
-    ("dots", "..."),
-    ("enddots", "...."),
-    ("bullet", "*"),
-    ("minus", "-"),
-    ("result", "=>"),
-    ("expansion", "==>"),
-    ("print", "-|"),
-    ("equiv", "=="),
-    ("error", "error-->"),
-    ("arrow", "->"),
-    ("geq", ">="),
-    ("leq", "<="),
-    ("euro", "€"),
-    ("pounds", "£"),
-    ("textdegree", "°"),
-    ("quoteleft", "'"),
-    ("quoteright", "'"),
-    ("quotedblleft", "\""),
-    ("quotedblright", "\""),
-    ("aa", "å"),
-    ("AA", "Å"),
-    ("ae", "æ"),
-    ("AE", "Æ"),
-    ("oe", "œ"),
-    ("OE", "Œ"),
-    ("o", "ø"),
-    ("O", "Ø"),
-    ("l", "ł"),
-    ("L", "Ł"),
-    ("ss", "ß"),
-    ("dh", "ð"),
-    ("DH", "Ð"),
-    ("th", "þ"),
-    ("TH", "Þ"),
-    ("exclamdown", "¡"),
-    ("questiondown", "¿"),
 ];
 
 #[cfg(test)]

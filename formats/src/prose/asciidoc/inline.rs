@@ -6,15 +6,11 @@
 //!
 //! * Substitutions are done in one pass, left to right. An attribute's value is not read again, so nothing
 //!   can grow without limit.
-//!
-//! Sans-I/O.
 
 use std::collections::HashMap;
 
 use super::References;
-
-/// Longest marked-up span, in bytes; a sign that is not closed within it is text.
-const SPAN_BYTES_MAX: usize = 2 * 1024;
+use crate::prose::{SPAN_BYTES_MAX, closed};
 
 /// Longest text without markup, in bytes; values of attributes may be much longer than their names.
 const SHOWN_BYTES_MAX: usize = 256 * 1024;
@@ -167,11 +163,4 @@ fn character(name: &str) -> Option<&'static str> {
         "litdd" => "--",
         _ => return None,
     })
-}
-
-/// Splits at the first `sign` within `SPAN_BYTES_MAX`.
-fn closed<'t>(text: &'t str, sign: &str) -> Option<(&'t str, &'t str)> {
-    let near = text.get(..text.floor_char_boundary(SPAN_BYTES_MAX))?;
-    let end = near.find(sign).filter(|end| 0 < *end)?;
-    Some((text.get(..end)?, text.get(end + sign.len()..)?))
 }

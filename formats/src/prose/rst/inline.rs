@@ -6,13 +6,9 @@
 //!
 //! * In the specification, no letter may follow marked-up text. Here, signs are removed wherever they form
 //!   pairs.
-//!
-//! Sans-I/O.
 
 use super::References;
-
-/// Longest marked-up span, in bytes; a sign that is not closed within it is text.
-const SPAN_BYTES_MAX: usize = 2 * 1024;
+use crate::prose::closed;
 
 /// Returns `text` without markup, and adds its links to `references`.
 pub(super) fn plain(text: &str, references: &mut References) -> String {
@@ -97,11 +93,4 @@ fn interpreted<'t>(
         None => shown.push_str(inner.trim_start_matches(['~', '!'])),
     }
     Some(after_link)
-}
-
-/// Splits at the first `sign` within `SPAN_BYTES_MAX`.
-fn closed<'t>(text: &'t str, sign: &str) -> Option<(&'t str, &'t str)> {
-    let near = text.get(..text.floor_char_boundary(SPAN_BYTES_MAX))?;
-    let end = near.find(sign).filter(|end| 0 < *end)?;
-    Some((text.get(..end)?, text.get(end + sign.len()..)?))
 }
