@@ -50,11 +50,11 @@ pub use feed::consumers::Consumer;
 pub use feed::purge::PurgeReport;
 pub use heal::Healing;
 pub use holders::{Cursor, Progress, Pulled};
-pub use log::scan::{Pinned, Scan};
+pub use log::scan::Scan;
 pub use notice::{Author, Notice, REASON_BYTES_MAX, Subject};
 pub use options::Options;
 pub use report::{
-    Applied, Compacted, Cut, Extents, Health, Problem, Recovery, Report, SourceStats, Stats, Swept,
+    Applied, Compacted, Cut, Health, Problem, Recovery, Report, SourceStats, Stats, Swept,
 };
 pub use sources::harvested::{HarvestCheckpoint, Harvested};
 pub use sources::restraint;
