@@ -15,7 +15,7 @@
 mod aftermath;
 mod doubt;
 #[cfg(test)]
-mod unreadable;
+mod tests;
 pub(crate) mod verify;
 
 use std::collections::{BTreeMap, HashSet};

@@ -14,8 +14,6 @@
 
 mod change;
 mod collection;
-#[cfg(test)]
-mod damage_model;
 mod error;
 pub mod feed;
 #[cfg(fuzzing)]
@@ -28,8 +26,6 @@ pub mod member;
 mod notice;
 mod open;
 mod options;
-#[cfg(test)]
-mod power_cut;
 pub mod pull;
 mod recover;
 pub mod replica;
@@ -37,6 +33,8 @@ mod report;
 mod sources;
 mod suppressed;
 mod takedown;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use change::{

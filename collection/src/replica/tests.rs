@@ -1,5 +1,7 @@
 //! Tests of log folders: streams taken in, folding, checks and replicas.
 
+mod power_cut;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
