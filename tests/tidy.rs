@@ -107,6 +107,7 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("anyhow", &["harvest"]),
     ("tracing-subscriber", &["harvest"]),
     ("indicatif", &["harvest"]),
+    ("base64", &["soif", "oai"]),
     ("blake3", &["collection", "replicator"]),
     ("encoding_rs", &["oai", "formats"]),
     ("getrandom", &["collection", "exchange"]),

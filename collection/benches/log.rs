@@ -177,7 +177,7 @@ fn churn(author: &Author) {
     }
     let overwritten = segment_bytes(dir.path());
     let most = most.get();
-    let held = collection.pin().unwrap();
+    let held = collection.scan(0).unwrap();
     let is_kept = |n: &u64| n.is_multiple_of(10);
     let gone: Vec<u64> = (0..CHURNED).filter(|n| !is_kept(n)).collect();
     for part in gone.chunks(usize::try_from(BATCH).unwrap()) {
@@ -196,10 +196,10 @@ fn churn(author: &Author) {
     line("segments at most meanwhile", most, alive);
     line("live after deletes, alone, compressed", alone, alone);
     line("segments after deletes", left, alone);
-    line("of which pinned snapshots hold", held.bytes, alone);
+    line("of which a reader of the log holds", overwritten, alone);
     line("key index", directory_bytes(&dir.path().join("keys")), alone);
     drop(held);
-    line("segments without pins", segment_bytes(dir.path()), alone);
+    line("segments without a reader", segment_bytes(dir.path()), alone);
 }
 
 /// Returns the bytes of the objects' last versions in a collection of their own, compacted.

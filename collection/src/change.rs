@@ -11,12 +11,11 @@
 //!
 //! Sans-I/O.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use soif::Record;
+use soif::{Record, plain_url};
 
 use crate::error::Error;
 use crate::notice::Notice;
@@ -154,26 +153,6 @@ impl fmt::Display for Oid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.url, self.gatherer)
     }
-}
-
-/// Percent-encodes the bytes of `url` that a template header cannot carry, exactly as the writer of
-/// records does. So an identifier is the same before and after a round trip.
-pub(crate) fn plain_url(url: &str) -> Cow<'_, str> {
-    let is_odd = |it: u8| it <= b' ' || it == b'\x7f';
-    if !url.starts_with(['@', '}']) && !url.bytes().any(is_odd) {
-        return Cow::Borrowed(url);
-    }
-    let odd =
-        |at: usize, it: char| it <= ' ' || it == '\x7f' || (at == 0 && matches!(it, '@' | '}'));
-    let mut plain = String::with_capacity(url.len() + 8);
-    for (at, letter) in url.char_indices() {
-        if odd(at, letter) {
-            plain.push_str(&format!("%{:02X}", u32::from(letter)));
-        } else {
-            plain.push(letter);
-        }
-    }
-    Cow::Owned(plain)
 }
 
 /// One entry of the change log.

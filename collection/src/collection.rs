@@ -7,13 +7,12 @@
 mod close;
 mod commit;
 mod compact;
-mod index;
+pub(crate) mod index;
 pub(crate) mod pick;
 mod read;
 pub(crate) mod repairs;
 mod room;
-pub(crate) mod slot;
-mod ttl;
+pub(crate) mod ttl;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,13 +28,15 @@ use crate::log::segment::Segment;
 use crate::log::{Log, Tail};
 use crate::options::Options;
 use crate::suppressed::Suppressed;
+use index::Slot;
 use repairs::Repairs;
-use slot::Slot;
 
 /// Records by object identifier and one change log, on one directory.
 ///
 /// Cheap to clone; all clones are the same collection. Methods block (all wait for the disk, and
-/// writers wait for each other): call them from `spawn_blocking`.
+/// writers wait for each other): call them from `spawn_blocking`. A look-up by key fails only if
+/// the key index failed and cannot be rebuilt now; whatever writes fails as
+/// [`commit`](Self::commit) does.
 #[derive(Clone, Debug)]
 pub struct Collection {
     pub(crate) inner: Arc<Inner>,

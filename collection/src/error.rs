@@ -22,8 +22,7 @@ pub enum Error {
         /// The holder's process id, from the lock file.
         pid: String,
     },
-    /// The file system reports an error. Free space, or repair permissions or the disk; then open
-    /// again.
+    /// The file system reports an error. Repair permissions or the disk; then open again.
     #[error("{action} {path}: {source}")]
     Io {
         /// The action that failed.
@@ -41,8 +40,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// Too little space is free: no changes are accepted, but the collection is still served. Free
-    /// some space; then commits are accepted again without further action.
+    /// Too little space is free: changes are refused until there is more. Reads go on.
     #[error("not accepting changes: free {free} of {needed} bytes needed on the disk of {dir}")]
     NoRoom {
         /// The collection's directory.
@@ -58,8 +56,7 @@ pub enum Error {
         /// The collection's directory.
         dir: PathBuf,
     },
-    /// A file is damaged. A daemon fetches or gathers the lost objects again; `verify` lists all
-    /// damage and all losses.
+    /// A file is damaged. A daemon fetches or gathers the lost objects again.
     #[error("{path}: {what} at byte {offset}; `harvest collection verify` says what is lost")]
     Damaged {
         /// The damaged file.
@@ -69,8 +66,7 @@ pub enum Error {
         /// The kind of damage.
         what: Damage,
     },
-    /// The manifest is missing or damaged, and so is its copy. `harvest collection repair` rebuilds
-    /// it.
+    /// The manifest is missing or damaged, and so is its copy.
     #[error("{path}: {what}; `harvest collection repair` says what can be done, and does it")]
     Manifest {
         /// The manifest.
@@ -104,15 +100,14 @@ pub enum Error {
         /// The index's error.
         source: sled::Error,
     },
-    /// The earlier changes of the source were damaged here, so the source is read from the start
-    /// again. Pull again.
+    /// The source is read from the start again. Pull again.
     #[error("source {name} is read from the start again, because its changes were damaged here")]
     SetBack {
         /// The source.
         name: String,
     },
-    /// A source cannot be reached or refuses the request. Try again when [`retry`](Error::retry)
-    /// says.
+    /// A source cannot be reached or refuses the request. [`retry`](Error::retry) says when to try
+    /// again.
     #[error("source {name}: {error}")]
     Source {
         /// The source.
@@ -192,8 +187,7 @@ pub enum Error {
         /// The fault.
         reason: &'static str,
     },
-    /// No notice on the subject is in force. `harvest collection suppress DIR --list` shows the
-    /// notices in force.
+    /// No notice on the subject is in force.
     #[error(
         "nothing suppresses just `{subject}`; `harvest collection suppress DIR --list` shows what is suppressed"
     )]

@@ -28,14 +28,13 @@
 
 mod answers;
 pub(crate) mod consumers;
-mod counters;
 mod instance;
 pub(crate) mod purge;
 mod request;
 mod snapshot;
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -51,7 +50,6 @@ use crate::collection::Collection;
 use crate::error::Error;
 use crate::log::View;
 use crate::log::holes::Holes;
-use crate::log::scan::Pinned;
 use crate::log::served;
 use crate::member;
 use crate::replica::Replica;
@@ -59,8 +57,6 @@ use crate::wire::{KEY, set_missing, set_stream_headers, value};
 
 use answers::AnswerCache;
 use consumers::SharedConsumers;
-pub use counters::Counters;
-use counters::{Counts, add};
 use instance::Instance;
 use request::{Query, Refusal, negotiate, purged, text};
 use snapshot::{Snapshot, Snapshots};
@@ -104,6 +100,27 @@ impl Default for FeedOptions {
     }
 }
 
+/// The counts of a feed since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Answers with a delta, empty ones included.
+    pub deltas: u64,
+    /// Those of them that `wait` held and that then had new changes.
+    pub woken: u64,
+    /// Requests redirected to a snapshot.
+    pub redirects: u64,
+    /// Snapshots made.
+    pub snapshots: u64,
+    /// Answers with a snapshot, or with a part of one.
+    pub snapshot_answers: u64,
+    /// Requests refused: malformed, of unknown format, for unknown snapshots.
+    pub refused: u64,
+    /// Bytes of all bodies whose transfer has begun; consumers may not have fetched all of them.
+    pub bytes: u64,
+    /// Requests that `wait` holds at present.
+    pub waiting: u64,
+}
+
 /// Serves a collection's feed and snapshots; clones share them.
 #[derive(Clone, Debug)]
 pub struct FeedServer {
@@ -119,7 +136,7 @@ struct Shared {
     waiting: Semaphore,
     /// Wakes the waiting requests of consumers that may have purged changes.
     purges: Notify,
-    counts: Counts,
+    counters: std::sync::Mutex<Counters>,
     consumers: SharedConsumers,
 }
 
@@ -144,7 +161,6 @@ impl FeedServer {
             options.snapshots_max,
         ));
         let waiting = Semaphore::new(options.waiting_max);
-        let counts = Counts::default();
         Self {
             shared: Arc::new(Shared {
                 log,
@@ -153,7 +169,7 @@ impl FeedServer {
                 answers: AnswerCache::default(),
                 waiting,
                 purges: Notify::new(),
-                counts,
+                counters: std::sync::Mutex::default(),
                 consumers: SharedConsumers::default(),
             }),
         }
@@ -170,7 +186,7 @@ impl FeedServer {
             _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served")),
         };
         let mut response = answer.unwrap_or_else(|refusal| {
-            add(&self.shared.counts.refused, 1);
+            self.count(|it| it.refused += 1);
             refusal.response()
         });
         // A replica's consumers recognize the origin's notices by the origin's key.
@@ -181,7 +197,7 @@ impl FeedServer {
         if request.method() == Method::HEAD {
             *response.body_mut() = body::empty();
         } else {
-            add(&self.shared.counts.bytes, content_length(&response));
+            self.count(|it| it.bytes += content_length(&response));
         }
         response
     }
@@ -191,7 +207,12 @@ impl FeedServer {
     pub fn counters(&self) -> Counters {
         let free = self.shared.waiting.available_permits();
         let waiting = self.shared.options.waiting_max.saturating_sub(free);
-        self.shared.counts.read(u64::try_from(waiting).unwrap_or(u64::MAX))
+        let waiting = u64::try_from(waiting).unwrap_or(u64::MAX);
+        Counters { waiting, ..*self.shared.counters.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Counters)) {
+        change(&mut self.shared.counters.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     async fn feed(&self, request: &Request<()>) -> Result<Response<Body>, Refusal> {
@@ -202,13 +223,15 @@ impl FeedServer {
             let woken = self.wait(have, query.wait, purged(request.headers())).await;
             if let Some(found) = self.look_up(have).await? {
                 self.expire_snapshots();
-                add(&self.shared.counts.deltas, 1);
-                add(&self.shared.counts.woken, u64::from(woken));
+                self.count(|it| {
+                    it.deltas += 1;
+                    it.woken += u64::from(woken);
+                });
                 return Ok(found);
             }
         }
         let snapshot = self.current_snapshot().await?;
-        add(&self.shared.counts.redirects, 1);
+        self.count(|it| it.redirects += 1);
         // The location is relative, so that it works behind a proxy that adds a path prefix.
         let mut response = text(StatusCode::SEE_OTHER, "fetch the snapshot first");
         response.headers_mut().insert(header::LOCATION, value(format!("snapshot/{}", snapshot.id)));
@@ -281,7 +304,7 @@ impl FeedServer {
                 }
                 Some(_) => return Ok(FeedAnswer::Missing(holes)),
             };
-            let parts = view.parts(have.serial).0;
+            let parts = view.parts(have.serial);
             let tail = Bytes::from(member::end_mark(view.version));
             let length = served::bytes_of(&parts) + tail.len() as u64;
             let mut response = self.delta(have, &view, length);
@@ -327,7 +350,7 @@ impl FeedServer {
             tracing::warn!(snapshot = snapshot.id, "snapshot dropped: a part of it is damaged");
             return Err(Refusal::new(StatusCode::GONE, gone));
         }
-        add(&self.shared.counts.snapshot_answers, 1);
+        self.count(|it| it.snapshot_answers += 1);
         Ok(snapshot::answer(&snapshot, request.method(), request.headers()))
     }
 
@@ -355,11 +378,10 @@ impl FeedServer {
             return Ok(snapshot);
         }
         let log = self.shared.log.clone();
-        let pinned = blocking(move || Ok((Pinned::new(log.view()), log.objects())));
-        let (pinned, objects) = pinned.await?;
-        add(&self.shared.counts.snapshots, 1);
-        tracing::info!(snapshot = %pinned.id, to = %pinned.to, bytes = pinned.bytes, "snapshot pinned");
-        Ok(snapshots.add(Snapshot::new(pinned, objects, now)))
+        let made = blocking(move || Ok(Snapshot::new(log.view(), log.objects(), now))).await?;
+        self.count(|it| it.snapshots += 1);
+        tracing::info!(snapshot = %made.id, to = %made.to, bytes = made.bytes, "snapshot pinned");
+        Ok(snapshots.add(made))
     }
 }
 

@@ -21,10 +21,6 @@ pub const SOURCE: &str = "source";
 
 /// Takes in `pieces` as the stream of [`SOURCE`] up to `to`: as a snapshot if a generation is
 /// given, or else as a delta. Blocks; not from async code.
-///
-/// # Errors
-///
-/// Those of a pull.
 pub fn take_in(
     collection: &Collection,
     snapshot: Option<u64>,
@@ -55,10 +51,6 @@ pub fn take_in(
 
 /// Makes a log folder of a few objects in `dir`. Returns its `CHAIN`, and its files in the order in
 /// which `CHAIN` names them.
-///
-/// # Errors
-///
-/// The system's error.
 pub fn log_folder(dir: &Path) -> Result<(Vec<u8>, Vec<Vec<u8>>), Error> {
     let options = Options { member_bytes_max: 256, ..Options::default() };
     let (collection, _) = Collection::open(&dir.join("collection"), options, Stamp(5))?;

@@ -15,7 +15,7 @@
 mod aftermath;
 mod doubt;
 #[cfg(test)]
-mod unreadable;
+mod tests;
 pub(crate) mod verify;
 
 use std::collections::{BTreeMap, HashSet};
@@ -24,11 +24,11 @@ use std::sync::Arc;
 use net::clock;
 
 use crate::change::{Change, Epoch, Note, Oid, Stamp, Version};
+use crate::collection::ttl::DELETES_MAX;
 use crate::collection::{Collection, Inner};
 use crate::error::{Damage, Error};
 use crate::holders::{CURSOR, Cursor, Holder, Holders, note_key};
 use crate::log::due::CompactionDue;
-use crate::log::manifest::Manifest;
 use crate::log::segment::{Entry, Segment};
 use crate::log::{Address, View};
 use crate::recover;
@@ -40,8 +40,6 @@ use crate::takedown::Recheck;
 const LOST_MAX: usize = 100_000;
 /// Maximum number of damaged members that are remembered across a restart.
 const DAMAGED_MAX: usize = 1000;
-/// Maximum number of objects deleted in one commit.
-const DELETES_MAX: usize = 4096;
 /// Replaces the number of the segment in the address of a hole without bytes; the offset is then
 /// the serial before the hole.
 const NO_SEGMENT: u64 = u64::MAX;
@@ -133,10 +131,6 @@ impl Collection {
 
     /// Heals known damage; call this from time to time. Returns `None` if there is no damage, or if
     /// readers of replaced segments still hold the space that is needed.
-    ///
-    /// # Errors
-    ///
-    /// As for [`commit`](Self::commit) and [`compact`](Self::compact).
     pub fn heal(&self, now: Stamp) -> Result<Option<Healing>, Error> {
         match self.heal_known(now) {
             Err(_) if self.inner.is_damage_in_the_way() => self.give_up_keys_for_damage(now),
@@ -185,10 +179,6 @@ impl Collection {
     /// Deletes live objects in holes that nobody can provide again, and closes the holes once no
     /// live object is in them. Objects of a root or a source stay until they have been fetched or
     /// gathered again. Returns the number of deleted objects.
-    ///
-    /// # Errors
-    ///
-    /// As for [`heal`](Self::heal).
     pub fn drop_damaged(&self, now: Stamp) -> Result<u64, Error> {
         let mut dropped = 0;
         loop {
@@ -208,7 +198,7 @@ impl Collection {
             }
             let mut tail = self.inner.tail();
             for oids in lost.chunks(DELETES_MAX) {
-                let notes = self.holders_of(oids)?;
+                let notes = self.inner.released(oids)?;
                 let changes: Vec<Change> = oids.iter().cloned().map(Change::Delete).collect();
                 self.inner.commit(&mut tail, &changes, &notes, now)?;
                 dropped += oids.len() as u64;
@@ -217,10 +207,6 @@ impl Collection {
     }
 
     /// Returns the live objects whose records are damaged, at most 100,000 of them.
-    ///
-    /// # Errors
-    ///
-    /// The key index failed and could not be rebuilt.
     pub fn lost(&self) -> Result<Vec<Oid>, Error> {
         Ok(self.inner.lost(&self.inner.log.view())?.oids)
     }
@@ -230,6 +216,7 @@ impl Collection {
         self.inner.begin_aftermath(&mut self.inner.tail(), now)?;
         self.suppress_again(recheck, now)
     }
+
     /// Handles a noted loss if that failed when it was found.
     fn handle_noted_loss(&self, now: Stamp) -> Result<(), Error> {
         let lost = self.inner.tail().manifest.lost;
@@ -282,9 +269,7 @@ impl Inner {
         if tail.manifest.damaged == found {
             return Ok(());
         }
-        tail.ensure_writable(&self.log)?;
-        let manifest = Manifest { damaged: found, ..tail.manifest_now() };
-        tail.replace(manifest, &self.log)
+        tail.amend(&self.log, |manifest| manifest.damaged = found)
     }
 
     /// Closes the holes without bytes: consumers before them get a snapshot. Returns their number.

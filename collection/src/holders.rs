@@ -39,11 +39,8 @@ pub(crate) fn note_key(kind: u8, name: &[u8]) -> Vec<u8> {
 pub struct Progress {
     /// The snapshot's id at its server.
     pub id: String,
-    /// Number of its bytes that were applied, which is the start of the next member. Two numbers
-    /// are special. The largest (`IN_PART`): the snapshot ended, but lacked changes that are
-    /// damaged at its source, so a whole one is to be requested. The one before it (`TAKEN`): the
-    /// snapshot ended, and the objects that it did not name are released once the later changes are
-    /// known.
+    /// Number of its bytes that were applied, which is the start of the next member; the two
+    /// largest numbers are `IN_PART` and `TAKEN`.
     pub offset: u64,
     /// The serial that the snapshot reaches.
     pub to: u64,
@@ -79,6 +76,11 @@ pub struct Cursor {
 }
 
 impl Cursor {
+    /// Returns the version of the source that was applied.
+    pub(crate) fn version(&self) -> Version {
+        Version { epoch: self.epoch, serial: self.serial }
+    }
+
     /// Returns the snapshot in progress; `None` if there is none.
     pub(crate) fn fetching(&self) -> Option<&Progress> {
         self.snapshot.as_ref().filter(|it| it.offset < Progress::TAKEN)

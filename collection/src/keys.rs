@@ -36,9 +36,10 @@ use disk::Disk;
 use soif::digest::Md5;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::change::{Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, Oid, Stamp, plain_url};
+use crate::change::{Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, Oid, Stamp};
 use crate::holders::{CURSOR, HOLDERS, Holders};
 use crate::member::{get, put};
+use crate::options::Options;
 use layers::Table;
 pub(crate) use listing::describe;
 use live_set::LiveSetDelta;
@@ -137,13 +138,9 @@ type Outcome<T> = Result<T, sled::Error>;
 
 impl Keys {
     /// Opens the index in `dir`, in its last durable state.
-    pub(crate) fn open(
-        disk: &Disk,
-        dir: &Path,
-        table_bytes_max: usize,
-        ttl_default_ms: u64,
-    ) -> Outcome<Self> {
-        Ok(Self { store: Store::open(disk, dir, table_bytes_max)?, ttl_default_ms })
+    pub(crate) fn open(disk: &Disk, dir: &Path, options: &Options) -> Outcome<Self> {
+        let store = Store::open(disk, dir, options.keys_table_bytes_max)?;
+        Ok(Self { store, ttl_default_ms: options.ttl_default_ms() })
     }
 
     pub(crate) fn remove(dir: &Path) -> Outcome<()> {
@@ -171,7 +168,7 @@ impl Keys {
     /// Returns whether its files may lack entries although everything was written: it has to be
     /// rebuilt.
     pub(crate) fn is_incomplete(&self) -> bool {
-        self.store.is_incomplete()
+        self.store.core.is_incomplete()
     }
 
     pub(crate) fn watermark(&self) -> Option<Watermark> {
@@ -315,7 +312,7 @@ fn stored_note_key(key: &[u8]) -> Vec<u8> {
 }
 
 fn root_hash(gatherer: &str, root: &str) -> u64 {
-    xxh3_64(&Oid { gatherer: gatherer.to_owned(), url: plain_url(root).into_owned() }.key()).max(1)
+    xxh3_64(&Oid::new(gatherer, root).key()).max(1)
 }
 
 /// A batch of changes to the index. Reads through the batch already see these changes.
@@ -485,6 +482,8 @@ impl Writes<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::change::Version;
 
@@ -503,7 +502,9 @@ mod tests {
         expected: (&[&str], u64),
     ) -> (tempfile::TempDir, Keys) {
         let dir = tempfile::tempdir().unwrap();
-        let keys = Keys::open(&Disk::System, dir.path(), 1 << 20, 5000).unwrap();
+        let ttl_default = Duration::from_secs(5);
+        let options = Options { ttl_default, ..Options::default() };
+        let keys = Keys::open(&Disk::System, dir.path(), &options).unwrap();
         let mut serial = 0;
         for (commit, changes) in (1..).zip(batches) {
             let mut writes = keys.writes();

@@ -14,8 +14,6 @@
 
 mod change;
 mod collection;
-#[cfg(test)]
-mod damage_model;
 mod error;
 pub mod feed;
 #[cfg(fuzzing)]
@@ -28,8 +26,6 @@ pub mod member;
 mod notice;
 mod open;
 mod options;
-#[cfg(test)]
-mod power_cut;
 pub mod pull;
 mod recover;
 pub mod replica;
@@ -37,6 +33,8 @@ mod report;
 mod sources;
 mod suppressed;
 mod takedown;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use change::{
@@ -50,11 +48,11 @@ pub use feed::consumers::Consumer;
 pub use feed::purge::PurgeReport;
 pub use heal::Healing;
 pub use holders::{Cursor, Progress, Pulled};
-pub use log::scan::{Pinned, Scan};
+pub use log::scan::Scan;
 pub use notice::{Author, Notice, REASON_BYTES_MAX, Subject};
 pub use options::Options;
 pub use report::{
-    Applied, Compacted, Cut, Extents, Health, Problem, Recovery, Report, SourceStats, Stats, Swept,
+    Applied, Compacted, Cut, Health, Problem, Recovery, Report, SourceStats, Stats, Swept,
 };
 pub use sources::harvested::{HarvestCheckpoint, Harvested};
 pub use sources::restraint;

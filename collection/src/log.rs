@@ -23,7 +23,6 @@ use crate::change::{Scanned, Stamp, Version};
 use crate::error::{Damage, Error};
 use crate::member::pack::Packed;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
-use crate::report::Extents;
 use holes::{Holes, Missing, Skip};
 use manifest::Manifest;
 use segment::{Entry, Segment};
@@ -277,6 +276,18 @@ impl Tail {
         Ok(())
     }
 
+    /// Changes the manifest of `log`.
+    pub(crate) fn amend(
+        &mut self,
+        log: &Log,
+        change: impl FnOnce(&mut Manifest),
+    ) -> Result<(), Error> {
+        self.ensure_writable(log)?;
+        let mut manifest = self.manifest_now();
+        change(&mut manifest);
+        self.replace(manifest, log)
+    }
+
     /// Checks that the log can be written, and resumes after an error.
     ///
     /// # Errors
@@ -372,21 +383,13 @@ impl View {
     }
 
     /// Reads one change; `None` if compaction has dropped it.
-    ///
-    /// # Errors
-    ///
-    /// The segment is damaged or unreadable.
     pub(crate) fn change(&self, serial: u64) -> Result<Option<Scanned>, Error> {
         if self.missing.iter().any(|it| it.base < serial && serial <= it.last) {
             return Err(self.gap());
         }
         let Some((segment, entry)) = self.find(serial) else { return Ok(None) };
         let member = segment.read(&entry, &mut Unpacker::new(MEMBER_BYTES_MAX))?;
-        member.change(serial).map_err(|what| Error::Damaged {
-            path: segment.path.clone(),
-            offset: entry.offset,
-            what,
-        })
+        member.change(serial).map_err(|what| segment.fault(&entry, what))
     }
 
     /// Returns the members that were found damaged, with their segments.
@@ -428,8 +431,7 @@ impl View {
     pub(crate) fn is_sound(&self, since: u64) -> Result<(), Error> {
         for (segment, entry, what) in self.damaged() {
             if !entry.local && since < entry.last {
-                let path = segment.path.clone();
-                return Err(Error::Damaged { path, offset: entry.offset, what });
+                return Err(segment.fault(&entry, what));
             }
         }
         if self.missing.iter().any(|it| since < it.last && it.base < it.last) {
@@ -444,27 +446,14 @@ impl View {
         Error::Damaged { path, offset: 0, what: Damage::Missing }
     }
 
-    /// Returns the served members after serial `since`, neighbors joined, as file ranges.
-    pub(crate) fn extents(&self, since: u64) -> Extents {
-        let (parts, changes) = self.parts(since);
-        let range =
-            |it: SegmentRange| (Arc::clone(it.segment.file.real()), it.start, it.end - it.start);
-        Extents { files: parts.into_iter().map(range).collect(), to: self.version, changes }
-    }
-
-    /// Returns the served members after serial `since`, neighbors joined; and how many changes
-    /// they hold.
-    pub(crate) fn parts(&self, since: u64) -> (Vec<SegmentRange>, u64) {
+    /// Returns the served members after serial `since`, neighbors joined.
+    pub(crate) fn parts(&self, since: u64) -> Vec<SegmentRange> {
         self.parts_without(since, &HashSet::new())
     }
 
     /// Returns the same as [`parts`](Self::parts), but without the members in `but`.
-    pub(crate) fn parts_without(
-        &self,
-        since: u64,
-        but: &HashSet<Address>,
-    ) -> (Vec<SegmentRange>, u64) {
-        let (mut parts, mut changes) = (Vec::<SegmentRange>::new(), 0);
+    pub(crate) fn parts_without(&self, since: u64, but: &HashSet<Address>) -> Vec<SegmentRange> {
+        let mut parts = Vec::<SegmentRange>::new();
         for segment in &self.segments {
             let entries = segment.entries();
             let from = entries.partition_point(|it| it.last <= since);
@@ -475,7 +464,6 @@ impl View {
                 if but.contains(&(segment.number, entry.offset)) {
                     continue;
                 }
-                changes += u64::from(entry.changes);
                 match parts.last_mut() {
                     Some(part) if !first && part.end == entry.offset => part.end = entry.end(),
                     _ => parts.push(SegmentRange {
@@ -487,6 +475,6 @@ impl View {
                 first = false;
             }
         }
-        (parts, changes)
+        parts
     }
 }

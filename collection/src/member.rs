@@ -127,10 +127,6 @@ impl Header {
     }
 
     /// Reads the header at the start of `bytes`.
-    ///
-    /// # Errors
-    ///
-    /// The damage of the header.
     pub(crate) fn read(bytes: &[u8]) -> Result<Frame, Damage> {
         let magic = bytes.len().min(GZIP.len());
         if bytes[..magic] != GZIP[..magic] {
@@ -344,10 +340,6 @@ impl Member {
     }
 
     /// Returns the change with `serial`; `None` if the member does not hold it.
-    ///
-    /// # Errors
-    ///
-    /// As for [`changes`](Self::changes).
     pub fn change(&self, serial: u64) -> Result<Option<Scanned>, Damage> {
         match self.header.entries.binary_search_by_key(&serial, |(it, _)| *it) {
             Err(_) => Ok(None),
@@ -380,10 +372,6 @@ impl Unpacker {
     }
 
     /// Verifies and unpacks the member at the start of `bytes`.
-    ///
-    /// # Errors
-    ///
-    /// The damage of the member.
     pub(crate) fn unpack(
         &mut self,
         layout: MemberLayout,

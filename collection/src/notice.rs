@@ -14,10 +14,10 @@ use std::fmt;
 
 use net::identity::{self, Identity};
 use serde::{Deserialize, Serialize};
-use soif::{Record, RecordRef};
+use soif::{Record, RecordRef, plain_url};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::change::{Oid, Stamp, plain_url};
+use crate::change::{Oid, Stamp};
 use crate::error::Error;
 
 /// Longest reason, in bytes.

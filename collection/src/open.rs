@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::change::Stamp;
-use crate::collection::slot::Slot;
+use crate::collection::index::Slot;
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::heal::verify;

@@ -30,23 +30,20 @@ use http::{StatusCode, header};
 use net::client::{Request, Response};
 use net::clock;
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
-use url::Url;
 
 use crate::change::{Epoch, Stamp, Version};
 use crate::collection::Collection;
-use crate::error::{Damage, Error};
+use crate::error::Error;
 use crate::holders::{Cursor, Progress};
 use crate::report::Applied;
-use crate::wire::client::{Answer, forward, is_transfer_error, range_start};
-use crate::wire::{self, value};
+use crate::wire::client::{Answer, PIECES_AHEAD, forward, is_transfer_error, range_start};
+use crate::wire::{self, joined, value};
 
 pub use crate::wire::client::{FeedClient, Kind, PullLimits};
 use intake::{Intake, Stream, Tally};
 pub use pushed::Pushed;
-
-/// Maximum number of pieces of a body that wait for the intake; each is at most 256 KiB.
-const PIECES_AHEAD: usize = 4;
 
 /// Number of attempts in a row without progress that end a pull.
 const FRUITLESS_MAX: u32 = 3;
@@ -143,10 +140,6 @@ impl Puller {
 
     /// Pulls the new changes; `summary` gets the outcome, also if the pull fails. If the pull is
     /// dropped, the answer in progress is not counted.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`pull`](Self::pull).
     pub async fn pull_into(
         &self,
         wait: Option<Duration>,
@@ -217,7 +210,8 @@ impl Puller {
         }
         let (answer, missing) = (self.feed.answer(&response)?, self.feed.missing(&response));
         if let Some(have) = cursor.as_ref().filter(|it| answer.to.epoch < it.epoch) {
-            return self.restart_at_older_epoch(&response.url, have.epoch, answer.to.epoch).await;
+            self.forget_newer_epoch(&response.url, have.epoch, answer.to.epoch).await?;
+            return Ok(Next::Anew);
         }
         self.note_key(&response);
         let mut intake = match (answer.kind, &known) {
@@ -235,11 +229,9 @@ impl Puller {
             summary.kind = Kind::Snapshot;
         }
         (intake.epoch, intake.to, intake.stored) = (answer.to.epoch, answer.to.serial, cursor);
-        (intake.held, intake.confirmed) = (held, self.confirmed);
+        (intake.held, intake.in_part) = (held, missing.is_some());
         intake.url = response.url.to_string();
-        intake.continue_tally(std::mem::take(tally));
-        intake.records_max = self.limits.records_max;
-        intake.in_part = missing.is_some();
+        intake.tally = std::mem::take(tally);
         // The source chooses this number freely, and all sources' schedules depend on it.
         summary.objects = answer.objects.min(self.limits.records_max);
         summary.version = answer.to;
@@ -264,10 +256,7 @@ impl Puller {
         let path = match progress {
             Some(progress) => format!("snapshot/{}", progress.id),
             None if known.is_some() => FeedClient::path(None, wait),
-            None => {
-                let have = cursor.map(|it| Version { epoch: it.epoch, serial: it.serial });
-                FeedClient::path(have, wait)
-            }
+            None => FeedClient::path(cursor.map(Cursor::version), wait),
         };
         let total = deadline.saturating_duration_since(clock::monotonic());
         let mut request = self.feed.get(&path, wait, total);
@@ -342,7 +331,10 @@ impl Puller {
     }
 
     fn intake(&self, stream: Stream) -> Intake {
-        Intake::new(self.collection.clone(), self.feed.source.clone(), stream)
+        let (collection, source) = (self.collection.clone(), self.feed.source.clone());
+        let mut intake = Intake::new(collection, source, stream);
+        (intake.records_max, intake.confirmed) = (self.limits.records_max, self.confirmed);
+        intake
     }
 
     /// Takes in a body, on a blocking thread; the part before an error is applied.
@@ -353,34 +345,21 @@ impl Puller {
         tally: &mut Tally,
     ) -> Result<(), Error> {
         let (pieces, waiting) = mpsc::channel(PIECES_AHEAD);
-        let worker = tokio::task::spawn_blocking(move || intake.run(waiting));
+        let worker = spawn_blocking(move || intake.run(waiting));
         let fetched = forward(response, &pieces).await;
-        let (found, taken) = match worker.await {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        };
+        let (found, taken) = joined(worker).await;
         *tally = found;
-        match (taken, fetched) {
-            (Ok(()), _) => Ok(()),
-            // Cut short by a failed transfer: report the transfer's error.
-            (Err(Error::Stream { what: Damage::Truncated, .. }), Err(error)) => {
-                Err(self.feed.failed(error))
-            }
-            (Err(Error::Stream { offset, what }), _) => {
-                let url = response.url.to_string();
-                Err(Error::Corrupt { name: self.feed.source.clone(), url, offset, what })
-            }
-            (Err(error), _) => Err(error),
-        }
+        self.feed.transferred(&response.url, taken, fetched)
     }
 
-    /// Starts a source at an older epoch anew, if an administrator has confirmed that.
-    async fn restart_at_older_epoch(
+    /// Forgets a source that is at an older epoch than before, if an administrator has confirmed
+    /// that: everything of it has to be taken anew.
+    async fn forget_newer_epoch(
         &self,
-        url: &Url,
+        url: impl ToString,
         epoch_before: Epoch,
         epoch: Epoch,
-    ) -> Result<Next, Error> {
+    ) -> Result<(), Error> {
         if !self.confirmed {
             let (name, url) = (self.feed.source.clone(), url.to_string());
             return Err(Error::EpochBack { name, url, epoch_before, epoch });
@@ -388,8 +367,9 @@ impl Puller {
         // The source's present versions are older than its earlier ones, and the newer version
         // would win.
         let now = Stamp(clock::now_ms());
-        self.blocking(move |collection, source| collection.remove_source(source, now)).await?;
-        Ok(Next::Anew)
+        let forget =
+            move |collection: &Collection, source: &str| collection.remove_source(source, now);
+        self.blocking(forget).await.map(drop)
     }
 
     async fn cursor(&self) -> Result<Option<Cursor>, Error> {
@@ -406,10 +386,7 @@ impl Puller {
         ask: impl FnOnce(&Collection, &str) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (collection, source) = (self.collection.clone(), self.feed.source.clone());
-        match tokio::task::spawn_blocking(move || ask(&collection, &source)).await {
-            Ok(answer) => answer,
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        }
+        joined(spawn_blocking(move || ask(&collection, &source))).await
     }
 }
 

@@ -34,8 +34,7 @@ use crate::report::{Cut, Problem};
 use disk::Disk;
 use survey::{Highest, LogBounds, Survey};
 
-/// Number of serials skipped after an unclean stop if the manifest has no bound: earlier releases
-/// wrote none.
+/// Number of serials skipped if the manifest was lost, and with it the bound of the serials used.
 const SERIALS_SKIPPED: u64 = 1 << 20;
 /// Maximum number of skips that are remembered. Consumers whose cursors are in older skips get a
 /// snapshot.
@@ -315,7 +314,8 @@ fn tail(manifest: Manifest, segments: &[Arc<Segment>]) -> Result<Tail, Error> {
     Ok(tail)
 }
 
-fn segments_in(dir: &Path) -> Result<BTreeSet<u64>, Error> {
+/// Returns the numbers of the segments on disk.
+pub(crate) fn segments_in(dir: &Path) -> Result<BTreeSet<u64>, Error> {
     let mut found = BTreeSet::new();
     let listing = fs::read_dir(dir).map_err(|error| Error::io("cannot list", dir, error))?;
     for item in listing {

@@ -28,8 +28,6 @@ mod reader;
 pub(crate) mod writer;
 
 #[cfg(test)]
-mod power_cut;
-#[cfg(test)]
 mod tests;
 
 pub use chain::{CHAIN_BYTES_MAX, Chain, FILES_MAX, Link, LogFile, LogPart, ParseChainError};

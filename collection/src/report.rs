@@ -1,10 +1,8 @@
 //! Reports of a collection's operations: opening, compaction, verification, pulls.
 
 use std::fmt;
-use std::fs::File;
 use std::ops::AddAssign;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use crate::change::{Oid, Stamp, Version};
 use crate::error::Damage;
@@ -203,16 +201,4 @@ pub struct SourceStats {
     pub source: String,
     /// Live objects that it holds, alone or with others.
     pub objects: u64,
-}
-
-/// Served members of the log, as ranges of files.
-#[derive(Clone, Debug)]
-pub struct Extents {
-    /// File, offset and length in bytes; in log order. The files stay readable whatever happens to
-    /// the collection.
-    pub files: Vec<(Arc<File>, u64, u64)>,
-    /// The version that the ranges reach.
-    pub to: Version,
-    /// Number of changes in the ranges; the first member may hold some that the reader already has.
-    pub changes: u64,
 }

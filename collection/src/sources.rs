@@ -51,31 +51,24 @@ impl Collection {
         known: Option<&Cursor>,
         now: Stamp,
     ) -> Result<Applied, Error> {
-        let mut tail = self.inner.tail();
-        if known.is_some() && known != self.cursor(&pulled.source)?.as_ref() {
-            return Err(Error::SetBack { name: pulled.source });
-        }
-        let applied = self.apply_to(&mut tail, pulled, Vec::new(), now);
-        if applied.is_err() {
-            self.inner.suppressed().withdraw();
-        }
-        applied
+        let is_known = |cursor: Option<&Cursor>| known.is_none() || known == cursor;
+        self.apply_if(is_known, pulled, Vec::new(), now)
     }
 
-    /// Applies changes, with `notes` in the same commit. `None` for `known`: the source must have
-    /// no cursor.
-    pub(crate) fn apply_with_notes(
+    /// Applies changes, with `notes` in the same commit, if `is_known` accepts the source's cursor.
+    pub(crate) fn apply_if(
         &self,
+        is_known: impl FnOnce(Option<&Cursor>) -> bool,
         pulled: Pulled,
-        known: Option<&Cursor>,
         notes: Vec<Note>,
         now: Stamp,
     ) -> Result<Applied, Error> {
         let mut tail = self.inner.tail();
-        if known != self.cursor(&pulled.source)?.as_ref() {
+        let before = self.cursor(&pulled.source)?;
+        if !is_known(before.as_ref()) {
             return Err(Error::SetBack { name: pulled.source });
         }
-        let applied = self.apply_to(&mut tail, pulled, notes, now);
+        let applied = self.apply_to(&mut tail, before, pulled, notes, now);
         if applied.is_err() {
             self.inner.suppressed().withdraw();
         }
@@ -85,11 +78,11 @@ impl Collection {
     fn apply_to(
         &self,
         tail: &mut Tail,
+        before: Option<Cursor>,
         pulled: Pulled,
         mut notes: Vec<Note>,
         now: Stamp,
     ) -> Result<Applied, Error> {
-        let before = self.cursor(&pulled.source)?;
         let mut merge = Merge::new(&self.inner, &pulled.source);
         merge.now = now;
         merge.is_aftermath = self.aftermath()?.is_some();
@@ -110,17 +103,17 @@ impl Collection {
         // The list of suppressed objects is written first: the next opening, at the latest, carries
         // out everything on it.
         self.inner.write_list()?;
-        let mut before = 0;
+        let mut deleted = 0;
         if let Some(generation) = pulled.end_of_snapshot {
-            before = merge.release_unnamed(tail, generation, now)?;
+            deleted = merge.release_unnamed(tail, generation, now)?;
         }
         let key = note_key(CURSOR, pulled.source.as_bytes());
         notes.insert(0, Note { key, value: Some(pulled.cursor.encode()) });
         let carried = std::mem::take(&mut merge.carried);
         let mut applied = merge.commit(tail, notes, now)?;
-        before += self.inner.apply_list(tail, &carried, Recheck::None, now)?;
+        deleted += self.inner.apply_list(tail, &carried, Recheck::None, now)?;
         applied.version = tail.version();
-        applied.deleted += before;
+        applied.deleted += deleted;
         self.inner.suppressed().counts.refused += applied.refused;
         Ok(applied)
     }
@@ -133,10 +126,6 @@ impl Collection {
     /// Forgets a source: releases all objects that it holds, and removes its cursor. If
     /// interrupted, the source stays among [`sources`](Self::sources), and this can be called
     /// again.
-    ///
-    /// # Errors
-    ///
-    /// As for [`commit`](Self::commit).
     pub fn remove_source(&self, source: &str, now: Stamp) -> Result<Applied, Error> {
         let mut tail = self.inner.tail();
         let mut total = Applied { version: tail.version(), ..Applied::default() };
@@ -159,10 +148,6 @@ impl Collection {
     }
 
     /// Returns the sources that hold an object or have a cursor, by name.
-    ///
-    /// # Errors
-    ///
-    /// The key index failed and could not be rebuilt.
     pub fn sources(&self) -> Result<Vec<SourceStats>, Error> {
         let (mut found, cursors) = self.inner.read_keys(|keys| {
             let cursors = keys.cursors()?;

@@ -35,13 +35,11 @@ pub(crate) use judge::Verdict;
 /// The file's usual name, in the data folder of a daemon.
 pub const FILE_NAME: &str = "suppressed.soif";
 /// Maximum number of holders that are named with a notice.
-const HELD_BY_MAX: usize = 100;
+pub(crate) const HELD_BY_MAX: usize = 100;
 /// Size from which a file is rewritten (1 MiB), once more than half of it is superseded.
 const REWRITE_BYTES_MIN: u64 = 1 << 20;
 
 const NOTICE: &str = "SUPPRESSION";
-/// Template of the records with keys of other signers, which earlier releases kept.
-const PIN: &str = "KEY";
 /// Template of the first record of a rewritten list, which has the number of the rewrite.
 const LIST: &str = "LIST";
 const WRITING: &str = "Writing";
@@ -97,6 +95,12 @@ pub struct Suppression {
 }
 
 impl Suppression {
+    /// Returns the suppression of a notice by an administrator of this collection.
+    pub(crate) fn here(notice: Notice) -> Self {
+        let (from, held_by, active) = (String::new(), Vec::new(), !notice.lifted);
+        Self { notice, scope: Scope::Here, from, held_by, active }
+    }
+
     /// Returns whether this notice suppresses the object.
     #[must_use]
     pub fn covers(&self, oid: &Oid) -> bool {

@@ -15,15 +15,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::change::{Change, Note, Oid, Stamp};
+use crate::collection::ttl::DELETES_MAX;
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::holders::{Holders, SUPPRESSED, note_key};
 use crate::log::Tail;
 use crate::notice::{Author, Notice, REASON_BYTES_MAX, Subject};
-use crate::suppressed::{Mark, Scope, Suppression, Takedowns};
+use crate::suppressed::{HELD_BY_MAX, Mark, Scope, Suppression, Takedowns};
 
-/// Maximum number of objects deleted in one commit.
-const DELETES_MAX: usize = 4096;
 /// Maximum number of prefixes of the key index that are searched separately; for more, the whole
 /// index is searched.
 const PREFIXES_MAX: usize = 10_000;
@@ -75,17 +74,11 @@ impl Collection {
         let mut tail = self.inner.tail();
         tail.ensure_writable(&self.inner.log)?;
         let notice = self.inner.sign(author, subject, false, reason, now);
-        let mut new = Suppression {
-            notice: notice.clone(),
-            scope: Scope::Here,
-            from: String::new(),
-            held_by: Vec::new(),
-            active: true,
-        };
+        let mut new = Suppression::here(notice.clone());
         let wanted = |oid: &Oid| new.covers(oid).then(|| notice.clone());
         let found = self.inner.live(&new.keys_from(), wanted)?;
         let holders = self.inner.sources_holding(found.keys())?;
-        new.held_by.extend(holders.into_iter().take(100));
+        new.held_by.extend(holders.into_iter().take(HELD_BY_MAX));
         let held_by = new.held_by.clone();
         self.inner.add(new)?;
         let objects = self.inner.apply_list(&mut tail, &HashSet::new(), Recheck::None, now)?;
@@ -112,13 +105,7 @@ impl Collection {
             return Ok(lift.notice);
         }
         let notice = self.inner.sign(author, subject, true, "", now);
-        self.inner.add(Suppression {
-            notice: notice.clone(),
-            scope: Scope::Here,
-            from: String::new(),
-            held_by: Vec::new(),
-            active: false,
-        })?;
+        self.inner.add(Suppression::here(notice.clone()))?;
         self.inner.apply_list(&mut tail, &HashSet::new(), Recheck::None, now)?;
         Ok(notice)
     }
@@ -287,15 +274,11 @@ impl Inner {
             let by = |oid: &Oid| self.suppressed().covering(oid).map(|it| it.notice.clone());
             let all: Vec<_> = self.live(prefix, by)?.into_iter().collect();
             for part in all.chunks(DELETES_MAX) {
-                let mut notes = Vec::new();
-                let mut changes = Vec::new();
-                for (oid, notice) in part {
-                    let key = Holders::note_key(oid);
-                    if self.read_keys(|keys| keys.note(&key))?.is_some() {
-                        notes.push(Note { key, value: None });
-                    }
-                    changes.push(Change::Suppress(oid.clone(), Box::new(notice.clone())));
-                }
+                let notes = self.released(part.iter().map(|(oid, _)| oid))?;
+                let change = |(oid, notice): &(Oid, Notice)| {
+                    Change::Suppress(oid.clone(), Box::new(notice.clone()))
+                };
+                let changes: Vec<Change> = part.iter().map(change).collect();
                 self.commit(tail, &changes, &notes, now)?;
             }
             objects += all.len() as u64;

@@ -1,8 +1,10 @@
-//! The headers of the feed protocol, which [`feed`](crate::feed) describes.
+//! The wire between a feed and its consumers: the headers of the protocol, which
+//! [`feed`](crate::feed) describes, and the end of blocking tasks.
 
 pub(crate) mod client;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use tokio::task::JoinHandle;
 
 use crate::log::View;
 use crate::log::holes::Holes;
@@ -54,4 +56,9 @@ pub(crate) fn set_missing(headers: &mut HeaderMap, holes: &Holes) {
 /// Returns a header's value. Our values are numbers, hex and ranges, which are always valid.
 pub(crate) fn value(text: impl ToString) -> HeaderValue {
     HeaderValue::try_from(text.to_string()).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// Returns the result of a blocking task. A panic of the task continues here.
+pub(crate) async fn joined<T>(task: JoinHandle<T>) -> T {
+    task.await.unwrap_or_else(|fault| std::panic::resume_unwind(fault.into_panic()))
 }

@@ -21,30 +21,17 @@ impl Md5 {
 
     /// Reads 32 hex digits in any case, with white space around them.
     pub fn from_hex(text: &[u8]) -> Option<Self> {
-        let digits = text.trim_ascii();
-        if digits.len() != 32 {
-            return None;
-        }
-        let mut sum = [0; 16];
-        for (byte, pair) in sum.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
-        }
-        Some(Self(sum))
-    }
-}
-
-fn nibble(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
+        let digits = std::str::from_utf8(text.trim_ascii()).ok()?;
+        // `from_str_radix` would take a sign, too.
+        let is_hex = digits.len() == 32 && digits.bytes().all(|it| it.is_ascii_hexdigit());
+        let sum = is_hex.then(|| u128::from_str_radix(digits, 16).ok())??;
+        Some(Self(sum.to_be_bytes()))
     }
 }
 
 impl fmt::Display for Md5 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
     }
 }
 
@@ -101,5 +88,6 @@ mod tests {
     fn text_other_than_32_hex_digits_is_refused() {
         assert_eq!(Md5::from_hex(b"d41d8cd98f00b204e9800998ecf8427"), None);
         assert_eq!(Md5::from_hex(b"z41d8cd98f00b204e9800998ecf8427e"), None);
+        assert_eq!(Md5::from_hex(b"+41d8cd98f00b204e9800998ecf8427e"), None);
     }
 }

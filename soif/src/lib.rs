@@ -34,10 +34,7 @@ pub use error::{ErrorKind, JsonError, ParseError};
 pub use reader::{Reader, parse};
 pub use record::{Attribute, Record, RecordRef};
 pub use stream::{Event, Limits, Mode, Section};
-pub use writer::{close_section, open_section, write_attribute, write_empty_section, write_record};
-
-/// The media type of a SOIF stream (RFC 2655, experimental).
-pub const MEDIA_TYPE: &str = "application/index.obj.HARVEST-SOIF-1";
+pub use writer::{close_section, open_section, plain_url, write_attribute, write_record};
 
 /// URL of a record without a URL.
 pub const NO_URL: &str = "-";

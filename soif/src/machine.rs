@@ -65,7 +65,7 @@ pub(crate) struct Machine {
     /// Start of the object in the window; the bytes before it are no longer needed.
     start: usize,
     /// How far the window has been parsed.
-    at: usize,
+    pub(crate) at: usize,
     /// The record at `start` has been handed out.
     emitted: bool,
     template: Range<usize>,
@@ -74,8 +74,9 @@ pub(crate) struct Machine {
     url_repaired: Option<String>,
     spans: Vec<Span>,
     failed: Option<ParseError>,
-    problems: Vec<ParseError>,
-    problems_total: u64,
+    /// The problems that were not taken yet (lenient), at most [`PROBLEMS_MAX`].
+    pub(crate) problems: Vec<ParseError>,
+    pub(crate) problems_total: u64,
 }
 
 impl Machine {
@@ -117,22 +118,6 @@ impl Machine {
     pub(crate) fn shift(&mut self, count: usize) {
         self.start -= count;
         self.at -= count;
-    }
-
-    pub(crate) fn at(&self) -> usize {
-        self.at
-    }
-
-    pub(crate) fn section(&self) -> Option<Section> {
-        self.section
-    }
-
-    pub(crate) fn take_problems(&mut self) -> Vec<ParseError> {
-        std::mem::take(&mut self.problems)
-    }
-
-    pub(crate) fn problems_total(&self) -> u64 {
-        self.problems_total
     }
 
     /// Returns whether the stream may end here.

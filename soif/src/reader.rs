@@ -14,8 +14,8 @@
 
 use crate::error::{ErrorKind, ParseError};
 use crate::machine::Machine;
-use crate::record::{Record, RecordRef};
-use crate::stream::{Event, Limits, Mode, Section};
+use crate::record::Record;
+use crate::stream::{Event, Limits, Mode};
 
 /// Incremental parser of a SOIF stream.
 #[derive(Debug)]
@@ -68,26 +68,6 @@ impl Reader {
         Ok(found.map(|found| self.machine.event(found, &self.buffer, self.base)))
     }
 
-    /// Returns the next record of any section; `None` as for [`next_event`](Self::next_event).
-    ///
-    /// # Errors
-    ///
-    /// As for [`next_event`](Self::next_event).
-    pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>, ParseError> {
-        use crate::machine::EventKind;
-        loop {
-            match self.machine.step(&self.buffer, self.base, self.ended)? {
-                None => return Ok(None),
-                Some(EventKind::Record) => break,
-                Some(EventKind::Open(_) | EventKind::Close(_)) => {}
-            }
-        }
-        match self.machine.event(EventKind::Record, &self.buffer, self.base) {
-            Event::Record(record) => Ok(Some(record)),
-            Event::Open(_) | Event::Close(_) => Ok(None),
-        }
-    }
-
     /// Ends the stream. Call it when [`next_event`](Self::next_event) has returned `None`.
     ///
     /// A lenient reader may then have more events: objects that a too large byte count had
@@ -118,22 +98,17 @@ impl Reader {
     /// Takes the problems since the last call (lenient), in stream order; at most 1,024 of
     /// [`problems_total`](Self::problems_total).
     pub fn problems(&mut self) -> Vec<ParseError> {
-        self.machine.take_problems()
+        std::mem::take(&mut self.machine.problems)
     }
 
     /// Returns the number of problems since the start of the stream.
     pub fn problems_total(&self) -> u64 {
-        self.machine.problems_total()
-    }
-
-    /// Returns the open section.
-    pub fn section(&self) -> Option<Section> {
-        self.machine.section()
+        self.machine.problems_total
     }
 
     /// Returns how far the stream has been parsed, in bytes from its start.
     pub fn offset(&self) -> u64 {
-        self.base + self.machine.at() as u64
+        self.base + self.machine.at as u64
     }
 
     /// Calls `handle` with every event of a stream that is whole in memory, without copying.
@@ -153,7 +128,7 @@ impl Reader {
         while let Some(found) = machine.step(bytes, 0, true)? {
             handle(machine.event(found, bytes, 0));
         }
-        Ok(machine.take_problems())
+        Ok(machine.problems)
     }
 }
 

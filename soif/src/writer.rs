@@ -13,6 +13,8 @@
 //!
 //! Sans-I/O.
 
+use std::borrow::Cow;
+
 use crate::NO_URL;
 use crate::record::Record;
 use crate::stream::Section;
@@ -27,7 +29,8 @@ pub fn write_record(out: &mut Vec<u8>, record: &Record) {
     out.push(b'@');
     write_name(out, &record.template);
     out.extend_from_slice(b" { ");
-    write_url(out, &record.url);
+    let url = if record.url.is_empty() { NO_URL } else { &record.url };
+    out.extend_from_slice(plain_url(url).as_bytes());
     out.push(b'\n');
     for attribute in record.attributes() {
         write_attribute(out, &attribute.name, &attribute.value);
@@ -57,13 +60,6 @@ pub fn close_section(out: &mut Vec<u8>) {
     out.extend_from_slice(b"}\n");
 }
 
-/// Appends a section without records, in one line.
-pub fn write_empty_section(out: &mut Vec<u8>, section: Section) {
-    out.push(b'@');
-    out.extend_from_slice(section.name().as_bytes());
-    out.extend_from_slice(b" { }\n");
-}
-
 /// Returns whether a byte may stand in a name or a template type.
 pub(crate) fn is_name_byte(byte: u8) -> bool {
     !(byte <= b' ' || byte == b'{' || byte == b'}' || byte == 0x7f)
@@ -89,11 +85,14 @@ fn write_name(out: &mut Vec<u8>, name: &str) {
     }
 }
 
-fn write_url(out: &mut Vec<u8>, url: &str) {
-    if url.is_empty() {
-        return out.extend_from_slice(NO_URL.as_bytes());
+/// Returns `url` as it is written: what a template header cannot carry is percent-encoded.
+pub fn plain_url(url: &str) -> Cow<'_, str> {
+    if url.bytes().all(is_url_byte) && !url.bytes().next().is_some_and(is_no_url_start) {
+        return Cow::Borrowed(url);
     }
-    encode_url(out, url.as_bytes(), is_url_byte);
+    let mut out = Vec::with_capacity(url.len() + 8);
+    encode_url(&mut out, url.as_bytes(), is_url_byte);
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
 }
 
 /// Returns whether a byte may not start a URL.
@@ -151,13 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn sections_are_written_in_one_line_or_in_more() {
+    fn a_section_is_written_around_its_records() {
         let mut out = Vec::new();
-        write_empty_section(&mut out, Section::Delete);
         open_section(&mut out, Section::Update);
         write_record(&mut out, &Record::new("FILE", "x"));
         close_section(&mut out);
-        assert_eq!(out, b"@DELETE { }\n@UPDATE {\n@FILE { x\n}\n}\n");
+        assert_eq!(out, b"@UPDATE {\n@FILE { x\n}\n}\n");
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //! The data of one is damaged while it runs or while it is stopped. No consumer loses objects of the tree. After
 //! healing, all three have the objects of the tree, under their old epochs.
 //!
-//! `collection/src/damage_model.rs` has the same with far more worlds and without sockets. `HARVEST_DAMAGE_WORLDS` is
+//! `collection/src/tests/damage_model.rs` has the same with far more worlds and without sockets. `HARVEST_DAMAGE_WORLDS` is
 //! the number of worlds (default 2), `HARVEST_DAMAGE_SEED` the first seed.
 
-#[path = "../../collection/src/damage_model/harm.rs"]
+#[path = "../../collection/src/tests/damage_model/harm.rs"]
 mod harm;
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
-use soif::{Mode, Reader, parse, write_record};
+use soif::{Event, Mode, Reader, parse, write_record};
 
 const URL: &str = "http://harvest.cs.colorado.edu/harvest/user-manual/node99.html";
 
@@ -80,7 +80,8 @@ fn the_figure_is_read_from_pieces_of_any_size() {
         let mut records = Vec::new();
         for bytes in figure.chunks(piece) {
             reader.feed(bytes);
-            while let Some(record) = reader.next_record().unwrap() {
+            while let Some(event) = reader.next_event().unwrap() {
+                let Event::Record(record) = event else { panic!("{event:?}") };
                 records.push(record.to_record());
             }
         }

@@ -51,10 +51,9 @@ impl Collection {
     pub fn new_epoch(&self, now: Stamp) -> Result<Version, Error> {
         let mut tail = self.inner.tail();
         self.inner.check_open()?;
-        tail.ensure_writable(&self.inner.log)?;
-        let mut manifest = tail.manifest_now();
-        manifest.epoch = recover::fresh_epoch(now, manifest.epoch);
-        tail.replace(manifest, &self.inner.log)?;
+        tail.amend(&self.inner.log, |manifest| {
+            manifest.epoch = recover::fresh_epoch(now, manifest.epoch);
+        })?;
         let (epoch, commit, serial) = (tail.manifest.epoch, tail.commit, tail.serial);
         let indexed = self.inner.read_keys(|keys| {
             keys.writes().commit(epoch, commit, serial);

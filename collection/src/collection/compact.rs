@@ -42,20 +42,12 @@ impl Collection {
     }
 
     /// Packs the small members that commits have left at the end of the log.
-    ///
-    /// # Errors
-    ///
-    /// As for [`compact`](Self::compact).
     pub fn compact_tail(&self, now: Stamp) -> Result<Compacted, Error> {
         self.inner.compact(CompactionDue::Tail, None, now)
     }
 
     /// Compacts the part of the log for which it is worthwhile; returns `None` if there is no such
     /// part. Call this from time to time.
-    ///
-    /// # Errors
-    ///
-    /// As for [`compact`](Self::compact).
     pub fn compact_if_due(&self, now: Stamp) -> Result<Option<Compacted>, Error> {
         let no_room = self.inner.repairs().no_room;
         match due(&self.inner.log.view(), self.len(), no_room) {
@@ -113,7 +105,11 @@ impl Inner {
                 // notes out. So none is missing if the compaction ends early.
                 rewrite.all_notes()?;
             }
-            let done = self.compact_run(&inputs, start, commit, rewrite)?;
+            rewrite.finish()?;
+            // Flush before changes are dropped from the log: an older index could not catch up any
+            // more.
+            self.read_keys(Keys::flush)?;
+            let done = self.install(&inputs, start, commit, rewrite)?;
             held.extend(inputs.iter().map(Arc::downgrade));
             start += usize::try_from(done.segments.1).unwrap_or(0);
             total += done;
@@ -133,22 +129,7 @@ impl Inner {
         }
     }
 
-    /// Finishes the rewriting of a run of segments, which begins with the segment `start`.
-    fn compact_run(
-        &self,
-        inputs: &[Arc<Segment>],
-        start: usize,
-        commit: u64,
-        mut rewrite: Rewrite<'_>,
-    ) -> Result<Compacted, Error> {
-        rewrite.finish()?;
-        // Flush before changes are dropped from the log: an older index could not catch up any
-        // more.
-        self.read_keys(Keys::flush)?;
-        self.install(inputs, start, commit, rewrite)
-    }
-
-    /// Replaces the old segments by the new ones.
+    /// Replaces a run of segments, which begins with the segment `start`, by the new ones.
     fn install(
         &self,
         inputs: &[Arc<Segment>],
@@ -223,9 +204,6 @@ struct Rewrite<'a> {
     forgotten: Stamp,
     changes: Drafter,
     notes: Drafter,
-    /// Serials and stamps of the complete drafts, and of the open draft.
-    entries: Vec<Vec<(u64, Stamp)>>,
-    open: Vec<(u64, Stamp)>,
     /// Signatures of the notices whose carriers are kept: one carrier of each is enough.
     carried: HashSet<String>,
     /// Members to leave out.
@@ -263,8 +241,6 @@ impl<'a> Rewrite<'a> {
             forgotten,
             changes: drafter(),
             notes: drafter(),
-            entries: Vec::new(),
-            open: Vec::new(),
             carried: HashSet::new(),
             damaged: None,
             commit: 0,
@@ -302,8 +278,7 @@ impl<'a> Rewrite<'a> {
         let entries = segment.entries().clone();
         for entry in &entries {
             self.inner.check_open()?;
-            let damaged =
-                |what| Error::Damaged { path: segment.path.clone(), offset: entry.offset, what };
+            let damaged = |what| segment.fault(entry, what);
             self.commit = self.commit.max(entry.commit);
             if self.damaged.is_some_and(|it| it.contains(&(segment.number, entry.offset))) {
                 // The damaged member may have held deletes, so a consumer with an earlier cursor
@@ -343,11 +318,8 @@ impl<'a> Rewrite<'a> {
         }
         self.kept += 1;
         self.residue += u64::from(!matches!(scanned.change, Change::Update(_)));
-        let joined = self.changes.push(&scanned.change).map_err(|reason| self.misfit(reason))?;
-        if !joined {
-            self.entries.push(std::mem::take(&mut self.open));
-        }
-        self.open.push((scanned.serial, scanned.stamp));
+        let pushed = self.changes.push_scanned(scanned, self.commit);
+        pushed.map_err(|reason| self.misfit(reason))?;
         self.flush(DRAFTS_MAX)
     }
 
@@ -397,16 +369,12 @@ impl<'a> Rewrite<'a> {
         if ready == 0 || ready < least {
             return Ok(());
         }
-        let notes = self.notes.take();
-        let changes = self.changes.take();
-        let mut entries = std::mem::take(&mut self.entries).into_iter();
+        let mut drafts = self.notes.take();
+        drafts.append(&mut self.changes.take());
         let mut bytes = Vec::new();
         let mut added = Vec::new();
         self.output()?;
-        for packed in
-            pack::pack(&notes, LEVEL_COMPACT).iter().chain(&pack::pack(&changes, LEVEL_COMPACT))
-        {
-            let entries = if packed.local { None } else { entries.next() }.unwrap_or_default();
+        for (packed, draft) in pack::pack(&drafts, LEVEL_COMPACT).iter().zip(drafts) {
             let header = Header {
                 start_of_commit: true,
                 end_of_commit: true,
@@ -415,7 +383,7 @@ impl<'a> Rewrite<'a> {
                 epoch: self.inner.log.version().epoch,
                 commit: self.commit,
                 base: self.base,
-                entries,
+                entries: draft.entries,
             };
             let start = bytes.len();
             header.write(packed, &mut bytes);
@@ -452,9 +420,6 @@ impl<'a> Rewrite<'a> {
     fn finish(&mut self) -> Result<(), Error> {
         self.changes.cut();
         self.notes.cut();
-        if !self.open.is_empty() {
-            self.entries.push(std::mem::take(&mut self.open));
-        }
         self.flush(1)?;
         self.sync()
     }

@@ -11,17 +11,42 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Instant;
 
 use net::clock;
 
 use super::Inner;
-use super::slot::{Failure, Slot};
 use crate::change::{Change, Note};
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::keys::live_set::LiveSetDelta;
 use crate::log::{Appended, Tail};
 use crate::recover::replay::{self, OnDamage};
+
+/// The key index, or the reason that there is none.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    keys: Option<Keys>,
+    /// Number of rebuilds.
+    made: u64,
+    failure: Option<Failure>,
+}
+
+/// A failed attempt to build the index.
+#[derive(Debug)]
+struct Failure {
+    error: sled::Error,
+    /// Whether a damaged member was the cause.
+    is_damage: bool,
+    /// The time of the next attempt.
+    until: Instant,
+}
+
+impl Slot {
+    pub(crate) fn new(keys: Keys) -> Self {
+        Self { keys: Some(keys), made: 0, failure: None }
+    }
+}
 
 impl Inner {
     /// Returns the parent folder of the key index: a temporary one if the collection is opened only
@@ -104,8 +129,8 @@ impl Inner {
         self.live_set.forget();
         let (log, view) = (&self.log, self.log.view());
         let check_open = || self.check_open();
-        let dir = self.keys_home();
-        match replay::fresh_keys(&log.disk, dir, &self.options, &view, on_damage, &check_open) {
+        let place = (self.keys_home(), replay::KEYS);
+        match replay::fresh_keys(&log.disk, place, &self.options, &view, on_damage, &check_open) {
             Ok((keys, live)) => {
                 self.live.store(live, Ordering::Release);
                 (slot.keys, slot.failure) = (Some(keys), None);
@@ -336,7 +361,7 @@ mod tests {
         let view = inner.log.view();
         let outcome = replay::fresh_keys(
             &inner.log.disk,
-            dir.path(),
+            (dir.path(), replay::KEYS),
             &inner.options,
             &view,
             &replay::fail,

@@ -32,8 +32,7 @@ impl Picked {
         let here = rest.partition_point(|it| *it <= entry.last);
         let mut wanted = vec![first];
         wanted.extend(self.wanted.by_ref().take(here));
-        let damaged =
-            |what| Error::Damaged { path: segment.path.clone(), offset: entry.offset, what };
+        let damaged = |what| segment.fault(&entry, what);
         let read = segment.read(&entry, &mut self.unpacker);
         Some(read.and_then(|member| changes_of(&member, &wanted).map_err(damaged)))
     }
@@ -118,10 +117,6 @@ impl Collection {
     }
 
     /// Returns the stamp of the first change that the log has; `None` if it has none.
-    ///
-    /// # Errors
-    ///
-    /// Its segment is damaged or unreadable.
     pub fn first_stamp(&self) -> Result<Option<Stamp>, Error> {
         let view = self.inner.log.view();
         let end = view.version.serial + 1;

@@ -13,9 +13,9 @@ use crate::change::{Change, Oid, Stored};
 use crate::error::Error;
 use crate::holders::{CURSOR, Cursor, USER, note_key};
 use crate::log::due::due;
-use crate::log::scan::{Pinned, Scan};
+use crate::log::scan::Scan;
 use crate::log::segment::Entry;
-use crate::report::{Extents, Stats};
+use crate::report::Stats;
 
 /// Number of attempts of a look-up that a compaction may interfere with; the last attempt uses a
 /// rebuilt key index.
@@ -50,10 +50,6 @@ impl Collection {
 
     /// Returns the serial of the newest change of the live object `oid`; `None` if there is none.
     /// Reads no segment.
-    ///
-    /// # Errors
-    ///
-    /// The key index cannot be read.
     pub fn serial(&self, oid: &Oid) -> Result<Option<u64>, Error> {
         let key = oid.key();
         let object = self.inner.read_keys(|keys| keys.object(&key))?;
@@ -61,10 +57,6 @@ impl Collection {
     }
 
     /// Returns the value of a note; `None` if there is no such note.
-    ///
-    /// # Errors
-    ///
-    /// The key index failed and could not be rebuilt.
     pub fn note(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let key = note_key(USER, key);
         self.inner.read_keys(|keys| keys.note(&key))
@@ -93,10 +85,6 @@ impl Collection {
     }
 
     /// Returns the cursor of `source`; `None` if the source was never read.
-    ///
-    /// # Errors
-    ///
-    /// The key index failed and could not be rebuilt.
     pub fn cursor(&self, source: &str) -> Result<Option<Cursor>, Error> {
         let key = note_key(CURSOR, source.as_bytes());
         let value = self.inner.read_keys(|keys| keys.note(&key))?;
@@ -105,19 +93,11 @@ impl Collection {
 
     /// Returns the changes after serial `since` up to the present version, in serial order;
     /// superseded ones may be absent.
-    ///
-    /// # Errors
-    ///
-    /// None at present; the iterator's items may be errors.
     pub fn scan(&self, since: u64) -> Result<Scan, Error> {
         Ok(Scan::new(self.inner.log.view(), since))
     }
 
     /// Returns the live objects whose record has this `MD5`, in identifier order.
-    ///
-    /// # Errors
-    ///
-    /// The key index failed and could not be rebuilt.
     pub fn oids_with_md5(&self, md5: &Md5) -> Result<Vec<Oid>, Error> {
         self.inner.read_keys(|keys| keys.oids_with_md5(md5))
     }
@@ -125,10 +105,6 @@ impl Collection {
     /// Calls `look` with the serials of the updates that hold the live objects' records. The first
     /// call, and the first one after a rebuild of the key index, reads the whole key index. Commits
     /// do not wait for `look`, which does not see their changes.
-    ///
-    /// # Errors
-    ///
-    /// The key index failed and could not be rebuilt.
     pub fn with_live<T>(&self, look: impl FnOnce(&RoaringTreemap) -> T) -> Result<T, Error> {
         let Some(live_set) = self.inner.live_set.get_or_build(|| self.build_live_set())? else {
             let why = "it is rebuilt again and again".to_owned();
@@ -195,26 +171,5 @@ impl Collection {
         let no_room = self.inner.repairs().no_room;
         stats.compaction_due = due(&view, stats.objects, no_room).is_some();
         stats
-    }
-
-    /// Returns the members after serial `since` as file ranges, without the local ones; `None` if
-    /// `since` lies before the horizon or past the end (then the reader needs a snapshot).
-    ///
-    /// # Errors
-    ///
-    /// None at present.
-    pub fn extents(&self, since: u64) -> Result<Option<Extents>, Error> {
-        let view = self.inner.log.view();
-        let known = view.horizon <= since && since <= view.version.serial;
-        Ok(known.then(|| view.extents(since)))
-    }
-
-    /// Pins the whole log at its present version: its files stay until the pin is dropped.
-    ///
-    /// # Errors
-    ///
-    /// None at present.
-    pub fn pin(&self) -> Result<Pinned, Error> {
-        Ok(Pinned::new(self.inner.log.view()))
     }
 }

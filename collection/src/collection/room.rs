@@ -242,8 +242,8 @@ mod tests {
         }
         collection.scrub(u64::MAX).unwrap();
         assert_eq!(collection.health().damaged.len(), 2);
-        // A pin holds the old files, so the space of the first part is not given back.
-        let pinned = collection.pin().unwrap();
+        // A reader holds the old files, so the space of the first part is not given back.
+        let pinned = collection.inner.log.view();
         collection.inner.read_keys(Keys::flush).unwrap();
         let before = collection.stats();
         faulty.leave_free(Some(8 << 10));

@@ -11,7 +11,7 @@
 //!
 //! Source: TR §3 (Time-to-Live); docs/faults.md.
 
-use super::Collection;
+use super::{Collection, Inner};
 use crate::change::{Change, Note, Oid, Stamp};
 use crate::error::Error;
 use crate::holders::Holders;
@@ -26,16 +26,12 @@ const HOLD_MS_MAX: u64 = 24 * 3_600_000;
 /// Time between two records of the sweep time, in milliseconds: one hour.
 const NOTED_MS: u64 = 3_600_000;
 /// Maximum number of objects deleted in one commit.
-const DELETES_MAX: usize = 4096;
+pub(crate) const DELETES_MAX: usize = 4096;
 
 impl Collection {
     /// Deletes the objects whose time-to-live has run out, unless they are more than `max_share` (0
     /// to 1) of all objects. With a share below 1, nothing is deleted either for some time after a
     /// period in which objects could not be confirmed.
-    ///
-    /// # Errors
-    ///
-    /// As for [`commit`](Self::commit).
     pub fn sweep(&self, now: Stamp, max_share: f64) -> Result<Swept, Error> {
         let mut tail = self.inner.tail();
         let until = self.unswept_until(&mut tail, now)?;
@@ -51,7 +47,7 @@ impl Collection {
         while let Some(begin) = from.take() {
             let (oids, next) = self.first_expired(now, &begin)?;
             expired += oids.len() as u64;
-            let notes = self.holders_of(&oids)?;
+            let notes = self.inner.released(&oids)?;
             let changes: Vec<Change> = oids.into_iter().map(Change::Delete).collect();
             self.inner.commit(&mut tail, &changes, &notes, now)?;
             from = next;
@@ -114,13 +110,18 @@ impl Collection {
         })?;
         inner.check_open().map(|()| found)
     }
+}
 
+impl Inner {
     /// Returns the notes that remove the holders of these objects.
-    pub(crate) fn holders_of(&self, oids: &[Oid]) -> Result<Vec<Note>, Error> {
+    pub(crate) fn released<'a>(
+        &self,
+        oids: impl IntoIterator<Item = &'a Oid>,
+    ) -> Result<Vec<Note>, Error> {
         let mut notes = Vec::new();
         for oid in oids {
             let key = Holders::note_key(oid);
-            if self.inner.read_keys(|keys| keys.note(&key))?.is_some() {
+            if self.read_keys(|keys| keys.note(&key))?.is_some() {
                 notes.push(Note { key, value: None });
             }
         }

@@ -70,10 +70,6 @@ impl AnswerCache {
 
     /// Returns the parts and the tail as a file in memory, and caches it; `None` if the size is not
     /// worth a file, or none can be made. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The parts cannot be read, or are damaged.
     pub(crate) fn make(
         &self,
         view: &View,
@@ -185,7 +181,7 @@ mod tests {
         if let Some(found) = cache.find(&view, since) {
             return Ok(Some(found));
         }
-        cache.make(&view, since, &view.parts(since).0, &Bytes::from_static(b"end"))
+        cache.make(&view, since, &view.parts(since), &Bytes::from_static(b"end"))
     }
 
     #[test]

@@ -34,14 +34,12 @@ pub struct Consumer {
 
 /// The consumers of a feed, shared by its requests.
 #[derive(Debug)]
-pub(crate) struct SharedConsumers {
-    since: Stamp,
-    consumers: Mutex<Consumers>,
-}
+pub(crate) struct SharedConsumers(Mutex<Consumers>);
 
 impl Default for SharedConsumers {
     fn default() -> Self {
-        Self { since: Stamp(clock::now_ms()), consumers: Mutex::default() }
+        let known_since = Stamp(clock::now_ms());
+        Self(Mutex::new(Consumers { known_since, ..Consumers::default() }))
     }
 }
 
@@ -59,12 +57,11 @@ impl SharedConsumers {
     /// consumers are known, in Unix milliseconds.
     pub(crate) fn behind(&self, version: Version) -> (Vec<Consumer>, u64) {
         let consumers = self.consumers();
-        // Consumers that were forgotten may be behind, too.
-        (consumers.behind(version), self.since.max(consumers.forgotten).0)
+        (consumers.behind(version), consumers.known_since.0)
     }
 
     fn consumers(&self) -> MutexGuard<'_, Consumers> {
-        self.consumers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -74,8 +71,8 @@ pub(crate) struct Consumers {
     by_name: BTreeMap<String, (Version, Stamp)>,
     /// The consumer whose last request is the oldest comes first.
     by_time: BTreeSet<(Stamp, String)>,
-    /// All consumers since this time are known; some of the earlier ones are forgotten.
-    forgotten: Stamp,
+    /// All consumers since this time are known; earlier ones may be forgotten.
+    known_since: Stamp,
 }
 
 impl Consumers {
@@ -94,7 +91,7 @@ impl Consumers {
             && let Some((at, oldest)) = self.by_time.pop_first()
         {
             self.by_name.remove(&oldest);
-            self.forgotten = self.forgotten.max(Stamp(at.0.saturating_add(1)));
+            self.known_since = self.known_since.max(Stamp(at.0.saturating_add(1)));
         }
         self.by_time.insert((now, name.to_owned()));
     }
@@ -150,8 +147,8 @@ mod tests {
 
     #[test]
     fn a_report_starts_after_the_last_forgotten_consumer() {
-        let since = Stamp(5);
-        let shared = SharedConsumers { since, consumers: Mutex::default() };
+        let consumers = Consumers { known_since: Stamp(5), ..Consumers::default() };
+        let shared = SharedConsumers(Mutex::new(consumers));
         for n in 0..CONSUMERS_MAX as u64 {
             shared.consumers().note(&n.to_string(), version(1, 9), Stamp(10 + n));
         }

@@ -59,10 +59,6 @@ impl Instance {
 
     /// Handles a consumer whose cursor is among the skipped serials. At a replica nothing has to be
     /// done: the origin handles its own consumers.
-    ///
-    /// # Errors
-    ///
-    /// The manifest cannot be written: do not send a snapshot.
     pub(crate) fn handle_skipped_cursor(&self, cursor: Version) -> Result<(), Error> {
         match self {
             Self::Own(collection) => collection.handle_skipped_cursor(cursor),

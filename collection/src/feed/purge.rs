@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use net::clock;
 use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::FeedServer;
 use super::consumers::Consumer;
 use super::instance::Instance;
 use crate::change::{Stamp, Version};
-use crate::collection::Collection;
 use crate::error::Error;
 use crate::notice::Subject;
 use crate::takedown::purge::Purged;
+use crate::wire::joined;
 
 /// Number of checks for readers of files that left the log; most answers in progress end within
 /// this time.
@@ -54,8 +55,8 @@ impl FeedServer {
     ///
     /// # Errors
     ///
-    /// As for [`Collection::purge`]. [`Error::LogFolder`]: the feed is a replica's; purge at its
-    /// origin.
+    /// As for [`Collection::purge`](crate::Collection::purge). [`Error::LogFolder`]: the feed is a
+    /// replica's; purge at its origin.
     pub async fn purge(&self, only: Option<Subject>) -> Result<PurgeReport, Error> {
         let shared = &self.shared;
         let Instance::Own(collection) = &shared.log else {
@@ -64,7 +65,9 @@ impl FeedServer {
         };
         shared.snapshots.lock().await.clear();
         shared.answers.clear();
-        let mut purged = purge(collection.clone(), only).await?;
+        let purging = collection.clone();
+        let purge = move || purging.purge(only.as_ref(), Stamp(clock::now_ms()));
+        let mut purged = joined(spawn_blocking(purge)).await?;
         // Snapshots that were requested during the purge contain old files.
         shared.snapshots.lock().await.clear();
         shared.answers.clear();
@@ -80,14 +83,5 @@ impl FeedServer {
         let (consumers, since_ms) =
             shared.consumers.behind(Version { epoch, serial: purged.told_at });
         Ok(PurgeReport { purged, index_left: None, consumers, since_ms: Some(since_ms) })
-    }
-}
-
-/// Runs [`Collection::purge`] on a blocking thread.
-async fn purge(collection: Collection, only: Option<Subject>) -> Result<Purged, Error> {
-    let work = move || collection.purge(only.as_ref(), Stamp(clock::now_ms()));
-    match tokio::task::spawn_blocking(work).await {
-        Ok(purged) => purged,
-        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }
 }

@@ -1,10 +1,11 @@
 //! Snapshots: the whole log at one version, pinned while consumers fetch it.
 //!
-//! A snapshot is a list of pinned file ranges, so neither commits nor a compaction change it. Since
-//! its bytes never change, it has a strong ETag (its id in quotes), and can be fetched in ranges
-//! and by any number of readers. New consumers within the same hour share one snapshot; it can be
-//! fetched for a day. The list of snapshots is lost when the process ends: an unknown id is
-//! answered with 410, and the consumer requests a new snapshot.
+//! A snapshot is a list of file ranges. Neither commits nor a compaction change these ranges, and
+//! the active segment need not be sealed, since segments only grow. Since a snapshot's bytes never
+//! change, it has a strong ETag (its id in quotes), and can be fetched in ranges and by any number
+//! of readers. New consumers within the same hour share one snapshot; it can be fetched for a day.
+//! The list of snapshots is lost when the process ends: an unknown id is answered with 410, and the
+//! consumer requests a new snapshot.
 //!
 //! While the log has holes, a snapshot contains the rest, and names the missing serials. Its
 //! consumer releases nothing, and sends another request later.
@@ -22,7 +23,6 @@ use net::body::{self, Body};
 
 use crate::change::{Epoch, Version};
 use crate::log::holes::Holes;
-use crate::log::scan::Pinned;
 use crate::log::served;
 use crate::log::{Address, SegmentRange, View};
 use crate::member;
@@ -31,12 +31,13 @@ use crate::wire::{set_missing, set_stream_headers, value};
 /// A snapshot. Its files stay readable as long as it exists.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
+    /// Its name; no other version of this or another collection has the same one.
     pub(crate) id: String,
     pub(crate) to: Version,
     parts: Vec<SegmentRange>,
     /// The end mark.
     tail: Bytes,
-    bytes: u64,
+    pub(crate) bytes: u64,
     objects: u64,
     /// The missing serials.
     missing: Holes,
@@ -48,15 +49,18 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn new(pinned: Pinned, objects: u64, made: Instant) -> Self {
+    pub(crate) fn new(view: View, objects: u64, made: Instant) -> Self {
         // The order matters: if damage is found between the two calls, its serials are reported as
         // missing although the snapshot has them, which is harmless.
-        let damaged = pinned.view.damaged_members();
-        let missing = pinned.view.possible_holes();
-        let (parts, _) = pinned.view.parts_without(0, &damaged);
-        let tail = Bytes::from(member::end_mark(pinned.to));
+        let damaged = view.damaged_members();
+        let missing = view.possible_holes();
+        let parts = view.parts_without(0, &damaged);
+        let to = view.version;
+        let tail = Bytes::from(member::end_mark(to));
         let bytes = served::bytes_of(&parts) + tail.len() as u64;
-        let (id, to, view) = (pinned.id, pinned.to, pinned.view);
+        // Compaction changes the bytes of a version, so the version alone cannot be the name.
+        let random = getrandom::u64().unwrap_or(bytes);
+        let id = format!("{to}-{random:016x}");
         Self { id, to, parts, tail, bytes, objects, missing, damaged, made, view }
     }
 

@@ -13,30 +13,22 @@
 use std::collections::BTreeSet;
 
 use crate::change::{Change, Epoch, Note, Oid, Stamp, Version};
+use crate::collection::ttl::DELETES_MAX;
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::holders::{AFTERMATH, Holders, SUPPRESSED, note_key};
 use crate::log::Tail;
-use crate::log::manifest::Manifest;
 use crate::member::{get, put};
-
-/// Maximum number of objects that are checked, and deleted, at once.
-const OBJECTS_MAX: usize = 4096;
 
 impl Collection {
     /// Returns the version at which a loss of unknown changes was found, until
     /// [`end_aftermath`](Self::end_aftermath) is called; `None` if nothing is missing.
-    ///
-    /// # Errors
-    ///
-    /// The key index failed and could not be rebuilt.
     pub fn aftermath(&self) -> Result<Option<Version>, Error> {
         let key = note_key(AFTERMATH, &[]);
         let value = self.inner.read_keys(|keys| keys.note(&key))?;
         Ok(value.and_then(|value| {
             let rest = &mut &value[..];
-            // Earlier releases began a new epoch instead.
-            Some(Version { epoch: Epoch(get(rest)?), serial: get(rest).unwrap_or(0) })
+            Some(Version { epoch: Epoch(get(rest)?), serial: get(rest)? })
         }))
     }
 
@@ -87,10 +79,6 @@ impl Collection {
 
     /// Ends the aftermath in a collection that only [`apply`](Self::apply) fills, once each of
     /// `sources` has been read again: deletes objects without a holder. Returns their number.
-    ///
-    /// # Errors
-    ///
-    /// As for [`commit`](Self::commit).
     pub fn release_unheld(&self, sources: &BTreeSet<String>, now: Stamp) -> Result<u64, Error> {
         if self.aftermath()?.is_none() {
             return Ok(0);
@@ -118,7 +106,7 @@ impl Collection {
                 unchanged.push(oid);
             }
         }
-        let notes = self.holders_of(&unchanged)?;
+        let notes = inner.released(&unchanged)?;
         let changes: Vec<Change> = unchanged.into_iter().map(Change::Delete).collect();
         inner.commit(&mut tail, &changes, &notes, now)?;
         Ok(changes.len() as u64)
@@ -141,16 +129,15 @@ impl Inner {
         put(&mut loss, tail.serial);
         notes.push(Note { key: note_key(AFTERMATH, &[]), value: Some(loss) });
         self.commit(tail, &[], &notes, now)?;
-        let mut manifest = tail.manifest_now();
-        manifest.lost = false;
-        tail.replace(manifest, &self.log)
+        tail.amend(&self.log, |manifest| manifest.lost = false)
     }
 
     /// Makes all consumers fetch a snapshot, whatever their cursors are.
     fn forget_past(&self, tail: &mut Tail) -> Result<(), Error> {
         let serial = tail.serial + 1;
-        let manifest = Manifest { serial, horizon: serial, doubt: 0, ..tail.manifest_now() };
-        tail.replace(manifest, &self.log)?;
+        tail.amend(&self.log, |manifest| {
+            (manifest.serial, manifest.horizon, manifest.doubt) = (serial, serial, 0);
+        })?;
         tail.serial = serial;
         self.log.change_view(|view| (view.horizon, view.doubt) = (serial, 0));
         self.publish(tail);
@@ -164,7 +151,7 @@ impl Inner {
             let mut found = Vec::new();
             for item in keys.objects_onward(from) {
                 let (key, object) = item?;
-                if found.len() == OBJECTS_MAX {
+                if found.len() == DELETES_MAX {
                     return Ok((found, Some(key)));
                 }
                 if object.serial <= until {

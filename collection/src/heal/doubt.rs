@@ -14,7 +14,6 @@ use std::sync::atomic::Ordering;
 use crate::change::Version;
 use crate::collection::Collection;
 use crate::error::Error;
-use crate::log::manifest::Manifest;
 
 impl Collection {
     /// Handles a consumer whose `cursor` is among the skipped serials.
@@ -29,9 +28,7 @@ impl Collection {
         if is_known || inner.caught_up.load(Ordering::Acquire) {
             return Ok(());
         }
-        tail.ensure_writable(&inner.log)?;
-        let manifest = Manifest { doubt: cursor.serial, ..tail.manifest_now() };
-        tail.replace(manifest, &inner.log)?;
+        tail.amend(&inner.log, |manifest| manifest.doubt = cursor.serial)?;
         inner.log.change_view(|view| view.doubt = cursor.serial);
         tracing::warn!(
             serial = cursor.serial,
@@ -55,9 +52,7 @@ impl Collection {
         let is_aftermath = self.aftermath()?.is_some();
         let mut tail = inner.tail();
         if tail.manifest.doubt != 0 && !tail.manifest.lost && !is_aftermath {
-            tail.ensure_writable(&inner.log)?;
-            let manifest = Manifest { doubt: 0, ..tail.manifest_now() };
-            tail.replace(manifest, &inner.log)?;
+            tail.amend(&inner.log, |manifest| manifest.doubt = 0)?;
             inner.log.change_view(|view| view.doubt = 0);
         }
         inner.caught_up.store(true, Ordering::Release);

@@ -69,7 +69,7 @@ impl Inner {
     fn compare_keys(&self, check: &mut Check) -> Result<(), Error> {
         let check_open = || self.check_open();
         let view = self.log.view();
-        let (model, _) = replay::fresh_keys_in(
+        let (model, _) = replay::fresh_keys(
             &self.log.disk,
             (self.keys_home(), MODEL),
             &self.options,

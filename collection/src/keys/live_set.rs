@@ -60,10 +60,6 @@ impl LiveSet {
 
     /// Returns the present set; builds it with `make` at the first request. `None` if the key index
     /// was rebuilt during every attempt.
-    ///
-    /// # Errors
-    ///
-    /// The error of `make`.
     pub(crate) fn get_or_build(
         &self,
         make: impl Fn() -> Result<RoaringTreemap, Error>,

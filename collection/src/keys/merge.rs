@@ -65,10 +65,6 @@ impl Merger {
     }
 
     /// Waits until nothing is left to merge, or until `goes_on` returns false.
-    ///
-    /// # Errors
-    ///
-    /// The reason that the runs could not be merged: they are unchanged.
     pub(super) fn wait(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
         let mut requests = self.control.requests();
         while (requests.is_requested || requests.is_busy) && goes_on() {
@@ -225,7 +221,7 @@ mod tests {
     }
 
     fn entries(store: &Store) -> Vec<u64> {
-        store.core().runs().iter().map(|(_, run)| run.entries).collect()
+        store.core.runs().iter().map(|(_, run)| run.entries).collect()
     }
 
     fn files(dir: &Path) -> usize {
@@ -243,7 +239,7 @@ mod tests {
         for round in 0..80 {
             write(&store, round * 10..round * 10 + 5, b"new");
             store.maintain(&|| true).unwrap();
-            store.merger().wait(&|| true).unwrap();
+            store.merger.wait(&|| true).unwrap();
             assert!(entries(&store).len() <= 2 * MERGE_RUNS);
             seen += scan.by_ref().take(50).filter(Result::is_ok).count();
         }
@@ -253,7 +249,7 @@ mod tests {
         for _ in 0..20 {
             write(&store, 0..5000, b"newer");
             store.maintain(&|| true).unwrap();
-            store.merger().wait(&|| true).unwrap();
+            store.merger.wait(&|| true).unwrap();
             assert!(entries(&store).iter().sum::<u64>() <= 3 * 5000, "{:?}", entries(&store));
         }
     }
@@ -268,12 +264,12 @@ mod tests {
         store.flush().unwrap();
         store.apply(Table::from([(b"o1".to_vec(), None)]), None, 0);
         store.flush().unwrap();
-        store.merger().wait(&|| true).unwrap();
+        store.merger.wait(&|| true).unwrap();
         assert_eq!(store.scan(b"o", b"o").count(), 1);
-        assert_eq!(due(&store.core().runs()), None, "7,000 newer than 7,000");
+        assert_eq!(due(&store.core.runs()), None, "7,000 newer than 7,000");
         remove(&store, 0..1);
         store.maintain(&|| true).unwrap();
-        store.merger().wait(&|| true).unwrap();
+        store.merger.wait(&|| true).unwrap();
         assert_eq!(entries(&store), [1]);
         drop(store);
         assert_eq!(Store::open(&Disk::System, dir.path(), 1).unwrap().scan(b"o", b"o").count(), 1);
@@ -285,19 +281,19 @@ mod tests {
         let store = Store::open(&Disk::System, dir.path(), 1).unwrap();
         for round in 0..7 {
             write(&store, round * 1000..round * 1000 + 1000, b"old");
-            store.core().flush().unwrap();
+            store.core.flush().unwrap();
         }
         let left = Cell::new(1);
-        store.core().merge(&|| left.replace(left.get() - 1) > 0).unwrap();
+        store.core.merge(&|| left.replace(left.get() - 1) > 0).unwrap();
         assert_eq!((entries(&store).len(), files(dir.path())), (7, 7), "it was stopped");
         // A directory has the name of the next file.
-        let next = store.core().allocate() + 1;
+        let next = store.core.allocate() + 1;
         fs::create_dir(run::path(dir.path(), next)).unwrap();
-        store.merger().request();
-        store.merger().wait(&|| true).unwrap_err();
+        store.merger.request();
+        store.merger.wait(&|| true).unwrap_err();
         assert_eq!((entries(&store).len(), store.scan(b"o", b"o").count()), (7, 7000));
-        store.merger().request();
-        store.merger().wait(&|| true).unwrap();
+        store.merger.request();
+        store.merger.wait(&|| true).unwrap();
         assert_eq!((entries(&store), store.scan(b"o", b"o").count()), (vec![7000], 7000));
     }
 }

@@ -85,8 +85,8 @@ struct StoreState {
 /// Keys and values of one directory.
 #[derive(Debug)]
 pub(super) struct Store {
-    core: Arc<StoreCore>,
-    merger: Merger,
+    pub(super) core: Arc<StoreCore>,
+    pub(super) merger: Merger,
     table_bytes_max: usize,
 }
 
@@ -144,25 +144,10 @@ impl Store {
         Ok(Self { core, merger, table_bytes_max })
     }
 
-    #[cfg(test)]
-    pub(super) fn core(&self) -> &StoreCore {
-        &self.core
-    }
-
-    #[cfg(test)]
-    pub(super) fn merger(&self) -> &Merger {
-        &self.merger
-    }
-
     /// Returns the approximate number of bytes still to be written to the disk.
     pub(super) fn unwritten_bytes(&self) -> u64 {
         let state = self.core.state();
         (state.table_bytes + state.frozen_bytes) as u64
-    }
-
-    /// Returns whether the files may lack entries although everything was written.
-    pub(super) fn is_incomplete(&self) -> bool {
-        self.core.is_incomplete()
     }
 
     pub(super) fn watermark(&self) -> Option<Watermark> {
@@ -378,7 +363,8 @@ impl StoreCore {
         Ok(synced?)
     }
 
-    fn is_incomplete(&self) -> bool {
+    /// Returns whether the files may lack entries although everything was written.
+    pub(super) fn is_incomplete(&self) -> bool {
         self.holed.load(Ordering::Relaxed)
     }
 

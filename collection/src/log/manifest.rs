@@ -88,10 +88,6 @@ impl Manifest {
     }
 
     /// Reads the copy; `None` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Manifest`]: it is damaged too.
     pub(crate) fn read_copy(dir: &Path) -> Result<Option<Self>, Error> {
         Self::read_at(dir.join(COPY))
     }

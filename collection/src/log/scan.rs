@@ -1,18 +1,16 @@
-//! Readers of the log: a scan in serial order, and a pinned version for a snapshot.
+//! A scan of the log, in serial order.
 //!
-//! A pin does not seal the active segment, so a snapshot makes no small segments. This is safe
-//! because the range of an append-only file up to a commit never changes.
+//! A reader keeps the files that it reads: a compaction removes them after their last reader.
 //!
-//! Source: docs/collection.md, "On the wire".
+//! Source: ARCHITECTURE.md, "The one idea".
 
 use std::vec::IntoIter;
 
-use crate::change::{Scanned, Version};
+use crate::change::Scanned;
 use crate::error::Error;
 use crate::log::View;
 use crate::log::segment::Entry;
 use crate::member::{MEMBER_BYTES_MAX, Unpacker};
-use crate::report::Extents;
 
 /// Iterator over the log; see [`Collection::scan`](crate::Collection::scan). Ends after an error.
 #[derive(Debug)]
@@ -95,11 +93,7 @@ impl Scan {
     fn read(&mut self, segment: usize, entry: &Entry) -> Result<Vec<Scanned>, Error> {
         let Some(segment) = self.view.segments.get(segment) else { return Ok(Vec::new()) };
         let member = segment.read(entry, &mut self.unpacker)?;
-        member.changes().map_err(|what| Error::Damaged {
-            path: segment.path.clone(),
-            offset: entry.offset,
-            what,
-        })
+        member.changes().map_err(|what| segment.fault(entry, what))
     }
 }
 
@@ -132,31 +126,5 @@ impl Iterator for Scan {
                 }
             }
         }
-    }
-}
-
-/// The log at one version, pinned for a snapshot.
-#[derive(Debug)]
-pub struct Pinned {
-    /// The snapshot's name; no other version of this or another collection has the same name.
-    pub id: String,
-    /// Its members as file ranges, without the local ones.
-    pub extents: Extents,
-    /// Its version.
-    pub to: Version,
-    /// Total bytes of the ranges.
-    pub bytes: u64,
-    /// The segments of the ranges, which keep the files from being removed.
-    pub(crate) view: View,
-}
-
-impl Pinned {
-    pub(crate) fn new(view: View) -> Self {
-        let extents = view.extents(0);
-        let bytes = extents.files.iter().map(|(_, _, length)| length).sum();
-        // Compaction changes the bytes of a version, so the version alone cannot be the name.
-        let random = getrandom::u64().unwrap_or(bytes);
-        let id = format!("{}-{random:016x}", view.version);
-        Self { id, to: view.version, extents, bytes, view }
     }
 }

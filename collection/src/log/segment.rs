@@ -170,26 +170,23 @@ impl Segment {
     }
 
     /// Reads and verifies a member.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] or the system's error.
     pub(crate) fn read(&self, entry: &Entry, unpacker: &mut Unpacker) -> Result<Member, Error> {
         let bytes = self.raw(entry)?;
-        let damaged = |what| self.damage(entry, what);
-        match Header::read(&bytes).map_err(damaged)? {
-            Frame::Whole(layout) if layout.member_bytes() == bytes.len() => {
-                unpacker.unpack(layout, &bytes, entry.offset).map_err(damaged)
-            }
-            Frame::Whole(_) | Frame::More(_) => Err(damaged(Damage::Truncated)),
+        let layout = self.layout(entry, &bytes)?;
+        let unpacked = unpacker.unpack(layout, &bytes, entry.offset);
+        unpacked.map_err(|what| self.damage(entry, what))
+    }
+
+    /// Reads the header of a member of which all bytes are there.
+    fn layout(&self, entry: &Entry, bytes: &[u8]) -> Result<MemberLayout, Error> {
+        match Header::read(bytes) {
+            Ok(Frame::Whole(layout)) if layout.member_bytes() == bytes.len() => Ok(layout),
+            Ok(Frame::Whole(_) | Frame::More(_)) => Err(self.damage(entry, Damage::Truncated)),
+            Err(what) => Err(self.damage(entry, what)),
         }
     }
 
     /// Reads a member's header, even if its body is damaged.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] or the system's error.
     pub(crate) fn header(&self, entry: &Entry) -> Result<Header, Error> {
         Ok(self.head(entry)?.header)
     }
@@ -209,41 +206,38 @@ impl Segment {
     }
 
     /// Checks a member's bytes against its checksums.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`].
     pub(crate) fn check(&self, entry: &Entry, bytes: &[u8]) -> Result<(), Error> {
-        let checked = match Header::read(bytes) {
-            Ok(Frame::Whole(layout)) if layout.member_bytes() == bytes.len() => layout.check(bytes),
-            Ok(Frame::Whole(_) | Frame::More(_)) => Err(Damage::Truncated),
-            Err(damage) => Err(damage),
-        };
-        checked.map_err(|what| self.damage(entry, what))
+        self.layout(entry, bytes)?.check(bytes).map_err(|what| self.damage(entry, what))
     }
 
     /// Checks a member against its checksums, a part at a time, for members too large for memory.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] or the system's error.
     pub(crate) fn check_large(&self, entry: &Entry) -> Result<(), Error> {
-        let failed = |error: io::Error| match unreadable(&error) {
-            Some(what) => self.damage(entry, what),
-            None => Error::io("cannot read", &self.path, error),
-        };
         let layout = self.head(entry)?;
         if layout.member_bytes() != entry.bytes as usize {
             return Err(self.damage(entry, Damage::Truncated));
         }
         let read =
             |part: &mut [u8], at: usize| self.file.read_exact_at(part, entry.offset + at as u64);
-        layout.check_read(read).map_err(failed)?.map_err(|what| self.damage(entry, what))
+        let checked = layout.check_read(read).map_err(|error| self.misread(entry, error))?;
+        checked.map_err(|what| self.damage(entry, what))
+    }
+
+    /// Returns the error of a read: if the disk is the cause, the member is damaged.
+    fn misread(&self, entry: &Entry, error: io::Error) -> Error {
+        match unreadable(&error) {
+            Some(what) => self.damage(entry, what),
+            None => Error::io("cannot read", &self.path, error),
+        }
     }
 
     /// Marks a member as damaged, and returns the error.
     fn damage(&self, entry: &Entry, what: Damage) -> Error {
         self.mark(entry.offset, what);
+        self.fault(entry, what)
+    }
+
+    /// Returns the error of a damaged member.
+    pub(crate) fn fault(&self, entry: &Entry, what: Damage) -> Error {
         Error::Damaged { path: self.path.clone(), offset: entry.offset, what }
     }
 
@@ -276,10 +270,7 @@ impl Segment {
     pub(crate) fn raw(&self, entry: &Entry) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; entry.bytes as usize];
         let read = self.file.read_exact_at(&mut bytes, entry.offset);
-        read.map_err(|error| match unreadable(&error) {
-            Some(what) => self.damage(entry, what),
-            None => Error::io("cannot read", &self.path, error),
-        })?;
+        read.map_err(|error| self.misread(entry, error))?;
         Ok(bytes)
     }
 

@@ -15,10 +15,10 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use soif::{Event, Limits, Mode, Reader, Record, RecordRef, Section};
+use soif::{Event, Limits, Mode, Reader, Record, RecordRef, Section, plain_url};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::change::{Change, GATHERER_ID, Note, Oid, Scanned, Stamp, plain_url};
+use crate::change::{Change, GATHERER_ID, Note, Oid, Scanned, Stamp};
 use crate::error::{Damage, Error};
 use crate::notice::Notice;
 
@@ -45,6 +45,10 @@ pub(crate) struct Draft {
     section: Option<Section>,
     /// Whether it holds notes.
     pub(crate) local: bool,
+    /// Serials and stamps of the changes that are in a log already.
+    pub(crate) entries: Vec<(u64, Stamp)>,
+    /// The commit of the last of these changes.
+    pub(crate) commit: u64,
 }
 
 impl Draft {
@@ -105,13 +109,12 @@ impl Drafter {
         }
     }
 
-    /// Adds a change. Returns false if the change begins a new member because the one before was
-    /// full.
+    /// Adds a change; it begins a new member if the open one is full.
     ///
     /// # Errors
     ///
     /// The reason that the change cannot be in a log.
-    pub(crate) fn push(&mut self, change: &Change) -> Result<bool, &'static str> {
+    pub(crate) fn push(&mut self, change: &Change) -> Result<(), &'static str> {
         self.scratch.clear();
         let (section, object) = match change {
             Change::Update(record) => {
@@ -146,12 +149,24 @@ impl Drafter {
             return Err("its record is larger than a collection takes");
         }
         let object = object.map(|it| xxh3_64(&it.key()));
-        let identity = identity(section, object.unwrap_or(0));
-        Ok(self.add(section, identity, object))
+        self.add(section, identity(section, object.unwrap_or(0)), object);
+        Ok(())
+    }
+
+    /// Adds a change of a log, with the number of its commit; see [`push`](Self::push).
+    pub(crate) fn push_scanned(
+        &mut self,
+        scanned: &Scanned,
+        commit: u64,
+    ) -> Result<(), &'static str> {
+        self.push(&scanned.change)?;
+        self.open.entries.push((scanned.serial, scanned.stamp));
+        self.open.commit = commit;
+        Ok(())
     }
 
     /// Adds a note to a local member; see [`push`](Self::push).
-    pub(crate) fn push_note(&mut self, note: &Note) -> Result<bool, &'static str> {
+    pub(crate) fn push_note(&mut self, note: &Note) -> Result<(), &'static str> {
         if note.key.is_empty() {
             return Err("its key is empty");
         }
@@ -166,18 +181,16 @@ impl Drafter {
         if self.record_bytes_max < self.scratch.len() {
             return Err("its value is larger than a collection takes");
         }
-        let fresh = self.add(section, identity(section, xxh3_64(&note.key)), None);
+        self.add(section, identity(section, xxh3_64(&note.key)), None);
         self.open.local = true;
-        Ok(fresh)
+        Ok(())
     }
 
-    fn add(&mut self, section: Section, identity: u64, object: Option<u64>) -> bool {
-        let fits = self.open.has_room(self.scratch.len(), object, self.member_bytes_max);
-        if !fits {
+    fn add(&mut self, section: Section, identity: u64, object: Option<u64>) {
+        if !self.open.has_room(self.scratch.len(), object, self.member_bytes_max) {
             self.cut();
         }
         self.open.push(section, &self.scratch, identity, object);
-        fits
     }
 
     /// Ends the open member, if it holds anything.
@@ -205,10 +218,6 @@ impl Drafter {
 
 /// Cuts a batch into the members of one commit. Notes come first, so that the last member, which
 /// ends the commit, is one that is served. Refuses changes that would not be read back unchanged.
-///
-/// # Errors
-///
-/// [`Error::Refused`], naming the change.
 pub(crate) fn drafts(
     changes: &[Change],
     notes: &[Note],

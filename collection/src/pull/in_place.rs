@@ -16,15 +16,15 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::intake::{Intake, Stream, Tally};
-use super::{FRUITLESS_MAX, PIECES_AHEAD, Puller, Summary, sum_up};
-use crate::change::{Stamp, Version};
+use super::{FRUITLESS_MAX, Puller, Summary, sum_up};
 use crate::error::Error;
 use crate::holders::Cursor;
 use crate::log::View;
 use crate::log::served;
 use crate::member;
 use crate::replica::Replica;
-use crate::wire::client::{Kind, Piece, is_transfer_error};
+use crate::wire::client::{Kind, PIECES_AHEAD, Piece, is_transfer_error};
+use crate::wire::joined;
 
 /// Time between two checks for a newer version. A check reads one small file.
 const POLL_PERIOD: Duration = Duration::from_secs(1);
@@ -69,16 +69,9 @@ impl Puller {
         let replica = self.newer(link, cursor.as_ref(), until).await?;
         let view = replica.view();
         summary.version = view.version;
-        let (epoch, base) = (view.version.epoch, link.display().to_string());
+        let epoch = view.version.epoch;
         if let Some(have) = cursor.as_ref().filter(|it| epoch < it.epoch) {
-            if !self.confirmed {
-                let (name, epoch_before) = (self.feed.source.clone(), have.epoch);
-                return Err(Error::EpochBack { name, url: base, epoch_before, epoch });
-            }
-            // The source's present versions are older than its earlier ones, and the newer version
-            // would win.
-            let now = Stamp(clock::now_ms());
-            self.blocking(move |collection, source| collection.remove_source(source, now)).await?;
+            self.forget_newer_epoch(link.display(), have.epoch, epoch).await?;
             cursor = None;
         }
         self.note_owner(replica.owner().as_deref());
@@ -91,27 +84,18 @@ impl Puller {
             summary.kind = Kind::Snapshot;
         }
         (intake.epoch, intake.to, intake.stored) = (epoch, view.version.serial, cursor);
-        (intake.held, intake.confirmed, intake.url) = (held, self.confirmed, base);
-        intake.records_max = self.limits.records_max;
-        intake.continue_tally(Tally::default());
+        (intake.held, intake.url) = (held, link.display().to_string());
         summary.objects = replica.objects().min(self.limits.records_max);
         let (tally, bytes, taken) = read(view, intake).await;
         summary.bytes = bytes;
         sum_up(summary, &tally, held, clock::now_ms());
-        match taken {
-            Err(Error::Stream { offset, what }) => {
-                let (name, url) = (self.feed.source.clone(), link.display().to_string());
-                Err(Error::Corrupt { name, url, offset, what })
-            }
-            other => other,
-        }
+        taken.map_err(|error| self.feed.corrupt(link.display(), error))
     }
 
     /// Makes an intake of the changes after the cursor, or of everything from the base.
     fn intake_of(&self, view: &View, cursor: Option<&Cursor>) -> Intake {
         let is_read = |it: &&Cursor| it.snapshot.is_none() || it.taken().is_some();
-        let version = |it: &Cursor| Version { epoch: it.epoch, serial: it.serial };
-        if let Some(have) = cursor.filter(is_read).filter(|it| view.continues_from(version(it))) {
+        if let Some(have) = cursor.filter(is_read).filter(|it| view.continues_from(it.version())) {
             let mut intake = self.intake(Stream::after(have));
             intake.serial = have.serial;
             return intake;
@@ -131,8 +115,7 @@ impl Puller {
         cursor: Option<&Cursor>,
         until: Instant,
     ) -> Result<Replica, Error> {
-        let known = cursor.filter(|it| it.snapshot.is_none());
-        let known = known.map(|it| Version { epoch: it.epoch, serial: it.serial });
+        let known = cursor.filter(|it| it.snapshot.is_none()).map(Cursor::version);
         let newest = |link: &Path| {
             let link = link.to_owned();
             spawn_blocking(move || Replica::reached(&link).ok())
@@ -146,10 +129,7 @@ impl Puller {
             sleep(POLL_PERIOD).await;
         }
         let link = link.to_owned();
-        match spawn_blocking(move || open(&link)).await {
-            Ok(opened) => opened,
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        }
+        joined(spawn_blocking(move || open(&link))).await
     }
 }
 
@@ -176,7 +156,7 @@ async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
         Stream::Delta | Stream::Rest(_) => intake.serial,
         Stream::Snapshot { .. } => 0,
     };
-    let parts = view.parts(since).0;
+    let parts = view.parts(since);
     let tail = Bytes::from(member::end_mark(view.version));
     let length = served::bytes_of(&parts) + tail.len() as u64;
     // All bytes pass through this task, so the reader and the intake stop if it is dropped. That
@@ -202,13 +182,9 @@ async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
     drop(pieces);
     // If the intake is gone, it has ended already.
     drop(to_intake.send(Piece::End).await);
-    let (read, worked) = tokio::join!(reader, worker);
-    match (worked, read) {
-        (Ok((tally, Err(error))), Ok(Err(cause))) => {
-            tracing::warn!(%cause, "a replica cannot be read to its end");
-            (tally, length, Err(error))
-        }
-        (Ok((tally, taken)), Ok(_)) => (tally, length, taken),
-        (Err(panic), _) | (_, Err(panic)) => std::panic::resume_unwind(panic.into_panic()),
+    let (read, (tally, taken)) = tokio::join!(joined(reader), joined(worker));
+    if let (Err(_), Err(cause)) = (&taken, read) {
+        tracing::warn!(%cause, "a replica cannot be read to its end");
     }
+    (tally, length, taken)
 }

@@ -105,7 +105,8 @@ pub(crate) struct Intake {
     batch: Vec<(u64, Change)>,
     batch_bytes: usize,
     ended: bool,
-    tally: Tally,
+    /// The counts of this stream and of those before it.
+    pub(crate) tally: Tally,
 }
 
 impl Intake {
@@ -143,11 +144,6 @@ impl Intake {
         }
     }
 
-    /// Continues the counts of earlier streams.
-    pub(crate) fn continue_tally(&mut self, tally: Tally) {
-        self.tally = tally;
-    }
-
     /// Takes the pieces of a stream until its end. Blocks.
     ///
     /// # Errors
@@ -182,20 +178,12 @@ impl Intake {
         (self.tally, outcome)
     }
 
-    /// Records how many objects the source held at the beginning of a snapshot. For a snapshot that
-    /// replaces an interrupted one, that is the number from before the interrupted one.
+    /// Records how many objects the source held at the beginning of a snapshot.
     fn note_held(&self) -> Result<(), Error> {
         let Stream::Snapshot { generation, offset: 0, .. } = self.stream else { return Ok(()) };
-        if !is_loss(self.held, self.held) {
-            return Ok(());
-        }
         let interrupted = self.stored.as_ref().and_then(|it| it.snapshot.as_ref());
-        let before = match interrupted {
-            Some(it) => self.collection.held_before(&self.source, it.generation)?,
-            None => None,
-        };
-        let held = before.map_or(self.held, |it| it.min(self.held));
-        self.collection.remember_held(&self.source, generation, held)
+        let interrupted = interrupted.map(|it| it.generation);
+        self.collection.remember_held(&self.source, generation, self.held, interrupted)
     }
 
     fn feed(&mut self, piece: &Bytes) -> Result<(), Error> {
@@ -291,13 +279,7 @@ impl Intake {
             return Ok(());
         }
         self.apply_to(at)?;
-        let of = self.collection.held_before(&self.source, generation)?.unwrap_or(self.held);
-        let lost = self.collection.unnamed_by(&self.source, generation)?;
-        if is_loss(lost, of) {
-            // The loss may include objects of an interrupted snapshot.
-            return Err(Error::Loss { name: self.source.clone(), lost: lost.min(of), of });
-        }
-        Ok(())
+        self.collection.check_loss(&self.source, generation, self.held)
     }
 
     /// Applies the changes taken so far, with their cursor.
@@ -369,7 +351,6 @@ impl Intake {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::FileExt;
     use std::path::Path;
 
     use soif::Record;
@@ -398,12 +379,9 @@ mod tests {
         });
         let batch = Batch { changes: updates.collect(), notes: Vec::new() };
         let version = source.commit(batch, Stamp(2)).unwrap();
-        let mut bytes = Vec::new();
-        for (file, offset, length) in source.pin().unwrap().extents.files {
-            let mut part = vec![0; usize::try_from(length).unwrap()];
-            file.read_exact_at(&mut part, offset).unwrap();
-            bytes.extend(part);
-        }
+        let start = Version { serial: 0, ..version };
+        let mut bytes = source.changes_since(start, u64::MAX).unwrap().unwrap().members.to_vec();
+        bytes.truncate(bytes.len() - end_mark(version).len());
         let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
         decoder.feed(&bytes);
         let mut starts = Vec::new();

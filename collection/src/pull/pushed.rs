@@ -11,8 +11,9 @@
 use bytes::Bytes;
 use net::clock;
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 
-use super::intake::{Stream, Tally};
+use super::intake::Stream;
 use super::{Puller, Summary, sum_up};
 use crate::change::Version;
 use crate::collection::Collection;
@@ -21,6 +22,7 @@ use crate::holders::Cursor;
 use crate::log::served;
 use crate::member;
 use crate::wire::client::Piece;
+use crate::wire::joined;
 
 /// A part of a feed: the changes after one serial, up to a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +58,7 @@ impl Collection {
             return Ok(None);
         }
         view.is_sound(have.serial)?;
-        let parts = view.parts(have.serial).0;
+        let parts = view.parts(have.serial);
         let tail = Bytes::from(member::end_mark(view.version));
         let length = served::bytes_of(&parts) + tail.len() as u64;
         if bytes_max < length {
@@ -91,30 +93,18 @@ impl Puller {
         let mut intake = self.intake(Stream::Delta);
         intake.serial = have.serial;
         (intake.epoch, intake.to) = (pushed.to.epoch, pushed.to.serial);
-        (intake.stored, intake.held, intake.confirmed) = (Some(have), held, self.confirmed);
+        (intake.stored, intake.held) = (Some(have), held);
         intake.url = self.feed.base.to_string();
-        intake.continue_tally(Tally::default());
-        intake.records_max = self.limits.records_max;
         let (pieces, waiting) = mpsc::channel(2);
         for piece in [Piece::Bytes(pushed.members.clone()), Piece::End] {
             // The channel has room for both pieces.
             drop(pieces.try_send(piece));
         }
-        let worker = tokio::task::spawn_blocking(move || intake.run(waiting));
-        let (tally, taken) = match worker.await {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        };
+        let (tally, taken) = joined(spawn_blocking(move || intake.run(waiting))).await;
         summary.objects = pushed.objects.min(self.limits.records_max);
         summary.version = pushed.to;
         summary.bytes = pushed.members.len() as u64;
         sum_up(summary, &tally, held, clock::now_ms());
-        match taken {
-            Err(Error::Stream { offset, what }) => {
-                let (name, url) = (self.feed.source.clone(), self.feed.base.to_string());
-                Err(Error::Corrupt { name, url, offset, what })
-            }
-            other => other.map(|()| true),
-        }
+        taken.map(|()| true).map_err(|error| self.feed.corrupt(&self.feed.base, error))
     }
 }

@@ -1,6 +1,6 @@
 //! A temporary key index for a collection that is opened only to read.
 //!
-//! Runs never change, so hard links to them are made; the few other files are copied.
+//! Runs never change, so links to them are made; the few other files are copied.
 //!
 //! Source: ours.
 
@@ -15,10 +15,6 @@ use super::replay::KEYS;
 use crate::error::Error;
 
 /// Makes a temporary folder with a copy of the key index of `dir`, which can then be written.
-///
-/// # Errors
-///
-/// The system's error.
 pub(crate) fn overlay(dir: &Path) -> Result<TempDir, Error> {
     let made = tempfile::Builder::new().prefix("harvest-keys-").tempdir();
     let made =

@@ -32,19 +32,14 @@ pub(crate) struct Indexed {
     pub(crate) rebuilt: Option<String>,
 }
 
-/// Opens the key index in `dir`, in its last durable state.
-///
-/// # Errors
-///
-/// The reason that it has to be rebuilt.
+/// Opens the key index in `dir`, in its last durable state; the error is why it has to be rebuilt.
 pub(crate) fn existing(disk: &Disk, dir: &Path, options: &Options) -> Result<Keys, String> {
     let path = dir.join(KEYS);
     if !path.exists() {
         return Err("it is missing".to_owned());
     }
-    let (table, ttl) = (options.keys_table_bytes_max, options.ttl_default_ms());
     // sled panics on some damage.
-    match catch_unwind(AssertUnwindSafe(|| Keys::open(disk, &path, table, ttl))) {
+    match catch_unwind(AssertUnwindSafe(|| Keys::open(disk, &path, options))) {
         Ok(Ok(keys)) if keys.watermark().is_none() => Err("it has no watermark".to_owned()),
         Ok(opened) => opened.map_err(|error| error.to_string()),
         Err(_panic) => Err("sled cannot read it".to_owned()),
@@ -81,7 +76,7 @@ pub(crate) fn open_keys(
         // A new log has no index yet, which is not worth a report.
         Err(CatchUpError::Keys(why)) => (commit != 0).then_some(why),
     };
-    let (keys, live) = fresh_keys(&log.disk, dir, options, &view, &note_loss, &|| Ok(()))?;
+    let (keys, live) = fresh_keys(&log.disk, (dir, KEYS), options, &view, &note_loss, &|| Ok(()))?;
     Ok(Indexed { keys, live, replayed: 0, rebuilt: why })
 }
 
@@ -127,25 +122,10 @@ fn catch_up(
     }
 }
 
-/// Rebuilds the key index in `dir`; returns it and the number of live objects.
-///
-/// # Errors
-///
-/// As for [`open_keys`]; or the error of `on_damage`.
+/// Builds a key index in a directory of that name; returns it and the number of live objects. After
+/// a failure the directory is removed; after a stop it stays, and the next opening continues from
+/// its state.
 pub(crate) fn fresh_keys(
-    disk: &Disk,
-    dir: &Path,
-    options: &Options,
-    view: &View,
-    on_damage: OnDamage<'_>,
-    check_open: CheckOpen<'_>,
-) -> Result<(Keys, u64), Error> {
-    fresh_keys_in(disk, (dir, KEYS), options, view, on_damage, check_open)
-}
-
-/// Builds a key index in a directory of the given name. After a failure the directory is removed;
-/// after a stop it stays, and the next opening continues from its state.
-pub(crate) fn fresh_keys_in(
     disk: &Disk,
     (dir, name): (&Path, &str),
     options: &Options,
@@ -157,8 +137,7 @@ pub(crate) fn fresh_keys_in(
     let failed = |source| Error::keys(path.clone(), source);
     Keys::remove(&path).map_err(failed)?;
     let make = || {
-        let (table, ttl) = (options.keys_table_bytes_max, options.ttl_default_ms());
-        let keys = Keys::open(disk, &path, table, ttl).map_err(failed)?;
+        let keys = Keys::open(disk, &path, options).map_err(failed)?;
         let start = Watermark { epoch: view.version.epoch, ..Watermark::default() };
         replay(&keys, dir, view, start, on_damage, check_open)?;
         keys.flush().map_err(failed)?;
@@ -176,10 +155,6 @@ pub(crate) fn fresh_keys_in(
 
 /// Brings an index up to date with the log, which must not have been compacted since the index was
 /// built; returns the number of live objects.
-///
-/// # Errors
-///
-/// As for [`open_keys`].
 pub(crate) fn follow(
     keys: &Keys,
     dir: &Path,
@@ -254,7 +229,7 @@ fn content(
     unpacker: &mut Unpacker,
 ) -> Result<(Vec<Scanned>, Vec<Note>), Error> {
     let member = segment.read(entry, unpacker)?;
-    let damaged = |what| Error::Damaged { path: segment.path.clone(), offset: entry.offset, what };
+    let damaged = |what| segment.fault(entry, what);
     Ok((member.changes().map_err(damaged)?, member.notes().map_err(damaged)?))
 }
 

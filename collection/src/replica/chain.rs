@@ -38,7 +38,7 @@
 //!
 //! Sans-I/O.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::str::FromStr;
 
 use crate::change::{Epoch, Version};
@@ -52,9 +52,9 @@ const OWNER_BYTES_MAX: usize = 200;
 
 const TITLE: &str = "harvest log 1";
 
-/// A value of the chain.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Link([u8; 32]);
+/// A value of the chain. Shown as 64 lower-case hex digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Link(blake3::Hash);
 
 impl Link {
     /// Returns the value before the first member of a log.
@@ -63,27 +63,21 @@ impl Link {
         hasher.update(b"harvest log\0");
         hasher.update(&life.to_be_bytes());
         hasher.update(&epoch.0.to_be_bytes());
-        Self(*hasher.finalize().as_bytes())
+        Self(hasher.finalize())
     }
 
     /// Returns the value after a member.
     pub(super) fn after(&self, member: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.0);
+        hasher.update(self.0.as_bytes());
         hasher.update(member);
-        Self(*hasher.finalize().as_bytes())
+        Self(hasher.finalize())
     }
 }
 
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().take(4).try_for_each(|byte| write!(f, "{byte:02x}"))
+        fmt::Display::fmt(&self.0, f)
     }
 }
 
@@ -91,21 +85,9 @@ impl FromStr for Link {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-        if pairs.len() != 32 || !rest.is_empty() {
-            return Err(());
-        }
-        let mut value = [0; 32];
-        for (byte, pair) in value.iter_mut().zip(pairs) {
-            let nibble = |digit: u8| match digit {
-                b'0'..=b'9' => Ok(digit - b'0'),
-                b'a'..=b'f' => Ok(digit - b'a' + 10),
-                _ => Err(()),
-            };
-            let [high, low] = *pair;
-            *byte = nibble(high)? << 4 | nibble(low)?;
-        }
-        Ok(Self(value))
+        let link = blake3::Hash::from_hex(text).map_err(|_error| ())?;
+        let is_lower = !text.bytes().any(|it| it.is_ascii_uppercase());
+        is_lower.then_some(Self(link)).ok_or(())
     }
 }
 
@@ -116,6 +98,15 @@ pub enum LogPart {
     Base,
     /// The changes since then.
     Log,
+}
+
+impl LogPart {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Log => "log",
+        }
+    }
 }
 
 /// A file of a log folder.
@@ -137,11 +128,7 @@ impl LogFile {
     /// Returns its name in the folder.
     #[must_use]
     pub fn name(&self) -> String {
-        let part = match self.part {
-            LogPart::Base => "base",
-            LogPart::Log => "log",
-        };
-        format!("{part}-{:08}.gz", self.number)
+        format!("{}-{:08}.gz", self.part.name(), self.number)
     }
 }
 
@@ -303,11 +290,7 @@ fn parse_marks(text: &str, last: u64) -> Option<(u64, u64)> {
 fn parse_file(line: &str) -> Option<LogFile> {
     let words: Vec<&str> = line.split(' ').collect();
     let ["file", number, part, to, bytes, link] = *words else { return None };
-    let part = match part {
-        "base" => LogPart::Base,
-        "log" => LogPart::Log,
-        _ => return None,
-    };
+    let part = [LogPart::Base, LogPart::Log].into_iter().find(|it| it.name() == part)?;
     let (number, to, bytes) = (number.parse().ok()?, to.parse().ok()?, bytes.parse().ok()?);
     Some(LogFile { number, part, to, bytes, link: link.parse().ok()? })
 }
@@ -322,15 +305,8 @@ impl fmt::Display for Chain {
         if (*purged, *clean) != (0, 0) {
             writeln!(f, "purged {purged} {clean}")?;
         }
-        let mut line = String::new();
         for LogFile { number, part, to, bytes, link } in files {
-            let part = match part {
-                LogPart::Base => "base",
-                LogPart::Log => "log",
-            };
-            line.clear();
-            writeln!(line, "file {number} {part} {to} {bytes} {link}")?;
-            f.write_str(&line)?;
+            writeln!(f, "file {number} {} {to} {bytes} {link}", part.name())?;
         }
         Ok(())
     }

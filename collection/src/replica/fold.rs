@@ -21,8 +21,8 @@ use roaring::RoaringTreemap;
 use super::chain::{Chain, Link, LogFile, LogPart};
 use super::folder::{self, open_file, wrong};
 use super::writer::{BASE_FILE_BYTES, OpenFile};
-use crate::change::{Change, Scanned, Stamp};
-use crate::error::{Damage, Error};
+use crate::change::{Change, Scanned};
+use crate::error::Error;
 use crate::log::segment::Segment;
 use crate::member::content::Drafter;
 use crate::member::pack;
@@ -98,13 +98,8 @@ fn scan(
     for segment in segments {
         let entries = segment.entries().clone();
         for entry in &entries {
-            let damaged = |what: Damage| Error::Damaged {
-                path: segment.path.clone(),
-                offset: entry.offset,
-                what,
-            };
             let member = segment.read(entry, &mut unpacker)?;
-            for scanned in member.changes().map_err(damaged)? {
+            for scanned in member.changes().map_err(|what| segment.fault(entry, what))? {
                 each(scanned, member.header.commit)?;
             }
         }
@@ -177,11 +172,6 @@ struct FoldWriter<'a> {
     dir: &'a Path,
     chain: &'a Chain,
     drafter: Drafter,
-    /// Serials and stamps of the complete drafts, with the last commit of each; then those of the
-    /// open draft.
-    entries: Vec<(Vec<(u64, Stamp)>, u64)>,
-    open: Vec<(u64, Stamp)>,
-    commit: u64,
     link: Link,
     next: u64,
     file: Option<OpenFile>,
@@ -195,9 +185,6 @@ impl<'a> FoldWriter<'a> {
             dir,
             chain,
             drafter: Drafter::new(MEMBER_BYTES, MEMBER_BYTES_MAX),
-            entries: Vec::new(),
-            open: Vec::new(),
-            commit: 0,
             link: Link::first(chain.life, chain.version.epoch),
             next: chain.files.last().map_or(1, |it| it.number + 1),
             file: None,
@@ -206,23 +193,11 @@ impl<'a> FoldWriter<'a> {
     }
 
     fn push(&mut self, scanned: &Scanned, commit: u64) -> Result<(), &'static str> {
-        let joined = self.drafter.push(&scanned.change)?;
-        if !joined {
-            self.entries.push((std::mem::take(&mut self.open), self.commit));
-        }
-        self.open.push((scanned.serial, scanned.stamp));
-        self.commit = commit;
+        self.drafter.push_scanned(scanned, commit)?;
         if CUT.0 <= self.drafter.open_bytes() && scanned.serial.is_multiple_of(CUT.1) {
-            self.cut();
+            self.drafter.cut();
         }
         Ok(())
-    }
-
-    fn cut(&mut self) {
-        self.drafter.cut();
-        if !self.open.is_empty() {
-            self.entries.push((std::mem::take(&mut self.open), self.commit));
-        }
     }
 
     /// Writes the drafts once there are `least` of them.
@@ -231,17 +206,16 @@ impl<'a> FoldWriter<'a> {
             return Ok(());
         }
         let drafts = self.drafter.take();
-        let entries = std::mem::take(&mut self.entries);
-        for (packed, (entries, commit)) in pack::pack(&drafts, LEVEL_FOLD).iter().zip(entries) {
+        for (packed, draft) in pack::pack(&drafts, LEVEL_FOLD).iter().zip(drafts) {
             let header = Header {
                 start_of_commit: true,
                 end_of_commit: true,
                 epoch: self.chain.version.epoch,
-                commit,
+                commit: draft.commit,
                 // The base follows from the member's own changes alone, so it does not depend on
                 // earlier members.
-                base: entries.first().map_or(0, |it| it.0 - 1),
-                entries,
+                base: draft.entries.first().map_or(0, |it| it.0 - 1),
+                entries: draft.entries,
                 ..Header::default()
             };
             let mut bytes = Vec::new();
@@ -267,7 +241,7 @@ impl<'a> FoldWriter<'a> {
     }
 
     fn finish(mut self) -> Result<Vec<LogFile>, Error> {
-        self.cut();
+        self.drafter.cut();
         self.flush(1)?;
         if let Some(file) = self.file.take() {
             self.files.push(file.close()?);

@@ -77,10 +77,6 @@ pub(super) fn open_file(
 }
 
 /// Returns the chain's value after each member of a file, with the member's last serial.
-///
-/// # Errors
-///
-/// [`Error::Damaged`] or the system's error.
 pub(super) fn links(segment: &Segment, mut link: Link) -> Result<Vec<(u64, Link)>, Error> {
     let entries = segment.entries().clone();
     let mut links = Vec::with_capacity(entries.len());
@@ -192,10 +188,6 @@ pub(super) fn list(dir: &Path) -> Result<Vec<String>, Error> {
 }
 
 /// Puts a `CHAIN` in force, durably: a crash leaves either the old one or the new one.
-///
-/// # Errors
-///
-/// The system's error.
 pub(super) fn write_chain(disk: &Disk, dir: &Path, chain: &Chain) -> Result<(), Error> {
     let (path, new): (PathBuf, PathBuf) = (dir.join(CHAIN), dir.join(CHAIN_NEW));
     // The listed files must be durable before the list.

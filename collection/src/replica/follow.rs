@@ -13,12 +13,10 @@ use tokio::task::spawn_blocking;
 use super::chain::parse_owner;
 use super::writer::{Stream, Writer};
 use crate::change::Version;
-use crate::error::{Damage, Error};
-use crate::wire::client::{Answer, FeedClient, Kind, PullLimits, forward};
-use crate::wire::{self, value};
+use crate::error::Error;
+use crate::wire::client::{Answer, FeedClient, Kind, PIECES_AHEAD, PullLimits, forward};
+use crate::wire::{self, joined, value};
 
-/// Maximum number of pieces of a body that wait for the writer; each is at most 256 KiB.
-const PIECES_AHEAD: usize = 4;
 /// Longest time that a request waits for new changes.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
@@ -51,10 +49,8 @@ impl Follower {
     /// The folder cannot be read or made; the message says why.
     pub async fn open(feed: FeedClient, dir: PathBuf) -> Result<Self, Error> {
         let folder = dir.clone();
-        let writer = match spawn_blocking(move || Writer::open(&Disk::System, &folder)).await {
-            Ok(opened) => Arc::new(Mutex::new(opened?)),
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        };
+        let opened = joined(spawn_blocking(move || Writer::open(&Disk::System, &folder))).await?;
+        let writer = Arc::new(Mutex::new(opened));
         let mut follower = Self { feed, dir, writer, reached: None };
         follower.with(|_| Ok(())).await?;
         Ok(follower)
@@ -141,21 +137,9 @@ impl Follower {
             writer.lock().unwrap_or_else(PoisonError::into_inner).take(&stream, waiting)
         });
         let fetched = forward(response, &pieces).await;
-        let taken = match worker.await {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        };
+        let taken = joined(worker).await;
         self.with(|_| Ok(())).await?;
-        match (taken, fetched) {
-            (Err(Error::Stream { what: Damage::Truncated, .. }), Err(error)) => {
-                Err(self.feed.failed(error))
-            }
-            (Err(Error::Stream { offset, what }), _) => {
-                let (name, url) = (self.feed.source.clone(), response.url.to_string());
-                Err(Error::Corrupt { name, url, offset, what })
-            }
-            (taken, _) => taken,
-        }
+        self.feed.transferred(&response.url, taken, fetched)
     }
 
     /// Runs `work` on the folder, and reads its state after that.
@@ -174,13 +158,9 @@ impl Follower {
             });
             (done, reached)
         });
-        match worked.await {
-            Ok((done, reached)) => {
-                self.reached = reached;
-                done
-            }
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        }
+        let (done, reached) = joined(worked).await;
+        self.reached = reached;
+        done
     }
 }
 

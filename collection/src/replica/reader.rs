@@ -50,10 +50,6 @@ impl Replica {
     }
 
     /// Returns the version that a folder's log reaches, without opening it. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// As for [`open`](Self::open), as far as `CHAIN` shows it.
     pub fn reached(dir: &Path) -> Result<Version, Error> {
         let chain = read_chain(&Disk::System, dir)?.ok_or_else(|| wrong(dir, "it has no CHAIN"))?;
         Ok(chain.version)

@@ -1,8 +1,9 @@
 //! Tests of log folders: streams taken in, folding, checks and replicas.
 
+mod power_cut;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -67,15 +68,9 @@ impl World {
 
     /// Returns the feed's answer to `since`, and the version that it reaches.
     pub(super) fn stream(&self, since: u64) -> (Vec<u8>, Version) {
-        let mut bytes = Vec::new();
-        for (file, offset, length) in self.collection.extents(since).unwrap().unwrap().files {
-            let mut part = vec![0; usize::try_from(length).unwrap()];
-            file.read_exact_at(&mut part, offset).unwrap();
-            bytes.extend(part);
-        }
-        let to = self.collection.version();
-        bytes.extend(end_mark(to));
-        (bytes, to)
+        let have = Version { serial: since, ..self.collection.version() };
+        let pushed = self.collection.changes_since(have, u64::MAX).unwrap().unwrap();
+        (pushed.members.to_vec(), pushed.to)
     }
 
     /// Follows once, as from a feed.

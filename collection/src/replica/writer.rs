@@ -41,10 +41,6 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Opens a folder, or makes it if there is none. A damaged log is begun anew.
-    ///
-    /// # Errors
-    ///
-    /// The system's error.
     pub(crate) fn open(disk: &Disk, dir: &Path) -> Result<Self, Error> {
         let made = disk.make_directories(dir, None);
         made.map_err(|error| Error::io("cannot create", dir, error))?;
@@ -149,10 +145,6 @@ impl Writer {
 
     /// Folds the log, if it has grown longer than the base or has purged changes. Blocks. Returns
     /// whether the log was folded.
-    ///
-    /// # Errors
-    ///
-    /// As for [`fold_into`](super::fold_into). The log is unchanged.
     pub(crate) fn fold_if_due(&mut self) -> Result<bool, Error> {
         let Some(chain) = self.chain.clone().filter(is_due) else { return Ok(false) };
         if self.unclean {
@@ -396,14 +388,13 @@ fn rest(member: &Member, after: u64) -> Result<Option<Vec<u8>>, Damage> {
     let changes = member.changes()?;
     let mut drafter = Drafter::new(MEMBER_BYTES_MAX, MEMBER_BYTES_MAX);
     for scanned in changes.iter().filter(|it| after < it.serial) {
-        drafter.push(&scanned.change).map_err(|_reason| Damage::Content)?;
+        drafter.push_scanned(scanned, 0).map_err(|_reason| Damage::Content)?;
     }
     drafter.cut();
     let drafts = drafter.take();
     // The changes were in one member, so the rest of them fits in one.
-    let ([draft], header) = (drafts.as_slice(), &member.header) else { return Ok(None) };
-    let entries = header.entries.iter().filter(|it| after < it.0).copied().collect();
-    let header = Header { base: after, entries, ..header.clone() };
+    let [draft] = drafts.as_slice() else { return Ok(None) };
+    let header = Header { base: after, entries: draft.entries.clone(), ..member.header.clone() };
     let mut bytes = Vec::new();
     header.write(&Packer::new(LEVEL_REST).pack(draft), &mut bytes);
     Ok(Some(bytes))

@@ -63,10 +63,6 @@ fn key_of(source: &str) -> Vec<u8> {
 impl Collection {
     /// Returns the position at which the harvest of `source` continues; `None` if there was no
     /// harvest.
-    ///
-    /// # Errors
-    ///
-    /// The key index failed and could not be rebuilt.
     pub fn harvest_checkpoint(&self, source: &str) -> Result<Option<HarvestCheckpoint>, Error> {
         let serial = self.cursor(source)?.map(|it| it.serial);
         let noted = self.stored_checkpoint(source)?;
@@ -118,20 +114,18 @@ impl Collection {
         let checkpoint = if is_end { &old } else { &harvested.checkpoint };
         let first = part(changes, snapshot, None);
         let then = first.cursor.clone();
-        let mut applied = self.apply_with_notes(first, known.as_ref(), note(checkpoint), now)?;
+        let is_known = |cursor: Option<&Cursor>| cursor == known.as_ref();
+        let mut applied = self.apply_if(is_known, first, note(checkpoint), now)?;
         if !is_end {
             return Ok(applied);
         }
         // All objects of the harvest have its generation now.
         if harvested.release && !harvested.confirmed && is_loss(held, held) {
-            let of = self.held_before(&source, generation)?.unwrap_or(held);
-            let lost = self.unnamed_by(&source, generation)?;
-            if is_loss(lost, of) {
-                return Err(Error::Loss { name: source, lost: lost.min(of), of });
-            }
+            self.check_loss(&source, generation, held)?;
         }
         let end = part(Vec::new(), None, harvested.release.then_some(generation));
-        applied += self.apply_with_notes(end, Some(&then), note(&harvested.checkpoint), now)?;
+        let is_next = |cursor: Option<&Cursor>| cursor == Some(&then);
+        applied += self.apply_if(is_next, end, note(&harvested.checkpoint), now)?;
         Ok(applied)
     }
 
@@ -145,15 +139,9 @@ impl Collection {
     ) -> Result<u64, Error> {
         let held = self.held_by(source)?;
         let last = known.and_then(|it| it.snapshot.as_ref()).map(|it| it.generation);
-        if generation == 0 || last == Some(generation) || !is_loss(held, held) {
-            return Ok(held);
+        if generation != 0 && last != Some(generation) {
+            self.remember_held(source, generation, held, last)?;
         }
-        // After an interrupted full harvest, the number from before that harvest is kept.
-        let interrupted = match last {
-            Some(it) => self.held_before(source, it)?,
-            None => None,
-        };
-        self.remember_held(source, generation, interrupted.map_or(held, |it| it.min(held)))?;
         Ok(held)
     }
 

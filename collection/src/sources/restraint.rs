@@ -61,17 +61,27 @@ impl Collection {
         Ok(sources.into_iter().find(|(name, _)| name == source).map_or(0, |(_, count)| count))
     }
 
-    /// Records how many objects `source` holds at the beginning of a snapshot. So the objects that
-    /// the snapshot adds do not change this number, however often it is interrupted.
+    /// Records how many objects `source` holds at the beginning of a snapshot. If it replaces an
+    /// `interrupted` one, the number from before that one is kept. So the objects that snapshots
+    /// add do not change this number, however often they are interrupted.
     pub(crate) fn remember_held(
         &self,
         source: &str,
         generation: u64,
         held: u64,
+        interrupted: Option<u64>,
     ) -> Result<(), Error> {
+        // A source cannot lose more than it held.
+        if !is_loss(held, held) {
+            return Ok(());
+        }
+        let before = match interrupted {
+            Some(generation) => self.held_before(source, generation)?,
+            None => None,
+        };
         let mut value = Vec::new();
         put(&mut value, generation);
-        put(&mut value, held);
+        put(&mut value, before.map_or(held, |it| it.min(held)));
         let note = Note { key: held_key(source), value: Some(value) };
         let batch = Batch { changes: Vec::new(), notes: vec![note] };
         self.commit(batch, Stamp(clock::now_ms())).map(drop)
@@ -79,21 +89,31 @@ impl Collection {
 
     /// Returns how many objects `source` held at the beginning of this generation's snapshot;
     /// `None` if the number is unknown.
-    pub(crate) fn held_before(&self, source: &str, generation: u64) -> Result<Option<u64>, Error> {
+    fn held_before(&self, source: &str, generation: u64) -> Result<Option<u64>, Error> {
         let value = self.note(&held_key(source))?.unwrap_or_default();
         let rest = &mut &value[..];
         Ok(get(rest).filter(|it| *it == generation).and_then(|_| get(rest)))
     }
 
-    /// Returns how many objects of other generations `source` holds.
-    pub(crate) fn unnamed_by(&self, source: &str, generation: u64) -> Result<u64, Error> {
-        let (mut count, mut from) = (0, Some(vec![HOLDERS]));
+    /// Checks that `source`, which holds `held` objects, does not lose too many when those of
+    /// other generations are released.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Loss`]: an administrator has to confirm the loss.
+    pub(crate) fn check_loss(&self, source: &str, generation: u64, held: u64) -> Result<(), Error> {
+        let of = self.held_before(source, generation)?.unwrap_or(held);
+        let (mut lost, mut from) = (0, Some(vec![HOLDERS]));
         while let Some(begin) = from.take() {
             let part = self.inner.held(source, Some(generation), &begin)?;
-            count += part.oids.len() as u64;
+            lost += part.oids.len() as u64;
             from = part.next;
         }
-        Ok(count)
+        if is_loss(lost, of) {
+            // The loss may include objects of an interrupted snapshot.
+            return Err(Error::Loss { name: source.to_owned(), lost: lost.min(of), of });
+        }
+        Ok(())
     }
 }
 

@@ -29,8 +29,7 @@ impl Mark {
         out
     }
 
-    /// Reads a note's value. Returns `None` also for notes of earlier releases, since those carried
-    /// out less than this one.
+    /// Reads a note's value; `None` if it is malformed.
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let rest = &mut bytes;
         Some(Self { end: get(rest)?, writing: get(rest)? })
@@ -112,10 +111,6 @@ impl ListFile {
     }
 
     /// Reads the file, or its copy; `None` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// The file system reports an error.
     pub(crate) fn read(&self, is_copy: bool) -> Result<Option<Vec<u8>>, Error> {
         let path = if is_copy { copy_of(&self.path) } else { self.path.clone() };
         match fs::read(&path) {
@@ -125,7 +120,7 @@ impl ListFile {
         }
     }
 
-    /// Makes a copy of the file, if there is none; earlier releases made none.
+    /// Makes a copy of the file, if there is none.
     pub(crate) fn copy_if_missing(&self) {
         if self.mark.end != 0 && !copy_of(&self.path).exists() {
             let Writing { disk, path, mark, .. } = self.append(Vec::new());
@@ -147,10 +142,6 @@ fn copy_of(path: &Path) -> PathBuf {
 
 impl Writing {
     /// Writes the bytes, durably; returns the file. After an error the file is unchanged. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The file system reports an error.
     pub(crate) fn run(&self) -> Result<File, Error> {
         let done = if self.is_anew { self.replace() } else { self.append() };
         let done = done.map_err(|error| Error::io("cannot write", &self.path, error))?;
@@ -224,6 +215,6 @@ mod tests {
             assert_eq!(before.before(now), expected, "{before:?} {now:?}");
             assert_eq!(Mark::decode(&before.encode()), Some(before));
         }
-        assert_eq!(Mark::decode(&[5]), None, "an earlier release");
+        assert_eq!(Mark::decode(&[5]), None, "one number is missing");
     }
 }

@@ -3,7 +3,6 @@
 //! Source: ours.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fs;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -13,8 +12,10 @@ use crate::change::{Change, Stamp};
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::log::due::CompactionDue;
+use crate::log::segment::Segment;
 use crate::member::{MEMBER_BYTES_MAX, Unpacker};
 use crate::notice::{Notice, Subject};
+use crate::recover;
 use crate::suppressed::Suppression;
 
 /// The outcome of a purge, and the places where copies may remain.
@@ -36,8 +37,8 @@ pub struct Purged {
 
 impl Collection {
     /// Rewrites the log and the key index without the bytes of suppressed objects (all of them, or
-    /// just those of `only`). Then searches the log for records of them that are left. Release
-    /// pinned versions before the call.
+    /// just those of `only`). Then searches the log for records of them that are left. Drop readers
+    /// of the log before the call.
     ///
     /// # Errors
     ///
@@ -63,7 +64,6 @@ impl Collection {
             inner.apply_list(&mut tail, &HashSet::new(), Recheck::LiveObjects, now)?;
         }
         let compacted = inner.compact(CompactionDue::All, None, now)?;
-        inner.remove_damaged()?;
         let made = inner.keys_made();
         inner.rebuild_keys(made, "suppressed objects are purged")?;
         let mut purged = Purged {
@@ -83,30 +83,12 @@ impl Collection {
 }
 
 impl Inner {
-    /// Removes damaged segments that an earlier release has put aside: their sound members are in
-    /// the log.
-    fn remove_damaged(&self) -> Result<(), Error> {
-        let failed = |error| Error::io("cannot list", &self.dir, error);
-        for entry in fs::read_dir(&self.dir).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with("segment-") && name.ends_with(".gz.damaged") {
-                let removed = self.log.disk.remove_file(&path);
-                removed.map_err(|error| Error::io("cannot remove", &path, error))?;
-            }
-        }
-        Ok(())
-    }
-
     /// Records, durably, that subjects suppressed up to a serial have left the log, because
     /// replicas have to know it.
     fn note_purged(&self, told_at: u64) -> Result<(), Error> {
         let mut tail = self.tail();
-        tail.ensure_writable(&self.log)?;
-        let mut manifest = tail.manifest_now();
-        if manifest.purged < told_at {
-            manifest.purged = told_at;
-            tail.replace(manifest, &self.log)?;
+        if tail.manifest.purged < told_at {
+            tail.amend(&self.log, |manifest| manifest.purged = told_at)?;
             self.log.change_view(|view| view.purged = told_at);
         }
         Ok(())
@@ -114,19 +96,11 @@ impl Inner {
 
     /// Returns the segments on disk that are not in the log any more.
     pub(crate) fn retired(&self) -> Result<Vec<PathBuf>, Error> {
-        let failed = |error| Error::io("cannot list", &self.dir, error);
-        let view = self.log.view();
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&self.dir).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let is_segment = name.starts_with("segment-") && name.ends_with(".gz");
-            if is_segment && !view.segments.iter().any(|it| it.path == path) {
-                found.push(path);
-            }
+        let mut found = recover::segments_in(&self.dir)?;
+        for segment in self.log.view().segments {
+            found.remove(&segment.number);
         }
-        found.sort();
-        Ok(found)
+        Ok(found.into_iter().map(|number| Segment::path_in(&self.dir, number)).collect())
     }
 
     /// Searches all members for records of listed subjects, and for their last tombstone.
@@ -138,12 +112,7 @@ impl Inner {
             for entry in entries.iter().filter(|it| !it.local) {
                 self.check_open()?;
                 let member = segment.read(entry, &mut unpacker)?;
-                let damaged = |what| Error::Damaged {
-                    path: segment.path.clone(),
-                    offset: entry.offset,
-                    what,
-                };
-                for scanned in member.changes().map_err(damaged)? {
+                for scanned in member.changes().map_err(|what| segment.fault(entry, what))? {
                     match &scanned.change {
                         Change::Suppress(_, notice) if is_of(notice) => {
                             purged.told_at = purged.told_at.max(scanned.serial);

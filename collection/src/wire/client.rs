@@ -12,9 +12,12 @@ use tokio::sync::mpsc;
 use url::Url;
 
 use crate::change::Version;
-use crate::error::Error;
+use crate::error::{Damage, Error};
 use crate::member;
 use crate::wire::{self, value};
+
+/// Maximum number of pieces of a body that wait for their taker; each is at most 256 KiB.
+pub(crate) const PIECES_AHEAD: usize = 4;
 
 /// Longest time until the next request to a source with holes, whatever its answer says.
 const RETRY_MISSING_MAX: Duration = Duration::from_secs(3_600);
@@ -100,12 +103,6 @@ impl FeedClient {
     #[must_use]
     pub fn credentials(self, credentials: Credentials) -> Self {
         Self { credentials, ..self }
-    }
-
-    /// Sets the bearer token that the feed requires.
-    #[must_use]
-    pub fn token(self, token: Option<String>) -> Self {
-        self.credentials(Credentials { token, ..Credentials::default() })
     }
 
     /// Sets whether the feed may be in a private network or on this machine.
@@ -211,6 +208,32 @@ impl FeedClient {
                 self.over_limit(what, "bytes_max")
             }
             error => Error::Source { name: self.source.clone(), error },
+        }
+    }
+
+    /// Returns the error of bytes from `url`: damage names the source.
+    pub(crate) fn corrupt(&self, url: impl ToString, error: Error) -> Error {
+        let (name, url) = (self.source.clone(), url.to_string());
+        match error {
+            Error::Stream { offset, what } => Error::Corrupt { name, url, offset, what },
+            error => error,
+        }
+    }
+
+    /// Returns the outcome of a transfer: `taken` is that of its bytes, `fetched` that of the
+    /// connection.
+    pub(crate) fn transferred<T>(
+        &self,
+        url: &Url,
+        taken: Result<T, Error>,
+        fetched: Result<(), net::Error>,
+    ) -> Result<T, Error> {
+        match (taken, fetched) {
+            // The connection is why the bytes end too early.
+            (Err(Error::Stream { what: Damage::Truncated, .. }), Err(error)) => {
+                Err(self.failed(error))
+            }
+            (taken, _) => taken.map_err(|error| self.corrupt(url, error)),
         }
     }
 

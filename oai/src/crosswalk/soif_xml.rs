@@ -13,8 +13,8 @@
 //! characters). Names and URLs that XML cannot carry are in `nameBase64`, `urlBase64` and
 //! `templateBase64` likewise. Order and repeated attributes are kept.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use soif::Record;
-use soif::json::{decode_base64, encode_base64};
 
 use super::tree::Element;
 use super::{Problem, ProblemKind};
@@ -53,7 +53,7 @@ pub(super) fn write(record: &Record, schema: &str) -> Xml {
             }
             _ => {
                 out.push_str(" encoding=\"base64\">");
-                out.push_str(&encode_base64(&attribute.value));
+                out.push_str(&BASE64_STANDARD.encode(&attribute.value));
             }
         }
         out.push_str("</attribute>");
@@ -70,7 +70,7 @@ fn write_named(out: &mut String, name: &str, value: &str) {
         xml::push_value(out, value);
     } else {
         out.push_str("Base64=\"");
-        out.push_str(&encode_base64(value.as_bytes()));
+        out.push_str(&BASE64_STANDARD.encode(value));
     }
     out.push('"');
 }
@@ -118,7 +118,7 @@ fn read_named(element: Element<'_, '_>, name: &str, bytes_max: usize) -> Option<
 /// Decodes base64, and ignores white space in it; returns `None` if it is invalid.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let plain: Vec<u8> = text.bytes().filter(|it| !it.is_ascii_whitespace()).collect();
-    decode_base64(&plain)
+    BASE64_STANDARD.decode(plain).ok()
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use std::path::Path;
 use disk::Disk;
 use disk::faulty::{Faulty, Target, restore, world};
 
-use super::fold::fold;
-use super::tests::{World as Source, take, titles, update};
-use super::writer::{Stream, Writer};
-use super::{CHAIN, Chain, Replica, check};
+use super::{World as Source, take, titles, update};
+use crate::replica::fold::fold;
+use crate::replica::writer::{Stream, Writer};
+use crate::replica::{CHAIN, Chain, Replica, check};
 
 const PHASES: [(&str, &str); 6] = [
     ("append", ""),

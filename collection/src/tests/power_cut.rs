@@ -139,7 +139,7 @@ impl Run {
             }
             2 => {
                 faulty.enter("snapshot");
-                let pinned = collection.pin().unwrap();
+                let pinned = collection.inner.log.view();
                 let outcome = collection.compact(now).map(drop);
                 drop(pinned);
                 (same, outcome)

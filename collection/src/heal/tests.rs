@@ -84,7 +84,7 @@ fn unreadable_members_are_found_and_healed() {
 fn a_feed_marks_a_member_that_it_cannot_read() {
     let dir = tempfile::tempdir().unwrap();
     let (collection, _faulty) = filled(dir.path(), 0);
-    let (parts, _) = collection.inner.log.view().parts(0);
+    let parts = collection.inner.log.view().parts(0);
     let mut pieces = served::pieces(&parts, &Bytes::new(), 0, served::bytes_of(&parts));
     for _ in 0..3 {
         assert!(pieces().unwrap().is_some());
