@@ -40,6 +40,8 @@ pub(crate) const HELD_BY_MAX: usize = 100;
 const REWRITE_BYTES_MIN: u64 = 1 << 20;
 
 const NOTICE: &str = "SUPPRESSION";
+/// Template of the records with keys of other signers, which earlier releases kept.
+const PIN: &str = "KEY";
 /// Template of the first record of a rewritten list, which has the number of the rewrite.
 const LIST: &str = "LIST";
 const WRITING: &str = "Writing";

@@ -28,7 +28,8 @@ impl Collection {
         let value = self.inner.read_keys(|keys| keys.note(&key))?;
         Ok(value.and_then(|value| {
             let rest = &mut &value[..];
-            Some(Version { epoch: Epoch(get(rest)?), serial: get(rest)? })
+            // Earlier releases began a new epoch, and wrote no serial.
+            Some(Version { epoch: Epoch(get(rest)?), serial: get(rest).unwrap_or(0) })
         }))
     }
 

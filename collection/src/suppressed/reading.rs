@@ -4,7 +4,7 @@
 
 use soif::{Event, Limits, Mode, Reader, RecordRef};
 
-use super::{LIST, NOTICE, NOWHERE, Suppressed, Suppression, WRITING};
+use super::{LIST, NOTICE, NOWHERE, PIN, Suppressed, Suppression, WRITING};
 use crate::error::Error;
 
 impl Suppressed {
@@ -52,6 +52,7 @@ impl Suppressed {
 
     fn take_record(&mut self, record: &RecordRef<'_>, span: (u64, u64)) {
         let taken = match record.template() {
+            PIN => Some(()),
             LIST => record.number(WRITING).map(|it| self.file.mark.writing = it),
             NOTICE => Suppression::read(record).map(|it| drop(self.put(it, span))),
             _ => None,

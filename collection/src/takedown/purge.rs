@@ -3,6 +3,7 @@
 //! Source: ours.
 
 use std::collections::{BTreeSet, HashSet};
+use std::fs;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,7 @@ impl Collection {
             inner.apply_list(&mut tail, &HashSet::new(), Recheck::LiveObjects, now)?;
         }
         let compacted = inner.compact(CompactionDue::All, None, now)?;
+        inner.remove_damaged()?;
         let made = inner.keys_made();
         inner.rebuild_keys(made, "suppressed objects are purged")?;
         let mut purged = Purged {
@@ -83,6 +85,21 @@ impl Collection {
 }
 
 impl Inner {
+    /// Removes damaged segments that an earlier release has put aside: their sound members are in
+    /// the log.
+    fn remove_damaged(&self) -> Result<(), Error> {
+        let failed = |error| Error::io("cannot list", &self.dir, error);
+        for entry in fs::read_dir(&self.dir).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with("segment-") && name.ends_with(".gz.damaged") {
+                let removed = self.log.disk.remove_file(&path);
+                removed.map_err(|error| Error::io("cannot remove", &path, error))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Records, durably, that subjects suppressed up to a serial have left the log, because
     /// replicas have to know it.
     fn note_purged(&self, told_at: u64) -> Result<(), Error> {

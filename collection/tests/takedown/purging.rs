@@ -99,6 +99,19 @@ fn a_file_that_is_still_read_is_reported() {
     assert!(!holds(dir.path(), "about http://h/a"));
 }
 
+#[test]
+fn a_damaged_file_that_was_put_aside_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let collection = open(dir.path());
+    commit(&collection, vec![update(G, "http://h/a")]);
+    let aside = dir.path().join("collection/segment-00000000.gz.damaged");
+    fs::copy(segments(dir.path()).remove(0), &aside).unwrap();
+    collection.suppress(&author(G, 1), subject("http://h/a"), "", Stamp(9)).unwrap();
+    let purged = collection.purge(None, Stamp(9)).unwrap();
+    assert!(!aside.exists());
+    assert_eq!((purged.left, purged.still_read), (0, Vec::new()));
+}
+
 /// Snapshots and answers made during a purge are dropped at its end.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_during_a_purge_keep_no_files() {
