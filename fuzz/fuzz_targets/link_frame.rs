@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use replicator::link::frame::{Decoder, Error, Frame};
 
 fn decode(parts: &[&[u8]]) -> (Vec<(Frame, bool)>, Option<Error>) {
-    let (mut decoder, mut frames) = (Decoder::new(), Vec::new());
+    let (mut decoder, mut frames) = (Decoder::default(), Vec::new());
     for part in parts {
         decoder.feed(part);
         loop {

@@ -275,7 +275,7 @@ impl Flood {
     }
 
     fn verify(&self, group: &Neighborhood, bytes: &[u8]) -> Result<Version, Refusal> {
-        let form = VersionError::Form { bytes: bytes.len() };
+        let form = VersionError::Form(bytes.len());
         let namespace = Version::namespace_of(bytes).ok_or(form)?;
         let key = group.writers.get(&namespace).ok_or(Refusal::Namespace)?;
         // Most announcements are repeated: comparing bytes is faster than verifying a signature.

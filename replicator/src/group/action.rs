@@ -161,23 +161,6 @@ pub enum Alarm {
     Sign(SignError),
 }
 
-/// Counts of received messages since the start, by what became of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Rows and beats that were new.
-    pub rows_new: u64,
-    /// Rows and beats that were known or old.
-    pub rows_old: u64,
-    /// Rows dropped because their members send too many.
-    pub rows_too_often: u64,
-    /// Charters that were followed.
-    pub charters_new: u64,
-    /// Charters that were old, or signed by a former deputy.
-    pub charters_refused: u64,
-    /// Messages that were forged or malformed.
-    pub lies: u64,
-}
-
 /// Reason why a group cannot be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {

@@ -64,27 +64,23 @@ pub struct Held<'a> {
 impl Held<'_> {
     /// Returns the member's version of a tree or a collection; none if it has no version or does
     /// not name it.
-    #[must_use]
     pub fn number(&self, of: Tag) -> Option<Number> {
         self.signed.number(of)
     }
 
     /// Returns how many trees the member holds without naming their versions, because there are too
     /// many.
-    #[must_use]
     pub fn left_out(&self) -> u16 {
         self.signed.left_out
     }
 
     /// Returns the time since this report arrived. The report may be older, if it was sent before
     /// this member started.
-    #[must_use]
     pub fn age(&self, now: Duration) -> Duration {
         now.saturating_sub(self.received)
     }
 }
 
-/// Holdings of this member and of the others.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
     /// Count of the group's members; `listed` has the group's trees.
@@ -100,7 +96,6 @@ pub(super) struct Holdings {
 }
 
 impl Holdings {
-    /// Takes over members and trees of another charter.
     pub(super) fn handle_charter(&mut self, charter: &Charter) {
         let body = charter.body();
         self.members = u32::try_from(body.members.len()).unwrap_or(u32::MAX);
@@ -241,7 +236,6 @@ impl Group {
         self.held.set_own(all, now);
     }
 
-    /// Sends this member's holdings, if they are due.
     pub(super) fn announce_held(&mut self, now: Duration) {
         if !self.is_member() {
             return;
@@ -265,7 +259,6 @@ impl Group {
 
     /// Returns the last reported holdings of a member; none until a message of its present
     /// incarnation has arrived.
-    #[must_use]
     pub fn held_by(&self, member: MemberId) -> Option<Held<'_>> {
         let (signed, received) = self.held.received.get(&member)?;
         let incarnation = |sequence: u64| sequence >> 32;

@@ -19,7 +19,6 @@ pub(super) struct Verifying {
     reply: Reply,
 }
 
-/// Result of a [`Verifying`].
 #[derive(Debug)]
 pub(super) struct Verified {
     found: Vec<(Namespace, Result<verify::Verified, Error>)>,
@@ -58,7 +57,6 @@ impl Verifying {
 }
 
 impl Verified {
-    /// Answers the caller.
     pub(super) fn answer(self) {
         let mut reports = Vec::new();
         let mut failed = None;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use net::identity::{Identity, verify_raw};
 
 use super::super::rows::HELD;
-use super::super::wire::Reader;
 use super::{ENTRIES_MAX, HELD_BYTES_MAX};
 use crate::id::{GroupId, MemberId};
 use crate::version::{Hash, Namespace, Number};
+use crate::wire::Reader;
 
 pub(super) const ENTRY_BYTES: usize = 8 + 8 + 8;
 /// Prefix of the signed bytes, so that no signature serves for anything else.
@@ -23,11 +23,10 @@ pub struct Tag(pub(super) u64);
 
 impl Tag {
     /// Returns the tag of a namespace.
-    #[must_use]
     pub fn of(namespace: &Namespace) -> Self {
         let origin = namespace.origin.0.to_be_bytes();
         let hash = Hash::of(&[&origin, namespace.name.as_str().as_bytes()].concat());
-        Self(hash.0.first_chunk().map_or(0, |it| u64::from_be_bytes(*it)))
+        Self(u64::from_be_bytes(hash.first()))
     }
 }
 
@@ -87,7 +86,7 @@ impl Signed {
         let mut entries = Vec::with_capacity(from.0.len() / ENTRY_BYTES);
         while from.end().is_none() {
             let tag = Tag(from.u64()?);
-            let number = Number { epoch: from.u64()?, sequence: from.u64()? };
+            let number = from.number()?;
             entries.push(HeldVersion { tag, number });
         }
         let is_in_order = entries.array_windows().all(|[one, next]| one.tag < next.tag);

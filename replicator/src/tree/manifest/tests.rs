@@ -128,7 +128,7 @@ fn invalid_items_are_not_written() {
     check_refused(&[file("a", 1), file("b", 0)], &Fault::Missing(1));
     check_refused(&[file("a", 9)], &Fault::Missing(9));
     let error = PathError::Target("..".into());
-    check_refused(&[link("a", "..")], &Fault::Target { path: path("a"), error });
+    check_refused(&[link("a", "..")], &Fault::Target(path("a"), error));
     let late = i64::MAX;
     let kind = EntryKind::File { mode: Mode::EXECUTABLE, bytes: 0, modified: late };
     check_refused(&[Entry { path: path("a"), kind }], &Fault::Modified(late));

@@ -22,7 +22,6 @@ pub(super) enum Unlisted {
     Gone,
     /// The entry cannot be replicated, for this reason.
     Problem(String),
-    /// The whole walk failed.
     Error(Error),
 }
 
@@ -91,7 +90,6 @@ impl Stamp {
     }
 }
 
-/// An entry of the directory.
 pub(super) enum FsEntry {
     Directory(Mode),
     /// A symbolic link with its target.
@@ -101,9 +99,7 @@ pub(super) enum FsEntry {
     Other(&'static str),
 }
 
-/// The names in a directory.
 pub(super) enum Names {
-    /// All names, in order.
     All(Vec<CString>),
     /// More names than can be replicated.
     TooMany,

@@ -12,7 +12,6 @@ use super::super::chunk::{Chunker, Extent, FILE};
 use super::super::error::Error;
 use super::super::generation::LEASE;
 use super::super::levels::{Builder, Piece};
-use super::super::listing::Extents;
 use super::super::manifest::{Encoder, Entry, EntryKind, Fault, Format, Totals};
 use super::super::mode::Mode;
 use super::super::output::Output;
@@ -52,7 +51,6 @@ pub(super) struct DraftMaker<'a> {
     problems: Problems,
 }
 
-/// A file that was read and copied.
 struct ReadFile {
     out: Output,
     bytes: u64,
@@ -130,7 +128,6 @@ impl<'a> DraftMaker<'a> {
         self.problems.add(path, reason.to_string());
     }
 
-    /// Adds all entries of a directory.
     fn directory(&mut self, dir: &Folder, path: Option<&EntryPath>) -> Result<(), Error> {
         let names = match dir.names() {
             Ok(Names::All(names)) => names,
@@ -154,7 +151,6 @@ impl<'a> DraftMaker<'a> {
         Ok(())
     }
 
-    /// Adds the entry with this name.
     fn add_entry(
         &mut self,
         dir: &Folder,
@@ -279,7 +275,7 @@ impl<'a> DraftMaker<'a> {
         let Some(published) = &mut self.published else { return Ok(false) };
         let generation = published.generation().clone();
         let Some(listed) = published.file(path, stamp) else { return Ok(false) };
-        let mut extents = Extents::new(&generation.manifest_path(), generation.manifest(), listed);
+        let mut extents = generation.extents(listed);
         let entry = listed.entry.clone();
         let from = generation.path(path);
         let at = self.entry(entry)?;

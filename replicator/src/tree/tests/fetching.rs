@@ -228,9 +228,7 @@ fn a_store_has_one_process_and_one_draft() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let dir = top.path().join("origin/trees/a");
-    assert!(
-        matches!(Store::open(&dir, Options::default()), Err(Error::InUse { dir: it, .. }) if it == dir)
-    );
+    assert!(matches!(Store::open(&dir, Options::default()), Err(Error::InUse(it, _)) if it == dir));
     super::write(&origin.directory, &large(1));
     let make = || Draft::make(&origin.store, &origin.directory, Publishing::default()).unwrap();
     let lost = make();
