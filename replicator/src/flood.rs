@@ -161,11 +161,6 @@ impl Flood {
             .retain(|namespace, _| groups.values().any(|it| it.writers.contains_key(namespace)));
     }
 
-    /// Returns the neighbors in all groups.
-    pub fn neighbors(&self) -> BTreeSet<MemberId> {
-        self.groups.values().flat_map(|it| it.neighbors(self.me)).collect()
-    }
-
     /// Returns whether any group has the namespace.
     pub fn is_listed(&self, namespace: &Namespace) -> bool {
         self.sharing(namespace).next().is_some()

@@ -59,7 +59,7 @@ use crate::id::{GroupId, MemberId};
 use crate::topology::{Connectivity, Topology};
 use crate::version::{Hash, Name};
 
-pub use action::{Action, Alarm, Message, NamedKind, OpenError, Settings};
+pub use action::{Action, Alarm, Message, OpenError, Settings};
 use charter::{Body, Charter, Member, SignError};
 use held::Holdings;
 use join::{Invitation, Wish};

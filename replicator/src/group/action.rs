@@ -11,9 +11,6 @@ use crate::id::MemberId;
 use crate::topology::Connectivity;
 use crate::version::{Kind, Name};
 
-/// A tree or a collection of a member.
-pub type NamedKind = (Name, Kind);
-
 /// The administrator's settings of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -22,7 +19,7 @@ pub struct Settings {
     /// Site of the member. Members of one site have good links between them.
     pub site: Name,
     /// The trees and collections that it writes.
-    pub trees: Vec<NamedKind>,
+    pub trees: Vec<(Name, Kind)>,
     /// The trees and collections of other groups that it brings into this one. Those of a writer
     /// that the group denies stay out. If there are more than [`CARRIED_MAX`], only the first ones
     /// in the order of writer and name count. In the same way, at most [`MEMBER_TREES_MAX`] of

@@ -200,11 +200,6 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Adds received bytes.
-    pub fn feed(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
-    }
-
     /// Returns the buffer for reading without a copy, with room for at least 16 KiB.
     pub fn space(&mut self) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < SPACE_BYTES / 4 {
@@ -263,7 +258,7 @@ mod tests {
     fn decode(bytes: &[u8], step: usize) -> Result<Vec<(Frame, bool)>, Error> {
         let (mut decoder, mut found) = (Decoder::default(), Vec::new());
         for part in bytes.chunks(step) {
-            decoder.feed(part);
+            decoder.space().extend_from_slice(part);
             while let Some(frame) = decoder.next_frame()? {
                 found.push(frame);
             }
@@ -285,9 +280,9 @@ mod tests {
         assert_eq!(&out[9..], [1, 0, 0, 0x86, 1]);
         let mut decoder = Decoder::default();
         assert_eq!(decoder.begun(), None);
-        decoder.feed(&out[..3]);
+        decoder.space().extend_from_slice(&out[..3]);
         assert_eq!(decoder.begun(), Some(HEADER_BYTES));
-        decoder.feed(&out[3..6]);
+        decoder.space().extend_from_slice(&out[3..6]);
         assert_eq!(decoder.begun(), Some(9));
     }
 

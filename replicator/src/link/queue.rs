@@ -142,11 +142,6 @@ impl Queue {
         self.classes.iter().any(|it| !it.chunks.is_empty())
     }
 
-    /// Returns whether nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.messages.is_empty() && !self.has_chunks()
-    }
-
     /// Returns whether at least half of each bound is free.
     pub fn has_room(&self) -> bool {
         let bytes: usize = self.classes.iter().map(|it| it.bytes).sum();
@@ -199,7 +194,7 @@ mod tests {
             chunk(9, 3),
         ];
         assert_eq!(all(&mut queue), expected);
-        assert!(queue.is_empty() && queue.bytes() == 0);
+        assert!(queue.next().is_none() && queue.bytes() == 0);
     }
 
     #[test]
@@ -326,7 +321,7 @@ mod tests {
                 prop_assert_eq!(queue.bytes(), bytes);
             }
             prop_assert_eq!(all(&mut queue).len(), waiting.len());
-            prop_assert!(queue.is_empty());
+            prop_assert_eq!(queue.next(), None);
         }
     }
 }

@@ -107,11 +107,6 @@ impl Fetch {
         Some(wanted + content.unseen_bytes)
     }
 
-    /// Gives up the fetch. Chunks that have come are kept for the next version.
-    pub fn stop(mut self) {
-        self.start_again();
-    }
-
     fn start_again(&mut self) {
         let state = std::mem::replace(&mut self.state, FetchState::Root);
         self.absent.clear();

@@ -294,7 +294,6 @@ enum Slot {
 #[derive(Debug)]
 pub struct Walk {
     slots: VecDeque<Slot>,
-    stream_bytes: u64,
 }
 
 impl Walk {
@@ -328,12 +327,7 @@ impl Walk {
             None => VecDeque::from([Slot::Leaf(rest.to_vec())]),
             Some(below) => slots(rest, below, stream_bytes)?.into(),
         };
-        Some(Self { slots, stream_bytes })
-    }
-
-    /// Returns the length of the stream, in bytes, as the root states it.
-    pub fn stream_bytes(&self) -> u64 {
-        self.stream_bytes
+        Some(Self { slots })
     }
 
     /// Returns the chunks to get now, at most [`LOOK_AHEAD_CHUNKS`], the first needed first. The

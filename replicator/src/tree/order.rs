@@ -47,15 +47,10 @@ pub struct Order {
     is_open: bool,
     /// The names in each directory that leads to the last path, from the top down.
     open: Vec<HashSet<u128>>,
-    names: usize,
+    pub(super) names: usize,
 }
 
 impl Order {
-    /// Returns how many names are remembered.
-    pub fn names(&self) -> usize {
-        self.names
-    }
-
     /// Takes the next path of a list that names only empty folders.
     ///
     /// # Errors

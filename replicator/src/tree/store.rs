@@ -148,7 +148,7 @@ impl Store {
         self.generations.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn staging(&self) -> MutexGuard<'_, Staging> {
+    pub(super) fn staging(&self) -> MutexGuard<'_, Staging> {
         self.staging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -298,11 +298,6 @@ impl Store {
     /// chunks come from others.
     pub fn fold_failure(&self) -> Option<FoldFailure> {
         self.folding.failure()
-    }
-
-    /// Returns the number of bytes of staged chunks on disk.
-    pub fn staged_bytes(&self) -> u64 {
-        self.staging().bytes()
     }
 
     /// Drops the staged chunks if they are many more than a version of this many bytes can use, so

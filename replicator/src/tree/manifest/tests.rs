@@ -368,7 +368,7 @@ fn manifests_of_any_size_are_written_and_read_in_bounded_memory() {
     let (mut out, mut most, mut read) = (Vec::new(), 0, 0);
     let mut pass = |out: &mut Vec<u8>| {
         decoder.feed(out);
-        most = most.max(decoder.buffer.capacity()).max(decoder.rules.order.names());
+        most = most.max(decoder.buffer.capacity()).max(decoder.rules.order.names);
         out.clear();
         while decoder.next_item().unwrap().is_some() {
             read += 1;

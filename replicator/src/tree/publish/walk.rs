@@ -301,14 +301,14 @@ impl<'a> DraftMaker<'a> {
         for _ in 0..READS_MAX {
             let (source, before) = dir.open_file(name)?;
             let mut out = self.building.incoming()?;
-            let created = out.file().metadata().map_err(Error::io(out.path()))?;
+            let created = Stamp::of(out.file()).map_err(Error::io(out.path()))?;
             // Another change within the same tick of the clock would not be noticed.
-            let is_settled = before.is_before(&Stamp::of(&created), TICK_NANOS);
+            let is_settled = before.is_before(&created, TICK_NANOS);
             self.spool.clear();
             let is_shared = out.share(&source).map_err(Error::io(out.path()))?;
             let input = if is_shared { out.file().clone() } else { Arc::new(source.try_clone()?) };
             let bytes = self.cut(&input, (!is_shared).then_some(&mut out))?;
-            let after = Stamp::of(&source.metadata()?);
+            let after = Stamp::of(&source)?;
             let is_same = before == after && bytes == after.bytes;
             let content = self.spool.digest();
             if is_same && (is_settled || last == Some(content)) {

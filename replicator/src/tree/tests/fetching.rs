@@ -49,7 +49,7 @@ fn chunks_of_an_unfinished_version_serve_the_next_one_and_survive_a_restart() {
     }
     assert!((1..1_000_000).contains(&before), "{before} bytes are missing");
     assert!(half.switch().unwrap().is_none() && replica.current().is_none());
-    half.stop();
+    drop(half);
     let all = |version: &Version| {
         let other = tempfile::tempdir().unwrap();
         fetch(&origin.store, &store(&other, Options::default()), version).unwrap().len()
@@ -66,7 +66,7 @@ fn chunks_of_an_unfinished_version_serve_the_next_one_and_survive_a_restart() {
         whole - put <= asked && asked <= whole - put + 3,
         "{asked} of {whole}, {put} were there"
     );
-    assert_eq!(replica.staged_bytes(), 0);
+    assert_eq!(replica.staging().bytes(), 0);
     assert_eq!(current(&replica), tree);
 }
 
