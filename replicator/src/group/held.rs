@@ -6,12 +6,11 @@
 //! sites meanwhile. No data depends on holdings: the messages of `replica` decide which members are
 //! asked for chunks.
 //!
-//! A member sends all its holdings at once, together with its beat, if anything has changed.
-//! Between two messages it waits at least [`PAUSE`] (in a large group [`PAUSE_EACH`] for each
-//! member) plus a second for each tree. So it sends at most about 30 bytes a second, however often
-//! it publishes, and nothing while no version changes. If it holds more than [`ENTRIES_MAX`] trees,
-//! the message names those that changed last and counts the others. Since every change is sent, the
-//! last known message of a member is valid as long as its beats arrive.
+//! A member sends all its holdings at once, together with its beat, if anything has changed and the
+//! pause is over: at most about 30 bytes a second. If it holds more than [`ENTRIES_MAX`] trees, the
+//! message names those that changed last and counts the others. Since every change is sent, the last
+//! known message of a member is valid as long as its beats arrive. docs/decisions/versions.md says
+//! what that costs and why it stays.
 //!
 //! # Differences from the paper
 //!
@@ -35,9 +34,9 @@ use super::{Action, Alarm, Group};
 use crate::id::{GroupId, MemberId};
 use crate::version::{Namespace, Number};
 
+use message::ENTRY_BYTES;
 pub(super) use message::Signed;
 pub use message::Tag;
-use message::{ENTRY_BYTES, HeldVersion};
 
 /// Maximum number of trees whose versions a member names.
 pub const ENTRIES_MAX: usize = 256;
@@ -115,16 +114,15 @@ impl Holdings {
     }
 
     /// Returns the entries to send, in the order of tags, and the number of trees left out.
-    fn entries(&self) -> (Vec<HeldVersion>, u16) {
+    fn entries(&self) -> (Vec<(Tag, Number)>, u16) {
         let is_listed = |it: &(&Tag, &(Number, Duration))| self.listed.contains(it.0);
         let mut all: Vec<(&Tag, &(Number, Duration))> = self.own.iter().filter(is_listed).collect();
         all.sort_by_key(|(_, (_, since))| Reverse(*since));
         let left_out = all.len().saturating_sub(ENTRIES_MAX);
         all.truncate(ENTRIES_MAX);
-        let entry =
-            |(tag, (number, _)): (&Tag, &(Number, _))| HeldVersion { tag: *tag, number: *number };
-        let mut entries: Vec<HeldVersion> = all.into_iter().map(entry).collect();
-        entries.sort_unstable_by_key(|it| it.tag);
+        let mut entries: Vec<(Tag, Number)> =
+            all.into_iter().map(|(tag, (number, _))| (*tag, *number)).collect();
+        entries.sort_unstable_by_key(|it| it.0);
         // A group has at most 1,024 trees.
         (entries, u16::try_from(left_out).unwrap_or(u16::MAX))
     }
@@ -143,9 +141,9 @@ impl Holdings {
         let reported = received().filter(|it| is_news(it.1)).flat_map(|it| &it.0.entries);
         let own = self.own.iter().filter(|it| is_news(it.1.1)).map(|(tag, it)| (*tag, it.0));
         let mut newest: BTreeMap<Tag, Number> = own.collect();
-        for it in reported.filter(|it| self.listed.contains(&it.tag)) {
-            let number = newest.entry(it.tag).or_insert(it.number);
-            *number = it.number.max(*number);
+        for (tag, reported) in reported.filter(|it| self.listed.contains(&it.0)) {
+            let number = newest.entry(*tag).or_insert(*reported);
+            *number = (*reported).max(*number);
         }
         let is_behind = |it: &Signed| {
             let lacks = |(tag, newest): (&Tag, &Number)| match it.number(*tag) {
@@ -162,7 +160,7 @@ impl Holdings {
 
     /// Returns the entries to send now and the number of trees left out; none if the same was sent
     /// last, or if the pause is not over.
-    fn poll(&self, now: Duration) -> Option<(Vec<HeldVersion>, u16)> {
+    fn poll(&self, now: Duration) -> Option<(Vec<(Tag, Number)>, u16)> {
         let news = self.entries();
         match &self.sent {
             None => Some(news),

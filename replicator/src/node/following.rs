@@ -174,7 +174,6 @@ impl Followed {
     /// Answers the callers that wait for the pull that has ended.
     fn answer(&mut self, answer: &Result<Published, String>) {
         for it in self.answered.drain(..) {
-            // The caller may have gone away.
             drop(it.send(answer.clone()));
         }
     }

@@ -44,7 +44,7 @@ impl OwnSource {
 /// Answer to the waiting caller.
 pub(super) type Answer = Result<Published, String>;
 
-/// Receiver of the answer.
+/// Receiver of the answer. A caller that has gone away needs none.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// Nobody: a change of the tree started the publishing.

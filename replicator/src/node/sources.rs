@@ -106,7 +106,6 @@ impl Sources {
                 (left, format!("{why} {tree:?} in the settings"))
             }
         };
-        // The caller may have gone away.
         drop(reply.send(Err(refused)));
         None
     }
@@ -122,7 +121,6 @@ impl Sources {
         notes: &mut Notes,
     ) {
         match reply {
-            // The caller may have gone away.
             Reply::Caller(reply) => drop(reply.send(answer)),
             Reply::Follower => self.following.handle_published(name, answer, now, notes),
             Reply::Nobody => self.watching.handle_walked(name, answer.err(), now, notes),

@@ -40,7 +40,6 @@ impl Verifying {
         let meant = all.filter(|it| is_meant(it.0));
         let stores: Vec<_> = meant.map(|(of, store)| (of.clone(), store.clone())).collect();
         if stores.is_empty() {
-            // The caller may have gone away.
             drop(reply.send(Err(
                 "there is no such tree here yet; `status` lists all of them".to_owned(),
             )));
@@ -73,7 +72,6 @@ impl Verified {
                 Err(error) => failed = Some(format!("{of}: {error}")),
             }
         }
-        // The caller may have gone away.
         drop(self.reply.send(failed.map_or(Ok(reports), Err)));
     }
 }
