@@ -9,7 +9,7 @@ use replicator::id::MemberId;
 use replicator::link::call::{Calls, Outcome, Packet};
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut calls = Calls::new();
+    let mut calls = Calls::default();
     calls.handle_key(MemberId(1), [7; 32], true, Duration::ZERO);
     assert_eq!(calls.handle_packet(bytes, Duration::ZERO), Outcome::Ignore);
     if let Some(packet) = Packet::parse(bytes) {

@@ -7,9 +7,9 @@ use libfuzzer_sys::fuzz_target;
 use replicator::link::frame::{Decoder, Error, Frame};
 
 fn decode(parts: &[&[u8]]) -> (Vec<(Frame, bool)>, Option<Error>) {
-    let (mut decoder, mut frames) = (Decoder::new(), Vec::new());
+    let (mut decoder, mut frames) = (Decoder::default(), Vec::new());
     for part in parts {
-        decoder.feed(part);
+        decoder.space().extend_from_slice(part);
         loop {
             match decoder.next_frame() {
                 Ok(Some(frame)) => frames.push(frame),

@@ -2,53 +2,19 @@
 //!
 //! ```toml
 //! data = "/var/lib/harvest/replicator"
-//! address = "replica.example.org:4000"   address at which the other members reach this one
-//! # site = "main"                    members of one site have good links between them
-//! # listen = "0.0.0.0:4000"          links (TCP) and null calls (UDP)
-//! # admin_listen = "127.0.0.1:5000"  page, status, metrics, administration
-//! # admin_read = "local"             or "token": reading them requires the token, too
-//! # feed_listen = "0.0.0.0:4001"     collections' feeds for others; default: only at admin_listen
-//! # base_url = "https://feeds.example.org/papers/"   the feeds' URL behind a proxy
-//! # link_rate = "10 MB"              maximum bytes a second to one member
-//! # site_rate = "40 MB"              maximum bytes a second to another site's members together
+//! address = "replica.example.org:4000"
 //!
 //! [[group]]
-//! name = "papers"                    this member founds the group and leads it
-//! # join = "harvest-group-1,…"       or: it joins with the line that the leader's `invite` printed
-//! # connectivity = 2                 failed members at which the group may fall apart: 1 to 3
-//! # allow = ["10.0.0.0/8"]           who may join: ids, keys, addresses
-//! # deny = []                        who may never join
-//! # deputies = []                    ids of the members that take over; default: two are chosen
-//! # carry = ["fruit"]                bring in the trees of this other group, too
+//! name = "papers"            founds the group; or `join` with the line that `invite` printed
 //!
 //! [[tree]]
 //! name = "papers"
-//! directory = "/srv/papers"          the directory to publish
-//! # watch = "10 s"                   latest time to publish a change; default: by command only
-//! # groups = ["papers"]              default: all of the above
-//! # skip_problems = false            publish without entries that cannot be replicated
-//! # mode = "700"                     access to the tree's folder in `data`; also for others' trees
-//! # group = "papers"                 system group of that folder and of all files in it
-//!
-//! [[tree]]
-//! name = "papers"
-//! writer = "0f1e2d3c4b5a6978"        another member's tree, whose newest version is linked here
-//! directory = "/srv/replicas/papers"
-//!
-//! [[collection]]
-//! name = "catalog"                   all own trees and collections need different names
-//! feed = "http://127.0.0.1:8501/"    the gatherer or broker; published as its collection changes
-//! # token = "…"                      the token of the feed
-//! # allow_private = true             allow a feed in a private network or on this machine
-//! # groups = ["papers"]              default: all of the above
-//!
-//! [[collection]]
-//! name = "catalog"
-//! writer = "0f1e2d3c4b5a6978"        as for trees
-//! directory = "/srv/replicas/catalog"
+//! directory = "/srv/papers"
 //! ```
+//!
+//! docs/replication.md has all keys.
 
-mod passage;
+mod access;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -61,15 +27,15 @@ use net::tls::ClientFiles;
 use settings::{Document, Mistake, Table};
 use url::Url;
 
-use crate::group::access::Rule;
+use crate::group::access::{ParseRuleError, Rule};
 use crate::group::charter::Address;
 use crate::group::join::{Invitation, MEMBER_TREES_MAX};
-use crate::id::{GroupId, MemberId};
+use crate::id::{GroupId, MemberId, ParseIdError};
 use crate::limit::{RATE_MAX, RATE_MIN};
 use crate::topology::Connectivity;
 use crate::version::{Kind, Name};
 
-pub use passage::PassageConfig;
+pub use access::AccessConfig;
 
 /// Default address for links and null calls.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 4_000);
@@ -122,7 +88,6 @@ pub enum GroupEntry {
 
 impl GroupEntry {
     /// Returns the group's name.
-    #[must_use]
     pub fn name(&self) -> &Name {
         match self {
             Self::Found(name) => name,
@@ -131,7 +96,6 @@ impl GroupEntry {
     }
 
     /// Returns the group's id, for a member with this key.
-    #[must_use]
     pub fn group(&self, key: &[u8; 32]) -> GroupId {
         match self {
             Self::Found(name) => GroupId::of(key, name.as_str()),
@@ -172,7 +136,7 @@ pub struct TreeConfig {
     /// Whether it is published without entries that cannot be replicated.
     pub skip_problems: bool,
     /// Access to it on this machine.
-    pub passage: PassageConfig,
+    pub access: AccessConfig,
 }
 
 /// A collection that is published as it changes.
@@ -208,10 +172,10 @@ pub struct ReplicaConfig {
     pub name: Name,
     /// Its writer.
     pub writer: MemberId,
-    /// The symbolic link to it.
-    pub directory: PathBuf,
+    /// The symbolic link to it, `directory` in the settings.
+    pub link: PathBuf,
     /// Access to it on this machine, if it is a tree; for a collection it has no effect.
-    pub passage: PassageConfig,
+    pub access: AccessConfig,
 }
 
 impl Config {
@@ -226,7 +190,7 @@ impl Config {
         let address = read_address(&root);
         let groups = read_groups(&root);
         let names: Vec<&Name> = groups.iter().map(|it| it.entry.name()).collect();
-        let Spaces { trees, collections, replicas } = read_spaces(&root, &names);
+        let (trees, collections, replicas) = read_published(&root, &names);
         let rate = |key| {
             let rate = root.bytes(key)?;
             if !(RATE_MIN..=RATE_MAX).contains(&rate) {
@@ -344,49 +308,42 @@ fn read_group(table: &Table<'_>) -> Option<GroupConfig> {
         let expected = "`name` to found a group, or `join` to join one";
         table.mistake("name", "it has to be one of `name` and `join`", expected);
     }
-    let connectivity = table.integer("connectivity", 1..=3).map(|it| match it {
-        1 => Connectivity::Tree,
-        2 => Connectivity::Two,
-        _ => Connectivity::Three,
-    });
-    let rules = |key| -> Vec<Rule> {
-        let read = table.strings(key).into_iter().filter_map(|text| {
-            let rule = text.parse::<Rule>();
-            if let Err(error) = &rule {
-                table.mistake(key, error.to_string(), "\"10.0.0.0/8\"");
-            }
-            rule.ok()
-        });
-        read.collect()
+    let connectivity = table.integer("connectivity", 1..=3);
+    let connectivity = connectivity.and_then(|it| Connectivity::of_number(it.try_into().ok()?));
+    let rule = |text: &str| {
+        text.parse()
+            .map_err(|error: ParseRuleError| (error.to_string(), "\"10.0.0.0/8\"".to_owned()))
     };
-    let (allow, deny) = (rules("allow"), rules("deny"));
-    let deputies = table.strings("deputies").into_iter().filter_map(|text| {
-        let id = text.parse::<MemberId>();
-        if let Err(error) = &id {
-            table.mistake("deputies", format!("{text:?} is no id"), error.to_string());
-        }
-        id.ok()
+    let (allow, deny) = (read_all(table, "allow", rule), read_all(table, "deny", rule));
+    let deputies = read_all(table, "deputies", |text| {
+        let wrong = |error: ParseIdError| (format!("{text:?} is no id"), error.to_string());
+        text.parse().map_err(wrong)
     });
-    let deputies = deputies.collect();
-    let carry = table.strings("carry").into_iter().filter_map(|text| {
-        let name = Name::new(&text);
-        if let Err(error) = &name {
-            table.mistake("carry", format!("{text:?} is no group"), error.to_string());
-        }
-        name.ok()
+    let carry = read_all(table, "carry", |text| {
+        Name::new(text).map_err(|error| (format!("{text:?} is no group"), error.to_string()))
     });
-    let carry = carry.collect();
+    let carry = carry.into_iter().collect();
     Some(GroupConfig { entry: founds.or(joins)?, connectivity, allow, deny, deputies, carry })
 }
 
-/// Own trees and collections, and those of others.
-struct Spaces {
-    trees: Vec<TreeConfig>,
-    collections: Vec<CollectionConfig>,
-    replicas: Vec<ReplicaConfig>,
+/// Reads a list of texts; an error of `read` is a mistake and what is expected instead.
+fn read_all<T>(
+    table: &Table<'_>,
+    key: &str,
+    read: impl Fn(&str) -> Result<T, (String, String)>,
+) -> Vec<T> {
+    let texts = table.strings(key).into_iter();
+    let read = texts.filter_map(|text| {
+        read(&text).map_err(|(message, expected)| table.mistake(key, message, expected)).ok()
+    });
+    read.collect()
 }
 
-fn read_spaces(root: &Table<'_>, groups: &[&Name]) -> Spaces {
+/// Returns the own trees, the own collections, and those of others.
+fn read_published(
+    root: &Table<'_>,
+    groups: &[&Name],
+) -> (Vec<TreeConfig>, Vec<CollectionConfig>, Vec<ReplicaConfig>) {
     let is_foreign = |it: &Table<'_>| it.has("writer");
     let read = |key| -> (Vec<Table<'_>>, Vec<Table<'_>>) {
         root.tables(key).into_iter().partition(is_foreign)
@@ -405,11 +362,11 @@ fn read_spaces(root: &Table<'_>, groups: &[&Name]) -> Spaces {
         root.mistake("tree", message, format!("at most {MEMBER_TREES_MAX} of one member"));
     }
     let (trees, collections) = own.split_at(trees);
-    Spaces {
-        trees: trees.iter().filter_map(|it| read_tree(it, groups)).collect(),
-        collections: collections.iter().filter_map(|it| read_collection(it, groups)).collect(),
-        replicas: foreign.filter_map(|(kind, it)| read_replica(kind, it)).collect(),
-    }
+    (
+        trees.iter().filter_map(|it| read_tree(it, groups)).collect(),
+        collections.iter().filter_map(|it| read_collection(it, groups)).collect(),
+        foreign.filter_map(|(kind, it)| read_replica(kind, it)).collect(),
+    )
 }
 
 fn read_listed(table: &Table<'_>, groups: &[&Name]) -> BTreeSet<Name> {
@@ -442,25 +399,25 @@ fn read_tree(table: &Table<'_>, groups: &[&Name]) -> Option<TreeConfig> {
     let listed = read_listed(table, groups);
     let watch = table.duration_within("watch", WATCH);
     let skip_problems = table.boolean("skip_problems", false);
-    let passage = PassageConfig::read(table);
+    let access = AccessConfig::read(table);
     let (name, directory) = (name?, directory?);
-    Some(TreeConfig { name, directory, watch, groups: listed, skip_problems, passage })
+    Some(TreeConfig { name, directory, watch, groups: listed, skip_problems, access })
 }
 
 fn read_replica(kind: Kind, table: &Table<'_>) -> Option<ReplicaConfig> {
     let name = required_name(table);
-    let directory = required_directory(table);
+    let link = required_directory(table);
     let text = table.string("writer")?;
     let writer = text.parse();
     if let Err(error) = &writer {
         table.mistake("writer", format!("{text:?} is no id: {error}"), "as `status` shows it");
     }
-    let passage = match kind {
-        Kind::Tree => PassageConfig::read(table),
-        Kind::Collection => PassageConfig::default(),
+    let access = match kind {
+        Kind::Tree => AccessConfig::read(table),
+        Kind::Collection => AccessConfig::default(),
     };
-    let (name, directory, writer) = (name?, directory?, writer.ok()?);
-    Some(ReplicaConfig { kind, name, writer, directory, passage })
+    let (name, link, writer) = (name?, link?, writer.ok()?);
+    Some(ReplicaConfig { kind, name, writer, link, access })
 }
 
 fn required_name(table: &Table<'_>) -> Option<Name> {

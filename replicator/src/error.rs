@@ -11,14 +11,9 @@ use crate::version::Name;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system refuses an operation on a file.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    /// The system refuses an operation on this file.
+    #[error("{path}: {1}", path = .0.display())]
+    Io(PathBuf, #[source] io::Error),
     /// A listener cannot be opened, or has ended.
     #[error("{0}")]
     Listen(String),
@@ -34,22 +29,12 @@ pub enum Error {
     /// The token or the address of the administration cannot be stored.
     #[error(transparent)]
     Daemon(#[from] daemon::Error),
-    /// A stored group cannot be opened.
-    #[error("group {group}: {source}")]
-    Open {
-        /// The group's name.
-        group: Name,
-        /// The reason.
-        source: OpenError,
-    },
-    /// A group cannot be founded.
-    #[error("group {group}: {source}")]
-    Found {
-        /// The group's name.
-        group: Name,
-        /// The reason.
-        source: SignError,
-    },
+    /// The stored group of this name cannot be opened.
+    #[error("group {0}: {1}")]
+    Open(Name, #[source] OpenError),
+    /// A group of this name cannot be founded.
+    #[error("group {0}: {1}")]
+    Found(Name, #[source] SignError),
     /// These settings differ from those in use.
     #[error("{} can only be changed by a restart", .0.join(", "))]
     NeedsRestart(Vec<&'static str>),
@@ -65,7 +50,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
-        Self::Io { path: path.to_owned(), source }
+    pub(crate) fn io(path: &Path, error: io::Error) -> Self {
+        Self::Io(path.to_owned(), error)
     }
 }

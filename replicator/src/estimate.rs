@@ -32,7 +32,7 @@ use std::time::Duration;
 
 pub use lines::{Line, Lines, Sites};
 pub use probe::{Probe, Step};
-pub use row::{LinkEstimate, Row, RowError};
+pub use row::{LinkEstimate, Row};
 
 use crate::topology::{Costs, UNREACHABLE, cost};
 
@@ -58,7 +58,7 @@ const AGREE_PERCENT: u64 = 10;
 /// Readings that agree are probed again after this time without a reading.
 const PROBE_AGAIN: Duration = Duration::from_hours(12);
 /// Readings that agree are probed once more after this time: when a group has just met, the same traffic may have
-/// lowered all of them. A probe beside other traffic does not count as this one.
+/// lowered all of them. A probe amid cross traffic does not count as this one.
 const PROBE_ONCE_MORE: Duration = Duration::from_mins(3);
 /// Pause after the first probe of a link: by its end the other end has flooded its own result. It doubles with each
 /// probe that settles nothing, up to [`PROBE_DOUBLINGS_MAX`] times.
@@ -86,7 +86,6 @@ pub struct Estimate {
     measured: Option<Duration>,
 }
 
-/// One reading of a link's bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reading {
     /// Bytes a second, never 0.
@@ -95,13 +94,12 @@ struct Reading {
     by: Method,
 }
 
-/// The method of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Method {
     Transfer,
     Probe,
-    /// A probe beside other traffic, which measured the rest of the line.
-    ProbeBeside,
+    /// A probe amid cross traffic, which measured the rest of the line.
+    ProbeAmidTraffic,
 }
 
 impl Estimate {
@@ -129,10 +127,10 @@ impl Estimate {
         self.handle_reading(now);
     }
 
-    /// Takes in the bandwidth that a [`Probe`] measured, in bytes a second; `is_beside` says whether the line carried
-    /// other traffic meanwhile.
-    pub fn handle_probe(&mut self, bandwidth: u64, is_beside: bool, now: Duration) {
-        let by = if is_beside { Method::ProbeBeside } else { Method::Probe };
+    /// Takes in the bandwidth that a [`Probe`] measured, in bytes a second; `has_cross_traffic` says whether the line
+    /// carried other traffic meanwhile.
+    pub fn handle_probe(&mut self, bandwidth: u64, has_cross_traffic: bool, now: Duration) {
+        let by = if has_cross_traffic { Method::ProbeAmidTraffic } else { Method::Probe };
         self.readings.insert(0, Reading { rate: bandwidth.max(1), at: now, by });
         self.handle_reading(now);
     }
@@ -165,16 +163,16 @@ impl Estimate {
         last.at + again <= now || !is_settled
     }
 
-    /// Returns whether the link has carried the same bandwidth at two times. A probe beside other traffic does not
+    /// Returns whether the link has carried the same bandwidth at two times. A probe amid cross traffic does not
     /// count, nor do transfers that agree with it: they may be that traffic.
     fn is_lasting(&self) -> bool {
         let Some(first) = self.bandwidth() else { return false };
         let agreeing = || self.readings.iter().filter(|it| agree(first, it.rate));
         let has = |by: Method| agreeing().any(|it| it.by == by);
-        if has(Method::ProbeBeside) && !has(Method::Probe) {
+        if has(Method::ProbeAmidTraffic) && !has(Method::Probe) {
             return false;
         }
-        let mut at = agreeing().filter(|it| it.by != Method::ProbeBeside).map(|it| it.at);
+        let mut at = agreeing().filter(|it| it.by != Method::ProbeAmidTraffic).map(|it| it.at);
         at.next().zip(at.next_back()).is_some_and(|(last, first)| first + READING <= last)
     }
 

@@ -63,7 +63,6 @@ impl Sources {
     }
 }
 
-/// The version of a namespace that is being fetched, and its sources.
 #[derive(Clone, Debug)]
 struct Job {
     number: Number,
@@ -270,11 +269,6 @@ impl Fetch {
             }
         }
         self.ask(now);
-    }
-
-    /// Returns whether all wanted chunks of a namespace have come.
-    pub fn is_done(&self, namespace: &Namespace) -> bool {
-        self.wants.is_empty(namespace)
     }
 
     /// Takes the namespaces of which all sources that are up have refused a chunk since the last call: nobody has

@@ -161,11 +161,6 @@ impl Flood {
             .retain(|namespace, _| groups.values().any(|it| it.writers.contains_key(namespace)));
     }
 
-    /// Returns the neighbors in all groups.
-    pub fn neighbors(&self) -> BTreeSet<MemberId> {
-        self.groups.values().flat_map(|it| it.neighbors(self.me)).collect()
-    }
-
     /// Returns whether any group has the namespace.
     pub fn is_listed(&self, namespace: &Namespace) -> bool {
         self.sharing(namespace).next().is_some()
@@ -275,7 +270,7 @@ impl Flood {
     }
 
     fn verify(&self, group: &Neighborhood, bytes: &[u8]) -> Result<Version, Refusal> {
-        let form = VersionError::Form { bytes: bytes.len() };
+        let form = VersionError::Form(bytes.len());
         let namespace = Version::namespace_of(bytes).ok_or(form)?;
         let key = group.writers.get(&namespace).ok_or(Refusal::Namespace)?;
         // Most announcements are repeated: comparing bytes is faster than verifying a signature.

@@ -44,7 +44,6 @@ pub mod rows;
 pub mod state;
 mod status;
 pub mod succession;
-mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -60,7 +59,7 @@ use crate::id::{GroupId, MemberId};
 use crate::topology::{Connectivity, Topology};
 use crate::version::{Hash, Name};
 
-pub use action::{Action, Alarm, Counts, Message, NamedKind, OpenError, Settings};
+pub use action::{Action, Alarm, Message, OpenError, Settings};
 use charter::{Body, Charter, Member, SignError};
 use held::Holdings;
 use join::{Invitation, Wish};
@@ -69,23 +68,23 @@ use rows::{OwnRow, Rows};
 use state::SavedGroup;
 
 /// Interval at which a member announces that it is alive.
-pub const BEAT: Duration = Duration::from_secs(15);
+pub const BEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// Silence after which the others search for a member.
-pub const LOST: Duration = Duration::from_secs(50);
+pub const LOST_AFTER: Duration = Duration::from_secs(50);
 /// Silence of the leader after which the first deputy takes over; the second does so after twice
 /// this time.
-pub const TAKEOVER: Duration = Duration::from_mins(1);
+pub const TAKEOVER_AFTER: Duration = Duration::from_mins(1);
 /// Silence after which a member loses its links.
-pub const EXPIRE: Duration = Duration::from_mins(3);
+pub const UNLINKED_AFTER: Duration = Duration::from_mins(3);
 /// Silence after which a member loses its membership.
-pub const DROP: Duration = Duration::from_hours(30 * 24);
+pub const DROPPED_AFTER: Duration = Duration::from_hours(30 * 24);
 /// Interval at which a member compares its rows with those of one neighbor.
-pub const COMPARE: Duration = Duration::from_mins(1);
+pub const COMPARE_INTERVAL: Duration = Duration::from_mins(1);
 /// Number of consecutive failed connections or calls after which a member reports that there is no
 /// link.
 pub const FAILURES_MAX: u32 = 3;
-/// Maximum number of links on record.
-pub const LINKED_MAX: usize = 1_024;
+/// Maximum number of links that are up on record.
+pub const LINKS_UP_MAX: usize = 1_024;
 
 /// If a member's timer is late by more than this, the member was not running, so it cannot judge
 /// how long others were silent.
@@ -106,22 +105,21 @@ struct Peer {
     called: Option<Duration>,
     /// Time since which it has been waiting for a probe.
     wanted: Option<Duration>,
-    /// Whether other traffic was probably on the line when the last probe of the link began.
-    is_beside: bool,
+    /// Whether there was probably cross traffic on the line when the last probe of the link began.
+    has_cross_traffic: bool,
     /// Calls and connections that have failed since the last success.
     failures: u32,
 }
 
-/// A link that is up.
+/// A link that is up, and what this group has sent over it.
 #[derive(Debug, Default)]
-struct Linked {
+struct GroupLink {
     /// Hash of the charter that the other side has or was last sent; `None` if that is not known.
     charter_sent: Option<Hash>,
     /// Time of the last request to it for missing rows.
     asked: Option<Duration>,
 }
 
-/// Times of the next tasks.
 #[derive(Debug)]
 struct Deadlines {
     announce: Duration,
@@ -152,7 +150,7 @@ pub struct Group {
     held: Holdings,
     /// All other members.
     peers: BTreeMap<MemberId, Peer>,
-    linked: BTreeMap<MemberId, Linked>,
+    linked: BTreeMap<MemberId, GroupLink>,
     admission: admit::Admission,
     lead: Lead,
     clock: invited::Clock,
@@ -168,16 +166,13 @@ pub struct Group {
     /// Time at which the state was last handed to the shell to be saved.
     persisted: Duration,
     queue: VecDeque<Action>,
-    counts: Counts,
+    /// Count of messages that were forged or malformed.
+    lies: u64,
 }
 
 impl Group {
     /// Founds a group and leads it. The identity's key becomes the group's key: the owner of this
     /// key can always lead the group.
-    ///
-    /// # Errors
-    ///
-    /// The access list is too long.
     pub fn found(
         identity: Arc<Identity>,
         name: Name,
@@ -267,7 +262,7 @@ impl Group {
             due: Deadlines {
                 announce: now,
                 measure: now,
-                compare: now + COMPARE,
+                compare: now + COMPARE_INTERVAL,
                 look: now,
                 ask: now,
                 review: now,
@@ -280,7 +275,7 @@ impl Group {
             turn: 0,
             persisted: now,
             queue: VecDeque::new(),
-            counts: Counts::default(),
+            lies: 0,
         };
         group.check_settings();
         group
@@ -322,7 +317,8 @@ impl Group {
     fn jump(&mut self, over: u64, now: Duration) {
         if self.sequence() <= over {
             let incarnation = u32::try_from(over >> 32).unwrap_or(u32::MAX);
-            (self.incarnation, self.signed) = (incarnation.saturating_add(1), self.salt(now));
+            (self.incarnation, self.signed) =
+                (incarnation.saturating_add(1), self.random_start(now));
             self.own = None;
             self.held.forget_sent();
             self.due.announce = now;
@@ -332,19 +328,19 @@ impl Group {
 
     /// Returns a random start for a count that may have been used before the disk was lost, so that
     /// no message from that time is taken for a new one.
-    fn salt(&self, now: Duration) -> u32 {
+    fn random_start(&self, now: Duration) -> u32 {
         let charter = self.charter.as_ref().map(|it| it.hash().0).unwrap_or_default();
         let hash = Hash::of(&[charter.as_slice(), &now.as_nanos().to_be_bytes()].concat());
         // Half of all numbers remain for the count.
-        hash.0.first_chunk().map_or(0, |it| u32::from_be_bytes(*it) >> 1)
+        u32::from_be_bytes(hash.first()) >> 1
     }
 
     /// Reports that a link is up: to a neighbor, to the target of a `Connect`, or from a caller.
     pub fn handle_link_up(&mut self, member: MemberId, now: Duration) {
-        if LINKED_MAX <= self.linked.len() {
+        if LINKS_UP_MAX <= self.linked.len() {
             return;
         }
-        self.linked.insert(member, Linked::default());
+        self.linked.insert(member, GroupLink::default());
         if let Some(peer) = self.peers.get_mut(&member) {
             let was_failing = FAILURES_MAX <= std::mem::take(&mut peer.failures);
             if was_failing {
@@ -392,9 +388,9 @@ impl Group {
 
     /// Takes in the result of a probe of the link to a member, in bytes a second.
     pub fn handle_probe(&mut self, member: MemberId, bandwidth: u64, now: Duration) {
-        let was_beside = self.peers.get(&member).is_some_and(|it| it.is_beside);
-        let is_beside = was_beside || self.is_busy(member, now);
-        self.measured(member, |it| it.handle_probe(bandwidth, is_beside, now));
+        let had_cross_traffic = self.peers.get(&member).is_some_and(|it| it.has_cross_traffic);
+        let has_cross_traffic = had_cross_traffic || self.is_busy(member, now);
+        self.measured(member, |it| it.handle_probe(bandwidth, has_cross_traffic, now));
     }
 
     fn measured(&mut self, member: MemberId, take: impl FnOnce(&mut Estimate)) {

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::version::Hash;
+
 /// A member's id: the first eight bytes of the SHA-256 of its public key, as `net::identity::id_of` returns them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId(pub u64);
@@ -24,7 +26,6 @@ pub struct ParseIdError;
 
 impl MemberId {
     /// Returns the id of the member with this public key.
-    #[must_use]
     pub fn of(key: &[u8; 32]) -> Self {
         let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
         // id_of returns 16 hex digits.
@@ -52,7 +53,6 @@ impl FromStr for MemberId {
 
 impl InvitationId {
     /// Returns the id of the invitation with this public key.
-    #[must_use]
     pub fn of(key: &[u8; 32]) -> Self {
         Self(MemberId::of(key).0)
     }
@@ -74,13 +74,9 @@ impl FromStr for InvitationId {
 
 impl GroupId {
     /// Returns the id of the group that the owner of this public key founded under this name.
-    #[must_use]
     pub fn of(founder: &[u8; 32], name: &str) -> Self {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(b"harvest replicator group\0").update(founder).update(name.as_bytes());
-        let mut first = [0; 8];
-        hasher.finalize_xof().fill(&mut first);
-        Self(u64::from_be_bytes(first))
+        let parts = [&b"harvest replicator group\0"[..], founder, name.as_bytes()];
+        Self(u64::from_be_bytes(Hash::of(&parts.concat()).first()))
     }
 }
 

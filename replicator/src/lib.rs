@@ -28,6 +28,7 @@ pub mod topology;
 pub mod tree;
 pub mod version;
 mod watch;
+mod wire;
 
 pub use config::Config;
 pub use error::Error;

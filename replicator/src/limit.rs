@@ -38,16 +38,9 @@ pub struct Bucket {
 impl Bucket {
     /// Makes a full bucket of `burst` bytes that fills at `rate` bytes a second, from [`RATE_MIN`] to
     /// [`RATE_MAX`].
-    #[must_use]
     pub fn new(rate: u64, burst: u64) -> Self {
         let burst = burst.min(RATE_MAX);
         Self { rate: rate.clamp(RATE_MIN, RATE_MAX), burst, paid: -i128::from(burst) * NANOS }
-    }
-
-    /// Returns the rate, in bytes a second.
-    #[must_use]
-    pub fn rate(&self) -> u64 {
-        self.rate
     }
 
     /// Takes `bytes` bytes. Returns how long the caller has to wait for them.
@@ -58,13 +51,6 @@ impl Bucket {
         self.paid = self.paid.max(full) + i128::from(bytes) * NANOS;
         let wait = (self.paid - now).max(0).cast_unsigned().div_ceil(u128::from(self.rate));
         Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX))
-    }
-
-    /// Changes the rate. The bytes already taken stay taken.
-    pub fn set_rate(&mut self, now: Duration, rate: u64) {
-        let owed = self.paid - self.units(now);
-        self.rate = rate.clamp(RATE_MIN, RATE_MAX);
-        self.paid = self.units(now) + owed;
     }
 
     fn units(&self, at: Duration) -> i128 {
@@ -129,17 +115,6 @@ mod tests {
         // It fills up to its burst while nobody takes.
         check(&[(0, 1_000, 0), (600, 600, 0), (9_000, 1_000, 0), (9_000, 1, 1)], 1_000, 1_000);
         check(&[(5_000, 1_000, 1_000), (5_000, 0, 1_000)], 1_000, 0);
-    }
-
-    #[test]
-    fn a_new_rate_holds_for_the_bytes_still_owed() {
-        let mut bucket = Bucket::new(1_000, 0);
-        assert!(is_about(bucket.take(SECOND, 1_000), SECOND));
-        bucket.set_rate(SECOND + SECOND / 2, 250);
-        assert_eq!(bucket.rate(), RATE_MIN);
-        bucket.set_rate(SECOND + SECOND / 2, 500);
-        // 500 of the 1,000 bytes have come; the others take a second at the new rate.
-        assert!(is_about(bucket.take(SECOND + SECOND / 2, 0), SECOND));
     }
 
     #[test]
@@ -212,22 +187,6 @@ mod tests {
             prop_assert!(rate * seconds <= all + PAYMENT_BYTES * sizes.len() as u64, "{sent:?}");
             let between = sent.iter().max().unwrap() - sent.iter().min().unwrap();
             prop_assert!(between <= 2 * most + burst + 2 * PAYMENT_BYTES, "{sizes:?} {sent:?}");
-        }
-
-        #[test]
-        fn a_rate_may_change_at_any_time(
-            rates in prop::collection::vec(1u64..u64::MAX, 1..9),
-            bytes in 0u64..1 << 40,
-        ) {
-            let mut bucket = Bucket::new(1_000, 1_000);
-            let mut now = SECOND;
-            for rate in rates {
-                bucket.set_rate(now, rate);
-                let wait = bucket.take(now, bytes);
-                prop_assert!(wait <= bucket.clone().take(now, 1));
-                prop_assert!((RATE_MIN..=RATE_MAX).contains(&bucket.rate()));
-                now += Duration::from_millis(7);
-            }
         }
     }
 }

@@ -86,42 +86,21 @@ pub enum End {
     /// This end closed it.
     #[error("closed here: {}", .0.text())]
     Here(Reason),
-    /// The other end closed it, with a reason.
-    #[error("closed by {}: {}", .member, .reason.text())]
-    There {
-        /// The other end.
-        member: MemberId,
-        /// The reason that it gave.
-        reason: Reason,
-    },
-    /// The connection broke, or the other end closed it without a reason.
-    #[error("the connection to {member} broke: {source}")]
-    Broken {
-        /// The other end.
-        member: MemberId,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// Nothing came for [`pulse::DEAD`].
-    #[error("nothing came from {member} for {} s", pulse::DEAD.as_secs())]
-    Dead {
-        /// The other end.
-        member: MemberId,
-    },
-    /// The other end sends or reads less than [`pulse::SLOW_BYTES`] in [`pulse::SLOW`].
-    #[error("{member} sends or takes less than 16 KiB in {} s", pulse::SLOW.as_secs())]
-    Slow {
-        /// The other end.
-        member: MemberId,
-    },
-    /// The received bytes are not a frame.
-    #[error("{member} sent an invalid frame: {source}")]
-    Frame {
-        /// The other end.
-        member: MemberId,
-        /// What is wrong with the bytes.
-        source: frame::Error,
-    },
+    /// This member closed it, with a reason.
+    #[error("closed by {0}: {reason}", reason = .1.text())]
+    There(MemberId, Reason),
+    /// The connection to this member broke, or the member closed it without a reason.
+    #[error("the connection to {0} broke: {1}")]
+    Broken(MemberId, #[source] std::io::Error),
+    /// Nothing came from this member for [`pulse::DEAD`].
+    #[error("nothing came from {0} for {dead} s", dead = pulse::DEAD.as_secs())]
+    Dead(MemberId),
+    /// This member sends or reads less than [`pulse::SLOW_BYTES`] in [`pulse::SLOW`].
+    #[error("{0} sends or takes less than 16 KiB in {slow} s", slow = pulse::SLOW.as_secs())]
+    Slow(MemberId),
+    /// The bytes that this member sent are not a frame.
+    #[error("{0} sent an invalid frame: {1}")]
+    Frame(MemberId, #[source] frame::Error),
 }
 
 /// The reason why a message was not accepted.
@@ -200,7 +179,7 @@ impl Link {
     fn new(stream: &net::peer::Stream, started: Instant) -> Self {
         let now = net::clock::monotonic().saturating_duration_since(started);
         let state = LinkState {
-            queue: Queue::new(),
+            queue: Queue::default(),
             replies: Vec::new(),
             limits: Vec::new(),
             probing: None,
@@ -226,45 +205,38 @@ impl Link {
     }
 
     /// Returns the id of the other end.
-    #[must_use]
     pub fn member(&self) -> MemberId {
         self.shared.member
     }
 
     /// Returns the public key of the other end.
-    #[must_use]
     pub fn key(&self) -> [u8; 32] {
         self.shared.key
     }
 
     /// Returns the address of the other end; if that end has dialed, the port in it cannot be
     /// dialed back.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }
 
     /// Returns whether this end has dialed the link, and not accepted it.
-    #[must_use]
     pub fn is_dialed(&self) -> bool {
         self.shared.is_dialed
     }
 
     /// Returns the key for null calls that both ends have derived from this link; `None` if there
     /// is none.
-    #[must_use]
     pub fn call_key(&self) -> Option<[u8; 32]> {
         self.shared.call_key
     }
 
     /// Returns when the link came up, as the time since this member's start.
-    #[must_use]
     pub fn since(&self) -> Duration {
         self.shared.since
     }
 
     /// Returns whether the link still accepts messages.
-    #[must_use]
     pub fn is_up(&self) -> bool {
         let state = self.state();
         !state.is_down && state.closing.is_none()
@@ -317,7 +289,6 @@ impl Link {
     }
 
     /// Returns how many bytes wait to be sent.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.state().queue.bytes()
     }
@@ -342,7 +313,6 @@ impl Link {
     }
 
     /// Returns the traffic so far.
-    #[must_use]
     pub fn traffic(&self) -> Traffic {
         Traffic {
             bytes_in: self.shared.bytes_in.load(Ordering::Relaxed),

@@ -132,24 +132,3 @@ impl Announcement {
         Self { group, route, version: version.to_bytes() }
     }
 }
-
-impl Message {
-    /// Writes the message; lists that are too long are cut.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        wire::write(self)
-    }
-
-    /// Writes the [`Message::Chunk`] of these bytes, with one copy of them.
-    pub fn chunk(bytes: &[u8]) -> Vec<u8> {
-        wire::write_chunk(bytes)
-    }
-
-    /// Reads exactly the bytes that [`Message::to_bytes`] writes.
-    ///
-    /// # Errors
-    ///
-    /// The bytes are not a message: close the link, and report the sender.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, MessageError> {
-        wire::read(bytes)
-    }
-}

@@ -6,7 +6,6 @@ use daemon::metrics::Sample;
 
 use crate::status::{CollectionStatus, GroupStatus, ListedStatus, Standings, Status, TreeStatus};
 
-/// Returns all samples.
 pub(crate) fn samples(status: &Status) -> Vec<Sample> {
     let mut samples = Vec::new();
     let notes = status.notes_total as f64;

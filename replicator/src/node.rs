@@ -12,7 +12,6 @@
 //!
 //! The core runs on a thread of its own. The parts below the core do not know it.
 
-mod ask;
 mod core;
 mod directories;
 mod feeds;
@@ -43,8 +42,6 @@ use daemon::Control;
 use net::identity::Identity;
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use self::ask::Asks;
-use self::ask::{ASKS_MAX, Ask};
 pub(crate) use self::core::Core;
 pub(crate) use self::feeds::Feeds;
 pub use self::invitations::{InvitationLine, invitation};
@@ -55,10 +52,20 @@ use crate::id::{InvitationId, MemberId};
 use crate::status::{Published, Report, Status};
 use crate::version::Name;
 
-/// A handle on a running member; cheap to clone.
+/// Maximum number of commands that wait.
+const COMMANDS_MAX: usize = 64;
+
+/// A command from outside; it sends its own answer. A caller that has gone away needs none.
+type Ask = Box<dyn FnOnce(&mut Core) + Send>;
+
+/// The receiver of commands.
+pub(crate) type Asks = mpsc::Receiver<Ask>;
+
+/// A handle on a running member; cheap to clone. Once the member has stopped, its functions return
+/// [`Error::Stopped`].
 #[derive(Clone, Debug)]
 pub struct Handle {
-    ask: mpsc::Sender<Ask>,
+    commands: mpsc::Sender<Ask>,
     /// Its running listeners.
     control: Control,
 }
@@ -66,23 +73,33 @@ pub struct Handle {
 impl Handle {
     /// Returns a handle on a member that will run, and the receiver of its commands.
     pub(crate) fn new(control: Control) -> (Self, Asks) {
-        let (ask, asks) = mpsc::channel(ASKS_MAX);
-        (Self { ask, control }, asks)
+        let (commands, asks) = mpsc::channel(COMMANDS_MAX);
+        (Self { commands, control }, asks)
     }
 
-    async fn ask<T>(&self, ask: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T, Error> {
+    /// Has the core call `command`, which is to send the answer.
+    async fn ask<T: Send + 'static>(
+        &self,
+        command: impl FnOnce(&mut Core, oneshot::Sender<T>) + Send + 'static,
+    ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        self.ask.send(ask(reply)).await.map_err(|_gone| Error::Stopped)?;
+        let ask: Ask = Box::new(move |core: &mut Core| command(core, reply));
+        self.commands.send(ask).await.map_err(|_gone| Error::Stopped)?;
         answer.await.map_err(|_gone| Error::Stopped)
     }
 
+    /// As [`Handle::ask`], with the answer of a function that may refuse.
+    async fn try_ask<T: Send + 'static>(
+        &self,
+        command: impl FnOnce(&mut Core) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, Error> {
+        let answer = self.ask(|core, reply| drop(reply.send(command(core)))).await?;
+        answer.map_err(Error::Refused)
+    }
+
     /// Returns the status for the administrator.
-    ///
-    /// # Errors
-    ///
-    /// The member has stopped.
     pub async fn status(&self) -> Result<Status, Error> {
-        Ok(*self.ask(Ask::Status).await?)
+        self.ask(|core, reply| drop(reply.send(core.status()))).await
     }
 
     /// Publishes a tree of the settings, found by its name or its directory, or a collection, found
@@ -90,21 +107,21 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] says what is wrong with the tree; readers keep the present version. Or
-    /// the member has stopped.
+    /// [`Error::Refused`] says what is wrong with the tree; readers keep the present version.
     pub async fn publish(&self, tree: String, accepts_loss: bool) -> Result<Published, Error> {
-        let answer = self.ask(|reply| Ask::Publish { tree, accepts_loss, reply }).await?;
-        answer.map_err(Error::Refused)
+        let answer = self.ask(move |core, reply| core.publish_by_name(&tree, accepts_loss, reply));
+        answer.await?.map_err(Error::Refused)
     }
 
-    /// Verifies all files of a tree or collection that readers see, or of all of them. Damaged
-    /// files are fetched again.
+    /// Verifies all files that readers see of all trees and collections, or of those of one name or
+    /// `NAME@WRITER`. Damaged files are fetched again.
     ///
     /// # Errors
     ///
-    /// There is no such tree, or it cannot be read. Or the member has stopped.
+    /// There is no such tree, or it cannot be read.
     pub async fn verify(&self, tree: Option<String>) -> Result<Vec<Report>, Error> {
-        self.ask(|reply| Ask::Verify(tree, reply)).await?.map_err(Error::Refused)
+        let answer = self.ask(move |core, reply| core.verify(tree.as_deref(), reply));
+        answer.await?.map_err(Error::Refused)
     }
 
     /// Returns a new line by which one member can join a group, valid for `valid` (default: a day).
@@ -114,45 +131,44 @@ impl Handle {
     /// # Errors
     ///
     /// There is no such group, this member is not in it yet, or another member leads it and `valid`
-    /// is given. Or the member has stopped.
+    /// is given.
     pub async fn invite(
         &self,
         group: Option<Name>,
         valid: Option<Duration>,
     ) -> Result<InvitationLine, Error> {
-        self.ask(|reply| Ask::Invite(group, valid, reply)).await?.map_err(Error::Refused)
+        self.try_ask(move |core| core.groups.invite(group.as_ref(), valid, &core.own)).await
     }
 
     /// Withdraws an invitation; returns its id. The member that joined with it stays.
     ///
     /// # Errors
     ///
-    /// There is no such group or invitation, or another member leads the group. Or the member has
-    /// stopped.
+    /// There is no such group or invitation, or another member leads the group.
     pub async fn revoke(
         &self,
         group: Option<Name>,
         id: InvitationId,
     ) -> Result<InvitationId, Error> {
-        self.ask(|reply| Ask::Revoke(group, id, reply)).await?.map_err(Error::Refused)
+        self.try_ask(move |core| core.groups.revoke(group.as_ref(), id, &core.own)).await
     }
 
     /// Makes this member lead a group, whichever member leads it now; returns the group's name.
     ///
     /// # Errors
     ///
-    /// There is no such group, or the member may not lead it. Or the member has stopped.
+    /// There is no such group, or the member may not lead it.
     pub async fn lead(&self, group: Option<Name>) -> Result<String, Error> {
-        self.ask(|reply| Ask::Lead(group, reply)).await?.map_err(Error::Refused)
+        self.try_ask(move |core| core.groups.lead(group.as_ref(), &core.own)).await
     }
 
     /// Adds a note for the administrator to those of the member.
-    ///
-    /// # Errors
-    ///
-    /// The member has stopped.
     pub async fn note(&self, text: String) -> Result<(), Error> {
-        self.ask(|reply| Ask::Note(text, reply)).await
+        self.ask(|core, reply| {
+            core.notes.add(text, core.own.now());
+            let _ = reply.send(());
+        })
+        .await
     }
 
     /// Puts other settings in force.
@@ -160,10 +176,11 @@ impl Handle {
     /// # Errors
     ///
     /// The new settings differ in a setting that only a restart can change; then nothing is
-    /// changed. Or the member has stopped.
+    /// changed.
     pub async fn reload(&self, config: Config) -> Result<(), Error> {
         let settings = config.daemon.clone();
-        self.ask(|reply| Ask::Reload(Arc::new(config), reply)).await??;
+        let config = Arc::new(config);
+        self.ask(|core, reply| drop(reply.send(core.reload(config)))).await??;
         self.control.reload(&settings);
         Ok(())
     }
@@ -171,10 +188,6 @@ impl Handle {
 
 /// Returns the id of the member with this data directory. The id comes from the member's key, which
 /// is made if there is none.
-///
-/// # Errors
-///
-/// The data directory cannot be used.
 pub fn identity(data: &Path) -> Result<MemberId, Error> {
     let _files = StateFiles::open(data)?;
     Ok(MemberId::of(&Identity::load_or_create(data)?.public()))

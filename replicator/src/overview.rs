@@ -12,7 +12,6 @@ use crate::status::{Status, TreeStatus};
 const LINKS: &[(&str, &str)] =
     &[("status", "Status"), ("topology.svg", "Topology"), ("metrics", "Metrics")];
 
-/// Returns the overview.
 pub(crate) fn overview(status: &Status, listening: &ListenerStatus) -> Overview {
     let listed = || status.trees.iter().filter(|it| it.is_listed);
     let collections = listed().filter(|it| it.collection.is_some()).count();

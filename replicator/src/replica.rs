@@ -34,7 +34,7 @@ use crate::message::{Message, Request};
 use crate::version::{Hash, Namespace, Number, Version};
 
 /// Time between two reconciliations; the neighbors take turns.
-pub const COMPARE: Duration = Duration::from_secs(30);
+pub const COMPARE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A member's part in all its groups.
 #[derive(Debug)]
@@ -441,7 +441,7 @@ impl Replica {
     pub fn handle_timeout(&mut self, now: Duration) {
         self.fetch.handle_timeout(now);
         if self.compare_at <= now {
-            self.compare_at = now + COMPARE;
+            self.compare_at = now + COMPARE_INTERVAL;
             let after = |it: MemberId| self.up.keys().copied().find(|other| it < *other);
             self.compared =
                 self.compared.and_then(after).or_else(|| self.up.keys().next().copied());

@@ -17,7 +17,7 @@ use daemon::overview::Overview;
 use http::header::CONTENT_TYPE;
 use http::{StatusCode, Uri};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use web::Pages;
 use web::failure::Failure;
 use web::templates::Source;
@@ -25,7 +25,7 @@ use web::templates::Source;
 use crate::error::Error;
 use crate::id::InvitationId;
 use crate::node::{Feeds, Handle, InvitationLine};
-use crate::status::{GroupStatus, Status};
+use crate::status::{GroupStatus, Published, Report, Status};
 use crate::version::Name;
 use crate::{drawing, metrics, overview, ready};
 
@@ -33,7 +33,6 @@ use crate::{drawing, metrics, overview, ready};
 pub(crate) const TEMPLATES: &[Source] =
     &[Source { name: "replicator.html", text: include_str!("../templates/replicator.html") }];
 
-/// Returns the routes of the admin listener.
 pub(crate) fn admin(
     handle: Handle,
     feeds: Feeds,
@@ -58,7 +57,6 @@ pub(crate) fn admin(
     pages.frame(router)
 }
 
-/// Returns the routes of the listener that serves only feeds.
 pub(crate) fn feeds(handle: Handle, feeds: Feeds, describe: Router, pages: &Pages) -> Router {
     let router = Router::new()
         .route("/healthz", get(healthz))
@@ -111,13 +109,17 @@ struct Admin {
     control: Control,
 }
 
-fn fail(error: &Error) -> Response {
-    let failure = match error {
-        Error::Refused(why) => Failure::bad_request(why.clone()),
-        _ => Failure::internal(),
-    };
-    (failure.status, Json(failure.to_json())).into_response()
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let failure = match self {
+            Self::Refused(why) => Failure::bad_request(why),
+            _ => Failure::internal(),
+        };
+        (failure.status, Json(failure.to_json())).into_response()
+    }
 }
+
+type Answer<T> = Result<Json<T>, Error>;
 
 #[derive(Serialize)]
 struct PageContext {
@@ -128,34 +130,22 @@ struct PageContext {
     drawings: Vec<String>,
 }
 
-async fn page(State(Admin { handle, pages, control }): State<Admin>) -> Response {
-    match handle.status().await {
-        Ok(status) => {
-            let drawings = status.groups.iter().map(drawing::inline).collect();
-            let overview = overview::overview(&status, &control.listening());
-            let context = PageContext { overview, status, drawings };
-            pages.respond(StatusCode::OK, "replicator.html", &context)
-        }
-        Err(error) => fail(&error),
-    }
+async fn page(State(Admin { handle, pages, control }): State<Admin>) -> Result<Response, Error> {
+    let status = handle.status().await?;
+    let drawings = status.groups.iter().map(drawing::inline).collect();
+    let overview = overview::overview(&status, &control.listening());
+    let context = PageContext { overview, status, drawings };
+    Ok(pages.respond(StatusCode::OK, "replicator.html", &context))
 }
 
-async fn status(State(Admin { handle, .. }): State<Admin>) -> Response {
-    match handle.status().await {
-        Ok(status) => Json(status).into_response(),
-        Err(error) => fail(&error),
-    }
+async fn status(State(Admin { handle, .. }): State<Admin>) -> Answer<Status> {
+    Ok(Json(handle.status().await?))
 }
 
-async fn samples(State(Admin { handle, control, .. }): State<Admin>) -> Response {
-    match handle.status().await {
-        Ok(status) => {
-            let mut samples = metrics::samples(&status);
-            samples.extend(control.listening().samples());
-            health::metrics(&samples)
-        }
-        Err(error) => fail(&error),
-    }
+async fn samples(State(Admin { handle, control, .. }): State<Admin>) -> Result<Response, Error> {
+    let mut samples = metrics::samples(&handle.status().await?);
+    samples.extend(control.listening().samples());
+    Ok(health::metrics(&samples))
 }
 
 async fn healthz() -> Response {
@@ -186,28 +176,16 @@ impl GroupQuery {
     }
 }
 
-/// Returns the requested group; without a name, the first.
-fn chosen<'a>(status: &'a Status, query: &GroupQuery) -> Option<&'a GroupStatus> {
-    match &query.group {
-        Some(name) => status.groups.iter().find(|it| it.name == *name),
-        None => status.groups.first(),
-    }
-}
-
+/// Draws the requested group; without a name, the first.
 async fn topology(
     State(Admin { handle, .. }): State<Admin>,
     Query(query): Query<GroupQuery>,
-) -> Response {
-    let status = match handle.status().await {
-        Ok(status) => status,
-        Err(error) => return fail(&error),
-    };
-    match chosen(&status, &query) {
-        Some(group) => {
-            ([(CONTENT_TYPE, "image/svg+xml")], drawing::standalone(group)).into_response()
-        }
-        None => fail(&Error::Refused("there is no such group; see /status".to_owned())),
-    }
+) -> Result<Response, Error> {
+    let groups = handle.status().await?.groups;
+    let is_it = |it: &&GroupStatus| query.group.as_ref().is_none_or(|name| it.name == *name);
+    let none = || Error::Refused("there is no such group; see /status".to_owned());
+    let group = groups.iter().find(is_it).ok_or_else(none)?;
+    Ok(([(CONTENT_TYPE, "image/svg+xml")], drawing::standalone(group)).into_response())
 }
 
 #[derive(Deserialize)]
@@ -220,11 +198,8 @@ struct PublishQuery {
 async fn publish(
     State(Admin { handle, .. }): State<Admin>,
     Query(PublishQuery { tree, accept_loss }): Query<PublishQuery>,
-) -> Response {
-    match handle.publish(tree, accept_loss).await {
-        Ok(published) => Json(published).into_response(),
-        Err(error) => fail(&error),
-    }
+) -> Answer<Published> {
+    Ok(Json(handle.publish(tree, accept_loss).await?))
 }
 
 #[derive(Deserialize)]
@@ -235,11 +210,8 @@ struct VerifyQuery {
 async fn verify(
     State(Admin { handle, .. }): State<Admin>,
     Query(VerifyQuery { tree }): Query<VerifyQuery>,
-) -> Response {
-    match handle.verify(tree).await {
-        Ok(reports) => Json(reports).into_response(),
-        Err(error) => fail(&error),
-    }
+) -> Answer<Vec<Report>> {
+    Ok(Json(handle.verify(tree).await?))
 }
 
 /// Parameters for invitations: the validity of a new one in seconds, or the id of one to withdraw.
@@ -253,32 +225,23 @@ async fn invite(
     State(Admin { handle, .. }): State<Admin>,
     Query(query): Query<GroupQuery>,
     Query(InviteQuery { valid, revoke }): Query<InviteQuery>,
-) -> Response {
-    let answer = async {
-        let group = query.name()?;
-        if let Some(id) = revoke {
-            let id = id.parse().map_err(|error| Error::Refused(format!("{id}: {error}")))?;
-            let revoked = handle.revoke(group, id).await?;
-            return Ok(json!({ "revoked": revoked.to_string() }));
-        }
-        let InvitationLine { invitation, ends } =
-            handle.invite(group, valid.map(Duration::from_secs)).await?;
-        let id = invitation.public().map(|it| InvitationId::of(&it).to_string());
-        Ok(json!({ "invitation": invitation.to_string(), "id": id, "ends": ends }))
-    };
-    match answer.await {
-        Ok(answer) => Json(answer).into_response(),
-        Err(error) => fail(&error),
+) -> Answer<Value> {
+    let group = query.name()?;
+    if let Some(id) = revoke {
+        let id = id.parse().map_err(|error| Error::Refused(format!("{id}: {error}")))?;
+        let revoked = handle.revoke(group, id).await?;
+        return Ok(Json(json!({ "revoked": revoked.to_string() })));
     }
+    let InvitationLine { invitation, ends } =
+        handle.invite(group, valid.map(Duration::from_secs)).await?;
+    let id = invitation.public().map(|it| InvitationId::of(&it).to_string());
+    Ok(Json(json!({ "invitation": invitation.to_string(), "id": id, "ends": ends })))
 }
 
 async fn lead(
     State(Admin { handle, .. }): State<Admin>,
     Query(query): Query<GroupQuery>,
-) -> Response {
-    let leading = async { handle.lead(query.name()?).await };
-    match leading.await {
-        Ok(group) => Json(json!({ "leads": group })).into_response(),
-        Err(error) => fail(&error),
-    }
+) -> Answer<Value> {
+    let group = handle.lead(query.name()?).await?;
+    Ok(Json(json!({ "leads": group })))
 }

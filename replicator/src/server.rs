@@ -112,10 +112,6 @@ impl Server {
     }
 
     /// Returns the address of links and null calls.
-    ///
-    /// # Errors
-    ///
-    /// The socket has no address any more.
     pub fn local_addr(&self) -> Result<SocketAddr, Error> {
         self.listener.local_addr().map_err(|error| Error::Listen(error.to_string()))
     }
@@ -131,13 +127,11 @@ impl Server {
     }
 
     /// Returns the member's id.
-    #[must_use]
     pub fn id(&self) -> MemberId {
         self.core.id()
     }
 
     /// Returns a handle on the member, which also works while it runs.
-    #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }

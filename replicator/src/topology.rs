@@ -127,6 +127,21 @@ pub enum Connectivity {
     Three,
 }
 
+impl Connectivity {
+    /// Returns how many members have to fail before the others may lose each other: 1 to 3.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Tree => 1,
+            Self::Two => 2,
+            Self::Three => 3,
+        }
+    }
+
+    pub(crate) fn of_number(number: u8) -> Option<Self> {
+        [Self::Tree, Self::Two, Self::Three].into_iter().find(|it| it.number() == number)
+    }
+}
+
 /// Bounds of the tree, kept as far as the links allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -141,20 +156,6 @@ impl Bounds {
     pub const DEFAULT: Self = Self { depth_max: 6, degree_max: 8 };
     /// No bounds.
     pub const NONE: Self = Self { depth_max: usize::MAX, degree_max: usize::MAX };
-}
-
-/// Links that do not form a topology.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LinksError {
-    /// An end is an unknown member, or both ends are the same.
-    #[error("the link from member {0} to member {1} has an unknown member or equal ends")]
-    Ends(u16, u16),
-    /// The links are not in ascending order, or one is repeated.
-    #[error("the link from member {0} to member {1} is out of order or repeated")]
-    Order(u16, u16),
-    /// The tree has a circle.
-    #[error("the link from member {0} to member {1} closes a circle in the tree")]
-    Circle(u16, u16),
 }
 
 /// The links over which a group's members are neighbors.
@@ -176,55 +177,39 @@ impl Topology {
     }
 
     /// Makes a topology of `members` members from links that another member computed: pairs of members, the smaller
-    /// number first, in ascending order both in the tree and beside it.
-    ///
-    /// # Errors
-    ///
-    /// The links do not form a topology: their sender is faulty or lies.
-    pub fn from_links(
-        members: usize,
-        tree: &[(u16, u16)],
-        beside: &[(u16, u16)],
-    ) -> Result<Self, LinksError> {
+    /// number first, in ascending order both in the tree and beside it. `None` if they do not form a topology: an end
+    /// is unknown, they are out of order or repeated, or the tree has a circle.
+    pub fn from_links(members: usize, tree: &[(u16, u16)], beside: &[(u16, u16)]) -> Option<Self> {
         let mut tops: Vec<u16> =
             (0..members.min(MEMBERS_MAX)).filter_map(|it| it.try_into().ok()).collect();
-        for &(a, b) in tree.iter().chain(beside) {
-            if b <= a || tops.len() <= usize::from(b) {
-                return Err(LinksError::Ends(a, b));
-            }
-        }
-        for list in [tree, beside] {
-            if let Some([_, (a, b)]) = list.array_windows().find(|[one, next]| next <= one) {
-                return Err(LinksError::Order(*a, *b));
-            }
-        }
-        if let Some((a, b)) = beside.iter().find(|it| tree.binary_search(it).is_ok()) {
-            return Err(LinksError::Order(*a, *b));
+        let is_link = |&(a, b): &(u16, u16)| a < b && usize::from(b) < tops.len();
+        let is_ordered = |list: &[(u16, u16)]| list.array_windows().all(|[one, next]| one < next);
+        if !tree.iter().chain(beside).all(is_link)
+            || !is_ordered(tree)
+            || !is_ordered(beside)
+            || beside.iter().any(|it| tree.binary_search(it).is_ok())
+        {
+            return None;
         }
         for &(a, b) in tree {
             let (top_a, top_b) = (top(&mut tops, a), top(&mut tops, b));
             if top_a == top_b {
-                return Err(LinksError::Circle(a, b));
+                return None;
             }
             tops[usize::from(top_a)] = top_b;
         }
         let links = |list: &[(u16, u16)]| list.iter().map(|it| Link(it.0, it.1)).collect();
-        Ok(Self { members: tops.len(), tree: links(tree), beside: links(beside) })
+        Some(Self { members: tops.len(), tree: links(tree), beside: links(beside) })
     }
 
     /// Adds the links that `connectivity` needs.
     fn connect(&mut self, costs: &Costs, connectivity: Connectivity, bounds: Bounds) {
-        let wanted = match connectivity {
-            Connectivity::Tree => 0,
-            Connectivity::Two => 1,
-            Connectivity::Three => 2,
-        };
         let degree_max = bounds.degree_max.saturating_mul(2);
         let near = nearest(costs);
-        for lost in 0..wanted {
+        for lost in 1..connectivity.number() {
             // For three-connectivity the rest has to be two-connected without any single member.
             let gone: Vec<Option<usize>> =
-                if lost == 0 { vec![None] } else { (0..costs.members()).map(Some).collect() };
+                if lost == 1 { vec![None] } else { (0..costs.members()).map(Some).collect() };
             for gone in gone {
                 self.thicken(costs, gone, degree_max, &near);
             }

@@ -8,6 +8,7 @@
 //!
 //! `docs/replication.md` describes the formats byte by byte.
 
+pub(crate) mod access;
 mod building;
 pub mod chunk;
 pub mod error;
@@ -22,7 +23,6 @@ pub mod mode;
 mod opening;
 pub mod order;
 mod output;
-pub(crate) mod passage;
 pub mod path;
 pub mod problems;
 pub mod publish;

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use net::identity::{Identity, verify_raw};
 
 use crate::id::MemberId;
+use crate::wire::{Reader, put_text};
 
 /// Longest name, in bytes.
 pub const NAME_BYTES_MAX: usize = 40;
@@ -43,15 +44,13 @@ pub struct Hash(pub [u8; 32]);
 
 impl Hash {
     /// Returns the hash of these bytes.
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// Returns the first half of the hash.
-    #[must_use]
-    pub fn half(&self) -> [u8; 16] {
-        self.0.first_chunk().copied().unwrap_or_default()
+    /// Returns its first bytes, at most 32.
+    pub(crate) fn first<const N: usize>(&self) -> [u8; N] {
+        self.0.first_chunk().copied().unwrap_or([0; N])
     }
 }
 
@@ -79,10 +78,6 @@ pub struct ParseNameError;
 
 impl Name {
     /// Makes a name of the text.
-    ///
-    /// # Errors
-    ///
-    /// The text is not a name: ask for another.
     pub fn new(text: &str) -> Result<Self, ParseNameError> {
         let first = |it: u8| matches!(it, b'a'..=b'z' | b'0'..=b'9');
         let any = |it: u8| first(it) || matches!(it, b'-' | b'_' | b'.');
@@ -93,7 +88,6 @@ impl Name {
     }
 
     /// Returns the name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -114,6 +108,20 @@ pub enum Kind {
     Collection,
 }
 
+impl Kind {
+    /// Returns its number on the wire and on disk.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Tree => 0,
+            Self::Collection => 1,
+        }
+    }
+
+    pub(crate) fn of_number(number: u8) -> Option<Self> {
+        [Self::Tree, Self::Collection].into_iter().find(|it| it.number() == number)
+    }
+}
+
 /// A tree or a collection of one origin, which has versions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace {
@@ -125,7 +133,6 @@ pub struct Namespace {
 
 impl Namespace {
     /// Reads the text that `Display` writes.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (name, origin) = text.rsplit_once('@')?;
         Some(Self { origin: origin.parse().ok()?, name: Name::new(name).ok()? })
@@ -174,11 +181,8 @@ pub struct Version {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VersionError {
     /// The length or the name is wrong, or the format or the kind is unknown.
-    #[error("these {bytes} bytes are no version of format {FORMAT}")]
-    Form {
-        /// How many bytes there are.
-        bytes: usize,
-    },
+    #[error("these {0} bytes are no version of format {FORMAT}")]
+    Form(usize),
     /// Somebody forged the version, or changed it on its way.
     #[error("a version is not signed by its origin {0}")]
     Forged(MemberId),
@@ -205,7 +209,6 @@ impl Version {
 
     /// Writes the version: format, kind, origin, epoch, sequence, bytes, root, length of the name, name,
     /// signature. Numbers are big-endian. At most [`VERSION_BYTES_MAX`].
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.unsigned();
         bytes.extend(self.signature);
@@ -213,20 +216,13 @@ impl Version {
     }
 
     fn unsigned(&self) -> Vec<u8> {
-        let kind = match self.kind {
-            Kind::Tree => 0,
-            Kind::Collection => 1,
-        };
-        let mut bytes = vec![FORMAT, kind];
+        let mut bytes = vec![FORMAT, self.kind.number()];
         let Number { epoch, sequence } = self.number;
         for number in [self.namespace.origin.0, epoch, sequence, self.bytes] {
             bytes.extend(number.to_be_bytes());
         }
         bytes.extend(self.root.0);
-        let name = self.namespace.name.as_str();
-        // Names have at most 40 bytes.
-        bytes.push(u8::try_from(name.len()).unwrap_or_default());
-        bytes.extend(name.as_bytes());
+        put_text(&mut bytes, self.namespace.name.as_str());
         bytes
     }
 
@@ -241,7 +237,7 @@ impl Version {
     ///
     /// The bytes are not a version, or not one of that origin: the sender is faulty or lies.
     pub fn from_bytes(bytes: &[u8], key: &[u8; 32]) -> Result<Self, VersionError> {
-        let version = Self::parse(bytes).ok_or(VersionError::Form { bytes: bytes.len() })?;
+        let version = Self::parse(bytes).ok_or(VersionError::Form(bytes.len()))?;
         let origin = version.namespace.origin;
         let is_theirs =
             MemberId::of(key) == origin && verify_raw(key, &version.signed(), &version.signature);
@@ -249,47 +245,25 @@ impl Version {
     }
 
     /// Reads the namespace that these bytes claim, to look up its origin's key. Checks no signature.
-    #[must_use]
     pub fn namespace_of(bytes: &[u8]) -> Option<Namespace> {
         Self::parse(bytes).map(|it| it.namespace)
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let (&[format, kind], rest) = bytes.split_first_chunk()?;
-        let kind = match kind {
-            0 => Kind::Tree,
-            1 => Kind::Collection,
-            _ => return None,
-        };
-        let (origin, rest) = number(rest)?;
-        let (epoch, rest) = number(rest)?;
-        let (sequence, rest) = number(rest)?;
-        let (all_bytes, rest) = number(rest)?;
-        let (root, rest) = rest.split_first_chunk::<HASH_BYTES>()?;
-        let (&length, rest) = rest.split_first()?;
-        let (name, rest) = rest.split_at_checked(usize::from(length))?;
-        let name = Name::new(std::str::from_utf8(name).ok()?).ok()?;
-        let signature = <[u8; SIGNATURE_BYTES]>::try_from(rest).ok()?;
-        (format == FORMAT).then_some(Self {
-            namespace: Namespace { origin: MemberId(origin), name },
-            kind,
-            number: Number { epoch, sequence },
-            bytes: all_bytes,
-            root: Hash(*root),
-            signature,
-        })
+        let mut from = Reader(bytes);
+        (from.u8()? == FORMAT).then_some(())?;
+        let kind = Kind::of_number(from.u8()?)?;
+        let (origin, number) = (MemberId(from.u64()?), from.number()?);
+        let (bytes, root) = (from.u64()?, Hash(from.array()?));
+        let namespace = Namespace { origin, name: from.name()? };
+        let signature = from.array()?;
+        from.end()?;
+        Some(Self { namespace, kind, number, bytes, root, signature })
     }
 
     /// Returns whether the two prove that their origin signed different versions of one number.
-    #[must_use]
     pub fn contradicts(&self, other: &Self) -> bool {
         let same = self.namespace == other.namespace && self.number == other.number;
         same && (self.root, self.kind, self.bytes) != (other.root, other.kind, other.bytes)
     }
-}
-
-/// Splits a number off the front.
-fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let (number, rest) = bytes.split_first_chunk()?;
-    Some((u64::from_be_bytes(*number), rest))
 }

@@ -12,7 +12,6 @@ pub(crate) const QUIET: Duration = Duration::from_secs(1);
 /// Interval of walks even with events, and of new tries to watch a tree.
 pub(crate) const REWALK: Duration = Duration::from_mins(10);
 
-/// Events since the last time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Events {
     /// Times of the first and the last change.
@@ -32,7 +31,6 @@ pub(crate) struct WatchFailure {
     pub(crate) is_lasting: bool,
 }
 
-/// A check to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
     /// Whether a walk comes next, in any case.
@@ -43,7 +41,6 @@ pub(crate) struct Check {
     pub(crate) may_watch: bool,
 }
 
-/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Checked {
     /// The tree is watched, as before.
@@ -73,7 +70,6 @@ pub(crate) struct Watch {
     changed: Option<(Duration, Duration)>,
     is_lost: bool,
     failure: Option<WatchFailure>,
-    /// Time of the next check.
     check_at: Duration,
     /// Time of the next walk, even without events.
     walk_at: Duration,
@@ -140,7 +136,6 @@ impl Watch {
         quiet.map_or(self.walk_at, |it| it.min(self.walk_at)).max(self.rested_at)
     }
 
-    /// Returns the check to do, if it is time.
     pub(crate) fn poll_check(&mut self, now: Duration) -> Option<Check> {
         if self.poll_timeout().is_none_or(|it| now < it) {
             return None;

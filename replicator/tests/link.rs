@@ -256,7 +256,7 @@ async fn invalid_bytes_end_the_link_and_both_ends_know_why() {
     stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     stranger.flush().await.unwrap();
     let end = a.until(|it| match it {
-        Event::Down(_, End::Frame { member, source }) => Some((*member, source.to_string())),
+        Event::Down(_, End::Frame(member, error)) => Some((*member, error.to_string())),
         _ => None,
     });
     let (member, what) = end.await;

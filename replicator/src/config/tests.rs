@@ -52,10 +52,10 @@ fn all_settings_are_read() {
     assert_eq!(tree.groups.iter().map(Name::as_str).collect::<Vec<_>>(), ["b"]);
     let writers: Vec<MemberId> = config.replicas.iter().map(|it| it.writer).collect();
     assert_eq!(writers, [MemberId(0xab), MemberId(0xac)]);
-    assert_eq!(tree.passage, PassageConfig { mode: 0o750, group: None });
-    let opened = PassageConfig { mode: 0o755, group: Some("papers".to_owned()) };
-    assert_eq!(config.replicas[0].passage, opened);
-    assert_eq!(config.replicas[1].passage, PassageConfig::default());
+    assert_eq!(tree.access, AccessConfig { mode: 0o750, group: None });
+    let opened = AccessConfig { mode: 0o755, group: Some("papers".to_owned()) };
+    assert_eq!(config.replicas[0].access, opened);
+    assert_eq!(config.replicas[1].access, AccessConfig::default());
     assert_eq!(config.feed_listen, Some("127.0.0.1:3".parse().unwrap()));
     assert_eq!(config.daemon.base_url.as_ref().unwrap().as_str(), "https://h/feeds/");
     let [collection] = config.collections.as_slice() else { panic!("{config:?}") };

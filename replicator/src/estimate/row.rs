@@ -36,21 +36,6 @@ pub struct LinkEstimate {
     age: u16,
 }
 
-/// Bytes that are not a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowError {
-    /// How many bytes there are.
-    pub bytes: usize,
-}
-
-impl std::fmt::Display for RowError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} bytes are no row of estimates: another length was announced", self.bytes)
-    }
-}
-
-impl std::error::Error for RowError {}
-
 impl LinkEstimate {
     /// Makes the entry for the link to `to` at the time `now`.
     pub fn new(to: u64, estimate: &Estimate, now: Duration) -> Self {
@@ -75,7 +60,6 @@ impl LinkEstimate {
     }
 
     /// Returns the same with another bandwidth, in bytes a second.
-    #[must_use]
     pub fn with_bandwidth(self, bandwidth: u64) -> Self {
         Self { bandwidth: encode(bandwidth), ..self }
     }
@@ -130,20 +114,16 @@ impl Row {
         bytes
     }
 
-    /// Reads the bytes that [`Row::to_bytes`] has written.
-    ///
-    /// # Errors
-    ///
-    /// There are more or fewer bytes than the count says, or the count is above [`MEMBERS_MAX`]: drop the row.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RowError> {
-        let error = RowError { bytes: bytes.len() };
-        let (from, rest) = bytes.split_first_chunk().ok_or(error)?;
-        let (sequence, rest) = rest.split_first_chunk().ok_or(error)?;
-        let (count, rest) = rest.split_first_chunk().ok_or(error)?;
+    /// Reads the bytes that [`Row::to_bytes`] has written; `None` if there are more or fewer than the count says, or
+    /// the count is above [`MEMBERS_MAX`].
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (from, rest) = bytes.split_first_chunk()?;
+        let (sequence, rest) = rest.split_first_chunk()?;
+        let (count, rest) = rest.split_first_chunk()?;
         let (entries, left) = rest.as_chunks::<ENTRY_BYTES>();
         let count = usize::from(u16::from_le_bytes(*count));
         if count != entries.len() || !left.is_empty() || MEMBERS_MAX < count {
-            return Err(error);
+            return None;
         }
         let (from, sequence) = (u64::from_le_bytes(*from), u64::from_le_bytes(*sequence));
         let entries = entries.iter().map(|it| {
@@ -156,7 +136,7 @@ impl Row {
                 age: u16::from_le_bytes([a0, a1]),
             }
         });
-        Ok(Self { from, sequence, entries: entries.collect() })
+        Some(Self { from, sequence, entries: entries.collect() })
     }
 }
 
@@ -186,7 +166,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-            if let Ok(row) = Row::from_bytes(&bytes) {
+            if let Some(row) = Row::from_bytes(&bytes) {
                 prop_assert_eq!(row.to_bytes(), bytes);
             }
         }
@@ -197,7 +177,7 @@ mod tests {
         ) {
             let entries = codes.iter().map(|it| LinkEstimate { to: it.0, round_trip: it.1, bandwidth: it.2, age: it.3 });
             let row = Row { from, sequence, entries: entries.collect() };
-            prop_assert_eq!(Row::from_bytes(&row.to_bytes()), Ok(row));
+            prop_assert_eq!(Row::from_bytes(&row.to_bytes()), Some(row));
         }
     }
 }

@@ -92,11 +92,11 @@ fn a_probe_corrects_a_reading_that_was_too_low() {
 fn a_probe_beside_other_traffic_is_repeated() {
     let mut estimate = Estimate::default();
     let mut now = Duration::ZERO;
-    let mut find = |rate, is_beside| {
+    let mut find = |rate, has_cross_traffic| {
         now += PROBE_ONCE_MORE;
         let is_wanted = estimate.wants_probe(None, None, now);
         estimate.handle_probing(now);
-        estimate.handle_probe(rate, is_beside, now);
+        estimate.handle_probe(rate, has_cross_traffic, now);
         is_wanted
     };
     // This holds however often the rate was the same.

@@ -255,7 +255,6 @@ impl Peer {
         self.is_shunned = true;
     }
 
-    /// Ends its rest.
     pub(super) fn wake(&mut self, now: Duration) {
         self.rests_until = None;
         self.is_shunned = false;

@@ -67,11 +67,11 @@ fn the_first_source_is_asked_for_all_chunks_in_order() {
     fetch.want(&tree("a"), &chunks([1, 4]), NONE);
     assert_eq!(sent(&mut fetch), ["2+4"], "nothing is asked for twice");
     for number in [3, 1, 2, 4] {
-        assert!(!fetch.is_done(&tree("a")));
+        assert!(!fetch.wants.of(&tree("a")).is_empty());
         let came = fetch.handle_chunk(B, &hash(number), SECOND);
         assert_eq!(came, Arrival::Wanted { namespaces: vec![tree("a")], waiting: Vec::new() });
     }
-    assert!(fetch.is_done(&tree("a")));
+    assert!(fetch.wants.of(&tree("a")).is_empty());
     assert_eq!(fetch.poll_timeout(), None);
 }
 

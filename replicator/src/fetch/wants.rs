@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use crate::id::MemberId;
 use crate::version::{Hash, Namespace};
 
-/// A wanted chunk.
 #[derive(Debug)]
 pub(super) struct Want {
     /// Number of the chunk; smaller ones go first.
@@ -24,7 +23,6 @@ pub(super) struct Want {
     pub avoided: Vec<MemberId>,
 }
 
-/// All wanted chunks.
 #[derive(Debug, Default)]
 pub(super) struct Wants {
     all: BTreeMap<Hash, Want>,
@@ -44,10 +42,6 @@ impl Wants {
     /// Returns the chunks of a namespace, in order.
     pub(super) fn of(&self, namespace: &Namespace) -> Vec<Hash> {
         self.by_namespace.get(namespace).into_iter().flat_map(|it| it.values().copied()).collect()
-    }
-
-    pub(super) fn is_empty(&self, namespace: &Namespace) -> bool {
-        !self.by_namespace.contains_key(namespace)
     }
 
     /// Returns all chunks, in order.

@@ -11,7 +11,7 @@
 use super::Flood;
 use crate::id::{GroupId, MemberId};
 use crate::message::{Message, VersionSummary};
-use crate::version::Namespace;
+use crate::version::{Hash, Namespace};
 
 impl Flood {
     /// Returns the newest version of each of a group's namespaces, in order.
@@ -24,7 +24,7 @@ impl Flood {
                 Some(VersionSummary {
                     namespace: namespace.clone(),
                     number: newest.number,
-                    root: newest.root.half(),
+                    root: newest.root.first(),
                     contradicted: space.contradiction.as_ref().map(|it| it.0.number),
                 })
             })
@@ -33,11 +33,7 @@ impl Flood {
 
     fn digest(&self, group: GroupId) -> [u8; 16] {
         let known = Message::Versions { group, asks: false, known: self.known(group) };
-        let mut digest = [0; 16];
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&known.to_bytes());
-        hasher.finalize_xof().fill(&mut digest);
-        digest
+        Hash::of(&known.to_bytes()).first()
     }
 
     /// Begins the comparison with a neighbor, in all groups shared with it.

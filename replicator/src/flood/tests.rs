@@ -89,7 +89,7 @@ fn invalid_announcements_are_refused() {
     forged.version[40] ^= 1;
     let mut short = announced(GROUP, 0, &all[0], &real);
     short.version.pop();
-    let form = VersionError::Form { bytes: short.version.len() };
+    let form = VersionError::Form(short.version.len());
     for (from, message, why) in [
         (0, announced(OTHER, 0, &all[0], &real), Refusal::Group),
         (4, announced(GROUP, 0, &all[0], &real), Refusal::Group),

@@ -14,8 +14,8 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
-use super::wire::{Reader, put_list};
 use crate::id::MemberId;
+use crate::wire::{Reader, put_list};
 
 /// Maximum number of rules in a list.
 pub const RULES_MAX: usize = 512;

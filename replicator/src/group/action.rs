@@ -11,9 +11,6 @@ use crate::id::MemberId;
 use crate::topology::Connectivity;
 use crate::version::{Kind, Name};
 
-/// A tree or a collection of a member.
-pub type NamedKind = (Name, Kind);
-
 /// The administrator's settings of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -22,7 +19,7 @@ pub struct Settings {
     /// Site of the member. Members of one site have good links between them.
     pub site: Name,
     /// The trees and collections that it writes.
-    pub trees: Vec<NamedKind>,
+    pub trees: Vec<(Name, Kind)>,
     /// The trees and collections of other groups that it brings into this one. Those of a writer
     /// that the group denies stay out. If there are more than [`CARRIED_MAX`], only the first ones
     /// in the order of writer and name count. In the same way, at most [`MEMBER_TREES_MAX`] of
@@ -159,23 +156,6 @@ pub enum Alarm {
     /// The leader cannot sign its new charter: too many mandates, trees or members.
     #[error("no new charter can be signed: {0}")]
     Sign(SignError),
-}
-
-/// Counts of received messages since the start, by what became of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Rows and beats that were new.
-    pub rows_new: u64,
-    /// Rows and beats that were known or old.
-    pub rows_old: u64,
-    /// Rows dropped because their members send too many.
-    pub rows_too_often: u64,
-    /// Charters that were followed.
-    pub charters_new: u64,
-    /// Charters that were old, or signed by a former deputy.
-    pub charters_refused: u64,
-    /// Messages that were forged or malformed.
-    pub lies: u64,
 }
 
 /// Reason why a group cannot be resumed.

@@ -42,7 +42,6 @@ impl Admission {
         Self { pause: ASK_PAUSE_MIN, passed: BTreeMap::new(), budget }
     }
 
-    /// Resets the pause between requests to its minimum.
     pub(super) fn reset(&mut self) {
         self.pause = ASK_PAUSE_MIN;
     }
@@ -89,7 +88,6 @@ impl Group {
             && trees::are_settled(&body.trees, self.me, wish.listed(*member.key()))
     }
 
-    /// Asks the leader for the wanted charter entry.
     pub(super) fn ask(&mut self, now: Duration) {
         if !self.is_asking() {
             self.due.ask = now + ASK_PAUSE_MAX;

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use super::links::{UPDATE_BYTES, is_unanswered};
 use super::rows::{Digest, Intake, KnownRow, OwnRow, RowMessage};
-use super::{Action, BEAT, COMPARE, FAILURES_MAX, Group, LOST, Message, rows};
+use super::{
+    Action, BEAT_INTERVAL, COMPARE_INTERVAL, FAILURES_MAX, Group, LOST_AFTER, Message, rows,
+};
 use crate::estimate::{Estimate, LinkEstimate};
 use crate::id::MemberId;
 use crate::topology::cost;
@@ -48,7 +50,7 @@ enum Change {
 impl Group {
     /// Announces that this member is alive, and its links if they have changed.
     pub(super) fn announce(&mut self, now: Duration) {
-        self.due.announce = now + BEAT;
+        self.due.announce = now + BEAT_INTERVAL;
         if !self.is_member() {
             return;
         }
@@ -140,14 +142,12 @@ impl Group {
         };
         match taken {
             Intake::New => {
-                self.counts.rows_new += 1;
                 self.lead.handle_row();
                 self.flood(&bytes.into(), Some(from));
             }
-            Intake::Old => self.counts.rows_old += 1,
             Intake::Lacking => self.ask_rows(from, now),
             Intake::Forged => self.lied(from),
-            Intake::TooOften => self.counts.rows_too_often += 1,
+            Intake::Old | Intake::TooOften => {}
         }
     }
 
@@ -218,7 +218,7 @@ impl Group {
 
     /// Compares rows with the next neighbor; each gets its turn.
     pub(super) fn compare_next(&mut self, now: Duration) {
-        self.due.compare = now + COMPARE;
+        self.due.compare = now + COMPARE_INTERVAL;
         let all: Vec<MemberId> =
             self.linked.keys().filter(|it| self.peers.contains_key(it)).copied().collect();
         self.turn = self.turn.wrapping_add(1);
@@ -234,7 +234,8 @@ impl Group {
         let Some(charter) = self.charter.clone() else { return };
         let is_alone = self.linked.keys().all(|it| !self.peers.contains_key(it));
         let is_lost = |id: MemberId, failures: u32, is_silent: bool| {
-            let is_down = FAILURES_MAX <= failures || is_silent || LOST <= self.unheard(id, now);
+            let is_down =
+                FAILURES_MAX <= failures || is_silent || LOST_AFTER <= self.unheard(id, now);
             !self.linked.contains_key(&id) && (is_down || is_alone)
         };
         let lost: Vec<_> = charter
@@ -261,7 +262,6 @@ impl Group {
     }
 
     /// Returns the sequence and the last beat of a member's known row; none if no row is known.
-    #[must_use]
     pub fn row_mark(&self, member: MemberId) -> Option<(u64, u16)> {
         self.rows.get(member).map(KnownRow::mark)
     }

@@ -22,10 +22,10 @@ use std::sync::Arc;
 use net::identity::Identity;
 
 use super::mandate::{self, DEPUTIES_MAX, MANDATES_MAX, Mandate, Terms};
-use super::wire::Reader;
 use crate::id::{GroupId, MemberId};
 use crate::message::GROUP_BYTES_MAX;
 use crate::version::Hash;
+use crate::wire::Reader;
 
 pub use address::{ADDRESS_BYTES_MAX, Address, ParseAddressError};
 pub use body::{Body, Former, GONE_MAX, LINKS_MAX, MEMBERS_MAX, Member};
@@ -54,11 +54,8 @@ pub struct Charter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CharterError {
     /// Their form or length is wrong, or their content is invalid.
-    #[error("these {bytes} bytes are no charter of format {FORMAT}")]
-    Form {
-        /// Count of bytes.
-        bytes: usize,
-    },
+    #[error("these {0} bytes are no charter of format {FORMAT}")]
+    Form(usize),
     /// The charter is of another group.
     #[error("a charter of another group, {0}")]
     Foreign(GroupId),
@@ -86,19 +83,11 @@ pub enum SignError {
 
 impl Charter {
     /// Signs the first charter of a group.
-    ///
-    /// # Errors
-    ///
-    /// The body is invalid, or lacks its founder.
     pub fn found(identity: &Identity, body: Body) -> Result<Self, SignError> {
         Self::sign(identity, &[], (1, 0), &[], body)
     }
 
     /// Signs the next charter; `number` is its epoch (this one or a greater one) and its revision.
-    ///
-    /// # Errors
-    ///
-    /// The identity may not lead the group, or the body is invalid.
     pub fn amend(
         &self,
         identity: &Identity,
@@ -148,7 +137,6 @@ impl Charter {
     /// Returns its bytes: format, count of mandates, mandates, name, connectivity, access lists,
     /// invitations, members, members that left, trees, links of the topology's tree and its other
     /// links (docs/groups.md).
-    #[must_use]
     pub fn to_bytes(&self) -> Arc<[u8]> {
         Arc::clone(&self.bytes)
     }
@@ -166,7 +154,7 @@ impl Charter {
         group: GroupId,
         known: Option<&Self>,
     ) -> Result<Self, CharterError> {
-        let charter = Self::parse(bytes).ok_or(CharterError::Form { bytes: bytes.len() })?;
+        let charter = Self::parse(bytes).ok_or(CharterError::Form(bytes.len()))?;
         if charter.group() != group {
             return Err(CharterError::Foreign(charter.group()));
         }
@@ -221,49 +209,41 @@ impl Charter {
     }
 
     /// Returns the group.
-    #[must_use]
     pub fn group(&self) -> GroupId {
         self.mandate().group
     }
 
     /// Returns the founder's public key.
-    #[must_use]
     pub fn founder(&self) -> [u8; 32] {
         self.chain.first().map_or([0; 32], |it| it.leader)
     }
 
     /// Returns the epoch. It rises when another member takes the lead.
-    #[must_use]
     pub fn epoch(&self) -> u64 {
         self.mandate().epoch
     }
 
     /// Returns the revision. It rises with each charter of an epoch.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         self.mandate().revision
     }
 
     /// Returns the leader.
-    #[must_use]
     pub fn leader(&self) -> MemberId {
         self.mandate().leader()
     }
 
     /// Returns the keys of the deputies, in the order in which they take over.
-    #[must_use]
     pub fn deputies(&self) -> &[[u8; 32]] {
         &self.mandate().deputies
     }
 
     /// Returns the content without the mandates.
-    #[must_use]
     pub fn body(&self) -> &Body {
         &self.body
     }
 
     /// Returns the hash of its bytes.
-    #[must_use]
     pub fn hash(&self) -> Hash {
         Hash::of(&self.bytes)
     }

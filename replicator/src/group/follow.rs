@@ -18,7 +18,6 @@ impl Group {
         let charter = Arc::new(charter);
         let old = self.charter.replace(Arc::clone(&charter));
         let body = charter.body();
-        self.counts.charters_new += 1;
         self.peers.retain(|it, _| body.member(*it).is_some());
         for member in body.members.iter().filter(|it| it.id() != self.me) {
             let before = self.lead.silences.remove(&member.id()).unwrap_or_default();
@@ -30,7 +29,7 @@ impl Group {
                 line: None,
                 called: None,
                 wanted: None,
-                is_beside: false,
+                has_cross_traffic: false,
                 failures: 0,
             };
             self.peers.entry(member.id()).or_insert_with(new);
@@ -60,7 +59,6 @@ impl Group {
         self.due.review = now;
     }
 
-    /// Closes the links to members that are denied now.
     fn close_denied(&mut self, old: Option<&Charter>, body: &Body) {
         let was = |id: MemberId| old.and_then(|it| it.body().member(id));
         // A member that was denied before and still has a link needs the link for another group.
@@ -146,7 +144,7 @@ impl Group {
     }
 
     pub(super) fn lied(&mut self, from: MemberId) {
-        self.counts.lies += 1;
+        self.lies += 1;
         self.queue.push_back(Action::Alarm(Alarm::Lied(from)));
     }
 
@@ -174,24 +172,21 @@ impl Group {
         };
         match charter.succeeds(&known) {
             Ok(()) => self.adopt(charter, Some(from), now),
-            Err(refusal) => {
-                self.counts.charters_refused += 1;
-                self.handle_refusal(from, &refusal, &charter, now);
-            }
+            Err(refusal) => self.handle_refusal(from, refusal, &charter, now),
         }
     }
 
     fn handle_refusal(
         &mut self,
         from: MemberId,
-        refusal: &Refusal,
+        refusal: Refusal,
         charter: &Charter,
         now: Duration,
     ) {
         let Some(known) = self.charter.clone() else { return };
         match refusal {
             // A member under another leader's charter has to learn who leads.
-            Refusal::Stale { .. } => {
+            Refusal::Stale => {
                 let is_denied = |it: &Member| known.body().access.denies(&lead::caller(it));
                 match charter.body().member(from).map(is_denied) {
                     Some(true) => self.refuse(from, from, Reason::Denied),
@@ -199,8 +194,8 @@ impl Group {
                     None => {}
                 }
             }
-            Refusal::Revoked(by) => self.handle_revoked(*by, charter, now),
-            Refusal::Parse(_) | Refusal::Foreign(_) | Refusal::Epoch(_) => {}
+            Refusal::Revoked(by) => self.handle_revoked(by, charter, now),
+            Refusal::Foreign | Refusal::Epoch => {}
         }
     }
 }

@@ -6,12 +6,11 @@
 //! sites meanwhile. No data depends on holdings: the messages of `replica` decide which members are
 //! asked for chunks.
 //!
-//! A member sends all its holdings at once, together with its beat, if anything has changed.
-//! Between two messages it waits at least [`PAUSE`] (in a large group [`PAUSE_EACH`] for each
-//! member) plus a second for each tree. So it sends at most about 30 bytes a second, however often
-//! it publishes, and nothing while no version changes. If it holds more than [`ENTRIES_MAX`] trees,
-//! the message names those that changed last and counts the others. Since every change is sent, the
-//! last known message of a member is valid as long as its beats arrive.
+//! A member sends all its holdings at once, together with its beat, if anything has changed and the
+//! pause is over: at most about 30 bytes a second. If it holds more than [`ENTRIES_MAX`] trees, the
+//! message names those that changed last and counts the others. Since every change is sent, the last
+//! known message of a member is valid as long as its beats arrive. docs/decisions/versions.md says
+//! what that costs and why it stays.
 //!
 //! # Differences from the paper
 //!
@@ -35,9 +34,9 @@ use super::{Action, Alarm, Group};
 use crate::id::{GroupId, MemberId};
 use crate::version::{Namespace, Number};
 
+use message::ENTRY_BYTES;
 pub(super) use message::Signed;
 pub use message::Tag;
-use message::{ENTRY_BYTES, HeldVersion};
 
 /// Maximum number of trees whose versions a member names.
 pub const ENTRIES_MAX: usize = 256;
@@ -64,27 +63,23 @@ pub struct Held<'a> {
 impl Held<'_> {
     /// Returns the member's version of a tree or a collection; none if it has no version or does
     /// not name it.
-    #[must_use]
     pub fn number(&self, of: Tag) -> Option<Number> {
         self.signed.number(of)
     }
 
     /// Returns how many trees the member holds without naming their versions, because there are too
     /// many.
-    #[must_use]
     pub fn left_out(&self) -> u16 {
         self.signed.left_out
     }
 
     /// Returns the time since this report arrived. The report may be older, if it was sent before
     /// this member started.
-    #[must_use]
     pub fn age(&self, now: Duration) -> Duration {
         now.saturating_sub(self.received)
     }
 }
 
-/// Holdings of this member and of the others.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
     /// Count of the group's members; `listed` has the group's trees.
@@ -100,7 +95,6 @@ pub(super) struct Holdings {
 }
 
 impl Holdings {
-    /// Takes over members and trees of another charter.
     pub(super) fn handle_charter(&mut self, charter: &Charter) {
         let body = charter.body();
         self.members = u32::try_from(body.members.len()).unwrap_or(u32::MAX);
@@ -120,16 +114,15 @@ impl Holdings {
     }
 
     /// Returns the entries to send, in the order of tags, and the number of trees left out.
-    fn entries(&self) -> (Vec<HeldVersion>, u16) {
+    fn entries(&self) -> (Vec<(Tag, Number)>, u16) {
         let is_listed = |it: &(&Tag, &(Number, Duration))| self.listed.contains(it.0);
         let mut all: Vec<(&Tag, &(Number, Duration))> = self.own.iter().filter(is_listed).collect();
         all.sort_by_key(|(_, (_, since))| Reverse(*since));
         let left_out = all.len().saturating_sub(ENTRIES_MAX);
         all.truncate(ENTRIES_MAX);
-        let entry =
-            |(tag, (number, _)): (&Tag, &(Number, _))| HeldVersion { tag: *tag, number: *number };
-        let mut entries: Vec<HeldVersion> = all.into_iter().map(entry).collect();
-        entries.sort_unstable_by_key(|it| it.tag);
+        let mut entries: Vec<(Tag, Number)> =
+            all.into_iter().map(|(tag, (number, _))| (*tag, *number)).collect();
+        entries.sort_unstable_by_key(|it| it.0);
         // A group has at most 1,024 trees.
         (entries, u16::try_from(left_out).unwrap_or(u16::MAX))
     }
@@ -148,9 +141,9 @@ impl Holdings {
         let reported = received().filter(|it| is_news(it.1)).flat_map(|it| &it.0.entries);
         let own = self.own.iter().filter(|it| is_news(it.1.1)).map(|(tag, it)| (*tag, it.0));
         let mut newest: BTreeMap<Tag, Number> = own.collect();
-        for it in reported.filter(|it| self.listed.contains(&it.tag)) {
-            let number = newest.entry(it.tag).or_insert(it.number);
-            *number = it.number.max(*number);
+        for (tag, reported) in reported.filter(|it| self.listed.contains(&it.0)) {
+            let number = newest.entry(*tag).or_insert(*reported);
+            *number = (*reported).max(*number);
         }
         let is_behind = |it: &Signed| {
             let lacks = |(tag, newest): (&Tag, &Number)| match it.number(*tag) {
@@ -167,7 +160,7 @@ impl Holdings {
 
     /// Returns the entries to send now and the number of trees left out; none if the same was sent
     /// last, or if the pause is not over.
-    fn poll(&self, now: Duration) -> Option<(Vec<HeldVersion>, u16)> {
+    fn poll(&self, now: Duration) -> Option<(Vec<(Tag, Number)>, u16)> {
         let news = self.entries();
         match &self.sent {
             None => Some(news),
@@ -241,7 +234,6 @@ impl Group {
         self.held.set_own(all, now);
     }
 
-    /// Sends this member's holdings, if they are due.
     pub(super) fn announce_held(&mut self, now: Duration) {
         if !self.is_member() {
             return;
@@ -265,7 +257,6 @@ impl Group {
 
     /// Returns the last reported holdings of a member; none until a message of its present
     /// incarnation has arrived.
-    #[must_use]
     pub fn held_by(&self, member: MemberId) -> Option<Held<'_>> {
         let (signed, received) = self.held.received.get(&member)?;
         let incarnation = |sequence: u64| sequence >> 32;

@@ -19,8 +19,8 @@ use super::Group;
 use super::access::{Access, Caller};
 use super::charter::{Body, SignError};
 use super::join::Reason;
-use super::wire::Reader;
 use crate::id::{InvitationId, MemberId};
+use crate::wire::Reader;
 
 /// Maximum number of invitations on record. When it is reached, a new invitation replaces the
 /// oldest one that is no longer open.
@@ -76,7 +76,6 @@ pub enum InviteError {
 
 impl Invited {
     /// Returns its id.
-    #[must_use]
     pub fn id(&self) -> InvitationId {
         InvitationId::of(&self.key)
     }
@@ -158,7 +157,6 @@ impl Group {
     }
 
     /// Returns whether an invitation's time is over, by this member's clock.
-    #[must_use]
     pub fn is_over(&self, invited: &Invited, now: Duration) -> bool {
         self.clock.is_over(invited, now)
     }
@@ -185,10 +183,6 @@ impl Group {
     }
 
     /// Adds an invitation to the charter, such as one that was made before the group existed.
-    ///
-    /// # Errors
-    ///
-    /// As [`Group::invite`].
     pub fn add_invited(&mut self, invited: Invited, now: Duration) -> Result<(), InviteError> {
         let all = self.charter.iter().flat_map(|it| &it.body().invitations);
         let is_open = |it: &&Invited| {

@@ -13,11 +13,11 @@ use std::str::FromStr;
 use net::identity::{Identity, verify_raw};
 
 use super::access::{Caller, hex, unhex};
-use super::charter::trees::{are_in_order, put_kind, read_kind};
+use super::charter::trees::are_in_order;
 use super::charter::{Address, Carried, GroupTree};
-use super::wire::{Reader, put_list, put_text};
 use crate::id::{GroupId, MemberId};
 use crate::version::{Kind, Name};
+use crate::wire::{Reader, put_list, put_text};
 
 /// Maximum number of trees that one member writes.
 pub const MEMBER_TREES_MAX: usize = 64;
@@ -91,14 +91,12 @@ impl FromStr for Invitation {
 
 impl Invitation {
     /// Returns the group to which it invites.
-    #[must_use]
     pub fn group(&self) -> GroupId {
         GroupId::of(&self.founder, self.name.as_str())
     }
 
     /// Returns the public key that must be in the charter for the invitation to be valid; none if
     /// it has no secret.
-    #[must_use]
     pub fn public(&self) -> Option<[u8; 32]> {
         Some(Identity::of(&self.secret?)?.public())
     }
@@ -195,7 +193,7 @@ impl Request {
         put_text(&mut bytes, self.wish.site.as_str());
         put_list(&mut bytes, &self.wish.trees, |bytes, (name, kind)| {
             put_text(bytes, name.as_str());
-            put_kind(bytes, *kind);
+            bytes.push(kind.number());
         });
         put_list(&mut bytes, &self.wish.carried, |bytes, it| it.write(bytes));
         bytes.push(u8::from(self.proof.is_some()));
@@ -218,13 +216,11 @@ impl Request {
         (from.u8()? == FORMAT).then_some(())?;
         let (group, key, sequence) = (GroupId(from.u64()?), from.array()?, from.u64()?);
         let (address, site) = (Address::new(from.text()?).ok()?, from.name()?);
-        let trees = from.list(MEMBER_TREES_MAX, |from| Some((from.name()?, read_kind(from)?)))?;
+        let tree = |from: &mut Reader<'_>| Some((from.name()?, Kind::of_number(from.u8()?)?));
+        let trees = from.list(MEMBER_TREES_MAX, tree)?;
         let carried = from.list(CARRIED_MAX, Carried::read)?;
-        let proof = match from.u8()? {
-            0 => None,
-            1 => Some(Proof { invitation: from.array()?, signature: from.array()? }),
-            _ => return None,
-        };
+        let proof = from
+            .option(|from| Some(Proof { invitation: from.array()?, signature: from.array()? }))?;
         let signature = from.array()?;
         from.end()?;
         let in_order = trees.array_windows().all(|[one, next]| one.0 < next.0)
@@ -328,6 +324,20 @@ pub enum Reason {
     Withdrawn,
 }
 
+impl Reason {
+    /// All reasons, at their numbers on the wire.
+    const ALL: [Self; 8] = [
+        Self::Access,
+        Self::Full,
+        Self::Leader,
+        Self::Group,
+        Self::Denied,
+        Self::Used,
+        Self::Ended,
+        Self::Withdrawn,
+    ];
+}
+
 /// Returns the refusal for a member that asks for a group in which this member is not.
 pub(crate) fn not_here(member: MemberId) -> super::Message {
     super::Message::Refused(Refused { member, reason: Reason::Group }.to_bytes().into())
@@ -343,33 +353,14 @@ pub(super) struct Refused {
 impl Refused {
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = self.member.0.to_be_bytes().to_vec();
-        bytes.push(match self.reason {
-            Reason::Access => 0,
-            Reason::Full => 1,
-            Reason::Leader => 2,
-            Reason::Group => 3,
-            Reason::Denied => 4,
-            Reason::Used => 5,
-            Reason::Ended => 6,
-            Reason::Withdrawn => 7,
-        });
+        bytes.push(self.reason as u8);
         bytes
     }
 
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader(bytes);
         let member = MemberId(from.u64()?);
-        let reason = match from.u8()? {
-            0 => Reason::Access,
-            1 => Reason::Full,
-            2 => Reason::Leader,
-            3 => Reason::Group,
-            4 => Reason::Denied,
-            5 => Reason::Used,
-            6 => Reason::Ended,
-            7 => Reason::Withdrawn,
-            _ => return None,
-        };
+        let reason = *Reason::ALL.get(usize::from(from.u8()?))?;
         from.end()?;
         Some(Self { member, reason })
     }

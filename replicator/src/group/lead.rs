@@ -12,7 +12,7 @@ use super::join::{Forwarded, Reason, Request};
 use super::mandate::{self, DEPUTIES_MAX};
 use super::rows::GAP_MAX;
 use super::succession::EPOCHS_MAX;
-use super::{Action, Alarm, DROP, EXPIRE, Group, Message, TAKEOVER, links};
+use super::{Action, Alarm, DROPPED_AFTER, Group, Message, TAKEOVER_AFTER, UNLINKED_AFTER, links};
 use crate::id::{InvitationId, MemberId};
 
 /// Interval at which a leader checks for changes, and a deputy checks whether its leader is silent.
@@ -52,7 +52,6 @@ pub(super) struct Lead {
     failed: Option<SignError>,
 }
 
-/// A request that was granted.
 #[derive(Debug)]
 struct Granted {
     request: Request,
@@ -251,7 +250,7 @@ impl Group {
         let has_link = self.linked.keys().any(|it| self.peers.contains_key(it));
         let silence =
             self.unheard(charter.leader(), now).min(now.saturating_sub(self.lead.epoch.1));
-        has_link && rank.is_some_and(|it| TAKEOVER * (it + 1) <= silence)
+        has_link && rank.is_some_and(|it| TAKEOVER_AFTER * (it + 1) <= silence)
     }
 
     /// Signs and adopts the next charter, unless it is equal to this one and in the same epoch.
@@ -311,7 +310,7 @@ impl Group {
     /// silent for a month.
     fn expire(&self, body: &mut Body, now: Duration) {
         let is_gone = |it: &Member| {
-            it.id() != self.me && it.silent.is_some() && DROP <= self.silence(it.id(), now)
+            it.id() != self.me && it.silent.is_some() && DROPPED_AFTER <= self.silence(it.id(), now)
         };
         body.members.retain(|it| !is_gone(it));
         for member in body.members.iter_mut().filter(|it| it.id() != self.me) {
@@ -320,7 +319,7 @@ impl Group {
             let is_there = last.is_some_and(|it| now.saturating_sub(it) <= GAP_MAX);
             member.silent = match member.silent {
                 Some(last) if last < sequence && is_there => None,
-                None if EXPIRE <= self.unheard(member.id(), now) => Some(sequence),
+                None if UNLINKED_AFTER <= self.unheard(member.id(), now) => Some(sequence),
                 as_before => as_before,
             };
         }

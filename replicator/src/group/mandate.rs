@@ -14,9 +14,9 @@
 
 use net::identity::{Identity, verify_raw};
 
-use super::wire::Reader;
 use crate::id::{GroupId, MemberId};
 use crate::version::Hash;
+use crate::wire::Reader;
 
 /// Maximum number of deputies of a leader.
 pub const DEPUTIES_MAX: usize = 7;
@@ -60,7 +60,6 @@ impl Mandate {
     }
 
     /// Returns the leader.
-    #[must_use]
     pub fn leader(&self) -> MemberId {
         MemberId::of(&self.leader)
     }

@@ -43,7 +43,6 @@ impl Group {
     /// Returns the rows of all members that are not silent, this one included. Where a member has
     /// not measured a link's bandwidth itself, its row gets the bandwidth of the line between the
     /// two sites, if that is known.
-    #[must_use]
     pub fn all_rows(&self) -> Vec<Row> {
         let Some(charter) = &self.charter else { return Vec::new() };
         let lines = Lines::new(&sites(charter), self.live_rows());
@@ -71,14 +70,12 @@ impl Group {
     }
 
     /// Returns the estimate of the link to a member; none for an id that is no other member.
-    #[must_use]
     pub fn estimate(&self, member: MemberId) -> Option<&Estimate> {
         self.peers.get(&member).map(|it| &it.estimate)
     }
 
     /// Returns the bandwidth of the link to a member, in bytes a second: the measured one, or else
     /// the one reported for the line that the link shares with others; none if neither is known.
-    #[must_use]
     pub fn bandwidth(&self, member: MemberId) -> Option<u64> {
         let peer = self.peers.get(&member)?;
         peer.estimate.bandwidth().or_else(|| peer.line.map(Line::bandwidth))
@@ -132,12 +129,12 @@ impl Group {
             let begun = now + self.measure_spread(member);
             next = estimate::measure(&all, Some(begun), now);
             self.last_measure = Some(begun);
-            let is_beside = is_recent(self.busy_at(&charter, &busy, member, now), now);
+            let has_cross_traffic = is_recent(self.busy_at(&charter, &busy, member, now), now);
             if let Some(peer) = self.peers.get_mut(&member) {
                 peer.called = Some(now);
                 if probe {
                     peer.estimate.handle_probing(now);
-                    peer.is_beside = is_beside;
+                    peer.has_cross_traffic = has_cross_traffic;
                     self.last_probe = Some(now);
                 }
             }
@@ -204,7 +201,6 @@ impl Group {
         let last = self.last_measure.unwrap_or_default().as_nanos().to_le_bytes();
         let hash =
             Hash::of(&[&self.me.0.to_le_bytes(), &member.0.to_le_bytes(), &last[..]].concat());
-        let chance = hash.0.first_chunk().map_or(0, |it| u64::from_le_bytes(*it));
-        Duration::from_millis(chance % MEASURE_SPREAD_MS)
+        Duration::from_millis(u64::from_le_bytes(hash.first()) % MEASURE_SPREAD_MS)
     }
 }

@@ -111,7 +111,6 @@ pub(super) enum Intake {
     TooOften,
 }
 
-/// The last known rows of a group's members.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     latest: BTreeMap<MemberId, KnownRow>,
@@ -132,7 +131,6 @@ impl Rows {
         self.get(member)?.advanced
     }
 
-    /// Forgets former members.
     pub(super) fn keep(&mut self, is_member: impl Fn(MemberId) -> bool) {
         self.latest.retain(|it, _| is_member(*it));
         self.budgets.keep(is_member);
@@ -156,7 +154,6 @@ impl Rows {
         marks.iter().any(|(id, mark)| known(id) < *mark && is_member(*id))
     }
 
-    /// Takes in the row of a member.
     pub(super) fn take_row(
         &mut self,
         signed: Signed,
@@ -181,7 +178,6 @@ impl Rows {
         Intake::New
     }
 
-    /// Takes in a beat of a member.
     pub(super) fn take_beat(&mut self, beat: &Beat, now: Duration) -> Intake {
         let known = self.latest.get_mut(&beat.from);
         let Some(row) = known.filter(|it| beat.sequence <= it.signed.row.sequence) else {

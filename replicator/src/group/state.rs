@@ -5,15 +5,14 @@
 use std::collections::BTreeMap;
 
 use super::charter::{CHARTER_BYTES_MAX, MEMBERS_MAX};
-use super::wire::Reader;
 use crate::id::MemberId;
+use crate::wire::Reader;
 
 /// Length of the longest state, in bytes.
 pub const STATE_BYTES_MAX: usize = 1 + 4 + 2 + MEMBERS_MAX * 12 + CHARTER_BYTES_MAX;
 
 const FORMAT: u8 = 1;
 
-/// The saved state of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SavedGroup {
     /// Number that rises at each start, before anything is signed.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::charter::{Charter, GroupTree, Member};
 use super::join::Invitation;
-use super::{Counts, Group, links};
+use super::{Group, links};
 use crate::id::{GroupId, MemberId};
 use crate::topology::Topology;
 
@@ -22,7 +22,6 @@ impl Group {
 
     /// Returns how long a member has been silent, including this member's earlier runs; zero for
     /// this member.
-    #[must_use]
     pub fn silence(&self, member: MemberId, now: Duration) -> Duration {
         let Some(peer) = self.peers.get(&member) else { return Duration::ZERO };
         let is_heard = self.rows.advanced(member).is_some_and(|it| peer.since <= it);
@@ -31,31 +30,26 @@ impl Group {
     }
 
     /// Returns this member's id.
-    #[must_use]
     pub fn me(&self) -> MemberId {
         self.me
     }
 
     /// Returns the group's id.
-    #[must_use]
     pub fn id(&self) -> GroupId {
         self.group
     }
 
     /// Returns the charter in force; none before this member has been admitted.
-    #[must_use]
     pub fn charter(&self) -> Option<&Arc<Charter>> {
         self.charter.as_ref()
     }
 
     /// Returns whether this member leads the group.
-    #[must_use]
     pub fn is_leader(&self) -> bool {
         self.charter.as_ref().is_some_and(|it| it.leader() == self.me)
     }
 
     /// Returns whether this member is in the group.
-    #[must_use]
     pub fn is_member(&self) -> bool {
         self.charter.as_ref().is_some_and(|it| it.body().member(self.me).is_some())
     }
@@ -68,21 +62,18 @@ impl Group {
     /// Returns the topology that this member would choose. None before this member has been
     /// admitted. Where it differs from the charter's, the leader has other rows, or has not
     /// recomputed yet.
-    #[must_use]
     pub fn computed(&self) -> Option<Topology> {
         let charter = self.charter.as_ref()?;
         Some(links::next(charter.body(), &self.all_rows()))
     }
 
-    /// Returns the counts of received messages.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.counts
+    /// Returns how many messages were forged or malformed.
+    pub fn lies(&self) -> u64 {
+        self.lies
     }
 
     /// Returns the invitation to print for a new member: with the secret half of an invitation's
     /// key, or without a secret for a member on the access list. None without a charter.
-    #[must_use]
     pub fn invitation(&self, secret: Option<[u8; 32]>) -> Option<Invitation> {
         let charter = self.charter.as_ref()?;
         let leader = charter.body().member(charter.leader())?;

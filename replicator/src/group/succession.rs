@@ -16,8 +16,8 @@
 
 use std::cmp::Reverse;
 
-use super::charter::{Charter, CharterError};
-use crate::id::{GroupId, MemberId};
+use super::charter::Charter;
+use crate::id::MemberId;
 use crate::version::Hash;
 
 /// Largest step by which an epoch may rise at once, so that nobody can use up all epochs.
@@ -37,33 +37,20 @@ pub struct Standing {
 }
 
 /// Reason why a charter is not followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It has a wrong form, or a forged signature.
-    #[error(transparent)]
-    Parse(#[from] CharterError),
     /// It is of another group.
-    #[error("a charter of another group, {0}")]
-    Foreign(GroupId),
+    Foreign,
     /// The known charter is greater than this one, or is the same.
-    #[error("an old charter: epoch {epoch}, revision {revision}")]
-    Stale {
-        /// Its epoch.
-        epoch: u64,
-        /// Its revision.
-        revision: u64,
-    },
+    Stale,
     /// Its signer, or one of the leaders before, is no deputy any more.
-    #[error("a charter of {0}, which is no deputy any more")]
     Revoked(MemberId),
     /// Its epoch is too far ahead: there cannot have been that many changes of leaders.
-    #[error("a charter of epoch {0}, which is too far ahead")]
-    Epoch(u64),
+    Epoch,
 }
 
 impl Charter {
     /// Returns its position in the order of the group's charters.
-    #[must_use]
     pub fn standing(&self) -> Standing {
         let mandate = self.mandate();
         let rank = match self.chain() {
@@ -85,21 +72,20 @@ impl Charter {
     ///
     /// Returns the reason why the member has to stay with `known`.
     pub fn succeeds(&self, known: &Self) -> Result<(), Refusal> {
-        let (epoch, revision) = (self.epoch(), self.revision());
         if (self.group(), self.founder()) != (known.group(), known.founder()) {
-            return Err(Refusal::Foreign(self.group()));
+            return Err(Refusal::Foreign);
         }
         if self.standing() <= known.standing() {
-            return Err(Refusal::Stale { epoch, revision });
+            return Err(Refusal::Stale);
         }
-        if EPOCHS_MAX < epoch - known.epoch() {
-            return Err(Refusal::Epoch(epoch));
+        if EPOCHS_MAX < self.epoch() - known.epoch() {
+            return Err(Refusal::Epoch);
         }
         let both = || self.chain().iter().zip(known.chain());
         let shared = both().take_while(|(new, old)| new.leader == old.leader);
         // Both chains begin with the founder, so this one exists.
         let Some((new, old)) = shared.clone().last() else {
-            return Err(Refusal::Foreign(self.group()));
+            return Err(Refusal::Foreign);
         };
         let next = self.chain().get(shared.count());
         let is_deputy = next.is_some_and(|it| old.rank(&it.leader).is_some());

@@ -4,22 +4,13 @@
 //! receives. Both are authenticated by a key that the two members have derived from a link between
 //! them. Callers without a key are neither answered nor remembered. The key outlives the link.
 //!
-//! | bytes | content |
-//! |---|---|
-//! | 0..4 | `hvc` and the version, 1 |
-//! | 4 | 1 a call, 2 an answer |
-//! | 5 | 1 if the caller has dialed the link, else 0 |
-//! | 6..8 | 0 |
-//! | 8..16 | key id: the first eight bytes of a digest of the key |
-//! | 16..24 | the number of the call, little-endian |
-//! | 24..48 | 0 |
-//! | 48..64 | the first 16 bytes of the keyed BLAKE3 of all bytes before |
+//! docs/links.md has the bytes.
 //!
 //! Source: TR §8 (round trips by null UDP calls).
 //!
 //! # Differences from the paper
 //!
-//! * Calls are authenticated, and an answer counts only once.
+//! Calls are authenticated, and an answer counts only once.
 //!
 //! Sans-I/O.
 
@@ -56,7 +47,6 @@ pub struct Packet {
 
 impl Packet {
     /// Writes the packet.
-    #[must_use]
     pub fn encode(&self, key: &[u8; 32]) -> [u8; PACKET_BYTES] {
         let mut out = [0; PACKET_BYTES];
         let kind = if self.is_answer { 2 } else { 1 };
@@ -72,7 +62,6 @@ impl Packet {
     }
 
     /// Reads a packet without checking whether it is genuine. `None` if it is malformed.
-    #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; PACKET_BYTES] = bytes.try_into().ok()?;
         let (head, rest) = bytes.split_first_chunk::<8>()?;
@@ -142,12 +131,6 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Returns a set without members.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Stores the key from a link to this member, and whether this end has dialed that link. The
     /// key replaces an earlier one.
     pub fn handle_key(&mut self, member: MemberId, key: [u8; 32], is_dialer: bool, now: Duration) {
@@ -167,12 +150,6 @@ impl Calls {
         if let Some(peer) = self.peers.remove(&member) {
             self.by_key.remove(&key_id(&peer.key));
         }
-    }
-
-    /// Returns whether a member can be called. If not, a link to it has to come up first.
-    #[must_use]
-    pub fn has(&self, member: MemberId) -> bool {
-        self.peers.contains_key(&member)
     }
 
     /// Returns the packet that calls a member, to be sent at once; `None` if there is no key. An
@@ -243,7 +220,7 @@ mod tests {
     }
 
     fn two() -> (Calls, Calls) {
-        let (mut a, mut b) = (Calls::new(), Calls::new());
+        let (mut a, mut b) = (Calls::default(), Calls::default());
         a.handle_key(B, [7; 32], true, ms(0));
         b.handle_key(A, [7; 32], false, ms(0));
         (a, b)
@@ -298,13 +275,13 @@ mod tests {
             assert_eq!(b.handle_packet(&forged, ms(0)), Outcome::Ignore, "byte {at}");
         }
         assert_eq!(b.handle_packet(&call[..63], ms(0)), Outcome::Ignore);
-        let mut stranger = Calls::new();
+        let mut stranger = Calls::default();
         stranger.handle_key(B, [8; 32], true, ms(0));
         let call = stranger.call(B, ms(0)).unwrap();
         assert_eq!(b.handle_packet(&call, ms(0)), Outcome::Ignore);
         b.forget(A);
         let call = a.call(B, ms(0)).unwrap();
-        assert!(!b.has(A) && b.handle_packet(&call, ms(0)) == Outcome::Ignore);
+        assert!(!b.peers.contains_key(&A) && b.handle_packet(&call, ms(0)) == Outcome::Ignore);
     }
 
     #[test]
@@ -322,7 +299,8 @@ mod tests {
             b.handle_key(MemberId(number), key, true, ms(number));
         }
         assert_eq!((b.peers.len(), b.by_key.len()), (MEMBERS_MAX, MEMBERS_MAX));
-        assert!(b.has(MemberId(1_999)) && !b.has(MemberId(900)));
+        let has = |it: u64| b.peers.contains_key(&MemberId(it));
+        assert!(has(1_999) && !has(900));
     }
 
     proptest! {

@@ -27,9 +27,8 @@ pub struct Caller {
 impl Caller {
     /// Returns a caller on this socket, whose port is that of the links; times count from
     /// `started`.
-    #[must_use]
     pub fn new(socket: UdpSocket, started: Instant) -> Self {
-        Self { socket, calls: Mutex::new(Calls::new()), started }
+        Self { socket, calls: Mutex::new(Calls::default()), started }
     }
 
     /// Takes the key from a link that is up: from then on its member can be called, even after the

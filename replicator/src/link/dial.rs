@@ -59,7 +59,6 @@ impl Backoff {
     }
 
     /// Returns how many attempts have failed in a row.
-    #[must_use]
     pub fn failures(&self) -> u32 {
         self.failures
     }

@@ -71,6 +71,7 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All reasons, at their numbers on the wire.
     const ALL: [Self; 7] = [
         Self::Unwanted,
         Self::Unknown,
@@ -81,20 +82,7 @@ impl Reason {
         Self::Denied,
     ];
 
-    fn number(self) -> u8 {
-        match self {
-            Self::Unwanted => 0,
-            Self::Unknown => 1,
-            Self::Duplicate => 2,
-            Self::Stopping => 3,
-            Self::Full => 4,
-            Self::Malformed => 5,
-            Self::Denied => 6,
-        }
-    }
-
     /// Returns the reason as text, worded from the point of view of the closing end.
-    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Self::Unwanted => "it no longer needs the link",
@@ -112,13 +100,8 @@ impl Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The body is longer than any valid one.
-    #[error("a frame of {bytes} bytes is longer than the most, {bytes_max}")]
-    TooLong {
-        /// Its length.
-        bytes: usize,
-        /// The greatest length.
-        bytes_max: usize,
-    },
+    #[error("a frame of {0} bytes is longer than the most, {1}")]
+    TooLong(usize, usize),
     /// The kind is unknown.
     #[error("a frame of an unknown kind, {0}")]
     Kind(u8),
@@ -159,7 +142,7 @@ impl Frame {
             }
             Self::Bye(reason) => {
                 header(6, pressed, 1, out);
-                out.put_u8(reason.number());
+                out.put_u8(*reason as u8);
             }
         }
     }
@@ -182,8 +165,7 @@ impl Frame {
             },
             6 => {
                 let number = body.try_get_u8().map_err(|_short| wrong)?;
-                let reason = Reason::ALL.into_iter().find(|it| it.number() == number);
-                Self::Bye(reason.ok_or(wrong)?)
+                Self::Bye(*Reason::ALL.get(usize::from(number)).ok_or(wrong)?)
             }
             _ => return Err(Error::Kind(kind)),
         })
@@ -218,17 +200,6 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Returns a decoder at the beginning of a link.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds received bytes.
-    pub fn feed(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
-    }
-
     /// Returns the buffer for reading without a copy, with room for at least 16 KiB.
     pub fn space(&mut self) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < SPACE_BYTES / 4 {
@@ -251,7 +222,7 @@ impl Decoder {
         let length = usize::from(a) | usize::from(b) << 8 | usize::from(c) << 16;
         let (bytes_min, bytes_max) = lengths(kind)?;
         if bytes_max < length {
-            return Err(Error::TooLong { bytes: length, bytes_max });
+            return Err(Error::TooLong(length, bytes_max));
         }
         if length < bytes_min {
             return Err(Error::Body(kind));
@@ -266,7 +237,6 @@ impl Decoder {
 
     /// Returns the length of the frame that has begun to come, as far as it is known; `None`
     /// between two frames.
-    #[must_use]
     pub fn begun(&self) -> Option<usize> {
         if self.buffer.is_empty() {
             return None;
@@ -286,9 +256,9 @@ mod tests {
     use super::*;
 
     fn decode(bytes: &[u8], step: usize) -> Result<Vec<(Frame, bool)>, Error> {
-        let (mut decoder, mut found) = (Decoder::new(), Vec::new());
+        let (mut decoder, mut found) = (Decoder::default(), Vec::new());
         for part in bytes.chunks(step) {
-            decoder.feed(part);
+            decoder.space().extend_from_slice(part);
             while let Some(frame) = decoder.next_frame()? {
                 found.push(frame);
             }
@@ -308,11 +278,11 @@ mod tests {
         assert_eq!(&out[..], b"\x05\0\0\0hello");
         Frame::Bye(Reason::Unknown).encode(true, &mut out);
         assert_eq!(&out[9..], [1, 0, 0, 0x86, 1]);
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::default();
         assert_eq!(decoder.begun(), None);
-        decoder.feed(&out[..3]);
+        decoder.space().extend_from_slice(&out[..3]);
         assert_eq!(decoder.begun(), Some(HEADER_BYTES));
-        decoder.feed(&out[3..6]);
+        decoder.space().extend_from_slice(&out[3..6]);
         assert_eq!(decoder.begun(), Some(9));
     }
 
@@ -320,9 +290,9 @@ mod tests {
     fn too_long_frames_are_refused_by_their_first_bytes() {
         let bytes_max = MESSAGE_BYTES_MAX;
         let long = u32::try_from(bytes_max + 1).unwrap().to_le_bytes();
-        check_error(&long, Error::TooLong { bytes: bytes_max + 1, bytes_max });
-        check_error(&[0xff, 0xff, 0xff, 0], Error::TooLong { bytes: 0xff_ffff, bytes_max });
-        check_error(&[1, 0, 0, 4], Error::TooLong { bytes: 1, bytes_max: 0 });
+        check_error(&long, Error::TooLong(bytes_max + 1, bytes_max));
+        check_error(&[0xff, 0xff, 0xff, 0], Error::TooLong(0xff_ffff, bytes_max));
+        check_error(&[1, 0, 0, 4], Error::TooLong(1, 0));
         check_error(&[7, 0, 0, 1], Error::Body(1));
         check_error(&[0, 0, 0, 7], Error::Kind(7));
         check_error(&[1, 0, 0, 6, 99], Error::Body(6));

@@ -20,6 +20,7 @@ use super::frame::{Frame, Reason};
 use super::run::linger;
 use super::{Event, Link};
 use crate::id::MemberId;
+use crate::version::Hash;
 
 /// Maximum number of events that wait for the receiver; at this number, nothing more is read from
 /// any link.
@@ -100,7 +101,6 @@ impl Hub {
     /// Returns a hub without links. `key_check` checks the key of each incoming connection once.
     /// Times of links count from `started`. The receiver of `events` must take them without long
     /// pauses.
-    #[must_use]
     pub fn new(
         endpoint: Endpoint,
         key_check: KeyCheck,
@@ -367,11 +367,8 @@ impl Hub {
     /// Returns a random-looking number for a pair of members and an attempt.
     fn lot(&self, neighbor: &Neighbor) -> u64 {
         let failures = self.wanted.get(neighbor).map_or(0, |it| it.backoff.failures());
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.endpoint.identity().public()).update(neighbor.address.as_bytes());
-        hasher.update(&failures.to_le_bytes());
-        let mut lot = [0; 8];
-        hasher.finalize_xof().fill(&mut lot);
-        u64::from_le_bytes(lot)
+        let key = self.endpoint.identity().public();
+        let parts = [&key[..], neighbor.address.as_bytes(), &failures.to_le_bytes()];
+        u64::from_le_bytes(Hash::of(&parts.concat()).first())
     }
 }

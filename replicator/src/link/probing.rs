@@ -38,7 +38,6 @@ pub enum Progress {
 
 impl Probing {
     /// Begins to probe a link that has this round trip.
-    #[must_use]
     pub fn new(round_trip: Duration) -> Self {
         let (probe, step) = Probe::new(round_trip);
         let block = match step {
@@ -87,7 +86,6 @@ impl Probing {
     }
 
     /// Returns whether the block has taken too long to give a result.
-    #[must_use]
     pub fn is_late(&self, now: Duration) -> bool {
         self.began.is_some_and(|it| it + BLOCK_MAX <= now)
     }

@@ -46,7 +46,6 @@ pub struct Pulse {
 
 impl Pulse {
     /// Returns the pulse of a link that has just come up.
-    #[must_use]
     pub fn new(now: Duration) -> Self {
         Self {
             received: now,

@@ -56,12 +56,6 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Returns an empty queue.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds a message that is not a chunk.
     ///
     /// # Errors
@@ -148,14 +142,7 @@ impl Queue {
         self.classes.iter().any(|it| !it.chunks.is_empty())
     }
 
-    /// Returns whether nothing waits.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.messages.is_empty() && !self.has_chunks()
-    }
-
     /// Returns whether at least half of each bound is free.
-    #[must_use]
     pub fn has_room(&self) -> bool {
         let bytes: usize = self.classes.iter().map(|it| it.bytes).sum();
         bytes <= CHUNK_BYTES_MAX / 2
@@ -165,7 +152,6 @@ impl Queue {
     }
 
     /// Returns how many bytes wait.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.message_bytes + self.classes.iter().map(|it| it.bytes).sum::<usize>()
     }
@@ -193,7 +179,7 @@ mod tests {
 
     #[test]
     fn messages_go_before_chunks_and_small_updates_before_large_ones() {
-        let mut queue = Queue::new();
+        let mut queue = Queue::default();
         for (number, class) in [(0, 3), (1, 3), (2, 1), (3, 9), (4, 1)] {
             queue.push_chunk(class, hash(number.into()), chunk(class, number)).unwrap();
         }
@@ -208,12 +194,12 @@ mod tests {
             chunk(9, 3),
         ];
         assert_eq!(all(&mut queue), expected);
-        assert!(queue.is_empty() && queue.bytes() == 0);
+        assert!(queue.next().is_none() && queue.bytes() == 0);
     }
 
     #[test]
     fn canceled_chunks_are_not_sent() {
-        let mut queue = Queue::new();
+        let mut queue = Queue::default();
         for number in 0..3 {
             queue.push_chunk(2, hash(number.into()), chunk(2, number)).unwrap();
         }
@@ -224,7 +210,7 @@ mod tests {
 
     #[test]
     fn less_urgent_classes_get_their_turns() {
-        let mut queue = Queue::new();
+        let mut queue = Queue::default();
         for number in 0..100 {
             queue.push_chunk(0, hash(number), chunk(0, 0)).unwrap();
             queue.push_chunk(2, hash(number + 100), chunk(2, 0)).unwrap();
@@ -239,7 +225,7 @@ mod tests {
 
     #[test]
     fn endless_messages_leave_chunks_a_turn() {
-        let mut queue = Queue::new();
+        let mut queue = Queue::default();
         queue.push_chunk(0, hash(0), chunk(0, 0)).unwrap();
         let message = Bytes::from(vec![0; 1_000]);
         let mut sent = 0;
@@ -255,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_large_update_leaves_room_for_a_small_one() {
-        let mut queue = Queue::new();
+        let mut queue = Queue::default();
         let large = Bytes::from(vec![0; 64 << 10]);
         let mut pushed = 0;
         while queue.push_chunk(3, hash(pushed), large.clone()).is_ok() {
@@ -290,7 +276,7 @@ mod tests {
             classes in prop::collection::vec(0u8..4, 1..200),
             taken in 0usize..200,
         ) {
-            let mut queue = Queue::new();
+            let mut queue = Queue::default();
             for (number, class) in classes.iter().enumerate() {
                 queue.push_chunk((*class).max(1), hash(number), chunk(*class, 0)).unwrap();
             }
@@ -307,7 +293,7 @@ mod tests {
         /// the count of bytes is right.
         #[test]
         fn nothing_is_lost(steps in prop::collection::vec((0u8..6, 0usize..400), 0..300)) {
-            let mut queue = Queue::new();
+            let mut queue = Queue::default();
             let (mut waiting, mut gone) = (Vec::new(), Vec::new());
             for (number, (step, size)) in steps.into_iter().enumerate() {
                 let mut message = number.to_le_bytes().to_vec();
@@ -335,7 +321,7 @@ mod tests {
                 prop_assert_eq!(queue.bytes(), bytes);
             }
             prop_assert_eq!(all(&mut queue).len(), waiting.len());
-            prop_assert!(queue.is_empty());
+            prop_assert_eq!(queue.next(), None);
         }
     }
 }

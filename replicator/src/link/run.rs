@@ -53,7 +53,7 @@ impl Link {
                 end = &mut writing => end,
                 end = self.watch(events) => end,
             };
-            if let End::Frame { .. } = end {
+            if let End::Frame(..) = end {
                 self.close(Reason::Malformed);
                 let _ = timeout(GOODBYE, writing).await;
             }
@@ -72,7 +72,7 @@ impl Link {
         events: &mpsc::Sender<Event>,
     ) -> Result<Infallible, End> {
         let member = self.member();
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::default();
         let mut goodput = Goodput::default();
         loop {
             let came = from.read_buf(decoder.space()).await.map_err(|it| self.broken(it))?;
@@ -84,7 +84,7 @@ impl Link {
             let mut pressed = None;
             let mut held = false;
             loop {
-                let next = decoder.next_frame().map_err(|source| End::Frame { member, source })?;
+                let next = decoder.next_frame().map_err(|error| End::Frame(member, error))?;
                 let Some((frame, is_pressed)) = next else { break };
                 pressed = Some(is_pressed && pressed != Some(false));
                 held |= self.handle(frame, events).await?;
@@ -123,7 +123,7 @@ impl Link {
                 let took = Duration::from_micros(micros);
                 Event::Goodput(self.clone(), Sample { bytes, took })
             }
-            Frame::Bye(reason) => return Err(End::There { member: self.member(), reason }),
+            Frame::Bye(reason) => return Err(End::There(self.member(), reason)),
         };
         Ok(self.hand_on(event, events).await)
     }
@@ -243,15 +243,15 @@ impl Link {
             }
             match verdict {
                 Verdict::Ping(number) => self.reply(Frame::Ping(number)),
-                Verdict::Dead => return End::Dead { member },
-                Verdict::Slow => return End::Slow { member },
+                Verdict::Dead => return End::Dead(member),
+                Verdict::Slow => return End::Slow(member),
                 Verdict::Wait(until) => sleep(until.saturating_sub(now)).await,
             }
         }
     }
 
-    fn broken(&self, source: io::Error) -> End {
-        End::Broken { member: self.member(), source }
+    fn broken(&self, error: io::Error) -> End {
+        End::Broken(self.member(), error)
     }
 }
 

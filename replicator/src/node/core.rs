@@ -20,7 +20,7 @@ use net::shutdown::Shutdown;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::ask::Asks;
+use super::Asks;
 use super::feeds::{Feeding, Feeds};
 use super::groups::Groups;
 use super::job::{Done, Jobs};
@@ -42,17 +42,16 @@ const FRESH_BYTES_MAX: usize = 64 << 20;
 /// Interval of the regular check for work.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A running member.
 pub(crate) struct Core {
-    own: Own,
-    groups: Groups,
+    pub(super) own: Own,
+    pub(super) groups: Groups,
     replica: Replica,
     spaces: Spaces,
     feeding: Feeding,
     links: Links,
     measuring: Measuring,
     sources: Sources,
-    notes: Notes,
+    pub(super) notes: Notes,
     jobs: Jobs,
     look_at: Duration,
     asks: Asks,
@@ -81,16 +80,16 @@ impl Core {
         self.feeding.feeds().clone()
     }
 
-    /// Returns the check of keys that may connect.
     pub(crate) fn key_check(&self) -> KeyCheck {
         self.links.key_check()
     }
 
     /// Runs until the shutdown starts, or the links' hub is gone.
     pub(crate) async fn run(mut self, mut events: mpsc::Receiver<Event>, shutdown: Shutdown) {
-        self.renew_all_feeds();
-        self.remove_old(self.spaces.removing_all());
-        let tree_changes = self.sources.tree_changes();
+        let all = self.spaces.named_stores();
+        all.iter().for_each(|(of, _)| self.renew_feed(of));
+        self.remove_old(all);
+        let tree_changes = self.sources.watching.changes();
         loop {
             self.settle().await;
             let wait = self.poll_timeout().saturating_sub(self.now());
@@ -118,7 +117,8 @@ impl Core {
             self.handle_timeout();
         }
         drop(events);
-        self.spaces.end();
+        // All work of the stores ends early.
+        self.spaces.stores().for_each(|it| it.1.stop());
         self.jobs.end().await;
     }
 
@@ -198,14 +198,16 @@ impl Core {
             Done::Pulled(pulled) => {
                 self.sources.following.handle_pulled(pulled, now, &mut self.notes);
             }
-            Done::Renewed(renewed) => self.handle_renewed(renewed, now),
+            Done::Renewed(of, outcome) => self.handle_renewed(&of, outcome, now),
             Done::Verified(verified) => {
                 self.heal(now);
                 verified.answer();
             }
             Done::Removed(of, left) => self.spaces.handle_old(of, left, now),
             Done::Discarded => {}
-            Done::Opened(it) => self.spaces.handle_opened(&it, &self.own, &mut self.notes),
+            Done::Opened(of, opened) => {
+                self.spaces.handle_opened(&of, opened, &self.own, &mut self.notes);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use collection::replica::FILES_MAX;
 use super::notes::Notes;
 use super::own::Own;
 use super::state_files;
-use crate::tree::passage::{FILE, Passage, hide};
+use crate::tree::access::{Access, FILE, hide};
 use crate::tree::store::Options;
 use crate::version::{Kind, Namespace};
 
@@ -20,8 +20,8 @@ pub(super) fn spaces_dir(data: &Path, kind: Kind) -> PathBuf {
 }
 
 /// Returns the options of a store for a tree or for the log of a collection.
-pub(super) fn store_options(kind: Kind, passage: Passage) -> Options {
-    let options = Options { kind, passage, ..Options::default() };
+pub(super) fn store_options(kind: Kind, access: Access) -> Options {
+    let options = Options { kind, access, ..Options::default() };
     match kind {
         Kind::Tree => options,
         // One more than the log's files, for the file `CHAIN`.
@@ -31,15 +31,15 @@ pub(super) fn store_options(kind: Kind, passage: Passage) -> Options {
 
 /// Returns the access to a tree that the settings grant. If they name a system group that does not
 /// exist, only the owner has access, and a note is added.
-pub(super) fn passage(of: &Namespace, own: &Own, notes: &mut Notes) -> Passage {
+pub(super) fn access(of: &Namespace, own: &Own, notes: &mut Notes) -> Access {
     let config = &own.config;
     let mine = config.trees.iter().filter(|it| it.name == of.name && of.origin == own.me);
     let others = config.replicas.iter();
     let others = others.filter(|it| it.name == of.name && it.writer == of.origin);
-    let found = mine.map(|it| &it.passage).chain(others.map(|it| &it.passage)).next();
+    let found = mine.map(|it| &it.access).chain(others.map(|it| &it.access)).next();
     found.cloned().unwrap_or_default().resolve().unwrap_or_else(|why| {
         note_closed(of, &why, own, notes);
-        Passage::default()
+        Access::default()
     })
 }
 
@@ -62,7 +62,7 @@ pub(super) fn link_replicas(own: &Own, notes: &mut Notes) {
         let namespace = Namespace { origin: it.writer, name: it.name.clone() };
         let dir = spaces_dir(&own.config.daemon.data, it.kind);
         let target = dir.join(namespace.to_string()).join("current");
-        if let Err(error) = state_files::link(&target, &it.directory) {
+        if let Err(error) = state_files::link(&target, &it.link) {
             notes.add(format!("{namespace} is not linked: {error}"), own.now());
         }
     }

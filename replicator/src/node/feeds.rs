@@ -23,7 +23,6 @@ pub(crate) struct Feeds {
     all: Arc<RwLock<BTreeMap<Namespace, Feed>>>,
 }
 
-/// The feed of a collection.
 #[derive(Clone, Debug)]
 struct Feed {
     replica: Replica,
@@ -54,10 +53,6 @@ pub(super) struct Reached {
 impl Feeds {
     /// Returns the feed of `NAME@ORIGIN`, or of `NAME` while only one origin has a collection of
     /// that name.
-    ///
-    /// # Errors
-    ///
-    /// There is no such feed, or there are several: report it to the caller.
     pub(crate) fn find(&self, text: &str) -> Result<FeedServer, NoFeed> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(feed) = Namespace::parse(text).and_then(|it| all.get(&it)) {
@@ -127,20 +122,13 @@ pub(super) struct Renewing {
     stop: Shutdown,
 }
 
-/// Result of a [`Renewing`].
-#[derive(Debug)]
-pub(super) struct Renewed {
-    of: Namespace,
-    outcome: Result<(), collection::Error>,
-}
-
 impl Renewing {
     /// Renews the feed. Blocks.
-    pub(super) fn run(self) -> Renewed {
+    pub(super) fn run(self) -> (Namespace, Result<(), collection::Error>) {
         let Self { of, store, feeds, stop } = self;
         let present = store.current();
         let renewed = present.map(|it| feeds.renew(&of, &it.tree(), &stop));
-        Renewed { of, outcome: renewed.unwrap_or(Ok(())) }
+        (of, renewed.unwrap_or(Ok(())))
     }
 }
 
@@ -169,18 +157,17 @@ impl Feeding {
         Some(Renewing { of: of.clone(), store, feeds, stop })
     }
 
-    /// Takes in the result of a renewal; returns its namespace if the feed has to be renewed again.
+    /// Takes in the result of a renewal; returns whether the feed has to be renewed again.
     pub(super) fn handle_renewed(
         &mut self,
-        renewed: Renewed,
+        of: &Namespace,
+        outcome: Result<(), collection::Error>,
         now: Duration,
         notes: &mut Notes,
-    ) -> Option<Namespace> {
-        let Renewed { of, outcome } = renewed;
-        let again = self.busy.remove(&of).unwrap_or_default();
+    ) -> bool {
         if let Err(error) = outcome {
             notes.add(format!("the feed of {of} stays as it was: {error}"), now);
         }
-        again.then_some(of)
+        self.busy.remove(of).unwrap_or_default()
     }
 }

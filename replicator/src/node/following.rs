@@ -52,12 +52,10 @@ const ASKED_MAX: usize = 64;
 /// A caller that waits for a version.
 type Waiter = oneshot::Sender<Result<Published, String>>;
 
-/// Returns the log folder of an own collection.
 fn log_dir(data: &Path, name: &Name) -> PathBuf {
     data.join("logs").join(name.as_str())
 }
 
-/// Phase of a followed collection.
 #[derive(Debug)]
 enum Phase {
     /// A step is planned.
@@ -74,7 +72,6 @@ enum Step {
     Publish,
 }
 
-/// A followed collection.
 #[derive(Debug)]
 struct Followed {
     config: CollectionConfig,
@@ -86,7 +83,6 @@ struct Followed {
     failures: u32,
     /// Time of the feed's last answer.
     answered_at: Option<Duration>,
-    /// The last problem.
     problem: Option<String>,
     /// The failure of the last attempt to fold the log, if it failed.
     unfolded: Option<FoldFailure>,
@@ -178,14 +174,8 @@ impl Followed {
     /// Answers the callers that wait for the pull that has ended.
     fn answer(&mut self, answer: &Result<Published, String>) {
         for it in self.answered.drain(..) {
-            // The caller may have gone away.
             drop(it.send(answer.clone()));
         }
-    }
-
-    /// Returns the pause before a silent feed is pulled again.
-    fn feed_pause(&self, now: Duration) -> Duration {
-        feed_pause(self.failures, self.answered_at.map(|it| now.saturating_sub(it)))
     }
 
     /// Plans another try and answers the callers with the problem; returns the problem if it is
@@ -351,7 +341,10 @@ impl Following {
                 let is_ours = matches!(error, Error::Io { .. } | Error::LogFolder { .. });
                 followed.follower.take_if(|_| is_ours);
                 let pause = match error {
-                    Error::Source { .. } | Error::Missing { .. } => followed.feed_pause(now),
+                    Error::Source { .. } | Error::Missing { .. } => {
+                        let away = followed.answered_at.map(|it| now.saturating_sub(it));
+                        feed_pause(followed.failures, away)
+                    }
                     _ => pause(followed.failures),
                 };
                 let problem = followed.handle_failure(error.to_string(), pause, now);
@@ -369,7 +362,6 @@ impl Following {
         }
     }
 
-    /// Takes in the result of publishing a collection's folder.
     pub(super) fn handle_published(
         &mut self,
         name: &Name,

@@ -23,7 +23,7 @@ pub(super) fn group_status(
     now: Duration,
 ) -> GroupStatus {
     let id = group.id().to_string();
-    let lies = group.counts().lies;
+    let lies = group.lies();
     let Some(charter) = group.charter() else {
         return GroupStatus { name, id, lies, ..GroupStatus::default() };
     };

@@ -42,7 +42,6 @@ pub(super) fn to_message(group: GroupId, message: &group::Message) -> Message {
     Message::Group { group, bytes: [&[tag], bytes.as_ref()].concat() }
 }
 
-/// All groups of the settings.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     all: BTreeMap<GroupId, Group>,
@@ -53,10 +52,6 @@ pub(super) struct Groups {
 
 impl Groups {
     /// Opens the saved groups, and founds new ones. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// One of them cannot be resumed.
     pub(super) fn open(own: &Own, notes: &mut Notes) -> Result<Self, Error> {
         let mut groups = Self::default();
         for group in &own.config.groups {
@@ -95,30 +90,8 @@ impl Groups {
         self.all.values_mut().for_each(|it| it.handle_clock(unix, now));
     }
 
-    pub(super) fn handle_link_up(&mut self, member: MemberId, now: Duration) {
-        self.all.values_mut().for_each(|it| it.handle_link_up(member, now));
-    }
-
-    pub(super) fn handle_link_down(&mut self, member: MemberId, now: Duration) {
-        self.all.values_mut().for_each(|it| it.handle_link_down(member, now));
-    }
-
-    pub(super) fn handle_transfer(
-        &mut self,
-        member: MemberId,
-        bytes: u64,
-        took: Duration,
-        now: Duration,
-    ) {
-        self.all.values_mut().for_each(|it| it.handle_transfer(member, bytes, took, now));
-    }
-
-    pub(super) fn handle_probe(&mut self, member: MemberId, bandwidth: u64, now: Duration) {
-        self.all.values_mut().for_each(|it| it.handle_probe(member, bandwidth, now));
-    }
-
-    pub(super) fn handle_busy(&mut self, now: Duration) {
-        self.all.values_mut().for_each(|it| it.handle_busy(now));
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Group> {
+        self.all.values_mut()
     }
 
     /// Passes a round trip to the groups that measured it; returns the shortest known round trip.
@@ -130,24 +103,12 @@ impl Groups {
         now: Duration,
     ) -> Duration {
         let mut shortest = took;
-        for group in self.all.iter_mut().filter_map(|it| of.contains(it.0).then_some(it.1)) {
+        for group in self.all_mut().filter(|it| of.contains(&it.id())) {
             group.handle_round_trip(member, took, now);
             let known = group.estimate(member).and_then(Estimate::round_trip);
             shortest = shortest.min(known.unwrap_or(shortest));
         }
         shortest
-    }
-
-    /// Tells the groups that measured a member that it did not answer.
-    pub(super) fn handle_unanswered(
-        &mut self,
-        of: &BTreeSet<GroupId>,
-        member: MemberId,
-        now: Duration,
-    ) {
-        for group in self.all.iter_mut().filter_map(|it| of.contains(it.0).then_some(it.1)) {
-            group.handle_unanswered(member, now);
-        }
     }
 
     /// Takes in a message to a group; returns the immediate answer, if any.
@@ -193,7 +154,6 @@ impl Groups {
         self.bodies().find_map(|it| it.member(member))
     }
 
-    /// Returns whether a member is in one of the groups.
     pub(super) fn is_member(&self, member: MemberId) -> bool {
         self.member(member).is_some()
     }
@@ -224,7 +184,6 @@ impl Groups {
         self.all.values().flat_map(Group::neighbors).map(Member::id).collect()
     }
 
-    /// Returns the keys of all members.
     pub(super) fn keys(&self) -> HashSet<[u8; 32]> {
         self.bodies().flat_map(|it| &it.members).map(|it| *it.key()).collect()
     }
@@ -276,7 +235,6 @@ impl Groups {
         from.filter_map(machine).flat_map(|it| into.brought_from(it)).collect()
     }
 
-    /// Takes over other settings.
     pub(super) fn settle(&mut self, own: &Own, now: Duration) {
         for group in &own.config.groups {
             let settings = settings(&own.config, group, self.carried(group, own));
@@ -336,7 +294,6 @@ impl Groups {
     }
 }
 
-/// Opens the machine of a group, or founds it.
 fn open(id: GroupId, group: &GroupConfig, own: &Own, notes: &mut Notes) -> Result<Group, Error> {
     let now = own.now();
     let settings = settings(&own.config, group, Vec::new());
@@ -345,7 +302,7 @@ fn open(id: GroupId, group: &GroupConfig, own: &Own, notes: &mut Notes) -> Resul
     let invitation = match &group.entry {
         GroupEntry::Found(_) if saved.is_none() => {
             let found = Group::found(identity, name.clone(), settings, now);
-            let mut found = found.map_err(|source| Error::Found { group: name, source })?;
+            let mut found = found.map_err(|error| Error::Found(name, error))?;
             found.handle_clock(net::clock::now_ms() / 1_000, now);
             invite_first(id, &mut found, own, notes)?;
             return Ok(found);
@@ -355,7 +312,7 @@ fn open(id: GroupId, group: &GroupConfig, own: &Own, notes: &mut Notes) -> Resul
     };
     forget_first(id, own, notes);
     let opened = Group::open(identity, settings, saved.as_deref(), invitation, now);
-    opened.map_err(|source| Error::Open { group: name, source })
+    opened.map_err(|error| Error::Open(name, error))
 }
 
 /// Returns the settings of a group's machine.

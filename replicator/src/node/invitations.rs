@@ -35,10 +35,6 @@ pub struct InvitationLine {
 
 /// Makes the first invitation of the group that this member will found. It is for one member, and
 /// valid for a day. Returns this member's id and the invitation.
-///
-/// # Errors
-///
-/// The data directory cannot be used.
 pub fn invitation(
     data: &Path,
     name: &Name,

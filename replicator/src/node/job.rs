@@ -3,86 +3,71 @@
 //!
 //! A job does not know its starter; its result waits until the core takes it in.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use net::shutdown::Shutdown;
 use tokio::task::JoinSet;
 
-use super::feeds::{Renewed, Renewing};
+use super::feeds::Renewing;
 use super::following::{Pulled, Pulling};
-use super::links::{Read, Reading};
+use super::links::Reading;
 use super::measuring::Calling;
 use super::publishing::{Committed, Committing, Drafted, Drafting};
 use super::space::{Outcome, Work};
-use super::spaces::{Opened, Opening, Removing};
+use super::spaces::remove_old;
 use super::verifying::{Verified, Verifying};
 use super::watching::{CheckResult, Checking};
 use crate::id::MemberId;
+use crate::tree;
 use crate::tree::publish::Draft;
+use crate::tree::store::Store;
 use crate::version::Namespace;
 
 /// Longest time that an ending member waits for its jobs.
 const END: Duration = Duration::from_secs(5);
 
-/// Work to do.
 #[derive(Debug)]
 pub(super) enum Job {
     /// Write chunks of a tree or collection, or switch to a version.
     Space(Namespace, Box<Work>),
-    /// Read chunks for a neighbor.
     Read(Reading),
-    /// Call a member.
     Call(Calling),
     /// Check whether a tree is watched, and start a watch if needed.
     Check(Checking),
-    /// Make a draft of a version.
     Draft(Drafting),
-    /// Discard a draft.
     Discard(Box<Draft>),
     /// Make readers see a draft.
     Commit(Box<Committing>),
-    /// Pull the feed of a collection.
     Pull(Box<Pulling>),
     /// Renew the served feed of a collection.
     Renew(Renewing),
-    /// Verify trees.
     Verify(Verifying),
-    /// Remove old generations.
-    Remove(Removing),
-    /// Change others' access to a tree.
-    Open(Opening),
+    /// Remove the generations that are no longer needed.
+    Remove(Namespace, Arc<Store>),
+    /// Change others' access to a tree, which takes a while for many files.
+    Open(Namespace, Arc<Store>),
 }
 
-/// Result of a job.
+/// Result of the [`Job`] of the same kind.
 #[derive(Debug)]
 pub(super) enum Done {
-    /// Result of [`Job::Space`].
     Space(Namespace, Outcome),
-    /// Result of [`Job::Read`].
-    Read(Read),
-    /// Result of [`Job::Call`]: whether the call to this member was sent.
+    Read(Reading),
+    /// Whether the call to this member was sent.
     Called(MemberId, bool),
-    /// Result of [`Job::Check`].
     Checked(CheckResult),
-    /// Result of [`Job::Draft`].
     Drafted(Drafted),
-    /// Result of [`Job::Commit`].
     Committed(Committed),
-    /// Result of [`Job::Pull`].
     Pulled(Pulled),
-    /// Result of [`Job::Renew`].
-    Renewed(Renewed),
-    /// Result of [`Job::Verify`].
+    Renewed(Namespace, Result<(), collection::Error>),
     Verified(Verified),
-    /// Result of [`Job::Remove`]: how many old generations are left.
+    /// How many old generations are left.
     Removed(Namespace, usize),
-    /// Result of [`Job::Discard`].
     Discarded,
-    /// Result of [`Job::Open`].
-    Opened(Opened),
+    Opened(Namespace, Result<(), tree::error::Error>),
 }
 
-/// All running jobs.
 #[derive(Debug)]
 pub(super) struct Jobs {
     all: JoinSet<Done>,
@@ -117,17 +102,19 @@ impl Jobs {
                 Done::Discarded
             }),
             Job::Commit(it) => self.block(|| Done::Committed(it.run())),
-            Job::Renew(it) => self.block(|| Done::Renewed(it.run())),
+            Job::Renew(it) => self.block(|| {
+                let (of, outcome) = it.run();
+                Done::Renewed(of, outcome)
+            }),
             Job::Verify(it) => self.block(|| Done::Verified(it.run())),
-            Job::Remove(it) => self.block(|| {
-                let (of, left) = it.run();
+            Job::Remove(of, store) => self.block(move || {
+                let left = remove_old(&of, &store);
                 Done::Removed(of, left)
             }),
-            Job::Open(it) => self.block(|| Done::Opened(it.run())),
+            Job::Open(of, store) => self.block(move || Done::Opened(of, store.open_gate())),
         }
     }
 
-    /// Runs blocking work on a thread that may block.
     fn block(&mut self, job: impl FnOnce() -> Done + Send + 'static) {
         self.all.spawn_blocking(job);
     }

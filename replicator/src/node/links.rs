@@ -29,12 +29,10 @@ const STRANGERS_MAX: usize = 32;
 /// The keys that may connect.
 #[derive(Debug, Default)]
 struct Door {
-    /// The keys of all members.
     keys: HashSet<[u8; 32]>,
     /// The members that all groups deny: a member that only some groups deny may be about to join
     /// another.
     denied: HashSet<MemberId>,
-    /// Number of links to strangers.
     strangers: usize,
 }
 
@@ -56,7 +54,7 @@ impl Door {
 
 /// A link that is up, with the requests that came over it.
 #[derive(Debug)]
-struct Linked {
+struct MemberLink {
     link: Link,
     serving: Serving,
     since: Duration,
@@ -64,7 +62,7 @@ struct Linked {
     is_member: bool,
 }
 
-impl Linked {
+impl MemberLink {
     /// Sends ready chunks until the link is full; returns the next batch to read.
     fn next_batch(&mut self) -> Option<Batch> {
         while let Some(ready) = self.serving.pop() {
@@ -89,43 +87,35 @@ pub(super) struct Reading {
     member: MemberId,
     batch: Batch,
     store: Option<Arc<Store>>,
-    chunks: Vec<(Hash, Option<Bytes>)>,
-}
-
-/// Result of a [`Reading`].
-#[derive(Debug)]
-pub(super) struct Read {
-    member: MemberId,
-    batch: Batch,
+    /// The chunks of the batch, as far as they are in memory.
     chunks: Vec<(Hash, Option<Bytes>)>,
 }
 
 impl Reading {
     /// Reads the chunks that are not in memory, if there is a store. Blocks.
-    pub(super) fn run(self) -> Read {
-        let Self { member, batch, store, chunks } = self;
+    pub(super) fn run(mut self) -> Self {
+        let store = self.store.take();
         let mut opened = LastFile::default();
-        let mut read = |hash: Hash| match store.as_ref()?.read_with(&hash, &mut opened) {
+        let mut read = |hash: &Hash| match store.as_ref()?.read_with(hash, &mut opened) {
             Ok(found) => found.map(Bytes::from),
             Err(error) => {
                 tracing::warn!(%error, "a chunk cannot be read");
                 None
             }
         };
-        let chunks =
-            chunks.into_iter().map(|(hash, it)| (hash, it.or_else(|| read(hash)))).collect();
-        Read { member, batch, chunks }
+        for (hash, bytes) in self.chunks.iter_mut().filter(|it| it.1.is_none()) {
+            *bytes = read(hash);
+        }
+        self
     }
 }
 
-/// All links that are up.
 #[derive(Debug)]
 pub(super) struct Links {
-    all: BTreeMap<MemberId, Linked>,
+    all: BTreeMap<MemberId, MemberLink>,
     door: Arc<RwLock<Door>>,
     /// For each other site, the limit that all links to the site share.
     site_limits: BTreeMap<Name, Limit>,
-    /// Commands for the hub, in order.
     to_hub: VecDeque<Command>,
     commands: mpsc::Sender<Command>,
 }
@@ -141,7 +131,6 @@ impl Links {
         }
     }
 
-    /// Returns the check of keys that may connect.
     pub(super) fn key_check(&self) -> KeyCheck {
         let door = self.door.clone();
         Arc::new(move |key| door.read().unwrap_or_else(PoisonError::into_inner).check(key))
@@ -158,7 +147,6 @@ impl Links {
         (door.keys, door.denied) = (keys, denied);
     }
 
-    /// Counts the links to strangers.
     fn count_strangers(&self) {
         self.door().strangers = self.all.values().filter(|it| !it.is_member).count();
     }
@@ -187,7 +175,7 @@ impl Links {
     ) {
         link.set_limits(limits(&mut self.site_limits, site, config));
         let (member, serving) = (link.member(), Serving::default());
-        self.all.insert(member, Linked { link, serving, since: now, is_member });
+        self.all.insert(member, MemberLink { link, serving, since: now, is_member });
         self.count_strangers();
     }
 
@@ -245,14 +233,12 @@ impl Links {
         }
     }
 
-    /// Starts a probe of a link's bandwidth.
     pub(super) fn probe(&self, member: MemberId, round_trip: Duration) {
         if let Some(linked) = self.all.get(&member) {
             linked.link.probe(round_trip);
         }
     }
 
-    /// Makes the hub try once to make a link.
     pub(super) fn connect(&mut self, neighbor: Neighbor) {
         self.to_hub.push_back(Command::Once(neighbor));
     }
@@ -262,7 +248,6 @@ impl Links {
         self.to_hub.push_back(Command::Want(neighbors));
     }
 
-    /// Sends the commands to the hub.
     pub(super) async fn send_commands(&mut self) {
         while let Some(command) = self.to_hub.pop_front() {
             // The hub may have ended, if this member is ending.
@@ -338,8 +323,8 @@ impl Links {
 
     /// Takes in the chunks read for a neighbor; returns the neighbor and its request for the chunks
     /// that are absent, if any.
-    pub(super) fn handle_read(&mut self, read: Read) -> Option<(MemberId, Request)> {
-        let Read { member, batch, chunks } = read;
+    pub(super) fn handle_read(&mut self, read: Reading) -> Option<(MemberId, Request)> {
+        let Reading { member, batch, chunks, .. } = read;
         let absent = self.all.get_mut(&member)?.serving.handle_found(&batch, chunks);
         (!absent.is_empty()).then(|| (member, batch.request(&absent)))
     }

@@ -15,7 +15,6 @@ const CALLS: u32 = 3;
 /// answering.
 const CONNECT_MAX: Duration = Duration::from_secs(15);
 
-/// A call under way.
 #[derive(Debug)]
 struct Call {
     groups: BTreeSet<GroupId>,
@@ -26,21 +25,18 @@ struct Call {
     shortest: Duration,
 }
 
-/// All calls under way.
 #[derive(Debug)]
 pub(super) struct Measuring {
     caller: Arc<Caller>,
     calls: BTreeMap<MemberId, Call>,
 }
 
-/// Next step of a measurement.
 #[derive(Debug)]
 pub(super) enum Next {
     /// Make a link: it is needed for a probe, and for a call for which there is no key yet.
     Connect,
     /// Call the member: see [`Measuring::calling`].
     Call,
-    /// Take in the result.
     Take(Measured),
 }
 

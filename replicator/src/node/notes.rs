@@ -10,7 +10,6 @@ const NOTES_MAX: usize = 100;
 /// Time after a note within which a repetition of its text is only counted, not added.
 const AGAIN: Duration = Duration::from_mins(10);
 
-/// An event or a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
     pub(super) text: String,
@@ -20,11 +19,11 @@ pub(super) struct Note {
     pub(super) count: u64,
 }
 
-/// The last notes.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     all: VecDeque<Note>,
-    total: u64,
+    /// How many notes were added since the start, repeated ones included.
+    pub(super) total: u64,
 }
 
 impl Notes {
@@ -48,11 +47,6 @@ impl Notes {
     pub(super) fn newest(&self) -> impl Iterator<Item = &Note> {
         self.all.iter().rev()
     }
-
-    /// Returns how many notes were added since the start, repeated ones included.
-    pub(super) fn total(&self) -> u64 {
-        self.total
-    }
 }
 
 #[cfg(test)]
@@ -67,7 +61,7 @@ mod tests {
         notes.add("b".to_owned(), at(1));
         notes.add("a".to_owned(), at(2));
         let found: Vec<_> = notes.newest().map(|it| (it.text.as_str(), it.count)).collect();
-        assert_eq!((found, notes.total()), (vec![("a", 2), ("b", 1)], 3));
+        assert_eq!((found, notes.total), (vec![("a", 2), ("b", 1)], 3));
         notes.add("a".to_owned(), AGAIN);
         assert_eq!(notes.newest().filter(|it| it.text == "a").count(), 2);
         for it in 0..NOTES_MAX {

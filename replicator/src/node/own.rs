@@ -9,10 +9,9 @@ use super::state_files::StateFiles;
 use crate::config::Config;
 use crate::error::Error;
 use crate::id::{GroupId, MemberId};
-use crate::tree::passage::make_private;
+use crate::tree::access::make_private;
 use crate::version::{Name, Namespace};
 
-/// The member's key, settings, data directory and clock.
 pub(super) struct Own {
     /// The lock on the data directory: only one process may use it.
     _lock: disk::lock::Lock,
@@ -26,11 +25,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Opens the data directory, and makes it if there is none. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The directory cannot be used, or another process uses it.
+    /// Opens the data directory, and makes it if there is none. Blocks. Fails if another process uses it.
     pub(super) fn open(config: Config, started: Instant) -> Result<Self, Error> {
         let data = &config.daemon.data;
         if !data.exists() {
@@ -45,12 +40,10 @@ impl Own {
         Ok(Self { _lock: lock, identity, me, config, files, started, started_ms })
     }
 
-    /// Returns the time since the start.
     pub(super) fn now(&self) -> Duration {
         net::clock::monotonic().saturating_duration_since(self.started)
     }
 
-    /// Returns the member's public key.
     pub(super) fn key(&self) -> [u8; 32] {
         self.identity.public()
     }

@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 use crate::config::TreeConfig;
 use crate::flood::Flood;
 use crate::status::Published;
+use crate::tree::access;
 use crate::tree::error::Error;
-use crate::tree::passage;
 use crate::tree::publish::{Draft, Publishing};
 use crate::tree::store::Store;
 use crate::version::{Kind, Name, Namespace, Number, Version};
@@ -19,7 +19,6 @@ use crate::version::{Kind, Name, Namespace, Number, Version};
 /// Maximum number of problems that are listed by name.
 const PROBLEMS_MAX: usize = 100;
 
-/// A source to publish.
 #[derive(Debug)]
 pub(super) struct OwnSource {
     pub(super) name: Name,
@@ -45,7 +44,7 @@ impl OwnSource {
 /// Answer to the waiting caller.
 pub(super) type Answer = Result<Published, String>;
 
-/// Receiver of the answer.
+/// Receiver of the answer. A caller that has gone away needs none.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// Nobody: a change of the tree started the publishing.
@@ -65,7 +64,6 @@ pub(super) struct Drafting {
     reply: Reply,
 }
 
-/// Result of a [`Drafting`].
 #[derive(Debug)]
 pub(super) struct Drafted {
     of: Namespace,
@@ -73,7 +71,6 @@ pub(super) struct Drafted {
     reply: Reply,
 }
 
-/// Decision on a draft.
 #[derive(Debug)]
 pub(super) enum Judged {
     /// The draft differs from the version that readers see: commit it.
@@ -93,7 +90,6 @@ pub(super) struct Committing {
     reply: Reply,
 }
 
-/// Result of a [`Committing`].
 #[derive(Debug)]
 pub(super) struct Committed {
     pub(super) version: Version,
@@ -102,7 +98,6 @@ pub(super) struct Committed {
 }
 
 impl Drafting {
-    /// Returns the job that makes a draft of a source in a store.
     pub(super) fn new(source: OwnSource, of: Namespace, store: Arc<Store>, reply: Reply) -> Self {
         Self { source, of, store, reply }
     }
@@ -112,7 +107,7 @@ impl Drafting {
         let Self { source: OwnSource { kind, directory, publishing, .. }, of, store, reply } = self;
         let hidden = match kind {
             Kind::Tree => Ok(()),
-            Kind::Collection => passage::hide(&directory, passage::FILE, true),
+            Kind::Collection => access::hide(&directory, access::FILE, true),
         };
         let made = hidden.and_then(|()| Draft::make(&store, &directory, publishing));
         Drafted { of, made, reply }
@@ -120,7 +115,6 @@ impl Drafting {
 }
 
 impl Drafted {
-    /// Returns the namespace of the draft.
     pub(super) fn of(&self) -> &Namespace {
         &self.of
     }

@@ -42,13 +42,11 @@ pub(crate) struct Ready {
     pub(crate) bytes: Bytes,
 }
 
-/// A neighbor's requests.
 #[derive(Debug, Default)]
 pub(crate) struct Serving {
     asked: BTreeMap<u8, VecDeque<(Namespace, Number, Hash)>>,
     count: usize,
     ready: VecDeque<Ready>,
-    /// Chunks that are being read.
     reading: Option<Vec<Hash>>,
     /// Those of `reading` that came while they were being read.
     came: Vec<Hash>,
@@ -69,7 +67,6 @@ impl Serving {
         over
     }
 
-    /// Cancels requested chunks.
     pub(crate) fn cancel(&mut self, chunks: &[Hash]) {
         let is_left = |it: &Hash| !chunks.contains(it);
         self.asked.retain(|_, queue| {
@@ -90,7 +87,6 @@ impl Serving {
         self.ready.push_front(ready);
     }
 
-    /// Returns the next chunk to send, if there is one.
     pub(crate) fn pop(&mut self) -> Option<Ready> {
         self.ready.pop_front()
     }

@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use net::client::Client;
 use net::shutdown::Shutdown;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use super::following::{self, Following};
 use super::job::Job;
@@ -19,21 +18,17 @@ use super::watching::{CheckResult, Watching};
 use crate::config::{Config, TreeConfig};
 use crate::version::Name;
 
-/// All trees and collections that this member publishes.
 #[derive(Debug)]
 pub(super) struct Sources {
     pub(super) watching: Watching,
     pub(super) following: Following,
     /// Names of sources that are being published.
-    busy: BTreeSet<Name>,
+    pub(super) busy: BTreeSet<Name>,
 }
 
-/// A due task of a source.
 #[derive(Debug)]
 pub(super) enum SourceTask {
-    /// Start this job.
     Start(Job),
-    /// Publish this source.
     Publish(OwnSource, Reply),
 }
 
@@ -50,15 +45,9 @@ impl Sources {
         sources
     }
 
-    /// Takes over other settings.
     pub(super) fn set(&mut self, config: &Config, now: Duration) {
         self.watching.set(&config.trees, now);
         self.following.set(&config.collections, now);
-    }
-
-    /// Returns the notification of tree changes.
-    pub(super) fn tree_changes(&self) -> Arc<Notify> {
-        self.watching.changes()
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Duration> {
@@ -66,7 +55,6 @@ impl Sources {
         all.into_iter().flatten().min()
     }
 
-    /// Returns the due tasks.
     pub(super) fn poll(&mut self, now: Duration, notes: &mut Notes) -> Vec<SourceTask> {
         let mut due = Vec::new();
         for checking in self.watching.poll(now, notes) {
@@ -118,19 +106,8 @@ impl Sources {
                 (left, format!("{why} {tree:?} in the settings"))
             }
         };
-        // The caller may have gone away.
         drop(reply.send(Err(refused)));
         None
-    }
-
-    /// Records that a source is being published.
-    pub(super) fn begin(&mut self, name: &Name) {
-        self.busy.insert(name.clone());
-    }
-
-    /// Records that a source is no longer being published.
-    pub(super) fn end(&mut self, name: &Name) {
-        self.busy.remove(name);
     }
 
     /// Reports the result of publishing a source: to the caller, or to the part of the sources that
@@ -144,7 +121,6 @@ impl Sources {
         notes: &mut Notes,
     ) {
         match reply {
-            // The caller may have gone away.
             Reply::Caller(reply) => drop(reply.send(answer)),
             Reply::Follower => self.following.handle_published(name, answer, now, notes),
             Reply::Nobody => self.watching.handle_walked(name, answer.err(), now, notes),

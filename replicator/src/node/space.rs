@@ -14,7 +14,6 @@ use crate::version::{Hash, Number, Version};
 /// Number of queued bytes from which chunks are written without waiting for more.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// The disk's side of a namespace.
 #[derive(Debug)]
 pub(super) struct Space {
     store: Arc<Store>,
@@ -45,14 +44,11 @@ pub(super) enum Work {
         fetch: Option<Fetch>,
         is_asking: bool,
     },
-    /// Make readers see the fetched version.
     Switch(Fetch),
 }
 
-/// Outcome of work.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// Result of [`Work::Keep`].
     Written {
         put: Vec<Hash>,
         version: Option<Version>,
@@ -65,7 +61,6 @@ pub(super) enum Outcome {
 }
 
 impl Work {
-    /// Does the work.
     pub(super) fn run(self) -> Outcome {
         match self {
             Self::Keep { store, puts, version, mut fetch, is_asking } => {
@@ -147,7 +142,6 @@ impl Space {
         self.fetch.as_ref()?.missing_bytes()
     }
 
-    /// Begins to fetch a version.
     pub(super) fn begin(&mut self, version: &Version) {
         self.stop();
         self.version = Some(version.clone());
@@ -161,7 +155,6 @@ impl Space {
         (self.is_asking, self.is_switching) = (false, false);
     }
 
-    /// Takes in a chunk.
     pub(super) fn keep(&mut self, hash: Hash, bytes: Bytes) {
         self.open.remove(&hash);
         self.is_asking |= self.version.is_some() && self.open.len() <= self.requested / 2;

@@ -8,19 +8,22 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::directories::{note_closed, passage, spaces_dir, store_options};
+use super::directories::{access, note_closed, spaces_dir, store_options};
 use super::notes::Notes;
 use super::own::Own;
 use super::space::{Outcome, Space, SpaceEvent, Work};
 use crate::error::Error;
 use crate::tree;
+use crate::tree::access::{Access, make_private};
 use crate::tree::generation::Generation;
-use crate::tree::passage::{Passage, make_private};
 use crate::tree::store::Store;
 use crate::version::{Hash, Kind, Namespace, Number, Version};
 
 /// Pause before another attempt to remove generations that readers had a lease on.
 const OLD_AGAIN: Duration = Duration::from_secs(10);
+
+/// The store of a tree or collection, for a job.
+pub(super) type NamedStore = (Namespace, Arc<Store>);
 
 /// Old generations that could not be removed yet.
 #[derive(Clone, Copy, Debug)]
@@ -29,65 +32,29 @@ struct Old {
     again: Duration,
 }
 
-/// All trees and collections.
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
     all: BTreeMap<Namespace, Space>,
     /// Old generations that could not be removed, and the time of the next attempt.
     old: BTreeMap<Namespace, Old>,
     /// Reasons why the last version could not be taken, until a version is taken.
-    failures: BTreeMap<Namespace, String>,
+    pub(super) failures: BTreeMap<Namespace, String>,
     /// Versions known before the start, until a group lists their namespaces.
     restored: BTreeMap<Namespace, Vec<u8>>,
 }
 
-/// Job: remove the generations that are no longer needed.
-#[derive(Debug)]
-pub(super) struct Removing {
-    of: Namespace,
-    store: Arc<Store>,
-}
-
-impl Removing {
-    /// Removes these generations, and returns how many are left. Blocks.
-    pub(super) fn run(self) -> (Namespace, usize) {
-        let Self { of, store } = self;
-        let left = store.remove_old().unwrap_or_else(|error| {
-            tracing::warn!(%of, %error, "an old generation stays for now");
-            1
-        });
-        (of, left)
-    }
-}
-
-/// Job: give others access to a tree, or take it from them.
-#[derive(Debug)]
-pub(super) struct Opening {
-    of: Namespace,
-    store: Arc<Store>,
-}
-
-/// Result of an [`Opening`].
-#[derive(Debug)]
-pub(super) struct Opened {
-    of: Namespace,
-    opened: Result<(), tree::error::Error>,
-}
-
-impl Opening {
-    /// Changes the access. Blocks, and takes a while for many files.
-    pub(super) fn run(self) -> Opened {
-        Opened { opened: self.store.open_gate(), of: self.of }
-    }
+/// Removes the generations of a tree that are no longer needed, and returns how many are left.
+/// Blocks.
+pub(super) fn remove_old(of: &Namespace, store: &Store) -> usize {
+    store.remove_old().unwrap_or_else(|error| {
+        tracing::warn!(%of, %error, "an old generation stays for now");
+        1
+    })
 }
 
 impl Spaces {
     /// Opens all trees and collections on disk. This may take long; other users keep their access
     /// meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// One of them cannot be opened.
     pub(super) fn open(own: &Own, notes: &mut Notes) -> Result<Self, Error> {
         let mut spaces = Self::default();
         for kind in [Kind::Tree, Kind::Collection] {
@@ -113,23 +80,20 @@ impl Spaces {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
             let Some(namespace) = Namespace::parse(name) else { continue };
-            let passage = passage(&namespace, own, notes);
+            let access = access(&namespace, own, notes);
             // The settings may have changed since the folder was last opened.
-            passage.close_others(&path)?;
-            found.push((namespace, passage));
+            access.close_others(&path)?;
+            found.push((namespace, access));
         }
-        for (of, passage) in found {
-            let store = open_store(&of, kind, passage, own, notes)?;
+        for (of, access) in found {
+            let store = open_store(&of, kind, access, own, notes)?;
             self.all.insert(of, Space::new(Arc::new(store)));
         }
         Ok(())
     }
 
-    /// Opens the directory of a tree or collection, unless it is open; returns its store.
-    ///
-    /// # Errors
-    ///
-    /// The directory cannot be opened, or is of the other kind.
+    /// Opens the directory of a tree or collection, unless it is open; returns its store. Fails if
+    /// it is of the other kind.
     pub(super) fn open_one(
         &mut self,
         of: &Namespace,
@@ -142,8 +106,8 @@ impl Spaces {
             let why = "it was something else before, a tree or a collection: take another name";
             return if is_it { Ok(space.store().clone()) } else { Err(why.to_owned()) };
         }
-        let passage = passage(of, own, notes);
-        let opened = open_store(of, kind, passage, own, notes);
+        let access = access(of, own, notes);
+        let opened = open_store(of, kind, access, own, notes);
         let store = Arc::new(opened.map_err(|error| error.to_string())?);
         self.all.insert(of.clone(), Space::new(store.clone()));
         self.open_data(own, notes);
@@ -153,7 +117,7 @@ impl Spaces {
     /// Opens the data directory and the trees' directory as far as the access to the trees in them
     /// requires.
     fn open_data(&self, own: &Own, notes: &mut Notes) {
-        let above = Passage::above(self.stores().map(|it| it.1.passage()));
+        let above = Access::above(self.stores().map(|it| it.1.access()));
         let data = &own.config.daemon.data;
         for dir in [data.clone(), spaces_dir(data, Kind::Tree)] {
             if let Err(error) = above.apply(&dir) {
@@ -164,20 +128,27 @@ impl Spaces {
         }
     }
 
-    /// Takes over the access to trees from other settings; returns the jobs that change it.
-    pub(super) fn set_passages(&self, own: &Own, notes: &mut Notes) -> Vec<Opening> {
+    /// Takes over the access to trees from other settings; returns the stores whose access is to be
+    /// changed.
+    pub(super) fn set_access(&self, own: &Own, notes: &mut Notes) -> Vec<NamedStore> {
         let wanted = self.stores().map(|(of, store)| {
             // The change takes a while for many files, and other settings may come meanwhile.
-            store.want_passage(passage(of, own, notes));
-            Opening { of: of.clone(), store: store.clone() }
+            store.want_access(access(of, own, notes));
+            (of.clone(), store.clone())
         });
         wanted.collect()
     }
 
     /// Takes in a change of access. If it failed, only the owner has access, and a note is added.
-    pub(super) fn handle_opened(&self, opened: &Opened, own: &Own, notes: &mut Notes) {
-        if let Err(error) = &opened.opened {
-            note_closed(&opened.of, &error.to_string(), own, notes);
+    pub(super) fn handle_opened(
+        &self,
+        of: &Namespace,
+        opened: Result<(), tree::error::Error>,
+        own: &Own,
+        notes: &mut Notes,
+    ) {
+        if let Err(error) = opened {
+            note_closed(of, &error.to_string(), own, notes);
         }
         self.open_data(own, notes);
     }
@@ -204,12 +175,6 @@ impl Spaces {
         self.all.values().map(Space::fresh_bytes).sum()
     }
 
-    /// Returns the trees and collections with damaged files.
-    pub(super) fn damaged(&self) -> Vec<Namespace> {
-        let damaged = self.stores().filter(|it| !it.1.damaged().is_empty());
-        damaged.map(|it| it.0.clone()).collect()
-    }
-
     /// Takes the versions of listed namespaces that were known before the start, or are held here
     /// and not yet known to the flood (`is_heard`).
     pub(super) fn take_known(
@@ -226,31 +191,10 @@ impl Spaces {
         known
     }
 
-    /// Takes in a chunk of a tree or collection.
-    pub(super) fn keep(&mut self, of: &Namespace, hash: Hash, bytes: Bytes) {
+    /// Does something with a tree or collection that is open.
+    pub(super) fn with(&mut self, of: &Namespace, act: impl FnOnce(&mut Space)) {
         if let Some(space) = self.all.get_mut(of) {
-            space.keep(hash, bytes);
-        }
-    }
-
-    /// Begins to fetch a version.
-    pub(super) fn begin(&mut self, version: &Version) {
-        if let Some(space) = self.all.get_mut(&version.namespace) {
-            space.begin(version);
-        }
-    }
-
-    /// Stops fetching; chunks that have come stay for a later version.
-    pub(super) fn stop(&mut self, of: &Namespace) {
-        if let Some(space) = self.all.get_mut(of) {
-            space.stop();
-        }
-    }
-
-    /// Makes the next work show the fetched version to readers.
-    pub(super) fn switch(&mut self, of: &Namespace) {
-        if let Some(space) = self.all.get_mut(of) {
-            space.switch();
+            act(space);
         }
     }
 
@@ -278,30 +222,9 @@ impl Spaces {
         event.map(|(number, event)| (number, event, missing))
     }
 
-    /// Takes in that a version could not be taken.
-    pub(super) fn set_failure(&mut self, of: &Namespace, why: String) {
-        self.failures.insert(of.clone(), why);
-    }
-
-    /// Takes in that readers see another version.
-    pub(super) fn handle_switched(&mut self, of: &Namespace) {
-        self.failures.remove(of);
-    }
-
-    /// Returns why the last version could not be taken; none if it was taken.
-    pub(super) fn failure(&self, of: &Namespace) -> Option<&String> {
-        self.failures.get(of)
-    }
-
-    /// Returns the job that removes the old generations of a tree or collection.
-    pub(super) fn removing(&self, of: &Namespace) -> Option<Removing> {
-        Some(Removing { of: of.clone(), store: self.store(of)?.clone() })
-    }
-
-    /// Returns these jobs for all trees and collections: a crash or readers may have left old
-    /// generations.
-    pub(super) fn removing_all(&self) -> Vec<Removing> {
-        self.all.keys().filter_map(|it| self.removing(it)).collect()
+    /// Returns all stores: a crash or readers may have left old generations.
+    pub(super) fn named_stores(&self) -> Vec<NamedStore> {
+        self.stores().map(|(of, store)| (of.clone(), store.clone())).collect()
     }
 
     /// Takes in how many old generations are left because readers have leases on them.
@@ -313,24 +236,19 @@ impl Spaces {
         }
     }
 
-    /// Returns the removals that are due again.
-    pub(super) fn poll_old(&mut self, now: Duration) -> Vec<Removing> {
+    /// Returns the stores of which the removal of old generations is due again.
+    pub(super) fn poll_old(&mut self, now: Duration) -> Vec<NamedStore> {
         let mut due = Vec::new();
         for (of, old) in self.old.iter_mut().filter(|it| it.1.again <= now) {
             old.again = now + OLD_AGAIN;
             due.push(of.clone());
         }
-        due.iter().filter_map(|it| self.removing(it)).collect()
+        due.into_iter().filter_map(|it| self.store(&it).cloned().map(|store| (it, store))).collect()
     }
 
     /// Returns how many old generations of a tree or collection are left; none if all were removed.
     pub(super) fn old(&self, of: &Namespace) -> Option<usize> {
         self.old.get(of).map(|it| it.left)
-    }
-
-    /// Makes all work of the stores end early.
-    pub(super) fn end(&self) {
-        self.stores().for_each(|it| it.1.stop());
     }
 }
 
@@ -339,15 +257,15 @@ impl Spaces {
 fn open_store(
     of: &Namespace,
     kind: Kind,
-    passage: Passage,
+    access: Access,
     own: &Own,
     notes: &mut Notes,
 ) -> Result<Store, Error> {
     let dir = spaces_dir(&own.config.daemon.data, kind).join(of.to_string());
-    match Store::open(&dir, store_options(kind, passage)) {
-        Err(error) if passage != Passage::default() => {
+    match Store::open(&dir, store_options(kind, access)) {
+        Err(error) if access != Access::default() => {
             note_closed(of, &error.to_string(), own, notes);
-            Ok(Store::open(&dir, store_options(kind, Passage::default()))?)
+            Ok(Store::open(&dir, store_options(kind, Access::default()))?)
         }
         opened => Ok(opened?),
     }

@@ -16,7 +16,7 @@ use disk::Disk;
 
 use crate::error::Error;
 use crate::id::GroupId;
-use crate::tree::passage;
+use crate::tree::access;
 use crate::version::Namespace;
 
 const GROUPS: &str = "groups";
@@ -25,43 +25,30 @@ const LOGS: &str = "logs";
 /// Length of the longest file that is read, in bytes. It bounds a group's state with its charter.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The state files in the data directory of a member.
 #[derive(Clone, Debug)]
-pub(crate) struct StateFiles {
+pub(super) struct StateFiles {
     data: PathBuf,
 }
 
 impl StateFiles {
     /// Opens the directories of state files, or creates them; only the owner has access.
-    ///
-    /// # Errors
-    ///
-    /// A directory cannot be created, or its files cannot be made private.
-    pub(crate) fn open(data: &Path) -> Result<Self, Error> {
+    pub(super) fn open(data: &Path) -> Result<Self, Error> {
         for dir in [GROUPS, VERSIONS, LOGS] {
             let dir = data.join(dir);
-            passage::make_private(&dir)?;
+            access::make_private(&dir)?;
             // An older version of this program left its files readable.
-            passage::hide(&dir, passage::FILE, false)?;
+            access::hide(&dir, access::FILE, false)?;
         }
         Ok(Self { data: data.to_owned() })
     }
 
     /// Returns the saved state of a group; none if there is none.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read.
-    pub(crate) fn group(&self, group: GroupId) -> Result<Option<Vec<u8>>, Error> {
+    pub(super) fn group(&self, group: GroupId) -> Result<Option<Vec<u8>>, Error> {
         read(&self.group_path(group))
     }
 
-    /// Saves the state of a group.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written; the state saved before is unchanged.
-    pub(crate) fn put_group(&self, group: GroupId, bytes: &[u8]) -> Result<(), Error> {
+    /// Saves the state of a group. If that fails, the state saved before is unchanged.
+    pub(super) fn put_group(&self, group: GroupId, bytes: &[u8]) -> Result<(), Error> {
         replace(&self.group_path(group), bytes)
     }
 
@@ -70,11 +57,7 @@ impl StateFiles {
     }
 
     /// Returns all saved versions; their signatures are not checked.
-    ///
-    /// # Errors
-    ///
-    /// The files cannot be read.
-    pub(crate) fn versions(&self) -> Result<Vec<Vec<u8>>, Error> {
+    pub(super) fn versions(&self) -> Result<Vec<Vec<u8>>, Error> {
         let dir = self.data.join(VERSIONS);
         let failed = |source| Error::io(&dir, source);
         let mut versions = Vec::new();
@@ -88,18 +71,20 @@ impl StateFiles {
         Ok(versions)
     }
 
-    /// Saves the newest version of a namespace.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written; the version saved before is unchanged.
-    pub(crate) fn put_version(&self, of: &Namespace, bytes: &[u8]) -> Result<(), Error> {
+    /// Saves the newest version of a namespace. If that fails, the one saved before is unchanged.
+    pub(super) fn put_version(&self, of: &Namespace, bytes: &[u8]) -> Result<(), Error> {
         replace(&self.data.join(VERSIONS).join(of.to_string()), bytes)
     }
 }
 
 /// Extension of files that are still being written.
 const NEW: &str = "new~";
+
+fn new_path(path: &Path) -> PathBuf {
+    let mut new = path.as_os_str().to_owned();
+    new.push(format!(".{NEW}"));
+    new.into()
+}
 
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     let read = fs::metadata(path).and_then(|it| {
@@ -115,11 +100,8 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
 
 /// Replaces a file's content by these bytes, which are on disk when the function returns.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".");
-    new.push(NEW);
-    let new = PathBuf::from(new);
-    let replaced = Disk::System.replace(path, &new, passage::FILE, bytes);
+    let new = new_path(path);
+    let replaced = Disk::System.replace(path, &new, access::FILE, bytes);
     replaced.map(drop).map_err(|source| {
         // Remove the incomplete file: the disk may be full.
         let _ = fs::remove_file(&new);
@@ -128,11 +110,7 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// Makes `link` a symbolic link to `target`. A link to another target is replaced; anything else is
-/// left alone.
-///
-/// # Errors
-///
-/// Something else is there, or the link cannot be made.
+/// left alone, and is an error.
 pub(super) fn link(target: &Path, link: &Path) -> Result<(), Error> {
     let failed = |source| Error::io(link, source);
     let target = std::path::absolute(target).map_err(failed)?;
@@ -143,9 +121,7 @@ pub(super) fn link(target: &Path, link: &Path) -> Result<(), Error> {
         // Something that is no link is there.
         Err(_) => return Err(failed(io::ErrorKind::AlreadyExists.into())),
     }
-    let mut new = link.as_os_str().to_owned();
-    new.push(".");
-    new.push(NEW);
+    let new = new_path(link);
     let _ = fs::remove_file(&new);
     let made = std::os::unix::fs::symlink(&target, &new).and_then(|()| fs::rename(&new, link));
     made.map_err(failed)

@@ -19,7 +19,6 @@ pub(super) struct Verifying {
     reply: Reply,
 }
 
-/// Result of a [`Verifying`].
 #[derive(Debug)]
 pub(super) struct Verified {
     found: Vec<(Namespace, Result<verify::Verified, Error>)>,
@@ -41,7 +40,6 @@ impl Verifying {
         let meant = all.filter(|it| is_meant(it.0));
         let stores: Vec<_> = meant.map(|(of, store)| (of.clone(), store.clone())).collect();
         if stores.is_empty() {
-            // The caller may have gone away.
             drop(reply.send(Err(
                 "there is no such tree here yet; `status` lists all of them".to_owned(),
             )));
@@ -58,7 +56,6 @@ impl Verifying {
 }
 
 impl Verified {
-    /// Answers the caller.
     pub(super) fn answer(self) {
         let mut reports = Vec::new();
         let mut failed = None;
@@ -75,7 +72,6 @@ impl Verified {
                 Err(error) => failed = Some(format!("{of}: {error}")),
             }
         }
-        // The caller may have gone away.
         drop(self.reply.send(failed.map_or(Ok(reports), Err)));
     }
 }

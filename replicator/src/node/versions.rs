@@ -19,7 +19,6 @@ const OF_ONE_MIN: usize = 8;
 /// A member's version of a tree, `None` if it has none; an error if that is not known.
 type Version = Result<Option<Number>, Unheard>;
 
-/// No report on the version has come.
 #[derive(Clone, Copy, Debug)]
 struct Unheard;
 
@@ -35,7 +34,6 @@ fn standing(version: Version, newest: Option<Number>) -> Standing {
     }
 }
 
-/// A tree of the group.
 struct Listed {
     namespace: Namespace,
     tag: Tag,

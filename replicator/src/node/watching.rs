@@ -44,7 +44,6 @@ const REMOTE: &[(rustix::fs::FsWord, &str)] = &[
     (0x7461_636F, "OCFS2"),
 ];
 
-/// The trees that are published without a command.
 #[derive(Debug)]
 pub(super) struct Watching {
     all: BTreeMap<Name, Watched>,
@@ -53,7 +52,6 @@ pub(super) struct Watching {
     stop: Shutdown,
 }
 
-/// A watched tree.
 #[derive(Debug)]
 struct Watched {
     config: TreeConfig,
@@ -132,7 +130,6 @@ impl Checking {
     }
 }
 
-/// Result of a [`Checking`].
 #[derive(Debug)]
 pub(super) struct CheckResult {
     config: TreeConfig,
@@ -379,14 +376,14 @@ mod tests {
             watch: Some(Duration::from_secs(10)),
             groups: Default::default(),
             skip_problems: false,
-            passage: Default::default(),
+            access: Default::default(),
         };
         let mut watching = Watching::new(clock::monotonic(), Shutdown::new());
         watching.set(std::slice::from_ref(&tree), Duration::ZERO);
         let sink = |it: &Watching| Arc::as_ptr(&it.all[&tree.name].sink);
         let before = sink(&watching);
         let mut other = tree.clone();
-        (other.passage.mode, other.skip_problems) = (0o755, true);
+        (other.access.mode, other.skip_problems) = (0o755, true);
         watching.set(std::slice::from_ref(&other), Duration::ZERO);
         assert_eq!((sink(&watching), &watching.all[&tree.name].config), (before, &other));
         other.directory = "/srv/u".into();

@@ -59,7 +59,6 @@ pub(super) struct Space {
     invalid_upto: Option<Number>,
 }
 
-/// The next step for a namespace.
 #[derive(Debug)]
 pub(super) enum Next {
     Stay,

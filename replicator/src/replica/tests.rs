@@ -442,6 +442,6 @@ fn reconciliation_takes_the_neighbors_in_turn() {
     }
     let [first, other] = [world.id(0), world.id(2)];
     let turns = [first, other, first, other];
-    let expected: Vec<_> = (0..4).map(|it| COMPARE * it).zip(turns).collect();
+    let expected: Vec<_> = (0..4).map(|it| COMPARE_INTERVAL * it).zip(turns).collect();
     assert_eq!(compared, expected);
 }

@@ -180,7 +180,6 @@ impl<'a> Growth<'a> {
         self.best[member] = best;
     }
 
-    /// Moves a member into the tree.
     fn enter(&mut self, index: usize, depth: usize) {
         let member = self.outside.swap_remove(index);
         self.inside.push(member);

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use disk::Disk;
 
+use super::access::{Access, FILE, FOLDER, set_mode};
 use super::chunk::Extent;
 use super::error::Error;
 use super::generation::{
@@ -18,7 +19,6 @@ use super::generation::{
 use super::index::{ChunkFile, Location, Writer};
 use super::mode::Mode;
 use super::output::Output;
-use super::passage::{FILE, FOLDER, Passage, set_mode};
 use super::path::EntryPath;
 use crate::version::{Hash, Kind};
 
@@ -41,7 +41,6 @@ pub(super) fn building_number(name: &str) -> Option<u64> {
     name.strip_prefix(BUILDING)?.parse().ok()
 }
 
-/// A generation that is being built.
 #[derive(Debug)]
 pub(super) struct Building {
     disk: Disk,
@@ -84,7 +83,7 @@ impl Building {
     pub(super) fn begin(
         disk: &Disk,
         dir: PathBuf,
-        (kind, passage): (Kind, Passage),
+        (kind, access): (Kind, Access),
         syncs_max: usize,
         stop: &StopFlag,
     ) -> Result<Self, Error> {
@@ -108,7 +107,7 @@ impl Building {
             stop: stop.clone(),
             disk: disk.clone(),
             kind,
-            group: passage.other_group(),
+            group: access.other_group(),
             dir,
         })
     }
@@ -150,7 +149,6 @@ impl Building {
         self.index.push(&extent.hash, location)
     }
 
-    /// Adds the stamp of a publisher's file.
     pub(super) fn stamp(&mut self, record: &[u8]) -> Result<(), Error> {
         self.sources.write(record).map_err(Error::io(self.sources.path()))
     }

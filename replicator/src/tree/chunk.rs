@@ -51,7 +51,6 @@ pub struct Chunker {
 
 impl Chunker {
     /// Begins a stream.
-    #[must_use]
     pub fn new(sizes: Sizes) -> Self {
         let masks = select_masks(sizes.average, Normalization::Level1);
         Self { sizes, masks, buffer: Vec::new(), done: 0 }

@@ -16,32 +16,17 @@ use crate::version::{Hash, Number};
 pub enum Error {
     /// The disk is full, or a quota is used up. Received chunks of a version are kept. Try again
     /// later.
-    #[error("no space left for {path}: free some, it is tried again")]
-    Full {
-        /// The path that was written.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("no space left for {0}: free some, it is tried again")]
+    Full(PathBuf, #[source] io::Error),
     /// The system refused another operation.
-    #[error("{path}: {source}")]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("{0}: {1}")]
+    Io(PathBuf, #[source] io::Error),
     /// The daemon ends.
     #[error("stopped, as the daemon ends")]
     Stopped,
-    /// Another process uses this directory.
-    #[error("{dir} is in use by another process, {pid}: stop it, or use another directory")]
-    InUse {
-        /// The directory.
-        dir: PathBuf,
-        /// The number of the process, or `unknown`.
-        pid: String,
-    },
+    /// Another process uses this directory: its number, or `unknown`.
+    #[error("{0} is in use by another process, {1}: stop it, or use another directory")]
+    InUse(PathBuf, String),
     /// The bytes of a chunk do not have the hash under which they were sent: their sender is faulty
     /// or lies.
     #[error("chunk {0} has other bytes than its hash says")]
@@ -109,7 +94,7 @@ pub enum Error {
 impl From<disk::lock::Error> for Error {
     fn from(error: disk::lock::Error) -> Self {
         match error {
-            disk::lock::Error::InUse { dir, pid } => Self::InUse { dir, pid },
+            disk::lock::Error::InUse { dir, pid } => Self::InUse(dir, pid),
             disk::lock::Error::Io { path, source } => Self::io(path)(source),
         }
     }
@@ -117,7 +102,6 @@ impl From<disk::lock::Error> for Error {
 
 impl Error {
     /// Returns the kind of failure for a version that is fetched.
-    #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
             Self::Walk(_) | Self::Manifest(_) | Self::Bounds { .. } | Self::OtherVersion(_) => {
@@ -135,21 +119,21 @@ impl Error {
     pub(super) fn is_damage(&self) -> bool {
         match self {
             Self::Damaged(_) => true,
-            Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::Io(_, error) => error.kind() == io::ErrorKind::NotFound,
             _ => false,
         }
     }
 
     /// Adds the path to an error of the system.
     pub(super) fn io(path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
-        move |source| {
+        move |error| {
             let path = path.as_ref().to_owned();
-            match source.kind() {
+            match error.kind() {
                 // A limit on the size of files is a kind of quota.
                 io::ErrorKind::StorageFull
                 | io::ErrorKind::QuotaExceeded
-                | io::ErrorKind::FileTooLarge => Self::Full { path, source },
-                _ => Self::Io { path, source },
+                | io::ErrorKind::FileTooLarge => Self::Full(path, error),
+                _ => Self::Io(path, error),
             }
         }
     }

@@ -67,10 +67,6 @@ struct Content {
 impl Fetch {
     /// Begins to fetch a version of a tree. Staged chunks of other versions are kept, unless they
     /// are many more than this one can use.
-    ///
-    /// # Errors
-    ///
-    /// The system refuses an operation.
     pub fn begin(store: &Arc<Store>, version: &Version) -> Result<Self, Error> {
         store.trim_staged(version.bytes)?;
         let (store, version) = (store.clone(), version.clone());
@@ -78,7 +74,6 @@ impl Fetch {
     }
 
     /// Returns the version.
-    #[must_use]
     pub fn version(&self) -> &Version {
         &self.version
     }
@@ -106,16 +101,10 @@ impl Fetch {
 
     /// Returns how many bytes of files are still to come: the bytes of wanted chunks, and of files
     /// that have not been checked yet. `None` until the whole manifest has come.
-    #[must_use]
     pub fn missing_bytes(&self) -> Option<u64> {
         let FetchState::Content(content) = &self.state else { return None };
         let wanted: u64 = content.missing.iter().map(|it| u64::from(it.bytes)).sum();
         Some(wanted + content.unseen_bytes)
-    }
-
-    /// Gives up the fetch. Chunks that have come are kept for the next version.
-    pub fn stop(mut self) {
-        self.start_again();
     }
 
     fn start_again(&mut self) {

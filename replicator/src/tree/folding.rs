@@ -13,11 +13,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use collection::replica::{FILES_MAX, fold_into};
 use net::clock;
 
+use super::access::make_private;
 use super::chunk::{Chunker, FILE};
 use super::error::Error;
 use super::generation::Generation;
 use super::listing::Listing;
-use super::passage::make_private;
 
 /// The directory for folding, next to the generations.
 const FOLDED: &str = "folded";
@@ -51,12 +51,7 @@ impl Folding {
     /// Folds the log of the present generation and passes the resulting chunks to `stage`. Does
     /// this only if the new version was folded, which means that it lists files of a base that the
     /// present one lacks, and only once for each present generation. `store` is the folder of the
-    /// store.
-    ///
-    /// # Errors
-    ///
-    /// The log is damaged, or the system refuses an operation. Continue without folding, because
-    /// all chunks can come from others.
+    /// store. After an error, continue without folding, because all chunks can come from others.
     pub(super) fn fold(
         &self,
         present: &Generation,

@@ -23,7 +23,7 @@ use collection::replica;
 
 use super::error::Error;
 use super::index::{ChunkFile, Index, Location, file_number};
-use super::listing::{Listed, Listing, path_at};
+use super::listing::{Extents, Listed, Listing, path_at};
 use super::manifest::{EntryKind, Format, Totals, format_of};
 use super::mode::Mode;
 use super::path::EntryPath;
@@ -119,7 +119,6 @@ pub struct Generation {
     damaged: Mutex<BTreeSet<u64>>,
 }
 
-/// The result of reading a chunk.
 #[derive(Debug)]
 pub(super) enum ChunkRead {
     Bytes(Vec<u8>),
@@ -135,10 +134,6 @@ pub struct LastFile(Option<((u64, u64), PathBuf, io::Result<File>)>);
 
 impl Generation {
     /// Opens the generation in `dir`, whose content is of this kind.
-    ///
-    /// # Errors
-    ///
-    /// The directory is not a generation, or the generation is damaged.
     pub(super) fn open(dir: &Path, kind: Kind) -> Result<Self, Error> {
         let path = |name: &str| dir.join(name);
         let open = |name: &str| File::open(path(name)).map_err(Error::io(path(name)));
@@ -172,13 +167,11 @@ impl Generation {
     }
 
     /// Returns the version.
-    #[must_use]
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
     /// Returns the directory that readers see.
-    #[must_use]
     pub fn tree(&self) -> PathBuf {
         self.dir.join(TREE)
     }
@@ -192,18 +185,17 @@ impl Generation {
         self.serial
     }
 
-    /// Returns the format of its manifest.
     pub(super) fn format(&self) -> Format {
         self.format
     }
 
-    /// Reads its manifest.
     pub(super) fn listing(&self) -> Listing {
         Listing::new(&self.dir.join(MANIFEST), self.manifest.clone())
     }
 
-    pub(super) fn manifest_path(&self) -> PathBuf {
-        self.dir.join(MANIFEST)
+    /// Reads the chunks of one of its files.
+    pub(super) fn extents(&self, listed: &Listed) -> Extents {
+        Extents::new(&self.dir.join(MANIFEST), &self.manifest, listed)
     }
 
     pub(super) fn index_path(&self) -> PathBuf {
@@ -215,10 +207,6 @@ impl Generation {
         File::open(self.dir.join(SOURCES)).ok()
     }
 
-    pub(super) fn manifest(&self) -> &Arc<File> {
-        &self.manifest
-    }
-
     fn damaged(&self) -> std::sync::MutexGuard<'_, BTreeSet<u64>> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -228,7 +216,6 @@ impl Generation {
         DAMAGED_MAX <= damaged.len() || damaged.contains(&at)
     }
 
-    /// Records that a file is damaged.
     pub(super) fn set_damaged(&self, file: ChunkFile) {
         let mut damaged = self.damaged();
         if damaged.len() < DAMAGED_MAX {
@@ -243,7 +230,6 @@ impl Generation {
         Ok(found.map(|it| self.is_damaged(file_number(it.file))))
     }
 
-    /// Reads a chunk.
     pub(super) fn read(&self, hash: &Hash) -> Result<ChunkRead, Error> {
         self.read_with(hash, &mut LastFile::default())
     }
@@ -283,7 +269,6 @@ impl Generation {
         Ok(ChunkRead::Damaged(path))
     }
 
-    /// Returns the path of an entry on disk.
     pub(super) fn path(&self, path: &EntryPath) -> PathBuf {
         self.tree().join(path.as_str())
     }
@@ -323,7 +308,6 @@ pub(super) fn open_file(path: &Path) -> io::Result<File> {
     Ok(File::from(open(path, flags, Mode::empty())?))
 }
 
-/// Returns a copy of an I/O error.
 fn again(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
@@ -393,7 +377,6 @@ impl Lease {
     }
 
     /// Returns the directory to read.
-    #[must_use]
     pub fn tree(&self) -> &Path {
         &self.tree
     }

@@ -44,7 +44,6 @@ pub(super) enum ChunkFile {
     Entry(u64),
 }
 
-/// The location of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Location {
     pub(super) file: ChunkFile,
@@ -100,7 +99,6 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Begins an index at `path`.
     pub(super) fn new(disk: &Disk, path: PathBuf) -> Self {
         let (disk, run_records_max) = (disk.clone(), RUN_RECORDS_MAX);
         Self { disk, path, run_records_max, records: Vec::new(), runs: Vec::new() }
@@ -174,7 +172,6 @@ fn write(
     out.flush().map_err(Error::io(path))
 }
 
-/// An index for lookups.
 #[derive(Debug)]
 pub(super) struct Index {
     file: File,
@@ -203,13 +200,17 @@ impl Index {
             let block = buffer.get_mut(..length).unwrap_or_default();
             self.file.read_exact_at(block, begin * RECORD_BYTES as u64)?;
             let (records, _) = block.as_chunks::<RECORD_BYTES>();
-            let (Some(first), Some(last)) = (first_key(records), last_key(records)) else { break };
-            if *wanted < first {
+            let (Some(first), Some(last)) =
+                (records.first().and_then(|it| key(it)), records.last().and_then(|it| key(it)))
+            else {
+                break;
+            };
+            if wanted < first {
                 high = begin;
-                guess = begin.saturating_sub(apart(first, *wanted, self.records));
-            } else if last < *wanted {
+                guess = begin.saturating_sub(apart(first, wanted, self.records));
+            } else if last < wanted {
                 low = begin + count;
-                guess = low.saturating_add(apart(*wanted, last, self.records));
+                guess = low.saturating_add(apart(wanted, last, self.records));
             } else {
                 let found = records.binary_search_by(|it| key(it).cmp(&Some(wanted)));
                 return Ok(found.ok().and_then(|it| location(records.get(it)?)));
@@ -232,16 +233,8 @@ fn share(key: &[u8; KEY_BYTES], records: u64) -> u64 {
 }
 
 /// Returns the expected number of records between two keys.
-fn apart(greater: [u8; KEY_BYTES], smaller: [u8; KEY_BYTES], records: u64) -> u64 {
-    share(&greater, records).saturating_sub(share(&smaller, records))
-}
-
-fn first_key(records: &[Record]) -> Option<[u8; KEY_BYTES]> {
-    key(records.first()?).copied()
-}
-
-fn last_key(records: &[Record]) -> Option<[u8; KEY_BYTES]> {
-    key(records.last()?).copied()
+fn apart(greater: &[u8; KEY_BYTES], smaller: &[u8; KEY_BYTES], records: u64) -> u64 {
+    share(greater, records).saturating_sub(share(smaller, records))
 }
 
 #[cfg(test)]

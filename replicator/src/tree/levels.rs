@@ -6,11 +6,7 @@
 //! place differ in one or two leaves, and in one or two nodes of each list. A list is cut after
 //! records with certain hashes.
 //!
-//! The bytes, numbers little-endian: a node is a list of records of 44 bytes, each the hash of a
-//! chunk, its length in four bytes, and the length of the stream in or below it in eight bytes. The
-//! root is the format, 1, the kind (0 a tree, 1 a collection), the number of levels of lists, and
-//! the length of the stream in eight bytes; then the records of the last list, or, if there is
-//! none, the stream itself.
+//! docs/replication.md has the bytes.
 //!
 //! Source: ours; Merkle, "A Digital Signature Based on a Conventional Encryption Function" (1987),
 //! for the tree; Muthitacharoen et al., "A Low-bandwidth Network File System" (SOSP 2001), for the
@@ -66,8 +62,7 @@ struct Record {
 
 impl Record {
     fn ends_node(&self) -> bool {
-        let first = self.hash.0.first_chunk().map_or(0, |it| u32::from_le_bytes(*it));
-        first.is_multiple_of(NODE_RECORDS_MEAN)
+        u32::from_le_bytes(self.hash.first()).is_multiple_of(NODE_RECORDS_MEAN)
     }
 
     fn put(&self, out: &mut Vec<u8>) {
@@ -129,7 +124,6 @@ pub struct Builder {
 
 impl Builder {
     /// Begins the stream of a manifest of this kind.
-    #[must_use]
     pub fn new(kind: Kind) -> Self {
         Self {
             kind,
@@ -197,7 +191,6 @@ impl Builder {
         self.add(0, piece, stream_bytes);
     }
 
-    /// Adds a chunk to a list.
     fn add(&mut self, level: usize, piece: Piece, stream_bytes: u64) {
         // No chunk has more than 64 KiB.
         let bytes = u32::try_from(piece.bytes.len()).unwrap_or(u32::MAX);
@@ -245,13 +238,9 @@ impl Builder {
     }
 
     fn root(&mut self, level: usize) -> Piece {
-        let kind = match self.kind {
-            Kind::Tree => 0,
-            Kind::Collection => 1,
-        };
         // The number of levels grows with the logarithm of the stream's length, so it fits.
         let levels = if self.start.is_some() { 0 } else { u8::try_from(level + 1).unwrap_or(0) };
-        let mut bytes = vec![FORMAT, kind, levels];
+        let mut bytes = vec![FORMAT, self.kind.number(), levels];
         bytes.extend(self.stream_bytes.to_le_bytes());
         bytes.extend(self.start.take().unwrap_or_default());
         let records = self.lists.get(level).map(|it| it.records.as_slice()).unwrap_or_default();
@@ -305,7 +294,6 @@ enum Slot {
 #[derive(Debug)]
 pub struct Walk {
     slots: VecDeque<Slot>,
-    stream_bytes: u64,
 }
 
 impl Walk {
@@ -325,8 +313,11 @@ impl Walk {
         let (&[format, of, level], rest) = root.split_first_chunk()?;
         let (stream_bytes, rest) = rest.split_first_chunk()?;
         let stream_bytes = u64::from_le_bytes(*stream_bytes);
-        let is_kind = matches!((kind, of), (Kind::Tree, 0) | (Kind::Collection, 1));
-        if format != FORMAT || !is_kind || STREAM_BYTES_MAX < stream_bytes || LEVELS_MAX < level {
+        if format != FORMAT
+            || of != kind.number()
+            || STREAM_BYTES_MAX < stream_bytes
+            || LEVELS_MAX < level
+        {
             return None;
         }
         let slots = match level.checked_sub(1) {
@@ -336,13 +327,7 @@ impl Walk {
             None => VecDeque::from([Slot::Leaf(rest.to_vec())]),
             Some(below) => slots(rest, below, stream_bytes)?.into(),
         };
-        Some(Self { slots, stream_bytes })
-    }
-
-    /// Returns the length of the stream, in bytes, as the root states it.
-    #[must_use]
-    pub fn stream_bytes(&self) -> u64 {
-        self.stream_bytes
+        Some(Self { slots })
     }
 
     /// Returns the chunks to get now, at most [`LOOK_AHEAD_CHUNKS`], the first needed first. The
@@ -401,7 +386,6 @@ impl Walk {
     }
 
     /// Returns whether the whole stream has been returned.
-    #[must_use]
     pub fn is_done(&self) -> bool {
         self.slots.is_empty()
     }

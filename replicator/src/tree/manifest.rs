@@ -4,15 +4,8 @@
 //! However large the tree is, encoder and decoder hold only one entry without its chunks, and the
 //! names that [`Order`] remembers, because the chunks of a file come one by one after its entry.
 //!
-//! The bytes, with numbers little-endian and texts after their length in two bytes: the format, 2,
-//! and the mode of the tree's own folder in two bytes; for each entry 1 (file), 3 (folder) or 4
-//! (symbolic link) and its path, then the mode of a file or a folder in two bytes, of a file its
-//! length and its time of change in eight bytes each, of a link its target; after a file, for each
-//! chunk, its length in four bytes and its hash; at the end 0, the number of entries and the sum of
-//! the files' lengths, in eight bytes each. A folder comes before its entries.
-//!
-//! Format 1 has no modes: 2 is an executable file, 3 an empty folder. Other folders follow from the
-//! paths of their entries.
+//! docs/replication.md has the bytes of the two formats. Format 1 has no modes, and lists only
+//! empty folders.
 //!
 //! Sans-I/O.
 
@@ -61,7 +54,6 @@ pub enum Format {
 
 impl Format {
     /// Returns the mode of the tree's own folder.
-    #[must_use]
     pub fn top(self) -> Mode {
         match self {
             Self::One => Mode::EXECUTABLE,
@@ -154,13 +146,8 @@ pub enum Fault {
     #[error(transparent)]
     Clash(#[from] Clash),
     /// A symbolic link does not stay in the tree.
-    #[error("{path:?}: {error}")]
-    Target {
-        /// The link.
-        path: EntryPath,
-        /// The fault of its target.
-        error: PathError,
-    },
+    #[error("{0:?}: {1}")]
+    Target(EntryPath, #[source] PathError),
     /// A mode has bits other than r and x of owner, group and others, or these three differ in
     /// format 1.
     #[error("mode {0:o} cannot stand in a manifest of this format")]
@@ -229,7 +216,7 @@ impl Rules {
             EntryKind::Link { target } => entry
                 .path
                 .check_target(target)
-                .map_err(|error| Fault::Target { path: entry.path.clone(), error })?,
+                .map_err(|error| Fault::Target(entry.path.clone(), error))?,
         }
         let bytes = self.totals.bytes.checked_add(file_bytes).ok_or(Fault::Totals)?;
         match self.format {

@@ -19,20 +19,17 @@ impl Mode {
     pub const EXECUTABLE: Self = Self(0o555);
 
     /// Returns the replicated part of a file system's mode.
-    #[must_use]
     pub fn of(found: u32) -> Self {
         Self(u16::try_from(found & 0o555).unwrap_or_default())
     }
 
     /// Returns the mode with these bits; `None` if any bits other than r and x of owner, group and
     /// others are set.
-    #[must_use]
     pub fn from_bits(bits: u16) -> Option<Self> {
         (bits & !0o555 == 0).then_some(Self(bits))
     }
 
     /// Returns the bits, as in a file system.
-    #[must_use]
     pub fn bits(self) -> u16 {
         self.0
     }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use disk::Disk;
 
+use super::access::{FOLDER, hide, set_mode};
 use super::building::{admit, building_number};
 use super::error::Error;
 use super::generation::{Generation, TREE, serial};
-use super::passage::{FOLDER, hide, set_mode};
 use crate::version::Kind;
 
 /// Prefix of generations that are being removed.
@@ -21,9 +21,7 @@ pub(super) fn gone_dir(generation: &Path) -> PathBuf {
     generation.with_file_name(format!("{GONE}{name}"))
 }
 
-/// The generations in a store.
 pub(super) struct Opened {
-    /// The undamaged generations; the newest is the last.
     pub(super) all: Vec<Arc<Generation>>,
     /// The greatest serial of the generations found.
     pub(super) serial: u64,

@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 
 use super::path::{EntryPath, fold};
+use crate::version::Hash;
 
 /// Maximum number of names in one directory, together with those in the directories above it. They
 /// take about 35 MB.
@@ -46,16 +47,10 @@ pub struct Order {
     is_open: bool,
     /// The names in each directory that leads to the last path, from the top down.
     open: Vec<HashSet<u128>>,
-    names: usize,
+    pub(super) names: usize,
 }
 
 impl Order {
-    /// Returns how many names are remembered.
-    #[must_use]
-    pub fn names(&self) -> usize {
-        self.names
-    }
-
     /// Takes the next path of a list that names only empty folders.
     ///
     /// # Errors
@@ -67,10 +62,6 @@ impl Order {
     }
 
     /// Takes the next path of a list that names each folder before its entries.
-    ///
-    /// # Errors
-    ///
-    /// The same as for [`Order::accept`].
     pub fn accept_listed(&mut self, path: &EntryPath, is_folder: bool) -> Result<(), Clash> {
         self.take(path, true)?;
         self.is_open = is_folder;
@@ -118,9 +109,7 @@ impl Order {
 }
 
 fn key(name: &str) -> u128 {
-    let mut first = [0; 16];
-    blake3::Hasher::new().update(fold(name).as_bytes()).finalize_xof().fill(&mut first);
-    u128::from_le_bytes(first)
+    u128::from_le_bytes(Hash::of(fold(name).as_bytes()).first())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use disk::Disk;
 
-use super::passage;
+use super::access;
 
 /// Size of the write buffer, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
@@ -28,7 +28,7 @@ pub(super) struct Output {
 impl Output {
     /// Makes a new file. Only the owner can read it until it is sealed.
     pub(super) fn create(disk: &Disk, path: &Path) -> io::Result<Self> {
-        let file = disk.create_new(path, passage::FILE)?;
+        let file = disk.create_new(path, access::FILE)?;
         Ok(Self { file, path: path.to_owned(), at: 0, buffer: Vec::new() })
     }
 

@@ -50,46 +50,14 @@ pub enum PathError {
     /// The path has too many components.
     #[error("a path has more than {DEPTH_MAX} components")]
     Depth,
-    /// A component of the path is not allowed.
-    #[error("the name {name:?} {problem}")]
-    Component {
-        /// The component.
-        name: Box<str>,
-        /// The reason.
-        problem: ComponentProblem,
-    },
+    /// A component of the path is not allowed, for this reason.
+    #[error("the name {0:?} {1}")]
+    Component(Box<str>, &'static str),
     /// A symbolic link leads out of the tree, or may do so.
     #[error(
         "a symbolic link leads to {0:?}: a target has only `..` up to the top of the tree, then names"
     )]
     Target(Box<str>),
-}
-
-/// The fault of a component.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ComponentProblem {
-    /// There is no name between two slashes, before the first or after the last.
-    #[error("is empty")]
-    Empty,
-    /// The component is `.` or `..`.
-    #[error("stands for another directory")]
-    Dots,
-    /// The component is longer than [`COMPONENT_BYTES_MAX`].
-    #[error("has more than {COMPONENT_BYTES_MAX} bytes")]
-    Long,
-    /// The component contains a control character, `\` or `:`.
-    #[error("holds a control character, a backslash or a colon")]
-    Character,
-    /// The component ends in a dot or a space, which some systems drop.
-    #[error("ends in a dot or a space")]
-    End,
-    /// The component is the name of a device on some systems.
-    #[error("is that of a device on some systems")]
-    Device,
-    /// The component begins with the prefix of the replicator's own names.
-    #[error("begins with `{OURS}`, which is kept for the replicator")]
-    Ours,
 }
 
 impl EntryPath {
@@ -112,17 +80,12 @@ impl EntryPath {
     }
 
     /// Returns the path of the entry `name` in `directory`, or at the top without one.
-    ///
-    /// # Errors
-    ///
-    /// The same as for [`EntryPath::new`], for the name.
     pub fn child(directory: Option<&Self>, name: &str) -> Result<Self, PathError> {
         check(name)?;
         directory.map_or_else(|| Self::new(name), |it| Self::new(&format!("{it}/{name}")))
     }
 
     /// Returns the path as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -133,7 +96,6 @@ impl EntryPath {
     }
 
     /// Returns whether `other` is below this path, at any depth.
-    #[must_use]
     pub fn is_above(&self, other: &Self) -> bool {
         other.0.strip_prefix(&*self.0).is_some_and(|rest| rest.starts_with('/'))
     }
@@ -142,10 +104,6 @@ impl EntryPath {
     /// `..`, at most to the top, then down by names only (`.` is skipped). The folders above a link
     /// are real directories, but a name in the target may be another link, and a `..` after it
     /// would start at the target of that link.
-    ///
-    /// # Errors
-    ///
-    /// [`PathError::Target`], or the fault of a name in it.
     pub fn check_target(&self, target: &str) -> Result<(), PathError> {
         if target.is_empty() || PATH_BYTES_MAX < target.len() {
             return Err(PathError::Length(target.len()));
@@ -167,22 +125,22 @@ impl EntryPath {
     }
 }
 
-/// Checks a component.
 fn check(name: &str) -> Result<(), PathError> {
     let is_bad = |it: char| it.is_control() || matches!(it, '\\' | ':' | '/');
     let problem = match name {
-        "" => ComponentProblem::Empty,
-        "." | ".." => ComponentProblem::Dots,
-        name if COMPONENT_BYTES_MAX < name.len() => ComponentProblem::Long,
-        name if name.contains(is_bad) => ComponentProblem::Character,
-        name if name.ends_with(['.', ' ']) => ComponentProblem::End,
-        name if is_device(name) => ComponentProblem::Device,
+        "" => "is empty",
+        "." | ".." => "stands for another directory",
+        name if COMPONENT_BYTES_MAX < name.len() => "has more than 255 bytes",
+        name if name.contains(is_bad) => "holds a control character, a backslash or a colon",
+        // Some systems drop them.
+        name if name.ends_with(['.', ' ']) => "ends in a dot or a space",
+        name if is_device(name) => "is that of a device on some systems",
         name if name.get(..OURS.len()).is_some_and(|it| it.eq_ignore_ascii_case(OURS)) => {
-            ComponentProblem::Ours
+            "begins with `.harvest`, which is kept for the replicator"
         }
         _ => return Ok(()),
     };
-    Err(PathError::Component { name: name.into(), problem })
+    Err(PathError::Component(name.into(), problem))
 }
 
 fn is_device(name: &str) -> bool {
@@ -248,7 +206,7 @@ mod tests {
         EntryPath::new(text).unwrap()
     }
 
-    fn check_component(name: &str, expected: ComponentProblem) {
+    fn check_component(name: &str, expected: &'static str) {
         for text in [name.to_owned(), format!("a/{name}"), format!("{name}/a")] {
             let found = EntryPath::new(&text);
             let name = name.into();
@@ -256,11 +214,7 @@ mod tests {
             if text.is_empty() {
                 assert_eq!(found, Err(PathError::Length(0)));
             } else {
-                assert_eq!(
-                    found,
-                    Err(PathError::Component { name, problem: expected }),
-                    "{text:?}"
-                );
+                assert_eq!(found, Err(PathError::Component(name, expected)), "{text:?}");
             }
         }
     }
@@ -275,23 +229,23 @@ mod tests {
         for text in console.into_iter().chain(others) {
             assert_eq!(EntryPath::new(text).unwrap().as_str(), text);
         }
-        check_component("", ComponentProblem::Empty);
-        check_component(".", ComponentProblem::Dots);
-        check_component("..", ComponentProblem::Dots);
-        check_component(&"x".repeat(256), ComponentProblem::Long);
+        check_component("", "is empty");
+        check_component(".", "stands for another directory");
+        check_component("..", "stands for another directory");
+        check_component(&"x".repeat(256), "has more than 255 bytes");
         for name in ["a\\b", "c:", "a\0", "a\nb", "a\u{7f}", "a\u{85}b"] {
-            check_component(name, ComponentProblem::Character);
+            check_component(name, "holds a control character, a backslash or a colon");
         }
         for name in ["a.", "a ", "...", " "] {
-            check_component(name, ComponentProblem::End);
+            check_component(name, "ends in a dot or a space");
         }
         for name in
             ["CON", "nul.txt", "Aux.tar.gz", "com1", "LPT9.x", "com0", "COM²", "prn .txt", "conIN$"]
         {
-            check_component(name, ComponentProblem::Device);
+            check_component(name, "is that of a device on some systems");
         }
         for name in [".harvest", ".harvest-x", ".HARVEST"] {
-            check_component(name, ComponentProblem::Ours);
+            check_component(name, "begins with `.harvest`, which is kept for the replicator");
         }
         assert_eq!(EntryPath::new(&("d/".repeat(128) + "f")), Err(PathError::Depth));
         assert_eq!(EntryPath::new(&"x/".repeat(2049)), Err(PathError::Length(4098)));

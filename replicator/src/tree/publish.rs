@@ -62,7 +62,6 @@ pub struct Draft {
     left_out: Problems,
 }
 
-/// The content of a draft.
 #[derive(Debug)]
 enum Content {
     Made(Box<Building>),
@@ -105,7 +104,6 @@ impl Draft {
         Self::build(store, directory, publishing, trusted_after)
     }
 
-    /// Builds the whole generation.
     fn build(
         store: &Arc<Store>,
         directory: &Path,
@@ -125,33 +123,28 @@ impl Draft {
     }
 
     /// Returns the hash of the root, for the version.
-    #[must_use]
     pub fn root(&self) -> Hash {
         self.root
     }
 
     /// Returns the numbers of entries and bytes, for the version.
-    #[must_use]
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
     /// Returns the kind of the content, for the version.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         self.store.kind()
     }
 
     /// Returns whether the draft should be committed: it differs from the present generation, or
     /// the present generation is damaged.
-    #[must_use]
     pub fn is_changed(&self) -> bool {
         let is_damaged = !self.store.damaged().is_empty();
         is_damaged || self.store.current().is_none_or(|it| it.meta().root != self.root)
     }
 
     /// Returns the entries that were left out.
-    #[must_use]
     pub fn left_out(&self) -> &Problems {
         &self.left_out
     }

@@ -55,7 +55,6 @@ impl Staged {
 }
 
 impl Staging {
-    /// Opens the file, reads its chunks, and cuts it off before the first damaged one.
     pub(super) fn open(disk: &Disk, path: &Path) -> Result<Self, Error> {
         let out = Output::open(disk, path).map_err(Error::io(path))?;
         let mut staging = Self { out, positions: HashMap::new() };
@@ -114,11 +113,7 @@ impl Staging {
         None
     }
 
-    /// Adds a chunk, unless it is staged already.
-    ///
-    /// # Errors
-    ///
-    /// The bytes have another hash, or there is no room. Nothing has changed.
+    /// Adds a chunk, unless it is staged already or its bytes have another hash.
     pub(super) fn put(&mut self, hash: &Hash, bytes: &[u8]) -> Result<(), Error> {
         if Hash::of(bytes) != *hash {
             return Err(Error::WrongHash(*hash));
@@ -127,11 +122,8 @@ impl Staging {
     }
 
     /// Adds those chunks that are not staged, with one write for [`WRITE_BYTES`]. The hashes are
-    /// not checked here, because each read checks them.
-    ///
-    /// # Errors
-    ///
-    /// A chunk is too long or empty, or there is no room. Only the chunks of earlier writes stay.
+    /// not checked here, because each read checks them. After an error (a chunk is too long or
+    /// empty, or there is no room) only the chunks of earlier writes stay.
     pub(super) fn put_all<'a>(
         &mut self,
         chunks: impl IntoIterator<Item = (&'a Hash, &'a [u8])>,
@@ -155,7 +147,6 @@ impl Staging {
         self.finish(&mut added)
     }
 
-    /// Adds a chunk to the next write.
     fn begin(
         &mut self,
         hash: &Hash,
@@ -186,12 +177,10 @@ impl Staging {
         Ok(())
     }
 
-    /// Returns the number of bytes on disk.
     pub(super) fn bytes(&self) -> u64 {
         self.out.position()
     }
 
-    /// Drops all chunks.
     pub(super) fn clear(&mut self) -> Result<(), Error> {
         self.positions = HashMap::new();
         let cut = self.out.set_length(0);
@@ -200,7 +189,7 @@ impl Staging {
 }
 
 fn start(hash: &Hash) -> u64 {
-    hash.0.first_chunk().map_or(0, |it| u64::from_le_bytes(*it))
+    u64::from_le_bytes(hash.first())
 }
 
 fn parse(head: &[u8; HEAD_BYTES]) -> Option<(Hash, usize)> {

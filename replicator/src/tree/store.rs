@@ -22,6 +22,7 @@ use disk::Disk;
 use disk::lock::{self, Lock};
 
 pub use self::options::{ENTRIES_MAX, GENERATIONS_KEPT, Options, TREE_BYTES_MAX};
+use super::access::{Access, FILE, FOLDER, Gate, set_mode};
 use super::building::{Building, StopFlag, building_dir};
 use super::error::Error;
 use super::folding::{FoldFailure, Folding};
@@ -29,7 +30,6 @@ use super::generation::{ChunkRead, Generation, LastFile, Meta, TREE, dir_name, l
 use super::listing::Listing;
 use super::mode::Mode;
 use super::opening::{gone_dir, open_all};
-use super::passage::{FILE, FOLDER, Gate, Passage, set_mode};
 use super::staging::Staging;
 use crate::version::{Hash, Kind};
 
@@ -126,7 +126,7 @@ impl Store {
             }
         }
         set_mode(&dir.join(STAGED), FILE)?;
-        store.want_passage(options.passage);
+        store.want_access(options.access);
         store.open_gate()?;
         Ok(store)
     }
@@ -135,13 +135,11 @@ impl Store {
     /// damaged when the store is opened, it is removed and listed in [`Store::damaged`], and the
     /// one before is returned. So an origin has to keep its last number elsewhere, too, or it could
     /// sign another version with that number. `None` if there is no generation.
-    #[must_use]
     pub fn current(&self) -> Option<Arc<Generation>> {
         self.all().pop()
     }
 
     /// Returns the link that readers open: see [`super::generation::Lease`].
-    #[must_use]
     pub fn current_link(&self) -> PathBuf {
         self.dir.join(CURRENT)
     }
@@ -150,7 +148,7 @@ impl Store {
         self.generations.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn staging(&self) -> MutexGuard<'_, Staging> {
+    pub(super) fn staging(&self) -> MutexGuard<'_, Staging> {
         self.staging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -165,7 +163,6 @@ impl Store {
     }
 
     /// Returns the kind of its versions.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         self.options.kind
     }
@@ -178,15 +175,15 @@ impl Store {
         &self.dir
     }
 
-    /// Sets the wanted passage to the tree; [`Store::open_gate`] applies it.
-    pub fn want_passage(&self, passage: Passage) {
+    /// Sets the wanted access to the tree; [`Store::open_gate`] applies it.
+    pub fn want_access(&self, access: Access) {
         self.gate.want(match self.kind() {
-            Kind::Tree => passage,
-            Kind::Collection => Passage::default(),
+            Kind::Tree => access,
+            Kind::Collection => Access::default(),
         });
     }
 
-    /// Applies the wanted passage. A new group is set on all files first, which takes a while for
+    /// Applies the wanted access. A new group is set on all files first, which takes a while for
     /// many files.
     ///
     /// # Errors
@@ -197,17 +194,12 @@ impl Store {
         self.gate.open(&self.dir)
     }
 
-    /// Returns the present passage to the tree.
-    #[must_use]
-    pub fn passage(&self) -> Passage {
-        self.gate.passage()
+    /// Returns the present access to the tree.
+    pub fn access(&self) -> Access {
+        self.gate.access()
     }
 
     /// Returns whether a chunk is here. Reads it only if its file may be damaged.
-    ///
-    /// # Errors
-    ///
-    /// The system refuses a read.
     pub fn has(&self, hash: &Hash) -> Result<bool, Error> {
         if self.is_staged(hash) {
             return Ok(true);
@@ -226,20 +218,12 @@ impl Store {
 
     /// Reads a chunk; `None` if it is not here, or is damaged. If it is damaged, its file is then
     /// among the [damaged](Self::damaged).
-    ///
-    /// # Errors
-    ///
-    /// The system refuses a read.
     pub fn read(&self, hash: &Hash) -> Result<Option<Vec<u8>>, Error> {
         self.read_with(hash, &mut LastFile::default())
     }
 
     /// Reads a chunk as [`Store::read`] does; faster for many chunks in a row, which often are in
     /// the same file, because `opened` keeps the last file open.
-    ///
-    /// # Errors
-    ///
-    /// The system refuses a read.
     pub fn read_with(&self, hash: &Hash, opened: &mut LastFile) -> Result<Option<Vec<u8>>, Error> {
         if let Some(bytes) = self.read_staged(hash) {
             return Ok(Some(bytes));
@@ -268,7 +252,6 @@ impl Store {
         self.staging().find(hash).is_some()
     }
 
-    /// Reads a staged chunk.
     pub(super) fn read_staged(&self, hash: &Hash) -> Option<Vec<u8>> {
         // The lock is held during the lookup, but not during the read.
         let found = self.staging().find(hash)?;
@@ -313,15 +296,8 @@ impl Store {
 
     /// Returns the failure of the last folding here; `None` if it succeeded. After a failure all
     /// chunks come from others.
-    #[must_use]
     pub fn fold_failure(&self) -> Option<FoldFailure> {
         self.folding.failure()
-    }
-
-    /// Returns the number of bytes of staged chunks on disk.
-    #[must_use]
-    pub fn staged_bytes(&self) -> u64 {
-        self.staging().bytes()
     }
 
     /// Drops the staged chunks if they are many more than a version of this many bytes can use, so
@@ -334,7 +310,6 @@ impl Store {
 
     /// Returns damaged files or generations, at most 100. Fetching the present version once more
     /// repairs them.
-    #[must_use]
     pub fn damaged(&self) -> Vec<PathBuf> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -354,8 +329,8 @@ impl Store {
         self.remove(&building_dir(&all, *begun))?;
         *begun += 1;
         let dir = building_dir(&all, *begun);
-        let passage = self.passage();
-        let of = (self.kind(), passage);
+        let access = self.access();
+        let of = (self.kind(), access);
         let building = Building::begin(&self.disk, dir.clone(), of, self.syncs_max, &self.stop);
         if building.is_err() {
             self.give_up(&dir);
@@ -395,9 +370,9 @@ impl Store {
         *serial += 1;
         let given = building.group();
         let dir = building.finish(meta, &dir_name(*serial, meta.number))?;
-        let passage = self.passage();
+        let access = self.access();
         // The settings may have changed since the build began.
-        let given = if passage.other_group() == given { Ok(()) } else { passage.give(&dir) };
+        let given = if access.other_group() == given { Ok(()) } else { access.give(&dir) };
         let opened = given.and_then(|()| Generation::open(&dir, self.kind()));
         let pointed = opened.and_then(|it| {
             self.point_to(&it)?;

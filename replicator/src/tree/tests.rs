@@ -182,10 +182,7 @@ pub(super) fn fetch(from: &Store, to: &Arc<Store>, version: &Version) -> Result<
         }
         for it in wanted {
             let bytes = from.read(&it.hash)?.unwrap();
-            if let Err(error) = to.put(&it.hash, &bytes) {
-                fetch.stop();
-                return Err(error);
-            }
+            to.put(&it.hash, &bytes)?;
             asked.push(it.hash);
         }
     }
@@ -208,7 +205,6 @@ fn fetch_in_pieces(from: &Store, to: &Arc<Store>, version: &Version, seed: u64) 
             assert!(put.insert(it.hash), "{} was wanted again", it.hash);
         }
         if random.u8(..10) == 0 {
-            fetch.stop();
             fetch = Fetch::begin(to, version).unwrap();
         }
     }

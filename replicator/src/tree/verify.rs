@@ -14,7 +14,7 @@ use super::error::Error;
 use super::generation::{ChunkRead, Generation, is_about_content, open_file};
 use super::index::ChunkFile;
 use super::levels::Walk;
-use super::listing::{Extents, Listed};
+use super::listing::Listed;
 use super::manifest::{Entry, EntryKind};
 use super::store::{DAMAGED_MAX, Store};
 use crate::version::{Hash, Kind};
@@ -180,7 +180,7 @@ fn check_file(
         Err(error) if is_about_content(&error) => return Ok(false),
         file => file.map_err(Error::io(path))?,
     };
-    let mut extents = Extents::new(&generation.manifest_path(), generation.manifest(), listed);
+    let mut extents = generation.extents(listed);
     let mut buffer = vec![0; FILE.max];
     let mut offset = 0;
     while let Some(extent) = extents.next_extent()? {

@@ -56,7 +56,7 @@ fn a_version_with_another_key_or_length_is_refused() {
     long.push(0);
     assert_eq!(
         Version::from_bytes(&long, &identity(1).public()),
-        Err(VersionError::Form { bytes: long.len() })
+        Err(VersionError::Form(long.len()))
     );
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
         it.directory = absolute(&it.directory)?;
     }
     for it in &mut config.replicas {
-        it.directory = absolute(&it.directory)?;
+        it.link = absolute(&it.link)?;
     }
     Ok(config)
 }
@@ -35,17 +35,17 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
 pub(super) fn check(path: &Path, config: &Config) -> anyhow::Result<()> {
     let mut wrong: Vec<String> = config.trees.iter().filter_map(tree_fault).collect();
     let is_taken = |it: &Path| fs::symlink_metadata(it).is_ok_and(|it| !it.is_symlink());
-    for it in config.replicas.iter().filter(|it| is_taken(&it.directory)) {
-        let shown = it.directory.display();
+    for it in config.replicas.iter().filter(|it| is_taken(&it.link)) {
+        let shown = it.link.display();
         wrong.push(format!(
             "{shown}, the directory for readers of {}, exists already: move it away",
             it.name
         ));
     }
-    let own = config.trees.iter().map(|it| (&it.name, &it.passage));
-    let passages = own.chain(config.replicas.iter().map(|it| (&it.name, &it.passage)));
+    let own = config.trees.iter().map(|it| (&it.name, &it.access));
+    let accesses = own.chain(config.replicas.iter().map(|it| (&it.name, &it.access)));
     wrong.extend(
-        passages.filter_map(|(name, it)| Some(format!("tree {name}: {}", it.resolve().err()?))),
+        accesses.filter_map(|(name, it)| Some(format!("tree {name}: {}", it.resolve().err()?))),
     );
     wrong.extend(missing_key(&config.daemon.data));
     if wrong.is_empty() {

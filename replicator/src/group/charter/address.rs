@@ -19,10 +19,6 @@ pub struct ParseAddressError(String);
 
 impl Address {
     /// Takes the text if it is an address.
-    ///
-    /// # Errors
-    ///
-    /// The text is no address: ask for another.
     pub fn new(text: &str) -> Result<Self, ParseAddressError> {
         let error = || ParseAddressError(text.chars().take(ADDRESS_BYTES_MAX).collect());
         let (host, port) = text.rsplit_once(':').ok_or_else(error)?;
@@ -38,13 +34,11 @@ impl Address {
     }
 
     /// Returns the address as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns the host if it is an IP address.
-    #[must_use]
     pub fn ip(&self) -> Option<IpAddr> {
         let (host, _) = self.0.rsplit_once(':')?;
         host.trim_start_matches('[').trim_end_matches(']').parse().ok()

@@ -4,13 +4,13 @@
 
 use super::super::access::{Access, RULES_MAX};
 use super::super::invited::{self, INVITATIONS_MAX, Invited};
-use super::super::wire::{Reader, put_list, put_text};
 use super::FORMAT_3;
 use super::address::Address;
 use super::trees::{self, Listed};
 use crate::id::{InvitationId, MemberId};
 use crate::topology::{Connectivity, Topology};
 use crate::version::Name;
+use crate::wire::{Reader, put_list, put_text};
 
 /// Maximum number of members of a group. Beyond that, use groups that overlap (docs/groups.md).
 pub const MEMBERS_MAX: usize = 300;
@@ -38,20 +38,17 @@ pub struct Member {
 
 impl Member {
     /// A member that is not silent.
-    #[must_use]
     pub fn new(key: [u8; 32], address: Address, site: Name, request: u64) -> Self {
         let (id, silent, invitation) = (MemberId::of(&key), None, None);
         Self { id, key, address, site, request, silent, invitation }
     }
 
     /// Returns its id.
-    #[must_use]
     pub fn id(&self) -> MemberId {
         self.id
     }
 
     /// Returns its public key.
-    #[must_use]
     pub fn key(&self) -> &[u8; 32] {
         &self.key
     }
@@ -72,17 +69,10 @@ impl Member {
         let address = Address::new(from.text()?).ok()?;
         let site = from.name()?;
         let mut member = Self::new(key, address, site, from.u64()?);
-        member.silent = match from.u8()? {
-            0 => None,
-            1 => Some(from.u64()?),
-            _ => return None,
-        };
-        let is_invited = if format == FORMAT_3 { 0 } else { from.u8()? };
-        member.invitation = match is_invited {
-            0 => None,
-            1 => Some(InvitationId(from.u64()?)),
-            _ => return None,
-        };
+        member.silent = from.option(Reader::u64)?;
+        if format != FORMAT_3 {
+            member.invitation = from.option(Reader::u64)?.map(InvitationId);
+        }
         Some(member)
     }
 }
@@ -119,19 +109,16 @@ pub struct Body {
 
 impl Body {
     /// Returns the position of a member.
-    #[must_use]
     pub fn position(&self, member: MemberId) -> Option<usize> {
         self.members.binary_search_by_key(&member, Member::id).ok()
     }
 
     /// Returns a member.
-    #[must_use]
     pub fn member(&self, member: MemberId) -> Option<&Member> {
         self.members.get(self.position(member)?)
     }
 
     /// Returns the greatest known sequence of a former member.
-    #[must_use]
     pub fn gone(&self, member: MemberId) -> Option<u64> {
         self.gone.iter().find(|it| it.member == member).map(|it| it.sequence)
     }
@@ -176,11 +163,7 @@ impl Body {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         put_text(&mut bytes, self.name.as_str());
-        bytes.push(match self.connectivity {
-            Connectivity::Tree => 1,
-            Connectivity::Two => 2,
-            Connectivity::Three => 3,
-        });
+        bytes.push(self.connectivity.number());
         self.access.write(&mut bytes);
         put_list(&mut bytes, &self.invitations, |bytes, it| it.write(bytes));
         put_list(&mut bytes, &self.members, |bytes, it| it.write(bytes));
@@ -201,12 +184,7 @@ impl Body {
     pub(super) fn from_bytes(bytes: &[u8], format: u8) -> Option<Self> {
         let mut from = Reader(bytes);
         let name = from.name()?;
-        let connectivity = match from.u8()? {
-            1 => Connectivity::Tree,
-            2 => Connectivity::Two,
-            3 => Connectivity::Three,
-            _ => return None,
-        };
+        let connectivity = Connectivity::of_number(from.u8()?)?;
         let access = Access::read(&mut from)?;
         let invitations = if format == FORMAT_3 {
             from.list(RULES_MAX, Reader::array::<32>)?;
@@ -223,7 +201,7 @@ impl Body {
         let mut links = || from.list(LINKS_MAX, |from| Some((from.u16()?, from.u16()?)));
         let (tree, beside) = (links()?, links()?);
         from.end()?;
-        let topology = Topology::from_links(members.len(), &tree, &beside).ok()?;
+        let topology = Topology::from_links(members.len(), &tree, &beside)?;
         let body = Self { name, connectivity, access, invitations, members, gone, trees, topology };
         body.is_sound().then_some(body)
     }

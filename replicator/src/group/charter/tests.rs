@@ -226,7 +226,7 @@ fn a_group_is_bound_to_its_founders_key() {
     let other = other.founded(&[1]);
     let foreign = CharterError::Foreign(other.group());
     assert_eq!(Charter::from_bytes(&other.to_bytes(), charter.group(), None), Err(foreign));
-    assert_eq!(other.succeeds(&charter), Err(Refusal::Foreign(other.group())));
+    assert_eq!(other.succeeds(&charter), Err(Refusal::Foreign));
 }
 
 /// The founder leads in epoch 1 and 0, 1 and 2 are deputies one after another.
@@ -251,7 +251,7 @@ fn later_charters_succeed_earlier_ones() {
     assert_eq!((back.chain().len(), back.leader()), (2, one.leader()));
     assert_eq!(read(&back), Ok(back));
     let far = cast.amend(&known, 1, (2 + EPOCHS, 0), &[]);
-    assert_eq!(far.succeeds(&known), Err(Refusal::Epoch(2 + EPOCHS)));
+    assert_eq!(far.succeeds(&known), Err(Refusal::Epoch));
 }
 
 const EPOCHS: u64 = super::super::succession::EPOCHS_MAX;

@@ -15,10 +15,10 @@
 //!
 //! Sans-I/O.
 
-use super::super::wire::{Reader, put_list, put_text};
 use crate::flood::DISTANCE_MAX;
 use crate::id::MemberId;
 use crate::version::{Kind, Name, Namespace};
+use crate::wire::{Reader, put_list, put_text};
 
 /// Maximum number of trees and collections of a group.
 pub const TREES_MAX: usize = 1_024;
@@ -39,7 +39,6 @@ pub struct GroupTree {
 
 impl GroupTree {
     /// Returns the namespace of its versions.
-    #[must_use]
     pub fn namespace(&self) -> Namespace {
         Namespace { origin: MemberId::of(&self.writer), name: self.name.clone() }
     }
@@ -52,11 +51,11 @@ impl GroupTree {
     pub(in super::super) fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend(self.writer);
         put_text(bytes, self.name.as_str());
-        put_kind(bytes, self.kind);
+        bytes.push(self.kind.number());
     }
 
     pub(in super::super) fn read(from: &mut Reader<'_>) -> Option<Self> {
-        Some(Self { writer: from.array()?, name: from.name()?, kind: read_kind(from)? })
+        Some(Self { writer: from.array()?, name: from.name()?, kind: Kind::of_number(from.u8()?)? })
     }
 }
 
@@ -98,21 +97,6 @@ pub struct Lister {
 pub(in super::super) fn are_in_order<'a>(mut trees: impl Iterator<Item = &'a GroupTree>) -> bool {
     let Some(mut last) = trees.next() else { return true };
     trees.all(|it| std::mem::replace(&mut last, it).id() < it.id())
-}
-
-pub(in super::super) fn put_kind(bytes: &mut Vec<u8>, kind: Kind) {
-    bytes.push(match kind {
-        Kind::Tree => 0,
-        Kind::Collection => 1,
-    });
-}
-
-pub(in super::super) fn read_kind(from: &mut Reader<'_>) -> Option<Kind> {
-    match from.u8()? {
-        0 => Some(Kind::Tree),
-        1 => Some(Kind::Collection),
-        _ => None,
-    }
 }
 
 /// A tree of a group, with the members that list it.

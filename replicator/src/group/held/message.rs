@@ -7,10 +7,10 @@ use std::sync::Arc;
 use net::identity::{Identity, verify_raw};
 
 use super::super::rows::HELD;
-use super::super::wire::Reader;
 use super::{ENTRIES_MAX, HELD_BYTES_MAX};
 use crate::id::{GroupId, MemberId};
 use crate::version::{Hash, Namespace, Number};
+use crate::wire::Reader;
 
 pub(super) const ENTRY_BYTES: usize = 8 + 8 + 8;
 /// Prefix of the signed bytes, so that no signature serves for anything else.
@@ -23,19 +23,11 @@ pub struct Tag(pub(super) u64);
 
 impl Tag {
     /// Returns the tag of a namespace.
-    #[must_use]
     pub fn of(namespace: &Namespace) -> Self {
         let origin = namespace.origin.0.to_be_bytes();
         let hash = Hash::of(&[&origin, namespace.name.as_str().as_bytes()].concat());
-        Self(hash.0.first_chunk().map_or(0, |it| u64::from_be_bytes(*it)))
+        Self(u64::from_be_bytes(hash.first()))
     }
-}
-
-/// A tree, and its version that readers see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct HeldVersion {
-    pub(super) tag: Tag,
-    pub(super) number: Number,
 }
 
 /// The holdings that a member reports, with its signature.
@@ -44,8 +36,8 @@ pub(in super::super) struct Signed {
     pub(in super::super) from: MemberId,
     /// Newer messages have a greater sequence; it is counted together with that of rows.
     pub(in super::super) sequence: u64,
-    /// In the order of their tags.
-    pub(super) entries: Vec<HeldVersion>,
+    /// Trees with their versions that readers see, in the order of their tags.
+    pub(super) entries: Vec<(Tag, Number)>,
     /// Count of the group's other trees that it holds.
     pub(super) left_out: u16,
     pub(super) bytes: Arc<[u8]>,
@@ -58,14 +50,14 @@ impl Signed {
         identity: &Identity,
         group: GroupId,
         sequence: u64,
-        (entries, left_out): (Vec<HeldVersion>, u16),
+        (entries, left_out): (Vec<(Tag, Number)>, u16),
     ) -> Self {
         let from = MemberId::of(&identity.public());
         let mut bytes = vec![HELD];
         bytes.extend(from.0.to_be_bytes());
         bytes.extend(sequence.to_be_bytes());
         bytes.extend(left_out.to_be_bytes());
-        for HeldVersion { tag, number } in &entries {
+        for (tag, number) in &entries {
             for it in [tag.0, number.epoch, number.sequence] {
                 bytes.extend(it.to_be_bytes());
             }
@@ -86,11 +78,9 @@ impl Signed {
         let (member, sequence, left_out) = (MemberId(from.u64()?), from.u64()?, from.u16()?);
         let mut entries = Vec::with_capacity(from.0.len() / ENTRY_BYTES);
         while from.end().is_none() {
-            let tag = Tag(from.u64()?);
-            let number = Number { epoch: from.u64()?, sequence: from.u64()? };
-            entries.push(HeldVersion { tag, number });
+            entries.push((Tag(from.u64()?), from.number()?));
         }
-        let is_in_order = entries.array_windows().all(|[one, next]| one.tag < next.tag);
+        let is_in_order = entries.array_windows().all(|[one, next]| one.0 < next.0);
         // Trees are left out only of a full message.
         let is_full = left_out == 0 || entries.len() == ENTRIES_MAX;
         let bytes = bytes.into();
@@ -110,8 +100,8 @@ impl Signed {
     }
 
     pub(super) fn number(&self, tag: Tag) -> Option<Number> {
-        let at = self.entries.binary_search_by_key(&tag, |it| it.tag).ok()?;
-        self.entries.get(at).map(|it| it.number)
+        let at = self.entries.binary_search_by_key(&tag, |it| it.0).ok()?;
+        self.entries.get(at).map(|it| it.1)
     }
 }
 

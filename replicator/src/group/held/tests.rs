@@ -116,7 +116,7 @@ fn trees_that_changed_last_are_named() {
     let unsaid = |here: &Holdings| {
         let (entries, left_out) = here.entries();
         assert_eq!(usize::from(left_out), 2);
-        let is_named = |it: usize| entries.iter().any(|entry| entry.tag == Tag::of(&tree(it)));
+        let is_named = |it: usize| entries.iter().any(|entry| entry.0 == Tag::of(&tree(it)));
         (0..ENTRIES_MAX + 2).filter(|it| !is_named(*it)).collect::<Vec<_>>()
     };
     let before = unsaid(&here);
@@ -197,8 +197,8 @@ proptest! {
         all in prop::collection::btree_map(any::<u64>(), any::<(u64, u64)>(), 0..ENTRIES_MAX),
     ) {
         let number = |it: (u64, u64)| Number { epoch: it.0, sequence: it.1 };
-        let entry = |it: (u64, (u64, u64))| HeldVersion { tag: Tag(it.0), number: number(it.1) };
-        let entries: Vec<HeldVersion> = all.into_iter().map(entry).collect();
+        let entry = |it: (u64, (u64, u64))| (Tag(it.0), number(it.1));
+        let entries: Vec<(Tag, Number)> = all.into_iter().map(entry).collect();
         let signed = Signed::sign(&identity(), GROUP, sequence, (entries, 0));
         let Some(RowMessage::Held(found)) = read(&signed.bytes) else { panic!("it is not read") };
         prop_assert!(found.is_signed(GROUP, &identity().public()));

@@ -33,7 +33,6 @@ impl Budgets {
         Intake::New
     }
 
-    /// Forgets former members.
     pub(in super::super) fn keep(&mut self, is_member: impl Fn(MemberId) -> bool) {
         self.0.retain(|it, _| is_member(*it));
     }

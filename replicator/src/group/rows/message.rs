@@ -9,11 +9,11 @@ use net::identity::verify_raw;
 
 use super::super::charter::MEMBERS_MAX;
 use super::super::held;
-use super::super::wire::Reader;
 use super::{BEATS_MAX, Mark, ROW_BYTES_MAX};
 use crate::estimate::Row;
 use crate::id::{GroupId, MemberId};
 use crate::version::Hash;
+use crate::wire::Reader;
 
 pub(super) const ROW: u8 = 1;
 pub(super) const BEAT: u8 = 2;
@@ -29,7 +29,6 @@ pub(in super::super) fn ahead(value: [u8; 32], times: u16) -> [u8; 32] {
     (0..times).fold(value, |value, _| Hash::of(&value).0)
 }
 
-/// A message on rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) enum RowMessage<'a> {
     /// A row, still to be checked.
@@ -75,7 +74,7 @@ impl Signed {
         let mut from = Reader(unsigned);
         from.u8()?;
         let anchor = from.array()?;
-        let row = Row::from_bytes(from.0).ok()?;
+        let row = Row::from_bytes(from.0)?;
         Some(Self { row, anchor, bytes: bytes.into() })
     }
 
@@ -86,7 +85,6 @@ impl Signed {
     }
 }
 
-/// A member's sign of life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Beat {
     pub(in super::super) from: MemberId,
@@ -157,11 +155,7 @@ impl<'a> Digest<'a> {
     fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
         let mut from = Reader(bytes);
         from.u8()?;
-        let is_answer = match from.u8()? {
-            0 => false,
-            1 => true,
-            _ => return None,
-        };
+        let is_answer = from.flag()?;
         let (epoch, revision) = (from.u64()?, from.u64()?);
         let charter = Hash(from.array()?);
         let marks = from.0;
@@ -170,12 +164,10 @@ impl<'a> Digest<'a> {
         is_whole.then_some(Self { is_answer, epoch, revision, charter, marks })
     }
 
-    /// Returns the sender's marks of members.
     pub(in super::super) fn marks(&self) -> BTreeMap<MemberId, Mark> {
         self.all().map(|(member, mark, _)| (member, mark)).collect()
     }
 
-    /// Returns the sequences of the members' holdings that the sender has.
     pub(in super::super) fn held(&self) -> BTreeMap<MemberId, u64> {
         self.all().map(|(member, _, held)| (member, held)).collect()
     }

@@ -14,7 +14,6 @@ use crate::version::Hash;
 
 const DOMAIN_SEED: &[u8] = b"harvest replicator beats\0";
 
-/// The own row, with the beats that come after it.
 #[derive(Debug)]
 pub(in super::super) struct OwnRow {
     pub(in super::super) row: Row,

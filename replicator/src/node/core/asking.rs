@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::ask::Ask;
+use tokio::sync::oneshot;
+
+use super::super::Ask;
 use super::super::directories::link_replicas;
 use super::super::job::Job;
 use super::super::verifying::Verifying;
@@ -10,42 +12,36 @@ use super::Core;
 use crate::config::{Config, GroupEntry};
 use crate::error::Error;
 use crate::id::GroupId;
+use crate::status::{Published, Report};
+
+/// Receiver of the answer to a command.
+type Caller<T> = oneshot::Sender<Result<T, String>>;
 
 impl Core {
     pub(super) fn handle_ask(&mut self, ask: Ask) {
-        let now = self.now();
-        self.groups.set_clocks(now);
-        // A caller that has gone away needs no answer.
-        match ask {
-            Ask::Status(reply) => drop(reply.send(Box::new(self.status()))),
-            Ask::Publish { tree, accepts_loss, reply } => {
-                let due = self.sources.ask(&tree, accepts_loss, reply, &self.own);
-                self.publish_due(due, now);
-            }
-            Ask::Verify(tree, reply) => {
-                let all = self.spaces.stores();
-                if let Some(verifying) = Verifying::new(all, tree.as_deref(), reply) {
-                    self.jobs.start(Job::Verify(verifying));
-                }
-            }
-            Ask::Invite(group, valid, reply) => {
-                drop(reply.send(self.groups.invite(group.as_ref(), valid, &self.own)));
-            }
-            Ask::Revoke(group, id, reply) => {
-                drop(reply.send(self.groups.revoke(group.as_ref(), id, &self.own)));
-            }
-            Ask::Note(text, reply) => {
-                self.notes.add(text, now);
-                let _ = reply.send(());
-            }
-            Ask::Reload(config, reply) => drop(reply.send(self.reload(config))),
-            Ask::Lead(group, reply) => {
-                drop(reply.send(self.groups.lead(group.as_ref(), &self.own)));
-            }
+        self.groups.set_clocks(self.now());
+        ask(self);
+    }
+
+    /// Publishes an own tree or collection for a caller.
+    pub(in super::super) fn publish_by_name(
+        &mut self,
+        tree: &str,
+        accepts_loss: bool,
+        reply: Caller<Published>,
+    ) {
+        let due = self.sources.ask(tree, accepts_loss, reply, &self.own);
+        self.publish_due(due, self.now());
+    }
+
+    /// Verifies trees and collections for a caller.
+    pub(in super::super) fn verify(&mut self, tree: Option<&str>, reply: Caller<Vec<Report>>) {
+        if let Some(verifying) = Verifying::new(self.spaces.stores(), tree, reply) {
+            self.jobs.start(Job::Verify(verifying));
         }
     }
 
-    fn reload(&mut self, config: Arc<Config>) -> Result<(), Error> {
+    pub(in super::super) fn reload(&mut self, config: Arc<Config>) -> Result<(), Error> {
         let before = &self.own.config;
         let key = self.own.key();
         // A new invitation to a group does not change the group.
@@ -71,8 +67,8 @@ impl Core {
         self.sources.set(&self.own.config, now);
         self.links.limit_all(|it| self.groups.site(it), &self.own.config);
         self.groups.settle(&self.own, now);
-        for opening in self.spaces.set_passages(&self.own, &mut self.notes) {
-            self.jobs.start(Job::Open(opening));
+        for (of, store) in self.spaces.set_access(&self.own, &mut self.notes) {
+            self.jobs.start(Job::Open(of, store));
         }
         link_replicas(&self.own, &mut self.notes);
         Ok(())

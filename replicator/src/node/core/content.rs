@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::super::feeds::Renewed;
 use super::super::job::Job;
-use super::super::links::Read;
-use super::super::space::{Outcome, SpaceEvent};
-use super::super::spaces::Removing;
+use super::super::links::Reading;
+use super::super::space::{Outcome, Space, SpaceEvent};
+use super::super::spaces::NamedStore;
 use super::Core;
 use crate::link::frame::Reason;
 use crate::replica::{Action, Failure, Notice};
@@ -25,13 +24,13 @@ impl Core {
                 let bytes = Bytes::from(bytes);
                 self.links.pass_on(hash, &bytes, waiting);
                 for namespace in &namespaces {
-                    self.spaces.keep(namespace, hash, bytes.clone());
+                    self.spaces.with(namespace, |it| it.keep(hash, bytes.clone()));
                 }
             }
             Action::Remember(version) => self.remember(&version, now),
             Action::Begin(version) => self.begin_fetch(&version, now),
-            Action::Stop(namespace) => self.spaces.stop(&namespace),
-            Action::Switch(version) => self.spaces.switch(&version.namespace),
+            Action::Stop(namespace) => self.spaces.with(&namespace, Space::stop),
+            Action::Switch(version) => self.spaces.with(&version.namespace, Space::switch),
             Action::Close { member, why } => {
                 self.notes.add(format!("the link to {member} is closed: {why}"), now);
                 self.links.close(member, Reason::Malformed);
@@ -64,7 +63,7 @@ impl Core {
     fn begin_fetch(&mut self, version: &Version, now: Duration) {
         let of = &version.namespace;
         match self.spaces.open_one(of, version.kind, &self.own, &mut self.notes) {
-            Ok(_) => self.spaces.begin(version),
+            Ok(_) => self.spaces.with(of, |it| it.begin(version)),
             Err(failed) => self.fail(of, version.number, &failed, Failure::Disk, now),
         }
     }
@@ -82,11 +81,11 @@ impl Core {
                 let was_whole = self.replica.progress(of).is_some_and(|it| it.is_whole);
                 self.replica.handle_whole(of, number, now);
                 if was_whole {
-                    self.spaces.switch(of);
+                    self.spaces.with(of, Space::switch);
                 }
             }
             SpaceEvent::Switched => {
-                self.spaces.handle_switched(of);
+                self.spaces.failures.remove(of);
                 self.replica.handle_switched(of, number, now);
                 self.handle_new(of);
             }
@@ -98,22 +97,20 @@ impl Core {
 
     /// Follows a new version: removes old generations and renews the feed.
     pub(super) fn handle_new(&mut self, of: &Namespace) {
-        self.remove_old(self.spaces.removing(of));
+        self.remove_old(self.spaces.store(of).map(|it| (of.clone(), it.clone())));
         self.renew_feed(of);
     }
 
     /// Reports that a version cannot be taken, now or at all.
     fn fail(&mut self, of: &Namespace, number: Number, why: &str, failure: Failure, now: Duration) {
         self.notes.add(format!("{of} {number}: {why}"), now);
-        self.spaces.set_failure(of, format!("{number}: {why}"));
+        self.spaces.failures.insert(of.clone(), format!("{number}: {why}"));
         self.replica.handle_failed(of, number, failure, now);
     }
 
     /// Starts the removal of generations that are no longer needed.
-    pub(super) fn remove_old(&mut self, old: impl IntoIterator<Item = Removing>) {
-        for removing in old {
-            self.jobs.start(Job::Remove(removing));
-        }
+    pub(super) fn remove_old(&mut self, old: impl IntoIterator<Item = NamedStore>) {
+        old.into_iter().for_each(|(of, store)| self.jobs.start(Job::Remove(of, store)));
     }
 
     /// Makes the feed of a collection serve what readers of its directory see now.
@@ -124,20 +121,22 @@ impl Core {
         }
     }
 
-    pub(super) fn renew_all_feeds(&mut self) {
-        let all: Vec<Namespace> = self.spaces.stores().map(|it| it.0.clone()).collect();
-        all.iter().for_each(|it| self.renew_feed(it));
-    }
-
-    pub(super) fn handle_renewed(&mut self, renewed: Renewed, now: Duration) {
-        if let Some(again) = self.feeding.handle_renewed(renewed, now, &mut self.notes) {
-            self.renew_feed(&again);
+    pub(super) fn handle_renewed(
+        &mut self,
+        of: &Namespace,
+        outcome: Result<(), collection::Error>,
+        now: Duration,
+    ) {
+        if self.feeding.handle_renewed(of, outcome, now, &mut self.notes) {
+            self.renew_feed(of);
         }
     }
 
     /// Starts the repair of damaged trees and collections.
     pub(super) fn heal(&mut self, now: Duration) {
-        for of in self.spaces.damaged() {
+        let damaged = self.spaces.stores().filter(|it| !it.1.damaged().is_empty());
+        let damaged: Vec<Namespace> = damaged.map(|it| it.0.clone()).collect();
+        for of in damaged {
             if of.origin == self.own.me && self.sources.following.publish_again(&of, now) {
                 self.notes.add(format!("{of} is damaged here: it is published again"), now);
             } else if of.origin == self.own.me {
@@ -149,7 +148,6 @@ impl Core {
         }
     }
 
-    /// Starts jobs for the work on disk.
     pub(super) fn start_jobs(&mut self) {
         for (of, work) in self.spaces.poll_work() {
             self.jobs.start(Job::Space(of, Box::new(work)));
@@ -159,7 +157,7 @@ impl Core {
         }
     }
 
-    pub(super) fn handle_read(&mut self, read: Read, now: Duration) {
+    pub(super) fn handle_read(&mut self, read: Reading, now: Duration) {
         if let Some((member, request)) = self.links.handle_read(read) {
             self.replica.handle_not_here(member, &request, &request.chunks, now);
         }

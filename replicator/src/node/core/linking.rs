@@ -7,6 +7,7 @@ use super::super::measuring::{Measured, Next};
 use super::Core;
 use crate::id::{GroupId, MemberId};
 use crate::link::frame::Reason;
+use crate::link::goodput::Sample;
 use crate::link::{End, Event, Link};
 use crate::message::Message;
 
@@ -18,7 +19,7 @@ impl Core {
             Event::Up(link) => self.handle_up(link, now),
             Event::Down(link, end) => {
                 tracing::info!(member = %link.member(), %end, "a link is down");
-                if matches!(end, End::There { reason: Reason::Denied, .. }) {
+                if matches!(end, End::There(_, Reason::Denied)) {
                     self.notes.add(end.to_string(), now);
                 }
                 self.handle_down(&link, now);
@@ -29,12 +30,14 @@ impl Core {
                 }
             }
             Event::Goodput(link, sample) => {
-                self.groups.handle_transfer(link.member(), sample.bytes, sample.took, now);
+                let (member, Sample { bytes, took }) = (link.member(), sample);
+                self.groups.all_mut().for_each(|it| it.handle_transfer(member, bytes, took, now));
                 self.set_window(link.member());
             }
             Event::Probed(link, found) => {
                 if let Some(bandwidth) = found {
-                    self.groups.handle_probe(link.member(), bandwidth, now);
+                    let member = link.member();
+                    self.groups.all_mut().for_each(|it| it.handle_probe(member, bandwidth, now));
                     self.set_window(link.member());
                 }
             }
@@ -50,7 +53,7 @@ impl Core {
                 if let Some(key) = neighbor.key {
                     let member = MemberId::of(&key);
                     self.measuring.handle_unreachable(member);
-                    self.groups.handle_link_down(member, now);
+                    self.groups.all_mut().for_each(|it| it.handle_link_down(member, now));
                 }
             }
             Event::Refused { address, key, reason } => {
@@ -72,7 +75,7 @@ impl Core {
         let next = self.measuring.handle_linked(&link, now);
         let (is_member, site) = (self.groups.is_member(member), self.groups.site(member));
         self.links.insert(link, is_member, site, &self.own.config, now);
-        self.groups.handle_link_up(member, now);
+        self.groups.all_mut().for_each(|it| it.handle_link_up(member, now));
         if is_member {
             self.replica.handle_up(member, self.groups.window(member), now);
         }
@@ -82,7 +85,7 @@ impl Core {
     fn handle_down(&mut self, link: &Link, now: Duration) {
         let member = link.member();
         if self.links.remove(link) {
-            self.groups.handle_link_down(member, now);
+            self.groups.all_mut().for_each(|it| it.handle_link_down(member, now));
             self.replica.handle_down(member, now);
         }
     }
@@ -97,7 +100,7 @@ impl Core {
             }
             Ok(message) if self.groups.is_member(member) => {
                 if matches!(message, Message::Request(_) | Message::Chunk(_)) {
-                    self.groups.handle_busy(now);
+                    self.groups.all_mut().for_each(|it| it.handle_busy(now));
                 }
                 self.replica.handle_message(member, message, now);
             }
@@ -110,7 +113,6 @@ impl Core {
         }
     }
 
-    /// Measures a member for a group.
     pub(super) fn measure(&mut self, group: GroupId, member: MemberId, probe: bool, now: Duration) {
         let is_linked = self.links.is_up(member);
         let next = self.measuring.begin(group, member, probe, is_linked, now);
@@ -154,7 +156,8 @@ impl Core {
     /// Takes in which members did not answer.
     pub(super) fn measure_late(&mut self, now: Duration) {
         for (member, groups) in self.measuring.poll_late(now) {
-            self.groups.handle_unanswered(&groups, member, now);
+            let measuring = self.groups.all_mut().filter(|it| groups.contains(&it.id()));
+            measuring.for_each(|it| it.handle_unanswered(member, now));
         }
     }
 

@@ -7,7 +7,7 @@ use net::client::Client;
 use net::shutdown::Shutdown;
 use tokio::sync::mpsc;
 
-use super::super::ask::Asks;
+use super::super::Asks;
 use super::super::directories::{close_data, link_replicas};
 use super::super::feeds::Feeding;
 use super::super::groups::Groups;
@@ -25,10 +25,6 @@ use crate::replica::Replica;
 
 impl Core {
     /// Opens all stored data, or creates it; feeds are pulled with `client`. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// A folder cannot be used or is in use, or a group cannot be resumed; the message tells what to do.
     pub(crate) fn open(
         config: Config,
         caller: Arc<Caller>,

@@ -24,7 +24,7 @@ impl Core {
         let of = self.own.namespace(&source.name);
         match self.spaces.open_one(&of, source.kind, &self.own, &mut self.notes) {
             Ok(store) => {
-                self.sources.begin(&source.name);
+                self.sources.busy.insert(source.name.clone());
                 self.jobs.start(Job::Draft(Drafting::new(source, of, store, reply)));
             }
             Err(error) => self.answer(&source.name, reply, Err(error), now),
@@ -46,19 +46,19 @@ impl Core {
             }
             Judged::Failed(why, reply) => (reply, Err(why)),
         };
-        self.sources.end(&of.name);
+        self.sources.busy.remove(&of.name);
         self.answer(&of.name, reply, answer, now);
     }
 
     pub(super) fn handle_committed(&mut self, committed: Committed, now: Duration) {
         let Committed { version, made, reply } = committed;
         let of = &version.namespace;
-        self.sources.end(&of.name);
+        self.sources.busy.remove(&of.name);
         let mut answer = match made {
             Ok(answer) => answer,
             Err(why) => return self.answer(&of.name, reply, Err(why), now),
         };
-        self.spaces.handle_switched(of);
+        self.spaces.failures.remove(of);
         match self.replica.publish(&version, now) {
             Ok(()) => {}
             // It is flooded once a group lists the tree.

@@ -11,7 +11,7 @@ use crate::tree::folding::FoldFailure;
 use crate::version::{Kind, Namespace, Number};
 
 impl Core {
-    pub(super) fn status(&self) -> Status {
+    pub(in super::super) fn status(&self) -> Status {
         let now = self.now();
         let key = self.own.key();
         let ids = self.own.config.groups.iter().map(|it| (it.entry.group(&key), it.entry.name()));
@@ -49,7 +49,7 @@ impl Core {
                     ago: now.saturating_sub(it.last).as_secs(),
                 })
                 .collect(),
-            notes_total: self.notes.total(),
+            notes_total: self.notes.total,
             facts,
         }
     }
@@ -91,7 +91,7 @@ impl Core {
             is_listed: flood.is_listed(of),
             is_contradicted: flood.contradiction(of).is_some(),
             fetching,
-            failure: self.spaces.failure(of).cloned(),
+            failure: self.spaces.failures.get(of).cloned(),
             path: store.map(|it| it.current_link().display().to_string()).unwrap_or_default(),
             entries: totals.entries,
             bytes: totals.bytes,

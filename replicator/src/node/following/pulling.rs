@@ -28,7 +28,6 @@ pub(crate) struct Pulling {
     pub(super) stop: Shutdown,
 }
 
-/// Result of a [`Pulling`].
 #[derive(Debug)]
 pub(crate) struct Pulled {
     pub(super) config: CollectionConfig,
@@ -50,7 +49,6 @@ pub(super) enum PullOutcome {
 }
 
 impl Pulling {
-    /// Opens the folder, or pulls the feed.
     pub(crate) async fn run(self) -> Pulled {
         let Self { config, follower, dir, client, me, wait, may_fold, hurry, stop } = self;
         let Some(mut follower) = follower else {

@@ -38,13 +38,11 @@ impl Decoder {
     }
 
     /// Returns the format, which is known once the first item or the end has been read.
-    #[must_use]
     pub fn format(&self) -> Format {
         self.rules.format
     }
 
     /// Returns the position of the next item, in bytes from the start of the stream.
-    #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -75,10 +73,6 @@ impl Decoder {
     }
 
     /// Ends the stream.
-    ///
-    /// # Errors
-    ///
-    /// The stream ends before the manifest.
     pub fn finish(mut self) -> Result<Totals, ParseError> {
         let (offset, state) = (self.offset, self.state);
         let has_rest = self.next_item()?.is_some() || self.state != Stage::Ended;

@@ -17,14 +17,12 @@ pub struct Encoder {
 
 impl Encoder {
     /// Begins a manifest of this format.
-    #[must_use]
     pub fn new(format: Format) -> Self {
         let rules = Rules { format, ..Rules::default() };
         Self { rules, has_begun: false }
     }
 
     /// Returns the format.
-    #[must_use]
     pub fn format(&self) -> Format {
         self.rules.format
     }
@@ -78,10 +76,6 @@ impl Encoder {
     }
 
     /// Writes the next chunk of the last file.
-    ///
-    /// # Errors
-    ///
-    /// Its length does not fit the file.
     pub fn extent(&mut self, extent: Extent, out: &mut Vec<u8>) -> Result<(), Fault> {
         self.rules.extent(extent)?;
         out.extend(extent.bytes.to_le_bytes());
@@ -90,10 +84,6 @@ impl Encoder {
     }
 
     /// Ends the manifest.
-    ///
-    /// # Errors
-    ///
-    /// Chunks of the last file are missing.
     pub fn finish(mut self, out: &mut Vec<u8>) -> Result<Totals, Fault> {
         let totals = self.rules.end()?;
         self.begin(out);

@@ -128,7 +128,7 @@ fn invalid_items_are_not_written() {
     check_refused(&[file("a", 1), file("b", 0)], &Fault::Missing(1));
     check_refused(&[file("a", 9)], &Fault::Missing(9));
     let error = PathError::Target("..".into());
-    check_refused(&[link("a", "..")], &Fault::Target { path: path("a"), error });
+    check_refused(&[link("a", "..")], &Fault::Target(path("a"), error));
     let late = i64::MAX;
     let kind = EntryKind::File { mode: Mode::EXECUTABLE, bytes: 0, modified: late };
     check_refused(&[Entry { path: path("a"), kind }], &Fault::Modified(late));
@@ -368,7 +368,7 @@ fn manifests_of_any_size_are_written_and_read_in_bounded_memory() {
     let (mut out, mut most, mut read) = (Vec::new(), 0, 0);
     let mut pass = |out: &mut Vec<u8>| {
         decoder.feed(out);
-        most = most.max(decoder.buffer.capacity()).max(decoder.rules.order.names());
+        most = most.max(decoder.buffer.capacity()).max(decoder.rules.order.names);
         out.clear();
         while decoder.next_item().unwrap().is_some() {
             read += 1;

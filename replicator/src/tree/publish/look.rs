@@ -69,10 +69,6 @@ pub(super) fn listed_mode(format: Format, found: Mode) -> Mode {
 }
 
 /// Returns whether the directory equals the present generation, judged without reading files.
-///
-/// # Errors
-///
-/// [`Error::Stopped`]: the store was stopped.
 pub(super) fn is_same(store: &Store, top: &Folder) -> Result<bool, Error> {
     let Some(current) = store.current().filter(|_| store.damaged().is_empty()) else {
         return Ok(false);

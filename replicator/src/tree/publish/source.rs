@@ -1,13 +1,12 @@
 //! Access to the directory to publish: each entry is opened by its name in an open directory.
 
 use std::ffi::{CStr, CString};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, OFlags, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, openat, readlinkat, statat};
 
 use super::super::error::Error;
 use super::super::mode::Mode;
@@ -22,7 +21,6 @@ pub(super) enum Unlisted {
     Gone,
     /// The entry cannot be replicated, for this reason.
     Problem(String),
-    /// The whole walk failed.
     Error(Error),
 }
 
@@ -59,14 +57,19 @@ impl Stamp {
     /// The record for a file that must be read again.
     pub(super) const UNKNOWN: [u8; STAMP_BYTES] = [0; STAMP_BYTES];
 
-    pub(super) fn of(found: &Metadata) -> Self {
+    /// Returns the stamp of an open file.
+    pub(super) fn of(file: &File) -> io::Result<Self> {
+        Ok(Self::new(&rustix::fs::fstat(file)?))
+    }
+
+    fn new(found: &Stat) -> Self {
         Self {
-            device: found.dev(),
-            inode: found.ino(),
-            bytes: found.len(),
-            mode: Mode::of(found.mode()),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
+            device: found.st_dev,
+            inode: found.st_ino,
+            bytes: u64::try_from(found.st_size).unwrap_or(0),
+            mode: Mode::of(found.st_mode),
+            modified: (found.st_mtime, nanos(found.st_mtime_nsec)),
+            changed: (found.st_ctime, nanos(found.st_ctime_nsec)),
         }
     }
 
@@ -91,7 +94,6 @@ impl Stamp {
     }
 }
 
-/// An entry of the directory.
 pub(super) enum FsEntry {
     Directory(Mode),
     /// A symbolic link with its target.
@@ -101,9 +103,7 @@ pub(super) enum FsEntry {
     Other(&'static str),
 }
 
-/// The names in a directory.
 pub(super) enum Names {
-    /// All names, in order.
     All(Vec<CString>),
     /// More names than can be replicated.
     TooMany,
@@ -147,14 +147,7 @@ impl Folder {
         Ok(Some(match FileType::from_raw_mode(found.st_mode) {
             FileType::Directory => FsEntry::Directory(Mode::of(found.st_mode)),
             FileType::Symlink => FsEntry::Link(readlinkat(&self.0, name, Vec::new())?),
-            FileType::RegularFile => FsEntry::File(Stamp {
-                device: found.st_dev,
-                inode: found.st_ino,
-                bytes: u64::try_from(found.st_size).unwrap_or(0),
-                mode: Mode::of(found.st_mode),
-                modified: (found.st_mtime, nanos(found.st_mtime_nsec)),
-                changed: (found.st_ctime, nanos(found.st_ctime_nsec)),
-            }),
+            FileType::RegularFile => FsEntry::File(Stamp::new(&found)),
             FileType::Fifo => FsEntry::Other("a pipe"),
             FileType::Socket => FsEntry::Other("a socket"),
             FileType::CharacterDevice | FileType::BlockDevice => FsEntry::Other("a device"),
@@ -174,11 +167,11 @@ impl Folder {
         let file = File::from(
             openat(&self.0, name, flags, rustix::fs::Mode::empty()).map_err(io::Error::from)?,
         );
-        let found = file.metadata()?;
-        if !found.is_file() {
+        let found = rustix::fs::fstat(&file).map_err(io::Error::from)?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
             return Err(Unlisted::Problem("it is not a file any more".to_owned()));
         }
-        Ok((file, Stamp::of(&found)))
+        Ok((file, Stamp::new(&found)))
     }
 }
 

@@ -49,7 +49,6 @@ impl Spool {
         written.and_then(|()| self.rest.write(&extent.hash.0)).map_err(Error::io(self.rest.path()))
     }
 
-    /// Returns the digest of all chunks.
     pub(super) fn digest(&self) -> Hash {
         Hash(*self.hasher.finalize().as_bytes())
     }

@@ -12,7 +12,6 @@ use super::super::chunk::{Chunker, Extent, FILE};
 use super::super::error::Error;
 use super::super::generation::LEASE;
 use super::super::levels::{Builder, Piece};
-use super::super::listing::Extents;
 use super::super::manifest::{Encoder, Entry, EntryKind, Fault, Format, Totals};
 use super::super::mode::Mode;
 use super::super::output::Output;
@@ -52,7 +51,6 @@ pub(super) struct DraftMaker<'a> {
     problems: Problems,
 }
 
-/// A file that was read and copied.
 struct ReadFile {
     out: Output,
     bytes: u64,
@@ -130,7 +128,6 @@ impl<'a> DraftMaker<'a> {
         self.problems.add(path, reason.to_string());
     }
 
-    /// Adds all entries of a directory.
     fn directory(&mut self, dir: &Folder, path: Option<&EntryPath>) -> Result<(), Error> {
         let names = match dir.names() {
             Ok(Names::All(names)) => names,
@@ -154,7 +151,6 @@ impl<'a> DraftMaker<'a> {
         Ok(())
     }
 
-    /// Adds the entry with this name.
     fn add_entry(
         &mut self,
         dir: &Folder,
@@ -279,7 +275,7 @@ impl<'a> DraftMaker<'a> {
         let Some(published) = &mut self.published else { return Ok(false) };
         let generation = published.generation().clone();
         let Some(listed) = published.file(path, stamp) else { return Ok(false) };
-        let mut extents = Extents::new(&generation.manifest_path(), generation.manifest(), listed);
+        let mut extents = generation.extents(listed);
         let entry = listed.entry.clone();
         let from = generation.path(path);
         let at = self.entry(entry)?;
@@ -305,14 +301,14 @@ impl<'a> DraftMaker<'a> {
         for _ in 0..READS_MAX {
             let (source, before) = dir.open_file(name)?;
             let mut out = self.building.incoming()?;
-            let created = out.file().metadata().map_err(Error::io(out.path()))?;
+            let created = Stamp::of(out.file()).map_err(Error::io(out.path()))?;
             // Another change within the same tick of the clock would not be noticed.
-            let is_settled = before.is_before(&Stamp::of(&created), TICK_NANOS);
+            let is_settled = before.is_before(&created, TICK_NANOS);
             self.spool.clear();
             let is_shared = out.share(&source).map_err(Error::io(out.path()))?;
             let input = if is_shared { out.file().clone() } else { Arc::new(source.try_clone()?) };
             let bytes = self.cut(&input, (!is_shared).then_some(&mut out))?;
-            let after = Stamp::of(&source.metadata()?);
+            let after = Stamp::of(&source)?;
             let is_same = before == after && bytes == after.bytes;
             let content = self.spool.digest();
             if is_same && (is_settled || last == Some(content)) {

@@ -1,8 +1,8 @@
 //! Options of a store: bounds of a tree or a collection's log, and the generations to keep.
 
+use super::super::access::Access;
 use super::super::error::Error;
 use super::super::manifest::Totals;
-use super::super::passage::Passage;
 use crate::version::Kind;
 
 /// Default number of generations kept besides the present one, for readers without a lease.
@@ -23,8 +23,8 @@ pub struct Options {
     pub bytes_max: u64,
     /// Maximum number of entries of a tree.
     pub entries_max: u64,
-    /// The passage to a tree; collections are always private.
-    pub passage: Passage,
+    /// The access to a tree; collections are always private.
+    pub access: Access,
 }
 
 impl Options {
@@ -45,7 +45,7 @@ impl Default for Options {
             generations_kept: GENERATIONS_KEPT,
             bytes_max: TREE_BYTES_MAX,
             entries_max: ENTRIES_MAX,
-            passage: Passage::default(),
+            access: Access::default(),
         }
     }
 }

@@ -49,7 +49,7 @@ fn chunks_of_an_unfinished_version_serve_the_next_one_and_survive_a_restart() {
     }
     assert!((1..1_000_000).contains(&before), "{before} bytes are missing");
     assert!(half.switch().unwrap().is_none() && replica.current().is_none());
-    half.stop();
+    drop(half);
     let all = |version: &Version| {
         let other = tempfile::tempdir().unwrap();
         fetch(&origin.store, &store(&other, Options::default()), version).unwrap().len()
@@ -66,7 +66,7 @@ fn chunks_of_an_unfinished_version_serve_the_next_one_and_survive_a_restart() {
         whole - put <= asked && asked <= whole - put + 3,
         "{asked} of {whole}, {put} were there"
     );
-    assert_eq!(replica.staged_bytes(), 0);
+    assert_eq!(replica.staging().bytes(), 0);
     assert_eq!(current(&replica), tree);
 }
 
@@ -228,9 +228,7 @@ fn a_store_has_one_process_and_one_draft() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let dir = top.path().join("origin/trees/a");
-    assert!(
-        matches!(Store::open(&dir, Options::default()), Err(Error::InUse { dir: it, .. }) if it == dir)
-    );
+    assert!(matches!(Store::open(&dir, Options::default()), Err(Error::InUse(it, _)) if it == dir));
     super::write(&origin.directory, &large(1));
     let make = || Draft::make(&origin.store, &origin.directory, Publishing::default()).unwrap();
     let lost = make();

@@ -6,12 +6,12 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::super::access::Access;
 use super::super::chunk::Extent;
 use super::super::error::Error;
 use super::super::levels::Builder;
 use super::super::manifest::{Encoder, Entry, EntryKind, Format};
 use super::super::mode::Mode;
-use super::super::passage::Passage;
 use super::super::path::EntryPath;
 use super::super::publish::{Draft, Publishing};
 use super::super::store::{Options, Store};
@@ -66,8 +66,8 @@ fn publish(origin: &Origin, sequence: u64) -> Version {
     version
 }
 
-fn set_passage(store: &Store, passage: Passage) -> Result<(), Error> {
-    store.want_passage(passage);
+fn set_access(store: &Store, access: Access) -> Result<(), Error> {
+    store.want_access(access);
     store.open_gate()
 }
 
@@ -278,7 +278,7 @@ fn a_tree_with_its_content_is_opened_to_a_group_and_closed_again() {
     let own = group(&dir);
     // Only root may give a file to any group; for other users only their own group is certain.
     let given = if rustix::process::geteuid().is_root() { 65_534 } else { own };
-    set_passage(&replica, Passage { mode: 0o750, group: Some(given) }).unwrap();
+    set_access(&replica, Access { mode: 0o750, group: Some(given) }).unwrap();
     let seen = |names: &[&str]| {
         let current = fs::canonicalize(replica.current_link()).unwrap();
         names
@@ -294,23 +294,23 @@ fn a_tree_with_its_content_is_opened_to_a_group_and_closed_again() {
     fetch(&origin.store, &replica, &version).unwrap();
     let names = ["", "d", "d/a", "d/b", "e"];
     assert!(seen(&names).iter().all(|it| it.0 == given), "{:?}", seen(&names));
-    set_passage(&replica, Passage::default()).unwrap();
+    set_access(&replica, Access::default()).unwrap();
     assert_eq!((group(&dir), mode(&dir)), (own, 0o700));
     assert!(seen(&names).iter().all(|it| it.0 == own), "{:?}", seen(&names));
-    // The last wanted passage counts.
-    replica.want_passage(Passage { mode: 0o755, group: None });
-    replica.want_passage(Passage::default());
+    // The last wanted access counts.
+    replica.want_access(Access { mode: 0o755, group: None });
+    replica.want_access(Access::default());
     for _ in 0..2 {
         replica.open_gate().unwrap();
-        assert_eq!((mode(&dir), replica.passage()), (0o700, Passage::default()));
+        assert_eq!((mode(&dir), replica.access()), (0o700, Access::default()));
     }
-    // If opening the passage fails, the tree stays closed, and fetching continues.
-    let open = Passage { mode: 0o755, group: None };
-    set_passage(&replica, open).unwrap();
-    assert_eq!((mode(&dir), replica.passage()), (0o755, open));
+    // If opening the access fails, the tree stays closed, and fetching continues.
+    let open = Access { mode: 0o755, group: None };
+    set_access(&replica, open).unwrap();
+    assert_eq!((mode(&dir), replica.access()), (0o755, open));
     fs::rename(&dir, top.path().join("away")).unwrap();
-    set_passage(&replica, Passage { mode: 0o750, group: Some(given) }).unwrap_err();
-    assert_eq!(replica.passage(), Passage::default());
+    set_access(&replica, Access { mode: 0o750, group: Some(given) }).unwrap_err();
+    assert_eq!(replica.access(), Access::default());
     fs::rename(top.path().join("away"), &dir).unwrap();
     write(&origin.directory, &[("d/c", 0o644)]);
     let version = publish(&origin, 3);
@@ -332,7 +332,7 @@ fn a_tree_on_another_disk_is_closed_and_opened_there() {
     fetch(&origin.store, &replica, &version).unwrap();
     let own = fs::metadata(&disk).unwrap().gid();
     let given = if rustix::process::geteuid().is_root() { 65_534 } else { own };
-    set_passage(&replica, Passage { mode: 0o750, group: Some(given) }).unwrap();
+    set_access(&replica, Access { mode: 0o750, group: Some(given) }).unwrap();
     let file = fs::metadata(link.join("current/a")).unwrap();
     assert_eq!((mode(&disk), fs::metadata(&disk).unwrap().gid()), (0o750, given));
     assert_eq!((file.mode() & 0o777, file.gid()), (0o440, given));

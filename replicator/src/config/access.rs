@@ -1,31 +1,31 @@
-//! Settings of the access to a tree on this machine.
+//! Access to a tree on this machine, in the settings.
 
 use std::fs;
 use std::path::Path;
 
 use settings::Table;
 
-use crate::tree::passage::{FOLDER, Passage};
+use crate::tree::access::{Access, FOLDER};
 
 /// File with the numbers of groups.
 const GROUPS: &str = "/etc/group";
 
 /// Access to a tree; by default only the owner has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PassageConfig {
+pub struct AccessConfig {
     /// Mode of the tree's folder: rwx for the owner, and r and x at most for group and others.
     pub mode: u32,
     /// Group of that folder and of all files in it, by its name or number.
     pub group: Option<String>,
 }
 
-impl Default for PassageConfig {
+impl Default for AccessConfig {
     fn default() -> Self {
         Self { mode: FOLDER, group: None }
     }
 }
 
-impl PassageConfig {
+impl AccessConfig {
     pub(super) fn read(table: &Table<'_>) -> Self {
         let mode = table.string("mode").map(|text| {
             let mode = u32::from_str_radix(&text, 8).ok().filter(|it| it & !0o055 == 0o700);
@@ -43,24 +43,23 @@ impl PassageConfig {
         Self { mode: mode.unwrap_or(FOLDER), group }
     }
 
-    /// Returns the access with the group's number, which is looked up by the group's name if
-    /// needed.
+    /// Returns the access with the group's number.
     ///
     /// # Errors
     ///
     /// There is no such group on this machine. Then give access to the tree only to the owner.
-    pub fn resolve(&self) -> Result<Passage, String> {
-        let Some(name) = &self.group else { return Ok(Passage { mode: self.mode, group: None }) };
+    pub fn resolve(&self) -> Result<Access, String> {
+        let Some(name) = &self.group else { return Ok(Access { mode: self.mode, group: None }) };
         let group = match name.parse() {
             // The largest number means no group.
             Ok(number) if number != u32::MAX => number,
             _ => number_of(Path::new(GROUPS), name)?,
         };
-        Ok(Passage { mode: self.mode, group: Some(group) })
+        Ok(Access { mode: self.mode, group: Some(group) })
     }
 }
 
-/// Returns the number of a group from a file with lines of name, password, number and members,
+/// Returns the number of a group; each line of the file has name, password, number and members,
 /// separated by colons.
 fn number_of(file: &Path, name: &str) -> Result<u32, String> {
     let shown = file.display();
@@ -88,10 +87,10 @@ mod tests {
         for none in ["paper", "bad", ""] {
             assert!(number_of(&file, none).unwrap_err().contains("there is no group"), "{none}");
         }
-        let of = |group: &str| PassageConfig { mode: 0o750, group: Some(group.to_owned()) };
-        assert_eq!(of("33").resolve(), Ok(Passage { mode: 0o750, group: Some(33) }));
+        let of = |group: &str| AccessConfig { mode: 0o750, group: Some(group.to_owned()) };
+        assert_eq!(of("33").resolve(), Ok(Access { mode: 0o750, group: Some(33) }));
         assert!(of("4294967295").resolve().is_err());
-        assert_eq!(of("root").resolve(), Ok(Passage { mode: 0o750, group: Some(0) }));
-        assert_eq!(PassageConfig::default().resolve(), Ok(Passage::default()));
+        assert_eq!(of("root").resolve(), Ok(Access { mode: 0o750, group: Some(0) }));
+        assert_eq!(AccessConfig::default().resolve(), Ok(Access::default()));
     }
 }

@@ -1,11 +1,13 @@
-//! Passage: the modes and groups of a member's folders, which decide who can reach its trees on
-//! disk.
+//! Access: the modes and groups of a member's folders, which decide who reaches its trees on disk.
 //!
 //! A tree is behind its own folder, `DATA/trees/NAME@ORIGIN`. Users that may not pass this folder
 //! see nothing of the tree; for all others the modes in the tree's manifest decide. All other files
 //! belong to the owner alone. Modes do not depend on the umask. If an administrator has replaced a
 //! folder by a symbolic link to it, the mode of the real folder is set. Inside trees no links are
 //! followed.
+//!
+//! All functions fail if the system refuses an operation, for example because a path is another
+//! user's.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -22,7 +24,7 @@ pub(crate) const FILE: u32 = 0o600;
 
 /// The users that may pass through to a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passage {
+pub struct Access {
     /// The mode of the tree's folder: all rights for the owner, and any of r and x for group and
     /// others.
     pub mode: u32,
@@ -30,21 +32,21 @@ pub struct Passage {
     pub group: Option<u32>,
 }
 
-impl Default for Passage {
+impl Default for Access {
     fn default() -> Self {
         Self { mode: FOLDER, group: None }
     }
 }
 
-impl Passage {
-    /// Returns the passage of the folders above these trees, so that the users of each tree can
+impl Access {
+    /// Returns the access to the folders above these trees, so that the users of each tree can
     /// reach it. If the trees have several groups, everybody may pass these folders, but not list
     /// them.
     pub(crate) fn above(trees: impl Iterator<Item = Self>) -> Self {
         let mut above = Self::default();
         for it in trees {
             let is_first = above.mode & 0o010 == 0;
-            let group = it.group.unwrap_or_else(own_group);
+            let group = it.group();
             if it.mode & 0o010 != 0 && is_first {
                 above = Self { mode: above.mode | 0o010, group: Some(group) };
             } else if it.mode & 0o010 != 0 && above.group != Some(group) {
@@ -55,11 +57,6 @@ impl Passage {
         above
     }
 
-    /// Sets the mode and the group of a folder above trees.
-    ///
-    /// # Errors
-    ///
-    /// The system refuses it, for example because the folder is another user's.
     pub(crate) fn apply(&self, dir: &Path) -> Result<(), Error> {
         let found = fs::metadata(dir).map_err(Error::io(dir))?;
         if let Some(group) = self.group.filter(|it| *it != found.gid()) {
@@ -69,92 +66,76 @@ impl Passage {
         set_mode(dir, self.mode)
     }
 
+    fn group(self) -> u32 {
+        self.group.unwrap_or_else(own_group)
+    }
+
     /// Returns the group of new files; `None` for the process's own group.
     pub(super) fn other_group(&self) -> Option<u32> {
         self.group.filter(|it| *it != own_group())
     }
 
     /// Closes the folder of a tree to others, unless its mode and group are right, because
-    /// [`Passage::open`] may be called much later.
-    ///
-    /// # Errors
-    ///
-    /// The system refuses it, for example because the folder is another user's.
+    /// [`Access::open`] may be called much later.
     pub(crate) fn close_others(&self, dir: &Path) -> Result<(), Error> {
         let found = fs::metadata(dir).map_err(Error::io(dir))?;
-        let group = self.group.unwrap_or_else(own_group);
-        let is_right = (found.mode() & 0o7777, found.gid()) == (self.mode, group);
+        let is_right = (found.mode() & 0o7777, found.gid()) == (self.mode, self.group());
         if is_right { Ok(()) } else { set_mode(dir, FOLDER) }
     }
 
     /// Opens the folder of a tree. A new group is set on its content first, which takes a while for
-    /// many files.
-    ///
-    /// # Errors
-    ///
-    /// The system refuses it, for example because the group may not be given. Then only the owner
-    /// can pass.
+    /// many files. If this fails, only the owner can pass.
     fn open(&self, dir: &Path) -> Result<(), Error> {
-        let group = self.group.unwrap_or_else(own_group);
-        if fs::metadata(dir).map_err(Error::io(dir))?.gid() != group {
+        if fs::metadata(dir).map_err(Error::io(dir))?.gid() != self.group() {
             set_mode(dir, FOLDER)?;
             self.give(&fs::canonicalize(dir).map_err(Error::io(dir))?)?;
         }
         set_mode(dir, self.mode)
     }
 
-    /// Gives a folder and its content to the group.
     pub(super) fn give(&self, dir: &Path) -> Result<(), Error> {
-        give(dir, self.group.unwrap_or_else(own_group))
+        give(dir, self.group())
     }
 }
 
-/// The passage to the tree of a store, and its changes.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    passage: Mutex<Passage>,
-    /// The wanted passage, which was set last.
-    wanted: Mutex<Passage>,
+    /// The present access, and the wanted one, which was set last.
+    access: Mutex<(Access, Access)>,
     /// Held during a change, which may take a while. Waiting changes get it in any order, so each
-    /// applies the passage that is wanted then.
+    /// applies the access that is wanted then.
     change: Mutex<()>,
 }
 
-fn get(passage: &Mutex<Passage>) -> Passage {
-    *passage.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn set(passage: &Mutex<Passage>, to: Passage) {
-    *passage.lock().unwrap_or_else(PoisonError::into_inner) = to;
-}
-
 impl Gate {
-    /// Sets the wanted passage; [`Gate::open`] applies it.
-    pub(super) fn want(&self, passage: Passage) {
-        set(&self.wanted, passage);
+    fn with<T>(&self, use_it: impl FnOnce(&mut (Access, Access)) -> T) -> T {
+        use_it(&mut self.access.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Applies the wanted passage to the tree in this folder.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Passage::open`]. Then only the owner can pass.
+    /// Sets the wanted access; [`Gate::open`] applies it.
+    pub(super) fn want(&self, access: Access) {
+        self.with(|it| it.1 = access);
+    }
+
+    /// Applies the wanted access to the tree in this folder. If this fails, only the owner can
+    /// pass.
     pub(super) fn open(&self, dir: &Path) -> Result<(), Error> {
         let _changing = self.change.lock().unwrap_or_else(PoisonError::into_inner);
-        let passage = get(&self.wanted);
         // Files that are made from now on get the new group.
-        set(&self.passage, passage);
-        let opened = passage.open(dir);
+        let access = self.with(|it| {
+            it.0 = it.1;
+            it.0
+        });
+        let opened = access.open(dir);
         if opened.is_err() {
-            set(&self.passage, Passage::default());
+            self.with(|it| it.0 = Access::default());
             set_mode(dir, FOLDER)?;
         }
         opened
     }
 
-    /// Returns the present passage.
-    pub(super) fn passage(&self) -> Passage {
-        get(&self.passage)
+    pub(super) fn access(&self) -> Access {
+        self.with(|it| it.0)
     }
 }
 
@@ -186,10 +167,6 @@ fn give(path: &Path, group: u32) -> Result<(), Error> {
 
 /// Sets the mode of a file or a folder; for a symbolic link, that of its target. A missing path is
 /// not an error.
-///
-/// # Errors
-///
-/// The system refuses it, for example because the path is another user's.
 pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -200,10 +177,6 @@ pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
 }
 
 /// Makes a folder and missing ones above it, or takes an existing one, and makes it private.
-///
-/// # Errors
-///
-/// The system refuses it.
 pub(crate) fn make_private(dir: &Path) -> Result<(), Error> {
     DirBuilder::new().recursive(true).mode(FOLDER).create(dir).map_err(Error::io(dir))?;
     set_mode(dir, FOLDER)
@@ -211,10 +184,6 @@ pub(crate) fn make_private(dir: &Path) -> Result<(), Error> {
 
 /// Makes the files of a folder private; with `deep`, everything below it. A missing folder is not
 /// an error.
-///
-/// # Errors
-///
-/// The system refuses it.
 pub(crate) fn hide(dir: &Path, file: u32, deep: bool) -> Result<(), Error> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -247,10 +216,10 @@ mod tests {
         let mode = || fs::metadata(&disk).unwrap().mode() & 0o7777;
         make_private(&link).unwrap();
         assert_eq!(mode(), 0o700);
-        let above = Passage { mode: 0o711, group: Some(own_group()) };
+        let above = Access { mode: 0o711, group: Some(own_group()) };
         above.apply(&link).unwrap();
         assert_eq!(mode(), 0o711);
-        Passage::default().apply(&link).unwrap();
+        Access::default().apply(&link).unwrap();
         assert_eq!(mode(), 0o700);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         // Links inside a folder are not followed.
@@ -265,8 +234,8 @@ mod tests {
     fn folders_above_trees_let_only_the_users_of_the_trees_pass() {
         let check = |trees: &[(u32, u32)], mode: u32, group: Option<u32>| {
             let trees =
-                trees.iter().map(|(mode, group)| Passage { mode: *mode, group: Some(*group) });
-            assert_eq!(Passage::above(trees), Passage { mode, group });
+                trees.iter().map(|(mode, group)| Access { mode: *mode, group: Some(*group) });
+            assert_eq!(Access::above(trees), Access { mode, group });
         };
         check(&[], 0o700, None);
         check(&[(0o700, 7)], 0o700, None);
