@@ -1,15 +1,13 @@
 //! Annotations: people's statements about objects, laid over the objects' records.
 //!
 //! Source: the user's manual (manual annotations, stored apart from generated data and merged with
-//! it), and IAFA templates, which keepers of archives wrote for the same purpose. Generated records
-//! and people's statements are stored apart. A gatherer publishes them merged; when an annotation
+//! it), and IAFA templates, which keepers of archives wrote for the same purpose. When an annotation
 //! is removed, the record is again as it was generated.
 //!
 //! A [`Statement`] replaces an attribute or adds lines to it. An [`Annotation`] is a group of
 //! statements in a file about one object, or about all objects whose URLs match a pattern.
 //! [`Annotations`] holds those of all files, in order: of two statements about the same attribute,
-//! the later one counts. The readers of the three sorts of files are submodules; [`sources`] reads
-//! the files from the disk.
+//! the later one counts.
 //!
 //! # Differences from the paper
 //!
@@ -26,6 +24,7 @@ pub mod sources;
 mod taxonomy;
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -159,35 +158,17 @@ pub fn read(path: &Path, bytes: &[u8]) -> Result<Vec<Annotation>, Vec<Mistake>> 
             vec![mistake_at(bytes, at, "is no UTF-8", "the file in UTF-8")]
         })
     };
-    match Sort::of(path) {
-        Some(Sort::Soif) => soif::read(bytes),
-        Some(Sort::Iafa) => iafa::read(text()?),
-        Some(Sort::Taxonomy) => taxonomy::read(text()?),
-        None => Err(vec![mistake_at(b"", 0, "no sort of annotations", "*.soif, *.iafa or *.toml")]),
+    match path.extension().and_then(OsStr::to_str) {
+        Some("soif") => soif::read(bytes),
+        Some("iafa") => iafa::read(text()?),
+        Some("toml") => taxonomy::read(text()?),
+        _ => Err(vec![mistake_at(b"", 0, "no sort of annotations", "*.soif, *.iafa or *.toml")]),
     }
 }
 
-/// Sort of a file of annotations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
-    /// `*.soif`: records.
-    Soif,
-    /// `*.iafa`: templates.
-    Iafa,
-    /// `*.toml`: terms of taxonomies.
-    Taxonomy,
-}
-
-impl Sort {
-    /// Returns the sort by the extension of the file's name; `None` for other names.
-    pub fn of(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()? {
-            "soif" => Some(Self::Soif),
-            "iafa" => Some(Self::Iafa),
-            "toml" => Some(Self::Taxonomy),
-            _ => None,
-        }
-    }
+/// Returns whether this is the name of a file of annotations.
+pub fn is_source(path: &Path) -> bool {
+    path.extension().is_some_and(|it| ["soif", "iafa", "toml"].iter().any(|known| it == *known))
 }
 
 fn mistake_at(bytes: &[u8], at: usize, message: &str, expected: &str) -> Mistake {
@@ -304,11 +285,6 @@ impl Annotations {
     /// Returns the number of annotations.
     pub fn len(&self) -> usize {
         self.entries.len()
-    }
-
-    /// Returns all annotations, in order.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
     }
 
     /// Returns the annotations about the object at `url`, in order.
@@ -431,7 +407,6 @@ fn split(url: &str) -> (&str, Option<&str>) {
     url.split_once('#').map_or((url, None), |(container, member)| (container, Some(member)))
 }
 
-/// Returns the mistake in a pattern; `None` if there is none.
 fn pattern_mistake(pattern: &str) -> Option<String> {
     let (container, member) = split(pattern);
     let is_wrong = |it: &str| glob(it).err().map(|error| error.kind().to_string());

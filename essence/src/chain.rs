@@ -11,7 +11,7 @@ use formats::object::{Object, Summary};
 use soif::Record;
 
 use crate::annotations::{self, Annotations, sources::FileProblem};
-use crate::config::{Essence, SitePrograms};
+use crate::config::{EssenceConfig, SitePrograms};
 use crate::error::Error;
 use crate::extract::EssenceSettings;
 use crate::rules::{AppliedRule, Rules, Verdict};
@@ -64,7 +64,7 @@ impl EssenceSettings {
     /// # Errors
     ///
     /// A pattern is not a glob, or the folder cannot be read.
-    pub fn of(essence: &Essence, full_text: &FullText) -> Result<(Self, Library), Error> {
+    pub fn of(essence: &EssenceConfig, full_text: &FullText) -> Result<(Self, Library), Error> {
         let library = library(essence)?;
         let mut settings = Self::default();
         settings.summary.formats.full_text = full_text.clone();
@@ -75,12 +75,12 @@ impl EssenceSettings {
         settings.explode = essence.explode.clone();
         settings.summary.declared = essence.declared.clone();
         settings.select = Arc::new(Selection::new(&essence.select)?);
-        settings.programs = library.types().clone();
+        settings.programs = library.types.clone();
         Ok((settings, library))
     }
 }
 
-fn library(essence: &Essence) -> Result<Library, Error> {
+fn library(essence: &EssenceConfig) -> Result<Library, Error> {
     let read = &essence.programs_read;
     for path in read {
         let found = std::fs::metadata(path);
@@ -92,7 +92,7 @@ fn library(essence: &Essence) -> Result<Library, Error> {
     let library = Library::read(folder, *time_max, &essence.typing);
     let mut library =
         library.map_err(|source| Error::Programs { folder: folder.clone(), source })?;
-    library.allow(read);
+    library.read.extend_from_slice(read);
     Ok(library)
 }
 
@@ -102,8 +102,8 @@ fn library(essence: &Essence) -> Result<Library, Error> {
 /// # Errors
 ///
 /// The folder of programs cannot be read, or a path of `programs_read` does not exist.
-pub fn unused_programs(essence: &Essence) -> Result<Vec<(PathBuf, String)>, Error> {
-    Ok(library(essence)?.unused().to_vec())
+pub fn unused_programs(essence: &EssenceConfig) -> Result<Vec<(PathBuf, String)>, Error> {
+    Ok(library(essence)?.unused)
 }
 
 impl Chain {
@@ -112,7 +112,7 @@ impl Chain {
     /// # Errors
     ///
     /// A pattern is not a glob, or the folder of programs cannot be read.
-    pub fn new(essence: &Essence, full_text: &FullText, host: Host) -> Result<Self, Error> {
+    pub fn new(essence: &EssenceConfig, full_text: &FullText, host: Host) -> Result<Self, Error> {
         let Host { starter, scratch, clock, now_ms } = host;
         let programs =
             starter.clone().map(|starter| Programs::new(starter, scratch, clock, now_ms));
@@ -195,7 +195,7 @@ impl Extractor<'_> {
         let bounds = Bounds { time_max: SUMMARIZE_TIME_MAX, stopped };
         let mut found =
             self.workers.extract(object, (self.settings, self.fingerprint), bounds, left_out);
-        self.library.summarize(self.programs, self.workers.clock(), &mut found, stopped);
+        self.library.summarize(self.programs, self.workers.clock, &mut found, stopped);
         found
     }
 }

@@ -1,27 +1,5 @@
 //! Settings of Essence: the table `[essence]` of a gatherer's settings, and the files that it
-//! names.
-//!
-//! ```toml
-//! [essence]
-//! types = ["types.toml"]             # the site's rules of types: docs/essence.md
-//! markup = ["markup.toml"]           # meaning of elements: docs/markup.md
-//! detail = "rich"                    # amount of detail in records: docs/essence.md
-//! explode = ["BibTeX", "CSV"]        # lists whose entries get records; default: all but CSV
-//! rules = "rules"                    # changes of records: docs/essence.md
-//! summarizers = ["quick.toml"]       # summarizers by expressions: docs/essence.md
-//! programs = "lib"                   # a folder of programs that summarize: docs/essence.md
-//! program_secs = 10                  # time limit of a program for one object
-//! pdf_templates = ["templates"]      # classes of documents: docs/pdf.md
-//! annotations = ["annotations"]      # people's statements about objects: docs/essence.md
-//! programs_read = ["/srv/lib"]       # files that programs may read besides those of the system
-//!
-//! [essence.select]
-//! stop_types = ["Object", "Backup"]
-//!
-//! [[essence.select.source_for]]
-//! made = "*.o"
-//! from = ["*.c", "*.cc"]
-//! ```
+//! names (docs/settings.md).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -35,13 +13,14 @@ use formats::explode::is_list;
 use formats::markup::Tables;
 use formats::pdf::Templates;
 use formats::{Detail, Type};
-use settings::{Mistake, Table, nearest};
+use settings::{Mistake, Table};
 
+use crate::error::{in_file, unknown_type};
 use crate::extract::Explode;
 use crate::glob;
 use crate::quick::Declared;
 use crate::rules::Rules;
-use crate::select::{self, Choice, SourceFor};
+use crate::select::{self, SelectionSettings, SourceFor};
 use crate::typing::Recognizer;
 
 /// Reader of a text file that the settings name.
@@ -61,16 +40,13 @@ pub struct SitePrograms {
     pub time_max: Duration,
 }
 
-/// Lister of the names of a folder's entries, in any order.
-pub type ListFolder<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<PathBuf>>;
-
 /// Access to the files and folders that the settings name.
 #[derive(Clone, Copy)]
 pub struct Files<'a> {
     /// Reads a file.
     pub read: ReadFile<'a>,
-    /// Lists a folder.
-    pub list: ListFolder<'a>,
+    /// Lists the names of a folder's entries, in any order.
+    pub list: &'a dyn Fn(&Path) -> io::Result<Vec<PathBuf>>,
 }
 
 impl fmt::Debug for Files<'_> {
@@ -90,7 +66,7 @@ pub fn list_folder(path: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Settings of typing, selecting and summarizing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Essence {
+pub struct EssenceConfig {
     /// Recognizer of types, by the rule files and the built-in rules.
     pub typing: Arc<Recognizer>,
     /// Meaning of markup.
@@ -98,7 +74,7 @@ pub struct Essence {
     /// Templates for classes of PDF documents.
     pub templates: Templates,
     /// Selection of objects.
-    pub select: Choice,
+    pub select: SelectionSettings,
     /// Amount of detail in records.
     pub detail: Detail,
     /// Types of lists whose entries get records of their own.
@@ -115,49 +91,43 @@ pub struct Essence {
     pub programs_read: Vec<PathBuf>,
 }
 
-impl Essence {
+impl EssenceConfig {
     /// Reads `[essence]`, and the files that it names by means of `from`. Adds the mistakes in
     /// these files to `mistakes`, each with its file.
     pub fn read(table: &Table<'_>, from: Files<'_>, mistakes: &mut Vec<Mistake>) -> Self {
         let read = from.read;
-        let typing = Recognizer::read(&files(table, "types", read)).unwrap_or_else(|found| {
-            mistakes.extend(found);
-            Recognizer::default()
-        });
-        let markup = Tables::read(&files(table, "markup", read)).unwrap_or_else(|found| {
-            mistakes.extend(found);
-            Tables::default()
-        });
+        let typing = or_default(Recognizer::read(&files(table, "types", read)), mistakes);
+        let markup = or_default(Tables::read(&files(table, "markup", read)), mistakes);
         let templates = templates(table, from, mistakes);
         // If a file has mistakes, the types that it defines are unknown; they are not reported as
         // missing.
         let types = mistakes.is_empty().then_some(&typing);
         let declared = files(table, "summarizers", read);
-        let declared = Declared::read(&declared, types).unwrap_or_else(|found| {
-            mistakes.extend(found);
-            Declared::default()
-        });
-        let programs = programs(table, read);
-        let select = choice(&table.table("select"), types);
-        let rules = Arc::new(rules(table, read, mistakes));
-        let programs_read = table.strings("programs_read").into_iter().map(PathBuf::from).collect();
-        let annotations = annotations(table);
-        let (detail, explode) = (detail(table), explode(table));
-        let typing = Arc::new(typing);
+        let declared = or_default(Declared::read(&declared, types), mistakes);
+        let select = selection(&table.table("select"), types);
+        let programs_read = table.strings("programs_read").into_iter().map(PathBuf::from);
         Self {
-            typing,
             markup,
             templates,
             select,
-            detail,
-            explode,
+            detail: detail(table),
+            explode: explode(table),
             declared,
-            programs,
-            rules,
-            annotations,
-            programs_read,
+            programs: programs(table, read),
+            rules: Arc::new(rules(table, read, mistakes)),
+            annotations: annotations(table),
+            programs_read: programs_read.collect(),
+            typing: Arc::new(typing),
         }
     }
+}
+
+/// Returns what was read; if there are mistakes in it, adds them to `mistakes`.
+fn or_default<T: Default>(read: Result<T, Vec<Mistake>>, mistakes: &mut Vec<Mistake>) -> T {
+    read.unwrap_or_else(|found| {
+        mistakes.extend(found);
+        T::default()
+    })
 }
 
 /// Reads `pdf_templates = ["templates"]`: files, and folders whose `*.toml` files are read by name
@@ -177,20 +147,13 @@ fn templates(table: &Table<'_>, from: Files<'_>, mistakes: &mut Vec<Mistake>) ->
                 Ok(text) => files.push((file, text)),
                 Err(error) => {
                     let message = format!("cannot read {}: {error}", file.display());
-                    table.mistake_in(
-                        "pdf_templates",
-                        i,
-                        message,
-                        "a template, or a folder of some",
-                    );
+                    let expected = "a template, or a folder of some";
+                    table.mistake_in("pdf_templates", i, message, expected);
                 }
             }
         }
     }
-    Templates::read(&files).unwrap_or_else(|found| {
-        mistakes.extend(found);
-        Templates::default()
-    })
+    or_default(Templates::read(&files), mistakes)
 }
 
 /// Reads `annotations = ["annotations"]`: files and folders, whose content is read during
@@ -226,13 +189,13 @@ fn programs(table: &Table<'_>, read: ReadFile<'_>) -> Option<SitePrograms> {
     let secs = table.integer("program_secs", 1..=PROGRAM_SECS_MAX).unwrap_or(PROGRAM_SECS);
     let folder = table.path("programs")?;
     // Reading a path as text fails for a folder; so this tells folders from files.
-    let wrong = match read(&folder) {
+    let mistake = match read(&folder) {
         Err(error) if error.kind() == io::ErrorKind::IsADirectory => None,
         Err(error) => Some(format!("cannot read {}: {error}", folder.display())),
         Ok(_file) => Some(format!("{} is a file", folder.display())),
     };
-    if let Some(wrong) = wrong {
-        table.mistake("programs", wrong, "a folder of programs");
+    if let Some(mistake) = mistake {
+        table.mistake("programs", mistake, "a folder of programs");
     }
     Some(SitePrograms { folder, time_max: Duration::from_secs(secs) })
 }
@@ -275,20 +238,11 @@ fn rules(table: &Table<'_>, read: ReadFile<'_>, mistakes: &mut Vec<Mistake>) -> 
             return Rules::default();
         }
     };
-    Rules::parse(&text).unwrap_or_else(|found| {
-        mistakes.extend(found.into_iter().map(|it| Mistake {
-            file: Some(path.clone()),
-            line: it.line,
-            column: 1,
-            message: it.message,
-            expected: "conditions and instructions as docs/essence.md has them".to_owned(),
-        }));
-        Rules::default()
-    })
+    or_default(Rules::parse(&text).map_err(|found| in_file(found, &path).collect()), mistakes)
 }
 
-fn choice(table: &Table<'_>, types: Option<&Recognizer>) -> Choice {
-    Choice {
+fn selection(table: &Table<'_>, types: Option<&Recognizer>) -> SelectionSettings {
+    SelectionSettings {
         stop_types: read_types(table, "stop_types", types),
         allow_types: read_types(table, "allow_types", types),
         stop_names: patterns(table, "stop_names"),
@@ -310,19 +264,16 @@ pub fn read_types(table: &Table<'_>, key: &str, known: Option<&Recognizer>) -> B
                 types.insert(found);
             }
             None => {
-                let near = nearest(name, Type::ALL.iter().map(|it| it.name()));
-                let expected = near.map_or_else(
-                    || "a built-in type, or one of the rule files".to_owned(),
-                    |near| format!("{near:?}"),
-                );
-                table.mistake_in(key, i, format!("no type is called {name:?}"), expected);
+                let (message, expected) = unknown_type(name);
+                table.mistake_in(key, i, message, expected);
             }
         }
     }
     types
 }
 
-fn patterns(table: &Table<'_>, key: &str) -> Vec<String> {
+/// Reads the glob patterns that the setting `key` lists.
+pub fn patterns(table: &Table<'_>, key: &str) -> Vec<String> {
     let patterns = table.strings(key);
     for (i, pattern) in patterns.iter().enumerate() {
         if let Some(mistake) = glob::mistake(pattern) {
@@ -363,7 +314,7 @@ mod tests {
     const QUICK: &str =
         "[[summarizer]]\ntype = 'Recipe'\n[[summarizer.attribute]]\nname = 'Title'\nmatch = 'x'\n";
 
-    fn read(text: &str) -> Result<Essence, Vec<String>> {
+    fn read(text: &str) -> Result<EssenceConfig, Vec<String>> {
         let files = |path: &Path| match path.to_str() {
             Some("types.toml") => Ok("[[type]]\nname = 'Recipe'\nby_name = 'x'\n".to_owned()),
             Some("pdf/a.toml") => Ok("class = 'recipe'\n".to_owned()),
@@ -383,7 +334,7 @@ mod tests {
         let text = format!("{BEFORE}{text}");
         let document = Document::parse(&text).unwrap();
         let mut elsewhere = Vec::new();
-        let essence = Essence::read(&document.root().table("essence"), files, &mut elsewhere);
+        let essence = EssenceConfig::read(&document.root().table("essence"), files, &mut elsewhere);
         let mut mistakes = document.finish().err().unwrap_or_default();
         mistakes.extend(elsewhere);
         let settings = Path::new("g.toml");
@@ -418,7 +369,7 @@ mod tests {
             made: made.into(),
             from: from.iter().map(ToString::to_string).collect(),
         };
-        let expected = Choice {
+        let expected = SelectionSettings {
             stop_types: [Type::Object, Type::Site(0)].into(),
             allow_types: [Type::Html].into(),
             stop_names: vec!["*.tmp".into()],
@@ -445,7 +396,7 @@ mod tests {
         let programs = read("[essence]\nprograms = 'lib'\n").unwrap().programs.unwrap();
         assert_eq!(programs.time_max, Duration::from_secs(10));
         assert_eq!(essence.typing.recognize("file:///x", "x", b""), Type::Site(0));
-        assert_eq!(read("").unwrap(), Essence::default());
+        assert_eq!(read("").unwrap(), EssenceConfig::default());
     }
 
     #[test]

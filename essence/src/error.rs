@@ -1,6 +1,9 @@
 //! Errors in a site's settings of summarizing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use formats::Type;
+use settings::{Mistake, nearest};
 
 /// Reason why the settings of summarizing cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,4 +33,17 @@ pub enum Error {
         /// Error of the system.
         source: std::io::Error,
     },
+}
+
+/// Returns the mistakes as ones in the file at `path`.
+pub(crate) fn in_file(found: Vec<Mistake>, path: &Path) -> impl Iterator<Item = Mistake> {
+    found.into_iter().map(move |it| Mistake { file: Some(path.to_path_buf()), ..it })
+}
+
+/// Returns the message that no type is called `name`, and what is expected instead.
+pub(crate) fn unknown_type(name: &str) -> (String, String) {
+    let near = nearest(name, Type::ALL.iter().map(|it| it.name()));
+    let expected = near.map(|near| format!("{near:?}"));
+    let any = || "a built-in type, or one of the rule files".to_owned();
+    (format!("no type is called {name:?}"), expected.unwrap_or_else(any))
 }

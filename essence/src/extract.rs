@@ -82,7 +82,7 @@ impl EssenceSettings {
     }
 }
 
-/// Choice of the lists that are exploded.
+/// The lists that are exploded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Explode {
     /// Every type with an exploder, except tables.
@@ -431,7 +431,7 @@ mod tests {
 
     use super::*;
     use crate::builders::{bomb, deb, gzip, tarball, zipped};
-    use crate::select::Choice;
+    use crate::select::SelectionSettings;
     use crate::typing::Recognizer;
 
     /// Extracts, and renders each record as `url type [nested] title`.
@@ -636,14 +636,17 @@ mod tests {
     #[test]
     fn objects_that_are_left_out_have_no_record() {
         let tar = || gzip(&tarball(&[("a.o", b"\x7fELF\0"), ("b.html", b"<p>"), ("c.tmp", b"c")]));
-        let check = |choice: Choice, name: &str, bytes: Vec<u8>, expected: &[&str]| {
+        let check = |choice: SelectionSettings, name: &str, bytes: Vec<u8>, expected: &[&str]| {
             let select = Arc::new(Selection::new(&choice).unwrap());
             let settings = EssenceSettings { select, ..EssenceSettings::default() };
             assert_eq!(selected(name, bytes, &settings), expected, "{choice:?}");
         };
-        let stop = |r#type| Choice { stop_types: [r#type].into(), ..Choice::default() };
+        let stop = |r#type| SelectionSettings {
+            stop_types: [r#type].into(),
+            ..SelectionSettings::default()
+        };
         check(
-            Choice { stop_names: vec!["*.tmp".into()], ..stop(Type::Object) },
+            SelectionSettings { stop_names: vec!["*.tmp".into()], ..stop(Type::Object) },
             "x.tgz",
             tar(),
             &[
@@ -655,12 +658,15 @@ mod tests {
         );
         check(stop(Type::GzipTar), "x.tgz", tar(), &["- stopped-type"]);
         check(stop(Type::Html), "a.html.gz", gzip(b"<p>x"), &["- stopped-type"]);
-        let allow = |r#type| Choice { allow_types: [r#type].into(), ..Choice::default() };
+        let allow = |r#type| SelectionSettings {
+            allow_types: [r#type].into(),
+            ..SelectionSettings::default()
+        };
         let not = "- type-not-allowed";
         check(allow(Type::Html), "x.tgz", tar(), &["f:x.tgz#b.html HTML", not, not, not]);
         check(allow(Type::Html), "a.html.gz", gzip(b"<p>x"), &["f:a.html.gz HTML"]);
         check(
-            Choice { size_min: 2, ..Choice::default() },
+            SelectionSettings { size_min: 2, ..SelectionSettings::default() },
             "x.tgz",
             tar(),
             &[

@@ -10,15 +10,15 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 /// Returns the mistake in a pattern; `None` if there is none.
 pub fn mistake(pattern: &str) -> Option<String> {
-    glob(pattern.trim_start_matches('/')).err().map(|error| error.kind().to_string())
+    glob(pattern.trim_start_matches('/')).err()
 }
 
 /// Compiles patterns.
 ///
 /// # Errors
 ///
-/// Returns the first pattern that is not a glob, with its error: the settings have to be corrected.
-pub fn globs(patterns: &[String]) -> Result<GlobSet, (String, globset::Error)> {
+/// Returns the first pattern that is not a glob, and its mistake.
+pub fn globs(patterns: &[String]) -> Result<GlobSet, (String, String)> {
     let mut builder = GlobSetBuilder::new();
     for pattern in patterns {
         let trimmed = pattern.trim_end_matches('/');
@@ -32,11 +32,12 @@ pub fn globs(patterns: &[String]) -> Result<GlobSet, (String, globset::Error)> {
             builder.add(glob(&written).map_err(|error| (pattern.clone(), error))?);
         }
     }
-    builder.build().map_err(|error| (patterns.join(" "), error))
+    builder.build().map_err(|error| (patterns.join(" "), error.kind().to_string()))
 }
 
-fn glob(pattern: &str) -> Result<globset::Glob, globset::Error> {
-    GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build()
+fn glob(pattern: &str) -> Result<globset::Glob, String> {
+    let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build();
+    glob.map_err(|error| error.kind().to_string())
 }
 
 #[cfg(test)]

@@ -1,28 +1,13 @@
-//! Summarizers that a site declares by regular expressions ("quick-sum").
+//! Summarizers that a site declares by regular expressions ("quick-sum"); docs/essence.md has the
+//! format of their files.
 //!
 //! Source: the user's manual, appendix on customizing summarizers (`quick-sum.cf`: lines of a type,
-//! an attribute and an expression). A file of them:
-//!
-//! ```toml
-//! [[summarizer]]
-//! type = "Refer"                          # one of the site's own types, or a built-in one
-//! beside = true                           # laid over the built-in one; default: replaces it
-//!
-//! [[summarizer.attribute]]
-//! name = "Title"
-//! match = '^%T[ \t]+(.*)$'                # the first match: its first group, or the whole match
-//!
-//! [[summarizer.attribute]]
-//! name = "Author"
-//! match = ['^%A[ \t]+(.*)$', '^%E (.*)$'] # applied in this order
-//! all = true                              # every match, one a line
-//! ```
+//! an attribute and an expression).
 //!
 //! Expressions see the text of the object: its content if the content is text, else the text that
-//! the built-in summarizer extracts. `^` and `$` match at the ends of lines. `Title`, `Author`,
-//! `Description`, `Abstract`, `Keywords`, `URL-References` and `Partial-Text` or `Full-Text` (the
-//! text) have the same form as in all records; other attributes have the declared name. An
-//! attribute without a match is treated as if it were not declared.
+//! the built-in summarizer extracts. `^` and `$` match at the ends of lines. Attributes that all
+//! records have (see `Attribute::lay`) get the same form as there; others keep the declared name.
+//! An attribute without a match is treated as if it were not declared.
 //!
 //! # Differences from the paper
 //!
@@ -59,7 +44,6 @@ const VALUE_BYTES_MAX: usize = 64 * 1024;
 
 /// Summarizers that a site has declared. Cheap to clone; compiled once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Vec<Summarizer>", from = "Vec<Summarizer>")]
 pub struct Declared(Arc<Vec<Summarizer>>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,18 +104,6 @@ impl PartialEq for Expression {
 
 impl Eq for Expression {}
 
-impl From<Declared> for Vec<Summarizer> {
-    fn from(it: Declared) -> Self {
-        Self::clone(&it.0)
-    }
-}
-
-impl From<Vec<Summarizer>> for Declared {
-    fn from(all: Vec<Summarizer>) -> Self {
-        Self(Arc::new(all))
-    }
-}
-
 impl Declared {
     /// Reads a site's files of summarizers, each with its name and its text. Types are those of
     /// `typing`; without `typing` (its own files have mistakes), unknown types are not mistakes.
@@ -143,7 +115,7 @@ impl Declared {
         files: &[(PathBuf, String)],
         typing: Option<&Recognizer>,
     ) -> Result<Self, Vec<Mistake>> {
-        read::read(files, typing).map(Self::from)
+        read::read(files, typing).map(|all| Self(Arc::new(all)))
     }
 
     /// Returns whether the site has declared this attribute for objects of the type.

@@ -2,25 +2,8 @@
 //! records.
 //!
 //! Source: the user's manual ("Post-summarizing: rule-based tuning of object summaries"). Rule
-//! files of the original are read unchanged:
-//!
-//! ```text
-//! # Comments and empty lines are left out.
-//! Type == 'HTML' && URL ~ /users/
-//!         Time-to-Live = "86400"
-//!         Partial-Text | tr A-Z a-z
-//!         Address,City ! lib/clean-address.pl
-//! Type == 'SOIFStream'
-//!         delete()
-//! ```
-//!
-//! A condition begins in the first column; the instructions for records that meet it are indented
-//! below it. All rules are applied in order, each to the result of the earlier ones. `A == 'x'`, `A
-//! != 'x'`, `A ~ /re/` and `A !~ /re/` test an attribute (empty if there is none; `URL` is the
-//! object's URL); `&&` binds more tightly than `||`, and parentheses group. `A = "x"` sets an
-//! attribute (`""` removes it). `A | command` gives the attribute's value to a command and replaces
-//! it with the output. `A,B ! command` lets a command read these attributes as SOIF and write
-//! attributes as SOIF. `delete()` leaves the object out.
+//! files of the original are read unchanged; docs/essence.md has their syntax. All rules are
+//! applied in order, each to the result of the earlier ones.
 //!
 //! # Differences from the paper
 //!
@@ -37,6 +20,7 @@ mod parse;
 use std::fmt;
 
 use condition::Condition;
+use settings::Mistake;
 use soif::Record;
 use soif::reader::parse as parse_records;
 use soif::writer::write_record;
@@ -104,21 +88,6 @@ pub enum Action {
     Delete,
 }
 
-/// A mistake in a rule file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    /// The line of the mistake, from 1.
-    pub line: usize,
-    /// The mistake, and the expected text.
-    pub message: String,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
-    }
-}
-
 /// Decision of the rules on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -177,15 +146,13 @@ impl Rules {
         run: &mut RunCommand<'_>,
     ) -> (Verdict, Vec<AppliedRule>) {
         let mut all = Vec::new();
-        for rule in self.rules.iter() {
+        for rule in &self.rules {
             if !rule.condition.holds(record) {
                 continue;
             }
-            let mut done = Vec::with_capacity(rule.actions.len());
-            let mut verdict = Verdict::Kept;
+            let (mut done, mut verdict) = (Vec::new(), Verdict::Kept);
             for action in &rule.actions {
-                let outcome = action.apply(record, run);
-                done.push((action.clone(), outcome));
+                done.push((action.clone(), action.apply(record, run)));
                 if *action == Action::Delete {
                     verdict = Verdict::Deleted;
                     break;
@@ -229,10 +196,9 @@ impl Action {
                 for name in attributes {
                     new.remove(name);
                 }
-                written
-                    .attributes()
-                    .iter()
-                    .try_for_each(|it| set(&mut new, &it.name, &it.value))?;
+                for it in written.attributes() {
+                    set(&mut new, &it.name, &it.value)?;
+                }
                 *record = new;
                 Ok(())
             }

@@ -73,7 +73,7 @@ pub struct SourceFor {
 
 /// Settings of the selection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choice {
+pub struct SelectionSettings {
     /// Types that are left out.
     pub stop_types: BTreeSet<Type>,
     /// The only types that are taken; if empty, all types.
@@ -92,24 +92,24 @@ pub struct Choice {
 
 /// Selection with compiled patterns.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(into = "Choice", try_from = "Choice")]
+#[serde(into = "SelectionSettings", try_from = "SelectionSettings")]
 pub struct Selection {
-    choice: Choice,
+    settings: SelectionSettings,
     stop_names: GlobSet,
     /// Allowed names; `None` if all are allowed.
     allow_names: Option<GlobSet>,
 }
 
-impl From<Selection> for Choice {
+impl From<Selection> for SelectionSettings {
     fn from(it: Selection) -> Self {
-        it.choice
+        it.settings
     }
 }
 
-impl TryFrom<Choice> for Selection {
+impl TryFrom<SelectionSettings> for Selection {
     type Error = Error;
 
-    fn try_from(it: Choice) -> Result<Self, Error> {
+    fn try_from(it: SelectionSettings) -> Result<Self, Error> {
         Self::new(&it)
     }
 }
@@ -120,18 +120,15 @@ impl Selection {
     /// # Errors
     ///
     /// Returns the first pattern that is not a glob: the settings have to be corrected.
-    pub fn new(choice: &Choice) -> Result<Self, Error> {
+    pub fn new(settings: &SelectionSettings) -> Result<Self, Error> {
         let globs = |patterns: &[String]| {
-            glob::globs(patterns).map_err(|(pattern, error)| Error::Pattern {
-                pattern,
-                message: error.kind().to_string(),
-            })
+            glob::globs(patterns).map_err(|(pattern, message)| Error::Pattern { pattern, message })
         };
-        let allowed = &choice.allow_names;
+        let allowed = &settings.allow_names;
         Ok(Self {
-            stop_names: globs(&choice.stop_names)?,
+            stop_names: globs(&settings.stop_names)?,
             allow_names: if allowed.is_empty() { None } else { Some(globs(allowed)?) },
-            choice: choice.clone(),
+            settings: settings.clone(),
         })
     }
 
@@ -142,9 +139,9 @@ impl Selection {
             Some(LeftOut::StoppedName)
         } else if self.allow_names.as_ref().is_some_and(|it| !it.is_match(path)) {
             Some(LeftOut::NameNotAllowed)
-        } else if size < self.choice.size_min {
+        } else if size < self.settings.size_min {
             Some(LeftOut::TooSmall)
-        } else if self.choice.size_max.is_some_and(|most| most < size) {
+        } else if self.settings.size_max.is_some_and(|most| most < size) {
             Some(LeftOut::TooLarge)
         } else {
             None
@@ -154,31 +151,30 @@ impl Selection {
     /// Returns why objects of this type are left out with everything that they hold; `None` if they
     /// are not.
     pub fn stops(&self, r#type: Type) -> Option<LeftOut> {
-        self.choice.stop_types.contains(&r#type).then_some(LeftOut::StoppedType)
+        self.settings.stop_types.contains(&r#type).then_some(LeftOut::StoppedType)
     }
 
     /// Returns why objects of this type have no records; `None` if they have records.
     pub fn by_type(&self, r#type: Type) -> Option<LeftOut> {
-        let allowed = &self.choice.allow_types;
+        let allowed = &self.settings.allow_types;
         let not_allowed = !allowed.is_empty() && !allowed.contains(&r#type);
         self.stops(r#type).or_else(|| not_allowed.then_some(LeftOut::TypeNotAllowed))
     }
 
     /// Returns the names of the possible sources of the file called `name`, in the same folder.
     pub fn sources_of(&self, name: &[u8]) -> Vec<Vec<u8>> {
-        let pairs = self.choice.source_for.iter();
-        pairs
-            .flat_map(|pair| pair.from.iter().filter_map(|it| renamed(name, &pair.made, it)))
-            .collect()
+        self.pairs().filter_map(|(made, from)| renamed(name, made, from)).collect()
     }
 
     /// Returns the names of the files that are made from the file called `name`, in the same
     /// folder.
     pub fn made_of(&self, name: &[u8]) -> Vec<Vec<u8>> {
-        let pairs = self.choice.source_for.iter();
-        pairs
-            .flat_map(|pair| pair.from.iter().filter_map(|it| renamed(name, it, &pair.made)))
-            .collect()
+        self.pairs().filter_map(|(made, from)| renamed(name, from, made)).collect()
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.settings.source_for.iter();
+        pairs.flat_map(|pair| pair.from.iter().map(move |from| (&*pair.made, &**from)))
     }
 }
 
@@ -220,7 +216,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_out_by_default() {
-        let selection = Selection::new(&Choice::default()).unwrap();
+        let selection = Selection::new(&SelectionSettings::default()).unwrap();
         for r#type in Type::ALL {
             assert_eq!(selection.by_type(*r#type), None);
         }
@@ -231,14 +227,14 @@ mod tests {
 
     #[test]
     fn objects_are_left_out_by_name_and_size() {
-        let choice = Choice {
+        let settings = SelectionSettings {
             stop_names: texts(&["*.tmp", "/build"]),
             allow_names: texts(&["*.html", "*.tmp", "docs/"]),
             size_min: 2,
             size_max: Some(9),
-            ..Choice::default()
+            ..SelectionSettings::default()
         };
-        let selection = Selection::new(&choice).unwrap();
+        let selection = Selection::new(&settings).unwrap();
         for (path, size, expected) in [
             ("a/b.html", 2, None),
             ("docs/b.txt", 9, None),
@@ -251,18 +247,18 @@ mod tests {
         ] {
             assert_eq!(selection.by_name(Path::new(path), size), expected, "{path}");
         }
-        let bad = Choice { stop_names: texts(&["a["]), ..Choice::default() };
+        let bad = SelectionSettings { stop_names: texts(&["a["]), ..SelectionSettings::default() };
         assert!(Selection::new(&bad).unwrap_err().to_string().contains("\"a[\""));
     }
 
     #[test]
     fn the_stop_list_of_types_wins() {
-        let choice = Choice {
+        let settings = SelectionSettings {
             stop_types: [Type::Object, Type::Html].into(),
             allow_types: [Type::Html, Type::Pdf].into(),
-            ..Choice::default()
+            ..SelectionSettings::default()
         };
-        let selection = Selection::new(&choice).unwrap();
+        let selection = Selection::new(&settings).unwrap();
         assert_eq!(selection.by_type(Type::Html), Some(LeftOut::StoppedType));
         assert_eq!(selection.by_type(Type::Pdf), None);
         assert_eq!(selection.by_type(Type::Tar), Some(LeftOut::TypeNotAllowed));
@@ -277,7 +273,9 @@ mod tests {
             pair("lib*.html", &["*.md"]),
             pair("parser.c", &["parser.y"]),
         ];
-        let selection = Selection::new(&Choice { source_for, ..Choice::default() }).unwrap();
+        let selection =
+            Selection::new(&SelectionSettings { source_for, ..SelectionSettings::default() })
+                .unwrap();
         let text = |names: Vec<Vec<u8>>| {
             names.iter().map(|it| String::from_utf8_lossy(it).into_owned()).collect::<Vec<_>>()
         };

@@ -38,6 +38,8 @@ use std::fmt;
 use formats::text::is_text;
 use formats::{Language, Type};
 
+pub use content::signatures_of;
+pub use names::names_of;
 pub(crate) use rules::expression_mistake;
 pub use rules::{DecidedBy, Decision, Recognizer};
 
@@ -89,17 +91,6 @@ impl fmt::Display for Reason {
 /// directories; `head` is the first [`formats::HEAD_BYTES`] of its content, or all of it.
 pub fn recognize(name: &str, head: &[u8]) -> Type {
     decide(name, head).0
-}
-
-/// Returns the built-in extensions and the built-in whole names of objects of this type, in lower
-/// case.
-pub fn names_of(r#type: Type) -> (Vec<&'static str>, Vec<&'static str>) {
-    names::of(r#type)
-}
-
-/// Returns the table's signatures that decide on this type regardless of the object's name.
-pub fn signatures_of(r#type: Type) -> Vec<&'static [u8]> {
-    content::signatures(r#type)
 }
 
 fn decide(name: &str, head: &[u8]) -> (Type, Reason) {

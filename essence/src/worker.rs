@@ -4,24 +4,20 @@
 //! Source: TR §4 (Essence ran a program for each object); `landlock(7)`, `seccomp(2)`,
 //! `setrlimit(2)`.
 //!
-//! A worker is the daemon's own binary, started anew. It reads objects from a socket and answers
-//! with summaries (`wire`). Before the first object, it gives up everything that it does not need
-//! (`fence`): files, the network, other processes. The gatherer keeps as many workers as it has
-//! threads that summarize (`pool`); each worker reads many objects. The gatherer ends a worker that
-//! crashes, grows or takes too long: then the object gets a record by name, with a problem that
-//! gives the reason, and the run goes on.
+//! A worker is the daemon's own binary, started anew. It first gives up everything that it does not
+//! need (`fence`): files, the network, other processes. Then it reads objects from a socket and
+//! answers with summaries (`wire`). The gatherer keeps as many workers as it has threads that
+//! summarize (`pool`). It ends a worker that crashes, grows or takes too long: then the object gets
+//! a record by name, with a problem that gives the reason, and the run goes on.
 //!
 //! # Differences from the paper
 //!
 //! * A process summarizes thousands of objects rather than one.
 //! * Text, pages, source and catalogs are summarized within the gatherer, in time and memory that
-//!   are linear in the length of the input. Most of their parsers are Harvest's own and check the
-//!   clock. Some libraries are trusted in addition (pulldown-cmark, biblatex, serde_json,
-//!   quick-xml, csv, toml, regex): they are written in Rust that is safe except in a few places,
-//!   read their input in one pass, and get only a little input at a time. If one of them panics,
-//!   the object gets a record by name.
-//! * Catalogs and other text that is read from beginning to end go to a worker if they are long.
-//!   They also do so if they are packed, since their length is unknown then.
+//!   are linear in the length of the input: docs/essence.md names the libraries that are trusted
+//!   with them. If one of these panics, the object gets a record by name.
+//! * Catalogs and other text that is read from beginning to end go to a worker if they are long, or
+//!   packed, since their length is unknown then.
 
 pub mod budget;
 pub mod fence;
@@ -61,41 +57,27 @@ pub struct Program {
 /// check the clock, or takes as much memory as the object demands; or they may contain such
 /// objects.
 pub fn is_for_worker(r#type: Type) -> bool {
-    matches!(
-        r#type,
-        Type::Pdf
-            | Type::Word
-            | Type::Excel
-            | Type::PowerPoint
-            | Type::OpenDocument
-            | Type::Epub
-            | Type::Tar
-            | Type::GzipTar
-            | Type::Zip
-            | Type::Compressed
-            | Type::CompressedTar
-            | Type::Archive
-            | Type::Deb
-            | Type::Rpm
-            | Type::Wheel
-            | Type::Crate
-            | Type::Jar
-            | Type::SourceDistribution
-            | Type::MacCompressed
-            | Type::ShellArchive
-            | Type::Uuencoded
-            | Type::Mail
-            | Type::Mailbox
-            | Type::News
-            | Type::Image
-            | Type::Audio
-            | Type::Video
-            | Type::Font
-            | Type::Object
-            | Type::Command
-            | Type::PostScript
-            | Type::Dvi
-    )
+    unnest::is_opened(r#type)
+        || matches!(
+            r#type,
+            Type::Pdf
+                | Type::Word
+                | Type::Excel
+                | Type::PowerPoint
+                | Type::OpenDocument
+                | Type::Epub
+                | Type::Mail
+                | Type::Mailbox
+                | Type::News
+                | Type::Image
+                | Type::Audio
+                | Type::Video
+                | Type::Font
+                | Type::Object
+                | Type::Command
+                | Type::PostScript
+                | Type::Dvi
+        )
 }
 
 /// Returns whether an object of this type is read as text to its end, regardless of its length.

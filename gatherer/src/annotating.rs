@@ -1,28 +1,48 @@
 //! A gatherer's annotations: read before each pass, and matched with the gatherer's objects after
 //! it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use collection::Oid;
 use essence::annotations::Annotations;
+use essence::annotations::sources::Sources;
 use net::clock;
 
 use crate::lock::lock;
 use crate::note::{self, ObjectNote};
+use crate::progress::AnnotationCounts;
 use crate::site::Site;
 use crate::spec;
 
 /// Kind of the problems with annotation files.
-const WRONG: &str = "annotation";
+const FILE_PROBLEM: &str = "annotation";
 
 /// Kind of the problem that no object has the URL of an annotation.
 const UNMATCHED: &str = "annotation-unmatched";
 
 /// Maximum number of annotations without an object that are reported.
 const UNMATCHED_MAX: usize = 100;
+
+/// State of the annotations between two reads.
+#[derive(Debug, Default)]
+pub(crate) struct AnnotationState {
+    sources: Mutex<Sources>,
+    current: Mutex<Arc<Annotations>>,
+    /// Problems on the list, as pairs of object and kind.
+    listed: Mutex<BTreeSet<(String, &'static str)>>,
+    pub(crate) counts: Mutex<AnnotationCounts>,
+    /// Whether a file has changed so recently that it has not been read yet.
+    pub(crate) again: AtomicBool,
+}
+
+impl AnnotationState {
+    pub(crate) fn current(&self) -> Arc<Annotations> {
+        lock(&self.current).clone()
+    }
+}
 
 impl Site {
     /// Reads the annotation files at `paths` that have changed. Returns whether the annotations
@@ -35,22 +55,18 @@ impl Site {
         if let Some(annotations) = outcome.annotations {
             *lock(&own.current) = Arc::new(annotations);
         }
-        let current = own.current();
+        let annotations = own.current().len();
         let mut counts = lock(&own.counts);
-        (counts.files, counts.wrong) = (outcome.files, outcome.problems.len());
-        counts.annotations = current.len();
+        (counts.files, counts.with_mistakes) = (outcome.files, outcome.problems.len());
+        counts.annotations = annotations;
         drop(counts);
         let problems =
             outcome.problems.into_iter().map(|it| (spec::file_url(&it.path), it.message));
-        self.set_problems(WRONG, problems.collect());
+        self.set_problems(FILE_PROBLEM, problems.collect());
         is_new
     }
 
     /// Reports annotations without an object, after a pass over all roots. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read.
     pub(crate) fn match_annotations(&self) -> Result<(), collection::Error> {
         let current = self.annotating.current();
         self.note_members(&current)?;

@@ -1,58 +1,12 @@
-//! A gatherer's settings: `gatherer.toml` as written, checked, with all defaults filled in.
-//!
-//! ```toml
-//! name = "Docs of the Institute"
-//! data = "/var/lib/harvest/gatherer"
-//! # listen = "0.0.0.0:8500"          the page, the feed and objects
-//! # admin_listen = "127.0.0.1:9500"  status, metrics, administration
-//! # admin_read = "local"             or "token": reading them needs the token too
-//! # base_url = "https://docs.example.org/harvest/"   when behind a proxy
-//! # watch = "notify"                 or "poll" (every `poll`), or "off"
-//! # poll = "60 s"
-//! # rewalk = "1 h"                   interval of full walks, also with a watch
-//! # full_text = ["all"]              or names of types: ["Text", "HTML"]
-//! # ttl = "30 days"
-//! # refresh_rate = "7 days"
-//! # read_max = "32 MiB"              only the beginning of a larger file is summarized
-//! # workers = 2                      threads that read and summarize; default: one per processor
-//!
-//! # [push]
-//! # hub = "self"                     notify subscribers of changes; or the URL of another hub
-//!
-//! [[root]]
-//! url = "file:///srv/docs"
-//! # include = ["*.html", "/papers"]  default: everything
-//! # exclude = ["drafts/"]
-//! # hidden = false                   names that begin with a dot
-//! # gitignore = false                honor .gitignore and .ignore files
-//! # max_size = "1 GiB"               leave larger files out; default: no limit
-//! # symlinks = "skip"                or "follow" (inside the root), "record"
-//!
-//! [[root]]
-//! url = "https://archive.example.org/oai"
-//! access = "oai"                     an OAI-PMH repository
-//! # prefixes = ["oai_dc"]            formats in order of preference
-//! # sets = ["physics"]               default: everything
-//! # from = "2020-01-31"              only records changed since this date
-//! # interval = "1 day"               from one harvest to the next
-//! # delay = "0 s"                    between an answer and the next request
-//! # keep_original = false            keep the original metadata as well
-//!
-//! # [oai]                            the gatherer as a repository: docs/settings.md
-//!
-//! # [essence]                        types, selection, summarizing: docs/essence.md
-//!
-//! [[map]]
-//! url_prefix = "https://docs.example.org/"
-//! directory = "/srv/docs"
-//! ```
+//! A gatherer's settings: `gatherer.toml` (docs/settings.md), checked, with all defaults filled in.
 
+use std::fmt;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use essence::config::{Essence, Files, list_folder, read_types};
+use essence::config::{EssenceConfig, Files, list_folder, read_types};
 use essence::typing::Recognizer;
 use essence::worker;
 use exchange::push;
@@ -87,6 +41,9 @@ pub const READ_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Maximum number of threads that read and summarize.
 pub const WORKERS_MAX: u64 = 256;
 
+/// Name of the collection's folder within the data folder.
+pub(crate) const COLLECTION: &str = "collection";
+
 /// Shortest interval between walks.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
@@ -105,6 +62,17 @@ pub enum Watch {
     Off,
 }
 
+/// Writes the way as the [status](crate::Status::watch) shows it.
+impl fmt::Display for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Notify => f.write_str("notify"),
+            Self::Poll(interval) => write!(f, "poll {}", interval.as_secs()),
+            Self::Off => f.write_str("off"),
+        }
+    }
+}
+
 /// A gatherer's settings, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -119,7 +87,7 @@ pub struct Config {
     /// Types whose records have the full text.
     pub full_text: FullText,
     /// Settings of typing, selecting and summarizing.
-    pub essence: Essence,
+    pub essence: EssenceConfig,
     /// The `Time-to-Live` of records.
     pub ttl: Duration,
     /// The `Refresh-Rate` of records.
@@ -178,7 +146,7 @@ impl Config {
             Some(_) | None => Watch::Notify,
         };
         let mut elsewhere = Vec::new();
-        config.essence = Essence::read(&root.table("essence"), files, &mut elsewhere);
+        config.essence = EssenceConfig::read(&root.table("essence"), files, &mut elsewhere);
         let types = elsewhere.is_empty().then_some(&*config.essence.typing);
         config.full_text = full_text(&root, types);
         config.read_bytes_max = root.bytes("read_max").unwrap_or(READ_BYTES_MAX);
@@ -248,7 +216,7 @@ impl Config {
             roots: Vec::new(),
             maps: Vec::new(),
             full_text: FullText::None,
-            essence: Essence::default(),
+            essence: EssenceConfig::default(),
             ttl: TTL,
             refresh_rate: REFRESH_RATE,
             watch: Watch::Notify,

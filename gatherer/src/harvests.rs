@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::lock::lock;
 use crate::problems::HARVEST_PROBLEM;
 use crate::requests::Requests;
-use crate::shared::Shared;
+use crate::shared::{Shared, retry_wait};
 use crate::site::plan::{self, RepositoryPlan};
 
 /// Maximum number of repositories that are harvested at the same time.
@@ -225,7 +225,9 @@ impl Harvests {
                 self.shared.site.problem(url.clone(), HARVEST_PROBLEM, error.to_string());
                 HarvestEnd::Failed
             }
-            Ok((_, Err(error))) => return Err(self.failed(&error)),
+            Ok((_, Err(error))) => {
+                return Err(Error::collection(&self.shared.config().daemon.data, &error));
+            }
             Err(fault) => {
                 tracing::error!(root = url, %fault, "a harvest failed");
                 self.shared.site.problem(url.clone(), "fault", fault.to_string());
@@ -248,7 +250,7 @@ impl Harvests {
             }
             HarvestEnd::Failed => {
                 schedule.failures = schedule.failures.saturating_add(1);
-                retry_wait(schedule.failures).min(interval)
+                retry_wait(schedule.failures, RETRY, RETRY_MAX).min(interval)
             }
             HarvestEnd::GoesOn => {
                 schedule.failures = 0;
@@ -266,26 +268,5 @@ impl Harvests {
         schedule.due = schedule.due.min(now + next);
         self.shared.site.publish();
         Ok(())
-    }
-
-    fn failed(&self, error: &collection::Error) -> Error {
-        let path = self.shared.config().daemon.data.join("collection");
-        Error::Collection { path, message: error.to_string() }
-    }
-}
-
-/// Returns how long to wait after this number of failures in a row.
-fn retry_wait(failures: u32) -> Duration {
-    RETRY.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(RETRY_MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_wait_doubles_with_each_failure_up_to_the_maximum() {
-        let waits = [1, 2, 3, 9, 10, u32::MAX].map(|it| retry_wait(it).as_secs());
-        assert_eq!(waits, [60, 120, 240, 15_360, 21_600, 21_600]);
     }
 }

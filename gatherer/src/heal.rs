@@ -4,14 +4,14 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use collection::{Batch, Change, Compacted, Healing, Note, Oid, Stamp};
+use collection::{Batch, Change, Compacted, Healing, Oid, Stamp};
 use net::clock;
 use tokio::task::JoinError;
 
 use crate::lock::lock;
 use crate::note::{self, ObjectNote};
 use crate::progress::Hold;
-use crate::site::Site;
+use crate::site::{Site, commit_note};
 
 /// Number of bytes of the log that are checked at a time.
 const SCRUB_BYTES: u64 = 16 << 20;
@@ -51,10 +51,6 @@ impl Site {
 
     /// Handles the loss of records: every root is published again; then records that come from no
     /// file are deleted. Returns whether a pass is due. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read or written.
     pub(crate) fn handle_aftermath(&self) -> Result<bool, collection::Error> {
         let Some(loss) = self.collection.aftermath()? else { return Ok(false) };
         let known = *lock(&self.distrusted) == Some(loss);
@@ -89,7 +85,7 @@ impl Site {
 
     fn published(&self) -> Result<HashSet<u64>, collection::Error> {
         let mut published = HashSet::new();
-        for entry in self.collection.notes(&note::every_object_prefix()) {
+        for entry in self.collection.notes(note::OBJECT.as_bytes()) {
             let (_key, value) = entry?;
             let file: Option<ObjectNote> = note::from_bytes(&value);
             published.extend(file.iter().flat_map(|it| &it.records).map(|it| url_hash(&it.url)));
@@ -99,10 +95,6 @@ impl Site {
 
     /// Repairs known damage. Returns whether a pass is due because files have to be gathered again.
     /// Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read or written.
     pub(crate) fn heal(&self) -> Result<bool, collection::Error> {
         let lost = match self.collection.heal(now())? {
             None => return Ok(false),
@@ -160,15 +152,13 @@ impl Site {
             for record in &file.records {
                 lost.remove(&record.url);
             }
-            if file.settings != DOUBTED {
+            if file.brief.settings != DOUBTED {
                 any = true;
-                file.settings = DOUBTED;
-                let value = Some(note::to_bytes(&file));
+                file.brief.settings = DOUBTED;
                 if let Some(url) = note::url_of(root, &key) {
                     lock(&root_state.known).doubt(&url);
                 }
-                let notes = vec![Note { key, value }];
-                self.collection.commit(Batch { changes: Vec::new(), notes }, now())?;
+                commit_note(&self.collection, key, Some(note::to_bytes(&file)))?;
             }
         }
         Ok(any)

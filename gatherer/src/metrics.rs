@@ -2,11 +2,13 @@
 //! by reason, so that no object can get lost between two stages unnoticed.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use daemon::metrics::Sample;
 use serde::Serialize;
+
+use crate::lock::lock;
 
 /// Counts by reason, since the start.
 #[derive(Debug, Default)]
@@ -16,7 +18,7 @@ impl Reasons {
     /// Counts `count` for `reason`.
     pub fn add(&self, reason: &'static str, count: u64) {
         if count != 0 {
-            let mut counts = self.lock();
+            let mut counts = lock(&self.0);
             let sum = counts.entry(reason).or_default();
             // Some counts come from workers, which are not trusted.
             *sum = sum.saturating_add(count);
@@ -25,11 +27,7 @@ impl Reasons {
 
     /// Returns the present counts.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).clone()
     }
 }
 
@@ -53,13 +51,6 @@ pub struct StageCount {
     pub left: u64,
     /// Objects that were dropped, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-}
-
-impl StageCount {
-    /// Returns whether every object that came in went out or was dropped for a reason.
-    pub fn is_conserved(&self) -> bool {
-        self.entered == self.left + self.dropped.values().sum::<u64>()
-    }
 }
 
 impl Stage {
@@ -181,15 +172,19 @@ impl Metrics {
 mod tests {
     use super::*;
 
+    fn is_conserved(it: &StageCount) -> bool {
+        it.entered == it.left + it.dropped.values().sum::<u64>()
+    }
+
     #[test]
     fn objects_that_come_in_go_out_or_are_dropped_for_a_reason() {
         let metrics = Metrics::default();
         metrics.walk.enter(3);
         metrics.walk.leave(1);
         metrics.walk.drop_one("hidden");
-        assert!(!metrics.stages()[0].is_conserved());
+        assert!(!is_conserved(&metrics.stages()[0]));
         metrics.walk.drop_one("hidden");
-        assert!(metrics.stages().iter().all(StageCount::is_conserved));
+        assert!(metrics.stages().iter().all(is_conserved));
         let text = daemon::metrics::render(&metrics.samples());
         let line = "harvest_gatherer_stage_dropped_total{stage=\"walk\",reason=\"hidden\"} 2";
         assert!(text.contains(line), "{text}");

@@ -15,10 +15,10 @@ use soif::Record;
 use soif::digest::Md5;
 
 pub use self::root::{
-    Regather, RepositoryNote, RootNote, repositories_prefix, repository_key, repository_of,
-    root_key, root_of, roots_prefix,
+    REPOSITORY, ROOT, Regather, RepositoryNote, RootNote, repository_key, repository_of, root_key,
+    root_of,
 };
-use crate::validator::{Stat, Validator};
+use crate::validator::Stat;
 
 /// A record of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,18 +41,9 @@ fn is_zero(number: &u64) -> bool {
 /// Note of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectNote {
-    /// Validator when the object was read.
+    /// The part that shows whether the object has changed.
     #[serde(flatten)]
-    pub validator: Validator,
-    /// Whether the object may have changed while it was read.
-    #[serde(rename = "q", default, skip_serializing_if = "std::ops::Not::not")]
-    pub unsure: bool,
-    /// Fingerprint of the settings that its records depend on.
-    #[serde(rename = "g")]
-    pub settings: u64,
-    /// Fingerprint of the annotations about the object and its possible members; 0 without any.
-    #[serde(rename = "a", default, skip_serializing_if = "is_zero")]
-    pub annotations: u64,
+    pub brief: Brief,
     /// MD5 of the bytes read, in hex.
     #[serde(rename = "d")]
     pub md5: String,
@@ -65,38 +56,31 @@ pub struct ObjectNote {
 }
 
 impl ObjectNote {
-    /// Returns the validator; `None` if it cannot be relied on.
-    pub fn sure_validator(&self) -> Option<&Validator> {
-        (!self.unsure).then_some(&self.validator)
-    }
-
-    /// Returns the fingerprint of everything that the records depend on besides the object's
-    /// content.
-    pub fn basis_fingerprint(&self) -> u64 {
-        basis_fingerprint(self.settings, self.annotations)
-    }
-
     /// Returns whether the object's content and settings are those of this note; then its records
     /// have not changed.
-    pub fn is_of(&self, md5: &Md5, validator: &Validator, settings: u64) -> bool {
-        self.settings == settings
-            && self.validator.size() == validator.size()
+    pub fn is_of(&self, md5: &Md5, validator: &Stat, settings: u64) -> bool {
+        self.brief.settings == settings
+            && self.brief.validator.size == validator.size
             && self.md5 == md5.to_string()
     }
 }
 
 /// The part of an object's note that shows whether the object has changed. Reading only this part
 /// lets a gatherer of many files start sooner.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Brief {
+    /// Validator when the object was read.
     #[serde(flatten)]
-    validator: Validator,
-    #[serde(rename = "q", default)]
-    unsure: bool,
+    pub validator: Stat,
+    /// Whether the object may have changed while it was read.
+    #[serde(rename = "q", default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsure: bool,
+    /// Fingerprint of the settings that its records depend on.
     #[serde(rename = "g")]
-    settings: u64,
-    #[serde(rename = "a", default)]
-    annotations: u64,
+    pub settings: u64,
+    /// Fingerprint of the annotations about the object and its possible members; 0 without any.
+    #[serde(rename = "a", default, skip_serializing_if = "is_zero")]
+    pub annotations: u64,
 }
 
 impl Brief {
@@ -120,17 +104,18 @@ impl Brief {
         let annotated = rest.starts_with(b",\"a\":");
         let annotations = if annotated { number(&mut rest, b",\"a\":")? } else { 0 };
         // Another byte after the last number means that the value has another form.
-        let validator = Validator::File(Stat { size, modified, modified_nanos, inode });
+        let validator = Stat { size, modified, modified_nanos, inode };
         rest.starts_with(b",\"d\":").then_some(Self { validator, unsure, settings, annotations })
     }
 
-    /// Works as [`ObjectNote::basis_fingerprint`].
+    /// Returns the fingerprint of everything that the records depend on besides the object's
+    /// content.
     pub fn basis_fingerprint(&self) -> u64 {
         basis_fingerprint(self.settings, self.annotations)
     }
 
-    /// Works as [`ObjectNote::sure_validator`].
-    pub fn sure_validator(&self) -> Option<&Validator> {
+    /// Returns the validator; `None` if it cannot be relied on.
+    pub fn sure_validator(&self) -> Option<&Stat> {
         (!self.unsure).then_some(&self.validator)
     }
 }
@@ -146,7 +131,7 @@ fn number<T: std::str::FromStr>(rest: &mut &[u8], before: &[u8]) -> Option<T> {
 }
 
 /// Beginning of the key of every object's note.
-const OBJECT: &str = "file ";
+pub const OBJECT: &str = "file ";
 
 /// Beginning of the URLs of files, which keys leave out.
 const FILE: &str = "file://";
@@ -154,11 +139,6 @@ const FILE: &str = "file://";
 /// Returns the key of the note of the object at `url` under the root with the URL `root`.
 pub fn object_key(root: &str, url: &str) -> Vec<u8> {
     format!("{OBJECT}{root} {}", url.strip_prefix(FILE).unwrap_or(url)).into_bytes()
-}
-
-/// Returns the beginning of the keys of all objects' notes, for all roots.
-pub fn every_object_prefix() -> Vec<u8> {
-    OBJECT.as_bytes().to_vec()
 }
 
 /// Returns the beginning of the keys of all objects' notes of a root.
@@ -221,7 +201,7 @@ pub struct Basis {
 /// the settings have changed.
 pub fn compare(old: Option<&ObjectNote>, basis: Basis, records: Vec<(Record, u64)>) -> Difference {
     let before = old.map(|note| note.records.as_slice()).unwrap_or_default();
-    let same_settings = old.is_some_and(|note| note.settings == basis.settings);
+    let same_settings = old.is_some_and(|note| note.brief.settings == basis.settings);
     let by_url: std::collections::HashMap<&str, &Published> =
         before.iter().map(|it| (it.url.as_str(), it)).collect();
     let mut now = std::collections::HashSet::new();
@@ -274,11 +254,9 @@ mod tests {
 
     fn note(settings: u64, records: &[(&str, &str)]) -> ObjectNote {
         let records: Vec<_> = records.iter().map(|(url, md5)| (record(url, md5), 0)).collect();
+        let validator = Stat { size: 1, modified: -2, modified_nanos: 3, inode: 4 };
         ObjectNote {
-            validator: Validator::File(Stat { size: 1, modified: -2, modified_nanos: 3, inode: 4 }),
-            unsure: false,
-            settings,
-            annotations: 0,
+            brief: Brief { validator, unsure: false, settings, annotations: 0 },
             md5: Md5::of(b"x").to_string(),
             late: false,
             records: compare(None, basis(settings), records).records,
@@ -353,13 +331,13 @@ mod tests {
         ) {
             let note = note(settings, &[("file:///a", "00"), ("file:///a#b", "")]);
             let annotations = if annotated { annotations } else { 0 };
-            let validator = Validator::File(Stat { size, modified, modified_nanos, inode });
-            let note = ObjectNote { validator, unsure, annotations, ..note };
+            let validator = Stat { size, modified, modified_nanos, inode };
+            let brief = Brief { validator, unsure, settings, annotations };
+            let note = ObjectNote { brief, ..note };
             let bytes = to_bytes(&note);
             let brief = Brief::front(&bytes).unwrap();
             prop_assert_eq!(from_bytes::<Brief>(&bytes), Some(brief.clone()));
-            prop_assert_eq!(brief.sure_validator(), note.sure_validator());
-            prop_assert_eq!(brief.basis_fingerprint(), note.basis_fingerprint());
+            prop_assert_eq!(&brief, &note.brief);
             // A note that is cut short gives the same result or none.
             let part = Brief::front(&bytes[..cut.min(bytes.len())]);
             prop_assert!(part.is_none_or(|it| it == brief));
@@ -371,7 +349,7 @@ mod tests {
         let stored = br#"{"t":-2,"s":1,"i":4,"g":7,"n":3}"#;
         let brief = Brief::of(stored).unwrap();
         assert_eq!((Brief::front(stored), brief.settings), (None, 7));
-        assert_eq!(brief.sure_validator(), note(7, &[]).sure_validator());
+        assert_eq!(brief, note(7, &[]).brief);
         assert_eq!(Brief::of(b"{\"s\":1.5,\"t\":2,\"n\":3,\"i\":4,\"g\":7}"), None);
         assert_eq!(Brief::of(b"{\"s\":1,"), None);
     }
@@ -392,24 +370,11 @@ mod tests {
 
     #[test]
     fn notes_and_keys_are_read_back() {
-        let mut note = note(1 << 63, &[("file:///a", "00")]);
+        let note = note(1 << 63, &[("file:///a", "00")]);
         assert_eq!(from_bytes::<ObjectNote>(b"{}"), None);
-        let file = note.validator.clone();
+        let file = note.brief.validator;
         let is_of = |note: &ObjectNote, of: &[u8]| note.is_of(&Md5::of(of), &file, 1 << 63);
         assert!(is_of(&note, b"x") && !is_of(&note, b"y"));
-        for (etag, last_modified) in [(Some("W/\"1\""), None), (None, Some("then")), (None, None)] {
-            note.validator = Validator::Http {
-                etag: etag.map(str::to_owned),
-                last_modified: last_modified.map(str::to_owned),
-                md5: note.md5.clone(),
-            };
-            let stored = to_bytes(&note);
-            assert_eq!(from_bytes::<ObjectNote>(&stored).as_ref(), Some(&note));
-            let brief = Brief::of(&stored).unwrap();
-            assert_eq!(brief.sure_validator(), note.sure_validator());
-            assert_eq!(brief.basis_fingerprint(), note.basis_fingerprint());
-            assert!(!is_of(&note, b"x"), "another kind of object");
-        }
         for (root, url) in [
             ("file:///r", "file:///r/a%20b%0A%FF"),
             ("file:///", "file:///a"),

@@ -52,9 +52,6 @@ pub(crate) fn run(
     let walk = site.next_walk();
     // Taken after the walk has its number, so that no later walk can have older annotations.
     let annotations = site.annotating.current();
-    let (room, failed) = (Room::new(PREPARED_BYTES_MAX), AtomicBool::new(false));
-    let real = without_links(&plan.tree.directory);
-    let own = without_links(&plan.data);
     let regather = lock(&root.note).regather;
     let hasher = lock(&root.known).hasher();
     let run = Run {
@@ -62,14 +59,14 @@ pub(crate) fn run(
         plan,
         root,
         walk,
-        real,
-        own,
-        room,
+        real: without_links(&plan.tree.directory),
+        own: without_links(&plan.data),
+        room: Room::new(PREPARED_BYTES_MAX),
         regather,
         annotations,
         hasher,
         stop,
-        failed,
+        failed: AtomicBool::new(false),
     };
     let (candidates, to_read) = sync_channel::<Candidate>(CANDIDATES_MAX);
     let (prepared, to_commit) = sync_channel::<Prepared>(PREPARED_MAX);
@@ -143,7 +140,7 @@ fn without_links(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use crate::site::plan::Plan;
-    use crate::validator::{Stat, Validator};
+    use crate::validator::Stat;
     use crate::{Config, Server, spec};
 
     fn archive(path: &Path, members: &[(&str, &str)]) {
@@ -188,8 +185,7 @@ mod tests {
             failed: AtomicBool::new(false),
         };
         let read = |run: &Run<'_>| {
-            let validator = Validator::File(Stat::default());
-            let candidate = Candidate { url: spec::file_url(&path), validator };
+            let candidate = Candidate { url: spec::file_url(&path), validator: Stat::default() };
             prepare::prepare(run, &candidate).unwrap()
         };
         let [first, pass, look] = [walk(), walk(), walk()];

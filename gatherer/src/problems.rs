@@ -58,18 +58,10 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Adds a problem. It replaces an older problem of the same kind and object.
-    pub fn push(&mut self, entry: Entry) {
-        self.add(entry, None);
-    }
-
-    /// Adds a problem that `walk` found at the object's URL; see [`Problems::settle`].
-    pub fn push_from_walk(&mut self, entry: Entry, walk: Walk) {
-        let url = entry.object.clone();
-        self.add(entry, Some((walk, url)));
-    }
-
-    fn add(&mut self, mut entry: Entry, found_by: Option<(Walk, String)>) {
+    /// Adds a problem. It replaces an older problem of the same kind and object. For `found_by`, a
+    /// walk that found it at the object's URL, see [`Problems::settle`].
+    pub fn push(&mut self, mut entry: Entry, found_by: Option<Walk>) {
+        let found_by = found_by.map(|walk| (walk, entry.object.clone()));
         entry.message = shortened(&entry.message, MESSAGE_BYTES_MAX).into_owned();
         entry.object = shortened(&entry.object, OBJECT_BYTES_MAX).into_owned();
         let same =
@@ -181,7 +173,7 @@ mod tests {
     fn the_newest_are_kept_and_all_are_counted() {
         let mut problems = Problems::default();
         for n in 0..PROBLEMS_MAX as u64 + 5 {
-            problems.push(entry(&format!("file:///{n}"), "unreadable", n));
+            problems.push(entry(&format!("file:///{n}"), "unreadable", n), None);
         }
         assert_eq!(problems.newest().count(), PROBLEMS_MAX);
         assert_eq!(problems.newest().next().unwrap().at, PROBLEMS_MAX as u64 + 4);
@@ -192,9 +184,9 @@ mod tests {
     #[test]
     fn a_problem_seen_again_is_one_problem() {
         let mut problems = Problems::default();
-        problems.push(entry("file:///a", "unreadable", 1));
-        problems.push(entry("file:///b", "unreadable", 2));
-        problems.push(entry("file:///a", "unreadable", 3));
+        problems.push(entry("file:///a", "unreadable", 1), None);
+        problems.push(entry("file:///b", "unreadable", 2), None);
+        problems.push(entry("file:///a", "unreadable", 3), None);
         let seen: Vec<_> = problems.newest().map(|it| (it.object.as_str(), it.at)).collect();
         assert_eq!(seen, [("file:///a", 3), ("file:///b", 2)]);
         assert_eq!(problems.total(), 2);
@@ -204,13 +196,13 @@ mod tests {
     fn problems_of_an_object_gathered_anew_are_removed() {
         let mut problems = Problems::default();
         for object in ["file:///a", "file:///a#b", "file:///ab", "file:///a"] {
-            problems.push(entry(object, "broken", 1));
+            problems.push(entry(object, "broken", 1), None);
         }
         problems.resolve("file:///a");
         problems.resolve("file:///none");
         let left: Vec<_> = problems.newest().map(|it| it.object.as_str()).collect();
         assert_eq!((left, problems.total()), (vec!["file:///ab"], 3));
-        problems.push(entry("file:///a", "broken", 2));
+        problems.push(entry("file:///a", "broken", 2), None);
         assert_eq!(problems.newest().next().unwrap().at, 2);
     }
 
@@ -219,12 +211,12 @@ mod tests {
         let mut problems = Problems::default();
         let found = |problems: &mut Problems, name: &str, walk| {
             let entry = entry(&format!("file:///r/{name}"), "link-broken", 1);
-            problems.push_from_walk(entry, walk);
+            problems.push(entry, Some(walk));
         };
         found(&mut problems, "a", 1);
         found(&mut problems, "b", 1);
         found(&mut problems, "d/c", 1);
-        problems.push(entry("file:///r/a", "broken", 1));
+        problems.push(entry("file:///r/a", "broken", 1), None);
         found(&mut problems, "b", 2);
         problems.settle(2, |url| url.starts_with("file:///r/d"));
         assert_eq!(problems.newest().count(), 3, "only what lies there");
@@ -243,7 +235,7 @@ mod tests {
     fn long_texts_are_shortened_in_the_middle_between_characters() {
         let mut problems = Problems::default();
         let long = format!("file:///{}/end", "x".repeat(4_000));
-        problems.push(Entry { message: "é".repeat(400), ..entry(&long, "x", 1) });
+        problems.push(Entry { message: "é".repeat(400), ..entry(&long, "x", 1) }, None);
         let kept = problems.newest().next().unwrap();
         assert!(kept.message.len() <= MESSAGE_BYTES_MAX + 3 && kept.message.contains("é…é"));
         assert!(kept.object.len() <= OBJECT_BYTES_MAX + 3 && kept.object.ends_with("x/end"));

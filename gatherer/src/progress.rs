@@ -1,8 +1,6 @@
 //! The progress and status of a gatherer, for the page, the command line and the administrator.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::time::Duration;
 
 use collection::Takedowns;
 use daemon::ListenerStatus;
@@ -93,32 +91,6 @@ pub struct RootStatus {
     pub held: u64,
 }
 
-/// Present way of noticing changes, which may differ from the one in the settings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Watching {
-    /// Watches are being set.
-    #[default]
-    Starting,
-    /// By the system's notifications.
-    Notify,
-    /// By walking every root at this interval.
-    Poll(Duration),
-    /// Not at all.
-    Off,
-}
-
-impl fmt::Display for Watching {
-    /// Formats the value as in [`Status::watch`].
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Starting => f.write_str("starting"),
-            Self::Notify => f.write_str("notify"),
-            Self::Poll(interval) => write!(f, "poll {}", interval.as_secs()),
-            Self::Off => f.write_str("off"),
-        }
-    }
-}
-
 /// Counts of annotations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AnnotationCounts {
@@ -127,7 +99,8 @@ pub struct AnnotationCounts {
     /// Number of annotations in them; one about several objects counts once for each object.
     pub annotations: usize,
     /// Number of files and folders with mistakes; each is a problem.
-    pub wrong: usize,
+    #[serde(rename = "wrong")]
+    pub with_mistakes: usize,
     /// Number of annotations without an object after the last pass; the first of them are problems.
     pub unmatched: usize,
 }

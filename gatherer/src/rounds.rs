@@ -5,7 +5,6 @@
 
 mod pass;
 mod reading;
-mod retry;
 mod tidying;
 mod watching;
 
@@ -19,19 +18,25 @@ use net::shutdown::Shutdown;
 use tokio::task::{self, JoinError, JoinSet};
 
 use self::pass::{PassRequest, look, pass};
-use self::retry::retry_wait;
 use self::tidying::{HEAL_PAUSE_MIN, TIDY_EVERY};
 use crate::config::{POLL, Watch};
 use crate::error::Error;
 use crate::heal::TidyOutcome;
 use crate::lock::lock;
-use crate::progress::{Phase, Watching};
-use crate::shared::Shared;
+use crate::progress::Phase;
+use crate::shared::{Shared, retry_wait};
 use crate::tree::debounce::Touched;
 use crate::tree::watch::{Inbox, WatchSession, WatchedInodes, Watcher};
 
 /// Time between two checks of whether watched roots were replaced.
 const ROOT_CHECK: Duration = Duration::from_secs(10);
+
+/// Wait after a failed commit. It doubles after each further failure in a row, since each try costs
+/// a walk over the roots.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// Longest wait before the next try. A request for a pass causes a try immediately.
+const RETRY_MAX: Duration = Duration::from_secs(300);
 
 /// Kind of the problem that the collection does not accept changes.
 const NOT_ACCEPTING: &str = "not-accepting";
@@ -243,23 +248,19 @@ impl Rounds {
         self.forget_watch();
         self.inbox.renew();
         self.settings += 1;
-        let watching = match self.shared.config().watch {
-            Watch::Off => Watching::Off,
-            Watch::Poll(interval) => Watching::Poll(interval),
-            Watch::Notify => {
-                self.starting_watch = true;
-                let (site, inbox) = (self.shared.site.clone(), self.inbox.clone());
-                let (plans, settings) = (self.shared.plans(), self.settings);
-                let annotations = self.shared.config().essence.annotations.clone();
-                self.spawn(Job::StartWatch, move || {
-                    let started = Watcher::start(site, &plans, annotations, inbox)
-                        .and_then(|mut watcher| watcher.update(&plans).map(|()| watcher));
-                    Done::Started(started, settings)
-                });
-                Watching::Starting
-            }
-        };
-        *lock(&self.shared.watching) = watching;
+        let config = self.shared.config();
+        *lock(&self.shared.watching) = Some(config.watch).filter(|it| *it != Watch::Notify);
+        if config.watch == Watch::Notify {
+            self.starting_watch = true;
+            let (site, inbox) = (self.shared.site.clone(), self.inbox.clone());
+            let (plans, settings) = (self.shared.plans(), self.settings);
+            let annotations = config.essence.annotations.clone();
+            self.spawn(Job::StartWatch, move || {
+                let started = Watcher::start(site, &plans, annotations, inbox)
+                    .and_then(|mut watcher| watcher.update(&plans).map(|()| watcher));
+                Done::Started(started, settings)
+            });
+        }
     }
 
     /// Returns the time between the end of a pass and the next pass.
@@ -347,7 +348,8 @@ impl Rounds {
                 self.handle_outcome(outcome)?;
                 self.refusals = if is_refused { self.refusals.saturating_add(1) } else { 0 };
                 if self.missed {
-                    self.pass_due = self.pass_due.min(now + retry_wait(self.refusals));
+                    self.pass_due =
+                        self.pass_due.min(now + retry_wait(self.refusals, RETRY, RETRY_MAX));
                 }
                 self.start_tidying();
             }
@@ -356,7 +358,8 @@ impl Rounds {
                 self.handle_outcome(outcome)?;
                 if self.missed {
                     self.inbox.note_lost();
-                    self.pass_due = self.pass_due.min(now + retry_wait(self.refusals));
+                    self.pass_due =
+                        self.pass_due.min(now + retry_wait(self.refusals, RETRY, RETRY_MAX));
                 }
             }
             Done::Read(is_new) => self.handle_read(is_new, now),
@@ -407,7 +410,7 @@ impl Rounds {
             }
             None => {}
         }
-        self.pass_due = now + retry_wait(self.refusals);
+        self.pass_due = now + retry_wait(self.refusals, RETRY, RETRY_MAX);
     }
 
     /// Handles the outcome of commits. After a temporary failure, such as a full disk, waits if the
@@ -427,17 +430,13 @@ impl Rounds {
                 self.missed = true;
                 Ok(())
             }
-            Err(error) => Err(Error::Collection {
-                path: self.shared.config().daemon.data.join("collection"),
-                message: error.to_string(),
-            }),
+            Err(error) => Err(Error::collection(&self.shared.config().daemon.data, &error)),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::retry::RETRY;
     use super::*;
     use crate::Server;
     use crate::config::Config;
@@ -456,20 +455,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut rounds = rounds(&folder).await;
         rounds.handle_watcher(Err(watcher::Error::new(watcher::ErrorKind::MaxFilesWatch)), 0);
-        assert_eq!(lock(&rounds.shared.watching).to_string(), "poll 60");
+        assert_eq!(rounds.shared.watching(), "poll 60");
         assert_eq!(rounds.interval(), POLL);
         assert_eq!(lock(&rounds.shared.site.problems).by_kind()["unwatched"], 1);
         // A watcher that works, but cannot watch new folders.
-        *lock(&rounds.shared.watching) = Watching::Notify;
+        *lock(&rounds.shared.watching) = Some(Watch::Notify);
         rounds.inbox.fail(&watcher::Error::new(watcher::ErrorKind::MaxFilesWatch));
         rounds.handle_failure();
-        assert_eq!(lock(&rounds.shared.watching).to_string(), "poll 60");
+        assert_eq!(rounds.shared.watching(), "poll 60");
         assert_eq!(rounds.interval(), POLL);
         // A watcher for earlier settings changes nothing.
         rounds.settings = 1;
-        *lock(&rounds.shared.watching) = Watching::Starting;
+        *lock(&rounds.shared.watching) = None;
         rounds.handle_watcher(Err(watcher::Error::generic("late")), 0);
-        assert_eq!(lock(&rounds.shared.watching).to_string(), "starting");
+        assert_eq!(rounds.shared.watching(), "starting");
     }
 
     /// Handles finished tasks until `is_over`.

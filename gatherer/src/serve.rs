@@ -23,7 +23,7 @@ use daemon::metrics::Sample;
 use exchange::push;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use web::Pages;
 use web::failure::{Failure, Wants};
@@ -98,13 +98,8 @@ pub(crate) struct Admin {
     pages: Pages,
 }
 
-#[derive(Serialize)]
-struct PageContext {
-    status: Status,
-}
-
 async fn page(State(public): State<Public>) -> Response {
-    let context = PageContext { status: public.handle.status() };
+    let context = json!({ "status": public.handle.status() });
     public.pages.respond(StatusCode::OK, "gatherer.html", &context)
 }
 

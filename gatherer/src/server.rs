@@ -19,7 +19,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use web::Pages;
 
-use crate::config::Config;
+use crate::config::{COLLECTION, Config};
 use crate::error::Error;
 use crate::lock::lock;
 use crate::metrics::StageCount;
@@ -31,9 +31,6 @@ use crate::site::Site;
 use crate::site::plan::{self, Plan};
 use crate::spec;
 use crate::{harvests, serve};
-
-/// Name of the collection's directory within the data directory.
-const COLLECTION: &str = "collection";
 
 /// Name of the folder in which the site's programs work.
 const SCRATCH: &str = "scratch";
@@ -75,7 +72,7 @@ impl Server {
             Ok::<_, Error>(opened)
         });
         let opened = fronts.meanwhile("gatherer", opened).await;
-        let opened = opened.map_err(|error| Error::Spec(error.to_string()))?;
+        let opened = opened.map_err(|error| Error::Failed(error.to_string()))?;
         let (shared, token, pages, admin_pages) = opened?;
         Ok(Self { handle: Handle { shared: Arc::new(shared) }, fronts, token, pages, admin_pages })
     }
@@ -131,7 +128,7 @@ impl Server {
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
             child.start();
-            let ended = ended.unwrap_or_else(|error| Err(Error::Listen(error.to_string())));
+            let ended = ended.unwrap_or_else(|error| Err(Error::Failed(error.to_string())));
             if outcome.is_ok() {
                 outcome = ended;
             }
@@ -175,6 +172,7 @@ impl Handle {
     pub fn status(&self) -> Status {
         let (shared, site) = (&self.shared, &self.shared.site);
         let health = site.collection.health();
+        let annotations = lock(&site.annotating.counts).clone();
         Status {
             name: shared.config().name.clone(),
             id: site.id.clone(),
@@ -182,7 +180,7 @@ impl Handle {
             started: shared.started,
             version: site.collection.version().to_string(),
             objects: site.collection.len(),
-            watch: lock(&shared.watching).to_string(),
+            watch: shared.watching(),
             listening: shared.control.listening(),
             ready: self.ready(),
             collection_problem: health.refusing,
@@ -190,7 +188,7 @@ impl Handle {
             damaged_total: health.damaged_total,
             fences_missing: shared.site.workers.missing(),
             workers_ended: shared.site.workers.ended(),
-            annotations: site.annotating.counts(),
+            annotations,
             takedowns: site.collection.takedowns(),
             push: shared.notifier.status(),
             progress: site.progress.borrow().clone(),
@@ -307,26 +305,23 @@ fn open(
     let author = Author { id: id.clone(), identity };
     let seen =
         exchange::repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
-    let pages =
-        Pages::new(seen, serve::TEMPLATES, None).map_err(|error| Error::Spec(error.to_string()))?;
+    let pages = Pages::new(seen, serve::TEMPLATES, None)
+        .map_err(|error| Error::Failed(error.to_string()))?;
     // `base_url` does not apply to the admin pages.
     let admin_pages = Pages::new(web::Site::new(&*config.name), daemon::overview::TEMPLATES, None)
-        .map_err(|error| Error::Spec(error.to_string()))?;
+        .map_err(|error| Error::Failed(error.to_string()))?;
     let host = config.daemon.proxy().unwrap_or_else(host_name);
     let port =
         config.daemon.base_url.as_ref().and_then(url::Url::port_or_known_default).unwrap_or(port);
     let plans = Plan::of(&config, &id, &host, port)?;
-    let path = data.join(COLLECTION);
-    let failed = |error: collection::Error| Error::Collection {
-        path: path.clone(),
-        message: error.to_string(),
-    };
+    let failed = |error| Error::collection(&data, &error);
     let now = Stamp(clock::now_ms());
     let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
-    let (collection, recovery) = Collection::open(&path, options, now).map_err(failed)?;
+    let (collection, recovery) =
+        Collection::open(&data.join(COLLECTION), options, now).map_err(failed)?;
     let (base_url, settings) = (config.daemon.base_url.clone(), config.push.clone());
     let notifier = Notifier::open(&data, base_url, settings, collection.clone(), &control)
-        .map_err(|error| Error::Spec(error.to_string()))?;
+        .map_err(|error| Error::Failed(error.to_string()))?;
     let programs = config.worker.clone().map(|starter| {
         Programs::new(starter, data.join(SCRATCH), clock::monotonic, clock::now_ms())
     });
@@ -349,12 +344,8 @@ fn open(
     }
     let started = now.0 / 1_000;
     let daemon = serve::repository::daemon(&config, &site.id, started);
-    let repository = exchange::repository::Repository::open(
-        &site.collection,
-        &config.oai,
-        daemon,
-        &config.daemon.data,
-    );
+    let repository =
+        exchange::repository::Repository::open(&site.collection, &config.oai, daemon, &data);
     let shared = Shared {
         site: Arc::new(site),
         author,

@@ -1,7 +1,6 @@
 //! The shared state of a running gatherer: the collection, the state of each root, counters,
 //! problems, and the published progress.
 
-mod annotations;
 mod fingerprint;
 pub(crate) mod plan;
 mod repositories;
@@ -12,16 +11,16 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use collection::{Batch, Collection, Note, Stamp, Version};
+use collection::{Batch, Collection, Error, Note, Stamp, Version};
 use essence::worker;
 use essence::worker::pool::Pool;
 use essence::worker::program::Programs;
 use net::clock;
 use tokio::sync::watch;
 
-use self::annotations::AnnotationState;
 use self::plan::Plan;
 use self::repositories::Repositories;
+use crate::annotating::AnnotationState;
 use crate::known::{KnownSet, Walk};
 use crate::lock::lock;
 use crate::metrics::Metrics;
@@ -124,11 +123,7 @@ impl Site {
     /// Notes that a pass or harvest of a root has finished without a hold. After this has happened
     /// for all roots, the collection again has the records that the last stop may have lost.
     /// Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be written.
-    pub(crate) fn handle_finished_root(&self, root: &str) -> Result<(), collection::Error> {
+    pub(crate) fn handle_finished_root(&self, root: &str) -> Result<(), Error> {
         let is_all = {
             let mut unfinished = lock(&self.unfinished);
             unfinished.remove(root);
@@ -147,16 +142,20 @@ impl Site {
         }
     }
 
+    /// Counts committed changes of records.
+    pub(crate) fn count_changes(&self, updated: u64, deleted: u64) {
+        self.metrics.updated.fetch_add(updated, Relaxed);
+        self.metrics.deleted.fetch_add(deleted, Relaxed);
+        self.counts.updated.fetch_add(updated, Relaxed);
+        self.counts.deleted.fetch_add(deleted, Relaxed);
+    }
+
     pub(crate) fn next_walk(&self) -> Walk {
         self.walks.fetch_add(1, Relaxed) + 1
     }
 
     /// Returns the state of a root; the first time, it is read from the root's notes. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read or written.
-    pub(crate) fn root_state(&self, url: &str) -> Result<Arc<RootState>, collection::Error> {
+    pub(crate) fn root_state(&self, url: &str) -> Result<Arc<RootState>, Error> {
         if let Some(root_state) = lock(&self.root_states).get(url) {
             return Ok(root_state.clone());
         }
@@ -179,11 +178,11 @@ impl Site {
 
     /// Reads the notes of a root's objects. One thread reads them and another parses them, since a
     /// gatherer of many objects waits for this at its start.
-    fn known(&self, url: &str) -> Result<KnownSet, collection::Error> {
+    fn known(&self, url: &str) -> Result<KnownSet, Error> {
         let mut known = KnownSet::default();
         let (sender, chunks) = sync_channel(CHUNKS_MAX);
         let mut notes = self.collection.notes(&note::objects_prefix(url)).fuse();
-        let read = move || -> Result<(), collection::Error> {
+        let read = move || -> Result<(), Error> {
             loop {
                 let chunk = notes.by_ref().take(CHUNK_NOTES).collect::<Result<Vec<_>, _>>()?;
                 if chunk.is_empty() || sender.send(chunk).is_err() {
@@ -209,17 +208,8 @@ impl Site {
     }
 
     /// Commits only a root's note. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be written.
-    pub(crate) fn remember_root(
-        &self,
-        url: &str,
-        note: &RootNote,
-    ) -> Result<(), collection::Error> {
-        let batch = Batch { changes: Vec::new(), notes: vec![root_note(url, note)] };
-        self.collection.commit(batch, Stamp(clock::now_ms())).map(|_version| ())
+    pub(crate) fn remember_root(&self, url: &str, note: &RootNote) -> Result<(), Error> {
+        commit_note(&self.collection, note::root_key(url), Some(note::to_bytes(note)))
     }
 
     /// Notes that no walk is under way.
@@ -230,20 +220,16 @@ impl Site {
     }
 
     /// Returns the URLs of all roots in the collection, in order. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read.
-    pub(crate) fn known_roots(&self) -> Result<Vec<String>, collection::Error> {
+    pub(crate) fn known_roots(&self) -> Result<Vec<String>, Error> {
         let mut urls = Vec::new();
-        for entry in self.collection.notes(&note::roots_prefix()) {
+        for entry in self.collection.notes(note::ROOT.as_bytes()) {
             urls.extend(note::root_of(&entry?.0));
         }
         Ok(urls)
     }
 
     pub(crate) fn problem(&self, object: String, kind: &str, message: String) {
-        lock(&self.problems).push(entry(object, kind, message));
+        lock(&self.problems).push(entry(object, kind, message), None);
     }
 
     /// Puts a problem found by `walk` on the list, where it stays until a later walk does not find
@@ -255,7 +241,7 @@ impl Site {
         kind: &str,
         message: String,
     ) {
-        lock(&self.problems).push_from_walk(entry(object, kind, message), walk);
+        lock(&self.problems).push(entry(object, kind, message), Some(walk));
     }
 
     /// Removes the problems of the object at `url`, which is published as `public`: the object was
@@ -298,7 +284,7 @@ impl Site {
             updated: counts.updated.load(Relaxed),
             deleted: counts.deleted.load(Relaxed),
             unchanged: counts.unchanged.load(Relaxed),
-            harvests_due: self.repositories.due(),
+            harvests_due: self.repositories.due.load(Relaxed),
         }
     }
 
@@ -341,11 +327,7 @@ impl Site {
     }
 
     /// Returns the number of live records of a repository.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read.
-    pub(crate) fn count_records_of(&self, url: &str) -> Result<u64, collection::Error> {
+    pub(crate) fn count_records_of(&self, url: &str) -> Result<u64, Error> {
         let sources = self.collection.sources()?;
         Ok(sources.into_iter().find(|it| it.source == url).map_or(0, |it| it.objects))
     }
@@ -356,7 +338,12 @@ fn entry(object: String, kind: &str, message: String) -> Entry {
     Entry { object, kind: kind.to_owned(), message, at: clock::now_ms() / 1_000 }
 }
 
-/// Returns a root's note in the form that the collection stores.
-pub(crate) fn root_note(url: &str, root: &RootNote) -> Note {
-    Note { key: note::root_key(url), value: Some(note::to_bytes(root)) }
+/// Commits one note alone; without a value, deletes it. Blocks.
+pub(crate) fn commit_note(
+    collection: &Collection,
+    key: Vec<u8>,
+    value: Option<Vec<u8>>,
+) -> Result<(), Error> {
+    let batch = Batch { changes: Vec::new(), notes: vec![Note { key, value }] };
+    collection.commit(batch, Stamp(clock::now_ms())).map(drop)
 }

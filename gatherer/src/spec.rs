@@ -64,10 +64,9 @@ pub fn conflicts(roots: &[Root], maps: &[Map]) -> Vec<String> {
     let mut found = Vec::new();
     for (n, tree) in trees.iter().enumerate() {
         for (m, other) in trees.iter().enumerate() {
-            if n != m && tree.directory.starts_with(&other.directory) {
-                if tree.directory == other.directory && m < n {
-                    continue;
-                }
+            let is_inside = n != m && tree.directory.starts_with(&other.directory);
+            // Of two equal trees, one message is enough.
+            if is_inside && (n < m || tree.directory != other.directory) {
                 found.push(format!("root {} lies inside root {}", tree.url(), other.url()));
             }
         }

@@ -179,7 +179,10 @@ async fn members_and_entries_are_annotated_one_by_one() {
     assert_eq!(desk.gather().await, 1);
     desk.check("b.txt", "By template", Some("Data")).await;
     let counts = desk.bench.handle.status().annotations;
-    assert_eq!((counts.files, counts.annotations, counts.wrong, counts.unmatched), (3, 5, 0, 0));
+    assert_eq!(
+        (counts.files, counts.annotations, counts.with_mistakes, counts.unmatched),
+        (3, 5, 0, 0)
+    );
     desk.bench.stop().await;
 }
 
@@ -196,7 +199,7 @@ async fn a_half_written_file_removes_no_annotations() {
         assert_eq!(desk.gather().await, 0, "{half:?}");
         desk.check("a.txt", "Said", None).await;
         assert_eq!(desk.bench.problems(), ["annotation a.soif"]);
-        assert_eq!(desk.bench.handle.status().annotations.wrong, 1);
+        assert_eq!(desk.bench.handle.status().annotations.with_mistakes, 1);
     }
     let text = desk.bench.handle.problems().remove(0).message;
     assert!(

@@ -8,13 +8,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use essence::select::{Choice, SourceFor};
+use essence::select::{SelectionSettings, SourceFor};
 use essence::typing::Recognizer;
 use formats::Type;
 use gatherer::Config;
 use support::{Bench, Tree, settings_of};
 
-fn with_choice(config: &Config, choice: Choice) -> Config {
+fn with_choice(config: &Config, choice: SelectionSettings) -> Config {
     let mut config = config.clone();
     config.essence.select = choice;
     config
@@ -27,7 +27,10 @@ fn pair(made: &str, from: &str) -> SourceFor {
 #[tokio::test(flavor = "multi_thread")]
 async fn products_are_gathered_only_without_their_source() {
     let tree = Tree::with(&["a.md", "a.html", "d/b.html", "c.md", "c.html"]);
-    let choice = Choice { source_for: vec![pair("*.html", "*.md")], ..Choice::default() };
+    let choice = SelectionSettings {
+        source_for: vec![pair("*.html", "*.md")],
+        ..SelectionSettings::default()
+    };
     let mut config = with_choice(&tree.config(), choice);
     settings_of(&mut config).exclude = vec!["c.md".into()];
     let bench = Bench::start_with(tree, config).await;
@@ -53,10 +56,10 @@ async fn a_new_selection_deletes_records_and_brings_them_back() {
     let bench = Bench::start_with(tree, config.clone()).await;
     assert_eq!(bench.handle.status().objects, 3);
     let source = Type::by_name("C").unwrap();
-    let choice = Choice {
+    let choice = SelectionSettings {
         stop_types: [source].into(),
         stop_names: vec!["*.tmp".into()],
-        ..Choice::default()
+        ..SelectionSettings::default()
     };
     bench.handle.reload(with_choice(&config, choice)).unwrap();
     bench.until("b.c", false).await;

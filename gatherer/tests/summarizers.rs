@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use essence::config::{Essence, SitePrograms};
+use essence::config::{EssenceConfig, SitePrograms};
 use essence::quick::Declared;
 use essence::typing::Recognizer;
 use essence::worker::{Program, serve};
@@ -96,11 +96,11 @@ fn library(tree: &Tree) -> PathBuf {
 fn config(tree: &Tree) -> Config {
     let typing = Recognizer::read(&[("types.toml".into(), TYPES.to_owned())]).unwrap();
     let declared = Declared::read(&[("quick.toml".into(), QUICK.to_owned())], Some(&typing));
-    let essence = Essence {
+    let essence = EssenceConfig {
         typing: Arc::new(typing),
         declared: declared.unwrap(),
         programs: Some(SitePrograms { folder: library(tree), time_max: Duration::from_secs(20) }),
-        ..Essence::default()
+        ..EssenceConfig::default()
     };
     Config { worker: Some(worker()), essence, ..tree.config() }
 }

@@ -149,11 +149,7 @@ impl<'t> Document<'t> {
                         }
                     }
                 }
-                DeValue::String(_)
-                | DeValue::Integer(_)
-                | DeValue::Float(_)
-                | DeValue::Boolean(_)
-                | DeValue::Datetime(_) => {}
+                _ => {}
             }
         }
     }

@@ -128,11 +128,7 @@ impl<'d> Table<'d> {
         let written = match value.get_ref() {
             DeValue::Float(it) => it.as_str().to_owned(),
             DeValue::Integer(it) => it.to_string(),
-            DeValue::String(_)
-            | DeValue::Boolean(_)
-            | DeValue::Datetime(_)
-            | DeValue::Array(_)
-            | DeValue::Table(_) => return self.wrong_type(key, value, &expected),
+            _ => return self.wrong_type(key, value, &expected),
         };
         let number = written.parse().ok().filter(|it| range.contains(it));
         number.or_else(|| self.wrong(value, format!("{key:?} is {written}"), &expected))

@@ -317,7 +317,12 @@ mod tests {
                 subscriptions: 3,
                 ..exchange::push::Status::default()
             },
-            annotations: AnnotationCounts { files: 2, annotations: 1_000, wrong: 1, unmatched: 3 },
+            annotations: AnnotationCounts {
+                files: 2,
+                annotations: 1_000,
+                with_mistakes: 1,
+                unmatched: 3,
+            },
             takedowns: Takedowns::default(),
             progress: Progress { passes_done: 2, ..Progress::default() },
             problems: BTreeMap::from([("unreadable".to_owned(), 3)]),

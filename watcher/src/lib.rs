@@ -1,8 +1,8 @@
 //! A watcher of directories: reports changes from the system's notifications (inotify and the like).
 //!
-//! It reports paths that may have changed, though not because of our own reading; that events were
-//! lost; and that a part is not watched any more. Its user makes up for the gaps: after lost events
-//! everything is walked, and everything is walked from time to time in any case.
+//! It reports paths that may have changed (reads do not count), lost events, and parts that are not
+//! watched any more. Its user makes up for the gaps: it walks everything after lost events, and from
+//! time to time.
 
 use std::path::Path;
 
@@ -28,8 +28,8 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Starts a watcher without directories. It calls `report` on a thread of its own, and for a moment even
-    /// after the watcher is dropped. With `follows_links` it follows links below watched directories, too.
+    /// Starts a watcher without directories. It calls `report` on its own thread, for a moment even
+    /// after it is dropped. With `follows_links`, it follows links below watched directories.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Watcher {
     }
 }
 
-/// Returns the reason of an error without the paths, which the error itself shows in debug format.
+/// Returns the reason of an error, without its paths.
 #[must_use]
 pub fn reason(error: &Error) -> String {
     match &error.kind {
@@ -82,7 +82,7 @@ pub fn reason(error: &Error) -> String {
     }
 }
 
-/// Whether an event may mean that a file has changed. Reads, our own included, do not count.
+/// Returns whether an event may mean that a file has changed. Reads do not count.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write))

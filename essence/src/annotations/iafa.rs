@@ -21,25 +21,25 @@ pub(super) fn read(text: &str) -> Result<Vec<Annotation>, Vec<Mistake>> {
         }
         any = true;
         let line = template.line();
-        let mut wrong = |message: String| {
+        let mut report = |message: String| {
             let expected = String::new();
             mistakes.push(Mistake { file: None, line, column: 1, message, expected });
         };
         let Some(fields) = template.attributes() else {
-            wrong("the template is too long".to_owned());
+            report("the template is too long".to_owned());
             continue;
         };
         let mut statements = Vec::new();
         for (name, value) in fields {
             match Statement::new(&name, value) {
                 Ok(statement) => statements.push(statement),
-                Err(message) => wrong(message),
+                Err(message) => report(message),
             }
         }
         let statements: std::sync::Arc<[Statement]> = statements.into();
         for uri in template.uris() {
             if uri.contains(char::is_whitespace) {
-                wrong(format!("{uri:?} is no URL"));
+                report(format!("{uri:?} is no URL"));
             }
             let (about, statements) = (uri.to_owned(), statements.clone());
             annotations.push(Annotation { line, about, is_pattern: false, statements });

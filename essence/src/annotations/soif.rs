@@ -61,13 +61,13 @@ fn annotation(
 ) -> Option<Annotation> {
     let start = usize::try_from(record.offset()).unwrap_or(lines.bytes.len());
     let line = lines.line_of(start);
-    let mut wrong = |mistake| {
+    let mut report = |mistake| {
         if mistakes.len() < MISTAKES_MAX {
             mistakes.push(mistake);
         }
     };
     if record.url() == NO_URL {
-        wrong(lines.mistake_at(start, "the record has no URL", "@FILE { URL"));
+        report(lines.mistake_at(start, "the record has no URL", "@FILE { URL"));
         return None;
     }
     let mut statements = Vec::new();
@@ -80,7 +80,7 @@ fn annotation(
             Err(message) => {
                 // Names are slices of the file's bytes.
                 let at = name.as_ptr().addr().saturating_sub(lines.bytes.as_ptr().addr());
-                wrong(lines.mistake_at(at, &message, ""));
+                report(lines.mistake_at(at, &message, ""));
             }
         }
     }

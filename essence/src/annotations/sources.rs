@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use settings::Mistake;
 
-use super::{ANNOTATIONS_MAX, Annotation, Annotations, PATTERNS_MAX, Sort, read};
+use super::{ANNOTATIONS_MAX, Annotation, Annotations, PATTERNS_MAX, is_source, read};
 
 /// Maximum number of files.
 pub const FILES_MAX: usize = 10_000;
@@ -57,7 +57,7 @@ struct Source {
     annotations: Arc<[Annotation]>,
     bytes: u64,
     /// The mistake in its present content, and the consequence.
-    wrong: Option<String>,
+    mistake: Option<String>,
 }
 
 /// Problem with a file or folder of annotations.
@@ -108,17 +108,10 @@ impl Sources {
         let mut again = false;
         for path in &listing.files {
             let old = before.remove(path);
-            let source = match source(path, old.clone(), self.begun.then_some(now_ms)) {
-                ReadOutcome::Unchanged(source) => source,
-                ReadOutcome::Changing(source) => {
-                    again = true;
-                    source
-                }
-                ReadOutcome::Read(source) => source,
-            };
+            let source = source(path, old.clone(), self.begun.then_some(now_ms), &mut again);
             let source = totals.take(source, old.as_ref());
             changed |= old.is_none_or(|old| !Arc::ptr_eq(&old.annotations, &source.annotations));
-            if let Some(message) = &source.wrong {
+            if let Some(message) = &source.mistake {
                 listing.problems.push(FileProblem { path: path.clone(), message: message.clone() });
             }
             all.push((Arc::from(path.as_path()), source.annotations.clone()));
@@ -163,7 +156,7 @@ impl Listing {
                                  remove its annotations, remove it from the settings)";
                 Err(io::Error::other(unmounted))
             }),
-            Ok(_) if Sort::of(path).is_none() => {
+            Ok(_) if !is_source(path) => {
                 let message =
                     "is no file of annotations: name one that ends in .soif, .iafa or .toml";
                 return self.problem(path, message.to_owned());
@@ -208,62 +201,55 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()>
             if depth < DEPTH_MAX {
                 list(&path, depth + 1, files)?;
             }
-        } else if Sort::of(&path).is_some() {
+        } else if is_source(&path) {
             files.push(path);
         }
     }
     Ok(())
 }
 
-enum ReadOutcome {
-    /// The file has not changed.
-    Unchanged(Source),
-    /// The file has changed, and may still be changing.
-    Changing(Source),
-    /// The file was read, or is known to be unreadable.
-    Read(Source),
-}
-
-/// Reads a file if it has changed; if `now_ms` is `None`, also one that may still be changing.
-fn source(path: &Path, old: Option<Source>, now_ms: Option<u64>) -> ReadOutcome {
+/// Reads a file if it has changed. Sets `again` instead if the file may still be changing and
+/// `now_ms` is given.
+fn source(path: &Path, old: Option<Source>, now_ms: Option<u64>, again: &mut bool) -> Source {
     let mut source = old.unwrap_or_default();
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) => return ReadOutcome::Read(source.unread(&error)),
+        Err(error) => return source.unread(&error),
     };
     if !metadata.is_file() {
         // Reading a pipe would block.
-        return ReadOutcome::Read(source.unread(&io::Error::other("it is no regular file")));
+        return source.unread(&io::Error::other("it is no regular file"));
     }
     let stamp = Stamp::of(&metadata);
     if source.stamp == Some(stamp) {
-        return ReadOutcome::Unchanged(source);
+        return source;
     }
     let modified_ms = metadata.mtime() * 1_000 + metadata.mtime_nsec() / 1_000_000;
     let age_ms = |now: u64| now.checked_sub(u64::try_from(modified_ms).ok()?);
     if now_ms.and_then(age_ms).is_some_and(|age| Duration::from_millis(age) < QUIET) {
-        return ReadOutcome::Changing(source);
+        *again = true;
+        return source;
     }
     let bytes = match read_file(path) {
         Ok(bytes) => bytes,
-        Err(error) => return ReadOutcome::Read(source.unread(&error)),
+        Err(error) => return source.unread(&error),
     };
     source.stamp = Some(stamp);
     if BYTES_MAX < bytes.len() as u64 {
-        return ReadOutcome::Read(source.reject(&format!("is longer than {BYTES_MAX} bytes")));
+        return source.reject(&format!("is longer than {BYTES_MAX} bytes"));
     }
     match read(path, &bytes) {
         Ok(new) if new.is_empty() && !source.annotations.is_empty() => {
-            ReadOutcome::Read(source.reject("is empty: delete it to remove its annotations"))
+            source.reject("is empty: delete it to remove its annotations")
         }
-        Ok(new) => ReadOutcome::Read(Source {
+        Ok(new) => Source {
             stamp: Some(stamp),
             device: Some(metadata.dev()),
             annotations: new.into(),
             bytes: bytes.len() as u64,
-            wrong: None,
-        }),
-        Err(mistakes) => ReadOutcome::Read(source.reject(&describe(&mistakes))),
+            mistake: None,
+        },
+        Err(mistakes) => source.reject(&describe(&mistakes)),
     }
 }
 
@@ -285,13 +271,13 @@ fn describe(mistakes: &[Mistake]) -> String {
 
 impl Source {
     /// Returns the source with its last valid content, and with the mistake of the new content.
-    fn reject(self, wrong: &str) -> Self {
+    fn reject(self, mistake: &str) -> Self {
         let meanwhile = if self.annotations.is_empty() {
             "nothing of it counts"
         } else {
             "its earlier annotations count"
         };
-        Self { wrong: Some(format!("{wrong}; {meanwhile} until then")), ..self }
+        Self { mistake: Some(format!("{mistake}; {meanwhile} until then")), ..self }
     }
 
     /// Works as [`Source::reject`], but the file will be read again at the next check.
@@ -312,10 +298,10 @@ impl Totals {
     /// Returns the file with its new content, or with its old content if the totals would be
     /// exceeded.
     fn take(&mut self, source: Source, old: Option<&Source>) -> Source {
-        if let Err(wrong) = self.try_take(&source) {
+        if let Err(mistake) = self.try_take(&source) {
             let kept = old.filter(|it| self.try_take(it).is_ok()).cloned().unwrap_or_default();
             // There may be room for the file at the next check, even if the file does not change.
-            return Source { stamp: None, ..kept }.reject(&wrong);
+            return Source { stamp: None, ..kept }.reject(&mistake);
         }
         source
     }

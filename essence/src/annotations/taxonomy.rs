@@ -61,15 +61,11 @@ fn term(table: &Table<'_>, annotations: &mut Vec<Annotation>) {
     table.require("objects", "[\"https://docs.example.org/a.pdf\"]");
     for (i, about) in table.one_or_more("objects").into_iter().enumerate() {
         let is_pattern = about.contains('*');
-        let wrong = if is_pattern { pattern_mistake(&about) } else { None };
+        let mistake = if is_pattern { pattern_mistake(&about) } else { None };
         let is_url = about.contains(':') && !about.contains(char::is_whitespace);
-        if let Some(why) = wrong.or_else(|| (!is_url).then(|| "is no URL".to_owned())) {
-            table.mistake_in(
-                "objects",
-                i,
-                format!("{about:?}: {why}"),
-                "a URL, or a pattern of URLs",
-            );
+        if let Some(why) = mistake.or_else(|| (!is_url).then(|| "is no URL".to_owned())) {
+            let message = format!("{about:?}: {why}");
+            table.mistake_in("objects", i, message, "a URL, or a pattern of URLs");
         }
         let (line, statements) = (table.line(), statements.clone());
         annotations.push(Annotation { line, about, is_pattern, statements });

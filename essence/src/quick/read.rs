@@ -2,13 +2,14 @@
 //!
 //! Sans-I/O.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use formats::Type;
-use settings::{Document, Mistake, Table, nearest};
+use settings::{Document, Mistake, Table};
 
 use super::{Attribute, Expression, Summarizer};
-use crate::rules::IDENTITY;
+use crate::error::{in_file, unknown_type};
+use crate::rules::is_identity;
 use crate::typing::{Recognizer, expression_mistake};
 
 /// Maximum number of expressions in all files together.
@@ -20,19 +21,9 @@ const EXPRESSIONS_BYTES_MAX: usize = 64 * 1024 * 1024;
 const ATTRIBUTES_MAX: usize = 64;
 /// Maximum length of an attribute's name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
-/// Attributes in addition to [`IDENTITY`] that summarizers may not set.
-const RESERVED: &[&str] = &[
-    "Type",
-    "Last-Modification-Time",
-    "Nested-Filename",
-    "Truncated",
-    "Time-to-Live",
-    "Refresh-Rate",
-    "Gatherer-Name",
-    "Gatherer-Host",
-    "Gatherer-Port",
-    "Gatherer-Version",
-];
+/// Attributes, besides identifying ones, that summarizers may not set.
+const RESERVED: &str = "Type Last-Modification-Time Nested-Filename Truncated Time-to-Live \
+                        Refresh-Rate Gatherer-Name Gatherer-Host Gatherer-Port Gatherer-Version";
 
 struct Reading<'t> {
     typing: Option<&'t Recognizer>,
@@ -51,14 +42,10 @@ pub(super) fn read(
     let mut mistakes = Vec::new();
     for (path, text) in files {
         if let Err(found) = reading.read_file(text) {
-            mistakes.extend(found.into_iter().map(|it| in_file(it, path)));
+            mistakes.extend(in_file(found, path));
         }
     }
     if mistakes.is_empty() { Ok(reading.all) } else { Err(mistakes) }
-}
-
-fn in_file(mistake: Mistake, path: &Path) -> Mistake {
-    Mistake { file: Some(path.to_path_buf()), ..mistake }
 }
 
 impl Reading<'_> {
@@ -86,12 +73,8 @@ impl Reading<'_> {
             None => Some(Type::by_name(&name)?),
         };
         let Some(found) = found else {
-            let near = nearest(&name, Type::ALL.iter().map(|it| it.name()));
-            let expected = near.map_or_else(
-                || "a built-in type, or one of the rule files".to_owned(),
-                |near| format!("{near:?}"),
-            );
-            table.mistake("type", format!("no type is called {name:?}"), expected);
+            let (message, expected) = unknown_type(&name);
+            table.mistake("type", message, expected);
             return None;
         };
         if found.is_opened() {
@@ -115,7 +98,7 @@ impl Reading<'_> {
             let name = table.required_string("name");
             let is_same = |it: &Attribute| it.name.eq_ignore_ascii_case(&name);
             let is_reserved =
-                IDENTITY.iter().chain(RESERVED).any(|it| name.eq_ignore_ascii_case(it));
+                is_identity(&name) || RESERVED.split(' ').any(|it| name.eq_ignore_ascii_case(it));
             if name.is_empty() {
                 // The missing name has been reported already.
             } else if !is_name(&name) {

@@ -1,7 +1,5 @@
 //! Conditions on records: comparisons, joined by "and" and "or".
 
-use std::borrow::Cow;
-
 use regex::bytes::Regex;
 use soif::Record;
 
@@ -21,10 +19,10 @@ impl Condition {
     pub(super) fn holds(&self, record: &Record) -> bool {
         match self {
             Self::Is { attribute, value, negated } => {
-                (*value_of(record, attribute) == *value.as_bytes()) != *negated
+                (value_of(record, attribute) == value.as_bytes()) != *negated
             }
             Self::Matches { attribute, pattern, negated } => {
-                pattern.is_match(&value_of(record, attribute)) != *negated
+                pattern.is_match(value_of(record, attribute)) != *negated
             }
             Self::All(all) => all.iter().all(|it| it.holds(record)),
             Self::Any(any) => any.iter().any(|it| it.holds(record)),
@@ -32,11 +30,10 @@ impl Condition {
     }
 }
 
-/// Returns the attribute's value; empty if there is none. The object's URL is treated as an
-/// attribute here.
-fn value_of<'r>(record: &'r Record, attribute: &str) -> Cow<'r, [u8]> {
+/// Returns the attribute's value; empty if there is none. The object's URL counts as an attribute.
+fn value_of<'r>(record: &'r Record, attribute: &str) -> &'r [u8] {
     if attribute.eq_ignore_ascii_case("URL") {
-        return Cow::Borrowed(record.url.as_bytes());
+        return record.url.as_bytes();
     }
-    Cow::Borrowed(record.get(attribute).unwrap_or_default())
+    record.get(attribute).unwrap_or_default()
 }

@@ -1,9 +1,10 @@
 //! The parser of rule files.
 
 use regex::bytes::RegexBuilder;
+use settings::Mistake;
 
 use super::condition::Condition;
-use super::{Action, Mistake, RULES_MAX, Rule, is_identity};
+use super::{Action, RULES_MAX, Rule, is_identity};
 
 /// Maximum depth of nested parentheses.
 const DEPTH_MAX: usize = 50;
@@ -47,9 +48,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Rule>, Vec<Mistake>> {
                 rules.push(Rule { line: number, text, condition, actions: Vec::new() });
             })
         };
-        if let Err(message) = outcome {
-            mistakes.push(Mistake { line: number, message });
-        }
+        mistakes.extend(outcome.err().map(|message| mistake(number, message)));
     }
     mistakes.extend(bare.filter(|_| !is_broken).map(no_instructions));
     mistakes.sort_by_key(|it| it.line);
@@ -57,9 +56,13 @@ pub(super) fn parse(text: &str) -> Result<Vec<Rule>, Vec<Mistake>> {
     if mistakes.is_empty() { Ok(rules) } else { Err(mistakes) }
 }
 
+fn mistake(line: usize, message: String) -> Mistake {
+    let expected = "conditions and instructions as docs/essence.md has them".to_owned();
+    Mistake { file: None, line, column: 1, message, expected }
+}
+
 fn no_instructions(line: usize) -> Mistake {
-    let message = "the condition has no instructions: indent them below it".to_owned();
-    Mistake { line, message }
+    mistake(line, "the condition has no instructions: indent them below it".to_owned())
 }
 
 fn condition(text: &str) -> Result<Condition, String> {

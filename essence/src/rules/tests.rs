@@ -108,7 +108,8 @@ fn mistakes_name_their_lines() {
                 City == 'x' Type == 'y'\n(City == 'x'\nType == 'x'\nURL ~ /x/\n\tMD5 = 'x'\n\
                 \tA,B = 'x'\n\tA |\n\tA = 'x\n";
     let mistakes = Rules::parse(text).unwrap_err();
-    let shown: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    let shown = mistakes.iter().map(|it| format!("line {}: {}", it.line, it.message));
+    let shown: Vec<String> = shown.collect();
     let expected = [
         "line 1: an instruction comes below a condition",
         "line 2: `==`, `!=`, `~` or `!~` is missing behind `Type`",

@@ -9,72 +9,43 @@ use formats::code::link::LINK_MARK;
 use formats::text::is_text;
 use formats::{Language, Type};
 
-/// Signatures at the start of the content that are unmistakable.
-const MAGIC: &[(&[u8], Type)] = &[
-    (b"\x1f\x8b", Type::Gzip),
-    (b"PK\x03\x04", Type::Zip),
-    (b"PK\x05\x06", Type::Zip),
-    (b"%PDF-", Type::Pdf),
-    (b"\x89PNG\r\n\x1a\n", Type::Image),
-    (b"GIF87a", Type::Image),
-    (b"GIF89a", Type::Image),
-    (b"\xff\xd8\xff", Type::Image),
-    (b"II*\0", Type::Image),
-    (b"MM\0*", Type::Image),
-    (b"8BPS", Type::Image),
-    (b"/* XPM */", Type::Image),
-    (b"\x7fELF", Type::Command),
-    (b"MZ\x90\0", Type::Command),
-    (b"\xca\xfe\xba\xbe", Type::Object),
-    (b"\xcf\xfa\xed\xfe", Type::Command),
-    (b"\xde\x12\x04\x95", Type::Object),
-    (b"\0asm", Type::Object),
-    (LINK_MARK, Type::SymbolicLink),
-    (b"!<arch>\n", Type::Archive),
-    (b"!<arch>\ndebian-binary", Type::Deb),
-    (b"\xed\xab\xee\xdb", Type::Rpm),
-    (b"070701", Type::Archive),
-    (b"070702", Type::Archive),
-    (b"070707", Type::Archive),
-    (b"7z\xbc\xaf\x27\x1c", Type::Archive),
-    (b"Rar!\x1a\x07", Type::Archive),
-    (b"BZh", Type::Compressed),
-    (b"\xfd7zXZ\0", Type::Compressed),
-    (b"\x28\xb5\x2f\xfd", Type::Compressed),
-    (b"\x1f\x9d", Type::Compressed),
-    (b"\x1f\xa0", Type::Compressed),
-    (b"LZIP", Type::Compressed),
-    (b"\x04\x22\x4d\x18", Type::Compressed),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", Type::Word),
-    (b"{\\rtf", Type::Rtf),
-    (b"%!PS", Type::PostScript),
-    // Spoolers put an end-of-transmission character before it.
-    (b"\x04%!PS", Type::PostScript),
-    (b"\xc5\xd0\xd3\xc6", Type::PostScript),
-    (b"\xf7\x02\x01\x83\x92\xc0\x1c\x3b", Type::Dvi),
-    (b"OggS", Type::Audio),
-    (b"fLaC", Type::Audio),
-    (b"ID3", Type::Audio),
-    (b"MThd", Type::Audio),
-    (b".snd", Type::Audio),
-    (b"wOFF", Type::Font),
-    (b"wOF2", Type::Font),
-    (b"OTTO", Type::Font),
-    (b"\0\x01\0\0\0", Type::Font),
-    (b"ttcf", Type::Font),
-    (b"%!PS-AdobeFont", Type::Font),
-    (b"%!FontType1", Type::Font),
-    (b"STARTFONT", Type::Font),
-    (b"StartFontMetrics", Type::Font),
-    (b"SQLite format 3\0", Type::Binary),
-    (b"\x1aE\xdf\xa3", Type::Video),
+/// Signatures at the start of the content that are unmistakable. Of two that match, the later one
+/// decides.
+const MAGIC: &[(Type, &[&[u8]])] = &[
+    (Type::Gzip, &[b"\x1f\x8b"]),
+    (Type::Zip, &[b"PK\x03\x04", b"PK\x05\x06"]),
+    (Type::Pdf, &[b"%PDF-"]),
+    (Type::Image, &[b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"\xff\xd8\xff"]),
+    (Type::Image, &[b"II*\0", b"MM\0*", b"8BPS", b"/* XPM */"]),
+    (Type::Command, &[b"\x7fELF", b"MZ\x90\0", b"\xcf\xfa\xed\xfe"]),
+    (Type::Object, &[b"\xca\xfe\xba\xbe", b"\xde\x12\x04\x95", b"\0asm"]),
+    (Type::SymbolicLink, &[LINK_MARK]),
+    (Type::Archive, &[b"!<arch>\n"]),
+    (Type::Deb, &[b"!<arch>\ndebian-binary"]),
+    (Type::Rpm, &[b"\xed\xab\xee\xdb"]),
+    (Type::Archive, &[b"070701", b"070702", b"070707"]),
+    (Type::Archive, &[b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07"]),
+    (Type::Compressed, &[b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\x1f\x9d"]),
+    (Type::Compressed, &[b"\x1f\xa0", b"LZIP", b"\x04\x22\x4d\x18"]),
+    (Type::Word, &[b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"]),
+    (Type::Rtf, &[b"{\\rtf"]),
+    // Spoolers put an end-of-transmission character (4) before `%!PS`.
+    (Type::PostScript, &[b"%!PS", b"\x04%!PS", b"\xc5\xd0\xd3\xc6"]),
+    (Type::Dvi, &[b"\xf7\x02\x01\x83\x92\xc0\x1c\x3b"]),
+    (Type::Audio, &[b"OggS", b"fLaC", b"ID3", b"MThd", b".snd"]),
+    (Type::Font, &[b"wOFF", b"wOF2", b"OTTO", b"\0\x01\0\0\0", b"ttcf"]),
+    (Type::Font, &[b"%!PS-AdobeFont", b"%!FontType1", b"STARTFONT", b"StartFontMetrics"]),
+    (Type::Binary, &[b"SQLite format 3\0"]),
+    (Type::Video, &[b"\x1aE\xdf\xa3"]),
 ];
 
 /// Largest offset of the header of a PDF, in bytes (PDF reference 1.7, appendix H).
 const PDF_START_MAX: usize = 1024;
 
-pub(super) fn signatures(r#type: Type) -> Vec<&'static [u8]> {
-    MAGIC.iter().filter(|(_, it)| *it == r#type).map(|(magic, _)| *magic).collect()
+/// Returns the table's signatures that decide on this type regardless of the object's name.
+pub fn signatures_of(r#type: Type) -> Vec<&'static [u8]> {
+    let own = MAGIC.iter().filter(|(it, _)| *it == r#type);
+    own.flat_map(|(_, signatures)| signatures.iter().copied()).collect()
 }
 
 /// Returns the type whose magic number `head` carries.
@@ -82,12 +53,11 @@ pub(super) fn by_magic(head: &[u8]) -> Option<Type> {
     if head.starts_with(b"#!") {
         return shebang(first_line(head));
     }
-    if let Some((_, found)) = MAGIC.iter().rev().find(|(magic, _)| head.starts_with(magic)) {
+    let starts = |signatures: &[&[u8]]| signatures.iter().any(|it| head.starts_with(it));
+    if let Some((found, _)) = MAGIC.iter().rev().find(|(_, signatures)| starts(signatures)) {
         return Some(match found {
             // e_type 3 means a library as well as most executables: the name decides.
-            Type::Command if head.starts_with(b"\x7fELF") && head.get(16) == Some(&1) => {
-                Type::Object
-            }
+            Type::Command if starts(&[b"\x7fELF"]) && head.get(16) == Some(&1) => Type::Object,
             Type::Compressed if head.starts_with(b"BZh") && !is_bzip2(head) => return None,
             Type::Audio if head.starts_with(b"ID3") && is_text(head) => return None,
             found => *found,

@@ -8,23 +8,31 @@
 use formats::Type;
 
 /// Header fields of mail messages, in lower case.
-const MAIL_FIELDS: &[&[u8]] = &[
-    b"from:",
-    b"to:",
-    b"subject:",
-    b"date:",
-    b"message-id:",
-    b"received:",
-    b"return-path:",
-    b"mime-version:",
-    b"delivered-to:",
-    b"reply-to:",
-    b"newsgroups:",
-    b"path:",
-    b"x-mailer:",
-    b"in-reply-to:",
-    b"cc:",
-    b"sender:",
+const MAIL_FIELDS: &str = "from: to: subject: date: message-id: received: return-path: \
+                           mime-version: delivered-to: reply-to: newsgroups: path: x-mailer: \
+                           in-reply-to: cc: sender:";
+
+/// Kinds of BibTeX entries, in lower case.
+const ENTRIES: &str = "article book inproceedings incollection inbook techreport phdthesis \
+                       mastersthesis misc manual proceedings unpublished booklet conference online";
+
+/// Beginnings of lines by which a text is recognized.
+const BEGINNINGS: &[(&str, Type)] = &[
+    (".TH ", Type::ManPage),
+    (".Dd ", Type::ManPage),
+    (".so man", Type::ManPage),
+    ("\\documentclass", Type::Tex),
+    ("\\documentstyle", Type::Tex),
+    ("\\begin{document}", Type::Tex),
+    ("\\input texinfo", Type::Texinfo),
+    ("@setfilename ", Type::Texinfo),
+    ("@settitle ", Type::Texinfo),
+    ("@node Top", Type::Texinfo),
+    ("diff -", Type::Patch),
+    ("Index: ", Type::Patch),
+    ("@@ -", Type::Patch),
+    ("(This file must be converted with BinHex", Type::MacCompressed),
+    ("# This is a shell archive", Type::ShellArchive),
 ];
 
 /// Days and months as written in the separator lines of a mailbox.
@@ -40,7 +48,7 @@ const LOOK_LINES: usize = 60;
 /// Number of lines in which the head of a memo may be.
 const MEMO_LINES: usize = 20;
 
-/// Number of bytes at the front of markup that are searched for the name of its vocabulary.
+/// Number of bytes at the front of markup that are searched for its vocabulary.
 const MARKUP_BYTES: usize = 1024;
 
 /// Maximum number of comments, declarations and instructions before the first element.
@@ -75,13 +83,8 @@ fn markup(front: &[u8]) -> Option<Type> {
     }
     let lower = front.get(..front.len().min(MARKUP_BYTES)).unwrap_or_default().to_ascii_lowercase();
     let has = |needle: &[u8]| memchr::memmem::find(&lower, needle).is_some();
-    if lower.starts_with(b"<!doctype html")
-        || lower.starts_with(b"<html")
-        || lower.starts_with(b"<head")
-        || lower.starts_with(b"<title")
-        || lower.starts_with(b"<body")
-        || has(b"<html")
-    {
+    let starts = ["<!doctype html", "<head", "<title", "<body"];
+    if starts.iter().any(|it| lower.starts_with(it.as_bytes())) || has(b"<html") {
         return Some(Type::Html);
     }
     let root = root(front);
@@ -227,7 +230,8 @@ pub(super) fn mail(head: &[u8]) -> Option<Type> {
             return None;
         }
         let lower = line.get(..line.len().min(16)).unwrap_or_default().to_ascii_lowercase();
-        known += usize::from(MAIL_FIELDS.iter().any(|field| lower.starts_with(field)));
+        let mut fields = MAIL_FIELDS.split(' ');
+        known += usize::from(fields.any(|field| lower.starts_with(field.as_bytes())));
         groups |= lower.starts_with(b"newsgroups:");
     }
     (3 <= known).then_some(if groups { Type::News } else { Type::Mail })
@@ -271,37 +275,15 @@ fn is_overstruck(head: &[u8]) -> bool {
 fn by_lines(head: &[u8]) -> Option<Type> {
     let mut troff = 0;
     for (number, line) in head.split(|byte| *byte == b'\n').take(LOOK_LINES).enumerate() {
-        if line.starts_with(b".TH ") || line.starts_with(b".Dd ") || line.starts_with(b".so man") {
-            return Some(Type::ManPage);
+        let starts = |beginning: &str| line.starts_with(beginning.as_bytes());
+        if let Some((_, found)) = BEGINNINGS.iter().find(|(it, _)| starts(it)) {
+            return Some(*found);
         }
         // A macro counts half as much as a comment.
         troff += usize::from(is_macro(line));
-        troff += 2 * usize::from(line.starts_with(b".\\\"") || line.starts_with(b"'\\\""));
-        if line.starts_with(b"\\documentclass")
-            || line.starts_with(b"\\documentstyle")
-            || line.starts_with(b"\\begin{document}")
-        {
-            return Some(Type::Tex);
-        }
-        if line.starts_with(b"\\input texinfo")
-            || line.starts_with(b"@setfilename ")
-            || line.starts_with(b"@settitle ")
-            || line.starts_with(b"@node Top")
-        {
-            return Some(Type::Texinfo);
-        }
-        if line.starts_with(b"diff -") || line.starts_with(b"Index: ") || line.starts_with(b"@@ -")
-        {
-            return Some(Type::Patch);
-        }
-        if line.starts_with(b"begin 6") && line.split(|byte| *byte == b' ').count() == 3 {
+        troff += 2 * usize::from(starts(".\\\"") || starts("'\\\""));
+        if starts("begin 6") && line.split(|byte| *byte == b' ').count() == 3 {
             return Some(Type::Uuencoded);
-        }
-        if line.starts_with(b"(This file must be converted with BinHex") {
-            return Some(Type::MacCompressed);
-        }
-        if line.starts_with(b"# This is a shell archive") {
-            return Some(Type::ShellArchive);
         }
         if is_entry(line) {
             return Some(Type::BibTeX);
@@ -357,25 +339,8 @@ fn memo(line: &[u8], head: &[u8]) -> Option<Type> {
 fn is_entry(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"@") else { return false };
     let Some(brace) = memchr::memchr(b'{', rest) else { return false };
-    let kind = rest.get(..brace).unwrap_or_default().trim_ascii_end().to_ascii_lowercase();
-    matches!(
-        kind.as_slice(),
-        b"article"
-            | b"book"
-            | b"inproceedings"
-            | b"incollection"
-            | b"inbook"
-            | b"techreport"
-            | b"phdthesis"
-            | b"mastersthesis"
-            | b"misc"
-            | b"manual"
-            | b"proceedings"
-            | b"unpublished"
-            | b"booklet"
-            | b"conference"
-            | b"online"
-    )
+    let kind = rest.get(..brace).unwrap_or_default().trim_ascii_end();
+    ENTRIES.split(' ').any(|it| kind.eq_ignore_ascii_case(it.as_bytes()))
 }
 
 /// Recognizes a JSON object or array by its first token, and its kind by the names of its members.

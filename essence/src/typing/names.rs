@@ -6,7 +6,7 @@
 
 use formats::Type;
 
-use super::tables::{EXTENSIONS, SPECIAL};
+use super::tables::{EXTENSIONS, Names, SPECIAL};
 
 /// Returns the type that the name alone promises.
 pub(super) fn by_name(name: &str) -> Option<Type> {
@@ -34,11 +34,12 @@ pub(super) fn by_name(name: &str) -> Option<Type> {
     }
 }
 
-/// Returns the extensions and the whole names that promise this type.
-pub(super) fn of(r#type: Type) -> (Vec<&'static str>, Vec<&'static str>) {
-    let all = |table: &[(Type, &'static [&'static str])]| {
+/// Returns the built-in extensions and the built-in whole names of objects of this type, in lower
+/// case.
+pub fn names_of(r#type: Type) -> (Vec<&'static str>, Vec<&'static str>) {
+    let all = |table: Names| {
         let own = table.iter().filter(|(it, _)| *it == r#type);
-        own.flat_map(|(_, names)| names.iter().copied()).collect()
+        own.flat_map(|(_, names)| names.split(' ')).collect()
     };
     (all(EXTENSIONS), all(SPECIAL))
 }
@@ -87,8 +88,7 @@ fn fallback(name: &str, extension: Option<&str>) -> Option<Type> {
     name.starts_with('.').then_some(Type::DotFile)
 }
 
-/// Returns the type by the media type registered for the extension; only its part before `/` is
-/// used.
+/// Returns the type by the first part of the media type registered for the extension.
 pub(super) fn by_media(name: &str) -> Option<Type> {
     let guess = mime_guess::from_path(name).first()?;
     match guess.type_().as_str() {
@@ -104,13 +104,10 @@ pub(super) fn by_media(name: &str) -> Option<Type> {
 pub(super) fn is_packed_tar(name: &str) -> bool {
     let (stem, extension) = split(name);
     let Some(extension) = extension else { return false };
-    let packed = |it: &str| {
-        let it = it.to_ascii_lowercase();
-        matches!(it.as_str(), "tgz" | "taz" | "tbz" | "tbz2" | "txz" | "tzst" | "tlz")
-    };
-    packed(extension)
-        || (stem.len().checked_sub(4).and_then(|at| stem.get(at..)))
-            .is_some_and(|it| it.eq_ignore_ascii_case(".tar"))
+    let short = ["tgz", "taz", "tbz", "tbz2", "txz", "tzst", "tlz"];
+    let end = stem.len().checked_sub(4).and_then(|at| stem.get(at..));
+    short.iter().any(|it| extension.eq_ignore_ascii_case(it))
+        || end.is_some_and(|it| it.eq_ignore_ascii_case(".tar"))
 }
 
 /// Splits off the last extension; a leading dot does not start one.
@@ -124,8 +121,9 @@ fn split(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn look_up(table: &[(Type, &[&str])], wanted: &str) -> Option<Type> {
-    table.iter().find(|(_, names)| names.contains(&wanted)).map(|(found, _)| *found)
+fn look_up(table: Names, wanted: &str) -> Option<Type> {
+    let is_named = |names: &str| names.split(' ').any(|it| it == wanted);
+    table.iter().find(|(_, names)| is_named(names)).map(|(found, _)| *found)
 }
 
 #[cfg(test)]
@@ -165,8 +163,7 @@ mod tests {
     #[test]
     fn every_extension_and_name_stands_once() {
         for table in [EXTENSIONS, SPECIAL] {
-            let mut all: Vec<&str> =
-                table.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+            let mut all: Vec<&str> = table.iter().flat_map(|(_, names)| names.split(' ')).collect();
             all.sort_unstable();
             let twice: Vec<_> = all.windows(2).filter(|pair| pair[0] == pair[1]).collect();
             assert!(twice.is_empty(), "{twice:?}");

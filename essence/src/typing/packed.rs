@@ -23,6 +23,36 @@ const ENTRIES_MAX: usize = 64;
 /// Offset of a member's name from the start of its header, in bytes.
 const NAME: usize = 30;
 
+type Beginnings = &'static [(&'static [u8], Type)];
+
+/// Folders in zip files that decide on the type.
+const FOLDERS: Beginnings = &[
+    (b"word/", Type::Word),
+    (b"xl/", Type::Excel),
+    (b"ppt/", Type::PowerPoint),
+    (b"EGG-INFO/", Type::Wheel),
+];
+
+/// Media types in the member `mimetype`.
+const MEDIA_TYPES: Beginnings = &[
+    (b"application/epub+zip", Type::Epub),
+    (b"application/vnd.oasis.opendocument.", Type::OpenDocument),
+    (b"application/vnd.sun.xml.", Type::OpenDocument),
+];
+
+/// Beginnings of the first stream of compound files.
+const STREAMS: Beginnings = &[
+    (b"\xec\xa5", Type::Word),
+    (b"\x09\x08\x10\0\0\x06\x05\0", Type::Excel),
+    (b"\x00\x6e\x1e\xf0", Type::PowerPoint),
+    (b"\x0f\x00\xe8\x03", Type::PowerPoint),
+    (b"\xa0\x46\x1d\xf0", Type::PowerPoint),
+];
+
+fn by_beginning(bytes: &[u8], table: Beginnings) -> Option<Type> {
+    table.iter().find(|(beginning, _)| bytes.starts_with(beginning)).map(|(_, found)| *found)
+}
+
 /// A member of a zip file whose header is in the head.
 struct Member<'a> {
     name: &'a [u8],
@@ -37,18 +67,17 @@ pub(super) fn in_zip(head: &[u8]) -> Option<Type> {
     let mut types = None;
     for (number, at) in members().enumerate() {
         let Some(member) = head.get(at..).and_then(member) else { continue };
-        let starts = |folder: &[u8]| member.name.starts_with(folder);
+        let by_folder = by_beginning(member.name, FOLDERS);
         match member.name {
-            b"mimetype" if number == 0 && !member.is_packed => return by_mimetype(member.rest),
+            b"mimetype" if number == 0 && !member.is_packed => {
+                return by_beginning(member.rest, MEDIA_TYPES);
+            }
             b"[Content_Types].xml" => types = Some(member),
             b"META-INF/MANIFEST.MF" => return Some(Type::Jar),
-            _ if starts(b"word/") => return Some(Type::Word),
-            _ if starts(b"xl/") => return Some(Type::Excel),
-            _ if starts(b"ppt/") => return Some(Type::PowerPoint),
+            _ if by_folder.is_some() => return by_folder,
             name if memchr::memmem::find(name, b".dist-info/").is_some() => {
                 return Some(Type::Wheel);
             }
-            _ if starts(b"EGG-INFO/") => return Some(Type::Wheel),
             _ => {}
         }
     }
@@ -64,18 +93,6 @@ fn member(header: &[u8]) -> Option<Member<'_>> {
     let name = header.get(NAME..NAME + length)?;
     let rest = header.get(NAME + length + extra..).unwrap_or_default();
     Some(Member { name, is_packed: method != 0, rest })
-}
-
-fn by_mimetype(content: &[u8]) -> Option<Type> {
-    if content.starts_with(b"application/epub+zip") {
-        Some(Type::Epub)
-    } else if content.starts_with(b"application/vnd.oasis.opendocument.")
-        || content.starts_with(b"application/vnd.sun.xml.")
-    {
-        Some(Type::OpenDocument)
-    } else {
-        None
-    }
 }
 
 /// Returns the type of a package by its list of content types, which names the main part.
@@ -100,21 +117,7 @@ fn by_content_types(member: &Member<'_>) -> Option<Type> {
 /// Returns the type of a compound file by the names in its directory. If the directory is not in
 /// the head, the beginning of the first stream decides.
 pub(super) fn in_ole(head: &[u8]) -> Option<Type> {
-    in_directory(head).or_else(|| {
-        let stream = head.get(512..)?;
-        if stream.starts_with(b"\xec\xa5") {
-            Some(Type::Word)
-        } else if stream.starts_with(b"\x09\x08\x10\0\0\x06\x05\0") {
-            Some(Type::Excel)
-        } else if [&b"\x00\x6e\x1e\xf0"[..], b"\x0f\x00\xe8\x03", b"\xa0\x46\x1d\xf0"]
-            .iter()
-            .any(|it| stream.starts_with(it))
-        {
-            Some(Type::PowerPoint)
-        } else {
-            None
-        }
-    })
+    in_directory(head).or_else(|| by_beginning(head.get(512..)?, STREAMS))
 }
 
 fn in_directory(head: &[u8]) -> Option<Type> {

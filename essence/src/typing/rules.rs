@@ -1,28 +1,16 @@
 //! The site's own rules of types, and the recognizer that applies them.
 //!
-//! Source: TR §4 and the user's manual (`byurl.cf`, `byname.cf`, `bycontent.cf`). A rule file:
-//!
-//! ```toml
-//! [[type]]
-//! name = "Recipe"                        # a type of the site's own, or a built-in one
-//! by_name = ['\.recipe$', '^RECIPES']    # one of them matches the file's name
-//!
-//! [[type]]
-//! name = "Minutes"
-//! by_url = '/minutes/\d{4}/'             # both conditions must hold
-//! by_content = '(?i)^minutes of the'     # the front of the content
-//! ```
+//! Source: TR §4 and the user's manual (`byurl.cf`, `byname.cf`, `bycontent.cf`). docs/essence.md
+//! has the format of rule files.
 //!
 //! All conditions of a rule must hold; a list holds if one of its expressions matches. The first
-//! rule that matches decides, before the built-in rules. Expressions match anywhere unless they are
-//! anchored. `by_content` sees the first [`HEAD_BYTES`] as bytes (`\xff` is one byte); `^` is their
-//! beginning.
+//! rule that matches decides, before the built-in rules.
 //!
 //! # Differences from the paper
 //!
 //! * Rules of all kinds are in one order, and may have several conditions; the original applied all
 //!   URL rules first, then all name rules, then all content rules.
-//! * `by_content` sees the bytes themselves, not the output of file(1).
+//! * `by_content` sees the bytes themselves (the first [`HEAD_BYTES`]), not the output of file(1).
 //!
 //! Sans-I/O.
 
@@ -36,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use settings::{Document, Mistake, Table};
 
 use super::{Reason, decide};
+use crate::error::in_file;
 
 /// Maximum number of rules in all files together.
 const RULES_MAX: usize = 10_000;
@@ -43,8 +32,9 @@ const RULES_MAX: usize = 10_000;
 /// Longest name of a type, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Keys of the conditions that a rule may have.
-const CONDITIONS: [&str; 3] = ["by_url", "by_name", "by_content"];
+/// Keys of the conditions that a rule may have, and whether they match text. Content is matched as
+/// bytes.
+const CONDITIONS: [(&str, bool); 3] = [("by_url", true), ("by_name", true), ("by_content", false)];
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Rule {
@@ -157,8 +147,7 @@ impl Recognizer {
         let (mut recognizer, mut mistakes) = (Self::default(), Vec::new());
         for (path, text) in files {
             if let Err(found) = recognizer.read_file(path, text) {
-                let named = |it| Mistake { file: Some(path.clone()), ..it };
-                mistakes.extend(found.into_iter().map(named));
+                mistakes.extend(in_file(found, path));
             }
         }
         if !mistakes.is_empty() {
@@ -168,13 +157,8 @@ impl Recognizer {
         Self::try_from(written).map_err(|error| {
             let file = files.last().map(|(path, _)| path.clone());
             let message = format!("the rules together: {}", expression_mistake(&error));
-            vec![Mistake {
-                file,
-                line: 1,
-                column: 1,
-                message,
-                expected: "fewer of them".to_owned(),
-            }]
+            let expected = "fewer of them".to_owned();
+            vec![Mistake { file, line: 1, column: 1, message, expected }]
         })
     }
 
@@ -182,9 +166,10 @@ impl Recognizer {
         let document = Document::parse(text)?;
         let root = document.root();
         for table in root.tables("type") {
-            let conditions = [0, 1, 2].map(|which| expressions(&table, which));
-            if conditions.iter().all(Vec::is_empty) && !CONDITIONS.iter().any(|it| table.has(it)) {
-                table.mistake("", "the rule has no condition", CONDITIONS.join(", "));
+            let conditions = CONDITIONS.map(|it| expressions(&table, it));
+            let keys = CONDITIONS.map(|(key, _)| key);
+            if conditions.iter().all(Vec::is_empty) && !keys.iter().any(|key| table.has(key)) {
+                table.mistake("", "the rule has no condition", keys.join(", "));
             }
             let name = table.required_string("name");
             if !name.is_empty() && !is_name(&name) {
@@ -231,10 +216,7 @@ impl Recognizer {
     /// Returns the type of the object at `url`. `name` is its name without directories; `head` is
     /// the first [`formats::HEAD_BYTES`] of its content, or all of it.
     pub fn recognize(&self, url: &str, name: &str, head: &[u8]) -> Type {
-        match self.first_match(url, name, head) {
-            Some(rule) => rule.r#type,
-            None => decide(name, head).0,
-        }
+        self.explain(url, name, head).r#type
     }
 
     /// Works as [`Recognizer::recognize`], but also returns the rule that decided.
@@ -260,8 +242,8 @@ impl Recognizer {
         if self.rules.is_empty() {
             return None;
         }
-        let urls = self.urls.matches(url.as_bytes());
-        let names = self.file_names.matches(name.as_bytes());
+        let urls = self.urls.expressions.matches(url.as_bytes());
+        let names = self.file_names.expressions.matches(name.as_bytes());
         let head = head.get(..head.len().min(HEAD_BYTES)).unwrap_or_default();
         // Matching the content takes longest: this is done only if a rule needs it.
         let mut contents = None;
@@ -269,7 +251,8 @@ impl Recognizer {
             self.urls.holds(*number, &urls)
                 && self.file_names.holds(*number, &names)
                 && (self.contents.is_none(*number) || {
-                    let found = contents.get_or_insert_with(|| self.contents.matches(head));
+                    let matches = || self.contents.expressions.matches(head);
+                    let found = contents.get_or_insert_with(matches);
                     self.contents.holds(*number, found)
                 })
         };
@@ -287,12 +270,9 @@ impl Condition {
             ranges.push(all.len()..all.len() + own.len());
             all.extend(own);
         }
-        let expressions = RegexSetBuilder::new(all).unicode(is_of_text(which)).build()?;
+        let is_text = CONDITIONS.get(which).is_some_and(|(_, is_text)| *is_text);
+        let expressions = RegexSetBuilder::new(all).unicode(is_text).build()?;
         Ok(Self { expressions, ranges })
-    }
-
-    fn matches(&self, bytes: &[u8]) -> SetMatches {
-        self.expressions.matches(bytes)
     }
 
     /// Returns whether the rule does not have this condition.
@@ -306,17 +286,11 @@ impl Condition {
     }
 }
 
-/// Returns whether this one of [`CONDITIONS`] matches text; content is matched as bytes.
-fn is_of_text(which: usize) -> bool {
-    which < 2
-}
-
 /// Reads the expressions of one of [`CONDITIONS`]; invalid ones are mistakes.
-fn expressions(table: &Table<'_>, which: usize) -> Vec<String> {
-    let Some(key) = CONDITIONS.get(which) else { return Vec::new() };
+fn expressions(table: &Table<'_>, (key, is_text): (&str, bool)) -> Vec<String> {
     let written = table.one_or_more(key);
     for (i, expression) in written.iter().enumerate() {
-        if let Err(error) = RegexBuilder::new(expression).unicode(is_of_text(which)).build() {
+        if let Err(error) = RegexBuilder::new(expression).unicode(is_text).build() {
             let message = format!("{expression:?}: {}", expression_mistake(&error));
             table.mistake_in(key, i, message, "a regular expression");
         }

@@ -27,13 +27,13 @@ pub struct ProgramBudget {
 
 impl ProgramBudget {
     /// Returns an unused budget for programs whose time limit is `time_max` each.
-    pub fn new(time_max: Duration, clock: Clock) -> Self {
+    pub(crate) fn new(time_max: Duration, clock: Clock) -> Self {
         Self { time_max, end: clock() + time_max * TIMES_MAX, clock, late: 0, bytes: 0 }
     }
 
     /// Returns the deadline of the next program; if the budget is used up, returns the reason as an
     /// error.
-    pub fn next(&self) -> Result<Instant, &'static str> {
+    pub(crate) fn next(&self) -> Result<Instant, &'static str> {
         let now = (self.clock)();
         if self.end <= now || LATE_MAX <= self.late {
             return Err("took too long");
@@ -45,7 +45,7 @@ impl ProgramBudget {
     }
 
     /// Counts the outcome of a program that had the deadline `deadline`.
-    pub fn count(&mut self, outcome: &Result<Vec<u8>, Failure>, deadline: Instant) {
+    pub(crate) fn count(&mut self, outcome: &Result<Vec<u8>, Failure>, deadline: Instant) {
         self.late += u32::from(outcome.is_err() && deadline <= (self.clock)());
         self.bytes += outcome.as_ref().map_or(0, Vec::len);
     }

@@ -109,24 +109,18 @@ fn files(read: &[PathBuf], write: &[PathBuf], missing: &mut Vec<String>) -> bool
             .add_rules(path_beneath_rules(write, AccessFs::from_all(version)))?
             .restrict_self()
     };
-    let outcome = restrict().map(|it| it.ruleset);
-    let is_whole = matches!(outcome, Ok(RulesetStatus::FullyEnforced));
-    match outcome {
-        Ok(RulesetStatus::FullyEnforced) => {}
+    let why = match restrict().map(|it| it.ruleset) {
+        Ok(RulesetStatus::FullyEnforced) => return true,
         Ok(RulesetStatus::PartiallyEnforced) => {
-            missing.push(
-                "the kernel's landlock is old: it fences off files and signals only in part"
-                    .to_owned(),
-            );
+            "the kernel's landlock is old: it fences off files and signals only in part".to_owned()
         }
         Ok(RulesetStatus::NotEnforced) => {
-            missing.push(
-                "the kernel has no landlock: files and signals are not fenced off by it".to_owned(),
-            );
+            "the kernel has no landlock: files and signals are not fenced off by it".to_owned()
         }
-        Err(error) => missing.push(format!("landlock cannot be used: {error}")),
-    }
-    is_whole
+        Err(error) => format!("landlock cannot be used: {error}"),
+    };
+    missing.push(why);
+    false
 }
 
 /// System calls, each with rules on its arguments: one of the rules has to match; without rules,

@@ -45,13 +45,15 @@ const NAME_BYTES_MAX: usize = 100;
 pub struct Library {
     /// Programs by the name of their type, as in the `Type` attribute.
     programs: BTreeMap<String, PathBuf>,
-    types: BTreeSet<Type>,
+    /// The types that have programs.
+    pub types: BTreeSet<Type>,
     /// Files whose names are like those of programs but which are not used, with the reason.
-    unused: Vec<(PathBuf, String)>,
-    /// Text that changes whenever a file of the folder changes.
-    fingerprint_source: String,
+    pub unused: Vec<(PathBuf, String)>,
+    /// Text for a fingerprint on which records depend. It changes whenever a file of the folder
+    /// changes.
+    pub fingerprint_source: String,
     /// Files and folders that programs may read in addition to those of the system.
-    read: Vec<PathBuf>,
+    pub(crate) read: Vec<PathBuf>,
     /// Environment variables that tell programs their location.
     variables: Vec<(String, PathBuf)>,
     /// Time limit of one program.
@@ -98,28 +100,6 @@ impl Library {
             }
         }
         Ok(library)
-    }
-
-    /// Returns the types that have programs.
-    pub fn types(&self) -> &BTreeSet<Type> {
-        &self.types
-    }
-
-    /// Returns the files whose names are like those of programs but which are not used, each with
-    /// the reason.
-    pub fn unused(&self) -> &[(PathBuf, String)] {
-        &self.unused
-    }
-
-    /// Returns text for a fingerprint on which records depend; it changes whenever a file of the
-    /// folder changes.
-    pub fn fingerprint_source(&self) -> &str {
-        &self.fingerprint_source
-    }
-
-    /// Allows programs to read additional files and folders.
-    pub fn allow(&mut self, read: &[PathBuf]) {
-        self.read.extend_from_slice(read);
     }
 
     /// Runs programs on those summaries of one file that carry an object for them, and removes
@@ -199,11 +179,10 @@ fn lay_output(written: &[u8], path: &Path, record: &mut Record) -> Vec<(ProblemK
 /// Returns the installation folder (`HARVEST_HOME`) of the programs in `folder`, and the part of it
 /// that they may read. In the original, programs were in `lib/gatherer` or in `lib`.
 fn home(folder: &Path) -> (&Path, &Path) {
-    let above = |it: &Path| it.ancestors().nth(1).map(Path::to_path_buf);
     let lib = if folder.ends_with("lib/gatherer") { folder.parent() } else { None };
     let lib = lib.unwrap_or(folder);
-    let is_lib = lib.ends_with("lib") && above(lib).is_some();
-    (if is_lib { lib.parent().unwrap_or(lib) } else { lib }, lib)
+    let home = if lib.ends_with("lib") { lib.parent() } else { None };
+    (home.unwrap_or(lib), lib)
 }
 
 /// Returns a file's name and metadata as a line of text.
@@ -282,7 +261,7 @@ mod tests {
         }
         fs::create_dir(folder.join("Image.sum")).unwrap();
         let library = read(folder);
-        assert_eq!(*library.types(), [Type::Text, Type::Pdf, Type::Site(0)].into());
+        assert_eq!(library.types, [Type::Text, Type::Pdf, Type::Site(0)].into());
         let programs: Vec<(&str, &str)> = library
             .programs
             .iter()
@@ -290,7 +269,7 @@ mod tests {
             .collect();
         assert_eq!(programs, [("PDF", "Pdf.sum"), ("Recipe", "Recipe.sum"), ("Text", "Text.sum")]);
         let unused: Vec<(&str, &str)> = library
-            .unused()
+            .unused
             .iter()
             .map(|(path, why)| (path.file_name().unwrap().to_str().unwrap(), why.as_str()))
             .collect();
@@ -303,15 +282,15 @@ mod tests {
             ("Tar.sum", "Tar is opened, and its members are summarized"),
         ];
         assert_eq!(unused, expected);
-        let fingerprint = library.fingerprint_source().to_owned();
-        assert_eq!(fingerprint, read(folder).fingerprint_source());
+        let fingerprint = library.fingerprint_source.to_owned();
+        assert_eq!(fingerprint, read(folder).fingerprint_source);
         write(folder, ".soif.pl.swp", 0o644);
-        assert_eq!(fingerprint, read(folder).fingerprint_source(), "hidden files change nothing");
+        assert_eq!(fingerprint, read(folder).fingerprint_source, "hidden files change nothing");
         write(folder, "soif.pl", 0o600);
-        let changed = read(folder).fingerprint_source().to_owned();
+        let changed = read(folder).fingerprint_source.to_owned();
         assert_ne!(fingerprint, changed);
         fs::write(folder.join("soif.pl"), "1;\n").unwrap();
-        assert_ne!(read(folder).fingerprint_source(), changed);
+        assert_ne!(read(folder).fingerprint_source, changed);
         assert!(
             Library::read(&folder.join("none"), Duration::ZERO, &Recognizer::default()).is_err()
         );

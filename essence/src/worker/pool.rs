@@ -1,13 +1,12 @@
 //! The gatherer's side: a pool of workers, which are reused, and ended when they fail.
 
-use std::fmt;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use formats::object::{Object, Problem, ProblemKind, Summary};
@@ -44,7 +43,7 @@ const POLL_TIME: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Pool {
     program: Option<Program>,
-    clock: Clock,
+    pub(crate) clock: Clock,
     idle: Mutex<Vec<Worker>>,
     /// Whether missing fences have been reported already.
     has_warned: AtomicBool,
@@ -88,17 +87,10 @@ enum Failure {
 
 /// Time limit for an object, and a check for an earlier stop.
 #[derive(Clone, Copy)]
-pub struct Bounds<'a> {
-    /// Time limit.
-    pub time_max: Duration,
+pub(crate) struct Bounds<'a> {
+    pub(crate) time_max: Duration,
     /// Returns whether the run has to end; called repeatedly.
-    pub stopped: &'a (dyn Fn() -> bool + Sync),
-}
-
-impl fmt::Debug for Bounds<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bounds").field("time_max", &self.time_max).finish_non_exhaustive()
-    }
+    pub(crate) stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Pool {
@@ -114,11 +106,6 @@ impl Pool {
         }
     }
 
-    /// Returns the clock of this pool.
-    pub fn clock(&self) -> Clock {
-        self.clock
-    }
-
     /// Returns the fences that the system lacks, in words.
     pub fn missing(&self) -> Vec<String> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -131,7 +118,7 @@ impl Pool {
 
     /// Types, unnests and summarizes the object; see [`extract::extract`]. Calls `left_out` with
     /// each reason for which selection left objects out, and the number of these objects. Blocks.
-    pub fn extract(
+    pub(crate) fn extract(
         &self,
         object: Object,
         (settings, fingerprint): (&EssenceSettings, u64),
@@ -161,8 +148,8 @@ impl Pool {
         let count_max = settings.unnest.members_max.saturating_add(1);
         match worker.extract(&object, count_max, (bounds, clock), left_out) {
             Ok((summaries, worker)) => {
-                if worker.resident_bytes() <= REUSED_BYTES_MAX {
-                    self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+                if resident_bytes(worker.child.id()) <= REUSED_BYTES_MAX {
+                    self.idle().push(worker);
                 }
                 summaries
             }
@@ -184,14 +171,18 @@ impl Pool {
     pub fn probe(&self, settings: &EssenceSettings, fingerprint: u64) {
         let Some(program) = &self.program else { return };
         match self.worker(program, settings, fingerprint) {
-            Ok(worker) => self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker),
+            Ok(worker) => self.idle().push(worker),
             Err(error) => tracing::warn!("cannot find out which fences the system has: {error}"),
         }
     }
 
     /// Ends the idle workers.
     pub fn end_idle(&self) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.idle().clear();
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Worker>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns an idle worker, or a new one.
@@ -201,13 +192,11 @@ impl Pool {
         settings: &EssenceSettings,
         fingerprint: u64,
     ) -> io::Result<Worker> {
-        loop {
-            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            match idle {
-                // The settings have changed: the worker is ended.
-                Some(worker) if worker.settings != fingerprint => {}
-                Some(worker) => return Ok(worker),
-                None => break,
+        // Workers with earlier settings are ended, when the lock is free again.
+        let take = || self.idle().pop();
+        while let Some(worker) = take() {
+            if worker.settings == fingerprint {
+                return Ok(worker);
             }
         }
         let (worker, ready) = Worker::start(program, settings, fingerprint)?;
@@ -298,13 +287,12 @@ impl Worker {
             _ => match self.wait_for_exit() {
                 Ok(None) => Failure::Crashed("without a message".to_owned()),
                 // A process whose stack or memory is exhausted ends by this signal.
-                Ok(Some(it)) if it.signal() == Some(libc::SIGABRT) && self.has_overflowed() => {
-                    Failure::Grown(
-                        "more than its stack: the object is nested too deeply".to_owned(),
-                    )
-                }
                 Ok(Some(it)) if it.signal() == Some(libc::SIGABRT) => {
-                    Failure::Grown(format!("more than {} MiB of memory", MEMORY_BYTES_MAX >> 20))
+                    Failure::Grown(if self.has_overflowed() {
+                        "more than its stack: the object is nested too deeply".to_owned()
+                    } else {
+                        format!("more than {} MiB of memory", MEMORY_BYTES_MAX >> 20)
+                    })
                 }
                 Ok(Some(it)) => Failure::Crashed(it.to_string()),
                 Err(error) => Failure::Crashed(error.to_string()),
@@ -326,10 +314,6 @@ impl Worker {
         // The socket does not block: reading ends with an error after the bytes that are available.
         let _last = (&self.stderr).take(STDERR_BYTES_MAX).read_to_end(&mut text);
         memchr::memmem::find(&text, b"has overflowed its stack").is_some()
-    }
-
-    fn resident_bytes(&self) -> u64 {
-        resident_bytes(self.child.id())
     }
 }
 

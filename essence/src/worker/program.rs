@@ -2,7 +2,6 @@
 //! with all its children.
 
 use std::ffi::CStr;
-use std::fmt;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -48,24 +47,9 @@ const COMPLAINT_LINES_MAX: usize = 3;
 const TOO_MUCH: &str = "writes too much; it was ended";
 /// Time between two checks of a program's deadline.
 const POLL_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-/// Files and folders of the system, which programs may read.
-const SYSTEM: &[&str] = &[
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/etc",
-    "/opt",
-    "/proc/self",
-    // No disks, terminals or shared memory.
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-];
+/// Files and folders of the system, which programs may read: no disks, terminals or shared memory.
+const SYSTEM: &str = "/usr /bin /sbin /lib /lib32 /lib64 /etc /opt /proc/self \
+                      /dev/null /dev/zero /dev/full /dev/random /dev/urandom";
 
 /// Runner of the site's programs.
 #[derive(Debug)]
@@ -81,11 +65,10 @@ pub struct Programs {
 
 /// Failure of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Reason, in words.
-    pub why: String,
+pub(crate) struct Failure {
+    pub(crate) why: String,
     /// Whether the reason may be temporary, such as a shortage of the system.
-    pub may_pass: bool,
+    pub(crate) may_pass: bool,
 }
 
 impl From<String> for Failure {
@@ -96,32 +79,25 @@ impl From<String> for Failure {
 
 /// Deadline of a program, and a check for an earlier stop.
 #[derive(Clone, Copy)]
-pub struct RunDeadline<'a> {
-    /// Time at which the program is ended.
-    pub deadline: Instant,
+pub(crate) struct RunDeadline<'a> {
+    pub(crate) deadline: Instant,
     /// Returns whether the run has to end; called repeatedly.
-    pub stopped: &'a (dyn Fn() -> bool + Sync),
-}
-
-impl fmt::Debug for RunDeadline<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Until").field("deadline", &self.deadline).finish_non_exhaustive()
-    }
+    pub(crate) stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// A program to run, with its input.
 #[derive(Debug)]
-pub struct Job<'a> {
+pub(crate) struct Job<'a> {
     /// The program and its arguments.
-    pub words: &'a [String],
+    pub(crate) words: &'a [String],
     /// Bytes on its standard input.
-    pub input: &'a [u8],
+    pub(crate) input: &'a [u8],
     /// Names and contents of the files in its working directory.
-    pub files: &'a [(&'a str, &'a [u8])],
+    pub(crate) files: &'a [(&'a str, &'a [u8])],
     /// Files and folders that the program may read in addition to those of the system.
-    pub read: &'a [PathBuf],
+    pub(crate) read: &'a [PathBuf],
     /// Additional environment variables.
-    pub variables: &'a [(String, PathBuf)],
+    pub(crate) variables: &'a [(String, PathBuf)],
 }
 
 impl Programs {
@@ -138,7 +114,7 @@ impl Programs {
     /// # Errors
     ///
     /// The program cannot be started, fails, takes too long or writes too much.
-    pub fn run(&self, job: &Job<'_>, until: RunDeadline<'_>) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn run(&self, job: &Job<'_>, until: RunDeadline<'_>) -> Result<Vec<u8>, Failure> {
         let number = self.count.fetch_add(1, Relaxed);
         let folder = self.scratch.join(format!("{}-{number}", self.began));
         let outcome = self.run_in(&folder, job, until);
@@ -169,7 +145,7 @@ impl Programs {
             fs::write(work.join(name), content)?;
         }
         let left = until.deadline.saturating_duration_since((self.clock)());
-        let system = SYSTEM.iter().map(PathBuf::from);
+        let system = SYSTEM.split(' ').map(PathBuf::from);
         let fence = ProgramFence {
             read: system.chain(job.read.iter().cloned()).collect(),
             write: vec![work.clone(), "/dev/null".into()],

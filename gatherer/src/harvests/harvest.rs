@@ -21,6 +21,7 @@ use crate::lock::lock;
 use crate::note::{Regather, RepositoryNote};
 use crate::problems::HARVEST_PROBLEM;
 use crate::progress::Hold;
+use crate::shared::blocking;
 use crate::site::Site;
 use crate::site::plan::RepositoryPlan;
 
@@ -160,13 +161,7 @@ async fn begin(
 fn count(site: &Site, stored: &Stored) {
     let applied = &stored.applied;
     site.metrics.commits.fetch_add(1, Relaxed);
-    for (metric, count, number) in [
-        (&site.metrics.updated, &site.counts.updated, applied.updated),
-        (&site.metrics.deleted, &site.counts.deleted, applied.deleted),
-    ] {
-        metric.fetch_add(number, Relaxed);
-        count.fetch_add(number, Relaxed);
-    }
+    site.count_changes(applied.updated, applied.deleted);
     for (identifier, problem) in &stored.named {
         site.problem(identifier.clone(), problem.kind.name(), problem.message.clone());
     }
@@ -241,8 +236,7 @@ async fn finish(site: &Arc<Site>, it: &HarvestJob) -> Result<(), collection::Err
     };
     change(site, it.url(), finished).await?;
     let (seen, url) = (Arc::clone(site), it.url().to_owned());
-    let caught_up = tokio::task::spawn_blocking(move || seen.handle_finished_root(&url)).await;
-    caught_up.unwrap_or_else(|fault| std::panic::resume_unwind(fault.into_panic()))?;
+    blocking(move || seen.handle_finished_root(&url)).await?;
     site.metrics.passes.fetch_add(1, Relaxed);
     let mut problems = lock(&site.problems);
     let cured = ["held", HARVEST_PROBLEM, GAPS_PROBLEM];
@@ -252,10 +246,6 @@ async fn finish(site: &Arc<Site>, it: &HarvestJob) -> Result<(), collection::Err
 
 /// Deletes the records of a repository that is no longer in the settings; if there are many, only
 /// after a confirmation. Blocks.
-///
-/// # Errors
-///
-/// The collection cannot be read or written.
 pub(crate) fn forget(
     site: &Site,
     url: &str,
@@ -276,8 +266,7 @@ pub(crate) fn forget(
         return Ok(HarvestEnd::Held);
     }
     let applied = site.collection.remove_source(url, Stamp(clock::now_ms()))?;
-    site.metrics.deleted.fetch_add(applied.deleted, Relaxed);
-    site.counts.deleted.fetch_add(applied.deleted, Relaxed);
+    site.count_changes(0, applied.deleted);
     site.repositories.forget(&site.collection, url)?;
     let mut problems = lock(&site.problems);
     ["held", HARVEST_PROBLEM].iter().for_each(|kind| problems.cure(url, kind));
@@ -290,7 +279,5 @@ async fn change(
     change: impl FnOnce(&mut RepositoryNote) + Send + 'static,
 ) -> Result<(), collection::Error> {
     let (site, url) = (site.clone(), url.to_owned());
-    let commit = move || site.repositories.change(&site.collection, &url, change);
-    let done = tokio::task::spawn_blocking(commit).await;
-    done.unwrap_or_else(|fault| std::panic::resume_unwind(fault.into_panic()))
+    blocking(move || site.repositories.change(&site.collection, &url, change)).await
 }

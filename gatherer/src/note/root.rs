@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::progress::Hold;
 
 /// Beginning of the key of every tree's note.
-const ROOT: &str = "root ";
+pub const ROOT: &str = "root ";
 
 /// Beginning of the key of every repository's note.
-const REPOSITORY: &str = "repository ";
+pub const REPOSITORY: &str = "repository ";
 
 /// Note of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,11 +68,6 @@ pub fn root_key(root: &str) -> Vec<u8> {
     format!("{ROOT}{root}").into_bytes()
 }
 
-/// Returns the beginning of the keys of all trees' notes.
-pub fn roots_prefix() -> Vec<u8> {
-    ROOT.as_bytes().to_vec()
-}
-
 /// Returns the URL of the tree whose note has this key; `None` for other keys.
 pub fn root_of(key: &[u8]) -> Option<String> {
     Some(std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?.to_owned())
@@ -81,11 +76,6 @@ pub fn root_of(key: &[u8]) -> Option<String> {
 /// Returns the key of a repository's note.
 pub fn repository_key(url: &str) -> Vec<u8> {
     format!("{REPOSITORY}{url}").into_bytes()
-}
-
-/// Returns the beginning of the keys of all repositories' notes.
-pub fn repositories_prefix() -> Vec<u8> {
-    REPOSITORY.as_bytes().to_vec()
 }
 
 /// Returns the URL of the repository whose note has this key; `None` for other keys.

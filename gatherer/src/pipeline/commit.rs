@@ -18,8 +18,7 @@ use crate::lock::lock;
 use crate::note::{self, ObjectNote, RootNote};
 use crate::problems::ROOT_PROBLEM;
 use crate::progress::Hold;
-use crate::site::root_note;
-use crate::validator::Validator;
+use crate::validator::Stat;
 
 /// Maximum number of changes in one commit; the file that reaches it is not split. While a commit
 /// is written, it takes many times the memory of its records.
@@ -175,7 +174,8 @@ impl<'a> Committer<'a> {
         let is_seen = order.whole && self.end_pass(seen, &mut after);
         // Growth alone needs no commit: the next pass counts again.
         if after != (RootNote { files: after.files, ..before }) {
-            self.extra.notes.push(root_note(url, &after));
+            let value = Some(note::to_bytes(&after));
+            self.extra.notes.push(Note { key: note::root_key(url), value });
         }
         self.flush()?;
         if is_seen {
@@ -276,13 +276,13 @@ fn refreshed(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
         return Some(Waiting::Prepared(file));
     }
     run.site.metrics.fetch.enter(1);
-    let candidate = Candidate { url: file.url, validator: file.note.validator };
+    let candidate = Candidate { url: file.url, validator: file.note.brief.validator };
     prepare(run, &candidate).map(Waiting::Prepared)
 }
 
 /// A committed object's validator, if it can be relied on, and the fingerprint of the basis of its
 /// records.
-type Committed = (Option<Validator>, u64);
+type Committed = (Option<Stat>, u64);
 
 /// Adds a file to a batch. Returns its URL and its new entry in the known set (`None`: it is
 /// deleted).
@@ -297,8 +297,8 @@ fn add_to_batch(
             batch.changes.extend(file.updated.into_iter().map(Change::Update));
             batch.changes.extend(file.deleted.iter().map(|url| delete(url)));
             batch.notes.push(Note { key: file.key, value: Some(note::to_bytes(&file.note)) });
-            let validator = file.note.sure_validator().cloned();
-            Ok((file.url, Some((validator, file.note.basis_fingerprint()))))
+            let validator = file.note.brief.sure_validator().copied();
+            Ok((file.url, Some((validator, file.note.brief.basis_fingerprint()))))
         }
         Waiting::Vanished { url, key } => {
             let stored = run.site.collection.note(&key)?;
@@ -396,18 +396,14 @@ fn refused_at(changes: &[Change], position: usize, object: &str) -> Option<usize
 }
 
 fn count(run: &Run<'_>, batch: &Batch, files: &[(String, Option<Committed>)]) {
-    let (metrics, counts) = (&run.site.metrics, &run.site.counts);
     let of =
         |wanted: fn(&Change) -> bool| batch.changes.iter().filter(|it| wanted(it)).count() as u64;
     let updated = of(|it| matches!(it, Change::Update(_)));
     let deleted = of(|it| matches!(it, Change::Delete(_)));
-    metrics.updated.fetch_add(updated, Relaxed);
-    metrics.deleted.fetch_add(deleted, Relaxed);
-    counts.updated.fetch_add(updated, Relaxed);
-    counts.deleted.fetch_add(deleted, Relaxed);
+    run.site.count_changes(updated, deleted);
     let gathered = files.iter().filter(|(_, committed)| committed.is_some()).count() as u64;
-    counts.done.fetch_add(gathered, Relaxed);
-    metrics.commit.leave(files.len() as u64);
+    run.site.counts.done.fetch_add(gathered, Relaxed);
+    run.site.metrics.commit.leave(files.len() as u64);
 }
 
 #[cfg(test)]

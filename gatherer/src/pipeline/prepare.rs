@@ -16,7 +16,7 @@ use soif::Record;
 
 use super::run::{Candidate, Fetched, Prepared, Run};
 use crate::lock::lock;
-use crate::note::{self, Basis, Difference, ObjectNote};
+use crate::note::{self, Basis, Brief, Difference, ObjectNote};
 
 /// Attribute with the time when a record was made.
 const UPDATE_TIME: &str = "Update-Time";
@@ -47,7 +47,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
             old.is_of(&md5, &validator, settings)
                 && old.records.first().is_some_and(|record| record.url == object.url)
         });
-    let same = same_content && old.as_ref().is_some_and(|old| old.annotations == annotations);
+    let same = same_content && old.as_ref().is_some_and(|old| old.brief.annotations == annotations);
     let was_late = old.as_ref().is_some_and(|old| old.late);
     let Decision { difference, late, again } = if same {
         site.counts.unchanged.fetch_add(1, Relaxed);
@@ -56,21 +56,16 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
         site.metrics.fetch.leave(1);
         site.resolve(&url, &object.url);
         let made = summarize(run, object, old.is_some())?;
-        let has_same_date = |old: &ObjectNote| old.validator.is_dated_as(&validator);
+        // The date is in the record.
+        let has_same_date = |old: &ObjectNote| old.brief.validator.modified == validator.modified;
         let same_content = same_content && old.as_ref().is_some_and(has_same_date);
         decide(run, old.as_ref(), same_content, made)
     };
-    let note = ObjectNote {
-        validator,
-        unsure: !sure,
-        // No settings have this fingerprint: so the next pass tries again, with more time or
-        // resources.
-        settings: if again { !settings } else { settings },
-        annotations,
-        md5: md5.to_string(),
-        late,
-        records: difference.records,
-    };
+    // No settings have the inverted fingerprint: so the next pass tries again, with more time or
+    // resources.
+    let settings = if again { !settings } else { settings };
+    let brief = Brief { validator, unsure: !sure, settings, annotations };
+    let note = ObjectNote { brief, md5: md5.to_string(), late, records: difference.records };
     if same && old.as_ref() == Some(&note) {
         // A file with a date in the future is read at every pass; its note has not changed.
         site.metrics.fetch.drop_one("as-remembered");
@@ -132,7 +127,7 @@ fn compare(
         if run.regather { !run.plan.summarizing.settings } else { run.plan.summarizing.settings };
     let basis = Basis { settings, same_content };
     let mut difference = note::compare(old, basis, records.into_iter().map(annotated).collect());
-    if !run.regather && old.is_some_and(|old| old.settings != settings) {
+    if !run.regather && old.is_some_and(|old| old.brief.settings != settings) {
         // Even with other settings or another release, the records may be the same.
         difference.updated.retain(|record| !is_published(run, record));
     }

@@ -157,8 +157,7 @@ impl Site {
     fn commit_deletes(&self, batch: Batch) -> Result<(), collection::Error> {
         let deleted = batch.changes.len() as u64;
         self.collection.commit(batch, Stamp(clock::now_ms()))?;
-        self.metrics.deleted.fetch_add(deleted, Relaxed);
-        self.counts.deleted.fetch_add(deleted, Relaxed);
+        self.count_changes(0, deleted);
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Reading annotations outside of passes: a file that keeps changing causes a walk only if the
 //! annotations in it have changed.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use essence::annotations::sources::QUIET;
@@ -38,7 +39,7 @@ impl Rounds {
 
     /// Schedules another read of annotation files that have just changed.
     pub(super) fn wait_for_quiet(&mut self, now: Instant) {
-        if self.shared.site.annotating.is_unquiet() {
+        if self.shared.site.annotating.again.load(Relaxed) {
             self.read_due = Some(now + QUIET);
         }
     }

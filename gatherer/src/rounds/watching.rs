@@ -3,9 +3,8 @@
 use net::clock;
 
 use super::Rounds;
-use crate::config::POLL;
+use crate::config::{POLL, Watch};
 use crate::lock::lock;
-use crate::progress::Watching;
 use crate::tree::watch::{Watcher, describe};
 
 impl Rounds {
@@ -25,32 +24,32 @@ impl Rounds {
         }
         let watching = match outcome {
             Ok(watcher) => {
-                self.watched = Some(watcher.inodes().clone());
+                self.watched = Some(watcher.inodes.clone());
                 self.watcher = Some(watcher);
-                if *lock(&self.shared.watching) != Watching::Starting {
+                if lock(&self.shared.watching).is_some() {
                     return;
                 }
-                Watching::Notify
+                Watch::Notify
             }
             Err(error) => {
                 self.forget_watch();
                 self.fall_back(&describe(&error))
             }
         };
-        *lock(&self.shared.watching) = watching;
+        *lock(&self.shared.watching) = Some(watching);
     }
 
     /// Handles the failure of a watcher that can no longer watch everything.
     pub(super) fn handle_failure(&mut self) {
         if let Some(error) = self.inbox.failure()
-            && *lock(&self.shared.watching) == Watching::Notify
+            && *lock(&self.shared.watching) == Some(Watch::Notify)
         {
-            *lock(&self.shared.watching) = self.fall_back(&error);
+            *lock(&self.shared.watching) = Some(self.fall_back(&error));
             self.pass_due = self.pass_due.min(clock::monotonic());
         }
     }
 
-    fn fall_back(&self, error: &str) -> Watching {
+    fn fall_back(&self, error: &str) -> Watch {
         let message = format!(
             "changes cannot be watched ({error}); every root is walked every {} s instead; raise \
              fs.inotify.max_user_watches, or set watch = \"poll\"",
@@ -58,6 +57,6 @@ impl Rounds {
         );
         tracing::warn!("{message}");
         self.shared.site.problem("-".to_owned(), "unwatched", message);
-        Watching::Poll(POLL)
+        Watch::Poll(POLL)
     }
 }

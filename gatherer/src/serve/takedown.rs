@@ -4,16 +4,15 @@
 
 use std::collections::HashSet;
 
-use collection::{
-    Batch, Error, Note, Notice, Oid, PurgeReport, Stamp, Subject, Suppression, TakenDown,
-};
+use collection::{Error, Notice, Oid, PurgeReport, Stamp, Subject, Suppression, TakenDown};
 use exchange::takedown::{Refused, Takedown};
 use net::clock;
 
 use super::Admin;
 use crate::note::{self, ObjectNote};
 use crate::server::Handle;
-use crate::site::Site;
+use crate::shared::blocking;
+use crate::site::{Site, commit_note};
 use crate::spec;
 
 /// Maximum number of files that are reported as the origin of suppressed objects.
@@ -43,15 +42,9 @@ impl Site {
         }
         Ok(())
     }
-}
 
-impl Site {
     /// Marks the files of lifted objects to be gathered again, which would not happen otherwise,
     /// since the files have not changed. Also follows up lifts by other processes. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read or written.
     pub(crate) fn follow_lifts(&self) -> Result<(), Error> {
         let stored = self.collection.note(FOLLOWED)?;
         let followed: Vec<String> =
@@ -72,9 +65,7 @@ impl Site {
         for root in self.known_roots()? {
             self.doubt(&root, &mut lost)?;
         }
-        let note = Note { key: FOLLOWED.to_vec(), value: Some(note::to_bytes(&all)) };
-        let batch = Batch { changes: Vec::new(), notes: vec![note] };
-        self.collection.commit(batch, Stamp(clock::now_ms())).map(drop)
+        commit_note(&self.collection, FOLLOWED.to_vec(), Some(note::to_bytes(&all)))
     }
 }
 
@@ -105,21 +96,11 @@ impl Handle {
             let site = &shared.site;
             let notice = site.collection.lift(&shared.author, subject, Stamp(clock::now_ms()))?;
             site.follow_lifts()?;
-            Ok(notice)
+            Ok::<_, Error>(notice)
         });
         let notice = lifted.await?;
         self.gather();
         Ok(notice)
-    }
-}
-
-/// Runs `work` on a blocking thread.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }
 }
 
@@ -150,7 +131,7 @@ impl Takedown for Admin {
                     files.push(file);
                 }
             })?;
-            Ok(files)
+            Ok::<_, Error>(files)
         });
         report.purged.held_by.extend(files.await?);
         Ok(report)

@@ -67,7 +67,7 @@ impl Plan {
     /// conflict.
     pub(crate) fn of(config: &Config, id: &str, host: &str, port: u16) -> Result<Vec<Self>, Error> {
         if let Some(conflict) = spec::conflicts(&config.roots, &config.maps).pop() {
-            return Err(Error::Spec(conflict));
+            return Err(Error::Failed(conflict));
         }
         let attributes = config.attributes(host, port);
         let summarizing = Arc::new(Summarizing::of(config)?);
@@ -118,11 +118,11 @@ impl TreePlan {
 impl Summarizing {
     fn of(config: &Config) -> Result<Self, Error> {
         let (essence, library) = EssenceSettings::of(&config.essence, &config.full_text)?;
-        for (path, why) in library.unused() {
+        for (path, why) in &library.unused {
             tracing::warn!(program = %path.display(), "is not used: {why}");
         }
         Ok(Self {
-            settings: fingerprint::of_files(config, library.fingerprint_source()),
+            settings: fingerprint::of_files(config, &library.fingerprint_source),
             essence,
             library,
             rules: config.essence.rules.clone(),
@@ -134,7 +134,7 @@ impl Summarizing {
 
     /// Returns whether programs of the site are run, for their types or by rules.
     pub(super) fn runs_programs(&self) -> bool {
-        self.rules.run_commands() || !self.library.types().is_empty()
+        self.rules.run_commands() || !self.library.types.is_empty()
     }
 }
 

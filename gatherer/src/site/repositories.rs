@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use collection::{Batch, Collection, Note, Stamp};
-use net::clock;
+use collection::Collection;
 use tokio::sync::Notify;
 
+use super::commit_note;
 use crate::lock::lock;
 use crate::note::{self, Regather, RepositoryNote};
 use crate::requests::Requests;
@@ -22,25 +22,21 @@ pub(crate) struct Repositories {
     /// Held while a note is changed, in the collection and in `notes`, so that no change overwrites
     /// another.
     changing: Mutex<()>,
-    /// Number of harvests that somebody waits for: the first one of each repository, and confirmed
-    /// ones.
-    due: AtomicU64,
+    /// Number of harvests that have not ended yet, with or without success: the first one of each
+    /// repository since the start, and confirmed ones.
+    pub(crate) due: AtomicU64,
 }
 
 impl Repositories {
     /// Reads the notes from the collection; `wanted` is the number of repositories in the settings.
     /// Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read.
     pub(crate) fn load(
         &self,
         collection: &Collection,
         wanted: usize,
     ) -> Result<(), collection::Error> {
         let mut notes = lock(&self.notes);
-        for entry in collection.notes(&note::repositories_prefix()) {
+        for entry in collection.notes(note::REPOSITORY.as_bytes()) {
             let (key, value) = entry?;
             if let Some(url) = note::repository_of(&key) {
                 notes.insert(url, note::from_bytes(&value).unwrap_or_default());
@@ -50,13 +46,7 @@ impl Repositories {
         Ok(())
     }
 
-    /// Returns the number of harvests that have not ended yet, with or without success: the first
-    /// one of each repository since the start, and confirmed ones.
-    pub(crate) fn due(&self) -> u64 {
-        self.due.load(Relaxed)
-    }
-
-    /// Notes that `count` of these harvests have ended.
+    /// Notes that `count` of the harvests that were due have ended.
     pub(crate) fn ended(&self, count: u64) {
         self.due.fetch_sub(count, Relaxed);
     }
@@ -94,10 +84,6 @@ impl Repositories {
     }
 
     /// Changes a repository's note, and commits the note if it has become different. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be written.
     pub(crate) fn change(
         &self,
         collection: &Collection,
@@ -111,36 +97,24 @@ impl Repositories {
         if known.as_ref() == Some(&note) {
             return Ok(());
         }
-        let stored = Note { key: note::repository_key(url), value: Some(note::to_bytes(&note)) };
-        let batch = Batch { changes: Vec::new(), notes: vec![stored] };
-        collection.commit(batch, Stamp(clock::now_ms()))?;
+        commit_note(collection, note::repository_key(url), Some(note::to_bytes(&note)))?;
         lock(&self.notes).insert(url.to_owned(), note);
         Ok(())
     }
 
     /// Forgets a repository that has no records. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be written.
     pub(crate) fn forget(
         &self,
         collection: &Collection,
         url: &str,
     ) -> Result<(), collection::Error> {
-        let notes = vec![Note { key: note::repository_key(url), value: None }];
-        let batch = Batch { changes: Vec::new(), notes };
         let _changing = lock(&self.changing);
-        collection.commit(batch, Stamp(clock::now_ms()))?;
+        commit_note(collection, note::repository_key(url), None)?;
         lock(&self.notes).remove(url);
         Ok(())
     }
 
     /// Marks every repository to be harvested in full, since records were lost. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be written.
     pub(crate) fn doubt(&self, collection: &Collection) -> Result<(), collection::Error> {
         for url in self.known() {
             self.change(collection, &url, |it| {
@@ -158,7 +132,8 @@ impl Repositories {
 mod tests {
     use std::sync::mpsc;
 
-    use collection::Options;
+    use collection::{Options, Stamp};
+    use net::clock;
 
     use super::*;
 
@@ -197,13 +172,13 @@ mod tests {
         let url = || vec!["http://a/oai".to_owned()];
         repositories.confirm(url());
         repositories.confirm(url());
-        assert_eq!(repositories.due(), 1);
+        assert_eq!(repositories.due.load(Relaxed), 1);
         // The schedule takes the request; later requests are for another harvest.
         let seen = std::mem::take(&mut *lock(&repositories.requests)).confirm;
         assert_eq!(seen.len(), 1);
         repositories.confirm(url());
-        assert_eq!(repositories.due(), 2);
+        assert_eq!(repositories.due.load(Relaxed), 2);
         repositories.ended(2);
-        assert_eq!(repositories.due(), 0);
+        assert_eq!(repositories.due.load(Relaxed), 0);
     }
 }

@@ -44,11 +44,6 @@ impl Repository {
         Self { base_url, oai, interval: INTERVAL, token, certificate, allow_private: true }
     }
 
-    /// Parses a base URL; `None` for any other text.
-    pub fn base_url_of(text: &str) -> Option<Url> {
-        source::base_url_of(text)
-    }
-
     /// Returns the base URL as text.
     pub fn url(&self) -> &str {
         self.base_url.as_str()

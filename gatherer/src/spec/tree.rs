@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use essence::glob;
+use essence::config::patterns;
 use settings::Table;
 
 use super::urls::{file_url, path_of};
@@ -68,19 +68,8 @@ impl Tree {
         const EXPECTED: &str = "the URL of a folder on this machine, such as \"file:///srv/docs\"";
         table.require("url", "\"file:///srv/docs\"");
         let mut tree = Self::new("");
-        for key in ["include", "exclude"] {
-            let patterns = table.strings(key);
-            for (i, pattern) in patterns.iter().enumerate() {
-                if let Some(mistake) = glob::mistake(pattern) {
-                    table.mistake_in(key, i, format!("pattern {pattern:?}: {mistake}"), "a glob");
-                }
-            }
-            if key == "include" {
-                tree.include = patterns;
-            } else {
-                tree.exclude = patterns;
-            }
-        }
+        tree.include = patterns(table, "include");
+        tree.exclude = patterns(table, "exclude");
         tree.hidden = table.boolean("hidden", false);
         tree.gitignore = table.boolean("gitignore", false);
         tree.file_bytes_max = table.bytes("max_size");

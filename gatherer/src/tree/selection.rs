@@ -9,7 +9,7 @@ use essence::select::{LeftOut, Selection};
 use crate::config::Config;
 use crate::error::Error;
 use crate::spec::{self, Tree};
-use crate::tree::filter::{self, Filter};
+use crate::tree::filter::Filter;
 
 /// Selection of a gatherer's files, to ask about single files. `.gitignore` files are not
 /// considered.
@@ -41,12 +41,7 @@ impl FileSelection {
             return self.select.by_name(name, size).map(LeftOut::name);
         };
         let below = path.strip_prefix(top).ok().filter(|it| !it.as_os_str().is_empty());
-        let by_root = below.and_then(|below| filter.leaves_out(below, size)).map(|it| match it {
-            filter::LeftOut::Hidden => "hidden",
-            filter::LeftOut::Excluded => "excluded",
-            filter::LeftOut::NotIncluded => "not-included",
-            filter::LeftOut::TooLarge => LeftOut::TooLarge.name(),
-        });
+        let by_root = below.and_then(|below| filter.leaves_out(below, size));
         by_root.or_else(|| leaves_out(&self.select, (top, filter), path, size).map(LeftOut::name))
     }
 }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use crate::spec::{Symlinks, Tree};
-use crate::tree::filter::{Filter, LeftOut};
+use crate::tree::filter::Filter;
 use crate::validator::Stat;
 
 /// Walker of a tree.
@@ -175,16 +175,17 @@ impl Walker<'_> {
             return handle(WalkItem::LeftOut("own-data")).into();
         }
         if entry.is_link && path != top {
-            let left = self.filter.leaves_out_directory(below).map(reason);
-            match left.map_or_else(|| self.link(path, real), |left| Err(WalkItem::LeftOut(left))) {
-                Ok(()) => {}
-                Err(item) => return handle(item).into(),
+            let left = self.filter.leaves_out_directory(below);
+            let judged =
+                left.map_or_else(|| self.link(path, real), |it| Err(WalkItem::LeftOut(it)));
+            if let Err(item) = judged {
+                return handle(item).into();
             }
         }
         if is_dir {
             return match self.filter.leaves_out_directory(below) {
                 Some(left) if !below.as_os_str().is_empty() => {
-                    handle(WalkItem::LeftOut(reason(left))).into()
+                    handle(WalkItem::LeftOut(left)).into()
                 }
                 Some(_) | None => Next::Into,
             };
@@ -198,16 +199,13 @@ impl Walker<'_> {
         let name = Path::new(entry.path.file_name().unwrap_or_default());
         let below = if below.as_os_str().is_empty() { name } else { below };
         if let Some(left) = self.filter.leaves_out_directory(below) {
-            return WalkItem::LeftOut(reason(left));
+            return WalkItem::LeftOut(left);
         }
         let is_recorded = entry.kind.is_symlink() && self.tree.symlinks == Symlinks::Record;
         if !entry.kind.is_file() && !is_recorded {
-            return WalkItem::Trouble(Trouble {
-                path: Some(entry.path.to_path_buf()),
-                kind: "special",
-                message: format!("is {}, not a file: not gathered", special(entry.kind)),
-                unseen: false,
-            });
+            let message = format!("is {}, not a file: not gathered", special(entry.kind));
+            let path = Some(entry.path.to_path_buf());
+            return WalkItem::Trouble(Trouble { path, kind: "special", message, unseen: false });
         }
         let stat = match (entry.stat)() {
             Ok(stat) => stat,
@@ -217,7 +215,7 @@ impl Walker<'_> {
             }
         };
         match self.filter.leaves_out_file(below, stat.size) {
-            Some(left) => WalkItem::LeftOut(reason(left)),
+            Some(left) => WalkItem::LeftOut(left),
             None => WalkItem::File { path: entry.path, stat },
         }
     }
@@ -226,18 +224,14 @@ impl Walker<'_> {
     fn report(&self, trouble: Trouble, handle: &(dyn Fn(WalkItem<'_>) -> Go + Sync)) -> Go {
         let below = trouble.path.as_deref().map(|path| below(path, &self.tree.directory));
         let left = below.and_then(|below| self.filter.leaves_out_directory(below));
-        handle(left.map_or(WalkItem::Trouble(trouble), |left| WalkItem::LeftOut(reason(left))))
+        handle(left.map_or(WalkItem::Trouble(trouble), WalkItem::LeftOut))
     }
 
     /// Returns `Ok` if a link is to be followed or gathered itself; otherwise an item for it.
     fn link(&self, path: &Path, real: &ResolvedPaths) -> Result<(), WalkItem<'static>> {
         let bad = |kind, message: String| {
-            Err(WalkItem::Trouble(Trouble {
-                path: Some(path.to_path_buf()),
-                kind,
-                message,
-                unseen: false,
-            }))
+            let path = Some(path.to_path_buf());
+            Err(WalkItem::Trouble(Trouble { path, kind, message, unseen: false }))
         };
         let target = match fs::canonicalize(path) {
             Ok(target) => target,
@@ -291,15 +285,6 @@ fn special(kind: FileType) -> &'static str {
         FileType::Socket => "a socket",
         FileType::BlockDevice | FileType::CharacterDevice => "a device",
         _ => "something special",
-    }
-}
-
-fn reason(left: LeftOut) -> &'static str {
-    match left {
-        LeftOut::Hidden => "hidden",
-        LeftOut::Excluded => "excluded",
-        LeftOut::NotIncluded => "not-included",
-        LeftOut::TooLarge => "too-large",
     }
 }
 

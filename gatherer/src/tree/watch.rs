@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use essence::annotations::Sort;
+use essence::annotations::is_source;
 use net::clock;
 use tokio::sync::Notify;
 use watcher::event::{CreateKind, EventKind, ModifyKind, RemoveKind};
@@ -202,7 +202,7 @@ pub(crate) struct Watcher {
     /// Files and folders of annotations, absolute.
     annotations: Vec<PathBuf>,
     /// Device and inode of each root at the time when its watch was set, by directory.
-    inodes: WatchedInodes,
+    pub(crate) inodes: WatchedInodes,
 }
 
 impl Watcher {
@@ -304,11 +304,6 @@ impl Watcher {
         roots.chain(annotations).collect()
     }
 
-    /// Returns the watched device and inode of each root.
-    pub(crate) fn inodes(&self) -> &WatchedInodes {
-        &self.inodes
-    }
-
     /// Returns whether a root has gone, come back, or been replaced since its watch was set.
     /// Blocks.
     pub(crate) fn is_outdated(&self, plans: &[Plan]) -> bool {
@@ -332,7 +327,7 @@ fn concerns_annotations(annotations: &[PathBuf], kind: EventKind, path: &Path) -
         }
         _ => false,
     };
-    let below = of_folder || Sort::of(path).is_some();
+    let below = of_folder || is_source(path);
     annotations.iter().any(|it| path == it || below && path.starts_with(it))
 }
 

@@ -283,16 +283,21 @@ impl Bench {
     pub(crate) fn assert_conserved(&self) {
         // A commit is visible a moment before it is counted.
         let end = clock::monotonic() + PATIENCE;
-        let is_settled = || self.handle.stages().iter().all(StageCount::is_conserved);
+        let is_settled = || self.handle.stages().iter().all(is_conserved);
         while !is_settled() && clock::monotonic() < end {
             std::thread::yield_now();
         }
         let stages = self.handle.stages();
-        assert!(stages.iter().all(StageCount::is_conserved), "{stages:#?}");
+        assert!(stages.iter().all(is_conserved), "{stages:#?}");
         let [walk, fetch, summarize, vanish, commit] = &stages;
         let same = fetch.dropped.get("same-content").copied().unwrap_or(0);
         assert_eq!(walk.left, fetch.entered);
         assert_eq!(fetch.left, summarize.entered);
         assert_eq!(commit.entered, summarize.left + same + vanish.left, "{stages:#?}");
     }
+}
+
+/// Returns whether every object that came in went out or was dropped for a reason.
+fn is_conserved(stage: &StageCount) -> bool {
+    stage.entered == stage.left + stage.dropped.values().sum::<u64>()
 }

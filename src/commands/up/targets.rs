@@ -34,7 +34,7 @@ pub(super) fn targets(paths: &[PathBuf]) -> anyhow::Result<Targets> {
     let mut repositories = Vec::with_capacity(urls.len());
     for url in urls {
         let url = url.to_string_lossy();
-        let read = gatherer::spec::Repository::base_url_of(&url);
+        let read = exchange::source::base_url_of(&url);
         repositories.push(read.with_context(|| {
             format!("{url} is no base URL of an OAI-PMH repository: leave out \"?\" and the rest")
         })?);

@@ -36,7 +36,7 @@ impl Bench {
             let title = |it: &super::super::Entry| {
                 String::from_utf8_lossy(&it.statements()[0].value).into_owned()
             };
-            all.entries().iter().map(title).collect::<Vec<_>>()
+            all.entries.iter().map(title).collect::<Vec<_>>()
         });
         let expected = expected.map(|it| it.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(titles, expected);
@@ -86,7 +86,7 @@ fn a_new_order_in_the_settings_is_a_change() {
     let [a, b] = ["a.soif", "b.soif"].map(|it| bench.folder.path().join(it));
     let mut last = |paths: &[PathBuf]| {
         let shown = bench.sources.look(paths, bench.now_ms).annotations?;
-        Some(String::from_utf8_lossy(&shown.entries()[1].statements()[0].value).into_owned())
+        Some(String::from_utf8_lossy(&shown.entries[1].statements()[0].value).into_owned())
     };
     assert_eq!(last(&[a.clone(), b.clone()]).as_deref(), Some("B"));
     assert_eq!(last(&[a.clone(), b.clone()]), None);

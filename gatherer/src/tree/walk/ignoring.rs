@@ -5,7 +5,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use rustix::fs::FileType;
@@ -13,6 +13,7 @@ use rustix::fs::FileType;
 use super::{
     Entry, Go, Next, ResolvedPaths, Trouble, WalkItem, Walker, is_within, link_loop, trouble,
 };
+use crate::lock::lock;
 use crate::spec::Symlinks;
 use crate::tree::file::stat_of;
 
@@ -89,7 +90,7 @@ impl SkippedFolders {
             at.is_ok_and(|it| !it.is_file() && !it.is_dir())
         };
         let Some(name) = RULES.iter().find(endless) else { return true };
-        let mut skipped = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut skipped = lock(&self.0);
         if skipped.len() <= SKIPPED_MAX {
             skipped.push((directory.to_path_buf(), name));
         }
@@ -97,8 +98,7 @@ impl SkippedFolders {
     }
 
     fn report(&self, walker: &Walker<'_>, handle: &(dyn Fn(WalkItem<'_>) -> Go + Sync)) {
-        let mut skipped =
-            std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut skipped = std::mem::take(&mut *lock(&self.0));
         if let Some((last, _)) = skipped.get_mut(SKIPPED_MAX) {
             // There may be more such directories anywhere in the tree.
             last.clone_from(&walker.tree.directory);
