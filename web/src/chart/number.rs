@@ -1,8 +1,9 @@
 //! Formatting of numbers for people, with no more digits than distinguish them.
 
-use std::fmt::Write as _;
+use std::fmt;
 
 use super::Format;
+use crate::templates::group;
 
 /// Values from here on are written with an exponent, where that is shorter.
 const LARGE: f64 = 1e6;
@@ -10,15 +11,14 @@ const LARGE: f64 = 1e6;
 /// Values below this are written with an exponent, where that is shorter.
 const SMALL: f64 = 1e-3;
 
-/// Adds a coordinate to `out`: one decimal at most.
-pub(super) fn coordinate(out: &mut String, value: f64) {
-    let start = out.len();
-    let _ = write!(out, "{value:.1}");
-    if out.ends_with(".0") {
-        out.truncate(out.len() - 2);
-    }
-    if &out[start..] == "-0" {
-        out.replace_range(start.., "0");
+/// A length in units, written with one decimal at most.
+pub(super) struct Units(pub f64);
+
+impl fmt::Display for Units {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{:.1}", self.0);
+        let text = text.strip_suffix(".0").unwrap_or(&text);
+        f.write_str(if text == "-0" { "0" } else { text })
     }
 }
 
@@ -49,14 +49,7 @@ fn plain(value: f64, step: f64) -> String {
     if whole.len() < 5 {
         return digits;
     }
-    let mut shown = String::new();
-    for (index, digit) in whole.chars().enumerate() {
-        if 0 < index && (whole.len() - index).is_multiple_of(3) {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown + rest
+    group(whole) + rest
 }
 
 /// Returns `size`, which is above 0, as a mantissa and a power of ten.
@@ -87,20 +80,10 @@ fn trimmed(digits: &str) -> String {
     kept.trim_end_matches('.').to_owned()
 }
 
+/// Returns a digit or a minus sign as a superscript.
 fn raised(digit: char) -> char {
-    match digit {
-        '-' => '⁻',
-        '1' => '¹',
-        '2' => '²',
-        '3' => '³',
-        '4' => '⁴',
-        '5' => '⁵',
-        '6' => '⁶',
-        '7' => '⁷',
-        '8' => '⁸',
-        '9' => '⁹',
-        _ => '⁰',
-    }
+    let all = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+    digit.to_digit(10).and_then(|it| all.chars().nth(it as usize)).unwrap_or('⁻')
 }
 
 #[cfg(test)]
@@ -146,11 +129,7 @@ mod tests {
 
     #[test]
     fn coordinates_have_one_decimal_at_most() {
-        let check = |value: f64, expected: &str| {
-            let mut out = "x".to_owned();
-            coordinate(&mut out, value);
-            assert_eq!(out, format!("x{expected}"));
-        };
+        let check = |value: f64, expected: &str| assert_eq!(Units(value).to_string(), expected);
         check(0.0, "0");
         check(-0.04, "0");
         check(12.34, "12.3");

@@ -44,7 +44,6 @@ pub(super) struct Range<'a> {
     high: f64,
 }
 
-/// A mark on an axis.
 #[derive(Clone, Debug)]
 pub(super) struct Tick {
     /// Its position.
@@ -204,13 +203,8 @@ impl<'a> Range<'a> {
     }
 }
 
-/// Returns whether `axis` can show `value`.
-pub(super) fn shows(axis: &Axis, value: f64) -> bool {
-    project(axis, value).is_some()
-}
-
 /// Projects `value` onto `axis`: itself, or its logarithm; `None` for a gap.
-fn project(axis: &Axis, value: f64) -> Option<f64> {
+pub(super) fn project(axis: &Axis, value: f64) -> Option<f64> {
     if !value.is_finite() {
         return None;
     }
