@@ -70,8 +70,8 @@ pub struct Axis {
     pub unit: String,
     /// The layout of values.
     pub scale: Scale,
-    /// The format of numbers.
-    pub format: Format,
+    /// Whether values are shares, written as per cent: 0.5 as 50 %.
+    pub percent: bool,
 }
 
 /// Layout of an axis' values.
@@ -84,16 +84,6 @@ pub enum Scale {
     Logarithmic,
     /// One position for each label; values are the labels' indices, from 0.
     Categories(Vec<String>),
-}
-
-/// Format of an axis' numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// Plain numbers.
-    #[default]
-    Plain,
-    /// Per cent: 0.5 as 50 %.
-    Percent,
 }
 
 /// One series of values.
@@ -144,7 +134,7 @@ impl Axis {
     /// Writes the numbers as per cent.
     #[must_use]
     pub fn percent(self) -> Self {
-        Self { format: Format::Percent, ..self }
+        Self { percent: true, ..self }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::Format;
 use crate::templates::group;
 
 /// Values from here on are written with an exponent, where that is shorter.
@@ -22,12 +21,13 @@ impl fmt::Display for Units {
     }
 }
 
-/// Formats `value`, one of several that are multiples of `step`, which is above 0.
-pub(super) fn show(value: f64, step: f64, format: Format) -> String {
-    let (value, step, unit) = match format {
-        Format::Plain => (value, step, ""),
+/// Formats `value`, one of several that are multiples of `step`, which is above 0; as per cent if
+/// `percent`.
+pub(super) fn show(value: f64, step: f64, percent: bool) -> String {
+    let (value, step, unit) = match percent {
         // A no-break space.
-        Format::Percent => (value * 100.0, step * 100.0, "\u{a0}%"),
+        true => (value * 100.0, step * 100.0, "\u{a0}%"),
+        false => (value, step, ""),
     };
     let mut shown = plain(value, step);
     let size = value.abs();
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn numbers_have_no_needless_digits() {
         let check = |value: f64, step: f64, expected: &str| {
-            assert_eq!(show(value, step, Format::Plain), expected, "{value} by {step}");
+            assert_eq!(show(value, step, false), expected, "{value} by {step}");
         };
         check(0.0, 0.2, "0");
         check(-0.0, 0.2, "0");
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn shares_are_per_cent() {
         let check = |value: f64, step: f64, expected: &str| {
-            assert_eq!(show(value, step, Format::Percent), expected, "{value} by {step}");
+            assert_eq!(show(value, step, true), expected, "{value} by {step}");
         };
         check(0.0, 0.2, "0\u{a0}%");
         check(0.95, 0.05, "95\u{a0}%");
