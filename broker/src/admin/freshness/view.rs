@@ -201,9 +201,7 @@ impl Preview {
             sources: pages.cut(changes),
         }
     }
-}
 
-impl Preview {
     /// Returns the options of `harvest broker tune` for the same settings.
     pub(super) fn options(&self) -> String {
         let aim = self.aim.as_ref().map_or_else(String::new, |it| match it.setting.as_str() {
