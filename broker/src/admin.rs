@@ -24,7 +24,6 @@ use crate::metrics;
 use crate::server::Handle;
 use crate::status::Status;
 
-/// Returns the admin listener's routes.
 pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
     let router = Router::new()
         .route("/", get(page))
@@ -74,61 +73,54 @@ pub(crate) async fn public_readyz(State(handle): State<Handle>) -> Response {
     health::look(move || handle.ready().for_anybody()).await
 }
 
+/// The answer to a command: JSON, or the reason why it failed.
+type Done = Result<Response, Refused>;
+
 #[derive(Deserialize)]
 struct PullQuery {
     source: Option<String>,
 }
 
 /// Answers `POST /pull?source=NAME`: makes that source, or without a name every source, due now.
-async fn pull(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Response {
-    match handle.pull(query.source.as_deref()) {
-        Ok(due) => (StatusCode::ACCEPTED, axum::Json(json!({ "due": due }))).into_response(),
-        Err(error) => failure(error),
-    }
+async fn pull(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Done {
+    Ok(made_due(handle.pull(query.source.as_deref())?))
+}
+
+fn made_due(due: usize) -> Response {
+    (StatusCode::ACCEPTED, axum::Json(json!({ "due": due }))).into_response()
 }
 
 /// Answers `POST /confirm?source=NAME`: confirms that source's loss of objects, or without a name
 /// the expiry that waits for an administrator.
-async fn confirm(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Response {
+async fn confirm(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Done {
     if let Some(source) = &query.source {
-        return match handle.confirm_source(source) {
-            Ok(due) => (StatusCode::ACCEPTED, axum::Json(json!({ "due": due }))).into_response(),
-            Err(error) => failure(error),
-        };
+        return Ok(made_due(handle.confirm_source(source)?));
     }
-    match handle.confirm().await {
-        Ok(Swept::Done { expired }) => axum::Json(json!({ "expired": expired })).into_response(),
-        Ok(Swept::Waiting { until }) => {
-            axum::Json(json!({ "waiting_until_ms": until.0 })).into_response()
-        }
-        Ok(Swept::Held { would_expire, of }) => {
-            axum::Json(json!({ "held": would_expire, "of": of })).into_response()
-        }
-        Err(error) => failure(error),
-    }
+    let done = match handle.confirm().await? {
+        Swept::Done { expired } => json!({ "expired": expired }),
+        Swept::Waiting { until } => json!({ "waiting_until_ms": until.0 }),
+        Swept::Held { would_expire, of } => json!({ "held": would_expire, "of": of }),
+    };
+    Ok(axum::Json(done).into_response())
 }
 
 /// Answers `POST /compact`: rewrites the collection without superseded changes.
-async fn compact(State(handle): State<Handle>) -> Response {
-    match handle.compact().await {
-        Ok(done) => axum::Json(json!({
-            "kept": done.kept,
-            "dropped": done.dropped,
-            "bytes_before": done.bytes.0,
-            "bytes_after": done.bytes.1,
-        }))
-        .into_response(),
-        Err(error) => failure(error),
-    }
+async fn compact(State(handle): State<Handle>) -> Done {
+    let done = handle.compact().await?;
+    let done = json!({
+        "kept": done.kept,
+        "dropped": done.dropped,
+        "bytes_before": done.bytes.0,
+        "bytes_after": done.bytes.1,
+    });
+    Ok(axum::Json(done).into_response())
 }
 
 /// Answers `POST /verify`: compares the full-text index's files with their checksums; if a file is
 /// damaged, the index is built anew.
-async fn verify(State(handle): State<Handle>) -> Response {
-    match handle.verify().await {
-        Ok(damaged) => axum::Json(json!({ "damaged": damaged })).into_response(),
-        Err(error) => failure(error),
-    }
+async fn verify(State(handle): State<Handle>) -> Done {
+    let damaged = handle.verify().await?;
+    Ok(axum::Json(json!({ "damaged": damaged })).into_response())
 }
 
 impl From<Error> for Refused {
@@ -142,8 +134,4 @@ impl From<Error> for Refused {
         };
         Self { status, message: error.to_string() }
     }
-}
-
-fn failure(error: Error) -> Response {
-    Refused::from(error).into_response()
 }

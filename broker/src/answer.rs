@@ -6,8 +6,6 @@
 //! Sans-I/O.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use query::Query;
@@ -98,35 +96,14 @@ impl Sort {
             Self::Url => "url",
         }
     }
-}
 
-impl fmt::Display for Sort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// An unknown name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {what} {name:?}; expected one of {expected}")]
-pub struct UnknownName {
-    what: &'static str,
-    name: String,
-    expected: String,
-}
-
-impl FromStr for Sort {
-    type Err = UnknownName;
-
-    /// Reads a [`Sort::name`], or one of the other names `score` and `date`.
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
+    /// Returns the order with this [`name`](Self::name), or with one of the other names `score` and
+    /// `date`; `None` if there is none.
+    pub fn by_name(name: &str) -> Option<Self> {
         match name {
-            "score" => Ok(Self::Relevance),
-            "date" => Ok(Self::Newest),
-            _ => Self::ALL.into_iter().find(|sort| sort.name() == name).ok_or_else(|| {
-                let expected = Self::ALL.map(Self::name).join(", ");
-                UnknownName { what: "sort order", name: name.to_owned(), expected }
-            }),
+            "score" => Some(Self::Relevance),
+            "date" => Some(Self::Newest),
+            _ => Self::ALL.into_iter().find(|it| it.name() == name),
         }
     }
 }
@@ -157,22 +134,10 @@ impl Facet {
             Self::Year => "year",
         }
     }
-}
 
-impl fmt::Display for Facet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Facet {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        Self::ALL.into_iter().find(|facet| facet.name() == name).ok_or_else(|| {
-            let expected = Self::ALL.map(Self::name).join(", ");
-            UnknownName { what: "facet", name: name.to_owned(), expected }
-        })
+    /// Returns the facet with this name; `None` if there is none.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
     }
 }
 

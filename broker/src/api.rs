@@ -24,7 +24,6 @@ use crate::error::Error;
 use crate::page::PageState;
 use crate::page::parameters::{Parameters, Unknown};
 
-/// Answers a search as JSON.
 pub(crate) async fn search(State(state): State<PageState>, uri: Uri) -> Response {
     let asked = match Parameters::parse(uri.query(), Unknown::Refused) {
         Ok(asked) => asked,

@@ -18,10 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use collection::{Batch, Collection, Compacted, Healing, Note, Oid, Stamp, Swept};
+use collection::{Batch, Collection, Compacted, Healing, Note, Stamp, Swept};
 use net::clock;
 use net::shutdown::Shutdown;
-use soif::digest::Md5;
 
 use crate::blocking::blocking;
 use crate::config::Config;
@@ -55,7 +54,6 @@ pub(crate) struct Catalog {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Status of the catalog.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     pub(crate) held: Option<Held>,
@@ -150,13 +148,25 @@ impl Catalog {
         self.release().await?;
         self.scrub().await?;
         self.heal(pull).await?;
-        let _turn = self.turn.lock().await;
-        let collection = self.collection.clone();
-        let now = Stamp(clock::now_ms());
-        let compacted = blocking("compaction", move || collection.compact(now)).await?;
+        let compacted = self.work("compaction", |it, now| it.compact(now)).await?;
+        self.note_compaction(&compacted);
+        Ok(compacted)
+    }
+
+    fn note_compaction(&self, compacted: &Compacted) {
         self.lock_view().compactions += 1;
         tracing::info!(kept = compacted.kept, dropped = compacted.dropped, "compacted");
-        Ok(compacted)
+    }
+
+    /// Runs `work` on the collection while no other work of the catalog runs.
+    async fn work<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&Collection, Stamp) -> Result<T, collection::Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let _turn = self.turn.lock().await;
+        let collection = self.collection.clone();
+        blocking(what, move || work(&collection, Stamp(clock::now_ms()))).await
     }
 
     /// Notes in the collection that the sources have brought again all changes lost at the last
@@ -168,17 +178,12 @@ impl Catalog {
 
     /// Checks the next part of the log for damage.
     async fn scrub(&self) -> Result<(), Error> {
-        let _turn = self.turn.lock().await;
-        let collection = self.collection.clone();
-        blocking("search for damage", move || collection.scrub(SCRUB_BYTES)).await
+        self.work("search for damage", |it, _| it.scrub(SCRUB_BYTES)).await
     }
 
     /// Repairs known damage, or calls `pull` for the sources that can replace it.
     async fn heal(&self, pull: &impl Fn(&str)) -> Result<(), Error> {
-        let _turn = self.turn.lock().await;
-        let collection = self.collection.clone();
-        let now = Stamp(clock::now_ms());
-        match blocking("healing", move || collection.heal(now)).await? {
+        match self.work("healing", |it, now| it.heal(now)).await? {
             None => {}
             Some(Healing::Done { members }) => tracing::info!(members, "damage is made good"),
             Some(Healing::Waiting { lost, sources }) => {
@@ -198,17 +203,10 @@ impl Catalog {
         released.and(searched).and(healed).and(compacted)
     }
 
-    /// Compacts if that is due.
     async fn compact_if_due(&self) -> Result<(), Error> {
-        let _turn = self.turn.lock().await;
-        let collection = self.collection.clone();
-        let now = Stamp(clock::now_ms());
         // This compacts only the tail of the log, if that suffices.
-        let done = blocking("compaction", move || collection.compact_if_due(now)).await?;
-        if let Some(compacted) = done {
-            self.lock_view().compactions += 1;
-            tracing::info!(kept = compacted.kept, dropped = compacted.dropped, "compacted");
-        }
+        let done = self.work("compaction", |it, now| it.compact_if_due(now)).await?;
+        done.iter().for_each(|it| self.note_compaction(it));
         Ok(())
     }
 
@@ -257,23 +255,6 @@ impl Catalog {
         Ok(sources.into_iter().map(|it| (it.source, it.objects)).collect())
     }
 
-    /// Returns the other objects with the same content as `oid` (same MD5, not empty), in OID
-    /// order. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read.
-    pub(crate) fn duplicates(&self, oid: &Oid) -> Result<Vec<Oid>, Error> {
-        let Some(stored) = self.collection.get(oid)? else { return Ok(Vec::new()) };
-        let md5 = stored.record.get("MD5").and_then(|hex| Md5::from_hex(hex.trim_ascii()));
-        let (Some(md5), Some(1..)) = (md5, stored.record.number("File-Size")) else {
-            return Ok(Vec::new());
-        };
-        let all = self.collection.oids_with_md5(&md5)?;
-        Ok(all.into_iter().filter(|it| it != oid).collect())
-    }
-
-    /// Returns the catalog's status.
     pub(crate) fn view(&self) -> View {
         self.lock_view().clone()
     }

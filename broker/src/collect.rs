@@ -88,7 +88,6 @@ struct Inner {
     /// is being written.
     notes: Mutex<()>,
     state: Mutex<CollectorState>,
-    /// Signals that the schedule has changed.
     changed: Notify,
     /// Set once the broker listens to hubs.
     subscribing: OnceLock<push::Subscribing>,
@@ -154,7 +153,6 @@ impl Collector {
         Ok(collector)
     }
 
-    /// Performs all due pulls until the shutdown starts.
     pub(crate) async fn run(&self, shutdown: Shutdown) {
         let listen = async {
             if let Some(listener) = self.listener() {
@@ -226,7 +224,6 @@ impl Collector {
         ahead.unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
     }
 
-    /// Performs one pull and reports it.
     async fn pull(self, due: Due) {
         let Some((source, cancel, confirmed)) = self.begin(&due.source) else { return };
         // A pull and a part of the same source must not be stored at the same time.
@@ -303,7 +300,6 @@ impl Collector {
         all
     }
 
-    /// Returns the expected outcome of the plan.
     pub(crate) fn expected(&self) -> Expected {
         self.state().schedule.expected()
     }
@@ -326,12 +322,10 @@ impl Collector {
         self.state().schedule.freshness()
     }
 
-    /// Returns the update cost of all sources together.
     pub(crate) fn cost(&self) -> Cost {
         self.state().sources.values().fold(Cost::default(), |sum, it| sum.plus(it.history.cost))
     }
 
-    /// Returns whether each source was pulled successfully in this process.
     pub(crate) fn has_pulled_all(&self) -> bool {
         self.state().sources.values().all(|it| 0 < it.pulls)
     }
@@ -352,7 +346,6 @@ impl Collector {
     }
 }
 
-/// Returns the client of a source's feed.
 fn puller(inner: &Inner, source: &Source) -> Puller {
     let (records_max, bytes_max) = (source.records_max, source.bytes_max);
     let limits = PullLimits { records_max, bytes_max, time_max: inner.timeouts.pull_max };

@@ -1,6 +1,6 @@
 //! The broker's settings: `broker.toml`, read and checked.
 //!
-//! Every default is a constant here. All mistakes in a file are reported with their lines, not only
+//! All mistakes in a file are reported with their lines, not only
 //! the first (see `settings`).
 //!
 //! ```toml
@@ -20,7 +20,6 @@
 //! Sans-I/O.
 
 mod freshness;
-mod oai;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -35,7 +34,7 @@ use net::client::Timeouts;
 use settings::{Document, Mistake, Table};
 use url::{Host, Url};
 
-use crate::source::{Kind, Source};
+use crate::source::{Kind, Oai, Source};
 
 pub use self::freshness::{Freshness, PolicyName};
 
@@ -142,7 +141,6 @@ impl Config {
     }
 }
 
-/// Reads every `[[source]]`.
 fn read_sources(root: &Table<'_>, freshness: Freshness) -> Vec<Source> {
     let (mut sources, mut names, mut follows) = (Vec::new(), BTreeSet::new(), 0_usize);
     for (i, table) in root.tables("source").iter().enumerate() {
@@ -198,11 +196,15 @@ fn is_loopback(url: &Url) -> bool {
 
 /// Reads one `[[source]]`; `None` when it has no URL.
 fn read_source(table: &Table<'_>) -> Option<Source> {
-    let kind = table.choice("kind", &Kind::NAMES);
+    let kind = table.choice("kind", &Kind::NAMES).and_then(Kind::by_name);
     let name = table.string("name");
-    let is_oai = kind == Some(Kind::Oai.name());
-    let oai = is_oai.then(|| oai::read(table));
+    let is_oai = kind == Some(Kind::Oai);
+    let oai = is_oai.then(|| (Oai::read(table), table.boolean("announced", true)));
     let follow = table.boolean("follow", false);
+    if is_oai && follow {
+        let message = "an OAI-PMH repository cannot be asked to hold its answer";
+        table.mistake("follow", message, "false: the schedule keeps it fresh");
+    }
     let push = table.boolean("push", false);
     let allow_private = table.boolean("allow_private", true);
     let (token, certificate) = (Token::read(table), client_certificate(table));
@@ -215,13 +217,12 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let latency = table.float("latency_seconds", 0.1..=LATENCY_SECS_MAX);
     let weight = table.float("weight", 0.0..=WEIGHT_MAX);
     let syndication = read_syndication(&table.table("syndication"));
-    let url = match kind.and_then(Kind::by_name) {
+    let url = match kind {
         Some(Kind::Replica) => read_directory(table),
         Some(Kind::Oai) => exchange::source::base_url(table),
         _ => table.base_url("url"),
     };
-    let is_replica = kind == Some(Kind::Replica.name());
-    if !is_replica && !table.require("url", "\"http://host:8500/\"") {
+    if kind != Some(Kind::Replica) && !table.require("url", "\"http://host:8500/\"") {
         return None;
     }
     let url = url?;
@@ -231,7 +232,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
         table.mistake("name", format!("{name:?} is no name for a source"), expected);
     }
     let mut source = Source::gatherer(name, url);
-    source.kind = kind.and_then(Kind::by_name).unwrap_or(source.kind);
+    source.kind = kind.unwrap_or(source.kind);
     (source.follow, source.push, source.allow_private) = (follow, push, allow_private);
     if follow && push {
         let message = "the source is followed, so its changes are known at once already";
@@ -433,14 +434,19 @@ mod tests {
     fn a_repository_is_harvested_as_the_settings_say() {
         let config = Config::parse(&source("url = 'https://h.org/oai?x=1'")).unwrap();
         let url = Url::parse("https://h.org/oai?x=1").unwrap();
-        assert_eq!(config.sources, [Source::oai("h.org/oai", url)]);
+        let expected = Source {
+            kind: Kind::Oai,
+            oai: Some(Oai::default()),
+            ..Source::gatherer("h.org/oai", url)
+        };
+        assert_eq!(config.sources, [expected]);
         let all = "url = 'http://h/oai'\nprefixes = ['soif', 'oai_dc']\nset = 'a:b'\n\
                    from = '2026-01-31'\nkeep_original = true\ndelay = '500 ms'\n\
                    overlap = '2 h'\nfull_every = '7 days'\nwindow_days = 30\n\
                    page_bytes_max = '8 MiB'\nannounced = false";
         let found = Config::parse(&source(all)).unwrap().sources.remove(0);
         let secs = Duration::from_secs;
-        let expected = crate::source::Oai {
+        let expected = Oai {
             prefixes: vec!["soif".to_owned(), "oai_dc".to_owned()],
             sets: vec!["a:b".to_owned()],
             from: ::oai::Datestamp::parse("2026-01-31"),

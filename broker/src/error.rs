@@ -25,12 +25,10 @@ pub enum Error {
     /// A page failed.
     #[error(transparent)]
     Web(#[from] web::Error),
-    /// A file or folder of the data directory cannot be used.
-    #[error("cannot {action} {}: {source}; check the folder, its owner and the free space", .path.display())]
+    /// A damaged index cannot be removed.
+    #[error("cannot remove {}: {source}; check the folder, its owner and the free space", .path.display())]
     Io {
-        /// The action: `create`, `read`, `write`.
-        action: &'static str,
-        /// The file or folder.
+        /// The index's folder.
         path: PathBuf,
         /// Error of the system.
         source: io::Error,

@@ -12,7 +12,6 @@ use oai::harvest::{Failure as Harvest, Remedy};
 use crate::error::{OVER_LIMIT_REST, retry_after};
 use crate::status::Errors;
 
-/// A pull that failed.
 #[derive(Clone, Debug)]
 pub(crate) struct FailedPull {
     pub(crate) failure: Failure,
@@ -30,7 +29,6 @@ impl From<Cause> for FailedPull {
 }
 
 impl FailedPull {
-    /// Returns the failed pull of a harvest that ended early.
     pub(crate) fn harvest(source: &str, url: &str, failure: &Harvest) -> Self {
         let retry_after = match failure {
             Harvest::Busy { secs } => Some(Duration::from_secs(*secs)),
@@ -42,7 +40,6 @@ impl FailedPull {
     }
 }
 
-/// Kind of a failed pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The host does not answer, or the settings forbid to connect to it.
@@ -93,7 +90,6 @@ impl Failure {
         }
     }
 
-    /// Returns the kind of a failed pull.
     pub(crate) fn of(error: &Cause) -> Self {
         match error {
             Cause::Source { error, .. } => Self::of_link(error),
@@ -126,7 +122,6 @@ impl Failure {
         }
     }
 
-    /// Returns the kind of a failed harvest.
     pub(crate) fn of_harvest(failure: &Harvest) -> Self {
         match failure {
             Harvest::TokenLoop

@@ -5,16 +5,15 @@
 use std::collections::HashMap;
 
 use query::distance::within;
-use query::stem::{Stemmer, root};
+use query::stem::{root, stem};
 use query::words::{Words, pattern, split};
 use query::{Query, Value};
 
 use crate::snippet::Mark;
 
 /// Recognizes the words of one query.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Highlighter {
-    stemmer: Stemmer,
     /// Stems of the query's words, each with the number of its word.
     stems: Vec<(String, u64)>,
     /// Exact words of the query, each with its number.
@@ -31,12 +30,7 @@ enum Pattern {
 
 impl Highlighter {
     pub(crate) fn new(query: &Query) -> Self {
-        let mut highlighter = Self {
-            stemmer: Stemmer::default(),
-            stems: Vec::new(),
-            words: HashMap::new(),
-            patterns: Vec::new(),
-        };
+        let mut highlighter = Self::default();
         let mut number = 0;
         query.for_each_wanted(&mut |leaf| {
             number += 1_000;
@@ -50,14 +44,11 @@ impl Highlighter {
             Value::Word(text) => {
                 let exact = split(text);
                 match &exact[..] {
-                    [word] => self.stems.push((self.stemmer.stem(word).into_owned(), number)),
+                    [word] => self.stems.push((stem(word).into_owned(), number)),
                     _ => self.add_words(exact, number),
                 }
             }
-            Value::Phrase(text) => {
-                let exact = split(text);
-                self.add_words(exact, number);
-            }
+            Value::Phrase(text) => self.add_words(split(text), number),
             Value::Prefix(text) => {
                 let mut exact = split(text);
                 if let Some(last) = exact.pop() {
@@ -99,7 +90,7 @@ impl Highlighter {
                 .or_else(|| {
                     // Only the few words that begin like a stem are passed to the stemmer.
                     let mut alike = self.stems.iter().filter(|(it, _)| word.starts_with(root(it)));
-                    let found = alike.find(|(it, _)| self.stemmer.stem(&word) == *it);
+                    let found = alike.find(|(it, _)| stem(&word) == *it);
                     found.map(|(_, number)| *number)
                 })
                 .or_else(|| {

@@ -23,7 +23,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Pause after the first failure; each further pause is twice as long.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 
-/// Longest pause after a failure.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// The indexer. Clones share it.
@@ -106,7 +105,6 @@ impl Indexer {
         waited.map(drop).map_err(|_closed| Error::Worker { what: "index".to_owned() })
     }
 
-    /// Returns the version that the index covers.
     pub(crate) fn covered(&self) -> Option<Version> {
         self.index.covered()
     }

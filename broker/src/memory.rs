@@ -17,11 +17,9 @@ const PREFIX: &str = "schedule/";
 /// Content of a source's note.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Memory {
-    /// State of the schedule.
     pub(crate) schedule: SourceNote,
     /// The last pull, for status.
     pub(crate) last_pull: Option<LastPull>,
-    /// History of the source's changes.
     #[serde(default)]
     pub(crate) history: History,
     /// The collection that this note is about; `None` in notes of older releases.
@@ -32,12 +30,10 @@ pub(crate) struct Memory {
     pub(crate) reached: Option<SourceVersion>,
 }
 
-/// A version of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceVersion {
     /// The epoch, 16 hex digits.
     pub(crate) epoch: String,
-    /// The serial.
     pub(crate) serial: u64,
 }
 
@@ -58,7 +54,6 @@ impl From<&Cursor> for SourceVersion {
 /// has the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    /// The URL of the source.
     pub(crate) url: String,
     /// The collection's epoch, 16 hex digits.
     pub(crate) epoch: String,
@@ -88,14 +83,12 @@ impl Memory {
         }
     }
 
-    /// Returns the note as bytes.
     pub(crate) fn written(&self) -> Vec<u8> {
         // Numbers and texts can always be written as JSON.
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
 
-/// Returns the key of a source's note.
 pub(crate) fn key(name: &str) -> Vec<u8> {
     format!("{PREFIX}{name}").into_bytes()
 }

@@ -40,7 +40,6 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts a pull that succeeded.
     pub(crate) fn handle_pull(&mut self, pulled: &Summary) {
         self.pulls += 1;
         self.changes += pulled.changes;
@@ -110,7 +109,6 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     samples
 }
 
-/// Returns the numbers of sent parts by outcome.
 fn parts(counters: &PartCounters) -> [Sample; 4] {
     let PartCounters { taken, known, dropped, refused } = *counters;
     let help = "Parts that sources sent, by outcome.";
@@ -251,9 +249,10 @@ fn total(name: &'static str, help: &'static str, value: u64) -> Sample {
 #[cfg(test)]
 mod tests {
     use daemon::ListenerStatus;
+    use freshness::history::Cost;
 
     use super::*;
-    use crate::status::{Cost, Expected};
+    use crate::status::Expected;
 
     /// Renders the metrics of `status` and checks that they have the line `expected`.
     fn check(status: &Status, expected: &str) {

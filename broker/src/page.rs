@@ -9,7 +9,6 @@ mod object;
 pub mod parameters;
 mod results;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -21,12 +20,13 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use query::record::oid_parse;
 use tokio::sync::Semaphore;
+use web::Pages;
 use web::failure::{Failure, Wants};
 use web::templates::Source;
-use web::{Pages, Site};
 
 use crate::answer::{Answer, HITS_DEFAULT, SearchRequest};
 use crate::api;
+use crate::blocking::blocking;
 use crate::engine::Engine;
 use crate::error::Error;
 use object::{Format, ObjectPage, ObjectParameters};
@@ -47,16 +47,6 @@ pub const SEARCHES_MAX: usize = 16;
 
 /// The media type of SOIF (RFC 2655).
 const SOIF: HeaderValue = HeaderValue::from_static("application/index.obj.HARVEST-SOIF-1");
-
-/// Reads the broker's templates for pages of `site`; `folder` has the administrator's own
-/// templates. Blocks.
-///
-/// # Errors
-///
-/// The folder cannot be read.
-pub fn pages(site: Site, folder: Option<PathBuf>) -> Result<Pages, web::Error> {
-    Pages::new(site, TEMPLATES, folder)
-}
 
 /// The state of the pages and of the search API. Clones share it.
 #[derive(Clone, Debug)]
@@ -85,13 +75,11 @@ impl PageState {
             drop(permit);
             answer
         };
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|error| Error::Worker { what: format!("a search: {error}") })?
+        blocking("a search", work).await
     }
 
     /// Answers with an internal error; the cause goes to the log.
-    pub(crate) fn fault(&self, wants: Wants, error: &dyn std::error::Error) -> Response {
+    pub(crate) fn fault(&self, wants: Wants, error: &Error) -> Response {
         tracing::error!(%error, "request failed");
         self.pages.fail(wants, &Failure::internal())
     }
@@ -115,24 +103,15 @@ async fn search(State(state): State<PageState>, uri: Uri) -> Response {
         Ok(asked) if asked.limit == 0 => Parameters { limit: HITS_DEFAULT, ..asked },
         Ok(asked) => asked,
         Err(error) => {
-            let wrong = Mistake::parameter(error.message);
-            return show(
-                &state,
-                &Parameters::default(),
-                StatusCode::BAD_REQUEST,
-                Some(wrong),
-                None,
-            )
-            .await;
+            let (asked, wrong) = (Parameters::default(), Mistake::parameter(error.message));
+            return show(&state, &asked, StatusCode::BAD_REQUEST, Some(wrong), None).await;
         }
     };
-    let Some(text) = asked.text.as_deref().filter(|text| !text.trim().is_empty()) else {
-        // Filters without a query ask for all objects that have these values.
-        if asked.filters.is_empty() {
-            return show(&state, &Parameters::default(), StatusCode::OK, None, None).await;
-        }
-        return find(&state, &asked, "").await;
-    };
+    let text = asked.text.as_deref().unwrap_or_default();
+    // Filters without a query ask for all objects that have these values.
+    if text.trim().is_empty() && asked.filters.is_empty() {
+        return show(&state, &Parameters::default(), StatusCode::OK, None, None).await;
+    }
     find(&state, &asked, text).await
 }
 
@@ -198,9 +177,8 @@ async fn object(State(state): State<PageState>, uri: Uri, headers: HeaderMap) ->
     };
     let wanted = Oid::new(&gatherer, url);
     let collection = state.collection.clone();
-    let stored = match tokio::task::spawn_blocking(move || collection.get(&wanted)).await {
-        Ok(Ok(stored)) => stored,
-        Ok(Err(error)) => return state.fault(wants, &error),
+    let stored = match blocking("an object", move || collection.get(&wanted)).await {
+        Ok(stored) => stored,
         Err(error) => return state.fault(wants, &error),
     };
     let Some(stored) = stored else {

@@ -101,7 +101,6 @@ fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     Ok(found)
 }
 
-/// Returns the same error with the path added.
 fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

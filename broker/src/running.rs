@@ -39,7 +39,6 @@ impl RunningPulls {
         self.pulls.remove(&id).map(|(due, _)| due)
     }
 
-    /// Returns whether one more pull may take a slot.
     pub(crate) fn has_slot(&self, now: Instant) -> bool {
         let all = self.pulls.values().filter(|(due, _)| due.slot).count();
         all < PULLS_MAX && self.left(now).count() < PULLS_AT_ONCE

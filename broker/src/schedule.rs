@@ -235,7 +235,6 @@ impl Schedule {
     }
 }
 
-/// Returns the rules of one source, from the settings.
 fn rules(source: &Source, freshness: Freshness) -> Rules {
     let own = freshness.bounds();
     let longest = source.interval_max.unwrap_or(own.interval_max);

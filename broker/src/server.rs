@@ -4,7 +4,6 @@
 //! brokers can collect. The admin listener has status, metrics and commands.
 
 mod ready;
-mod repository;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,9 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use axum::Router;
 use axum::routing::get;
 use collection::feed::{FeedOptions, FeedServer};
-use collection::{
-    Author, Collection, Compacted, Oid, Options, SUPPRESSED_FILE, Stamp, Swept, Version,
-};
+use collection::{Author, Collection, Compacted, Options, SUPPRESSED_FILE, Stamp, Swept, Version};
 use daemon::auth::{AdminToken, Guard};
 use daemon::describe::{Describer, Facts};
 use daemon::{Control, Data, Listeners};
@@ -53,7 +50,6 @@ const DAMAGED_MAX: usize = 100;
 pub struct Server {
     fronts: Listeners,
     token: AdminToken,
-    pages: Pages,
     handle: Handle,
 }
 
@@ -73,42 +69,14 @@ impl Server {
         let fronts = Listeners::bind(&config.daemon).await?;
         let (local_addr, admin_addr) = (fronts.public_addr(), fronts.admin_addr());
         let control = fronts.control();
-        let listeners = control.clone();
-        let opening = blocking("opening", move || open(config, storage, local_addr, &listeners));
-        let opened = fronts.meanwhile("broker", opening).await?;
-        let Opened {
-            config,
-            author,
-            describer,
-            token,
-            pages,
-            admin_pages,
-            collection,
-            engine,
-            stages,
-        } = opened;
-        config.daemon.write_admin_address(admin_addr)?;
-        // A source may have been removed from the settings while the broker was down.
-        stages.catalog.handle_sources(&config).await?;
-        let inner = Inner {
-            config: Mutex::new(config),
-            turn: tokio::sync::Mutex::default(),
-            author,
-            local_addr,
-            admin_addr,
-            started_ms: clock::now_ms(),
-            collection,
-            engine,
-            stages,
-            pages: pages.clone(),
-            admin_pages,
-            feed: OnceLock::new(),
-            settings: OnceLock::new(),
-            control,
-            describer,
-        };
+        let opening =
+            blocking("opening", move || open(config, storage, (local_addr, admin_addr), control));
+        let (inner, token) = fronts.meanwhile("broker", opening).await?;
         let handle = Handle { inner: Arc::new(inner) };
-        Ok(Self { fronts, token, pages, handle })
+        // A source may have been removed from the settings while the broker was down.
+        let config = handle.config().clone();
+        handle.inner.stages.catalog.handle_sources(&config).await?;
+        Ok(Self { fronts, token, handle })
     }
 
     /// Returns the address of the public listener.
@@ -137,7 +105,7 @@ impl Server {
         tracing::info!(public = %inner.local_addr, admin = %inner.admin_addr, "broker runs");
         let stages = inner.stages.clone();
         let store = Store { collection: inner.collection.clone(), engine: inner.engine.clone() };
-        let public = public(&self.handle, &self.pages, shutdown.clone());
+        let public = public(&self.handle, shutdown.clone());
         let guard = Guard { token: self.token, read: self.handle.config().daemon.admin_read };
         let admin = admin::routes(self.handle.clone(), guard);
         let serve = |stop| self.fronts.serve(public, admin, pipeline::REQUESTS_DRAIN, stop);
@@ -145,50 +113,27 @@ impl Server {
     }
 }
 
-/// The opened content of the data directory.
-struct Opened {
-    config: Config,
-    author: Author,
-    describer: Describer,
-    token: AdminToken,
-    pages: Pages,
-    admin_pages: Pages,
-    collection: Collection,
-    engine: Engine,
-    stages: Stages,
-}
-
-/// Opens everything in the data directory. Blocks.
+/// Opens everything in the data directory, for listeners at the public and the admin address.
+/// Blocks.
 fn open(
     config: Config,
     storage: Storage,
-    local_addr: SocketAddr,
-    control: &Control,
-) -> Result<Opened, Error> {
+    (local_addr, admin_addr): (SocketAddr, SocketAddr),
+    control: Control,
+) -> Result<(Inner, AdminToken), Error> {
     let data = config.daemon.data.as_path();
     let Data { id, identity, token } = Data::open(data)?;
     let describer = Describer::open(data, "broker", &id, identity.key())?;
     let author = Author { id, identity };
     let seen =
         exchange::repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
-    let pages = page::pages(seen, config.templates.clone())?;
+    let pages = Pages::new(seen, page::TEMPLATES, config.templates.clone())?;
     // `base_url` is not the URL of the admin listener.
     let (site, templates) = (Site::new(&*config.name), config.templates.clone());
     let sources = [daemon::overview::TEMPLATES, admin::freshness::TEMPLATES].concat();
     let admin_pages = Pages::new(site, &sources, templates)?;
     let now_ms = clock::now_ms();
-    let folder = data.join(COLLECTION);
-    let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
-    let (collection, recovery) = Collection::open(&folder, options, Stamp(now_ms))?;
-    collection.trust_takedowns(config.trusted());
-    collection.own_key(author.identity.key());
-    for cut in &recovery.cut {
-        let (file, offset, bytes) = (cut.file.display(), cut.offset, cut.bytes);
-        tracing::warn!(%file, offset, bytes, "an unfinished commit was removed from the collection");
-    }
-    for damaged in &recovery.damaged {
-        tracing::warn!(%damaged, "damaged: its objects are fetched again");
-    }
+    let collection = open_collection(&config, &author, now_ms)?;
     let engine = Engine::open(data, storage, &collection)?;
     let timeouts = config.timeouts.request;
     let client = Client::new(net::client::Settings { timeouts, ..control.client_settings() });
@@ -204,19 +149,64 @@ fn open(
         collector,
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), &engine),
-        notifier: Notifier::open(data, base_url, settings, collection.clone(), control)?,
+        notifier: Notifier::open(data, base_url, settings, collection.clone(), &control)?,
         repository: exchange::repository::Repository::open(
             &collection,
             &config.oai,
-            repository::daemon(&config, &author.id),
+            repository_daemon(&config, &author.id),
             data,
         ),
     };
-    Ok(Opened { author, describer, token, pages, admin_pages, collection, engine, stages, config })
+    config.daemon.write_admin_address(admin_addr)?;
+    let inner = Inner {
+        config: Mutex::new(config),
+        turn: tokio::sync::Mutex::default(),
+        author,
+        local_addr,
+        admin_addr,
+        started_ms: clock::now_ms(),
+        collection,
+        engine,
+        stages,
+        pages,
+        admin_pages,
+        feed: OnceLock::new(),
+        settings: OnceLock::new(),
+        control,
+        describer,
+    };
+    Ok((inner, token))
 }
 
-/// Returns the public listener's routes.
-fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
+fn open_collection(config: &Config, author: &Author, now_ms: u64) -> Result<Collection, Error> {
+    let data = &config.daemon.data;
+    let folder = data.join(COLLECTION);
+    let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
+    let (collection, recovery) = Collection::open(&folder, options, Stamp(now_ms))?;
+    collection.trust_takedowns(config.trusted());
+    collection.own_key(author.identity.key());
+    for cut in &recovery.cut {
+        let (file, offset, bytes) = (cut.file.display(), cut.offset, cut.bytes);
+        tracing::warn!(%file, offset, bytes, "an unfinished commit was removed from the collection");
+    }
+    for damaged in &recovery.damaged {
+        tracing::warn!(%damaged, "damaged: its objects are fetched again");
+    }
+    Ok(collection)
+}
+
+/// Returns the description of the broker for its OAI-PMH harvesters. It announces no update times,
+/// since its pulls have no fixed times.
+fn repository_daemon(config: &Config, id: &str) -> exchange::repository::Daemon {
+    exchange::repository::Daemon {
+        name: config.name.clone(),
+        id: id.to_owned(),
+        base_url: config.daemon.base_url.clone(),
+        syndication: None,
+    }
+}
+
+fn public(handle: &Handle, shutdown: Shutdown) -> Router {
     let inner = &handle.inner;
     let owner = Some(format!("{} {}", inner.author.id, inner.author.identity.key()));
     let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
@@ -227,7 +217,7 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
     let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();
     let is_open = move || lister.config().oai.enabled;
     let resources = push::resourcesync::routes(inner.collection.clone(), base_url, is_open);
-    let state = PageState::new(inner.engine.clone(), inner.collection.clone(), pages.clone());
+    let state = PageState::new(inner.engine.clone(), inner.collection.clone(), inner.pages.clone());
     Router::new()
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
@@ -240,7 +230,6 @@ fn public(handle: &Handle, pages: &Pages, shutdown: Shutdown) -> Router {
         .merge(page::routes(state))
 }
 
-/// Returns the route that describes the broker.
 fn describe(handle: &Handle) -> Router {
     let (describer, signer) = (handle.clone(), Arc::clone(&handle.inner));
     let sign = move |text: &[u8]| signer.author.identity.sign(text);
@@ -258,7 +247,6 @@ pub(crate) struct Inner {
     config: Mutex<Config>,
     /// Held during a reload: one reload at a time.
     turn: tokio::sync::Mutex<()>,
-    /// Id and key of the broker.
     pub(crate) author: Author,
     local_addr: SocketAddr,
     admin_addr: SocketAddr,
@@ -267,13 +255,11 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) stages: Stages,
     pages: Pages,
-    /// Pages of the admin listener.
     pub(crate) admin_pages: Pages,
     /// Set once the server runs; the feed ends with the server's shutdown.
     pub(crate) feed: OnceLock<FeedServer>,
     /// Set if there is a settings file.
     pub(crate) settings: OnceLock<ReadSettings>,
-    /// Control of the listeners.
     control: Control,
     describer: Describer,
 }
@@ -291,7 +277,7 @@ impl Handle {
         Facts::new(&config.name, &config.daemon, config.oai.admin_emails.first())
     }
 
-    /// Returns all public facts about the broker. Blocks.
+    /// Blocks.
     pub(crate) fn facts(&self) -> Facts {
         let known = self.known_facts();
         let Stages { collector, repository, .. } = &self.inner.stages;
@@ -321,7 +307,7 @@ impl Handle {
             name: config.name.clone(),
             id: inner.author.id.clone(),
             software: env!("CARGO_PKG_VERSION").to_owned(),
-            settings: inner.settings.get().map(|it| it.file().to_owned()),
+            settings: inner.settings.get().map(|it| it.file.clone()),
             listen: inner.local_addr.to_string(),
             admin_listen: inner.admin_addr.to_string(),
             listening: inner.control.listening(),
@@ -343,7 +329,7 @@ impl Handle {
             theta: config.freshness.theta,
             expected: Expected::new(&planned, plan, config.freshness),
             freshness: collector.freshness(),
-            cost: collector.cost().into(),
+            cost: collector.cost(),
             pulls: collector.counters().pulls,
             push: notifier.status(),
             sources: collector.status(&config, &held_by_source),
@@ -373,7 +359,7 @@ impl Handle {
             current.daemon.take_over(&config.daemon);
             self.inner.control.reload(&config.daemon);
             self.inner.stages.notifier.handle_access();
-            let daemon = repository::daemon(&current, &self.inner.author.id);
+            let daemon = repository_daemon(&current, &self.inner.author.id);
             self.inner.stages.repository.set(config.oai.clone(), daemon);
         }
         self.inner.collection.trust_takedowns(config.trusted());
@@ -444,24 +430,9 @@ impl Handle {
         Ok(damaged.iter().map(|path| path.display().to_string()).collect())
     }
 
-    /// Returns the other objects with the same content as `oid`, in OID order.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read.
-    pub async fn duplicates(&self, oid: Oid) -> Result<Vec<Oid>, Error> {
-        let catalog = self.inner.stages.catalog.clone();
-        blocking("duplicates", move || catalog.duplicates(&oid)).await
-    }
-
     /// Returns the collection's version.
     pub fn version(&self) -> Version {
         self.inner.collection.version()
-    }
-
-    /// Returns the engine, for searches from within the process.
-    pub fn engine(&self) -> Engine {
-        self.inner.engine.clone()
     }
 
     /// Returns the counters of the metrics since the start.

@@ -8,6 +8,8 @@
 
 use std::collections::BTreeSet;
 
+use web::templates::escape;
+
 use crate::answer::Snippet;
 
 /// Longest snippet, in bytes of the text from which it is cut.
@@ -36,7 +38,6 @@ pub fn cut(text: &str, marks: &[Mark]) -> Snippet {
     let mut out = Writer::default();
     if text.get(..window.start).is_some_and(|before| !before.trim().is_empty()) {
         out.text.push('…');
-        out.html.push('…');
     }
     let mut at = window.start;
     for mark in marks.iter().filter(|mark| window.start <= mark.start && mark.end <= window.end) {
@@ -46,18 +47,6 @@ pub fn cut(text: &str, marks: &[Mark]) -> Snippet {
     }
     out.plain(text.get(at..window.end).unwrap_or_default());
     out.finish(text.get(window.end..).is_some_and(|after| !after.trim().is_empty()))
-}
-
-/// Adds a character escaped for HTML text and attribute values.
-fn push_html(out: &mut String, c: char) {
-    match c {
-        '&' => out.push_str("&amp;"),
-        '<' => out.push_str("&lt;"),
-        '>' => out.push_str("&gt;"),
-        '"' => out.push_str("&quot;"),
-        '\'' => out.push_str("&#39;"),
-        c => out.push(c),
-    }
 }
 
 /// Returns the window of `text` to show.
@@ -103,11 +92,10 @@ fn last_border(text: &str, start: usize, cut: usize) -> usize {
     }
 }
 
-/// Writes the same text as plain text and as HTML, with white space folded.
+/// Writes plain text with white space folded, and notes the highlighted words.
 #[derive(Default)]
 struct Writer {
     text: String,
-    html: String,
     highlights: Vec<(usize, usize)>,
     /// Whether a space belongs before the next character.
     space: bool,
@@ -121,7 +109,6 @@ impl Writer {
             } else {
                 self.flush_space();
                 self.text.push(c);
-                push_html(&mut self.html, c);
             }
         }
     }
@@ -129,26 +116,34 @@ impl Writer {
     fn mark(&mut self, word: &str) {
         self.flush_space();
         let start = self.text.len();
-        self.html.push_str("<mark>");
         self.plain(word);
-        self.html.push_str("</mark>");
         self.highlights.push((start, self.text.len()));
     }
 
     fn flush_space(&mut self) {
         if std::mem::take(&mut self.space) {
             self.text.push(' ');
-            self.html.push(' ');
         }
     }
 
     fn finish(mut self, goes_on: bool) -> Snippet {
         if goes_on {
             self.text.push('…');
-            self.html.push('…');
         }
-        Snippet { text: self.text, html: self.html, highlights: self.highlights }
+        let html = html(&self.text, &self.highlights);
+        Snippet { text: self.text, html, highlights: self.highlights }
     }
+}
+
+/// Returns `text` as HTML, with the highlighted words in `<mark>`.
+fn html(text: &str, highlights: &[(usize, usize)]) -> String {
+    let escaped = |from: usize, to: usize| escape(text.get(from..to).unwrap_or_default());
+    let (mut html, mut at) = (String::with_capacity(2 * text.len()), 0);
+    for (start, end) in highlights {
+        html += &format!("{}<mark>{}</mark>", escaped(at, *start), escaped(*start, *end));
+        at = *end;
+    }
+    html + &escaped(at, text.len())
 }
 
 #[cfg(test)]

@@ -8,15 +8,12 @@
 //!
 //! Sans-I/O.
 
-use std::path::Path;
-
 pub use daemon::Token;
 pub use exchange::source::Oai;
 use freshness::schedule::Window;
 use freshness::syndication::Syndication;
 use net::client::Credentials;
 use net::tls::ClientFiles;
-use serde::Serialize;
 use url::Url;
 
 /// Default maximum number of changes accepted in one pull.
@@ -26,8 +23,7 @@ pub const RECORDS_MAX: u64 = 50_000_000;
 pub const BYTES_MAX: u64 = 64 << 30;
 
 /// Kind of a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A gatherer: it writes the records that it serves.
     Gatherer,
@@ -40,18 +36,13 @@ pub enum Kind {
 }
 
 impl Kind {
+    const ALL: [Self; 4] = [Self::Gatherer, Self::Broker, Self::Oai, Self::Replica];
     /// The names that the settings accept.
     pub const NAMES: [&'static str; 4] = ["gatherer", "broker", "oai", "replica"];
 
     /// Returns the kind with the given name; `None` if there is none.
     pub fn by_name(name: &str) -> Option<Self> {
-        match name {
-            "gatherer" => Some(Self::Gatherer),
-            "broker" => Some(Self::Broker),
-            "oai" => Some(Self::Oai),
-            "replica" => Some(Self::Replica),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|it| it.name() == name)
     }
 
     /// Returns the name that the settings use.
@@ -140,17 +131,5 @@ impl Source {
             announced: true,
             oai: None,
         }
-    }
-
-    /// Returns a repository with the given name and base URL and the defaults of the settings file.
-    pub fn oai(name: impl Into<String>, url: Url) -> Self {
-        Self { kind: Kind::Oai, oai: Some(Oai::default()), ..Self::gatherer(name, url) }
-    }
-
-    /// Returns a replica with the given name and directory and the defaults of the settings file;
-    /// `None` if the path is not absolute.
-    pub fn replica(name: impl Into<String>, directory: &Path) -> Option<Self> {
-        let url = Url::from_file_path(directory).ok()?;
-        Some(Self { kind: Kind::Replica, ..Self::gatherer(name, url) })
     }
 }

@@ -8,10 +8,7 @@ use crate::collect::PendingChanges;
 use crate::memory::{Memory, Origin, SourceVersion};
 use crate::schedule::View;
 use crate::source::Source;
-use crate::status::{Errors, LastPull, SourceStatus, Updates};
-
-/// Number of seconds in a day.
-const DAY_SECS: f64 = 86_400.0;
+use crate::status::{DAY_SECS, Errors, LastPull, SourceStatus, Updates};
 
 /// Settings of a history that is learned from pulls: each second may have an update of its own.
 const OF_PULLS: Settings = Settings { log: Log::Pulls, granularity_secs: 1 };
@@ -28,7 +25,6 @@ pub(crate) struct SourceState {
     pub(crate) taking: bool,
     pub(crate) last_pull: Option<LastPull>,
     pub(crate) pulls: u64,
-    /// History of the source's changes.
     pub(crate) history: History,
     /// The collection from which the history and the rate were learned.
     pub(crate) origin: Option<Origin>,
@@ -46,7 +42,6 @@ pub(crate) struct SourceState {
     /// Number of bytes that the source has sent and that were stored since the last successful
     /// pull.
     pub(crate) sent_bytes: u64,
-    /// Warnings of the last pull.
     pub(crate) warnings: Vec<String>,
     /// Whether the source's note is older than this state.
     pub(crate) unwritten: bool,

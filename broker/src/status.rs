@@ -13,19 +13,15 @@ use std::collections::BTreeMap;
 use collection::Takedowns;
 use daemon::ListenerStatus;
 use daemon::health::Readiness;
-use freshness::history::{self, History, Log};
+use freshness::history::{self, Cost, History, Log};
 use freshness::interval::{Outcome, Policy};
 use serde::{Deserialize, Serialize};
 
-use self::forecast::Forecast;
+use self::forecast::{Forecast, HOUR_SECS};
 use crate::config::Freshness;
 use crate::schedule::Planned;
 
-/// Number of seconds in an hour.
-const HOUR_SECS: f64 = 3_600.0;
-
-/// Number of seconds in a day.
-const DAY_SECS: f64 = 86_400.0;
+pub(crate) const DAY_SECS: f64 = 86_400.0;
 
 /// The broker as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -84,7 +80,7 @@ pub struct Status {
     /// Measured freshness of all sources, weighted by size and `weight`; `None` before the second
     /// pull.
     pub freshness: Option<f64>,
-    /// Update cost on the broker's side, of all sources.
+    /// Update cost (Liu §3) on the broker's side, of all sources, counted over restarts.
     pub cost: Cost,
     /// Number of pulls of all sources that have finished since the start.
     pub pulls: u64,
@@ -182,24 +178,6 @@ impl Expected {
     }
 }
 
-/// Update cost (Liu §3), counted over restarts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cost {
-    /// Number of pulls that succeeded.
-    pub requests: u64,
-    /// Number of successful pulls without changes.
-    pub requests_empty: u64,
-    /// Number of pulled changes, including those of the first pull.
-    pub records: u64,
-}
-
-impl From<history::Cost> for Cost {
-    fn from(cost: history::Cost) -> Self {
-        let history::Cost { requests, requests_empty, records } = cost;
-        Self { requests, requests_empty, records }
-    }
-}
-
 /// Updates of a source (Liu §3), as found by its pulls and counted over restarts. An update is a
 /// pull with changes: all changes between two pulls count as one update.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -241,7 +219,7 @@ impl Updates {
             records_per_day: a_day(history.record_rate(Log::Pulls, until)),
             interval_mean_seconds: history.intervals.mean(),
             interval_deviation_seconds: history.intervals.deviation(),
-            cost: history.cost.into(),
+            cost: history.cost,
         }
     }
 }

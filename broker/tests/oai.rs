@@ -13,7 +13,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
-use broker::source::{Oai, Source};
+use broker::source::{Kind, Oai, Source};
 use collection::{Change, Version};
 use common::{Origin, Running, STEP_MAX, config, record, url_of};
 use exchange::repository::{Daemon, Repository, Settings};
@@ -96,7 +96,7 @@ impl TestRepository {
 
     fn source(&self, oai: Oai) -> Source {
         let url = url_of(self.address).join("oai").unwrap();
-        Source { oai: Some(oai), ..Source::oai("library", url) }
+        Source { kind: Kind::Oai, oai: Some(oai), ..Source::gatherer("library", url) }
     }
 
     fn asked(&self) -> Vec<String> {
@@ -322,7 +322,7 @@ async fn a_source_with_a_gap_succeeds_with_a_warning() {
     let serving = tokio::spawn(net::server::serve(listener, router, limits, shutdown.clone()));
     let dir = tempfile::tempdir().unwrap();
     let oai = Oai { page_bytes_max: 50_000, ..Oai::default() };
-    let source = Source { oai: Some(oai), ..Source::oai("gap", url) };
+    let source = Source { kind: Kind::Oai, oai: Some(oai), ..Source::gatherer("gap", url) };
     let broker = Running::start(config(dir.path(), vec![source])).await;
     let status = broker.until("is pulled", |it| it.sources[0].pulls != 0).await;
     let source = &status.sources[0];

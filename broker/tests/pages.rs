@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use broker::engine::Engine;
 use broker::index::{Index, IndexOptions};
-use broker::page::{PageState, pages, routes};
+use broker::page::{PageState, TEMPLATES, routes};
 use collection::{Batch, Change, Collection, Options, Stamp};
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderMap, Request};
@@ -109,7 +109,7 @@ impl Site {
         let state = PageState::new(
             Engine::Index(index),
             collection,
-            pages(web::Site::new("Test library"), None).unwrap(),
+            web::Pages::new(web::Site::new("Test library"), TEMPLATES, None).unwrap(),
         );
         Self { router: routes(state), _dir: dir }
     }

@@ -6,12 +6,13 @@ mod common;
 
 use std::time::Duration;
 
-use broker::source::Source;
+use broker::source::{Kind, Source};
 use collection::Version;
 use collection::pull::FeedClient;
 use collection::replica::Follower;
 use serde_json::Value;
 use tokio::time::timeout;
+use url::Url;
 
 use common::{Origin, Running, STEP_MAX, client, config, url_of};
 
@@ -39,8 +40,8 @@ async fn a_search_at_a_replica_equals_the_primary_s() {
     let link = dir.path().join("papers");
     let primary = config(&dir.path().join("primary"), vec![gatherer.source("gatherer")]);
     let primary = Running::start(primary).await;
-    let mut replica = Source::replica("papers", &link).unwrap();
-    replica.follow = true;
+    let url = Url::from_file_path(&link).unwrap();
+    let replica = Source { kind: Kind::Replica, follow: true, ..Source::gatherer("papers", url) };
     let secondary = Running::start(config(&dir.path().join("secondary"), vec![replica])).await;
     // A missing replica is an error, and is tried again.
     let status = secondary.until("named", |it| it.sources[0].errors.last.is_some()).await;

@@ -1,11 +1,10 @@
-//! The query language, version 1: it parses text to a tree and matches records.
+//! The query language, version 1: it parses text to a tree.
 //!
 //! Source: TR §5 and the user's manual, "Doing queries": words, phrases, `Attribute : value`, and
 //! Boolean combinations of them. [`parse()`] reads a typed query; [`Query`]'s `Display` writes it in
-//! a canonical form that parses to the same tree. [`Matcher`] decides whether one record matches,
-//! where there is no index: views, filtered feeds, a registry's routing. An index must agree with
-//! the rest: which text of a record is searched ([`record`]), under which names ([`field`]), and how
-//! text becomes words ([`words`]).
+//! a canonical form that parses to the same tree. An index must agree with the rest: which text of a
+//! record is searched ([`record`]), under which names ([`field`]), and how text becomes words
+//! ([`words`]).
 //!
 //! | written | finds |
 //! |---|---|
@@ -37,9 +36,7 @@ mod check;
 pub mod distance;
 pub mod field;
 pub mod folding;
-mod matcher;
 mod parse;
-mod phrase;
 pub mod record;
 pub mod stem;
 mod value;
@@ -48,12 +45,10 @@ pub mod words;
 
 use std::fmt;
 
-use soif::Record;
-
 pub use field::{Kind, kind};
-pub use matcher::{Matched, Matcher};
 pub use parse::parse;
-pub use value::{Period, number, period, span};
+pub use value::span;
+use value::{number, period};
 
 /// Longest query, in bytes.
 pub const QUERY_BYTES_MAX: usize = 4096;
@@ -178,12 +173,6 @@ impl Query {
         Self { root: Node::Leaf(Leaf { field: None, value: Value::Word(word.to_owned()) }) }
     }
 
-    /// Returns the attributes of `record` that match; `None` if the record does not match. For many
-    /// records, make a [`Matcher`] once.
-    pub fn matches(&self, record: &Record) -> Option<Matched> {
-        Matcher::new(self).matches(record)
-    }
-
     /// Calls `visit` with every leaf that is required or raises the rank, but not with leaves under
     /// a NOT.
     pub fn for_each_wanted<'a>(&'a self, visit: &mut dyn FnMut(&'a Leaf)) {
@@ -206,13 +195,11 @@ impl Query {
 impl Node {
     /// Returns the AND of `nodes`, in canonical form; [`Node::All`] if `nodes` is empty.
     pub fn and(nodes: Vec<Self>) -> Self {
-        let mut flat = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            match node {
-                Self::And(inner) => flat.extend(inner),
-                other => flat.push(other),
-            }
-        }
+        let parts = |node| match node {
+            Self::And(inner) => inner,
+            other => vec![other],
+        };
+        let mut flat: Vec<Self> = nodes.into_iter().flat_map(parts).collect();
         match flat.len() {
             0 => Self::All,
             1 => flat.remove(0),
@@ -223,13 +210,11 @@ impl Node {
     /// Returns the OR of `nodes`, in canonical form; `nodes` is not empty.
     pub fn or(nodes: Vec<Self>) -> Self {
         debug_assert!(!nodes.is_empty());
-        let mut flat = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            match node {
-                Self::Or(inner) => flat.extend(inner),
-                other => flat.push(other),
-            }
-        }
+        let parts = |node| match node {
+            Self::Or(inner) => inner,
+            other => vec![other],
+        };
+        let mut flat: Vec<Self> = nodes.into_iter().flat_map(parts).collect();
         if flat.len() == 1 { flat.remove(0) } else { Self::Or(flat) }
     }
 

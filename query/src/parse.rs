@@ -56,7 +56,6 @@ struct Parser<'a> {
     text: &'a str,
     /// How much of `text` has been read, in bytes.
     at: usize,
-    /// Leaves made.
     leaves: usize,
     /// Sum of the [cost] of all leaves.
     patterns: usize,
@@ -169,19 +168,15 @@ impl<'a> Parser<'a> {
         let mut chars = self.rest().chars();
         let (sign, next) = (chars.next(), chars.next());
         let bound = next.is_some_and(|c| !c.is_whitespace() && c != ')');
-        match sign {
-            Some('+') if bound => {
-                self.at += 1;
-                let (_, node) = self.signed(depth + 1, field)?;
-                Ok((Sign::Required, node))
-            }
-            Some('-') if bound => {
-                self.at += 1;
-                let (_, node) = self.signed(depth + 1, field)?;
-                Ok((Sign::Excluded, Node::negate(node)))
-            }
-            _ => Ok((Sign::Plain, self.operand(depth, field)?)),
-        }
+        let (Some(sign @ ('+' | '-')), true) = (sign, bound) else {
+            return Ok((Sign::Plain, self.operand(depth, field)?));
+        };
+        self.at += 1;
+        let (_, node) = self.signed(depth + 1, field)?;
+        Ok(match sign {
+            '+' => (Sign::Required, node),
+            _ => (Sign::Excluded, Node::negate(node)),
+        })
     }
 
     fn operand(&mut self, depth: usize, field: Option<&str>) -> Result<Node, QueryError> {
@@ -250,8 +245,7 @@ impl<'a> Parser<'a> {
     fn value(&mut self, field: Option<&str>) -> Result<Option<Value>, QueryError> {
         match (self.rest().chars().next(), field) {
             (Some('"'), _) => self.phrase().map(Some),
-            (Some('['), Some(_)) => self.brackets().map(Some),
-            (Some('{'), Some(_)) => self.brackets().map(Some),
+            (Some('[' | '{'), Some(_)) => self.brackets().map(Some),
             (Some('>' | '<'), Some(_)) => self.comparison().map(Some),
             (Some('/'), _) => match self.regex()? {
                 Some(value) => Ok(Some(value)),

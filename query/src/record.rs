@@ -1,7 +1,6 @@
 //! The searched content of a record: its words, by field, and its numbers.
 //!
-//! An index and the [`Matcher`](crate::Matcher) both read records through this module, so they find
-//! the same records.
+//! Whatever answers queries reads records through this module, so that all find the same records.
 //!
 //! Sans-I/O.
 

@@ -3,32 +3,14 @@
 //! Sans-I/O.
 
 use std::borrow::Cow;
-use std::fmt;
 
-/// The stemmer; cheap to make.
-#[derive(Clone, Copy)]
-pub struct Stemmer {
-    english: frostem::Stemmer,
-}
+use frostem::{Algorithm, Stemmer};
 
-impl fmt::Debug for Stemmer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stemmer").finish_non_exhaustive()
-    }
-}
-
-impl Default for Stemmer {
-    fn default() -> Self {
-        Self { english: frostem::Stemmer::new(frostem::Algorithm::English) }
-    }
-}
-
-impl Stemmer {
-    /// Returns the stem of a word of [`Words`](crate::words::Words); a word with letters beyond
-    /// ASCII is its own stem.
-    pub fn stem<'a>(&self, word: &'a str) -> Cow<'a, str> {
-        if word.is_ascii() { self.english.stem(word) } else { Cow::Borrowed(word) }
-    }
+/// Returns the stem of a word of [`Words`](crate::words::Words); a word with letters beyond ASCII is
+/// its own stem.
+pub fn stem(word: &str) -> Cow<'_, str> {
+    // A stemmer is only the address of a function.
+    if word.is_ascii() { Stemmer::new(Algorithm::English).stem(word) } else { Cow::Borrowed(word) }
 }
 
 /// Returns the common prefix of all words with the stem `stem`. Few words have that prefix; only

@@ -7,18 +7,9 @@ use jiff::tz::TimeZone;
 
 use super::{Bound, Kind, Value};
 
-/// A span of time: `2024-03` is a month. Unix seconds, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Period {
-    /// First second.
-    pub first: i64,
-    /// Last second.
-    pub last: i64,
-}
-
 /// Reads a whole number; `k`, `M`, `G` and `T` (any case, `B` or `iB` after them allowed) multiply
 /// by powers of 1024.
-pub fn number(text: &str) -> Option<i64> {
+pub(crate) fn number(text: &str) -> Option<i64> {
     let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
     let (digits, unit) = text.split_at_checked(digits)?;
     let shift = match unit.to_ascii_lowercase().as_str() {
@@ -33,15 +24,15 @@ pub fn number(text: &str) -> Option<i64> {
 }
 
 /// Reads `2024`, `2024-03`, `2024-03-09`, `2024-03-09T12:30:00` (UTC) or more than four digits of
-/// Unix seconds.
-pub fn period(text: &str) -> Option<Period> {
+/// Unix seconds. Returns the first and the last second, in Unix seconds.
+pub(crate) fn period(text: &str) -> Option<(i64, i64)> {
     if 4 < text.len() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         let second = text.parse().ok()?;
-        return Some(Period { first: second, last: second });
+        return Some((second, second));
     }
     if text.contains('T') {
         let second = seconds(text.trim_end_matches(['Z', 'z']).parse().ok()?)?;
-        return Some(Period { first: second, last: second });
+        return Some((second, second));
     }
     let mut parts = text.splitn(3, '-');
     let year: i16 = parts.next().filter(|it| it.len() == 4)?.parse().ok()?;
@@ -53,21 +44,17 @@ pub fn period(text: &str) -> Option<Period> {
         (Some(_), None) => first.last_of_month(),
         (None, None) => first.last_of_year(),
     };
-    Some(Period {
-        first: seconds(first.to_datetime(jiff::civil::Time::midnight()))?,
-        last: seconds(last.at(23, 59, 59, 0))?,
-    })
+    Some((seconds(first.at(0, 0, 0, 0))?, seconds(last.at(23, 59, 59, 0))?))
 }
 
 /// Returns the first and the last number of `value` for an attribute of that kind; `None` if it
 /// means no number.
 pub fn span(value: &Value, kind: Option<Kind>) -> Option<(i64, i64)> {
     let as_number = |text: &str| number(text).map(|it| (it, it));
-    let as_date = |text: &str| period(text).map(|it| (it.first, it.last));
     let reads = |text: &str| match kind {
         Some(Kind::Number) => as_number(text),
-        Some(Kind::Date) => as_date(text),
-        None => as_number(text).or_else(|| as_date(text)),
+        Some(Kind::Date) => period(text),
+        None => as_number(text).or_else(|| period(text)),
         Some(Kind::Text) => None,
     };
     let (low, high) = match value {
@@ -91,7 +78,6 @@ pub fn span(value: &Value, kind: Option<Kind>) -> Option<(i64, i64)> {
     (low <= high).then_some((low, high))
 }
 
-/// Returns the Unix seconds of a moment in UTC.
 fn seconds(moment: DateTime) -> Option<i64> {
     Some(moment.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second())
 }

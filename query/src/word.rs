@@ -7,8 +7,7 @@ use super::{Bound, Value, number, period};
 /// A word as typed: escapes are resolved but remembered.
 #[derive(Debug)]
 pub(super) struct TypedWord {
-    /// The characters: offset in the text, character, and whether a backslash escaped it.
-    chars: Vec<(usize, char, bool)>,
+    chars: Vec<TypedChar>,
     /// Length of the word in the text, in bytes.
     pub(super) len: usize,
 }
@@ -24,25 +23,21 @@ impl TypedWord {
                     Some((_, escaped)) => read.chars.push((at, escaped, true)),
                     None => read.chars.push((at, '\\', true)),
                 },
-                '"' | '(' | ')' => return read.end(at),
-                c if c.is_whitespace() => return read.end(at),
+                c if c.is_whitespace() || matches!(c, '"' | '(' | ')') => {
+                    read.len = at;
+                    break;
+                }
                 c => read.chars.push((at, c, false)),
             }
         }
         read
     }
 
-    fn end(mut self, at: usize) -> Self {
-        self.len = at;
-        self
-    }
-
     /// Returns the word without its escapes.
     pub(super) fn text(&self) -> String {
-        self.chars.iter().map(|(_, c, _)| c).collect()
+        text(&self.chars)
     }
 
-    /// Returns whether the word is `*`.
     pub(super) fn is_star(&self) -> bool {
         matches!(self.chars[..], [(_, '*', false)])
     }
@@ -54,8 +49,6 @@ impl TypedWord {
             .chars
             .windows(2)
             .position(|pair| matches!(pair, [(_, '.', false), (_, '.', false)]))?;
-        let text =
-            |chars: &[(usize, char, bool)]| -> String { chars.iter().map(|(_, c, _)| c).collect() };
         let (low, high) = (text(self.chars.get(..at)?), text(self.chars.get(at + 2..)?));
         let looks_ordered =
             |text: &str| text.is_empty() || number(text).is_some() || period(text).is_some();
@@ -70,36 +63,15 @@ impl TypedWord {
         Some(Value::Range(bound(low), bound(high)))
     }
 
-    /// Reads it as a word, a prefix or a fuzzy word.
+    /// Reads it as a word, a prefix (`word*`) or a fuzzy word (`word~`, `word~2`).
     ///
     /// An error is its offset in the word and its length, both in bytes, and a message.
     pub(super) fn value(&self) -> Result<Value, (usize, usize, String)> {
-        let text =
-            |chars: &[(usize, char, bool)]| -> String { chars.iter().map(|(_, c, _)| c).collect() };
-        let (body, ending) = self.split_ending();
-        if let Some((at, ..)) = body.iter().find(|(_, c, escaped)| *c == '*' && !escaped) {
-            let message =
-                "a * stands for any ending, so only at the end of a word; write /…/ for more";
-            return Err((*at, 1, message.to_owned()));
-        }
-        match ending {
-            Ending::None => Ok(Value::Word(text(body))),
-            Ending::Star => Ok(Value::Prefix(text(body))),
-            Ending::Tilde(at, digits) => match digits.as_str() {
-                "" | "1" => Ok(Value::Fuzzy(text(body), 1)),
-                "2" => Ok(Value::Fuzzy(text(body), 2)),
-                _ => Err((at, 1 + digits.len(), "expected ~1 or ~2: one edit or two".to_owned())),
-            },
-        }
-    }
-
-    /// Cuts off a `*` or a `~` with digits that has a word before it.
-    fn split_ending(&self) -> (&[(usize, char, bool)], Ending) {
         let chars = &self.chars[..];
         if let [body @ .., (_, '*', false)] = chars
             && !body.is_empty()
         {
-            return (body, Ending::Star);
+            return Ok(Value::Prefix(plain(body)?));
         }
         let digits =
             chars.iter().rev().take_while(|(_, c, escaped)| c.is_ascii_digit() && !escaped).count();
@@ -107,18 +79,33 @@ impl TypedWord {
             && let [body @ .., (at, '~', false)] = before
             && !body.is_empty()
         {
-            return (body, Ending::Tilde(*at, digits.iter().map(|(_, c, _)| c).collect()));
+            let body = plain(body)?;
+            return match text(digits).as_str() {
+                "" | "1" => Ok(Value::Fuzzy(body, 1)),
+                "2" => Ok(Value::Fuzzy(body, 2)),
+                typed => {
+                    Err((*at, 1 + typed.len(), "expected ~1 or ~2: one edit or two".to_owned()))
+                }
+            };
         }
-        (chars, Ending::None)
+        Ok(Value::Word(plain(chars)?))
     }
 }
 
-/// Operator at the end of a word.
-enum Ending {
-    None,
-    Star,
-    /// Offset of the tilde, in bytes from the word's start, and the digits after it.
-    Tilde(usize, String),
+/// A character as typed: its offset in the text, and whether a backslash escaped it.
+type TypedChar = (usize, char, bool);
+
+fn text(chars: &[TypedChar]) -> String {
+    chars.iter().map(|(_, c, _)| c).collect()
+}
+
+/// Returns the text of a word without its ending; the error is that of [`TypedWord::value`].
+fn plain(chars: &[TypedChar]) -> Result<String, (usize, usize, String)> {
+    let Some((at, ..)) = chars.iter().find(|(_, c, escaped)| *c == '*' && !escaped) else {
+        return Ok(text(chars));
+    };
+    let message = "a * stands for any ending, so only at the end of a word; write /…/ for more";
+    Err((*at, 1, message.to_owned()))
 }
 
 /// Returns the attribute name when `text` begins with `name:`.
@@ -140,10 +127,12 @@ pub(super) fn field_name(text: &str) -> Option<&str> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SlashToken {
     /// `/pattern/`; escaped slashes are resolved. `len` is in bytes and includes the slashes.
-    Regex { pattern: String, len: usize },
+    Regex {
+        pattern: String,
+        len: usize,
+    },
     /// Probably a regular expression, by its characters, but without an end; its length in bytes.
     Open(usize),
-    /// A path.
     Path,
 }
 

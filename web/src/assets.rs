@@ -21,7 +21,6 @@ const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000
 /// For addresses without the hash: keep it, but revalidate each time.
 const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
 
-/// All assets, ready to be served.
 #[derive(Clone, Debug)]
 pub(crate) struct Assets(Vec<Asset>);
 
@@ -53,7 +52,6 @@ impl Assets {
         Some(format!("{base}assets/{name}?v={}", asset.hash))
     }
 
-    /// Answers a request for the asset `name`; `None` when there is none.
     pub(crate) fn respond(
         &self,
         name: &str,

@@ -70,8 +70,8 @@ pub struct Axis {
     pub unit: String,
     /// The layout of values.
     pub scale: Scale,
-    /// The format of numbers.
-    pub format: Format,
+    /// Whether values are shares, written as per cent: 0.5 as 50 %.
+    pub percent: bool,
 }
 
 /// Layout of an axis' values.
@@ -84,16 +84,6 @@ pub enum Scale {
     Logarithmic,
     /// One position for each label; values are the labels' indices, from 0.
     Categories(Vec<String>),
-}
-
-/// Format of an axis' numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// Plain numbers.
-    #[default]
-    Plain,
-    /// Per cent: 0.5 as 50 %.
-    Percent,
 }
 
 /// One series of values.
@@ -110,8 +100,6 @@ pub struct Series {
 pub enum Marks {
     /// A line with markers, broken at gaps. The points are taken in ascending order of x.
     Line(Vec<Point>),
-    /// Points alone.
-    Points(Vec<Point>),
     /// Bars from 0; on a logarithmic axis from its lower end.
     Bars(Vec<Point>),
     /// One highlighted point, with its name beside it.
@@ -146,7 +134,7 @@ impl Axis {
     /// Writes the numbers as per cent.
     #[must_use]
     pub fn percent(self) -> Self {
-        Self { format: Format::Percent, ..self }
+        Self { percent: true, ..self }
     }
 }
 
@@ -154,11 +142,6 @@ impl Series {
     /// Returns a line with markers.
     pub fn line(name: impl Into<String>, points: Vec<Point>) -> Self {
         Self { name: name.into(), marks: Marks::Line(points) }
-    }
-
-    /// Returns points alone.
-    pub fn points(name: impl Into<String>, points: Vec<Point>) -> Self {
-        Self { name: name.into(), marks: Marks::Points(points) }
     }
 
     /// Returns bars.
@@ -173,7 +156,7 @@ impl Series {
 
     fn values(&self) -> &[Point] {
         match &self.marks {
-            Marks::Line(points) | Marks::Points(points) | Marks::Bars(points) => points,
+            Marks::Line(points) | Marks::Bars(points) => points,
             Marks::Highlight(point) => std::slice::from_ref(point),
         }
     }
@@ -183,7 +166,7 @@ impl Chart {
     /// Draws a file of its own: an XML document with its title, light or dark as the reader
     /// prefers, light without a preference.
     pub fn standalone(&self) -> String {
-        svg::write(self, &svg::Document::Standalone)
+        svg::write(self, None)
     }
 
     /// Draws an `svg` element for an HTML page, without its title, which the page shows.
@@ -194,10 +177,8 @@ impl Chart {
     /// characters count as `-`, and characters beyond [`PREFIX_CHARS_MAX`] are cut.
     pub fn inline(&self, prefix: &str) -> String {
         let clean = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
-        svg::write(
-            self,
-            &svg::Document::Page(prefix.chars().take(PREFIX_CHARS_MAX).map(clean).collect()),
-        )
+        let prefix: String = prefix.chars().take(PREFIX_CHARS_MAX).map(clean).collect();
+        svg::write(self, Some(&prefix))
     }
 
     /// Returns the series that are drawn.

@@ -24,44 +24,33 @@ pub struct Failure {
 }
 
 impl Failure {
+    fn new(status: StatusCode, title: &str, message: impl Into<String>, advice: &str) -> Self {
+        let (title, advice) = (title.to_owned(), advice.to_owned());
+        Self { status, title, message: message.into(), advice }
+    }
+
     /// Returns 400; `message` says what is wrong with the request.
     pub fn bad_request(message: impl Into<String>) -> Self {
-        Self {
-            status: StatusCode::BAD_REQUEST,
-            title: "This request cannot be read".to_owned(),
-            message: message.into(),
-            advice: String::new(),
-        }
+        Self::new(StatusCode::BAD_REQUEST, "This request cannot be read", message, "")
     }
 
     /// Returns 404; `what` says what is missing.
     pub fn not_found(what: impl Into<String>) -> Self {
-        Self {
-            status: StatusCode::NOT_FOUND,
-            title: "Nothing here".to_owned(),
-            message: what.into(),
-            advice: "It may have been moved or removed; searching for it may help.".to_owned(),
-        }
+        let advice = "It may have been moved or removed; searching for it may help.";
+        Self::new(StatusCode::NOT_FOUND, "Nothing here", what, advice)
     }
 
     /// Returns 405: the address takes other methods.
     pub fn method_not_allowed(method: &http::Method) -> Self {
-        Self {
-            status: StatusCode::METHOD_NOT_ALLOWED,
-            title: "Not this way".to_owned(),
-            message: format!("This address does not take {method} requests."),
-            advice: String::new(),
-        }
+        let message = format!("This address does not take {method} requests.");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "Not this way", message, "")
     }
 
     /// Returns 500: a fault of this program. The cause belongs in the log, not on the page.
     pub fn internal() -> Self {
-        Self {
-            status: StatusCode::INTERNAL_SERVER_ERROR,
-            title: "Something went wrong".to_owned(),
-            message: "The request could not be answered, and it is not your fault.".to_owned(),
-            advice: "Please try again; the cause is in the server's log.".to_owned(),
-        }
+        let message = "The request could not be answered, and it is not your fault.";
+        let advice = "Please try again; the cause is in the server's log.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong", message, advice)
     }
 
     /// Returns the failure as the JSON of an API: `{"error":{"message"}}`.

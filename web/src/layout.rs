@@ -1,17 +1,18 @@
 //! A daemon's pages: their rendering, and the common routes and headers of all daemons.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Path;
+use axum::extract;
 use axum::response::{Html, IntoResponse as _, Response};
 use axum::routing::get;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, ErrorKind};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::Error;
 use crate::assets::Assets;
@@ -150,14 +151,11 @@ impl Pages {
         match wants {
             Wants::Json => (failure.status, axum::Json(failure.to_json())).into_response(),
             Wants::Html => {
-                let shown = FailureView {
-                    status: failure.status.as_u16(),
-                    title: &failure.title,
-                    message: &failure.message,
-                    advice: &failure.advice,
-                };
-                let context = FailureContext { failure: shown };
-                self.respond(failure.status, "failure.html", &context)
+                let Failure { status, title, message, advice } = failure;
+                let shown = json!({
+                    "status": status.as_u16(), "title": title, "message": message, "advice": advice,
+                });
+                self.respond(*status, "failure.html", &json!({ "failure": shown }))
             }
         }
     }
@@ -166,9 +164,10 @@ impl Pages {
     /// security headers on every answer. `router` must not have a fallback of its own.
     pub fn frame(&self, router: Router) -> Router {
         let (assets, none, other) = (self.clone(), self.clone(), self.clone());
-        let asset = async move |Path(name): Path<String>, uri: Uri, headers: HeaderMap| {
-            assets.asset(&name, &uri, &headers)
-        };
+        let asset =
+            async move |extract::Path(name): extract::Path<String>,
+                        uri: Uri,
+                        headers: HeaderMap| { assets.asset(&name, &uri, &headers) };
         let not_found = async move |uri: Uri, headers: HeaderMap| {
             let failure = Failure::not_found("There is no page at this address.");
             none.fail(Wants::of(uri.path(), &headers), &failure)
@@ -200,24 +199,7 @@ impl Pages {
     }
 }
 
-#[derive(Serialize)]
-struct FailureContext<'a> {
-    failure: FailureView<'a>,
-}
-
-#[derive(Serialize)]
-struct FailureView<'a> {
-    status: u16,
-    title: &'a str,
-    message: &'a str,
-    advice: &'a str,
-}
-
-fn load(
-    site: &Site,
-    sources: &[Source],
-    folder: Option<&std::path::Path>,
-) -> Result<Loaded, Error> {
+fn load(site: &Site, sources: &[Source], folder: Option<&Path>) -> Result<Loaded, Error> {
     let folder = folder.map(Folder::read).transpose()?.unwrap_or_default();
     let assets = Arc::new(Assets::new(&folder));
     let prepare = |environment: &mut Environment<'static>| {

@@ -82,7 +82,6 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, String> {
     if too_long { Err(format!("is longer than {FILE_BYTES_MAX} bytes")) } else { Ok(bytes) }
 }
 
-/// Templates ready to render.
 #[derive(Debug)]
 pub(crate) struct Templates {
     embedded: Environment<'static>,
@@ -226,7 +225,11 @@ pub fn escape(text: &str) -> String {
 
 /// Writes a whole number with its digits in groups of three: `12,345`.
 pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
+    group(&number.to_string())
+}
+
+/// Writes `digits` in groups of three.
+pub(crate) fn group(digits: &str) -> String {
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {
         if 0 < i && (digits.len() - i).is_multiple_of(3) {

@@ -136,9 +136,9 @@ fn decades_are_even() {
         Axis::new("Interval").unit("s").logarithmic(),
         Axis::new("Updates").logarithmic(),
         vec![
-            Series::points("measured", points.collect()),
+            Series::line("measured", points.collect()),
             Series::line("as predicted", line),
-            Series::points("none", vec![(0.0, 1.0), (-1.0, 5.0), (1e300, -1.0)]),
+            Series::line("none", vec![(0.0, 1.0), (-1.0, 5.0), (1e300, -1.0)]),
         ],
     );
     let seen = drawn("decades", &chart);
@@ -215,7 +215,7 @@ fn a_chart_without_data_says_so() {
     for series in [
         vec![],
         vec![Series::line("none", vec![]), Series::bars("none", vec![])],
-        vec![Series::points("gaps", vec![(f64::NAN, 1.0), (1.0, f64::INFINITY)])],
+        vec![Series::line("gaps", vec![(f64::NAN, 1.0), (1.0, f64::INFINITY)])],
         vec![Series::highlight("nowhere", (f64::NAN, 0.0))],
     ] {
         let chart = plain(series);
@@ -284,7 +284,7 @@ fn many_points_keep_their_outline() {
         let y = at * seen.height;
         assert!(heights.iter().any(|it| (it - y).abs() < 0.11), "{spike}");
     }
-    for marks in [Marks::Line, Marks::Points, Marks::Bars] {
+    for marks in [Marks::Line, Marks::Bars] {
         let broken = |shift: u32| {
             let point = move |it: u32| {
                 (
@@ -312,7 +312,7 @@ fn strange_ranges_have_ticks() {
         vec![(1e15, 1e15), (1e15 + 0.125, 1e15 + 0.25)],
         vec![(0.0, 1e-200), (1.0, 1e200)],
     ] {
-        for marks in [Marks::Line, Marks::Points, Marks::Bars] {
+        for marks in [Marks::Line, Marks::Bars] {
             let series = vec![Series { name: "a".to_owned(), marks: marks(points.clone()) }];
             let seen = drawn("strange", &plain(series));
             assert!(!seen.x_ticks.is_empty() && 1 < seen.y_ticks.len(), "{points:?}: {seen:?}");
@@ -352,10 +352,9 @@ fn axis() -> impl Strategy<Value = Axis> {
 
 fn series() -> impl Strategy<Value = Series> {
     let points = prop::collection::vec((number(), number()), 0..40);
-    let marks = (0..4, points).prop_map(|(kind, points)| match kind {
+    let marks = (0..3, points).prop_map(|(kind, points)| match kind {
         0 => Marks::Line(points),
-        1 => Marks::Points(points),
-        2 => Marks::Bars(points),
+        1 => Marks::Bars(points),
         _ => Marks::Highlight(points.first().copied().unwrap_or((0.0, 0.0))),
     });
     (text(), marks).prop_map(|(name, marks)| Series { name, marks })

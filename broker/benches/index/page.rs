@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::Request;
 use broker::engine::Engine;
 use broker::index::Index;
-use broker::page::{PageState, pages as read_pages, routes};
+use broker::page::{PageState, TEMPLATES, routes};
 use net::clock;
 use tower::ServiceExt as _;
 
@@ -16,7 +16,7 @@ use crate::{cpu_secs, median_and_p95};
 const ROUNDS: usize = 20;
 
 pub(crate) fn pages(index: &Index, corpus: &Corpus) {
-    let pages = read_pages(web::Site::new("Bench"), None).unwrap();
+    let pages = web::Pages::new(web::Site::new("Bench"), TEMPLATES, None).unwrap();
     let router =
         routes(PageState::new(Engine::Index(index.clone()), corpus.collection.clone(), pages));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();

@@ -39,7 +39,6 @@ pub(crate) const TEMPLATES: &[Source] =
 /// computes about 40 plans.
 const PAGES_MAX: usize = 2;
 
-/// Returns the route of the page.
 pub(crate) fn routes() -> Router<Handle> {
     let turns = Arc::new(Semaphore::new(PAGES_MAX));
     let page = async move |State(handle): State<Handle>, uri: Uri, headers: HeaderMap| {
@@ -79,7 +78,7 @@ async fn answer(handle: Handle, turns: Arc<Semaphore>, uri: &Uri, headers: &Head
     }
 }
 
-/// Returns the present state of the sources. Blocks.
+/// Blocks.
 fn present(handle: &Handle) -> Present {
     let status = handle.status_now();
     let settings = handle.config().freshness;

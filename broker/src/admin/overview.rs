@@ -7,7 +7,6 @@ use web::templates::grouped;
 
 use crate::status::{SourceStatus, Status};
 
-/// Links of the overview to the other pages of the administration.
 const LINKS: &[(&str, &str)] =
     &[("freshness", "Freshness"), ("status", "Status"), ("metrics", "Metrics")];
 /// Number of consecutive failures from which a source counts as broken: a single failure is normal

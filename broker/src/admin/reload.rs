@@ -5,33 +5,18 @@ use std::path::Path;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use exchange::takedown::Refused;
 use serde_json::json;
 
-use super::failure;
 use crate::blocking::blocking;
 use crate::config::Config;
 use crate::error::Error;
 use crate::server::{Handle, Server};
 
-/// Reader of the settings file, given by the code that started the broker. Blocks; the error has
-/// each mistake on a line of its own.
+/// Reader of the settings file, given by the code that started the broker.
 pub(crate) struct ReadSettings {
-    file: String,
+    pub(crate) file: String,
     read: Box<dyn Fn() -> Result<Config, String> + Send + Sync>,
-}
-
-impl ReadSettings {
-    pub(crate) fn new(
-        file: &Path,
-        read: impl Fn() -> Result<Config, String> + Send + Sync + 'static,
-    ) -> Self {
-        Self { file: file.display().to_string(), read: Box::new(read) }
-    }
-
-    /// Returns the path of the settings file.
-    pub(crate) fn file(&self) -> &str {
-        &self.file
-    }
 }
 
 impl fmt::Debug for ReadSettings {
@@ -48,38 +33,31 @@ impl Server {
         file: &Path,
         read: impl Fn() -> Result<Config, String> + Send + Sync + 'static,
     ) {
-        drop(self.handle().inner.settings.set(ReadSettings::new(file, read)));
+        let settings = ReadSettings { file: file.display().to_string(), read: Box::new(read) };
+        drop(self.handle().inner.settings.set(settings));
     }
 }
 
-impl Handle {
-    /// Reads the settings again and applies them. Returns the names of changed settings that need a
-    /// restart.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoSettings`], [`Error::Settings`], and the errors of [`reload`](Self::reload).
-    async fn read_again(&self) -> Result<Vec<&'static str>, Error> {
-        let handle = self.clone();
-        let read = move || {
-            let settings = handle.inner.settings.get().ok_or(Error::NoSettings)?;
-            (settings.read)().map_err(|message| Error::Settings { message })
-        };
-        let config = blocking("settings", read).await?;
-        self.reload(config).await
-    }
-}
-
-/// Answers `POST /reload`.
+/// Answers `POST /reload`: reads the settings again, applies them, and names the changed settings
+/// that need a restart.
 pub(super) async fn reload(State(handle): State<Handle>) -> Response {
-    match handle.read_again().await {
+    match read_again(&handle).await {
         Ok(later) => {
             tracing::info!(?later, "settings read again");
             axum::Json(json!({ "at_next_start": later })).into_response()
         }
         Err(error) => {
             tracing::error!(%error, "the old settings stay");
-            failure(error)
+            Refused::from(error).into_response()
         }
     }
+}
+
+async fn read_again(handle: &Handle) -> Result<Vec<&'static str>, Error> {
+    let reader = handle.clone();
+    let read = move || {
+        let settings = reader.inner.settings.get().ok_or(Error::NoSettings)?;
+        (settings.read)().map_err(|message| Error::Settings { message })
+    };
+    handle.reload(blocking("settings", read).await?).await
 }

@@ -39,7 +39,6 @@ impl Takedown for Handle {
         Ok(notice)
     }
 
-    /// Purges the collection and the index.
     async fn purge(&self, only: Option<Subject>) -> Result<PurgeReport, Refused> {
         let inner = &self.inner;
         inner.stages.indexer.caught_up().await?;

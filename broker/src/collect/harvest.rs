@@ -25,7 +25,6 @@ const HOLD: Duration = Duration::from_secs(1);
 /// Maximum number of warnings that status shows for a source.
 const WARNINGS_MAX: usize = 20;
 
-/// Results of a pull in addition to records.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Remarks {
     /// The announced update times; `Some(None)` if the source announces none, `None` if it was not
@@ -130,7 +129,6 @@ async fn refuse_more(collection: Collection, source: &Source) -> Result<(), Fail
     Ok(())
 }
 
-/// Returns the number of objects that a source holds.
 fn held(collection: &Collection, source: &str) -> Result<u64, collection::Error> {
     let sources = collection.sources()?;
     Ok(sources.into_iter().find(|it| it.source == source).map_or(0, |it| it.objects))

@@ -34,7 +34,6 @@ pub(super) struct PartQueue {
     /// No queue is empty.
     waiting: BTreeMap<String, VecDeque<Pushed>>,
     bytes: usize,
-    /// The source of the last part taken.
     last: String,
     pub(super) counters: PartCounters,
 }
@@ -69,7 +68,6 @@ impl PartQueue {
         Some((name, part))
     }
 
-    /// Drops all parts of a source.
     pub(super) fn forget(&mut self, source: &str) {
         let parts = self.waiting.remove(source).unwrap_or_default();
         self.bytes -= parts.iter().map(|it| it.members.len()).sum::<usize>();

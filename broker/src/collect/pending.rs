@@ -15,7 +15,6 @@ use std::time::Instant;
 use collection::pull::{Kind, Summary};
 use freshness::schedule::FirstChanges;
 
-/// Changes of a source since its last successful pull.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingChanges {
     /// Whether a snapshot was among them.
@@ -26,7 +25,6 @@ pub(crate) struct PendingChanges {
     pub(crate) age_secs: f64,
     /// Of the pulled changes, the first change of each object.
     first_changes: FirstChanges,
-    /// Number of sent changes.
     pub(crate) sent: u64,
     /// Of the sent changes, the first change of each object, with its age at arrival.
     sent_first_changes: FirstChanges,

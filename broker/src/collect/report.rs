@@ -22,18 +22,15 @@ use crate::pull_log::{Outcome, Pull, PullLog};
 use crate::schedule::{Due, PullReport};
 use crate::status::LastPull;
 
-/// A pull that has ended.
 #[derive(Debug)]
 pub(super) struct EndedPull {
     pub(super) due: Due,
-    /// URL of the source.
     pub(super) url: String,
     pub(super) asked_ms: u64,
     pub(super) began: Instant,
     pub(super) at: Instant,
     /// Changes of the pull, even if it failed or was given up.
     pub(super) pulled: Summary,
-    /// Results of the pull in addition to records.
     pub(super) remarks: Remarks,
 }
 
@@ -99,7 +96,6 @@ impl LogWriter {
         self.write(|file| file.append(&pull));
     }
 
-    /// Writes the lines that were held back.
     fn flush(&mut self) {
         for pull in std::mem::take(&mut self.idle).into_values() {
             self.write(|file| file.append(&pull));
@@ -186,7 +182,6 @@ impl Collector {
         self.inner.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Handles the results of a pull in addition to records.
     fn handle_remarks(&self, name: &str, remarks: &Remarks) {
         for warning in &remarks.warnings {
             tracing::warn!(source = name, "odd: {warning}");

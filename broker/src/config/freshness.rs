@@ -50,18 +50,17 @@ impl PolicyName {
 
     /// Returns the policy with the given name; `None` if there is none.
     pub fn by_name(name: &str) -> Option<Self> {
-        let at = Self::NAMES.iter().position(|it| *it == name)?;
-        Self::ALL.get(at).copied()
+        Self::ALL.into_iter().find(|it| it.name() == name)
     }
 
     /// Returns the policy's name.
     pub fn name(self) -> &'static str {
-        let at = Self::ALL.iter().position(|it| *it == self).unwrap_or_default();
-        Self::NAMES[at]
+        // In the order of the variants.
+        Self::NAMES[self as usize]
     }
 
     /// Returns the name of the setting that has the policy's aim; `None` for `best_estimation`.
-    fn setting(self) -> Option<&'static str> {
+    pub(crate) fn setting(self) -> Option<&'static str> {
         Some(match self {
             Self::Oap | Self::Uap | Self::Ioap => "theta",
             Self::Fixed => "interval",
@@ -98,21 +97,8 @@ pub struct Freshness {
 }
 
 impl Freshness {
-    /// Default freshness to keep.
-    pub const THETA: f64 = 0.9;
-    /// Default interval of the fixed policy, seconds (a day, which is usual for OAI-PMH
-    /// harvesters).
-    pub const INTERVAL: f64 = 86_400.0;
-    /// Default price of an hour in which everything is stale, in pulls.
-    pub const PRICE: f64 = 1_000.0;
-    /// Default budget, pulls an hour.
-    pub const PULLS_PER_HOUR: f64 = 60.0;
-    /// Default gain (the value that Adly §4 suggests).
-    pub const GAIN: f64 = 0.25;
     /// Default shortest interval, seconds.
     pub const INTERVAL_MIN: f64 = 10.0;
-    /// Default longest interval, seconds (a day).
-    pub const INTERVAL_MAX: f64 = 86_400.0;
     /// Default cap, pulls a minute.
     pub const PULLS_PER_MINUTE_MAX: u32 = 600;
     /// Highest θ that the settings accept: the cost is proportional to 1 / (1 − θ).
@@ -125,7 +111,6 @@ impl Freshness {
     pub const INTERVALS: RangeInclusive<Duration> =
         Duration::from_millis(100)..=Duration::from_secs(365 * 86_400);
 
-    /// Reads `[freshness]`.
     pub(super) fn read(table: &Table<'_>) -> Self {
         let own = Self::default();
         let seconds = |key| Some(table.duration_within(key, Self::INTERVALS)?.as_secs_f64());
@@ -218,14 +203,16 @@ impl Default for Freshness {
     fn default() -> Self {
         Self {
             policy: PolicyName::Oap,
-            theta: Self::THETA,
-            interval: Self::INTERVAL,
-            price: Self::PRICE,
-            pulls_per_hour: Self::PULLS_PER_HOUR,
+            theta: 0.9,
+            // A day, which is usual for OAI-PMH harvesters.
+            interval: 86_400.0,
+            price: 1_000.0,
+            pulls_per_hour: 60.0,
             model: Model::Poisson,
-            gain: Self::GAIN,
+            // The value that Adly §4 suggests.
+            gain: 0.25,
             interval_min: Self::INTERVAL_MIN,
-            interval_max: Self::INTERVAL_MAX,
+            interval_max: 86_400.0,
             pulls_per_minute_max: Self::PULLS_PER_MINUTE_MAX,
         }
     }

@@ -9,7 +9,7 @@ use std::ops::Bound as Limit;
 use std::sync::Arc;
 
 use query::field::{Target, TextField, target};
-use query::stem::Stemmer;
+use query::stem::stem;
 use query::words::{self, split};
 use query::{Kind, Leaf, Node, Query, Value, span};
 use tantivy::Term;
@@ -29,20 +29,17 @@ use super::schema::{Fields, Text};
 /// Maximum number of words that a prefix after other words (`foo-ba*`) matches.
 pub(super) const EXPANSIONS_MAX: u32 = 10_000;
 
-/// The compiler; cheap to make.
 pub(super) struct Compiler<'a> {
     fields: &'a Fields,
     /// Deadline, checked by every query that may take long in a single field of a segment.
     deadline: Deadline,
 }
 
-/// Conditions and how they are joined.
 type Clauses = Vec<(Occur, Box<dyn Engine>)>;
 
 /// A place in the index where words are searched.
 #[derive(Clone)]
 enum WordPlace {
-    /// A field of the schema.
     Text(Text),
     /// An attribute's path in the field of attributes.
     Attribute(Term),
@@ -189,7 +186,7 @@ impl<'a> Compiler<'a> {
                 match &exact[..] {
                     [] => return Ok(None),
                     [word] => {
-                        let forms = Arc::new(Inflected::new(&Stemmer::default().stem(word)));
+                        let forms = Arc::new(Inflected::new(&stem(word)));
                         each(places, |place| held(plain(place, word, &forms)))
                     }
                     several => each(places, |place| held(phrase(place, several))),
@@ -300,13 +297,11 @@ fn regex(place: &WordPlace, pattern: &str) -> Result<Box<dyn Engine>, String> {
     Ok(Box::new(query))
 }
 
-/// Returns the path of an attribute within the field of attributes.
 fn attribute_path(field: Field, name: &str) -> Term {
     let escaped = name.replace('\\', "\\\\").replace('.', "\\.");
     Term::from_field_json_path(field, &escaped, false)
 }
 
-/// Returns the query for a number, a date or a range of them.
 fn numbers(field: Field, value: &Value, kind: Kind) -> Box<dyn Engine> {
     match span(value, Some(kind)) {
         Some((low, high)) => Box::new(RangeQuery::new(

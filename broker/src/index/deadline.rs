@@ -28,7 +28,6 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// Returns the deadline `limit` from now.
     pub(super) fn after(limit: Duration) -> Self {
         Self { at: net::clock::monotonic() + limit }
     }
@@ -52,7 +51,6 @@ impl Deadline {
     }
 }
 
-/// A query that checks the time.
 struct Timed {
     query: Box<dyn Query>,
     deadline: Deadline,
@@ -98,7 +96,6 @@ impl Weight for TimedWeight {
     }
 }
 
-/// A collector that checks the time.
 pub(super) struct Timely<C> {
     pub(super) collector: C,
     pub(super) deadline: Deadline,

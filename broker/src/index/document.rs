@@ -55,14 +55,14 @@ pub(super) struct StoredHit {
 #[derive(Clone, Debug, Default)]
 pub(super) struct GroupRole {
     /// Whether another object represents this one in answers.
-    pub(super) duplicate: bool,
-    /// The duplicates that this object represents: their URLs and facet values.
-    pub(super) others: Vec<Other>,
+    pub(super) represented: bool,
+    /// The duplicates that this object represents.
+    pub(super) duplicates: Vec<Duplicate>,
 }
 
-/// A duplicate, as stored with the object that represents it.
+/// A duplicate, as indexed with the object that represents it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Other {
+pub(super) struct Duplicate {
     pub(super) url: String,
     pub(super) gatherer_id: String,
     pub(super) gatherer: String,
@@ -75,7 +75,7 @@ pub(super) fn oid_key(oid: &Oid) -> String {
 
 /// Returns the digest by which duplicates of the object are found; `None` if the object cannot have
 /// duplicates: it is empty, its content is unknown, or its URL is too long.
-pub(super) fn content(record: &Record) -> Option<String> {
+pub(super) fn content_digest(record: &Record) -> Option<String> {
     let size = record.number("File-Size")?;
     let md5 = record.text("MD5")?.trim().to_ascii_lowercase();
     let short = record.url.len() <= OID_BYTES_MAX / 2;
@@ -98,7 +98,6 @@ pub(super) fn facet_key(facet: Facet, value: &str) -> String {
     format!("{}\0{}", facet.name(), head(value, FACET_BYTES_MAX))
 }
 
-/// Makes the document of an object.
 pub(super) fn document(
     fields: &Fields,
     oid: &Oid,
@@ -108,16 +107,16 @@ pub(super) fn document(
     let stored = stored(record, oid);
     let mut document = TantivyDocument::new();
     document.add_text(fields.oid, oid_key(oid));
-    document.add_bool(fields.duplicate, role.duplicate);
-    if let Some(content) = content(record) {
-        document.add_text(fields.content, content);
+    document.add_bool(fields.duplicate, role.represented);
+    if let Some(digest) = content_digest(record) {
+        document.add_text(fields.content, digest);
     }
     add_searched(&mut document, fields, record);
-    for other in &role.others {
-        searched_url(&other.url, &mut |text| add_text(&mut document, fields.url, text));
-        add_text(&mut document, fields.host, &host(&other.url));
-        add_text(&mut document, fields.gatherer, &other.gatherer);
-        add_text(&mut document, fields.gatherer, &other.gatherer_id);
+    for it in &role.duplicates {
+        searched_url(&it.url, &mut |text| add_text(&mut document, fields.url, text));
+        add_text(&mut document, fields.host, &host(&it.url));
+        add_text(&mut document, fields.gatherer, &it.gatherer);
+        add_text(&mut document, fields.gatherer, &it.gatherer_id);
     }
     for key in facets(&stored, role) {
         document.add_text(fields.facet, key);
@@ -154,10 +153,9 @@ fn add_searched(document: &mut TantivyDocument, fields: &Fields, record: &Record
 }
 
 fn add_text(document: &mut TantivyDocument, field: Text, text: &str) {
-    if text.is_empty() {
-        return;
+    if !text.is_empty() {
+        document.add_text(field.field, text);
     }
-    document.add_text(field.field, text);
 }
 
 /// Returns the facet values of an object and of the duplicates that it represents, each once.
@@ -174,16 +172,15 @@ fn facets(stored: &StoredHit, role: &GroupRole) -> Vec<String> {
     if let Some(year) = stored.year {
         add(Facet::Year, &year.to_string());
     }
-    for other in &role.others {
-        add(Facet::Host, &host(&other.url));
-        add(Facet::Gatherer, &other.gatherer);
+    for it in &role.duplicates {
+        add(Facet::Host, &host(&it.url));
+        add(Facet::Gatherer, &it.gatherer);
     }
     keys.sort();
     keys.dedup();
     keys
 }
 
-/// Returns the content of a hit for an object.
 fn stored(record: &Record, oid: &Oid) -> StoredHit {
     let text = |name: &str, bytes_max: usize| {
         let text = record.text(name).unwrap_or_default();
@@ -210,7 +207,6 @@ fn stored(record: &Record, oid: &Oid) -> StoredHit {
     }
 }
 
-/// Returns whether the scheme of a URL is `http` or `https`.
 fn is_web(url: &str) -> bool {
     ["http://", "https://"].iter().any(|it| url.starts_with(it))
 }
@@ -246,12 +242,12 @@ mod tests {
     #[test]
     fn an_empty_object_has_no_duplicates() {
         let mut record = Record::new("FILE", "http://a/");
-        assert_eq!(content(&record), None);
+        assert_eq!(content_digest(&record), None);
         record.push("MD5", "ABC");
-        assert_eq!(content(&record), None);
+        assert_eq!(content_digest(&record), None);
         record.push("File-Size", "0");
-        assert_eq!(content(&record), None);
+        assert_eq!(content_digest(&record), None);
         record.set("File-Size", "1");
-        assert_eq!(content(&record).as_deref(), Some("abc"));
+        assert_eq!(content_digest(&record).as_deref(), Some("abc"));
     }
 }

@@ -117,12 +117,9 @@ impl Directory for Folder {
     }
 }
 
-/// The storage of an index.
 #[derive(Clone, Debug)]
 pub(crate) enum Storage {
-    /// In its folder.
     Folder,
-    /// On a disk that fails on demand.
     #[cfg(test)]
     Disk(super::tests::disk::Disk),
 }
@@ -137,7 +134,6 @@ impl Storage {
         }))
     }
 
-    /// Removes all files.
     pub(super) fn clear(&self, dir: &Path) -> io::Result<()> {
         match self {
             Self::Folder => fs::remove_dir_all(dir),

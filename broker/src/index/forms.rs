@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use query::stem::Stemmer;
+use query::stem::stem;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::index::SegmentId;
 use tantivy::postings::{Postings as _, SegmentPostings, TermInfo};
@@ -31,24 +31,19 @@ pub(super) struct Forms {
 }
 
 impl Forms {
-    /// Returns the query for every form of a word in `field`.
     pub(super) fn new(field: Field, inflected: Arc<Inflected>) -> Self {
         Self { field, inflected }
     }
 
     /// Returns the forms that occur in a segment, in the order of their bytes.
-    pub(super) fn of(
-        &self,
-        segment: &SegmentReader,
-        stemmer: Stemmer,
-    ) -> tantivy::Result<Vec<(String, TermInfo)>> {
+    pub(super) fn of(&self, segment: &SegmentReader) -> tantivy::Result<Vec<(String, TermInfo)>> {
         let index = segment.inverted_index(self.field)?;
         let mut forms = Vec::new();
         let words = index.terms().search(self.inflected.as_ref());
         let mut words = words.ge(self.inflected.root()).into_stream()?;
         while forms.len() < FORMS_MAX && words.advance() {
             let Ok(word) = str::from_utf8(words.key()) else { continue };
-            if stemmer.stem(word) == self.inflected.stem {
+            if stem(word) == self.inflected.stem {
                 forms.push((word.to_owned(), words.value().clone()));
             }
         }
@@ -63,11 +58,10 @@ impl Query for Forms {
         let EnableScoring::Enabled { searcher, statistics_provider } = scoring else {
             return Ok(Box::new(weight));
         };
-        let stemmer = Stemmer::default();
         let mut documents: HashMap<String, u64> = HashMap::new();
         for segment in searcher.segment_readers() {
             let mut postings = Vec::new();
-            for (form, info) in self.of(segment, stemmer)? {
+            for (form, info) in self.of(segment)? {
                 *documents.entry(form).or_default() += u64::from(info.doc_freq);
                 postings.push(info);
             }
@@ -97,7 +91,7 @@ impl Weight for FormsWeight {
         let infos = match self.postings.get(&segment.segment_id()) {
             Some(postings) => postings,
             None => {
-                let forms = self.forms.of(segment, Stemmer::default())?;
+                let forms = self.forms.of(segment)?;
                 looked_up = forms.into_iter().map(|(_, info)| info).collect();
                 &looked_up
             }
@@ -139,7 +133,6 @@ struct Measure {
     lengths: FieldNormReader,
 }
 
-/// The documents that have any of the forms.
 struct FormsScorer {
     lists: Vec<SegmentPostings>,
     /// The lowest of the lists' current documents.
@@ -149,7 +142,6 @@ struct FormsScorer {
     unmeasured: Score,
 }
 
-/// Returns the lowest current document of all lists.
 fn first(lists: &[SegmentPostings]) -> DocId {
     lists.iter().map(DocSet::doc).min().unwrap_or(TERMINATED)
 }

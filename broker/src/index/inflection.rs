@@ -23,7 +23,6 @@ const ENDINGS: [&str; 37] = [
 /// root, the stem's last letter (once, doubled as in `hopping`, or as `i` or `y`), and endings.
 #[derive(Clone, Debug)]
 pub(super) struct Inflected {
-    /// The stem.
     pub(super) stem: String,
     root: Vec<u8>,
     /// The stem's last letter, which follows the root; `None` if the root is the whole stem.
@@ -168,7 +167,6 @@ impl Endings {
         self.after.get_mut(usize::from(letter.checked_sub(b'a')?))
     }
 
-    /// Returns the nodes after `letter`.
     fn step(&self, mut nodes: u128, letter: u8) -> u128 {
         let row = letter.checked_sub(b'a').and_then(|it| self.after.get(usize::from(it)));
         let Some(row) = row else { return 0 };
@@ -189,7 +187,6 @@ impl Endings {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use query::stem::Stemmer;
 
     use super::*;
 
@@ -207,7 +204,7 @@ mod tests {
 
     #[track_caller]
     fn check(word: &str, stem: &str) {
-        assert_eq!(Stemmer::default().stem(word), stem);
+        assert_eq!(query::stem::stem(word), stem);
         assert!(accepts(stem, word), "{word} is not found by its stem {stem}");
     }
 
@@ -269,7 +266,7 @@ mod tests {
 
         #[test]
         fn every_word_is_found_by_its_stem(word in word()) {
-            let stem = Stemmer::default().stem(&word);
+            let stem = query::stem::stem(&word);
             prop_assert!(word.starts_with(root(&stem)), "{} does not begin like {}", word, stem);
             prop_assert!(accepts(&stem, &word), "{} is not found by its stem {}", word, stem);
         }

@@ -32,7 +32,6 @@ pub(super) fn having(
     Ok(found)
 }
 
-/// Returns the stored hit of a document.
 pub(super) fn stored(
     searcher: &Searcher,
     fields: &Fields,
@@ -44,7 +43,10 @@ pub(super) fn stored(
 }
 
 /// Returns the content digest of a document; `None` if it has none.
-pub(super) fn content(searcher: &Searcher, address: DocAddress) -> tantivy::Result<Option<String>> {
+pub(super) fn content_digest(
+    searcher: &Searcher,
+    address: DocAddress,
+) -> tantivy::Result<Option<String>> {
     text(searcher, address, name::CONTENT)
 }
 
@@ -59,13 +61,10 @@ pub(super) fn oid_text(
 /// Returns the OID of a document whose URL is short enough to have duplicates.
 pub(super) fn oid(searcher: &Searcher, address: DocAddress) -> tantivy::Result<Option<Oid>> {
     let text = oid_text(searcher, address)?;
-    Ok(text
-        .as_deref()
-        .and_then(oid_parse)
-        .map(|(gatherer, url)| Oid { gatherer, url: url.to_owned() }))
+    let parts = text.as_deref().and_then(oid_parse);
+    Ok(parts.map(|(gatherer, url)| Oid { gatherer, url: url.to_owned() }))
 }
 
-/// Returns whether another document represents this one.
 pub(super) fn is_duplicate(searcher: &Searcher, address: DocAddress) -> tantivy::Result<bool> {
     let segment = searcher.segment_reader(address.segment_ord);
     Ok(segment.fast_fields().bool(name::DUPLICATE)?.first(address.doc_id).unwrap_or(false))

@@ -51,7 +51,6 @@ impl MergePolicy for Merging {
     }
 }
 
-/// Returns the share of deleted documents in a segment, 0 to 1.
 fn deleted_share(segment: &SegmentMeta) -> f32 {
     segment.num_deleted_docs() as f32 / segment.max_doc().max(1) as f32
 }

@@ -138,11 +138,7 @@ impl Index {
         match Self::open_as_is(dir, options, store.clone()) {
             Err(error) if is_damage(&error) => {
                 tracing::warn!(dir = %dir.display(), %error, "index dropped, to be built anew");
-                store.clear(dir).map_err(|source| Error::Io {
-                    action: "remove",
-                    path: dir.to_owned(),
-                    source,
-                })?;
+                store.clear(dir).map_err(|source| Error::Io { path: dir.to_owned(), source })?;
                 Ok(Self::open_as_is(dir, options, store).map_err(failed)?)
             }
             other => Ok(other.map_err(failed)?),

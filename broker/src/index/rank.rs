@@ -7,17 +7,11 @@
 //!
 //! Sans-I/O.
 
-/// Weight of a word in the title.
 pub(super) const TITLE: f32 = 4.0;
-/// Weight of a word in the keywords.
 pub(super) const KEYWORDS: f32 = 2.5;
-/// Weight of a word in the author's name.
 pub(super) const AUTHOR: f32 = 2.0;
-/// Weight of a word in the description or the abstract.
 pub(super) const DESCRIPTION: f32 = 1.8;
-/// Weight of a word in the URL.
 pub(super) const URL: f32 = 1.2;
-/// Weight of a word in the text.
 pub(super) const BODY: f32 = 1.0;
 
 /// Weight of words within the edit distance of the query's word. The exact word also counts with

@@ -12,18 +12,15 @@ use super::words::EXACT;
 /// Version of the schema and of the tokenizer; an index of another version is built anew.
 pub(super) const LAYOUT: u32 = 3;
 
-/// A field that is searched by its words.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text {
     /// Words, with positions.
     pub(super) field: Field,
     /// Whether a plain word matches all its forms; false in fields where endings have no meaning.
     pub(super) inflected: bool,
-    /// Weight of a word in this field.
     pub(super) weight: f32,
 }
 
-/// The fields of the index.
 #[derive(Clone, Debug)]
 pub(super) struct Fields {
     /// `GATHERER-ID:URL`, by which an object is replaced and deleted.
@@ -56,9 +53,7 @@ pub(super) struct Fields {
     pub(super) year: Field,
     /// Bytes.
     pub(super) size: Field,
-    /// Sort key of the URL.
     pub(super) url_key: Field,
-    /// Sort key of the title.
     pub(super) title_key: Field,
     /// The content of a hit, as JSON.
     pub(super) stored: Field,
@@ -77,7 +72,6 @@ pub(super) mod name {
 }
 
 impl Fields {
-    /// Returns the field of the schema for a text field of the query language.
     pub(super) fn text(&self, part: TextField) -> Text {
         match part {
             TextField::Title => self.title,
@@ -92,7 +86,6 @@ impl Fields {
         }
     }
 
-    /// Returns the field of a quantity.
     pub(super) fn quantity(&self, quantity: Quantity) -> Field {
         match quantity {
             Quantity::Size => self.size,
@@ -103,7 +96,6 @@ impl Fields {
     }
 }
 
-/// Makes the schema.
 pub(super) fn build() -> (Schema, Fields) {
     let mut schema = Schema::builder();
     let words = TextFieldIndexing::default()

@@ -29,11 +29,8 @@ const GROUP_READ_MAX: usize = 256;
 /// Reason why there is no answer.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The request cannot be answered.
     Query(QueryError),
-    /// The search took too long.
     Late,
-    /// The engine failed.
     Engine(tantivy::TantivyError),
 }
 
@@ -130,7 +127,6 @@ fn narrowed(fields: &Fields, request: &SearchRequest, asked: Box<dyn Engine>) ->
     Box::new(BooleanQuery::new(clauses))
 }
 
-/// Runs the engine's query.
 fn find(
     searcher: &Searcher,
     query: &dyn Engine,
@@ -217,21 +213,21 @@ fn duplicates(
     fields: &Fields,
     address: DocAddress,
 ) -> tantivy::Result<Vec<Duplicate>> {
-    let Some(content) = lookup::content(searcher, address)? else { return Ok(Vec::new()) };
-    let mut others = Vec::new();
-    for other in lookup::having(searcher, fields.content, &content, GROUP_READ_MAX)? {
-        if other != address
-            && let Some(oid) = lookup::oid(searcher, other)?
+    let Some(digest) = lookup::content_digest(searcher, address)? else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    for duplicate in lookup::having(searcher, fields.content, &digest, GROUP_READ_MAX)? {
+        if duplicate != address
+            && let Some(oid) = lookup::oid(searcher, duplicate)?
         {
-            others.push((oid.key(), other));
+            found.push((oid.key(), duplicate));
         }
     }
-    others.sort();
-    others.truncate(DUPLICATES_MAX);
+    found.sort();
+    found.truncate(DUPLICATES_MAX);
     let name = |(_, address): (Vec<u8>, DocAddress)| {
         let stored = lookup::stored(searcher, fields, address)?;
         let oid = oid_text(&stored.gatherer_id, &stored.url);
         Ok(Duplicate { url: stored.url, gatherer: stored.gatherer, oid })
     };
-    others.into_iter().map(name).collect()
+    found.into_iter().map(name).collect()
 }

@@ -11,14 +11,11 @@ use crate::answer::{FACET_VALUES_MAX, Facet};
 
 /// A collector that counts the matching objects and, on request, their facet values.
 pub(super) struct Tally {
-    /// Whether to count facet values.
     pub(super) facets: bool,
 }
 
-/// Counts of a [`Tally`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
-    /// Objects.
     pub(super) total: u64,
     /// Facet keys (`FACET NUL VALUE`), each with its number of objects.
     values: HashMap<String, u64>,
@@ -48,7 +45,6 @@ impl Counts {
     }
 }
 
-/// The counts in one segment.
 pub(super) struct SegmentTally {
     total: u64,
     column: Option<StrColumn>,

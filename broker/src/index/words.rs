@@ -3,21 +3,17 @@
 use query::words::Words;
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
 
-/// Name of the tokenizer.
 pub(super) const EXACT: &str = "harvest_exact_1";
 
-/// Registers the tokenizer by its name.
 pub(super) fn register(tokenizers: &TokenizerManager) {
     tokenizers.register(EXACT, TextAnalyzer::builder(Exact::default()).build());
 }
 
-/// Splits text into exact words.
 #[derive(Clone, Debug, Default)]
 struct Exact {
     token: Token,
 }
 
-/// The words of one text.
 #[derive(Debug)]
 struct Stream<'a> {
     words: Words<'a>,

@@ -18,7 +18,7 @@ use soif::digest::Md5;
 use tantivy::indexer::UserOperation;
 use tantivy::{DocAddress, IndexWriter, Searcher, TantivyError, Term};
 
-use super::document::{GroupRole, Other, content, document, oid_key};
+use super::document::{Duplicate, GroupRole, content_digest, document, oid_key};
 use super::lookup;
 use super::schema::{Fields, LAYOUT};
 use crate::answer::DUPLICATES_MAX;
@@ -60,7 +60,6 @@ impl Chunk {
         self.objects.is_empty()
     }
 
-    /// Returns whether the chunk is large enough to be written.
     pub(super) fn is_full(&self, changes_max: usize) -> bool {
         changes_max <= self.objects.len() || CHUNK_BYTES_MAX <= self.bytes
     }
@@ -85,7 +84,6 @@ pub(super) fn read_payload(written: &str) -> Option<(Version, u64)> {
     (written == payload(version, goal)).then_some((version, goal))
 }
 
-/// Outcome of writing a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     Committed,
@@ -93,7 +91,6 @@ pub(super) enum Written {
     Cancelled,
 }
 
-/// Writes chunks.
 pub(super) struct Applier<'a> {
     pub(super) fields: &'a Fields,
     pub(super) writer: &'a mut IndexWriter,
@@ -103,7 +100,6 @@ pub(super) struct Applier<'a> {
     pub(super) searcher: Option<Searcher>,
     /// Reads a live object from the collection, which may be newer than the chunk.
     pub(super) get: &'a dyn Fn(&Oid) -> Option<Record>,
-    /// Returns whether to give up.
     pub(super) cancelled: &'a dyn Fn() -> bool,
 }
 
@@ -143,9 +139,13 @@ impl Group {
     }
 }
 
-/// Returns the bytes of a record's values.
 fn value_bytes(record: &Record) -> usize {
     record.attributes().iter().map(|it| it.value.len()).sum()
+}
+
+/// Returns the role of an object that another one represents.
+fn represented() -> GroupRole {
+    GroupRole { represented: true, duplicates: Vec::new() }
 }
 
 /// A member of a group of the same content.
@@ -218,10 +218,10 @@ impl Applier<'_> {
             if (self.cancelled)() {
                 break;
             }
-            touched.extend(self.content_before(oid)?);
-            if let Some(content) = record.as_ref().and_then(content) {
-                touched.insert(content.clone());
-                coming.entry(content).or_default().push(key);
+            touched.extend(self.digest_before(oid)?);
+            if let Some(digest) = record.as_ref().and_then(content_digest) {
+                touched.insert(digest.clone());
+                coming.entry(digest).or_default().push(key);
             }
         }
         for group in touched {
@@ -251,43 +251,40 @@ impl Applier<'_> {
         for key in coming {
             if let Some((oid, _)) = chunk.objects.get(*key) {
                 members.insert((*key).clone(), Member { oid: oid.clone(), address: None });
-                roles.insert((*key).clone(), GroupRole { duplicate: true, others: Vec::new() });
+                roles.insert((*key).clone(), represented());
             }
         }
-        let still_here =
-            |oid: &Oid| (self.get)(oid).filter(|record| content(record).as_deref() == Some(group));
+        let still_here = |oid: &Oid| {
+            (self.get)(oid).filter(|record| content_digest(record).as_deref() == Some(group))
+        };
         // An indexed member that has left the group in the collection has a later change in the
         // log.
-        let mut first = None;
-        while let Some((key, member)) = members.pop_first() {
+        let (key, oid, record) = loop {
+            let Some((key, member)) = members.pop_first() else { return Ok(()) };
             if member.address.is_none() {
-                first = Some((key, member.oid, None));
-                break;
+                break (key, member.oid, None);
             }
             if let Some(record) = still_here(&member.oid) {
-                first = Some((key, member.oid, Some(record)));
-                break;
+                break (key, member.oid, Some(record));
             }
-        }
-        let Some((key, oid, record)) = first else { return Ok(()) };
-        let mut others = Vec::new();
-        for (key, member) in members.into_iter().take(DUPLICATES_MAX) {
-            others.push(self.other(chunk, &key, member)?);
-        }
-        let role = GroupRole { duplicate: false, others };
+        };
+        let members = members.into_iter().take(DUPLICATES_MAX);
+        let duplicates = members.map(|(key, member)| self.duplicate(chunk, &key, member));
+        let duplicates = duplicates.collect::<tantivy::Result<_>>()?;
+        let role = GroupRole { represented: false, duplicates };
         match record {
             None => drop(roles.insert(key, role)),
             Some(record) => rewrites.push((oid.clone(), record, role)),
         }
         for flagged in indexed.unflagged.into_iter().filter(|it| *it != oid) {
             if let Some(record) = still_here(&flagged) {
-                rewrites.push((flagged, record, GroupRole { duplicate: true, others: Vec::new() }));
+                rewrites.push((flagged, record, represented()));
             }
         }
         Ok(())
     }
 
-    fn other(&self, chunk: &Chunk, key: &[u8], member: Member) -> tantivy::Result<Other> {
+    fn duplicate(&self, chunk: &Chunk, key: &[u8], member: Member) -> tantivy::Result<Duplicate> {
         let coming = chunk.objects.get(key).and_then(|(_, record)| record.as_ref());
         let gatherer = match (coming, member.address, &self.searcher) {
             (Some(record), _, _) => gatherer_name(record),
@@ -296,14 +293,14 @@ impl Applier<'_> {
             }
             _ => member.oid.gatherer.clone(),
         };
-        Ok(Other { url: member.oid.url, gatherer_id: member.oid.gatherer, gatherer })
+        Ok(Duplicate { url: member.oid.url, gatherer_id: member.oid.gatherer, gatherer })
     }
 
-    /// Returns the content of an object in the last commit.
-    fn content_before(&self, oid: &Oid) -> tantivy::Result<Option<String>> {
+    /// Returns the content digest of an object in the last commit.
+    fn digest_before(&self, oid: &Oid) -> tantivy::Result<Option<String>> {
         let Some(searcher) = &self.searcher else { return Ok(None) };
         let found = lookup::having(searcher, self.fields.oid, &oid_key(oid), 1)?;
-        found.first().map_or(Ok(None), |address| lookup::content(searcher, *address))
+        found.first().map_or(Ok(None), |address| lookup::content_digest(searcher, *address))
     }
 
     /// Returns the members of a group in the last commit, without the chunk's objects.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use collection::{Change, Collection, Oid};
-use query::stem::Stemmer;
+use query::stem::stem;
 use tantivy::TantivyDocument;
 use tantivy::schema::Field;
 
@@ -58,11 +58,10 @@ impl Index {
     ///
     /// The engine failed.
     pub fn forms(&self, field: Field, word: &str) -> tantivy::Result<BTreeSet<String>> {
-        let stemmer = Stemmer::default();
-        let forms = Forms::new(field, Arc::new(Inflected::new(&stemmer.stem(word))));
+        let forms = Forms::new(field, Arc::new(Inflected::new(&stem(word))));
         let mut all = BTreeSet::new();
         for segment in self.inner.reader.searcher().segment_readers() {
-            all.extend(forms.of(segment, stemmer)?.into_iter().map(|(form, _)| form));
+            all.extend(forms.of(segment)?.into_iter().map(|(form, _)| form));
         }
         Ok(all)
     }

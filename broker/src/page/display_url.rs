@@ -9,10 +9,8 @@ use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use url::Url;
 
-/// Schemes of URLs that become links.
 const SCHEMES: [&str; 8] = ["http", "https", "ftp", "ftps", "gopher", "news", "nntp", "file"];
 
-/// A URL to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct DisplayUrl {
     /// The URL to link to; `None` if it must not be a link.

@@ -30,7 +30,6 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Parameters of `/object?…`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ObjectParameters {
     pub(crate) oid: Option<String>,

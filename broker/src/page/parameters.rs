@@ -90,7 +90,7 @@ impl Parameters {
         let mut asked = Self::default();
         let mut seen: Vec<String> = Vec::new();
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            let facet = name.parse::<Facet>().ok();
+            let facet = Facet::by_name(&name);
             if facet.is_none() && seen.iter().any(|it| *it == name) {
                 return Err(BadParameter::new(&name, format!("{name} is given twice")));
             }
@@ -100,9 +100,7 @@ impl Parameters {
                 ("limit", _) => asked.limit = number(&name, &value, LIMIT_MAX)?,
                 ("offset", _) => asked.offset = number(&name, &value, DEPTH_MAX)?,
                 ("sort", _) => {
-                    let sort = value.parse::<Sort>();
-                    asked.sort =
-                        sort.map_err(|error| BadParameter::new("sort", error.to_string()))?;
+                    asked.sort = Sort::by_name(&value).ok_or_else(|| unknown_sort(&value))?;
                 }
                 ("duplicates", _) => asked.duplicates = switch(&name, &value)?,
                 _ if unknown == Unknown::Refused => return Err(unknown_parameter(&name)),
@@ -215,6 +213,12 @@ fn switch(name: &str, value: &str) -> Result<bool, BadParameter> {
         "false" | "0" | "" => Ok(false),
         _ => Err(BadParameter::new(name, format!("{name} is {value:?}; expected true or false"))),
     }
+}
+
+fn unknown_sort(name: &str) -> BadParameter {
+    let expected = Sort::ALL.map(Sort::name).join(", ");
+    let message = format!("unknown sort order {name:?}; expected one of {expected}");
+    BadParameter::new("sort", message)
 }
 
 fn unknown_parameter(name: &str) -> BadParameter {

@@ -31,14 +31,12 @@ pub(crate) struct SearchPage {
     pub(crate) found: Option<Results>,
 }
 
-/// Counts for the start page.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Home {
     pub(crate) objects: u64,
     pub(crate) sources: usize,
 }
 
-/// A mistake in a request.
 #[derive(Debug, Serialize)]
 pub(crate) struct Mistake {
     message: String,

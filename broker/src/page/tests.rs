@@ -10,7 +10,7 @@ use super::*;
 use crate::answer::{Duplicate, Hit, Snippet};
 
 fn pages() -> Pages {
-    super::pages(Site::new("Library & <Archive>"), None).unwrap()
+    Pages::new(web::Site::new("Library & <Archive>"), TEMPLATES, None).unwrap()
 }
 
 fn hit(url: &str, title: &str) -> Hit {

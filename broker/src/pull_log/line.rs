@@ -69,36 +69,27 @@ impl Pull {
 }
 
 /// A mistake in a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The line has fewer or more than seven fields.
+    #[error("not seven fields between tabs")]
     Fields,
     /// The field of this column is not a whole number.
+    #[error("no whole number in the column {0}")]
     Number(&'static str),
     /// The second field is not a name that a source can have.
+    #[error("no name of a source in the second column")]
     Source,
     /// The kind is none of the three.
+    #[error("neither delta nor snapshot nor failed in the third column")]
     Kind,
     /// The line is longer than [`LINE_BYTES_MAX`].
+    #[error("longer than {LINE_BYTES_MAX} bytes")]
     Long,
     /// The line is not UTF-8.
+    #[error("not UTF-8")]
     Utf8,
 }
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fields => f.write_str("not seven fields between tabs"),
-            Self::Number(column) => write!(f, "no whole number in the column {column}"),
-            Self::Source => f.write_str("no name of a source in the second column"),
-            Self::Kind => f.write_str("neither delta nor snapshot nor failed in the third column"),
-            Self::Long => write!(f, "longer than {LINE_BYTES_MAX} bytes"),
-            Self::Utf8 => f.write_str("not UTF-8"),
-        }
-    }
-}
-
-impl std::error::Error for Problem {}
 
 /// The line, without its line break.
 impl fmt::Display for Pull {

@@ -1,7 +1,6 @@
 //! The reader of the log of pulls; it also works while the log is being written.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
@@ -10,11 +9,11 @@ use flate2::read::MultiGzDecoder;
 
 use super::{CLOCK_SET, HEADER, LINE_BYTES_MAX, Problem, Pull, numbers, packed, path};
 
-/// Number of bytes read from a file at a time.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A place in the log that cannot be read. The rest of the log can.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}:{line}: {kind}", path.display())]
 pub struct Malformed {
     /// The file.
     pub path: PathBuf,
@@ -25,37 +24,17 @@ pub struct Malformed {
 }
 
 /// Cause of a malformed place in the log.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum MalformedKind {
     /// The line does not describe a pull.
+    #[error(transparent)]
     Line(Problem),
     /// The file does not have the header of this version and is left out.
+    #[error("the first line is not that of a log of pulls of this version")]
     Header,
     /// The file cannot be read from here on.
+    #[error(transparent)]
     Read(io::Error),
-}
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.path.display(), self.line)?;
-        match &self.kind {
-            MalformedKind::Line(problem) => problem.fmt(f),
-            MalformedKind::Header => {
-                f.write_str("the first line is not that of a log of pulls of this version")
-            }
-            MalformedKind::Read(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Malformed {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.kind {
-            MalformedKind::Read(error) => Some(error),
-            MalformedKind::Line(problem) => Some(problem),
-            MalformedKind::Header => None,
-        }
-    }
 }
 
 /// Reads the log in `folder`, oldest pull first. Holds only one buffer in memory, whatever the
@@ -201,7 +180,6 @@ impl io::Read for LogFile {
 pub(super) struct Lines<R> {
     from: R,
     path: PathBuf,
-    /// Number of lines read.
     line: u64,
     clock_sets: u64,
     buffer: Vec<u8>,
@@ -223,7 +201,6 @@ impl<R: BufRead> Lines<R> {
         Self { from, path, line: 0, clock_sets: 0, buffer: Vec::new(), done: false }
     }
 
-    /// Reads a line into the buffer.
     fn fill(&mut self) -> io::Result<Read> {
         let mut is_long = false;
         loop {

@@ -28,7 +28,6 @@ pub struct PullLog {
     open: Option<OpenFile>,
 }
 
-/// The file to which lines are written.
 #[derive(Debug)]
 struct OpenFile {
     file: File,
@@ -212,7 +211,6 @@ fn cut_to_whole_lines(path: &Path) -> io::Result<(File, bool)> {
     Ok((file, true))
 }
 
-/// Deletes a file of the log.
 fn drop_file(folder: &Path, number: u64) -> io::Result<()> {
     for path in [path(folder, number), packed(folder, number)] {
         match fs::remove_file(&path) {

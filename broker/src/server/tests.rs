@@ -18,8 +18,8 @@ use crate::index::tests::model::{contents, expected, grow};
 const STEP_MAX: Duration = Duration::from_secs(60);
 
 fn index(handle: &Handle) -> Index {
-    let Engine::Index(index) = handle.engine();
-    index
+    let Engine::Index(index) = &handle.inner.engine;
+    index.clone()
 }
 
 struct Running {

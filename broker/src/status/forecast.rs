@@ -9,8 +9,7 @@ use freshness::interval::Model;
 
 use crate::schedule::Planned;
 
-/// Number of seconds in an hour.
-const HOUR_SECS: f64 = 3_600.0;
+pub(crate) const HOUR_SECS: f64 = 3_600.0;
 
 /// Freshness and traffic at the present intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]

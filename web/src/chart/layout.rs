@@ -1,10 +1,10 @@
 //! Layout of a chart: positions of margins, ticks and names.
 //!
-//! Lines and highlighted points have their names beside them, unless a name would cover something. Points and bars
-//! are in the legend. So are all lines if one of them has no room for its name, and a highlighted point without
+//! Lines and highlighted points have their names beside them, unless a name would cover something. Bars are in the
+//! legend. So are all lines if one of them has no room for its name, and a highlighted point without
 //! room.
 
-use super::scale::{self, CATEGORIES_SHOWN_MAX, Fit, Range, TICKS_MAX, Tick};
+use super::scale::{CATEGORIES_SHOWN_MAX, Fit, Range, TICKS_MAX, Tick, project};
 use super::text::{self, LINE, SIZE, TITLE_SIZE};
 use super::trace::{Area, BarIndex, Plot, Spot, Trace};
 use super::{
@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Height of every plot, in units.
-const PLOT_HEIGHT: f64 = 300.0;
+pub(super) const PLOT_HEIGHT: f64 = 300.0;
 
 /// Room at the edges of the chart.
 pub(super) const EDGE: f64 = 16.0;
@@ -66,7 +66,7 @@ pub(super) struct Label {
 
 /// A chart laid out. Ticks, traces and names are in units from the upper left corner of the plot, everything else
 /// in units from that of the chart.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Layout {
     pub title: Vec<Label>,
     pub legend: Vec<(usize, Label)>,
@@ -74,7 +74,6 @@ pub(super) struct Layout {
     pub left: f64,
     pub top: f64,
     pub width: f64,
-    pub height: f64,
     /// Height of the chart.
     pub whole: f64,
     pub x_label: Option<Label>,
@@ -94,7 +93,6 @@ impl Label {
         Self { text: text.into(), x, y, anchor }
     }
 
-    /// Returns the area that the label covers.
     fn area(&self) -> Area {
         let width = text::width(&self.text, SIZE);
         let left = match self.anchor {
@@ -113,32 +111,13 @@ impl Layout {
         let (x, y) = ranges(chart);
         let names: Vec<String> =
             chart.drawn().iter().map(|it| text::clip(&it.name, LABEL_CHARS_MAX)).collect();
-        let mut layout = Self::blank();
+        let width = f64::from(WIDTH_UNITS) - 2.0 * EDGE;
+        let mut layout = Self { left: EDGE, width, ..Self::default() };
         if let (Some(x), Some(y)) = (x, y) {
             layout.draw(chart, &Plot { x, y, width: 0.0, height: PLOT_HEIGHT }, &names);
         }
         layout.stack(chart, titled, &names);
         layout
-    }
-
-    fn blank() -> Self {
-        Self {
-            title: Vec::new(),
-            legend: Vec::new(),
-            notes: Vec::new(),
-            left: EDGE,
-            top: EDGE,
-            width: f64::from(WIDTH_UNITS) - 2.0 * EDGE,
-            height: PLOT_HEIGHT,
-            whole: 0.0,
-            x_label: None,
-            y_label: None,
-            x_ticks: Vec::new(),
-            y_ticks: Vec::new(),
-            zero: None,
-            traces: Vec::new(),
-            names: Vec::new(),
-        }
     }
 
     /// Lays out the plot and the labels along its sides.
@@ -272,7 +251,7 @@ fn ranges(chart: &Chart) -> (Option<Range<'_>>, Option<Range<'_>>) {
         (false, false) => Fit::Padded(0.03),
     };
     // A point that one axis cannot show does not stretch the other.
-    let shown = |(x, y): &Point| scale::shows(&chart.x, *x) && scale::shows(&chart.y, *y);
+    let shown = |(x, y): &Point| project(&chart.x, *x).is_some() && project(&chart.y, *y).is_some();
     let points = || series.iter().flat_map(Series::values).copied().filter(shown);
     let x = Range::new(&chart.x, points().map(|it| it.0), fit);
     let y = Range::new(&chart.y, points().map(|it| it.1), Fit::Nice { zero: bars });
@@ -395,15 +374,12 @@ fn fitting<T>(
 }
 
 fn axis_label(axis: &Axis) -> String {
-    text::fit(&label_and_unit(axis), SIZE, f64::from(WIDTH_UNITS) - 2.0 * EDGE)
-}
-
-fn label_and_unit(axis: &Axis) -> String {
     let label = text::clip(&axis.label, LABEL_CHARS_MAX);
     let unit = text::clip(&axis.unit, LABEL_CHARS_MAX / 2);
-    match (label.is_empty(), unit.is_empty()) {
+    let whole = match (label.is_empty(), unit.is_empty()) {
         (_, true) => label,
         (true, false) => unit,
         (false, false) => format!("{label} ({unit})"),
-    }
+    };
+    text::fit(&whole, SIZE, f64::from(WIDTH_UNITS) - 2.0 * EDGE)
 }

@@ -1,8 +1,8 @@
 //! Formatting of numbers for people, with no more digits than distinguish them.
 
-use std::fmt::Write as _;
+use std::fmt;
 
-use super::Format;
+use crate::templates::group;
 
 /// Values from here on are written with an exponent, where that is shorter.
 const LARGE: f64 = 1e6;
@@ -10,24 +10,24 @@ const LARGE: f64 = 1e6;
 /// Values below this are written with an exponent, where that is shorter.
 const SMALL: f64 = 1e-3;
 
-/// Adds a coordinate to `out`: one decimal at most.
-pub(super) fn coordinate(out: &mut String, value: f64) {
-    let start = out.len();
-    let _ = write!(out, "{value:.1}");
-    if out.ends_with(".0") {
-        out.truncate(out.len() - 2);
-    }
-    if &out[start..] == "-0" {
-        out.replace_range(start.., "0");
+/// A length in units, written with one decimal at most.
+pub(super) struct Units(pub f64);
+
+impl fmt::Display for Units {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{:.1}", self.0);
+        let text = text.strip_suffix(".0").unwrap_or(&text);
+        f.write_str(if text == "-0" { "0" } else { text })
     }
 }
 
-/// Formats `value`, one of several that are multiples of `step`, which is above 0.
-pub(super) fn show(value: f64, step: f64, format: Format) -> String {
-    let (value, step, unit) = match format {
-        Format::Plain => (value, step, ""),
+/// Formats `value`, one of several that are multiples of `step`, which is above 0; as per cent if
+/// `percent`.
+pub(super) fn show(value: f64, step: f64, percent: bool) -> String {
+    let (value, step, unit) = match percent {
         // A no-break space.
-        Format::Percent => (value * 100.0, step * 100.0, "\u{a0}%"),
+        true => (value * 100.0, step * 100.0, "\u{a0}%"),
+        false => (value, step, ""),
     };
     let mut shown = plain(value, step);
     let size = value.abs();
@@ -49,14 +49,7 @@ fn plain(value: f64, step: f64) -> String {
     if whole.len() < 5 {
         return digits;
     }
-    let mut shown = String::new();
-    for (index, digit) in whole.chars().enumerate() {
-        if 0 < index && (whole.len() - index).is_multiple_of(3) {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown + rest
+    group(whole) + rest
 }
 
 /// Returns `size`, which is above 0, as a mantissa and a power of ten.
@@ -87,20 +80,10 @@ fn trimmed(digits: &str) -> String {
     kept.trim_end_matches('.').to_owned()
 }
 
+/// Returns a digit or a minus sign as a superscript.
 fn raised(digit: char) -> char {
-    match digit {
-        '-' => '⁻',
-        '1' => '¹',
-        '2' => '²',
-        '3' => '³',
-        '4' => '⁴',
-        '5' => '⁵',
-        '6' => '⁶',
-        '7' => '⁷',
-        '8' => '⁸',
-        '9' => '⁹',
-        _ => '⁰',
-    }
+    let all = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+    digit.to_digit(10).and_then(|it| all.chars().nth(it as usize)).unwrap_or('⁻')
 }
 
 #[cfg(test)]
@@ -110,7 +93,7 @@ mod tests {
     #[test]
     fn numbers_have_no_needless_digits() {
         let check = |value: f64, step: f64, expected: &str| {
-            assert_eq!(show(value, step, Format::Plain), expected, "{value} by {step}");
+            assert_eq!(show(value, step, false), expected, "{value} by {step}");
         };
         check(0.0, 0.2, "0");
         check(-0.0, 0.2, "0");
@@ -135,7 +118,7 @@ mod tests {
     #[test]
     fn shares_are_per_cent() {
         let check = |value: f64, step: f64, expected: &str| {
-            assert_eq!(show(value, step, Format::Percent), expected, "{value} by {step}");
+            assert_eq!(show(value, step, true), expected, "{value} by {step}");
         };
         check(0.0, 0.2, "0\u{a0}%");
         check(0.95, 0.05, "95\u{a0}%");
@@ -146,11 +129,7 @@ mod tests {
 
     #[test]
     fn coordinates_have_one_decimal_at_most() {
-        let check = |value: f64, expected: &str| {
-            let mut out = "x".to_owned();
-            coordinate(&mut out, value);
-            assert_eq!(out, format!("x{expected}"));
-        };
+        let check = |value: f64, expected: &str| assert_eq!(Units(value).to_string(), expected);
         check(0.0, "0");
         check(-0.04, "0");
         check(12.34, "12.3");

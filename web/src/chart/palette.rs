@@ -28,47 +28,39 @@ const SERIES: [&str; SERIES_MAX] =
     ["#0077bb", "#cc7744", "#bb22ff", "#dd0000", "#776655", "#2299cc", "#cc0099", "#998888"];
 
 impl Role {
-    /// Returns the color on a light ground.
-    pub(super) fn light(self) -> &'static str {
+    /// Returns the name in class names, and the colors on a light ground, on a dark ground, and in a
+    /// page that has none for this role.
+    fn row(self) -> [&'static str; 4] {
         match self {
-            Self::Ground => "#ffffff",
-            Self::Text => "#18211b",
-            Self::Muted => "#526058",
-            Self::Line => "#d5ddd6",
-            Self::Series(index) => SERIES[index % SERIES_MAX],
+            Self::Ground => ["ground", "#ffffff", "#101512", "Canvas"],
+            Self::Text => ["text", "#18211b", "#e4ebe6", "currentColor"],
+            Self::Muted => ["muted", "#526058", "#a2b0a7", "currentColor"],
+            Self::Line => ["line", "#d5ddd6", "#2c372f", "#808080"],
+            Self::Series(index) => {
+                let color = SERIES[index % SERIES_MAX];
+                ["series", color, color, color]
+            }
         }
     }
 
-    /// Returns the color on a dark ground.
+    pub(super) fn name(self) -> &'static str {
+        self.row()[0]
+    }
+
+    pub(super) fn light(self) -> &'static str {
+        self.row()[1]
+    }
+
     pub(super) fn dark(self) -> &'static str {
-        match self {
-            Self::Ground => "#101512",
-            Self::Text => "#e4ebe6",
-            Self::Muted => "#a2b0a7",
-            Self::Line => "#2c372f",
-            Self::Series(_) => self.light(),
-        }
+        self.row()[2]
     }
 
     /// Returns the page's color for this role, or one that is visible on any background.
     pub(super) fn inherited(self) -> String {
+        let [name, .., otherwise] = self.row();
         match self {
-            Self::Ground => "var(--ground, Canvas)".to_owned(),
-            Self::Text => "var(--text, currentColor)".to_owned(),
-            Self::Muted => "var(--muted, currentColor)".to_owned(),
-            Self::Line => "var(--line, #808080)".to_owned(),
-            Self::Series(index) => format!("var(--series-{}, {})", index + 1, self.light()),
-        }
-    }
-
-    /// Returns the name in class names.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Ground => "ground",
-            Self::Text => "text",
-            Self::Muted => "muted",
-            Self::Line => "line",
-            Self::Series(_) => "series",
+            Self::Series(index) => format!("var(--series-{}, {otherwise})", index + 1),
+            _ => format!("var(--{name}, {otherwise})"),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::number;
 use super::text;
-use super::{Axis, CATEGORY_CHARS_MAX, Format, Scale};
+use super::{Axis, CATEGORY_CHARS_MAX, Scale};
 
 /// Values further from 0 are drawn here.
 const VALUE_MAX: f64 = 1e150;
@@ -44,7 +44,6 @@ pub(super) struct Range<'a> {
     high: f64,
 }
 
-/// A mark on an axis.
 #[derive(Clone, Debug)]
 pub(super) struct Tick {
     /// Its position.
@@ -145,7 +144,7 @@ impl<'a> Range<'a> {
     }
 
     fn tick(&self, projected: f64, value: f64, step: f64) -> Tick {
-        Tick { at: self.share(projected), label: number::show(value, step, self.axis.format) }
+        Tick { at: self.share(projected), label: number::show(value, step, self.axis.percent) }
     }
 
     fn share(&self, projected: f64) -> f64 {
@@ -158,7 +157,7 @@ impl<'a> Range<'a> {
         if self.high - self.low > size * SPAN_MIN {
             return;
         }
-        let is_share = self.axis.format == Format::Percent && 0.0 <= self.low && self.high <= 1.0;
+        let is_share = self.axis.percent && 0.0 <= self.low && self.high <= 1.0;
         let room = match self.axis.scale {
             Scale::Logarithmic => 0.5,
             _ if size > 0.0 => size / 5.0,
@@ -204,13 +203,8 @@ impl<'a> Range<'a> {
     }
 }
 
-/// Returns whether `axis` can show `value`.
-pub(super) fn shows(axis: &Axis, value: f64) -> bool {
-    project(axis, value).is_some()
-}
-
 /// Projects `value` onto `axis`: itself, or its logarithm; `None` for a gap.
-fn project(axis: &Axis, value: f64) -> Option<f64> {
+pub(super) fn project(axis: &Axis, value: f64) -> Option<f64> {
     if !value.is_finite() {
         return None;
     }

@@ -4,7 +4,6 @@
 /// column of a paper.
 pub(super) const SIZE: f64 = 18.0;
 
-/// Size of the title.
 pub(super) const TITLE_SIZE: f64 = 21.0;
 
 /// Height of a line of text of [`SIZE`].

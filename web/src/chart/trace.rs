@@ -1,16 +1,12 @@
 //! Traces: the points of a series in units of the plot, reduced to those that can be distinguished.
 //!
 //! In each column of one unit, a line keeps its first, least, largest and last point, which draws the same as all
-//! of them. Points keep one in each square of [`CELL`] units. The bars of one column become one, as long as the
-//! longest of them.
+//! of them. The bars of one column become one, as long as the longest of them.
 
 use std::collections::BTreeSet;
 
 use super::scale::Range;
 use super::{Marks, Point, Series};
-
-/// Side of the squares that each keep one point of a series, in units.
-pub(super) const CELL: f64 = 6.0;
 
 /// Items of a line, points and gaps, that a column may hold without being reduced.
 const ITEMS_MAX: usize = 4;
@@ -18,7 +14,6 @@ const ITEMS_MAX: usize = 4;
 /// Distance between two markers on a line, in units, at least.
 const MARKERS_APART: f64 = 30.0;
 
-/// Widest bar, in units.
 const BAR_MAX: f64 = 64.0;
 
 /// Share of the available room that bars fill.
@@ -61,9 +56,6 @@ pub(super) struct BarIndex {
 pub(super) enum Trace {
     /// Runs without a gap, each of one point or more, and the spots with a marker.
     Line(Vec<Vec<Spot>>, Vec<Spot>),
-    /// Markers.
-    Points(Vec<Spot>),
-    /// Rectangles.
     Bars(Vec<Area>),
     /// The highlighted point, if it can be shown.
     Highlight(Option<Spot>),
@@ -121,11 +113,6 @@ impl Plot<'_> {
                 let markers = markers(&runs);
                 Trace::Line(runs, markers)
             }
-            Marks::Points(points) => {
-                let mut taken = BTreeSet::new();
-                let free = |it: &Spot| taken.insert((column(it.x / CELL), column(it.y / CELL)));
-                Trace::Points(points.iter().filter_map(|it| self.spot(*it)).filter(free).collect())
-            }
             Marks::Bars(points) => Trace::Bars(self.bars(points, bar_index)),
             Marks::Highlight(point) => Trace::Highlight(self.spot(*point)),
         }
@@ -165,11 +152,9 @@ impl Plot<'_> {
 }
 
 impl Trace {
-    /// Returns whether nothing is drawn.
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::Line(runs, _) => runs.is_empty(),
-            Self::Points(spots) => spots.is_empty(),
             Self::Bars(bars) => bars.is_empty(),
             Self::Highlight(spot) => spot.is_none(),
         }
@@ -182,7 +167,6 @@ impl Trace {
                 area.is_crossed(run[0], run[0])
                     || run.windows(2).any(|pair| area.is_crossed(pair[0], pair[1]))
             }),
-            Self::Points(spots) => spots.iter().any(|it| area.is_crossed(*it, *it)),
             Self::Bars(bars) => bars.iter().any(|bar| bar.meets(area)),
             Self::Highlight(spot) => spot.is_some_and(|it| area.is_crossed(it, it)),
         }

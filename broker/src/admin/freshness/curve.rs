@@ -8,7 +8,8 @@
 use freshness::interval::{Model, Policy, Source, plan};
 use serde::Serialize;
 
-/// Number of points of the curve.
+use crate::status::forecast::HOUR_SECS;
+
 pub(super) const POINTS: usize = 40;
 /// The curve ends where the staleness is that of the freshest marked point, divided by this number.
 /// The number of pulls is proportional to the inverse of the staleness, so the marked point lies at
@@ -16,8 +17,6 @@ pub(super) const POINTS: usize = 40;
 const BEYOND: f64 = 3.0;
 /// Lowest staleness that the curve shows.
 const STALENESS_MIN: f64 = 1e-6;
-/// Number of seconds in an hour.
-const HOUR_SECS: f64 = 3_600.0;
 
 /// A point: number of pulls and freshness.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -27,7 +26,6 @@ pub(super) struct CurvePoint {
     pub(super) freshness: f64,
 }
 
-/// The curve.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Curve {
     /// The points, in the order of rising θ.

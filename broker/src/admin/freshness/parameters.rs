@@ -20,12 +20,12 @@ use web::failure::Wants;
 
 use super::format;
 use crate::config::{Freshness, PolicyName};
+use crate::status;
 
 /// Longest value of a parameter, in characters.
 const VALUE_CHARS_MAX: usize = 64;
 /// Highest power of ten that `price_power` takes.
 pub(super) const POWER_MAX: f64 = 9.0;
-/// Highest page number.
 const PAGE_MAX: usize = 1_000_000;
 
 /// A field of the page's forms.
@@ -44,101 +44,72 @@ pub(super) enum Field {
 }
 
 impl Field {
-    const ALL: [Self; 10] = [
-        Self::Policy,
-        Self::Theta,
-        Self::Price,
-        Self::PricePower,
-        Self::PullsPerHour,
-        Self::Interval,
-        Self::Sort,
-        Self::Page,
-        Self::List,
-        Self::Format,
+    /// All fields, with their names in the URL.
+    const ALL: [(Self, &'static str); 10] = [
+        (Self::Policy, "policy"),
+        (Self::Theta, "theta"),
+        (Self::Price, "price"),
+        (Self::PricePower, "price_power"),
+        (Self::PullsPerHour, "pulls_per_hour"),
+        (Self::Interval, "interval"),
+        (Self::Sort, "sort"),
+        (Self::Page, "page"),
+        (Self::List, "list"),
+        (Self::Format, "format"),
     ];
 
-    /// Returns the field's name in the URL.
+    fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(_, it)| *it == name).map(|(field, _)| field)
+    }
+
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Policy => "policy",
-            Self::Theta => "theta",
-            Self::Price => "price",
-            Self::PricePower => "price_power",
-            Self::PullsPerHour => "pulls_per_hour",
-            Self::Interval => "interval",
-            Self::Sort => "sort",
-            Self::Page => "page",
-            Self::List => "list",
-            Self::Format => "format",
-        }
+        Self::ALL.into_iter().find(|(it, _)| *it == self).map_or("", |(_, name)| name)
     }
 }
 
-/// The aim of a policy, in the settings' units.
+/// The aim of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Aim {
-    /// Freshness.
-    Theta(f64),
-    /// Price of an hour in which everything is stale, in pulls.
-    Price(f64),
-    /// Pulls an hour.
-    PullsPerHour(f64),
-    /// Seconds.
-    Interval(f64),
+pub(super) struct Aim {
+    /// The field of the aim's setting: `theta`, `price`, `pulls_per_hour` or `interval`.
+    pub(super) field: Field,
+    /// The value in the setting's unit; seconds if the setting is a time.
+    pub(super) value: f64,
 }
 
 impl Aim {
     /// Returns the aim of the settings; `None` for the policy `best_estimation`.
     pub(super) fn of(settings: Freshness) -> Option<Self> {
-        Some(match settings.policy {
-            PolicyName::Oap | PolicyName::Uap | PolicyName::Ioap => Self::Theta(settings.theta),
-            PolicyName::Fixed => Self::Interval(settings.interval),
-            PolicyName::CombinedCost => Self::Price(settings.price),
-            PolicyName::Budget => Self::PullsPerHour(settings.pulls_per_hour),
-            PolicyName::BestEstimation => return None,
-        })
-    }
-
-    /// Returns the field of the aim's setting.
-    pub(super) fn field(self) -> Field {
-        match self {
-            Self::Theta(_) => Field::Theta,
-            Self::Price(_) => Field::Price,
-            Self::PullsPerHour(_) => Field::PullsPerHour,
-            Self::Interval(_) => Field::Interval,
-        }
+        let status::Aim { setting, value } = settings.aim()?;
+        Some(Self { field: Field::by_name(&setting)?, value })
     }
 
     /// Returns the aim's value as it is written in the settings file and in a URL.
     pub(super) fn written(self) -> String {
-        match self {
-            Self::Theta(value) | Self::Price(value) | Self::PullsPerHour(value) => {
-                value.to_string()
-            }
-            Self::Interval(secs) => duration_written(secs),
+        match self.field {
+            Field::Interval => duration_written(self.value),
+            _ => self.value.to_string(),
         }
     }
 
     /// Returns whether `policy` has this kind of aim.
     fn suits(self, policy: PolicyName) -> bool {
-        let aim = Self::of(Freshness { policy, ..Freshness::default() });
-        aim.is_some_and(|aim| aim.field() == self.field())
+        policy.setting() == Some(self.field.name())
     }
 
     /// Returns the policy that has this kind of aim: `now`, if it has, otherwise another.
     fn policy(self, now: PolicyName) -> PolicyName {
-        match self {
+        match self.field {
             _ if self.suits(now) => now,
-            Self::Theta(_) => PolicyName::Oap,
-            Self::Price(_) => PolicyName::CombinedCost,
-            Self::PullsPerHour(_) => PolicyName::Budget,
-            Self::Interval(_) => PolicyName::Fixed,
+            Field::Price => PolicyName::CombinedCost,
+            Field::PullsPerHour => PolicyName::Budget,
+            Field::Interval => PolicyName::Fixed,
+            _ => PolicyName::Oap,
         }
     }
 }
 
 /// Renders a duration for the settings, in the largest unit that makes it a whole number.
-fn duration_written(secs: f64) -> String {
+pub(super) fn duration_written(secs: f64) -> String {
     let units = [(86_400.0, "days"), (3_600.0, "h"), (60.0, "min")];
     let whole = units.iter().find(|(unit, _)| *unit <= secs && secs % unit == 0.0);
     match whole {
@@ -154,7 +125,6 @@ pub(super) enum Sort {
     /// The largest change first.
     #[default]
     Change,
-    /// By name.
     Name,
 }
 
@@ -169,7 +139,6 @@ impl Sort {
     }
 }
 
-/// The parameters of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Parameters {
     policy: Option<PolicyName>,
@@ -200,7 +169,7 @@ impl Parameters {
         let mut asked = Self::default();
         let mut seen = Vec::new();
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            let Some(field) = Field::ALL.into_iter().find(|it| it.name() == name) else { continue };
+            let Some(field) = Field::by_name(&name) else { continue };
             let outcome = if seen.contains(&field) {
                 Err(format!("{name} is given twice"))
             } else if value.chars().nth(VALUE_CHARS_MAX).is_some() {
@@ -216,15 +185,14 @@ impl Parameters {
         if let (Some(policy), Some(aim)) = (asked.policy, asked.aim)
             && !aim.suits(policy)
         {
-            let (policy, field) = (policy.name(), aim.field());
-            let message = format!("the policy {policy} has no {}", field.name());
-            asked.mistake(field, &aim.written(), message);
+            let message = format!("the policy {} has no {}", policy.name(), aim.field.name());
+            asked.mistake(aim.field, &aim.written(), message);
         }
         asked
     }
 
     fn take(&mut self, field: Field, value: &str) -> Result<(), String> {
-        let aim = match field {
+        let (field, value) = match field {
             // A form sends an empty value for an empty field.
             _ if value.is_empty() => return Ok(()),
             Field::Policy => {
@@ -249,22 +217,20 @@ impl Parameters {
                 return Ok(());
             }
             Field::Theta => {
-                let note = "; 0.95 means 95 %";
-                Aim::Theta(number(field, value, Freshness::THETA_MAX, note)?)
+                (field, number(field, value, Freshness::THETA_MAX, "; 0.95 means 95 %")?)
             }
-            Field::Price => Aim::Price(number(field, value, Freshness::PULLS_MAX, "")?),
-            Field::PricePower => Aim::Price(power(number(field, value, POWER_MAX, "")?)),
-            Field::PullsPerHour => {
-                Aim::PullsPerHour(number(field, value, Freshness::PULLS_MAX, "")?)
+            Field::Price | Field::PullsPerHour => {
+                (field, number(field, value, Freshness::PULLS_MAX, "")?)
             }
+            Field::PricePower => (Field::Price, power(number(field, value, POWER_MAX, "")?)),
             Field::Interval => {
                 let interval = parse_duration(value).filter(|it| Freshness::INTERVALS.contains(it));
                 let expected =
                     "interval is a time from 100 ms to 365 days, such as 90 min or 1 day";
-                Aim::Interval(interval.ok_or(expected)?.as_secs_f64())
+                (field, interval.ok_or(expected)?.as_secs_f64())
             }
         };
-        match self.aim.replace(aim) {
+        match self.aim.replace(Aim { field, value }) {
             None => Ok(()),
             Some(_) => Err("only one aim can be previewed at a time".to_owned()),
         }
@@ -277,7 +243,6 @@ impl Parameters {
         }
     }
 
-    /// Returns the mistake in `field`; `None` if it has none.
     pub(super) fn mistake_in(&self, field: Field) -> Option<&Mistake> {
         self.mistakes.iter().find(|it| it.field == field)
     }
@@ -291,17 +256,17 @@ impl Parameters {
         let policy =
             self.policy.or_else(|| Some(self.aim?.policy(now.policy))).unwrap_or(now.policy);
         let mut then = Freshness { policy, ..now };
-        match self.aim {
-            Some(Aim::Theta(theta)) => then.theta = theta,
-            Some(Aim::Price(price)) => then.price = price,
-            Some(Aim::PullsPerHour(pulls)) => then.pulls_per_hour = pulls,
-            Some(Aim::Interval(interval)) => then.interval = interval,
-            None => {}
+        if let Some(Aim { field, value }) = self.aim {
+            match field {
+                Field::Price => then.price = value,
+                Field::PullsPerHour => then.pulls_per_hour = value,
+                Field::Interval => then.interval = value,
+                _ => then.theta = value,
+            }
         }
         Some(then)
     }
 
-    /// Returns the format of the answer.
     pub(super) fn wants(&self, accepted: Wants) -> Wants {
         self.format.unwrap_or(accepted)
     }
@@ -314,7 +279,7 @@ impl Parameters {
             all.append_pair("policy", policy.name());
         }
         if let Some(aim) = self.aim {
-            all.append_pair(aim.field().name(), &aim.written());
+            all.append_pair(aim.field.name(), &aim.written());
         }
         if sort != Sort::default() {
             all.append_pair("sort", sort.name());
@@ -361,9 +326,10 @@ mod tests {
         Parameters::parse(Some(query)).settings(Freshness::default())
     }
 
-    fn check(query: &str, policy: PolicyName, aim: Aim) {
+    fn check(query: &str, policy: PolicyName, field: Field, value: f64) {
         let read = preview(query).unwrap();
-        assert_eq!((read.policy, Aim::of(read)), (policy, Some(aim)), "{query}");
+        let aim = Some(Aim { field, value });
+        assert_eq!((read.policy, Aim::of(read)), (policy, aim), "{query}");
         // The URL in a link asks for the same preview.
         let asked = Parameters::parse(Some(query));
         let address = asked.address(asked.sort, asked.page, asked.list);
@@ -372,14 +338,14 @@ mod tests {
 
     #[test]
     fn an_aim_implies_its_policy() {
-        check("theta=0.95", PolicyName::Oap, Aim::Theta(0.95));
-        check("policy=ioap&theta=0", PolicyName::Ioap, Aim::Theta(0.0));
-        check("policy=uap", PolicyName::Uap, Aim::Theta(Freshness::THETA));
-        check("price=1e3", PolicyName::CombinedCost, Aim::Price(1_000.0));
-        check("price_power=3", PolicyName::CombinedCost, Aim::Price(1_000.0));
-        check("price_power=0.3", PolicyName::CombinedCost, Aim::Price(2.0));
-        check("pulls_per_hour=60&theta=", PolicyName::Budget, Aim::PullsPerHour(60.0));
-        check("interval=90+min&utm=x", PolicyName::Fixed, Aim::Interval(5_400.0));
+        check("theta=0.95", PolicyName::Oap, Field::Theta, 0.95);
+        check("policy=ioap&theta=0", PolicyName::Ioap, Field::Theta, 0.0);
+        check("policy=uap", PolicyName::Uap, Field::Theta, Freshness::default().theta);
+        check("price=1e3", PolicyName::CombinedCost, Field::Price, 1_000.0);
+        check("price_power=3", PolicyName::CombinedCost, Field::Price, 1_000.0);
+        check("price_power=0.3", PolicyName::CombinedCost, Field::Price, 2.0);
+        check("pulls_per_hour=60&theta=", PolicyName::Budget, Field::PullsPerHour, 60.0);
+        check("interval=90+min&utm=x", PolicyName::Fixed, Field::Interval, 5_400.0);
         let uap = Freshness { policy: PolicyName::Uap, ..Freshness::default() };
         let asked = Parameters::parse(Some("theta=0.5")).settings(uap).unwrap();
         assert_eq!((asked.policy, asked.theta), (PolicyName::Uap, 0.5));

@@ -30,7 +30,6 @@ impl Card {
     }
 }
 
-/// Describes the aim of a policy.
 fn aim(policy: &str, aim: Option<&Aim>) -> String {
     let Some(&Aim { value, .. }) = aim else {
         return "a pull of each source as often as it changes (policy best_estimation)".to_owned();
@@ -162,7 +161,6 @@ pub(super) fn notes(view: &View) -> Vec<String> {
     notes
 }
 
-/// Returns notes on obstacles of a preview.
 pub(super) fn preview_notes(view: &View, preview: &Preview) -> Vec<String> {
     let (fresh, load) = (preview.expected_freshness, preview.pulls_per_hour);
     let obstacle = obstacle(preview.outcome, preview.policy, fresh, load);

@@ -35,7 +35,6 @@ struct Cell {
 
 type Column = (&'static str, fn(&SourceStatus, u64) -> Cell);
 
-/// The columns of the table.
 const COLUMNS: [Column; 9] = [
     ("Changes a day", |it, _| plain(it.rate_per_day.map(number))),
     ("Updated every", updated),
@@ -48,7 +47,6 @@ const COLUMNS: [Column; 9] = [
     ("Last pull", last_pull),
 ];
 
-/// Returns the names of the columns.
 pub(super) fn columns() -> Vec<&'static str> {
     COLUMNS.iter().map(|(label, _)| *label).collect()
 }

@@ -10,7 +10,7 @@ use web::templates::grouped;
 
 use super::curve::CurvePoint;
 use super::format::{factor, number, percent, span};
-use super::parameters::{Aim, Field, POWER_MAX, Parameters, Sort};
+use super::parameters::{Field, POWER_MAX, Parameters, Sort, duration_written};
 use super::sentences::{self, Card};
 use super::table::{self, NAME_CHARS_MAX, Row};
 use super::view::{Change, Pages, Preview, View};
@@ -19,7 +19,6 @@ use crate::page::shortened;
 
 /// Lowest and highest value of the slider for θ.
 const THETA_SLIDER: (f64, f64) = (0.5, 0.999);
-/// Usual values of θ.
 const THETAS: [f64; 7] = [0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999];
 /// Prices to choose from; the slider ranges from the first to the last.
 const PRICES: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
@@ -38,10 +37,8 @@ pub(super) struct TemplateData {
     notes: Vec<String>,
     /// The chart as SVG text made in this module; it has no names of sources.
     chart: Option<String>,
-    /// The points of the curve as text.
     points: Vec<[String; 2]>,
     forms: Forms,
-    /// Mistakes in the request, by field.
     wrong: BTreeMap<&'static str, String>,
     preview: Option<PreviewShown>,
     columns: Vec<&'static str>,
@@ -172,20 +169,20 @@ impl Forms {
             price_words: format!("a = {} pulls", number(price)),
             prices: choices(Field::Price, &PRICES, number),
             pulls_per_hour: typed(Field::PullsPerHour, of(Field::PullsPerHour).to_string()),
-            interval: typed(Field::Interval, Aim::Interval(of(Field::Interval)).written()),
+            interval: typed(Field::Interval, duration_written(of(Field::Interval))),
             others: aimed(Field::Theta).is_none()
                 || others.iter().any(|it| asked.mistake_in(*it).is_some()),
         }
     }
 }
 
-/// Returns the default of a setting.
 fn default_of(field: Field) -> f64 {
+    let Freshness { price, pulls_per_hour, interval, theta, .. } = Freshness::default();
     match field {
-        Field::Price => Freshness::PRICE,
-        Field::PullsPerHour => Freshness::PULLS_PER_HOUR,
-        Field::Interval => Freshness::INTERVAL,
-        _ => Freshness::THETA,
+        Field::Price => price,
+        Field::PullsPerHour => pulls_per_hour,
+        Field::Interval => interval,
+        _ => theta,
     }
 }
 

@@ -14,16 +14,14 @@ use freshness::schedule::Expected;
 use serde::Serialize;
 
 use super::curve::{Curve, CurvePoint};
-use super::parameters::{Aim, Parameters, Sort};
+use super::parameters::{Aim, Field, Parameters, Sort};
 use crate::config::Freshness;
 use crate::schedule::Planned;
-use crate::status::forecast::{Forecast, hourly};
+use crate::status::forecast::{Forecast, HOUR_SECS, hourly};
 use crate::status::{self, SourceStatus};
 
 /// Maximum number of sources on one page, of the preview and of the list.
 pub(super) const ROWS_MAX: usize = 100;
-/// Number of seconds in an hour.
-const HOUR_SECS: f64 = 3_600.0;
 /// Smallest change of an interval that counts as a change, as a share of the interval.
 const CHANGE_SHARE_MIN: f64 = 0.01;
 
@@ -33,9 +31,7 @@ pub(super) struct Present {
     pub(super) settings: Freshness,
     pub(super) expected: Expected,
     pub(super) measured: Option<f64>,
-    /// Sources with a known rate.
     pub(super) planned: Vec<Planned>,
-    /// All sources.
     pub(super) sources: Vec<SourceStatus>,
     /// Names of sources that stay below θ even at their shortest interval.
     pub(super) held_back: Vec<String>,
@@ -62,7 +58,6 @@ pub(super) struct View {
     /// Freshness and pulls of the plan, which holds once the history of every source is long
     /// enough.
     pub(super) planned: CurvePoint,
-    /// Maximum number of pulls an hour that the cap allows.
     pub(super) pulls_per_hour_max: f64,
     pub(super) sources_total: usize,
     /// Number of sources with a known rate; the others are in no plan yet.
@@ -91,7 +86,6 @@ pub(super) struct Preview {
     pub(super) sooner: usize,
     pub(super) later: usize,
     pub(super) same: usize,
-    /// Lines for the settings file.
     pub(super) settings: String,
     pub(super) pages: Pages,
     pub(super) sources: Vec<Change>,
@@ -109,14 +103,12 @@ pub(super) struct Change {
     pub(super) new_expected_freshness: f64,
 }
 
-/// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Pages {
     /// Number of this page, from 1.
     pub(super) page: usize,
     /// Number of pages, at least 1.
     pub(super) of: usize,
-    /// Number of rows on all pages.
     pub(super) rows: usize,
 }
 
@@ -127,7 +119,6 @@ impl Pages {
         Self { page: asked.clamp(1, of), of, rows }
     }
 
-    /// Returns the rows of this page.
     fn cut<T>(self, mut all: Vec<T>) -> Vec<T> {
         all.truncate(self.page * ROWS_MAX);
         all.split_off(((self.page - 1) * ROWS_MAX).min(all.len()))
@@ -210,9 +201,7 @@ impl Preview {
             sources: pages.cut(changes),
         }
     }
-}
 
-impl Preview {
     /// Returns the options of `harvest broker tune` for the same settings.
     pub(super) fn options(&self) -> String {
         let aim = self.aim.as_ref().map_or_else(String::new, |it| match it.setting.as_str() {
@@ -246,13 +235,11 @@ impl Change {
 
 /// Returns the lines for `[freshness]`, with a comment about any line to remove.
 fn lines(now: Freshness, then: Freshness) -> String {
-    let name = |aim: Aim| aim.field().name();
+    let name = |aim: Aim| aim.field.name();
     let (old, new) = (Aim::of(now), Aim::of(then));
-    let aim = new.map_or_else(String::new, |aim| match aim {
-        Aim::Theta(value) | Aim::Price(value) | Aim::PullsPerHour(value) => {
-            format!("{} = {value:?}\n", name(aim))
-        }
-        Aim::Interval(_) => format!("{} = \"{}\"\n", name(aim), aim.written()),
+    let aim = new.map_or_else(String::new, |aim| match aim.field {
+        Field::Interval => format!("{} = \"{}\"\n", name(aim), aim.written()),
+        _ => format!("{} = {:?}\n", name(aim), aim.value),
     });
     let gone = old.map(name).filter(|old| new.map(name) != Some(*old));
     let remove = gone.map_or_else(String::new, |old| format!("# and without the line {old}\n"));

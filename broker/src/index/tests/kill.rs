@@ -7,8 +7,8 @@ use std::env;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use super::model::contents;
 use super::*;
-use query::Query;
 
 /// Returns a log in which objects appear, change their content, share it, and disappear.
 fn long_log() -> Vec<Change> {
@@ -28,20 +28,6 @@ fn long_log() -> Vec<Change> {
         }
     }
     changes
-}
-
-/// Returns all answers of an index, by URL: text and duplicates.
-fn contents(index: &Index) -> Vec<(String, String, Vec<String>)> {
-    let mut all = Vec::new();
-    for duplicates in [false, true] {
-        let mut request = SearchRequest::new(Query::all(), "*");
-        (request.limit, request.sort, request.duplicates) = (1_000, Sort::Url, duplicates);
-        for hit in index.search(&request).unwrap().hits {
-            let others = hit.duplicates.into_iter().map(|it| it.url).collect();
-            all.push((hit.url, hit.snippet.text, others));
-        }
-    }
-    all
 }
 
 #[test]

@@ -4,7 +4,9 @@ pub(crate) mod disk;
 mod failing;
 mod follow;
 mod kill;
+mod matcher;
 pub(crate) mod model;
+mod phrase;
 mod power;
 mod queries;
 mod truth;
@@ -78,7 +80,7 @@ impl Site {
     /// Checks which objects match, in order.
     fn check_order(&self, query: &str, sort: Sort, expected: &str) {
         let answer = self.ask(query, |request| request.sort = sort);
-        assert_eq!(names(&answer).join(" "), expected, "{query} by {sort}");
+        assert_eq!(names(&answer).join(" "), expected, "{query} by {sort:?}");
     }
 }
 

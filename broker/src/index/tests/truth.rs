@@ -6,11 +6,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use query::record::{BODY_BYTES_MAX, VALUE_BYTES_MAX};
-use query::stem::Stemmer;
+use query::stem::stem;
 use query::words::WORD_BYTES_MAX;
-use query::{Bound, Leaf, Matcher, Node, Query, Value};
+use query::{Bound, Leaf, Node, Query, Value};
 
 use super::disk::Disk;
+use super::matcher::Matcher;
 use super::*;
 use crate::index::compile::EXPANSIONS_MAX;
 use crate::index::forms::FORMS_MAX;
@@ -301,7 +302,6 @@ fn both_read_a_text_up_to_its_limit() {
 
 #[test]
 fn the_index_bounds_the_forms_of_a_word() {
-    let stemmer = Stemmer::default();
     let mut forms: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let endings = [
         "", "s", "ed", "ing", "ly", "er", "e", "y", "ies", "ied", "ational", "ation", "ator",
@@ -314,7 +314,7 @@ fn the_index_bounds_the_forms_of_a_word() {
         endings.iter().flat_map(|a| endings.iter().flat_map(move |b| endings.map(|c| (*a, *b, c))))
     {
         let word = format!("gather{first}{second}{third}");
-        forms.entry(stemmer.stem(&word).into_owned()).or_default().insert(word);
+        forms.entry(stem(&word).into_owned()).or_default().insert(word);
     }
     let forms = forms.into_values().find(|it| FORMS_MAX < it.len()).unwrap();
     let site = in_memory();

@@ -1,42 +1,37 @@
-//! The matcher: it decides whether a record matches a query, and which of its attributes match.
+//! The matcher: it decides without an index whether a record matches a query, and which of its
+//! attributes match.
 //!
-//! It finds the same records as the broker's index: both read records by [`record`](crate::record)
-//! and words by [`words`](crate::words). An index may find less where it has its own limits (forms
-//! of a word, words with a prefix, the size of a regular expression). It may find more than the
-//! record says: the URLs of other objects with the same content.
-//!
-//! Sans-I/O.
+//! It finds the same records as the index: both read records by [`query::record`] and words by
+//! [`query::words`]. The index may find less where it has its own limits (forms of a word, words
+//! with a prefix, the size of a regular expression). It may find more than the record says: the URLs
+//! of other objects with the same content.
 
 use std::collections::BTreeSet;
 
+use query::distance::within;
+use query::field::{Quantity, Target, TextField, target};
+use query::record::{Searched, gatherer_id, integer, oid_key, quantity, searched};
+use query::stem::{root, stem};
+use query::words::{Words, pattern, split};
+use query::{Leaf, Node, Query, Value, span};
 use regex::Regex;
 use soif::Record;
 
-use crate::distance::within;
-use crate::field::{Quantity, Target, TextField, target};
-use crate::phrase::{Phrase, Progress};
-use crate::record::{Searched, gatherer_id, integer, oid_key, quantity, searched};
-use crate::stem::{Stemmer, root};
-use crate::words::{Words, pattern, split};
-use crate::{Leaf, Node, Query, Value, span};
+use super::phrase::{Phrase, Progress};
 
 /// The attributes of a record that match a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Matched {
+pub(super) struct Matched {
     /// Names, in small letters, of the attributes that match a wanted or an optional condition.
     /// Values without an attribute of their own have their names of queries: `url`, `host`,
     /// `gatherer`, `oid`, `size`, `year`, `modified`, `updated`. Empty if the query only excludes or
     /// asks for everything.
-    pub attributes: BTreeSet<String>,
+    pub(super) attributes: BTreeSet<String>,
 }
 
-/// A query prepared for matching many records. Threads may share it.
-///
-/// The time for one record is proportional to its searched text (see the limits of
-/// [`record`](crate::record)) times the number of conditions (at most
-/// [`LEAVES_MAX`](crate::LEAVES_MAX) in a parsed query).
+/// A query prepared for matching many records.
 #[derive(Clone, Debug)]
-pub struct Matcher {
+pub(super) struct Matcher {
     /// `None` if the query has no condition, as in `???`: no record matches it.
     root: Option<Tree>,
     conditions: Vec<Condition>,
@@ -107,9 +102,8 @@ struct Outcome {
 }
 
 impl Matcher {
-    /// Prepares `query`. Takes as long as its regular expressions take to compile: well under a
-    /// millisecond each, by the limits of [`parse`](crate::parse()).
-    pub fn new(query: &Query) -> Self {
+    /// Prepares `query`.
+    pub(super) fn new(query: &Query) -> Self {
         let mut matcher = Self { root: None, conditions: Vec::new() };
         matcher.root = matcher.node(&query.root, true);
         matcher
@@ -117,7 +111,7 @@ impl Matcher {
 
     /// Returns the attributes of `record` that match; `None` if the record does not match. The
     /// record is as read from a stream: white space in its URL is percent-encoded.
-    pub fn matches(&self, record: &Record) -> Option<Matched> {
+    pub(super) fn matches(&self, record: &Record) -> Option<Matched> {
         let mut found = vec![Outcome::default(); self.conditions.len()];
         for (condition, found) in self.conditions.iter().zip(&mut found) {
             let name = match &condition.predicate {
@@ -198,12 +192,12 @@ impl Matcher {
             }
         }
         let (Searched::Text(_, text) | Searched::Attribute(text)) = what else { return };
-        let (mut words, mut word, stemmer) = (Words::new(text), String::new(), Stemmer::default());
+        let (mut words, mut word) = (Words::new(text), String::new());
         while !readings.is_empty()
             && let Some(at) = words.next_into(&mut word)
         {
             readings.retain_mut(|reading| {
-                let holds = reading.step(name, &word, at.position, &stemmer);
+                let holds = reading.step(name, &word, at.position);
                 if holds {
                     reading.found.note(name);
                 }
@@ -224,12 +218,11 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Reads the next word; returns whether the condition now holds.
-    fn step(&mut self, name: &str, word: &str, position: usize, stemmer: &Stemmer) -> bool {
+    fn step(&mut self, name: &str, word: &str, position: usize) -> bool {
         match self.test {
-            Test::Forms { word: it, stem } => {
+            Test::Forms { word: it, stem: wanted } => {
                 let inflected = self.part.is_some_and(TextField::is_inflected);
-                it == word
-                    || inflected && word.starts_with(root(stem)) && stemmer.stem(word) == *stem
+                it == word || inflected && word.starts_with(root(wanted)) && stem(word) == *wanted
             }
             Test::Phrase(phrase) => phrase.step(&mut self.progress, word, position),
             Test::Near(wanted, edits) => {
@@ -323,7 +316,7 @@ fn words(scope: Scope, value: &Value) -> Option<Predicate> {
                 (_, 0) => return None,
                 (Value::Word(_), 1) => {
                     let word = words.pop()?;
-                    Test::Forms { stem: Stemmer::default().stem(&word).into_owned(), word }
+                    Test::Forms { stem: stem(&word).into_owned(), word }
                 }
                 _ => Test::Phrase(Phrase::new(words, None)),
             }
@@ -351,5 +344,4 @@ fn non_empty(nodes: Vec<Tree>) -> Option<Vec<Tree>> {
     (!nodes.is_empty()).then_some(nodes)
 }
 
-#[cfg(test)]
 mod tests;
