@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 use crate::progress::Hold;
-use crate::validator::Stat;
+use crate::validator::Validator;
 
 /// Maximum number of files that a pass may lose without a hold.
 pub const LOST_FILES_MAX: u64 = 100;
@@ -92,7 +92,7 @@ pub struct HashedObject {
 
 impl ObjectHasher {
     /// Hashes the object at `url` for [`KnownSet::handle_object`].
-    pub fn hash(&self, url: &str, validator: &Stat, settings: u64) -> HashedObject {
+    pub fn hash(&self, url: &str, validator: &Validator, settings: u64) -> HashedObject {
         HashedObject { key: self.key(url), fingerprint: self.fingerprint(validator, settings) }
     }
 
@@ -100,7 +100,7 @@ impl ObjectHasher {
         (Key::from(self.high.hash_one(url)) << 64) | Key::from(self.low.hash_one(url))
     }
 
-    fn fingerprint(&self, validator: &Stat, settings: u64) -> u64 {
+    fn fingerprint(&self, validator: &Validator, settings: u64) -> u64 {
         self.low.hash_one((validator, settings)).max(UNSURE + 1)
     }
 }
@@ -118,7 +118,7 @@ impl KnownSet {
 
     /// Notes that `walk` committed the object at `url` with this validator. `None` means that the
     /// object may have changed while it was read: the next walk reads it again.
-    pub fn learn(&mut self, url: &str, validator: Option<&Stat>, settings: u64, walk: Walk) {
+    pub fn learn(&mut self, url: &str, validator: Option<&Validator>, settings: u64, walk: Walk) {
         let fingerprint = validator.map_or(UNSURE, |it| self.hasher.fingerprint(it, settings));
         let key = self.key(url);
         let seen = self.objects.get(&key).map_or(walk, |mark| mark.seen.max(walk));
@@ -259,18 +259,20 @@ pub fn hold(losses: &Losses<'_>) -> Option<Hold> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::validator::Stat;
 
     const STAT: Stat = Stat { size: 1, modified: 2, modified_nanos: 3, inode: 4 };
+    const FILE: Validator = Validator::File(STAT);
 
     fn handle(known: &mut KnownSet, url: &str, stat: Stat, settings: u64, walk: Walk) -> bool {
-        known.handle_object(known.hasher().hash(url, &stat, settings), walk)
+        known.handle_object(known.hasher().hash(url, &Validator::File(stat), settings), walk)
     }
 
     #[test]
     fn a_file_is_read_when_any_part_of_its_fingerprint_changes() {
         let mut known = KnownSet::default();
         assert!(handle(&mut known, "file:///a", STAT, 7, 1));
-        known.learn("file:///a", Some(&STAT), 7, 1);
+        known.learn("file:///a", Some(&FILE), 7, 1);
         assert!(!handle(&mut known, "file:///a", STAT, 7, 2));
         for other in [
             Stat { size: 9, ..STAT },
@@ -286,10 +288,26 @@ mod tests {
     }
 
     #[test]
+    fn a_page_is_read_when_any_part_of_its_validator_changes() {
+        let page = |etag: &str, last_modified: &str, md5: &str| Validator::Http {
+            etag: Some(etag.to_owned()),
+            last_modified: Some(last_modified.to_owned()),
+            md5: md5.to_owned(),
+        };
+        let (mut known, url) = (KnownSet::default(), "https://a.example/");
+        known.learn(url, Some(&page("\"1\"", "now", "00")), 7, 1);
+        let mut is_read = |it| known.handle_object(known.hasher().hash(url, &it, 7), 2);
+        assert!(!is_read(page("\"1\"", "now", "00")));
+        assert!(is_read(page("\"2\"", "now", "00")));
+        assert!(is_read(page("\"1\"", "then", "00")));
+        assert!(is_read(page("\"1\"", "now", "11")));
+    }
+
+    #[test]
     fn objects_that_a_walk_did_not_see_are_unseen() {
         let mut known = KnownSet::default();
         for url in ["file:///a", "file:///b", "file:///c"] {
-            known.learn(url, Some(&STAT), 0, 1);
+            known.learn(url, Some(&FILE), 0, 1);
         }
         handle(&mut known, "file:///a", STAT, 0, 2);
         known.spare("file:///b", 2);
@@ -303,8 +321,8 @@ mod tests {
     #[test]
     fn a_later_walk_is_not_overtaken_by_an_earlier_one() {
         let mut known = KnownSet::default();
-        known.learn("file:///a", Some(&STAT), 0, 2);
-        known.learn("file:///b", Some(&STAT), 0, 1);
+        known.learn("file:///a", Some(&FILE), 0, 2);
+        known.learn("file:///b", Some(&FILE), 0, 1);
         known.forget("file:///c", 2);
         let overtaken = |known: &KnownSet, url| known.is_overtaken(url, 1);
         assert!(overtaken(&known, "file:///a") && overtaken(&known, "file:///c"));

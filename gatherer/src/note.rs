@@ -18,7 +18,7 @@ pub use self::root::{
     REPOSITORY, ROOT, Regather, RepositoryNote, RootNote, repository_key, repository_of, root_key,
     root_of,
 };
-use crate::validator::Stat;
+use crate::validator::{Stat, Validator};
 
 /// A record of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,9 +58,9 @@ pub struct ObjectNote {
 impl ObjectNote {
     /// Returns whether the object's content and settings are those of this note; then its records
     /// have not changed.
-    pub fn is_of(&self, md5: &Md5, validator: &Stat, settings: u64) -> bool {
+    pub fn is_of(&self, md5: &Md5, validator: &Validator, settings: u64) -> bool {
         self.brief.settings == settings
-            && self.brief.validator.size == validator.size
+            && self.brief.validator.size() == validator.size()
             && self.md5 == md5.to_string()
     }
 }
@@ -71,7 +71,7 @@ impl ObjectNote {
 pub struct Brief {
     /// Validator when the object was read.
     #[serde(flatten)]
-    pub validator: Stat,
+    pub validator: Validator,
     /// Whether the object may have changed while it was read.
     #[serde(rename = "q", default, skip_serializing_if = "std::ops::Not::not")]
     pub unsure: bool,
@@ -104,7 +104,7 @@ impl Brief {
         let annotated = rest.starts_with(b",\"a\":");
         let annotations = if annotated { number(&mut rest, b",\"a\":")? } else { 0 };
         // Another byte after the last number means that the value has another form.
-        let validator = Stat { size, modified, modified_nanos, inode };
+        let validator = Validator::File(Stat { size, modified, modified_nanos, inode });
         rest.starts_with(b",\"d\":").then_some(Self { validator, unsure, settings, annotations })
     }
 
@@ -115,7 +115,7 @@ impl Brief {
     }
 
     /// Returns the validator; `None` if it cannot be relied on.
-    pub fn sure_validator(&self) -> Option<&Stat> {
+    pub fn sure_validator(&self) -> Option<&Validator> {
         (!self.unsure).then_some(&self.validator)
     }
 }
@@ -254,7 +254,8 @@ mod tests {
 
     fn note(settings: u64, records: &[(&str, &str)]) -> ObjectNote {
         let records: Vec<_> = records.iter().map(|(url, md5)| (record(url, md5), 0)).collect();
-        let validator = Stat { size: 1, modified: -2, modified_nanos: 3, inode: 4 };
+        let stat = Stat { size: 1, modified: -2, modified_nanos: 3, inode: 4 };
+        let validator = Validator::File(stat);
         ObjectNote {
             brief: Brief { validator, unsure: false, settings, annotations: 0 },
             md5: Md5::of(b"x").to_string(),
@@ -331,7 +332,7 @@ mod tests {
         ) {
             let note = note(settings, &[("file:///a", "00"), ("file:///a#b", "")]);
             let annotations = if annotated { annotations } else { 0 };
-            let validator = Stat { size, modified, modified_nanos, inode };
+            let validator = Validator::File(Stat { size, modified, modified_nanos, inode });
             let brief = Brief { validator, unsure, settings, annotations };
             let note = ObjectNote { brief, ..note };
             let bytes = to_bytes(&note);
@@ -359,7 +360,7 @@ mod tests {
     #[test]
     fn the_stored_form_of_notes_does_not_change() {
         let stored = br#"{"s":1,"t":-2,"n":3,"i":4,"g":9223372036854775808,"d":"9dd4e461268c8034f5c8564e155c67a6","r":[{"u":"file:///a","m":"00"}]}"#;
-        let note = note(1 << 63, &[("file:///a", "00")]);
+        let mut note = note(1 << 63, &[("file:///a", "00")]);
         assert_eq!(from_bytes::<ObjectNote>(stored).as_ref(), Some(&note));
         assert_eq!(to_bytes(&note), stored);
         assert!(Brief::front(stored).is_some());
@@ -370,11 +371,22 @@ mod tests {
 
     #[test]
     fn notes_and_keys_are_read_back() {
-        let note = note(1 << 63, &[("file:///a", "00")]);
+        let mut note = note(1 << 63, &[("file:///a", "00")]);
         assert_eq!(from_bytes::<ObjectNote>(b"{}"), None);
-        let file = note.brief.validator;
+        let file = note.brief.validator.clone();
         let is_of = |note: &ObjectNote, of: &[u8]| note.is_of(&Md5::of(of), &file, 1 << 63);
         assert!(is_of(&note, b"x") && !is_of(&note, b"y"));
+        for (etag, last_modified) in [(Some("W/\"1\""), None), (None, Some("then")), (None, None)] {
+            note.brief.validator = Validator::Http {
+                etag: etag.map(str::to_owned),
+                last_modified: last_modified.map(str::to_owned),
+                md5: note.md5.clone(),
+            };
+            let stored = to_bytes(&note);
+            assert_eq!(from_bytes::<ObjectNote>(&stored).as_ref(), Some(&note));
+            assert_eq!(Brief::of(&stored).as_ref(), Some(&note.brief));
+            assert!(!is_of(&note, b"x"), "another kind of object");
+        }
         for (root, url) in [
             ("file:///r", "file:///r/a%20b%0A%FF"),
             ("file:///", "file:///a"),

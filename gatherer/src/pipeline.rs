@@ -140,7 +140,7 @@ fn without_links(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use crate::site::plan::Plan;
-    use crate::validator::Stat;
+    use crate::validator::{Stat, Validator};
     use crate::{Config, Server, spec};
 
     fn archive(path: &Path, members: &[(&str, &str)]) {
@@ -185,7 +185,8 @@ mod tests {
             failed: AtomicBool::new(false),
         };
         let read = |run: &Run<'_>| {
-            let candidate = Candidate { url: spec::file_url(&path), validator: Stat::default() };
+            let validator = Validator::File(Stat::default());
+            let candidate = Candidate { url: spec::file_url(&path), validator };
             prepare::prepare(run, &candidate).unwrap()
         };
         let [first, pass, look] = [walk(), walk(), walk()];

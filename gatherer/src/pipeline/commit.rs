@@ -18,7 +18,7 @@ use crate::lock::lock;
 use crate::note::{self, ObjectNote, RootNote};
 use crate::problems::ROOT_PROBLEM;
 use crate::progress::Hold;
-use crate::validator::Stat;
+use crate::validator::Validator;
 
 /// Maximum number of changes in one commit; the file that reaches it is not split. While a commit
 /// is written, it takes many times the memory of its records.
@@ -282,7 +282,7 @@ fn refreshed(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
 
 /// A committed object's validator, if it can be relied on, and the fingerprint of the basis of its
 /// records.
-type Committed = (Option<Stat>, u64);
+type Committed = (Option<Validator>, u64);
 
 /// Adds a file to a batch. Returns its URL and its new entry in the known set (`None`: it is
 /// deleted).
@@ -297,7 +297,7 @@ fn add_to_batch(
             batch.changes.extend(file.updated.into_iter().map(Change::Update));
             batch.changes.extend(file.deleted.iter().map(|url| delete(url)));
             batch.notes.push(Note { key: file.key, value: Some(note::to_bytes(&file.note)) });
-            let validator = file.note.brief.sure_validator().copied();
+            let validator = file.note.brief.sure_validator().cloned();
             Ok((file.url, Some((validator, file.note.brief.basis_fingerprint()))))
         }
         Waiting::Vanished { url, key } => {

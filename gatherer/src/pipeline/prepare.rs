@@ -56,8 +56,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
         site.metrics.fetch.leave(1);
         site.resolve(&url, &object.url);
         let made = summarize(run, object, old.is_some())?;
-        // The date is in the record.
-        let has_same_date = |old: &ObjectNote| old.brief.validator.modified == validator.modified;
+        let has_same_date = |old: &ObjectNote| old.brief.validator.is_dated_as(&validator);
         let same_content = same_content && old.as_ref().is_some_and(has_same_date);
         decide(run, old.as_ref(), same_content, made)
     };

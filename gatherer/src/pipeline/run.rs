@@ -17,7 +17,7 @@ use crate::site::plan::TreePlan;
 use crate::site::{RootState, Site};
 use crate::spec::upwards;
 use crate::tree::watch::WatchSession;
-use crate::validator::Stat;
+use crate::validator::Validator;
 
 /// Memory of an attribute, or of another separate text, in addition to its bytes.
 const TEXT_BYTES: usize = 64;
@@ -38,7 +38,7 @@ pub(crate) struct Order {
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) url: String,
-    pub(crate) validator: Stat,
+    pub(crate) validator: Validator,
 }
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(crate) struct Fetched {
     pub(crate) object: Object,
     pub(crate) md5: Md5,
     /// The object's validator when it was read.
-    pub(crate) validator: Stat,
+    pub(crate) validator: Validator,
     /// Whether the validator will show any later change.
     pub(crate) sure: bool,
 }

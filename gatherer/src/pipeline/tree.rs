@@ -21,7 +21,7 @@ use crate::spec::{self, Symlinks};
 use crate::tree::file::{self, Content, Refused};
 use crate::tree::selection;
 use crate::tree::walk::{Go, Trouble, WalkItem, Walker};
-use crate::validator::Stat;
+use crate::validator::{Stat, Validator};
 
 /// Maximum number of unreadable paths in one walk; if there are more, the directories above them
 /// are noted.
@@ -103,7 +103,7 @@ impl Run<'_> {
         unchanged: &AtomicU64,
     ) {
         let (counts, stage) = (&self.site.counts, &self.site.metrics.walk);
-        let candidate = Candidate { url: spec::file_url(path), validator: stat };
+        let candidate = Candidate { url: spec::file_url(path), validator: Validator::File(stat) };
         let object = self.hasher.hash(&candidate.url, &candidate.validator, self.basis(path));
         let read = lock(&self.root.known).handle_object(object, self.walk) || self.regather;
         if !read {
@@ -158,7 +158,8 @@ impl Run<'_> {
             md5: (!content.truncated).then_some(content.md5),
             bytes: content.bytes,
         };
-        Some(Fetched { object, md5: content.md5, validator: content.stat, sure: content.sure })
+        let validator = Validator::File(content.stat);
+        Some(Fetched { object, md5: content.md5, validator, sure: content.sure })
     }
 
     fn read(&self, path: &Path) -> Result<Content, Refused> {
