@@ -57,7 +57,7 @@ pub struct Program {
 /// check the clock, or takes as much memory as the object demands; or they may contain such
 /// objects.
 pub fn is_for_worker(r#type: Type) -> bool {
-    unnest::is_opened(r#type)
+    r#type.is_opened()
         || matches!(
             r#type,
             Type::Pdf

@@ -1,10 +1,11 @@
-//! The query language, version 1: it parses text to a tree.
+//! The query language, version 1: it parses text to a tree and matches records.
 //!
 //! Source: TR §5 and the user's manual, "Doing queries": words, phrases, `Attribute : value`, and
 //! Boolean combinations of them. [`parse()`] reads a typed query; [`Query`]'s `Display` writes it in
-//! a canonical form that parses to the same tree. An index must agree with the rest: which text of a
-//! record is searched ([`record`]), under which names ([`field`]), and how text becomes words
-//! ([`words`]).
+//! a canonical form that parses to the same tree. [`Matcher`] decides whether one record matches,
+//! where there is no index: views, filtered feeds, a registry's routing. An index must agree with
+//! the rest: which text of a record is searched ([`record`]), under which names ([`field`]), and how
+//! text becomes words ([`words`]).
 //!
 //! | written | finds |
 //! |---|---|
@@ -36,7 +37,9 @@ mod check;
 pub mod distance;
 pub mod field;
 pub mod folding;
+mod matcher;
 mod parse;
+mod phrase;
 pub mod record;
 pub mod stem;
 mod value;
@@ -45,7 +48,10 @@ pub mod words;
 
 use std::fmt;
 
+use soif::Record;
+
 pub use field::{Kind, kind};
+pub use matcher::{Matched, Matcher};
 pub use parse::parse;
 pub use value::span;
 use value::{number, period};
@@ -171,6 +177,12 @@ impl Query {
     /// Returns the query for one word in the default attributes.
     pub fn word(word: &str) -> Self {
         Self { root: Node::Leaf(Leaf { field: None, value: Value::Word(word.to_owned()) }) }
+    }
+
+    /// Returns the attributes of `record` that match; `None` if the record does not match. For many
+    /// records, make a [`Matcher`] once.
+    pub fn matches(&self, record: &Record) -> Option<Matched> {
+        Matcher::new(self).matches(record)
     }
 
     /// Calls `visit` with every leaf that is required or raises the rank, but not with leaves under

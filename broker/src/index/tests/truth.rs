@@ -8,10 +8,9 @@ use proptest::sample::select;
 use query::record::{BODY_BYTES_MAX, VALUE_BYTES_MAX};
 use query::stem::stem;
 use query::words::WORD_BYTES_MAX;
-use query::{Bound, Leaf, Node, Query, Value};
+use query::{Bound, Leaf, Matcher, Node, Query, Value};
 
 use super::disk::Disk;
-use super::matcher::Matcher;
 use super::*;
 use crate::index::compile::EXPANSIONS_MAX;
 use crate::index::forms::FORMS_MAX;

@@ -1,8 +1,7 @@
-//! Tests of the matcher on a record written by hand.
-
-use query::parse;
+//! Tests of the matcher on a record written by hand. The broker's index is tested against it, too.
 
 use super::*;
+use crate::parse;
 
 fn record() -> Record {
     let mut record = Record::new("FILE", "http://b.org/docs/Annual%20Report");
@@ -26,7 +25,7 @@ fn record() -> Record {
 /// Checks which attributes match `query`; `-` if the record does not match.
 #[track_caller]
 fn check(query: &str, expected: &str) {
-    let matched = Matcher::new(&parse(query).unwrap()).matches(&record());
+    let matched = parse(query).unwrap().matches(&record());
     let names = matched.map(|it| it.attributes.into_iter().collect::<Vec<_>>().join(" "));
     assert_eq!(names.as_deref().unwrap_or("-"), expected, "{query}");
 }

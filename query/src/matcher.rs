@@ -1,37 +1,42 @@
-//! The matcher: it decides without an index whether a record matches a query, and which of its
-//! attributes match.
+//! The matcher: it decides whether a record matches a query, and which of its attributes match.
 //!
-//! It finds the same records as the index: both read records by [`query::record`] and words by
-//! [`query::words`]. The index may find less where it has its own limits (forms of a word, words
-//! with a prefix, the size of a regular expression). It may find more than the record says: the URLs
-//! of other objects with the same content.
+//! It finds the same records as the broker's index: both read records by [`record`](crate::record)
+//! and words by [`words`](crate::words). An index may find less where it has its own limits (forms
+//! of a word, words with a prefix, the size of a regular expression). It may find more than the
+//! record says: the URLs of other objects with the same content.
+//!
+//! Sans-I/O.
 
 use std::collections::BTreeSet;
 
-use query::distance::within;
-use query::field::{Quantity, Target, TextField, target};
-use query::record::{Searched, gatherer_id, integer, oid_key, quantity, searched};
-use query::stem::{root, stem};
-use query::words::{Words, pattern, split};
-use query::{Leaf, Node, Query, Value, span};
 use regex::Regex;
 use soif::Record;
 
-use super::phrase::{Phrase, Progress};
+use crate::distance::within;
+use crate::field::{Quantity, Target, TextField, target};
+use crate::phrase::{Phrase, Progress};
+use crate::record::{Searched, gatherer_id, integer, oid_key, quantity, searched};
+use crate::stem::{root, stem};
+use crate::words::{Words, pattern, split};
+use crate::{Leaf, Node, Query, Value, span};
 
 /// The attributes of a record that match a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Matched {
+pub struct Matched {
     /// Names, in small letters, of the attributes that match a wanted or an optional condition.
     /// Values without an attribute of their own have their names of queries: `url`, `host`,
     /// `gatherer`, `oid`, `size`, `year`, `modified`, `updated`. Empty if the query only excludes or
     /// asks for everything.
-    pub(super) attributes: BTreeSet<String>,
+    pub attributes: BTreeSet<String>,
 }
 
-/// A query prepared for matching many records.
+/// A query prepared for matching many records. Threads may share it.
+///
+/// The time for one record is proportional to its searched text (see the limits of
+/// [`record`](crate::record)) times the number of conditions (at most
+/// [`LEAVES_MAX`](crate::LEAVES_MAX) in a parsed query).
 #[derive(Clone, Debug)]
-pub(super) struct Matcher {
+pub struct Matcher {
     /// `None` if the query has no condition, as in `???`: no record matches it.
     root: Option<Tree>,
     conditions: Vec<Condition>,
@@ -102,8 +107,9 @@ struct Outcome {
 }
 
 impl Matcher {
-    /// Prepares `query`.
-    pub(super) fn new(query: &Query) -> Self {
+    /// Prepares `query`. Takes as long as its regular expressions take to compile: well under a
+    /// millisecond each, by the limits of [`parse`](crate::parse()).
+    pub fn new(query: &Query) -> Self {
         let mut matcher = Self { root: None, conditions: Vec::new() };
         matcher.root = matcher.node(&query.root, true);
         matcher
@@ -111,7 +117,7 @@ impl Matcher {
 
     /// Returns the attributes of `record` that match; `None` if the record does not match. The
     /// record is as read from a stream: white space in its URL is percent-encoded.
-    pub(super) fn matches(&self, record: &Record) -> Option<Matched> {
+    pub fn matches(&self, record: &Record) -> Option<Matched> {
         let mut found = vec![Outcome::default(); self.conditions.len()];
         for (condition, found) in self.conditions.iter().zip(&mut found) {
             let name = match &condition.predicate {
@@ -344,4 +350,5 @@ fn non_empty(nodes: Vec<Tree>) -> Option<Vec<Tree>> {
     (!nodes.is_empty()).then_some(nodes)
 }
 
+#[cfg(test)]
 mod tests;

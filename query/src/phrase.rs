@@ -1,8 +1,10 @@
 //! Search for a phrase in one pass over a text (Knuth, Morris, Pratt).
+//!
+//! Sans-I/O.
 
 /// Words that must stand side by side.
 #[derive(Clone, Debug)]
-pub(super) struct Phrase {
+pub(crate) struct Phrase {
     words: Vec<String>,
     /// Prefix of one further word.
     beginning: Option<String>,
@@ -13,7 +15,7 @@ pub(super) struct Phrase {
 
 /// The part of a phrase that the previous words match.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     matched: usize,
     /// Position that the next word must have.
     position: usize,
@@ -21,7 +23,7 @@ pub(super) struct Progress {
 
 impl Phrase {
     /// Returns the phrase of `words` and one word that begins with `beginning`; not both empty.
-    pub(super) fn new(words: Vec<String>, beginning: Option<String>) -> Self {
+    pub(crate) fn new(words: Vec<String>, beginning: Option<String>) -> Self {
         let mut phrase = Self { fallback: Vec::with_capacity(words.len()), words, beginning };
         let mut matched = 0;
         for (at, word) in phrase.words.iter().enumerate() {
@@ -34,7 +36,7 @@ impl Phrase {
     }
 
     /// Reads the `word` at `position` of a text; returns whether the phrase ends here.
-    pub(super) fn step(&self, progress: &mut Progress, word: &str, position: usize) -> bool {
+    pub(crate) fn step(&self, progress: &mut Progress, word: &str, position: usize) -> bool {
         if position != progress.position {
             progress.matched = 0;
         }
@@ -58,6 +60,7 @@ impl Phrase {
     }
 }
 
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
