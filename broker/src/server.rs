@@ -474,7 +474,6 @@ impl Handle {
             feed: self.inner.feed.get().map(FeedServer::counters).unwrap_or_default(),
             hub: notifier.counters(),
             notices: collector.listener().map(Listener::counters).unwrap_or_default(),
-            parts: collector.part_counters(),
             oai: self.inner.stages.repository.counters(),
             ..collector.counters()
         }

@@ -14,8 +14,6 @@
 //! * A first subscription, or one after the end of a lease, has missed earlier changes: the source
 //!   must be pulled once.
 //! * A hub that names no lease, or one of 0 s, grants the requested one.
-//! * Fat notifications are requested and accepted only from a hub at the source's own origin: any
-//!   other hub can only announce that something has changed.
 //! * There is no unsubscription: the callback of a removed source answers 410, and the hub then
 //!   ends the subscription.
 //!
@@ -26,7 +24,7 @@ use std::collections::BTreeMap;
 use url::Url;
 
 use super::link::Discovery;
-use super::request::{Content, Mode, Question, SubscriptionRequest};
+use super::request::{Mode, Question, SubscriptionRequest};
 use super::signature::{self, Refused, Secret};
 
 /// Wait after a first failure, milliseconds; it doubles with each further one.
@@ -68,8 +66,6 @@ pub struct Wanted {
     pub callback: Url,
     /// The key for the hub's signatures.
     pub secret: Secret,
-    /// The wanted content.
-    pub content: Content,
 }
 
 /// A request for the shell to make.
@@ -141,8 +137,6 @@ pub enum Verdict {
     Believed {
         /// The source's name.
         source: String,
-        /// The content that its hub may send.
-        content: Content,
     },
     /// The notification is refused; answer 403.
     Refused(Refused),
@@ -174,8 +168,6 @@ struct Subscription {
     lease_ms: u64,
     /// Time before which no further subscription counts as new.
     new_ms: u64,
-    /// The content that the last asked hub may send.
-    content: Content,
     failures: u32,
     problem: Option<String>,
     counters: Counters,
@@ -246,8 +238,8 @@ impl Subscriber {
     ) -> Option<Action> {
         let lease_secs = Some(self.lease_secs);
         let subscription = self.asking(source)?;
-        let (hub, topic, is_own) = match found {
-            Ok(Discovery { hub: Some(hub), topic: Some(topic), is_own }) => (hub, topic, is_own),
+        let (hub, topic) = match found {
+            Ok(Discovery { hub: Some(hub), topic: Some(topic) }) => (hub, topic),
             Ok(_) => {
                 subscription.fail("it names no hub".to_owned(), now_ms);
                 subscription.wait(RETRY_MS_MAX, now_ms);
@@ -258,15 +250,11 @@ impl Subscriber {
                 return None;
             }
         };
-        let Wanted { callback, secret, content, .. } = subscription.wanted.clone();
-        let content = if is_own { content } else { Content::Thin };
-        subscription.content = content;
+        let Wanted { callback, secret, .. } = subscription.wanted.clone();
         let (mode, topic) = (Mode::Subscribe, topic.to_string());
         subscription.topic = Some(topic.clone());
-        let secret = Some(secret);
-        let consumer = None;
-        let asked =
-            SubscriptionRequest { mode, topic, callback, lease_secs, secret, content, consumer };
+        let (secret, consumer) = (Some(secret), None);
+        let asked = SubscriptionRequest { mode, topic, callback, lease_secs, secret, consumer };
         // The hub may ask back before it answers.
         subscription.ask(now_ms);
         Some(Action::Subscribe { source: source.to_owned(), hub, form: asked.form() })
@@ -320,8 +308,7 @@ impl Subscriber {
         match signature::verify(&subscription.wanted.secret, signature, body) {
             Ok(()) => {
                 counters.notices += 1;
-                let (source, content) = (subscription.wanted.source.clone(), subscription.content);
-                Verdict::Believed { source, content }
+                Verdict::Believed { source: subscription.wanted.source.clone() }
             }
             Err(refused) => {
                 let count = match refused {
@@ -368,7 +355,6 @@ impl Subscription {
             until_ms: 0,
             lease_ms: 0,
             new_ms: 0,
-            content: Content::Thin,
             failures: 0,
             problem: None,
             counters: Counters::default(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use collection::Version;
 use url::Url;
 
-use super::super::request::{Content, Question, SubscriptionRequest};
+use super::super::request::{Question, SubscriptionRequest};
 use super::super::signature::Secret;
 use super::Ticket;
 
@@ -101,7 +101,6 @@ pub(super) struct Subscription {
     pub(super) callback: Url,
     pub(super) host: String,
     pub(super) secret: Option<Secret>,
-    pub(super) content: Content,
     pub(super) consumer: Option<String>,
     pub(super) lease_until_ms: u64,
     /// The version that the subscriber acknowledged last.
@@ -163,7 +162,6 @@ impl Subscription {
             callback: asked.callback,
             host,
             secret: asked.secret,
-            content: asked.content,
             consumer: asked.consumer,
             lease_until_ms: now_ms.saturating_add(lease_secs.saturating_mul(1_000)),
             told: version,
@@ -232,17 +230,11 @@ impl Subscription {
         (self.is_owed() && self.sending.is_none()).then_some(self.due_ms)
     }
 
-    /// Returns the content to send: fat only after a success, since it may be large.
-    pub(super) fn content_now(&self) -> Content {
-        if self.failures == 0 { self.content } else { Content::Thin }
-    }
-
-    /// Begins a delivery; returns the acknowledged version and the new one. Later changes need
-    /// another delivery.
-    pub(super) fn begin(&mut self, now_ms: u64) -> (Option<Version>, Option<Version>) {
+    /// Begins a delivery; returns the version to announce. Later changes need another delivery.
+    pub(super) fn begin(&mut self, now_ms: u64) -> Option<Version> {
         self.sending = self.owed.take();
         self.begun_ms = Some(now_ms);
-        (self.told, self.sending.and_then(|it| it.version))
+        self.sending?.version
     }
 
     /// Handles the acknowledgment of `version`.
@@ -255,7 +247,7 @@ impl Subscription {
             // back.
             self.told = version.max(self.told);
         }
-        // A fat notification may have had later changes too.
+        // The notification may have named a later version than the owed one.
         let told = self.told;
         let is_known = |it: &mut News| it.is_proven && it.version.is_some_and(|it| has(told, it));
         self.owed.take_if(is_known);

@@ -27,7 +27,6 @@ fn the_next_subscriber_is_found_as_fast_among_many_as_among_few() {
             callback: Url::parse(&format!("http://h{}/{n}", n % 100)).unwrap(),
             host: None,
             secret: None,
-            content: Content::Thin,
             consumer: None,
             lease_until_ms: 1_000_000,
             told: None,
@@ -38,7 +37,7 @@ fn the_next_subscriber_is_found_as_fast_among_many_as_among_few() {
         let begun = net::clock::monotonic();
         for _ in 0..300 {
             let delivery = deliver(&mut hub, 0);
-            hub.handle_delivered(delivery.ticket, Answer::Taken(delivery.to), 0);
+            hub.handle_delivered(delivery.ticket, Answer::Taken(delivery.version), 0);
             assert_eq!(hub.poll_timeout(), Some(0));
         }
         begun.elapsed()
@@ -281,7 +280,7 @@ fn report(
         Action::Deliver(delivery) => {
             let answer = match how {
                 0 | 1 => {
-                    let serial = delivery.to.unwrap().serial;
+                    let serial = delivery.version.unwrap().serial;
                     let before = told.insert(delivery.callback.to_string(), serial);
                     prop_assert!(before.unwrap_or(0) <= serial, "told of less");
                     taken(&delivery)
