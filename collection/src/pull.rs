@@ -22,7 +22,6 @@
 mod first_changes;
 mod in_place;
 pub(crate) mod intake;
-mod pushed;
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +42,6 @@ use crate::wire::{self, value};
 
 pub use crate::wire::client::{FeedClient, Kind, PullLimits};
 use intake::{Intake, Stream, Tally};
-pub use pushed::Pushed;
 
 /// Maximum number of pieces of a body that wait for the intake; each is at most 256 KiB.
 const PIECES_AHEAD: usize = 4;
