@@ -93,9 +93,7 @@ async fn description(State(pages): State<Pages>, headers: HeaderMap) -> Response
 
 async fn capabilities(State(pages): State<Pages>, headers: HeaderMap) -> Response {
     let Some(names) = pages.names(&headers) else { return no_host() };
-    let [resources, changes] =
-        [Capability::ResourceList, Capability::ChangeList].map(|it| (it, names.list(it)));
-    let lists = [(resources.0, resources.1.as_str()), (changes.0, changes.1.as_str())];
+    let lists = [Capability::ResourceList, Capability::ChangeList].map(|it| (it, names.list(it)));
     xml(&Document::capability_list(&names.description(), &lists))
 }
 
@@ -142,8 +140,7 @@ async fn part(
 }
 
 fn list_by_name(name: &str) -> Option<Capability> {
-    let is_list = |it: &Capability| matches!(it, Capability::ResourceList | Capability::ChangeList);
-    Capability::by_name(name).filter(is_list)
+    [Capability::ResourceList, Capability::ChangeList].into_iter().find(|it| it.name() == name)
 }
 
 struct Addresses {
