@@ -205,11 +205,11 @@ fn open(
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), &engine),
         notifier: Notifier::open(data, base_url, settings, collection.clone(), control)?,
-        repository: exchange::repository::Repository::open(
-            &collection,
-            &config.oai,
+        repository: exchange::repository::Repository::new(
+            collection.clone(),
+            config.oai.clone(),
             repository::daemon(&config, &author.id),
-            data,
+            data.join(exchange::repository::SETS),
         ),
     };
     Ok(Opened { author, describer, token, pages, admin_pages, collection, engine, stages, config })

@@ -349,11 +349,11 @@ fn open(
     }
     let started = now.0 / 1_000;
     let daemon = serve::repository::daemon(&config, &site.id, started);
-    let repository = exchange::repository::Repository::open(
-        &site.collection,
-        &config.oai,
+    let repository = exchange::repository::Repository::new(
+        site.collection.clone(),
+        config.oai.clone(),
         daemon,
-        &config.daemon.data,
+        config.daemon.data.join(exchange::repository::SETS),
     );
     let shared = Shared {
         site: Arc::new(site),

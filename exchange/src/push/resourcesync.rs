@@ -30,12 +30,12 @@ use collection::{Change, Collection, Error, Oid, Scanned, Stamp};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use net::clock;
 use oai::resourcesync::{Capability, ChangeKind, Document, ENTRIES_MAX, Entry, WELL_KNOWN};
-use oai::{Datestamp, Granularity};
 use soif::Record;
 use tokio::sync::Semaphore;
 use url::Url;
 
 use super::notifier::text;
+use crate::repository::datestamp;
 
 /// Serials of one part of a list. Each serial gives at most one entry.
 pub const PART_SERIALS: u64 = ENTRIES_MAX as u64;
@@ -86,7 +86,7 @@ fn router(pages: Pages) -> Router {
 
 async fn description(State(pages): State<Pages>, headers: HeaderMap) -> Response {
     match pages.names(&headers) {
-        Some(names) => xml(&Document::description(&names.capabilities())),
+        Some(names) => xml(&Document::description(&names.list(Capability::CapabilityList))),
         None => no_host(),
     }
 }
@@ -156,10 +156,6 @@ impl Addresses {
         self.at(WELL_KNOWN.trim_start_matches('/'))
     }
 
-    fn capabilities(&self) -> String {
-        self.at(&format!("{FOLDER}/{}.xml", Capability::CapabilityList.name()))
-    }
-
     fn list(&self, capability: Capability) -> String {
         self.at(&format!("{FOLDER}/{}.xml", capability.name()))
     }
@@ -203,7 +199,7 @@ impl Pages {
         serial: u64,
     ) -> Result<Document, Error> {
         let now = Stamp(clock::now_ms());
-        let up = names.capabilities();
+        let up = names.list(Capability::CapabilityList);
         if capability != Capability::ChangeList {
             return Ok(Document::resource_list(&up, datestamp(now)));
         }
@@ -327,11 +323,6 @@ fn resource(record: &Record) -> Entry {
         length: value("File-Size").and_then(|it| it.parse().ok()),
         ..Entry::at(&*record.url)
     }
-}
-
-fn datestamp(stamp: Stamp) -> Datestamp {
-    let secs = i64::try_from(stamp.0 / 1_000).unwrap_or(i64::MAX);
-    Datestamp::at(secs, Granularity::Second)
 }
 
 fn xml(document: &Document) -> Response {

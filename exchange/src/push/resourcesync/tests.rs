@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::body::Body;
 use collection::{Batch, GATHERER_ID, Options};
 use http::Request;
+use oai::Datestamp;
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
