@@ -26,7 +26,7 @@ use super::link;
 use super::notice;
 use super::notifier::text;
 use super::signature;
-use super::subscriber::{Action, Counters, Reply, Subscriber, SubscriptionState, Verdict, Wanted};
+use super::subscriber::{Counters, Reply, Subscriber, SubscriptionState, Verdict, Wanted};
 
 /// Maximum number of requests to sources and hubs at once.
 const REQUESTS_MAX: usize = 8;
@@ -129,9 +129,9 @@ impl Listener {
         let mut requests = JoinSet::new();
         while !shutdown.is_started() {
             let room = requests.len() < REQUESTS_MAX;
-            let action = if room { self.subscriber().poll(clock::now_ms()) } else { None };
-            if let Some(action) = action {
-                requests.spawn(self.clone().perform(action));
+            let source = if room { self.subscriber().poll(clock::now_ms()) } else { None };
+            if let Some(source) = source {
+                requests.spawn(self.clone().request(source));
                 continue;
             }
             let pause = if room { self.pause() } else { SLEEP_MAX };
@@ -151,8 +151,8 @@ impl Listener {
         ahead.unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
     }
 
-    async fn perform(self, action: Action) {
-        let Action::Discover { source } = action else { return };
+    /// Finds the source's hub, and subscribes there.
+    async fn request(self, source: String) {
         let (listener, name) = (self.clone(), source.clone());
         let address =
             tokio::task::spawn_blocking(move || (listener.shared.hooks.find)(&name)).await;
@@ -166,7 +166,7 @@ impl Listener {
             Err(problem) => (Err(problem), false),
         };
         let next = self.subscriber().handle_discovered(&source, found, clock::now_ms());
-        if let Some(Action::Subscribe { source, hub, form }) = next {
+        if let Some((hub, form)) = next {
             let problem = self.subscribe(&address, is_private, hub, form).await.err();
             if let Some(problem) = &problem {
                 tracing::info!(source, problem, "the request to the hub has failed");

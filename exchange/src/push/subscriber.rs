@@ -2,8 +2,8 @@
 //!
 //! Source: WebSub §4 (discovery), §5 (subscribing), §7.1 (authenticated content distribution).
 //!
-//! A state machine: the shell performs the actions of [`Subscriber::poll`] and reports their
-//! results. It passes on the requests to a callback: [`Subscriber::handle_question`] for a GET,
+//! A state machine: the shell makes the requests of [`Subscriber::poll`] and reports their results.
+//! It passes on the requests to a callback: [`Subscriber::handle_question`] for a GET,
 //! [`Subscriber::handle_notice`] for a POST. Times are Unix milliseconds.
 //!
 //! # Differences from the standard
@@ -66,25 +66,6 @@ pub struct Wanted {
     pub callback: Url,
     /// The key for the hub's signatures.
     pub secret: Secret,
-}
-
-/// A request for the shell to make.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Ask the source for its hub. Report with [`Subscriber::handle_discovered`].
-    Discover {
-        /// The source's name.
-        source: String,
-    },
-    /// POST `form` to the hub. Report with [`Subscriber::handle_asked`].
-    Subscribe {
-        /// The source's name.
-        source: String,
-        /// Address of the hub.
-        hub: Url,
-        /// The request.
-        form: String,
-    },
 }
 
 /// State of a subscription.
@@ -203,8 +184,9 @@ impl Subscriber {
         }
     }
 
-    /// Returns a request to make now; `None` if there is none.
-    pub fn poll(&mut self, now_ms: u64) -> Option<Action> {
+    /// Returns the name of a source to ask for its hub now; `None` if there is none. Report with
+    /// [`handle_discovered`](Self::handle_discovered).
+    pub fn poll(&mut self, now_ms: u64) -> Option<String> {
         if now_ms < self.seen_ms {
             self.by_source.values_mut().for_each(|it| it.handle_past(now_ms));
         }
@@ -218,24 +200,25 @@ impl Subscriber {
                 continue;
             }
             subscription.phase = Phase::Asking;
-            return Some(Action::Discover { source: subscription.wanted.source.clone() });
+            return Some(subscription.wanted.source.clone());
         }
     }
 
-    /// Returns when [`poll`](Self::poll) will have an action if nothing else happens; `None` for
+    /// Returns when [`poll`](Self::poll) will name a source if nothing else happens; `None` for
     /// never.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.by_source.values().map(Subscription::due).min().filter(|it| *it < u64::MAX)
     }
 
-    /// Handles the result of a source's discovery, or the reason of its failure; returns the
-    /// request to the hub, if there is one to make.
+    /// Handles the result of a source's discovery, or the reason of its failure. Returns the form to
+    /// POST and the hub's address, if there is a request to make; report with
+    /// [`handle_asked`](Self::handle_asked).
     pub fn handle_discovered(
         &mut self,
         source: &str,
         found: Result<Discovery, String>,
         now_ms: u64,
-    ) -> Option<Action> {
+    ) -> Option<(Url, String)> {
         let lease_secs = Some(self.lease_secs);
         let subscription = self.asking(source)?;
         let (hub, topic) = match found {
@@ -257,7 +240,7 @@ impl Subscriber {
         let asked = SubscriptionRequest { mode, topic, callback, lease_secs, secret, consumer };
         // The hub may ask back before it answers.
         subscription.ask(now_ms);
-        Some(Action::Subscribe { source: source.to_owned(), hub, form: asked.form() })
+        Some((hub, asked.form()))
     }
 
     /// Handles the hub's answer to a request. `problem` is `None` for success.

@@ -29,8 +29,8 @@ fn intent(mode: Mode, topic: &str, lease_secs: u64) -> String {
     question.url(&Url::parse("http://x/").unwrap()).query().unwrap().to_owned()
 }
 
-fn discover(source: &str) -> Option<Action> {
-    Some(Action::Discover { source: source.to_owned() })
+fn discover(source: &str) -> Option<String> {
+    Some(source.to_owned())
 }
 
 /// Returns a subscriber that has sent its request to the hub.
@@ -39,9 +39,8 @@ fn asked(now_ms: u64) -> Subscriber {
     subscriber.handle_sources([wanted("a", TOKEN)], now_ms);
     assert_eq!(subscriber.poll(now_ms), discover("a"));
     assert_eq!((subscriber.poll(now_ms), subscriber.poll_timeout()), (None, None));
-    let action = subscriber.handle_discovered("a", Ok(discovery()), now_ms);
-    let Some(Action::Subscribe { source, hub, form }) = action else { panic!() };
-    assert_eq!((source.as_str(), hub.as_str()), ("a", "http://hub/"));
+    let (hub, form) = subscriber.handle_discovered("a", Ok(discovery()), now_ms).unwrap();
+    assert_eq!(hub.as_str(), "http://hub/");
     assert_eq!(
         form,
         "hub.mode=subscribe&hub.topic=http%3A%2F%2Fsource%2Ffeed\
