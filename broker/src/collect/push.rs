@@ -37,12 +37,12 @@ impl Collector {
     /// the URL at which others reach the broker.
     pub(crate) fn listen(&self, base: Url, keys: Keys) {
         let collector = Arc::downgrade(&self.inner);
-        let of = move || collector.upgrade().map(|inner| Self { inner });
-        let told = of.clone();
+        let present = move || collector.upgrade().map(|inner| Self { inner });
+        let notified = present.clone();
         let hooks = Hooks {
-            find: Box::new(move |name| of()?.address(name)),
+            find: Box::new(move |name| present()?.address(name)),
             on_notice: Box::new(move |name, version| {
-                if let Some(collector) = told() {
+                if let Some(collector) = notified() {
                     collector.handle_notice(name, version);
                 }
             }),
@@ -73,8 +73,8 @@ impl Collector {
         };
         let sources: Vec<Wanted> = {
             let state = self.state();
-            let told = state.sources.values().filter(|it| it.source.push);
-            told.filter_map(|it| wanted(&it.source)).collect()
+            let pushing = state.sources.values().filter(|it| it.source.push);
+            pushing.filter_map(|it| wanted(&it.source)).collect()
         };
         listener.handle_sources(sources);
     }

@@ -152,7 +152,7 @@ enum Flight {
 }
 
 /// The subscriptions of a hub. Bounded by its [`Limits`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Hub {
     limits: Limits,
     subscriptions: Subscriptions,
@@ -171,18 +171,7 @@ pub struct Hub {
 impl Hub {
     /// Returns a hub without subscriptions.
     pub fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            subscriptions: Subscriptions::default(),
-            pace: Pace::default(),
-            intents: BTreeMap::new(),
-            denials: VecDeque::new(),
-            flights: BTreeMap::new(),
-            next_ticket: 0,
-            seen_ms: None,
-            counters: Counters::default(),
-            changed: false,
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// Returns whether the subscription exists, and its host is known.
@@ -260,11 +249,29 @@ impl Hub {
     /// Records that a topic has changed, to a version if it has one. Returns the number of
     /// subscribers to notify.
     pub fn handle_change(&mut self, topic: &str, version: Option<Version>, now_ms: u64) -> usize {
+        self.change(topic, now_ms, |it| it.owe(version, now_ms))
+    }
+
+    /// Records an unproven claim that a foreign topic has changed, to a version if it names one.
+    pub fn handle_published(&mut self, topic: &str, version: Option<Version>, now_ms: u64) {
+        self.change(topic, now_ms, |it| {
+            it.owe_unproven(version, now_ms);
+            true
+        });
+    }
+
+    /// Records a change; `owe` returns whether its subscriber has to be notified.
+    fn change(
+        &mut self,
+        topic: &str,
+        now_ms: u64,
+        owe: impl Fn(&mut Subscription) -> bool,
+    ) -> usize {
         self.look(now_ms);
         let (mut count, mut coalesced) = (0, 0);
         self.subscriptions.change_topic(topic, |it| {
             let was_owed = it.is_owed();
-            if it.owe(version, now_ms) {
+            if owe(it) {
                 count += 1;
                 coalesced += u64::from(was_owed);
             }
@@ -272,19 +279,6 @@ impl Hub {
         self.counters.coalesced += coalesced;
         self.counters.changes += u64::from(0 < count);
         count
-    }
-
-    /// Records an unproven claim that a foreign topic has changed, to a version if it names one.
-    pub fn handle_published(&mut self, topic: &str, version: Option<Version>, now_ms: u64) {
-        self.look(now_ms);
-        let (mut count, mut coalesced) = (0, 0);
-        self.subscriptions.change_topic(topic, |it| {
-            coalesced += u64::from(it.is_owed());
-            it.owe_unproven(version, now_ms);
-            count += 1;
-        });
-        self.counters.coalesced += coalesced;
-        self.counters.changes += u64::from(0 < count);
     }
 
     /// Returns the distinct topics with subscriptions.
@@ -474,11 +468,6 @@ impl Hub {
     /// Returns the numbers of subscriptions and of pending verifications.
     pub fn len(&self) -> (usize, usize) {
         (self.subscriptions.len(), self.intents.len())
-    }
-
-    /// Returns whether there are neither subscriptions nor pending verifications.
-    pub fn is_empty(&self) -> bool {
-        self.len() == (0, 0)
     }
 }
 

@@ -114,7 +114,7 @@ struct NotifierInner {
     hosts: Hosts,
     changed: Notify,
     /// The reason why the other hub did not get changes.
-    untold: Mutex<Option<String>>,
+    unpublished: Mutex<Option<String>>,
     /// The reason why subscriptions are not saved.
     unsaved: Mutex<Option<String>>,
 }
@@ -157,7 +157,7 @@ impl Notifier {
             hub: Mutex::new(hub),
             hosts: Hosts::default(),
             changed: Notify::new(),
-            untold: Mutex::default(),
+            unpublished: Mutex::default(),
             unsaved: Mutex::default(),
         };
         let notifier = Self { shared: Arc::new(shared) };
@@ -191,7 +191,7 @@ impl Notifier {
         let hub = self.hub();
         let ((subscriptions, unverified), counters) = (hub.len(), hub.counters());
         drop(hub);
-        let problems = [&self.shared.untold, &self.shared.unsaved].map(|it| lock(it).clone());
+        let problems = [&self.shared.unpublished, &self.shared.unsaved].map(|it| lock(it).clone());
         let problems: Vec<String> = problems.into_iter().flatten().collect();
         Status {
             hub: match &self.shared.settings.hub {

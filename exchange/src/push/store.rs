@@ -95,7 +95,7 @@ mod tests {
             secret: Secret::new("s"),
             consumer: Some("union".to_owned()),
             lease_until_ms: 7,
-            told: None,
+            notified: None,
         };
         for subscriptions in [vec![one], Vec::new()] {
             let saved = SavedHub { subscriptions };
@@ -121,7 +121,7 @@ mod tests {
             secret: Secret::new("s"),
             consumer: Some("union".to_owned()),
             lease_until_ms: 7,
-            told: Some("00000000000000ff-7".to_owned()),
+            notified: Some("00000000000000ff-7".to_owned()),
         };
         assert_eq!(load(data.path()).unwrap().subscriptions, [expected]);
     }

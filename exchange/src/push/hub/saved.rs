@@ -35,9 +35,9 @@ pub struct SavedSubscription {
     pub consumer: Option<String>,
     /// End of the lease, Unix milliseconds.
     pub lease_until_ms: u64,
-    /// The version that the subscriber acknowledged last.
-    #[serde(default)]
-    pub told: Option<String>,
+    /// The version that the subscriber acknowledged last; `told` in files of older versions.
+    #[serde(default, alias = "told")]
+    pub notified: Option<String>,
 }
 
 impl Hub {
@@ -62,8 +62,8 @@ impl Hub {
                 consumer: one.consumer,
             };
             let intent = Intent::new(asked, String::new(), host, 0, now_ms);
-            let told = one.told.and_then(|it| it.parse().ok());
-            let mut subscription = Subscription::new(intent, told, now_ms);
+            let notified = one.notified.and_then(|it| it.parse().ok());
+            let mut subscription = Subscription::new(intent, notified, now_ms);
             // A clock that was set back must not make a lease longer.
             subscription.lease_until_ms = one.lease_until_ms.min(longest_ms);
             hub.subscriptions.insert(key, subscription);
@@ -80,7 +80,7 @@ impl Hub {
             secret: it.secret.clone(),
             consumer: it.consumer.clone(),
             lease_until_ms: it.lease_until_ms,
-            told: it.told.map(|it| it.to_string()),
+            notified: it.notified.map(|it| it.to_string()),
         };
         SavedHub { subscriptions: self.subscriptions.iter().map(one).collect() }
     }

@@ -104,7 +104,7 @@ pub(super) struct Subscription {
     pub(super) consumer: Option<String>,
     pub(super) lease_until_ms: u64,
     /// The version that the subscriber acknowledged last.
-    pub(super) told: Option<Version>,
+    pub(super) notified: Option<Version>,
     due_ms: u64,
     /// The change to notify of next, if any.
     owed: Option<News>,
@@ -150,9 +150,9 @@ impl News {
     }
 }
 
-/// Returns whether a subscriber that acknowledged `told` has `version`.
-fn has(told: Option<Version>, version: Version) -> bool {
-    told.is_some_and(|it| it.epoch == version.epoch && version.serial <= it.serial)
+/// Returns whether a subscriber that acknowledged `notified` knows of `version`.
+fn has(notified: Option<Version>, version: Version) -> bool {
+    notified.is_some_and(|it| it.epoch == version.epoch && version.serial <= it.serial)
 }
 
 impl Subscription {
@@ -164,7 +164,7 @@ impl Subscription {
             secret: asked.secret,
             consumer: asked.consumer,
             lease_until_ms: now_ms.saturating_add(lease_secs.saturating_mul(1_000)),
-            told: version,
+            notified: version,
             due_ms: now_ms,
             owed: None,
             sending: None,
@@ -176,8 +176,8 @@ impl Subscription {
 
     /// Renews the subscription: the acknowledged version stays, and the failures are forgotten.
     pub(super) fn renew(&mut self, intent: Intent, now_ms: u64) {
-        let Self { told, owed, sending, begun_ms, .. } = *self;
-        *self = Self { owed, sending, begun_ms, ..Self::new(intent, told, now_ms) };
+        let Self { notified, owed, sending, begun_ms, .. } = *self;
+        *self = Self { owed, sending, begun_ms, ..Self::new(intent, notified, now_ms) };
         self.wait_if_unproven();
     }
 
@@ -197,7 +197,7 @@ impl Subscription {
 
     /// Records a change; returns false if the subscriber has it already.
     pub(super) fn owe(&mut self, version: Option<Version>, now_ms: u64) -> bool {
-        if version.is_some_and(|it| has(self.told, it)) {
+        if version.is_some_and(|it| has(self.notified, it)) {
             return false;
         }
         self.note(News { version, is_proven: true }, now_ms);
@@ -245,11 +245,12 @@ impl Subscription {
         if is_proven {
             // The answer to a notification of an earlier subscription must not set the version
             // back.
-            self.told = version.max(self.told);
+            self.notified = version.max(self.notified);
         }
         // The notification may have named a later version than the owed one.
-        let told = self.told;
-        let is_known = |it: &mut News| it.is_proven && it.version.is_some_and(|it| has(told, it));
+        let notified = self.notified;
+        let is_known =
+            |it: &mut News| it.is_proven && it.version.is_some_and(|it| has(notified, it));
         self.owed.take_if(is_known);
         self.wait_if_unproven();
     }

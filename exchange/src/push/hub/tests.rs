@@ -62,7 +62,11 @@ fn subscribed(callback: &str, now_ms: u64) -> Hub {
 
 /// Returns the version that the first subscriber acknowledged last.
 fn notified(hub: &Hub) -> Option<Version> {
-    hub.saved().subscriptions[0].told.as_ref()?.parse().ok()
+    hub.saved().subscriptions[0].notified.as_ref()?.parse().ok()
+}
+
+fn is_empty(hub: &Hub) -> bool {
+    hub.len() == (0, 0)
 }
 
 #[track_caller]
