@@ -10,7 +10,6 @@
 mod commands;
 mod harvest;
 mod notes;
-mod parts;
 mod pending;
 mod push;
 mod report;
@@ -45,8 +44,6 @@ use crate::source::{Kind, Source};
 use crate::source_state::SourceState;
 use crate::status::SourceStatus;
 use harvest::Remarks;
-pub(crate) use parts::PartCounters;
-use parts::PartQueue;
 pub(crate) use pending::PendingChanges;
 use report::{EndedPull, LogWriter};
 
@@ -59,10 +56,6 @@ pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(10);
 
 /// Longest sleep of the collector; it limits the effect of a jump of the wall clock.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
-
-/// Maximum number of sent parts that are stored at the same time; more would not be faster, since
-/// the disk is the limit.
-const TAKES_AT_ONCE: usize = 4;
 
 /// Number of sources that are read under one lock of the collector's state.
 const SOURCES_AT_ONCE: usize = 256;
@@ -99,8 +92,6 @@ struct Inner {
 struct CollectorState {
     schedule: Schedule,
     sources: BTreeMap<String, SourceState>,
-    /// Parts that sources have sent and that are not stored yet.
-    parts: PartQueue,
     /// Totals of all pulls of this process.
     counters: Counters,
     clock: clock::JumpDetector,
@@ -133,8 +124,8 @@ impl Collector {
     ) -> Result<Self, Error> {
         let schedule = Schedule::new(config.freshness);
         let (counters, clock) = (Counters::default(), clock::JumpDetector::start());
-        let (sources, parts, clock_off_ms) = (BTreeMap::new(), PartQueue::default(), 0);
-        let state = CollectorState { schedule, sources, parts, counters, clock, clock_off_ms };
+        let (sources, clock_off_ms) = (BTreeMap::new(), 0);
+        let state = CollectorState { schedule, sources, counters, clock, clock_off_ms };
         let inner = Inner {
             collection,
             client,
@@ -182,13 +173,9 @@ impl Collector {
     }
 
     async fn run_pulls(&self, shutdown: &Shutdown) {
-        let (mut pulls, mut takes) = (JoinSet::new(), JoinSet::new());
+        let mut pulls = JoinSet::new();
         let mut running = RunningPulls::new(self.inner.timeouts.slot_max);
         while !shutdown.is_started() {
-            let room = takes.len() < TAKES_AT_ONCE;
-            if let Some((source, part)) = room.then(|| self.next_part()).flatten() {
-                takes.spawn(self.clone().take(source, part));
-            }
             let now = clock::monotonic();
             let slot = running.has_slot(now);
             let next_slot = running.next_slot(now).unwrap_or(SLEEP_MAX);
@@ -200,7 +187,6 @@ impl Collector {
             tokio::select! {
                 () = shutdown.started() => {}
                 () = self.inner.changed.notified() => {}
-                Some(_) = takes.join_next() => {}
                 () = sleep(self.pause(slot).min(next_slot)) => {}
                 Some(ended) = pulls.join_next_with_id() => {
                     let id = ended.as_ref().map_or_else(|error| error.id(), |(id, ())| *id);
@@ -214,7 +200,6 @@ impl Collector {
             }
         }
         pulls.shutdown().await;
-        takes.shutdown().await;
     }
 
     /// Returns the time until the next due pull.
@@ -226,8 +211,6 @@ impl Collector {
 
     async fn pull(self, due: Due) {
         let Some((source, cancel, confirmed)) = self.begin(&due.source) else { return };
-        // A pull and a part of the same source must not be stored at the same time.
-        self.wait_until(|state| state.sources.get(&due.source).is_none_or(|it| !it.taking)).await;
         let (asked_ms, began) = (clock::now_ms(), clock::monotonic());
         let wait = due.wait.then_some(WAIT);
         let (mut pulled, mut remarks) = (Summary::default(), Remarks::default());
@@ -265,8 +248,7 @@ impl Collector {
         puller.pull_into(wait, pulled).await.map_err(FailedPull::from)
     }
 
-    /// Marks a source as being pulled, so that no part of it is stored meanwhile; returns `None` if
-    /// the source is gone.
+    /// Marks a source as being pulled; returns `None` if the source is gone.
     fn begin(&self, name: &str) -> Option<(Source, Shutdown, bool)> {
         let mut state = self.state();
         let entry = state.sources.get_mut(name)?;

@@ -7,7 +7,6 @@ use collection::{Applied, feed};
 use daemon::metrics::Sample;
 use exchange::push::{self, hub, subscriber};
 
-use crate::collect::PartCounters;
 use crate::status::{SourceStatus, Status, Updates};
 
 /// Counters in addition to status, since the start of the process.
@@ -33,8 +32,6 @@ pub struct Counters {
     pub hub: hub::Counters,
     /// Counters of notifications from the sources' hubs.
     pub notices: subscriber::Counters,
-    /// Numbers of sent parts by outcome.
-    pub parts: PartCounters,
     /// Counters of the broker's own OAI-PMH repository.
     pub oai: exchange::repository::Counters,
 }
@@ -101,20 +98,11 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
     samples.extend(served(&counters.feed));
     samples.extend(push::metrics::hub(&status.push, &counters.hub));
     samples.extend(push::metrics::subscriber(&counters.notices));
-    samples.extend(parts(&counters.parts));
     samples.extend(exchange::repository::samples(&counters.oai));
     samples.extend(status.listening.samples());
     samples.extend(schedule(status));
     status.sources.iter().for_each(|it| sample_source(it, &mut samples));
     samples
-}
-
-fn parts(counters: &PartCounters) -> [Sample; 4] {
-    let PartCounters { taken, known, dropped, refused } = *counters;
-    let help = "Parts that sources sent, by outcome.";
-    let name = "harvest_broker_parts_total";
-    [("taken", taken), ("known", known), ("dropped", dropped), ("refused", refused)]
-        .map(|(outcome, count)| total(name, help, count).with("outcome", outcome))
 }
 
 /// Returns the measured and the expected values of the schedule.
@@ -257,8 +245,7 @@ mod tests {
     /// Renders the metrics of `status` and checks that they have the line `expected`.
     fn check(status: &Status, expected: &str) {
         let applied = Applied { ignored: 4, ..Applied::default() };
-        let parts = PartCounters { taken: 8, ..PartCounters::default() };
-        let counters = Counters { pulls: 7, applied, parts, ..Counters::default() };
+        let counters = Counters { pulls: 7, applied, ..Counters::default() };
         let text = daemon::metrics::render(&samples(status, &counters));
         assert!(text.lines().any(|line| line == expected), "no {expected:?} in:\n{text}");
     }
@@ -302,7 +289,6 @@ mod tests {
         check(&status, "harvest_broker_pulls_total 7");
         check(&status, "harvest_broker_freshness 0.91");
         check(&status, r#"harvest_broker_applied_total{outcome="ignored"} 4"#);
-        check(&status, r#"harvest_broker_parts_total{outcome="taken"} 8"#);
         check(&status, "harvest_feed_waiting 0");
         check(&status, r#"harvest_http_events_total{event="slow"} 2"#);
         check(&status, r#"harvest_source_objects{source="a \"b\""} 3"#);

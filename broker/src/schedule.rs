@@ -308,7 +308,6 @@ mod tests {
             first_changes: None,
             elements: 9,
             as_of_ms: 5,
-            sent: 0,
             early: false,
         };
         schedule.handle_pull("a", report, 6);
@@ -344,7 +343,6 @@ mod tests {
                     age_secs,
                     first_changes,
                     elements,
-                    sent: 0,
                     as_of_ms,
                     early,
                 };

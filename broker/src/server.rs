@@ -150,11 +150,11 @@ fn open(
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), &engine),
         notifier: Notifier::open(data, base_url, settings, collection.clone(), &control)?,
-        repository: exchange::repository::Repository::open(
-            &collection,
-            &config.oai,
+        repository: exchange::repository::Repository::new(
+            collection.clone(),
+            config.oai.clone(),
             repository_daemon(&config, &author.id),
-            data,
+            data.join(exchange::repository::SETS),
         ),
     };
     config.daemon.write_admin_address(admin_addr)?;
@@ -445,7 +445,6 @@ impl Handle {
             feed: self.inner.feed.get().map(FeedServer::counters).unwrap_or_default(),
             hub: notifier.counters(),
             notices: collector.listener().map(Listener::counters).unwrap_or_default(),
-            parts: collector.part_counters(),
             oai: self.inner.stages.repository.counters(),
             ..collector.counters()
         }

@@ -20,9 +20,6 @@ pub(crate) struct SourceState {
     /// Ends a running pull when the source is removed or its settings change.
     pub(crate) cancel: Shutdown,
     pub(crate) pulling: bool,
-    /// Whether a part that the source has sent is being stored; a new pull waits for the end of
-    /// that.
-    pub(crate) taking: bool,
     pub(crate) last_pull: Option<LastPull>,
     pub(crate) pulls: u64,
     pub(crate) history: History,
@@ -30,7 +27,7 @@ pub(crate) struct SourceState {
     pub(crate) origin: Option<Origin>,
     /// The source's version after the last successful pull.
     pub(crate) reached: Option<SourceVersion>,
-    /// Changes since the last successful pull: from failed pulls, and sent by the source.
+    /// Changes since the last successful pull, from failed pulls.
     pub(crate) pending: Option<PendingChanges>,
     /// Whether the source had changed at the last pull of this process.
     pub(crate) update: Option<Status>,
@@ -39,9 +36,6 @@ pub(crate) struct SourceState {
     pub(crate) held: Option<String>,
     /// Whether an administrator has confirmed the loss.
     pub(crate) confirmed: bool,
-    /// Number of bytes that the source has sent and that were stored since the last successful
-    /// pull.
-    pub(crate) sent_bytes: u64,
     pub(crate) warnings: Vec<String>,
     /// Whether the source's note is older than this state.
     pub(crate) unwritten: bool,
@@ -55,7 +49,6 @@ impl SourceState {
             source,
             cancel: Shutdown::new(),
             pulling: false,
-            taking: false,
             last_pull,
             pulls: 0,
             history,
@@ -66,15 +59,9 @@ impl SourceState {
             errors: Errors::default(),
             held: None,
             confirmed: false,
-            sent_bytes: 0,
             warnings: Vec::new(),
             unwritten: false,
         }
-    }
-
-    /// Returns whether a part that the source has sent may be stored now.
-    pub(crate) fn may_take(&self) -> bool {
-        !self.pulling && !self.taking && !self.cancel.is_started()
     }
 
     /// Returns all changes since the last successful pull, including `last`.
@@ -100,8 +87,7 @@ impl SourceState {
         }
         let at_secs = i64::try_from(pull.at_ms / 1_000).unwrap_or(i64::MAX);
         self.update = Some(self.history.handle(at_secs, pending.changes, OF_PULLS));
-        (self.pending, self.sent_bytes) = (None, 0);
-        (self.pulling, self.unwritten) = (false, true);
+        (self.pending, self.pulling, self.unwritten) = (None, false, true);
         self.pulls += 1;
         (self.confirmed, self.held) = (false, None);
         (self.errors.in_a_row, self.errors.back_off_seconds) = (0, 0.0);

@@ -10,6 +10,8 @@ use tokio::sync::mpsc;
 use crate::change::{Batch, Change, GATHERER_ID, Stamp, Version};
 use crate::collection::Collection;
 use crate::error::Error;
+use crate::log::served;
+use crate::member;
 use crate::options::Options;
 use crate::pull::intake::{Intake, Stream};
 use crate::replica::CHAIN;
@@ -65,13 +67,18 @@ pub fn log_folder(dir: &Path) -> Result<(Vec<u8>, Vec<Vec<u8>>), Error> {
             let changes = vec![Change::Update(record)];
             collection.commit(Batch { changes, notes: Vec::new() }, Stamp(6 + round))?;
         }
-        let have = Version { serial: since, ..collection.version() };
-        let pushed = collection.changes_since(have, u64::MAX)?;
-        let (sender, waiting) = mpsc::channel(2);
-        for piece in pushed.map(|it| Piece::Bytes(it.members)).into_iter().chain([Piece::End]) {
-            drop(sender.try_send(piece));
+        let view = collection.inner.log.view();
+        let (parts, to) = (view.parts(since).0, view.version);
+        let tail = Bytes::from(member::end_mark(to));
+        let length = served::bytes_of(&parts) + tail.len() as u64;
+        let mut pieces = served::pieces(&parts, &tail, 0, length);
+        // The channel has room for all pieces of so few changes.
+        let (sender, waiting) = mpsc::channel(16);
+        while let Ok(Some(piece)) = pieces() {
+            drop(sender.try_send(Piece::Bytes(piece)));
         }
-        let (life, to) = ((round == 0).then_some(7), collection.version());
+        drop(sender.try_send(Piece::End));
+        let life = (round == 0).then_some(7);
         writer.take(
             &log::Stream { life, to, objects: collection.len(), owner: None, purged: 0 },
             waiting,

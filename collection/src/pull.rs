@@ -22,7 +22,6 @@
 mod first_changes;
 mod in_place;
 pub(crate) mod intake;
-mod pushed;
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +42,6 @@ use crate::wire::{self, joined, value};
 
 pub use crate::wire::client::{FeedClient, Kind, PullLimits};
 use intake::{Intake, Stream, Tally};
-pub use pushed::Pushed;
 
 /// Number of attempts in a row without progress that end a pull.
 const FRUITLESS_MAX: u32 = 3;

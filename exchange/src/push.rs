@@ -13,8 +13,7 @@
 //! * The paper leaves open what happens to a lost notification. Here nothing depends on a single
 //!   notification: it moves a source to the head of the queue, and the source is still pulled at
 //!   its own interval.
-//! * A notification is *thin* (there is a new version) or *fat* (with the changes), as the
-//!   subscriber chooses.
+//! * A notification says that there is a new version, and does not carry the changes.
 
 pub mod feed;
 pub mod hub;
@@ -34,6 +33,5 @@ pub mod topic;
 
 pub use keys::Keys;
 pub use listener::{Address, FindSource, Hooks, Listener, OnNotice};
-pub use notice::Notice;
 pub use notifier::{Notifier, Status};
 pub use settings::Settings;

@@ -37,10 +37,10 @@ pub mod settings;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub(crate) use answer::datestamp;
 use answer::{Answered, Responder};
 use axum::Router;
 use axum::body::Body;
@@ -131,19 +131,6 @@ pub fn samples(counters: &Counters) -> [Sample; 6] {
     ]
 }
 
-#[derive(Debug, Default)]
-struct Counts {
-    requests: AtomicU64,
-    faults: AtomicU64,
-    records: AtomicU64,
-    postponed: AtomicU64,
-    bytes: AtomicU64,
-}
-
-fn add(count: &AtomicU64, number: u64) {
-    count.fetch_add(number, Ordering::Relaxed);
-}
-
 /// A repository over a collection. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Repository {
@@ -158,7 +145,8 @@ struct Inner {
     turns: Arc<Semaphore>,
     budget: ByteBudget,
     id_file: IdentifierFile,
-    counts: Counts,
+    /// All but `ready`.
+    counters: Mutex<Counters>,
 }
 
 impl Repository {
@@ -170,19 +158,9 @@ impl Repository {
         let current = CurrentSets::new(collection.clone(), sets);
         let settings = watch::Sender::new((settings, daemon));
         let turns = Arc::new(Semaphore::new(ANSWERS_MAX));
-        let (budget, counts) = (ByteBudget::new(SENDING_BYTES_MAX), Counts::default());
-        let shared = Inner { collection, current, settings, turns, budget, id_file, counts };
+        let (budget, counters) = (ByteBudget::new(SENDING_BYTES_MAX), Mutex::default());
+        let shared = Inner { collection, current, settings, turns, budget, id_file, counters };
         Self { shared: Arc::new(shared) }
-    }
-
-    /// Returns the repository of a daemon with the data folder `data`.
-    pub fn open(
-        collection: &Collection,
-        settings: &Settings,
-        daemon: Daemon,
-        data: &std::path::Path,
-    ) -> Self {
-        Self::new(collection.clone(), settings.clone(), daemon, data.join(SETS))
     }
 
     /// Puts new settings in force.
@@ -228,28 +206,22 @@ impl Repository {
 
     /// Returns the counters since the start.
     pub fn counters(&self) -> Counters {
-        let counts = &self.shared.counts;
-        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Counters {
-            requests: get(&counts.requests),
-            faults: get(&counts.faults),
-            records: get(&counts.records),
-            postponed: get(&counts.postponed),
-            bytes: get(&counts.bytes),
-            ready: u64::from(self.shared.current.is_ready()),
-        }
+        Counters { ready: u64::from(self.shared.current.is_ready()), ..*self.counted() }
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counters> {
+        self.shared.counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers a request.
     pub async fn respond(&self, request: Request) -> Response {
-        let counts = &self.shared.counts;
         match self.answer(request).await {
             Ok(response) => {
-                add(&counts.requests, 1);
+                self.counted().requests += 1;
                 response
             }
             Err(refusal) => {
-                add(&counts.postponed, u64::from(refusal.retry_secs.is_some()));
+                self.counted().postponed += u64::from(refusal.retry_secs.is_some());
                 refusal.response()
             }
         }
@@ -301,10 +273,12 @@ impl Repository {
         packed: bool,
         share: Share,
     ) -> Result<Response, Refusal> {
-        let counts = &self.shared.counts;
         let Answered { text, records, is_fault, size } = answered;
-        add(&counts.records, records);
-        add(&counts.faults, u64::from(is_fault));
+        {
+            let mut counters = self.counted();
+            counters.records += records;
+            counters.faults += u64::from(is_fault);
+        }
         let packed = Some(&text).filter(|it| packed && PACKED_BYTES_MIN <= it.len()).map(pack);
         let is_packed = packed.is_some();
         let bytes = packed.unwrap_or_else(|| text.into_bytes());
@@ -312,7 +286,7 @@ impl Repository {
         let Some(bytes) = share.hold(bytes) else {
             return Err(Refusal::later("too much is being sent at once"));
         };
-        add(&counts.bytes, bytes.len() as u64);
+        self.counted().bytes += bytes.len() as u64;
         let mut response = Response::new(Body::from(bytes));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/xml; charset=utf-8"));

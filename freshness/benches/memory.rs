@@ -100,7 +100,6 @@ fn found(full: bool, as_of_ms: u64) -> PullReport {
         first_changes: None,
         elements: 10_000,
         as_of_ms,
-        sent: 0,
         early: false,
     }
 }

@@ -117,7 +117,6 @@ fn pull_all(count: usize) {
                 first_changes: None,
                 elements,
                 as_of_ms: now_ms,
-                sent: 0,
                 early,
             };
             schedule.handle_pull(source, found, now_ms + 20);

@@ -122,8 +122,7 @@ fn found() -> impl Strategy<Value = PullReport> {
     (any::<bool>(), counts(), numbers(), first_changes, counts(), as_of, any::<bool>()).prop_map(
         |(full, changes, age_secs, first_changes, elements, as_of, early)| {
             let as_of_ms = as_of.unwrap_or(START_MS);
-            let sent = changes / 2;
-            PullReport { full, changes, age_secs, first_changes, elements, as_of_ms, sent, early }
+            PullReport { full, changes, age_secs, first_changes, elements, as_of_ms, early }
         },
     )
 }
@@ -375,7 +374,6 @@ fn found_changes(changes: u64, as_of_ms: u64) -> PullReport {
         first_changes: None,
         elements: 10_000,
         as_of_ms,
-        sent: 0,
         early: false,
     }
 }

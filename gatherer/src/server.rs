@@ -344,8 +344,13 @@ fn open(
     }
     let started = now.0 / 1_000;
     let daemon = serve::repository::daemon(&config, &site.id, started);
-    let repository =
-        exchange::repository::Repository::open(&site.collection, &config.oai, daemon, &data);
+    let sets = data.join(exchange::repository::SETS);
+    let repository = exchange::repository::Repository::new(
+        site.collection.clone(),
+        config.oai.clone(),
+        daemon,
+        sets,
+    );
     let shared = Shared {
         site: Arc::new(site),
         author,

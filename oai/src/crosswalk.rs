@@ -27,17 +27,20 @@ mod rfc1807;
 mod soif_xml;
 mod tree;
 
-use std::borrow::Cow;
 use std::fmt;
 
 use soif::Record;
 use soif::digest::Md5;
 use url::Url;
 
+use crate::escape;
 use crate::identifier::Identifier;
 use crate::repository::description;
 use crate::response::{self, Header, Xml};
+pub use date::normal as date;
 use draft::Draft;
+pub use draft::identified;
+pub use language::tag as language_tag;
 pub use soif_xml::SCHEMA_XSD;
 use tree::{Element, Space, Tree};
 
@@ -186,14 +189,9 @@ fn is_oai(identifier: &str) -> bool {
 
 fn under_host(identifier: &str, host: &str) -> String {
     let mut url = format!("oai:{host}:");
-    for byte in identifier.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                url.push(char::from(byte));
-            }
-            _ => url.push_str(&format!("%{byte:02X}")),
-        }
-    }
+    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"-._~/".contains(&it);
+    // Writing to a string never fails.
+    let _ = escape::write(&mut url, identifier, '%', is_plain);
     url
 }
 
@@ -265,24 +263,6 @@ pub fn metadata_to_soif(metadata: &str, prefix: &str) -> (Record, Vec<Problem>) 
     let mut problems: Vec<Problem> = flaw(&tree).into_iter().collect();
     problems.extend(draft.finish(&mut made));
     (made, problems)
-}
-
-/// Returns a date in ISO 8601, to the year, month, day or second; `None` if not even a year can be
-/// read.
-pub fn date(text: &str) -> Option<String> {
-    date::normal(text)
-}
-
-/// Returns the language tag (BCP 47, without a region) of a language code, tag or name; `None` if
-/// it is unknown.
-pub fn language_tag(text: &str) -> Option<Cow<'_, str>> {
-    language::tag(text)
-}
-
-/// Returns an identifier with its scheme, in the same form for all records: `doi:10.5072/1`,
-/// `urn:isbn:…`, `urn:issn:…`, `arXiv:…`. A scheme without such a form leaves the value unchanged.
-pub fn identified<'a>(scheme: &str, value: &'a str) -> Cow<'a, str> {
-    draft::identified(scheme, value)
 }
 
 /// Returns whether the record's identifier contains the name of its object.

@@ -158,12 +158,21 @@ mod tests {
 
     #[test]
     fn a_repository_identifier_is_a_domain_name() {
-        for name in ["a.org", "Archive.Example.ORG", "x-1.y2.museum"] {
+        for name in ["a.org", "Archive.Example.ORG", "x-1.y2.museum", "A.ex"] {
             assert!(RepositoryId::parse(name).is_some(), "{name}");
         }
-        for name in
-            ["", "org", "localhost", "127.0.0.1", "a.b", ".org", "a..org", "a.org.", "a_b.org"]
-        {
+        for name in [
+            "",
+            "org",
+            "localhost",
+            "127.0.0.1",
+            "a.b",
+            ".org",
+            "a..org",
+            "a.org.",
+            "a_b.org",
+            "a.1e",
+        ] {
             assert_eq!(RepositoryId::parse(name), None, "{name}");
         }
     }

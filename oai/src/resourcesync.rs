@@ -1,4 +1,4 @@
-//! ResourceSync documents: a site's resources and their changes, for crawlers of sitemaps.
+//! ResourceSync documents: a site's resources and their changes, written for crawlers of sitemaps.
 //!
 //! Source: ANSI/NISO Z39.99-2017 (cited by section): the source description (§11), capability lists
 //! (§10), resource lists and their indexes (§12), change lists (§14). Each of these documents is a
@@ -10,15 +10,10 @@
 //! * Resource dumps and change dumps are left out: a collection's snapshot serves the same purpose,
 //!   and is smaller.
 //! * A datetime has seconds and is in UTC.
-//! * Only the links between documents are read and written (`up`, `index`, `describedby`); others
-//!   are ignored.
 
-mod read;
 mod write;
 
 use crate::datestamp::Datestamp;
-
-pub use read::{Unreadable, read};
 
 /// Namespace of sitemaps.
 pub const SITEMAP: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
@@ -28,9 +23,6 @@ pub const TERMS: &str = "http://www.openarchives.org/rs/terms/";
 
 /// Maximum number of entries of one document (§4: the limit of a sitemap).
 pub const ENTRIES_MAX: usize = 50_000;
-
-/// Largest document that is read, in bytes.
-pub const DOCUMENT_BYTES_MAX: usize = 50 << 20;
 
 /// Path of a site's source description (RFC 8615; §11).
 pub const WELL_KNOWN: &str = "/.well-known/resourcesync";
@@ -49,10 +41,6 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// All kinds.
-    pub const ALL: [Self; 4] =
-        [Self::Description, Self::CapabilityList, Self::ResourceList, Self::ChangeList];
-
     /// Returns its name in a document.
     pub fn name(self) -> &'static str {
         match self {
@@ -62,40 +50,23 @@ impl Capability {
             Self::ChangeList => "changelist",
         }
     }
-
-    /// Returns the kind with that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.name() == name)
-    }
 }
 
 /// Kind of a resource's change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeKind {
-    /// The resource is new.
-    Created,
-    /// The resource has changed.
+    /// The resource is new, or has changed.
     Updated,
     /// The resource is gone.
     Deleted,
 }
 
 impl ChangeKind {
-    /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Created, Self::Updated, Self::Deleted];
-
-    /// Returns its name in a document.
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
-            Self::Created => "created",
             Self::Updated => "updated",
             Self::Deleted => "deleted",
         }
-    }
-
-    /// Returns the kind with that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.name() == name)
     }
 }
 
@@ -116,10 +87,6 @@ pub struct Entry {
     pub md5: Option<String>,
     /// Its length in bytes.
     pub length: Option<u64>,
-    /// Its media type.
-    pub media_type: Option<String>,
-    /// URL of its description.
-    pub described_by: Option<String>,
 }
 
 impl Entry {
@@ -132,40 +99,25 @@ impl Entry {
 /// A document: its kind, its times and links, and its entries in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Its kind.
-    pub capability: Capability,
+    capability: Capability,
     /// Whether its entries are the parts of the list, and not its items.
     pub is_index: bool,
     /// The document above: the capability list of a list, the source description of a capability
     /// list.
-    pub up: Option<String>,
+    up: Option<String>,
     /// The index of which it is a part.
     pub index: Option<String>,
     /// Beginning of a resource list.
-    pub at: Option<Datestamp>,
-    /// Completion of a resource list.
-    pub completed: Option<Datestamp>,
+    at: Option<Datestamp>,
     /// Beginning of the time that a change list covers.
-    pub from: Option<Datestamp>,
-    /// End of the time that a change list covers; without it the list is still open.
-    pub until: Option<Datestamp>,
+    from: Option<Datestamp>,
     entries: Vec<Entry>,
 }
 
 impl Document {
-    /// Returns a document without entries.
-    pub fn new(capability: Capability) -> Self {
-        Self {
-            capability,
-            is_index: false,
-            up: None,
-            index: None,
-            at: None,
-            completed: None,
-            from: None,
-            until: None,
-            entries: Vec::new(),
-        }
+    fn new(capability: Capability) -> Self {
+        let (up, index, at, from) = (None, None, None, None);
+        Self { capability, is_index: false, up, index, at, from, entries: Vec::new() }
     }
 
     /// Returns the source description of a site with one capability list.
@@ -177,11 +129,11 @@ impl Document {
     }
 
     /// Returns a capability list of these lists, below the source description at `up`.
-    pub fn capability_list(up: &str, lists: &[(Capability, &str)]) -> Self {
+    pub fn capability_list(up: &str, lists: &[(Capability, impl AsRef<str>)]) -> Self {
         let mut document = Self::new(Capability::CapabilityList);
         document.up = Some(up.to_owned());
         for (capability, loc) in lists {
-            document.push(Entry { capability: Some(*capability), ..Entry::at(*loc) });
+            document.push(Entry { capability: Some(*capability), ..Entry::at(loc.as_ref()) });
         }
         document
     }
@@ -198,12 +150,7 @@ impl Document {
         Self { up, from: Some(from), ..Self::new(Capability::ChangeList) }
     }
 
-    /// Returns the entries in order: changes with the oldest first.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-
-    /// Adds an entry; returns false once there are [`ENTRIES_MAX`]: the entry belongs to another
+    /// Adds an entry, changes with the oldest first; returns false once there are [`ENTRIES_MAX`]: the entry belongs to another
     /// part of the list.
     pub fn push(&mut self, entry: Entry) -> bool {
         let fits = self.entries.len() < ENTRIES_MAX;
@@ -211,11 +158,6 @@ impl Document {
             self.entries.push(entry);
         }
         fits
-    }
-
-    /// Returns the document as XML.
-    pub fn to_xml(&self) -> String {
-        write::to_xml(self)
     }
 }
 

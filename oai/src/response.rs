@@ -6,6 +6,11 @@
 pub mod read;
 pub mod write;
 
+use quick_xml::XmlVersion;
+use quick_xml::escape::resolve_xml_entity;
+use quick_xml::events::Event;
+use quick_xml::reader::Reader;
+
 pub use read::{Note, NoteKind, Reading, Unreadable, read};
 
 use crate::datestamp::{Datestamp, Granularity};
@@ -14,6 +19,46 @@ use crate::error::Fault;
 /// A self-contained XML element: all namespaces that it uses are declared in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Xml(pub String);
+
+impl Xml {
+    /// Returns the name of the element, and the names and trimmed texts of the leaf elements in it
+    /// that are not empty, all without prefixes. `None` if it is longer than `bytes_max` bytes, or
+    /// not XML.
+    pub(crate) fn leaves(&self, bytes_max: usize) -> Option<(String, Vec<(String, String)>)> {
+        let text = Some(self.0.as_str()).filter(|it| it.len() <= bytes_max)?;
+        let mut reader = Reader::from_str(text);
+        let (mut root, mut leaves) = (None, Vec::new());
+        let mut open: Option<(String, String)> = None;
+        loop {
+            let event = reader.read_event().ok()?;
+            match (&event, &mut open) {
+                (Event::Start(start), _) => {
+                    let name = start.local_name().as_ref().to_owned();
+                    root.get_or_insert_with(|| name.clone());
+                    open = Some((name, String::new()));
+                }
+                (Event::Text(text), Some((_, value))) => {
+                    value.push_str(&text.xml_content(XmlVersion::Implicit1_0));
+                }
+                (Event::CData(text), Some((_, value))) => {
+                    value.push_str(&text.xml_content(XmlVersion::Implicit1_0));
+                }
+                (Event::GeneralRef(it), Some((_, value))) => match it.resolve_char_ref().ok()? {
+                    Some(char) => value.push(char),
+                    None => value.push_str(resolve_xml_entity(&it.xml10_content())?),
+                },
+                (Event::End(_), _) => {
+                    let ended = open.take().map(|(name, value)| (name, value.trim().to_owned()));
+                    leaves.extend(ended.filter(|(_, value)| !value.is_empty()));
+                }
+                (Event::DocType(_), _) => return None,
+                (Event::Eof, _) => break,
+                _ => {}
+            }
+        }
+        Some((root?, leaves))
+    }
+}
 
 /// Returns whether XML can contain the character (XML 1.0 §2.2).
 pub(crate) fn is_char(it: char) -> bool {

@@ -10,11 +10,6 @@
 //!   namespace. The reader accepts any element that contains one of the three values, whatever its
 //!   name and its namespace declarations.
 
-use quick_xml::XmlVersion;
-use quick_xml::escape::resolve_xml_entity;
-use quick_xml::events::Event;
-use quick_xml::reader::Reader;
-
 use crate::response::{Xml, is_char};
 use crate::xml;
 
@@ -36,49 +31,19 @@ pub struct Syndication {
 }
 
 impl Syndication {
-    /// Reads a description; `None` if it is of another kind, or not XML.
+    /// Reads a description; `None` if it is of another kind, or not XML. Of several values of one
+    /// name the first counts that XML allows and that is not empty.
     pub fn read(description: &Xml) -> Option<Self> {
-        let text = Some(description.0.as_str()).filter(|it| it.len() <= DESCRIPTION_BYTES_MAX)?;
-        let mut reader = Reader::from_str(text);
-        let mut found = Self::default();
-        let mut value: Option<(Field, String)> = None;
-        loop {
-            match reader.read_event().ok()? {
-                Event::Start(start) => {
-                    value =
-                        Field::by_name(start.local_name().as_ref()).map(|it| (it, String::new()));
-                }
-                Event::Text(text) => {
-                    if let Some((_, value)) = &mut value {
-                        value.push_str(&text.xml_content(XmlVersion::Implicit1_0));
-                    }
-                }
-                Event::CData(text) => {
-                    if let Some((_, value)) = &mut value {
-                        value.push_str(&text.xml_content(XmlVersion::Implicit1_0));
-                    }
-                }
-                Event::GeneralRef(reference) => {
-                    if let Some((_, value)) = &mut value {
-                        match reference.resolve_char_ref().ok()? {
-                            Some(char) => value.push(char),
-                            // Without a DTD no other entity is declared.
-                            None => value.push_str(resolve_xml_entity(&reference.xml10_content())?),
-                        }
-                    }
-                }
-                Event::End(_) => {
-                    if let Some((field, value)) = value.take()
-                        && value.chars().all(is_char)
-                    {
-                        found.put(field, value.trim());
-                    }
-                }
-                Event::DocType(_) => return None,
-                Event::Eof => break,
-                Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
-            }
-        }
+        let (_, leaves) = description.leaves(DESCRIPTION_BYTES_MAX)?;
+        let value = |name: &str| {
+            let is_sound = |(it, text): &&(String, String)| it == name && text.chars().all(is_char);
+            leaves.iter().find(is_sound).map(|(_, text)| text.clone())
+        };
+        let found = Self {
+            period: value("updatePeriod"),
+            frequency: value("updateFrequency"),
+            base: value("updateBase"),
+        };
         (found != Self::default()).then_some(found)
     }
 
@@ -97,37 +62,6 @@ impl Syndication {
         }
         text.push_str("</syndication>");
         Xml(text)
-    }
-
-    /// Sets a value; of several values the first that is not empty is kept.
-    fn put(&mut self, field: Field, value: &str) {
-        let slot = match field {
-            Field::Period => &mut self.period,
-            Field::Frequency => &mut self.frequency,
-            Field::Base => &mut self.base,
-        };
-        if slot.is_none() && !value.is_empty() {
-            *slot = Some(value.to_owned());
-        }
-    }
-}
-
-/// One value of a schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
-    Period,
-    Frequency,
-    Base,
-}
-
-impl Field {
-    fn by_name(name: &str) -> Option<Self> {
-        match name {
-            "updatePeriod" => Some(Self::Period),
-            "updateFrequency" => Some(Self::Frequency),
-            "updateBase" => Some(Self::Base),
-            _ => None,
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests of push between processes: a source, a hub that sends its notifications, and a subscribed broker. A proxy
 //! between hub and broker loses every second notification.
 //!
-//! Source: Liu et al. §3 (subscribe/notify, push); WebSub.
+//! Source: Liu et al. §3 (subscribe/notify); WebSub.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -314,24 +314,6 @@ fn with_every_second_notification_lost_every_change_is_found() {
     for mut daemon in [source, hub, broker] {
         assert!(daemon.running.stop("TERM").success());
     }
-}
-
-/// A source that is its own hub sends the changes: they are found without a pull.
-#[test]
-fn sent_changes_are_found_without_a_pull() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let source = own_hub(folder);
-    let settings = format!(
-        "[freshness]\ninterval_min = \"{NEVER}\"\n[[source]]\nurl = \"{}\"\npush = true\n",
-        source.url
-    );
-    let mut broker = subscribed_broker(folder, &source, free_port(), &settings);
-    report("sent", &mut changes(folder, &broker, CHANGES));
-    // The source was pulled once, at the start.
-    let status = broker.status();
-    assert_eq!(status["sources"][0]["pulls"], 1, "{status:#}");
-    assert!(broker.running.stop("TERM").success());
 }
 
 /// A repository that is harvested with OAI-PMH sends notifications too, once its changes are listed.

@@ -11,7 +11,6 @@ use crate::blocking::blocking;
 use crate::config::Config;
 use crate::error::Error;
 use crate::source::Source;
-use crate::source_state::SourceState;
 
 impl Collector {
     /// Applies changed settings. When this returns, removed sources are no longer pulled; the
@@ -26,11 +25,8 @@ impl Collector {
         let (gone, new) = blocking("settings of sources", work).await?;
         self.inner.changed.notify_one();
         for name in gone {
-            let is_idle = |it: &SourceState| !it.pulling && !it.taking;
-            self.wait_until(|state| state.sources.get(&name).is_none_or(is_idle)).await;
-            let mut state = self.state();
-            state.parts.forget(&name);
-            state.sources.remove(&name);
+            self.wait_until(|it| it.sources.get(&name).is_none_or(|it| !it.pulling)).await;
+            self.state().sources.remove(&name);
         }
         let collector = self.clone();
         let add = move || {
@@ -51,13 +47,11 @@ impl Collector {
             config.sources.iter().map(|it| (it.name.as_str(), it)).collect();
         let (mut gone, mut changed) = (Vec::new(), Vec::new());
         let mut state = self.state();
-        let CollectorState { schedule, sources, parts, .. } = &mut *state;
+        let CollectorState { schedule, sources, .. } = &mut *state;
         for (name, it) in sources.iter_mut() {
             match wanted.get(name.as_str()) {
                 Some(source) if **source == it.source => {}
                 Some(source) => {
-                    // The waiting parts may come from another collection than the changed source.
-                    parts.forget(name);
                     changed.push((*source).clone());
                     it.source = (*source).clone();
                     std::mem::replace(&mut it.cancel, Shutdown::new()).start();

@@ -1,29 +1,21 @@
-//! Subscriptions: sources whose hubs announce or send changes.
+//! Subscriptions: sources whose hubs announce changes.
 //!
-//! Source: Liu et al. §3 (subscribe/notify, and push); WebSub, implemented in [`exchange::push`].
+//! Source: Liu et al. §3 (subscribe/notify); WebSub, implemented in [`exchange::push`].
 //!
-//! A thin notification only makes the source due, within the bounds that hold for every pull. A fat
-//! notification carries a part: it is stored if it follows the last known version, and dropped
-//! otherwise. Storing a part is not a pull: the statistics of pulls (time, cost, failures) and the
-//! due time stay as they were. The changes of the part are counted with the next pull.
-//!
-//! So a notification that is lost, late, repeated or out of order affects only the time at which a
-//! change is found, and the source is pulled at its own interval whatever its hub does.
+//! A notification only makes the source due, within the bounds that hold for every pull. So one
+//! that is lost, late, repeated or out of order affects only the time at which a change is found,
+//! and the source is pulled at its own interval whatever its hub does.
 
 use std::sync::Arc;
 
 use collection::Version;
-use collection::pull::{Pushed, Summary};
-use exchange::push::request::Content;
 use exchange::push::subscriber::{Counters, SubscriptionState as Standing, Wanted};
-use exchange::push::{Address, Hooks, Keys, Listener, Notice};
+use exchange::push::{Address, Hooks, Keys, Listener};
 use net::clock;
 use net::host;
 use url::Url;
 
-use super::parts::PartCounters;
-use super::pending::PendingChanges;
-use super::{Collector, CollectorState, puller};
+use super::{Collector, CollectorState};
 use crate::source::Source;
 use crate::source_state::SourceState;
 use crate::status::Pushing;
@@ -40,32 +32,19 @@ pub(super) struct Subscribing {
     base: Url,
 }
 
-/// Marks a source as storing a part until the guard is dropped, which happens even after a panic.
-struct StoringGuard<'a> {
-    collector: &'a Collector,
-    source: &'a str,
-}
-
-impl Drop for StoringGuard<'_> {
-    fn drop(&mut self) {
-        if let Some(entry) = self.collector.state().sources.get_mut(self.source) {
-            entry.taking = false;
-        }
-        self.collector.notify();
-    }
-}
-
 impl Collector {
     /// Subscribes to the sources with `push`, now and with every change of the settings; `base` is
     /// the URL at which others reach the broker.
     pub(crate) fn listen(&self, base: Url, keys: Keys) {
         let collector = Arc::downgrade(&self.inner);
-        let of = move || collector.upgrade().map(|inner| Self { inner });
-        let told = of.clone();
+        let present = move || collector.upgrade().map(|inner| Self { inner });
+        let notified = present.clone();
         let hooks = Hooks {
-            find: Box::new(move |name| of()?.address(name)),
-            on_notice: Box::new(move |name, notice| {
-                told().is_some_and(|it| it.handle_notice(name, notice))
+            find: Box::new(move |name| present()?.address(name)),
+            on_notice: Box::new(move |name, version| {
+                if let Some(collector) = notified() {
+                    collector.handle_notice(name, version);
+                }
             }),
         };
         let listener = Listener::new(self.inner.client.clone(), LEASE_SECS, hooks);
@@ -90,14 +69,12 @@ impl Collector {
             let token = keys.token(name, url);
             let callback = host::join(base, &format!("push/{token}"));
             let (source, secret) = (name.clone(), keys.secret(name, url)?);
-            // A repository has fat notifications, too: an unchanged list then causes no
-            // notification.
-            Some(Wanted { source, token, callback, secret, content: Content::Fat })
+            Some(Wanted { source, token, callback, secret })
         };
         let sources: Vec<Wanted> = {
             let state = self.state();
-            let told = state.sources.values().filter(|it| it.source.push);
-            told.filter_map(|it| wanted(&it.source)).collect()
+            let pushing = state.sources.values().filter(|it| it.source.push);
+            pushing.filter_map(|it| wanted(&it.source)).collect()
         };
         listener.handle_sources(sources);
     }
@@ -122,105 +99,19 @@ impl Collector {
         })
     }
 
-    /// Handles a notification from a source's hub; returns false if there is no room for it now.
-    fn handle_notice(&self, name: &str, notice: Notice) -> bool {
-        let now_ms = clock::now_ms();
+    /// Handles a notification from a source's hub: there is a new version, with its number if known.
+    fn handle_notice(&self, name: &str, version: Option<Version>) {
         let mut state = self.state();
-        let CollectorState { schedule, sources, parts, .. } = &mut *state;
+        let CollectorState { schedule, sources, .. } = &mut *state;
         // The settings may have changed since the subscription.
-        let Some(entry) = sources.get_mut(name).filter(|it| it.source.push) else { return true };
-        match notice {
-            // Only feeds have versions.
-            _ if entry.source.oai.is_some() => drop(schedule.handle_notice(name, now_ms)),
-            Notice::Thin(Some(version)) if has(entry, version) => return true,
-            Notice::Thin(_) => drop(schedule.handle_notice(name, now_ms)),
-            Notice::Fat(part) if has(entry, part.to) => {
-                parts.counters.known += 1;
-                return true;
-            }
-            Notice::Fat(part) => {
-                if !parts.push(name, part) {
-                    return false;
-                }
-            }
+        let Some(entry) = sources.get(name).filter(|it| it.source.push) else { return };
+        // Only feeds have versions.
+        if entry.source.oai.is_none() && version.is_some_and(|it| has(entry, it)) {
+            return;
         }
+        schedule.handle_notice(name, clock::now_ms());
         drop(state);
         self.inner.changed.notify_one();
-        true
-    }
-
-    /// Takes the next part to [store](Self::take), from a source that has no running pull and no
-    /// part being stored; skips known parts. `None` if there is no such part.
-    pub(super) fn next_part(&self) -> Option<(Source, Pushed)> {
-        let mut state = self.state();
-        let CollectorState { sources, parts, .. } = &mut *state;
-        loop {
-            let (name, part) =
-                parts.pop(|name| sources.get(name).is_none_or(SourceState::may_take))?;
-            let Some(entry) = sources.get_mut(&name) else { continue };
-            if !has(entry, part.to) {
-                entry.taking = true;
-                return Some((entry.source.clone(), part));
-            }
-            parts.counters.known += 1;
-        }
-    }
-
-    /// Stores a part. If the part leaves a gap, is damaged, exceeds a limit or cannot be stored, it
-    /// is dropped with all parts after it, and the source is pulled as soon as its bounds allow, to
-    /// find the cause.
-    pub(super) async fn take(self, source: Source, part: Pushed) {
-        let name = source.name.as_str();
-        let _taking = StoringGuard { collector: &self, source: name };
-        let mut taken = Summary::default();
-        let bytes = part.members.len() as u64;
-        let sent = self.state().sources.get(name).map_or(0, |it| it.sent_bytes);
-        let is_whole = if source.bytes_max < sent.saturating_add(bytes) {
-            tracing::warn!(source = name, "source sent more than bytes_max since its last pull");
-            false
-        } else {
-            match puller(&self.inner, &source).take(&part, &mut taken).await {
-                Ok(true) => true,
-                Ok(false) => {
-                    tracing::debug!(source = name, "a sent part leaves a gap");
-                    false
-                }
-                Err(error) => {
-                    tracing::warn!(source = name, %error, "a sent part was not stored");
-                    false
-                }
-            }
-        };
-        self.handle_taken(&source, &taken, is_whole);
-    }
-
-    fn handle_taken(&self, source: &Source, taken: &Summary, is_whole: bool) {
-        let (name, at) = (&source.name, clock::monotonic());
-        let mut state = self.state();
-        let CollectorState { schedule, sources, parts, counters, .. } = &mut *state;
-        if is_whole {
-            parts.counters.taken += 1;
-        } else {
-            parts.counters.dropped += 1;
-        }
-        counters.changes += taken.changes;
-        counters.bytes += taken.bytes;
-        counters.applied += taken.applied;
-        let Some(entry) = sources.get_mut(name).filter(|it| it.source == *source) else { return };
-        entry.sent_bytes = entry.sent_bytes.saturating_add(taken.bytes);
-        entry.pending = Some(entry.with_pending(PendingChanges::sent(taken, at)));
-        if is_whole {
-            entry.reached = Some(taken.version.into());
-            entry.unwritten = true;
-        } else {
-            parts.forget(name);
-            schedule.handle_notice(name, clock::now_ms());
-        }
-    }
-
-    /// Returns the numbers of sent parts by outcome.
-    pub(crate) fn part_counters(&self) -> PartCounters {
-        self.state().parts.counters
     }
 
     /// Returns the status of a source's subscription; `None` if there is none.

@@ -39,16 +39,15 @@ impl EndedPull {
         self.at.saturating_duration_since(self.began)
     }
 
-    /// Returns the pull's line in the log; `sent` is the number of changes that the source has sent
-    /// since the last successful pull.
-    fn line(&self, outcome: Outcome, sent: u64, now_ms: u64) -> Pull {
+    /// Returns the pull's line in the log.
+    fn line(&self, outcome: Outcome, now_ms: u64) -> Pull {
         // The duration of a long poll says nothing about its cost.
         let took = if self.due.wait { Duration::ZERO } else { self.took() };
         Pull {
             ended_ms: now_ms,
             source: self.due.source.clone(),
             outcome,
-            changes: self.pulled.changes.saturating_add(sent),
+            changes: self.pulled.changes,
             elements: (outcome != Outcome::Failed).then_some(self.pulled.objects),
             bytes: self.pulled.bytes,
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
@@ -143,7 +142,7 @@ impl Collector {
         match outcome {
             Some(Ok(())) if !goes_on => self.handle_pulled(ended),
             Some(Err(FailedPull { failure, message, retry_after })) => {
-                self.log_pull(ended, Outcome::Failed, 0, clock::now_ms());
+                self.log_pull(ended, Outcome::Failed, clock::now_ms());
                 self.handle_failure(name, failure, message, retry_after);
             }
             _ => {
@@ -173,9 +172,9 @@ impl Collector {
         self.log().flush();
     }
 
-    fn log_pull(&self, ended: &EndedPull, outcome: Outcome, sent: u64, now_ms: u64) {
+    fn log_pull(&self, ended: &EndedPull, outcome: Outcome, now_ms: u64) {
         let clock_off_ms = self.state().clock_off_ms;
-        self.log().handle(ended.line(outcome, sent, now_ms), ended.due.wait, clock_off_ms);
+        self.log().handle(ended.line(outcome, now_ms), ended.due.wait, clock_off_ms);
     }
 
     fn log(&self) -> MutexGuard<'_, LogWriter> {
@@ -226,7 +225,7 @@ impl Collector {
             bytes: pulled.bytes,
             took_seconds: took.as_secs_f64(),
         };
-        let (mut full, mut sent) = (pulled.kind == Kind::Snapshot, 0);
+        let mut full = pulled.kind == Kind::Snapshot;
         {
             let mut state = self.state();
             let CollectorState { counters, sources, schedule, .. } = &mut *state;
@@ -241,11 +240,11 @@ impl Collector {
                 let pending = entry.with_pending(PendingChanges::new(pulled, ended.at));
                 schedule.handle_pull(name, schedule_report(ended, &pending, now_ms), now_ms);
                 entry.handle_pull(last_pull, &pending);
-                (full, sent) = (pending.full, pending.sent);
+                full = pending.full;
             }
         }
         let outcome = if full { Outcome::Snapshot } else { Outcome::Delta };
-        self.log_pull(ended, outcome, sent, now_ms);
+        self.log_pull(ended, outcome, now_ms);
     }
 
     pub(super) fn handle_failure(
@@ -276,8 +275,7 @@ fn schedule_report(ended: &EndedPull, pending: &PendingChanges, now_ms: u64) -> 
         full: pending.full,
         changes: pending.changes,
         age_secs: pending.age_secs,
-        sent: pending.sent,
-        first_changes: Some(pending.first_changes()),
+        first_changes: Some(pending.first_changes),
         elements: ended.pulled.objects,
         as_of_ms: if wait { now_ms } else { ended.asked_ms },
         early: wait && changes == 0 && ended.took() < WAIT / 2,

@@ -6,7 +6,6 @@
 mod broken;
 mod foreign;
 mod pulling;
-mod pushed;
 mod replica;
 mod rotten;
 mod serving;

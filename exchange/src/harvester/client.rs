@@ -12,7 +12,7 @@ use oai::error::Fault;
 use oai::harvest::{Answer, Outcome, Remedy, retry_after_secs};
 use oai::repository::oap;
 use oai::request::{Request, Verb};
-use oai::response::{Body, Format, Identify, Page, Reading, Record, Response, Set, Unreadable};
+use oai::response::{Body, Format, Identify, Page, Reading, Record, Set, Unreadable};
 use url::Url;
 
 use super::body::{self, Coding, Problem};
@@ -254,30 +254,25 @@ impl Repository {
         };
         let received = sent.received();
         let name = sent.header(header::CONTENT_ENCODING.as_str()).unwrap_or_default().to_owned();
-        let Some(coding) = Coding::by_name(&name) else {
+        let (bytes, problem) = if let Some(coding) = Coding::by_name(&name) {
+            let bytes_max = self.access.page_bytes_max;
+            let unpacked = blocking(move || body::unpack(packed, coding, bytes_max)).await;
+            let problem = match (broken, unpacked.problem) {
+                (None, Some(Problem::Size)) => {
+                    let problem = format!("its answer unpacks to more than {bytes_max} bytes");
+                    Some((problem, Remedy::Less))
+                }
+                (None, Some(Problem::Damaged(problem))) => Some((problem, Remedy::AgainOrLess)),
+                (broken, _) => broken,
+            };
+            (unpacked.bytes, problem)
+        } else {
             let problem =
                 format!("its answer has the Content-Encoding {name:?}, which was not offered");
-            return Ok(Reply {
-                status: sent.status,
-                headers: sent.headers,
-                url: sent.url,
-                bytes: Vec::new(),
-                received,
-                problem: Some((problem, Remedy::None)),
-            });
-        };
-        let bytes_max = self.access.page_bytes_max;
-        let unpacked = blocking(move || body::unpack(packed, coding, bytes_max)).await;
-        let problem = match (broken, unpacked.problem) {
-            (None, Some(Problem::Size)) => {
-                let problem = format!("its answer unpacks to more than {bytes_max} bytes");
-                Some((problem, Remedy::Less))
-            }
-            (None, Some(Problem::Damaged(problem))) => Some((problem, Remedy::AgainOrLess)),
-            (broken, _) => broken,
+            (Vec::new(), Some((problem, Remedy::None)))
         };
         let (status, headers, url) = (sent.status, sent.headers, sent.url);
-        Ok(Reply { status, headers, url, bytes: unpacked.bytes, received, problem })
+        Ok(Reply { status, headers, url, bytes, received, problem })
     }
 
     fn message(&self, request: &Request) -> HttpRequest {
@@ -353,7 +348,9 @@ async fn judge(reply: Reply, asked: Verb) -> Answer {
     } else if status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 407 | 429) {
         // Some repositories send protocol errors under an HTTP error.
         match read(reply, asked).await {
-            (Ok(Reading { response, repaired, .. }), None) if is_refusal(&response) => {
+            (Ok(Reading { response, repaired, .. }), None)
+                if matches!(response.body, Body::Faults(_)) =>
+            {
                 Outcome::Response { response, repaired }
             }
             _ => refused,
@@ -362,10 +359,6 @@ async fn judge(reply: Reply, asked: Verb) -> Answer {
         refused
     };
     Answer { outcome, bytes: received, elements, list }
-}
-
-fn is_refusal(response: &Response) -> bool {
-    matches!(response.body, Body::Faults(_))
 }
 
 fn outcome((read, broken): (Result<Reading, Unreadable>, Option<(String, Remedy)>)) -> Outcome {

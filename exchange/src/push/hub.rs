@@ -10,10 +10,9 @@
 //! # Differences from the standard
 //!
 //! * A subscriber gets the newest version only: however many changes come while it is away or slow,
-//!   one notification waits for it. A fat one has all changes since the last acknowledged version.
-//! * A subscriber that fails too often gets nothing until the next change, for which one thin
+//!   one notification waits for it.
+//! * A subscriber that fails too often gets nothing until the next change, for which one
 //!   notification is tried. If it has not answered for a day by then, its subscription ends.
-//! * The lease of a fat subscription is a day at most: it may send much to a host that did not ask.
 //! * Everything is bounded: subscriptions, those of one host, requests under way, and requests to
 //!   one host. Anybody may cause verifications, so they come last: they may take at most half of
 //!   the requests under way, and renewals come before new subscriptions.
@@ -37,7 +36,7 @@ use std::time::Duration;
 use collection::Version;
 use url::Url;
 
-use super::request::{Content, Mode, Question, SubscriptionRequest};
+use super::request::{Mode, Question, SubscriptionRequest};
 use super::signature::Secret;
 
 pub use limits::{Counters, Limits};
@@ -105,12 +104,8 @@ pub struct Delivery {
     pub callback: Url,
     /// The key of the signature.
     pub secret: Option<Secret>,
-    /// The kind of content.
-    pub content: Content,
-    /// The version that the subscriber acknowledged last, if known.
-    pub from: Option<Version>,
-    /// The present version, if known.
-    pub to: Option<Version>,
+    /// The new version, if known.
+    pub version: Option<Version>,
 }
 
 /// A subscriber's answer to a verification.
@@ -127,8 +122,7 @@ pub enum Verdict {
 /// A subscriber's answer to a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// 2xx: the subscriber has this version (that of the delivery, or the last one in a fat
-    /// notification).
+    /// 2xx: the subscriber knows of this version.
     Taken(Option<Version>),
     /// 410: the subscriber is gone.
     Gone,
@@ -158,7 +152,7 @@ enum Flight {
 }
 
 /// The subscriptions of a hub. Bounded by its [`Limits`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Hub {
     limits: Limits,
     subscriptions: Subscriptions,
@@ -177,18 +171,7 @@ pub struct Hub {
 impl Hub {
     /// Returns a hub without subscriptions.
     pub fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            subscriptions: Subscriptions::default(),
-            pace: Pace::default(),
-            intents: BTreeMap::new(),
-            denials: VecDeque::new(),
-            flights: BTreeMap::new(),
-            next_ticket: 0,
-            seen_ms: None,
-            counters: Counters::default(),
-            changed: false,
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// Returns whether the subscription exists, and its host is known.
@@ -228,8 +211,7 @@ impl Hub {
         }
         let lease_secs = asked.lease_secs.unwrap_or(self.limits.lease_secs_default);
         // If the shortest lease is longer than the longest one, the longest lease counts.
-        let lease_secs =
-            lease_secs.max(self.limits.lease_secs_min).min(self.limits.longest_secs(asked.content));
+        let lease_secs = lease_secs.max(self.limits.lease_secs_min).min(self.limits.lease_secs_max);
         let host = known.unwrap_or_else(|| host.to_owned());
         // The last of several requests for one subscription counts.
         self.intents.insert(key, Intent::new(asked, challenge, host, lease_secs, now_ms));
@@ -267,11 +249,29 @@ impl Hub {
     /// Records that a topic has changed, to a version if it has one. Returns the number of
     /// subscribers to notify.
     pub fn handle_change(&mut self, topic: &str, version: Option<Version>, now_ms: u64) -> usize {
+        self.change(topic, now_ms, |it| it.owe(version, now_ms))
+    }
+
+    /// Records an unproven claim that a foreign topic has changed, to a version if it names one.
+    pub fn handle_published(&mut self, topic: &str, version: Option<Version>, now_ms: u64) {
+        self.change(topic, now_ms, |it| {
+            it.owe_unproven(version, now_ms);
+            true
+        });
+    }
+
+    /// Records a change; `owe` returns whether its subscriber has to be notified.
+    fn change(
+        &mut self,
+        topic: &str,
+        now_ms: u64,
+        owe: impl Fn(&mut Subscription) -> bool,
+    ) -> usize {
         self.look(now_ms);
         let (mut count, mut coalesced) = (0, 0);
         self.subscriptions.change_topic(topic, |it| {
             let was_owed = it.is_owed();
-            if it.owe(version, now_ms) {
+            if owe(it) {
                 count += 1;
                 coalesced += u64::from(was_owed);
             }
@@ -279,19 +279,6 @@ impl Hub {
         self.counters.coalesced += coalesced;
         self.counters.changes += u64::from(0 < count);
         count
-    }
-
-    /// Records an unproven claim that a foreign topic has changed, to a version if it names one.
-    pub fn handle_published(&mut self, topic: &str, version: Option<Version>, now_ms: u64) {
-        self.look(now_ms);
-        let (mut count, mut coalesced) = (0, 0);
-        self.subscriptions.change_topic(topic, |it| {
-            coalesced += u64::from(it.is_owed());
-            it.owe_unproven(version, now_ms);
-            count += 1;
-        });
-        self.counters.coalesced += coalesced;
-        self.counters.changes += u64::from(0 < count);
     }
 
     /// Returns the distinct topics with subscriptions.
@@ -342,13 +329,13 @@ impl Hub {
         let due = self.subscriptions.due().take_while(|(due_ms, ..)| *due_ms <= now_ms);
         let key = due.filter(|(_, key, it)| self.may_notify(key, it)).map(|(_, key, _)| key).next();
         let key = key?.clone();
-        let (from, to) = self.subscriptions.change(&key, |it| it.begin(now_ms))?;
+        let version = self.subscriptions.change(&key, |it| it.begin(now_ms))?;
         let subscription = self.subscriptions.get(&key)?;
         let host = subscription.host.clone();
         let (callback, secret) = (subscription.callback.clone(), subscription.secret.clone());
-        let (topic, content) = (key.topic.to_string(), subscription.content_now());
+        let topic = key.topic.to_string();
         let ticket = self.begin(host, Flight::Deliver(key));
-        Some(Action::Deliver(Delivery { ticket, topic, callback, secret, content, from, to }))
+        Some(Action::Deliver(Delivery { ticket, topic, callback, secret, version }))
     }
 
     fn poll_deny(&mut self) -> Option<Action> {
@@ -464,12 +451,8 @@ impl Hub {
         let seen_ms = self.seen_ms.replace(now_ms).unwrap_or(now_ms);
         let unseen_ms = now_ms.saturating_sub(seen_ms);
         if now_ms < seen_ms || LOOK_MS_MAX < unseen_ms {
-            let longest_ms = |it| self.limits.longest_secs(it).saturating_mul(1_000);
-            let [thin_ms, fat_ms] = [Content::Thin, Content::Fat].map(longest_ms);
-            self.subscriptions.change_all(|it| {
-                let longest_ms = if it.content == Content::Fat { fat_ms } else { thin_ms };
-                it.handle_jump(unseen_ms, longest_ms, now_ms);
-            });
+            let longest_ms = self.limits.lease_secs_max.saturating_mul(1_000);
+            self.subscriptions.change_all(|it| it.handle_jump(unseen_ms, longest_ms, now_ms));
             self.intents.values_mut().for_each(|it| it.handle_jump(now_ms));
         }
         let ended = self.subscriptions.expire(now_ms);
@@ -485,11 +468,6 @@ impl Hub {
     /// Returns the numbers of subscriptions and of pending verifications.
     pub fn len(&self) -> (usize, usize) {
         (self.subscriptions.len(), self.intents.len())
-    }
-
-    /// Returns whether there are neither subscriptions nor pending verifications.
-    pub fn is_empty(&self) -> bool {
-        self.len() == (0, 0)
     }
 }
 

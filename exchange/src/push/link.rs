@@ -36,8 +36,6 @@ pub struct Discovery {
     pub hub: Option<Url>,
     /// The topic to subscribe to.
     pub topic: Option<Url>,
-    /// Whether the hub is at the page's own origin.
-    pub is_own: bool,
 }
 
 /// Reads the lines of the `Link` header of the page at `base`.
@@ -60,7 +58,6 @@ pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>, base: &Url) -> Discove
             }
         }
     }
-    found.is_own = found.hub.as_ref().is_some_and(|it| it.origin() == base.origin());
     found
 }
 
@@ -139,21 +136,6 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_at_the_origin_of_the_page_is_its_own() {
-        let base = Url::parse("http://h:8500/a/feed").unwrap();
-        for (hub, is_own) in [
-            ("hub", true),
-            ("http://h:8500/", true),
-            ("http://h/", false),
-            ("https://h:8500/", false),
-            ("http://other:8500/hub", false),
-        ] {
-            assert_eq!(read([header_value(hub, "feed").as_str()], &base).is_own, is_own, "{hub}");
-        }
-        assert!(!read([], &base).is_own);
-    }
-
-    #[test]
     fn invalid_links_are_ignored() {
         for line in ["", "hub", "<", "<x", "<x>", "<x>; rel", "<mailto:x>; rel=hub", ">x<; rel=hub"]
         {
@@ -176,7 +158,7 @@ mod tests {
             let (hub, topic) = (Url::parse(&hub).unwrap(), Url::parse(&topic).unwrap());
             let line = header_value(hub.as_str(), topic.as_str());
             let found = read([line.as_str()], &Url::parse("http://its.own/").unwrap());
-            prop_assert_eq!(found, Discovery { hub: Some(hub), topic: Some(topic), is_own: false });
+            prop_assert_eq!(found, Discovery { hub: Some(hub), topic: Some(topic) });
         }
 
         #[test]

@@ -12,6 +12,7 @@ use axum::Router;
 use axum::extract::{Path, RawQuery, Request as HttpRequest, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use collection::Version;
 use http::{HeaderValue, Method, StatusCode, header};
 use net::client::{Client, Credentials, Request};
 use net::clock;
@@ -22,11 +23,10 @@ use tokio::time::sleep;
 use url::Url;
 
 use super::link;
-use super::notice::{FAT_BYTES_MAX, Notice};
+use super::notice;
 use super::notifier::text;
-use super::request::Content;
 use super::signature;
-use super::subscriber::{Action, Counters, Reply, Subscriber, SubscriptionState, Verdict, Wanted};
+use super::subscriber::{Counters, Reply, Subscriber, SubscriptionState, Verdict, Wanted};
 
 /// Maximum number of requests to sources and hubs at once.
 const REQUESTS_MAX: usize = 8;
@@ -34,11 +34,9 @@ const REQUESTS_MAX: usize = 8;
 /// Longest sleep: bounds what a jump of the wall clock can do.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
-/// Maximum number of bytes in a fat notification before its changes.
-const HEAD_BYTES_MAX: u64 = 1_024;
-
-/// Pause before a hub may repeat a notification for which there was no room, in seconds.
-const RETRY_SECS: u64 = 1;
+/// Largest body of a notification, in bytes. Hubs of others may send the topic's content, which has
+/// to be read for the signature.
+const BODY_BYTES_MAX: usize = 257 * 1024;
 
 /// Where and how a source can be asked for its hub.
 #[derive(Clone, Debug)]
@@ -63,9 +61,9 @@ impl Address {
 /// Returns the address of a source by its name; `None` while it is unknown. May block.
 pub type FindSource = Box<dyn Fn(&str) -> Option<Address> + Send + Sync>;
 
-/// Handles a notification with a valid signature for the source of this name; returns false if
-/// there is no room now.
-pub type OnNotice = Box<dyn Fn(&str, Notice) -> bool + Send + Sync>;
+/// Handles a notification with a valid signature for the source of this name: there is a new
+/// version, with its number if known.
+pub type OnNotice = Box<dyn Fn(&str, Option<Version>) + Send + Sync>;
 
 /// Callbacks of a [`Listener`] to the owner of the sources.
 pub struct Hooks {
@@ -121,7 +119,9 @@ impl Listener {
 
     /// Returns the routes of the callbacks.
     pub fn routes(&self) -> Router {
-        Router::new().route("/push/{token}", get(question).post(notice)).with_state(self.clone())
+        Router::new()
+            .route("/push/{token}", get(question).post(notification))
+            .with_state(self.clone())
     }
 
     /// Subscribes and renews until the shutdown starts.
@@ -129,9 +129,9 @@ impl Listener {
         let mut requests = JoinSet::new();
         while !shutdown.is_started() {
             let room = requests.len() < REQUESTS_MAX;
-            let action = if room { self.subscriber().poll(clock::now_ms()) } else { None };
-            if let Some(action) = action {
-                requests.spawn(self.clone().perform(action));
+            let source = if room { self.subscriber().poll(clock::now_ms()) } else { None };
+            if let Some(source) = source {
+                requests.spawn(self.clone().request(source));
                 continue;
             }
             let pause = if room { self.pause() } else { SLEEP_MAX };
@@ -151,8 +151,8 @@ impl Listener {
         ahead.unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
     }
 
-    async fn perform(self, action: Action) {
-        let Action::Discover { source } = action else { return };
+    /// Finds the source's hub, and subscribes there.
+    async fn request(self, source: String) {
         let (listener, name) = (self.clone(), source.clone());
         let address =
             tokio::task::spawn_blocking(move || (listener.shared.hooks.find)(&name)).await;
@@ -166,7 +166,7 @@ impl Listener {
             Err(problem) => (Err(problem), false),
         };
         let next = self.subscriber().handle_discovered(&source, found, clock::now_ms());
-        if let Some(Action::Subscribe { source, hub, form }) = next {
+        if let Some((hub, form)) = next {
             let problem = self.subscribe(&address, is_private, hub, form).await.err();
             if let Some(problem) = &problem {
                 tracing::info!(source, problem, "the request to the hub has failed");
@@ -187,9 +187,7 @@ impl Listener {
             return Err(response.into_error().await.to_string());
         }
         let lines = response.headers.get_all(header::LINK);
-        let mut found = link::read(lines.iter().filter_map(|it| it.to_str().ok()), &response.url);
-        // After a redirect to another origin the hub is not the source's own.
-        found.is_own &= response.url.origin() == address.url.origin();
+        let found = link::read(lines.iter().filter_map(|it| it.to_str().ok()), &response.url);
         Ok((found, response.is_private()))
     }
 
@@ -229,7 +227,7 @@ async fn question(
             listener.shared.changed.notify_one();
             tracing::info!(source, is_new, "subscribed");
             if is_new {
-                (listener.shared.hooks.on_notice)(&source, Notice::Thin(None));
+                (listener.shared.hooks.on_notice)(&source, None);
             }
             // The body is the challenge alone, without a line end.
             let media_type = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -244,34 +242,22 @@ async fn question(
 }
 
 /// Handles a notification by a hub.
-async fn notice(
+async fn notification(
     State(listener): State<Listener>,
     Path(token): Path<String>,
     request: HttpRequest,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let bytes_max = usize::try_from(FAT_BYTES_MAX + HEAD_BYTES_MAX).unwrap_or(usize::MAX);
-    let Ok(body) = axum::body::to_bytes(body, bytes_max).await else {
-        let message = format!("a notification has at most {bytes_max} bytes here");
+    let Ok(body) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
+        let message = format!("a notification has at most {BODY_BYTES_MAX} bytes here");
         return text(StatusCode::PAYLOAD_TOO_LARGE, &message);
     };
     let signed = parts.headers.get(signature::HEADER).and_then(|it| it.to_str().ok());
     let verdict = listener.subscriber().handle_notice(&token, signed, &body);
     match verdict {
-        Verdict::Believed { source, content } => {
-            let notice = match Notice::read(&body) {
-                Notice::Fat(part) if content == Content::Thin => Notice::Thin(Some(part.to)),
-                notice => notice,
-            };
-            if (listener.shared.hooks.on_notice)(&source, notice) {
-                return StatusCode::ACCEPTED.into_response();
-            }
-            let mut response = text(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "earlier notifications are still being stored; send it again",
-            );
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_SECS));
-            response
+        Verdict::Believed { source } => {
+            (listener.shared.hooks.on_notice)(&source, notice::read(&body));
+            StatusCode::ACCEPTED.into_response()
         }
         Verdict::Refused(refused) => {
             tracing::warn!(%refused, "a notification is refused");

@@ -8,8 +8,8 @@
 //!
 //! # Differences from the standard
 //!
-//! * For foreign topics, our hub announces changes without their content, because it fetches
-//!   nothing on an unproven claim.
+//! * A change of a ListRecords is announced up to a second after its commit, when it is listed
+//!   (OAI-PMH §2.7.1: bounds are seconds, and inclusive): a harvest before that would find nothing.
 //! * Publishing needs no proof unless the settings ask for a token. Without one, a false claim can
 //!   only make subscribers pull, every ten seconds at most. Claims are passed on without a
 //!   comparison with earlier ones, so that a guess at the next version does not hide it. A
@@ -17,16 +17,14 @@
 
 mod hosts;
 mod publish;
-mod records;
 mod routes;
 
 pub(crate) use routes::text;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use collection::{Collection, Version};
 use daemon::Control;
 use http::{HeaderName, HeaderValue, StatusCode, header};
@@ -40,16 +38,14 @@ use tokio::time::sleep;
 use url::Url;
 
 use hosts::Hosts;
-use records::ListContent;
 
 use super::hub::{Action, Answer, Counters, Delivery, Hub, Verdict};
-use super::notice::{FAT_BYTES_MAX, Notice};
-use super::request::{CHALLENGE_BYTES_MAX, Content};
+use super::notice;
+use super::request::CHALLENGE_BYTES_MAX;
 use super::settings::{HubChoice, Settings};
 use super::signature::{self, Method};
 use super::store;
 use super::topic::{OwnTopic, Topic, Topics};
-use crate::repository::Repository;
 
 /// Timeouts of a question: anybody can cause one, and a real subscriber answers at once.
 const QUESTION_TIMEOUTS: Timeouts = Timeouts {
@@ -73,8 +69,11 @@ const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// Pause after subscriptions could not be saved, before the next attempt.
 const UNSAVED: Duration = Duration::from_secs(10);
 
-/// Media type of a list of records.
-const RECORDS_TYPE: &str = "text/xml; charset=utf-8";
+/// Milliseconds of a second.
+const SECOND_MS: u64 = 1_000;
+
+/// Margin added to the wait for the end of a second, so that it does not end too early.
+const MARGIN_MS: u64 = 20;
 
 /// Status of a hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -113,11 +112,9 @@ struct NotifierInner {
     questions: Client,
     hub: Mutex<Hub>,
     hosts: Hosts,
-    /// The repository that answers ListRecords; empty until the daemon serves it.
-    records: OnceLock<Repository>,
     changed: Notify,
     /// The reason why the other hub did not get changes.
-    untold: Mutex<Option<String>>,
+    unpublished: Mutex<Option<String>>,
     /// The reason why subscriptions are not saved.
     unsaved: Mutex<Option<String>>,
 }
@@ -159,9 +156,8 @@ impl Notifier {
             questions,
             hub: Mutex::new(hub),
             hosts: Hosts::default(),
-            records: OnceLock::new(),
             changed: Notify::new(),
-            untold: Mutex::default(),
+            unpublished: Mutex::default(),
             unsaved: Mutex::default(),
         };
         let notifier = Self { shared: Arc::new(shared) };
@@ -195,7 +191,7 @@ impl Notifier {
         let hub = self.hub();
         let ((subscriptions, unverified), counters) = (hub.len(), hub.counters());
         drop(hub);
-        let problems = [&self.shared.untold, &self.shared.unsaved].map(|it| lock(it).clone());
+        let problems = [&self.shared.unpublished, &self.shared.unsaved].map(|it| lock(it).clone());
         let problems: Vec<String> = problems.into_iter().flatten().collect();
         Status {
             hub: match &self.shared.settings.hub {
@@ -340,18 +336,15 @@ impl Notifier {
     }
 
     async fn deliver(&self, delivery: Delivery) -> Answer {
-        let (body, media_type, told) = match self.content(&delivery).await {
-            (Some((body, media_type)), told) => (body, media_type, told),
-            (None, told) => return Answer::Taken(told),
-        };
-        let mut request = Request::post(delivery.callback.clone(), body.clone())
+        let version = self.version_to_announce(&delivery).await;
+        let body = notice::body(version);
+        let signed =
+            delivery.secret.as_ref().map(|it| signature::sign(it, Method::Sha256, body.as_bytes()));
+        let mut request = Request::post(delivery.callback.clone(), body)
             .allow_private(self.shared.settings.allow_private)
-            .header(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
-        if let Some(secret) = &delivery.secret {
-            let signed = signature::sign(secret, Method::Sha256, &body);
-            if let Ok(value) = HeaderValue::try_from(signed) {
-                request = request.header(HeaderName::from_static(signature::HEADER), value);
-            }
+            .header(header::CONTENT_TYPE, HeaderValue::from_static(notice::MEDIA_TYPE));
+        if let Some(value) = signed.and_then(|it| HeaderValue::try_from(it).ok()) {
+            request = request.header(HeaderName::from_static(signature::HEADER), value);
         }
         if let Ok(value) = HeaderValue::try_from(self.link_of(&delivery.topic)) {
             request = request.header(header::LINK, value);
@@ -375,7 +368,7 @@ impl Notifier {
         match response.status {
             status if status.is_success() => {
                 tracing::debug!(topic = delivery.topic, host, "a subscriber was notified");
-                Answer::Taken(told)
+                Answer::Taken(version)
             }
             StatusCode::GONE => Answer::Gone,
             status => {
@@ -388,56 +381,18 @@ impl Notifier {
         }
     }
 
-    /// Returns the body and its media type, and the version that it covers; no body if the change
-    /// does not concern the subscriber.
-    async fn content(
-        &self,
-        delivery: &Delivery,
-    ) -> (Option<(Bytes, &'static str)>, Option<Version>) {
-        let is_list =
-            self.shared.topics.find(&delivery.topic, None) == Some(Topic::Own(OwnTopic::Records));
-        if !is_list {
-            let (notice, told) = self.notice(delivery).await;
-            return (Some((notice.body(), notice.media_type())), told);
-        }
-        let version = self.shared.collection.version();
-        records::listed().await;
-        let said = match (delivery.content, delivery.from) {
-            (Content::Fat, Some(from)) => self.records(&delivery.topic, from).await,
-            _ => ListContent::Changed,
+    /// Returns the present version of an own topic, once it can be requested, or the version that
+    /// the publisher of a foreign topic has named.
+    async fn version_to_announce(&self, delivery: &Delivery) -> Option<Version> {
+        let Some(Topic::Own(served)) = self.shared.topics.find(&delivery.topic, None) else {
+            return delivery.version;
         };
-        let content = match said {
-            ListContent::Page(page) => Some((page, RECORDS_TYPE)),
-            ListContent::Nothing => None,
-            ListContent::Changed => {
-                let notice = Notice::Thin(Some(version));
-                Some((notice.body(), notice.media_type()))
-            }
-        };
-        (content, Some(version))
-    }
-
-    /// Returns the notification of a feed or of a foreign topic, and the version that it covers.
-    async fn notice(&self, delivery: &Delivery) -> (Notice, Option<Version>) {
-        let topic = self.shared.topics.find(&delivery.topic, None);
-        if topic != Some(Topic::Own(OwnTopic::Feed)) {
-            return (Notice::Thin(delivery.to), delivery.to);
-        }
-        if let (Content::Fat, Some(from)) = (delivery.content, delivery.from) {
-            let collection = self.shared.collection.clone();
-            let changes = move || collection.changes_since(from, FAT_BYTES_MAX);
-            match tokio::task::spawn_blocking(changes).await {
-                Ok(Ok(Some(pushed))) => {
-                    let to = pushed.to;
-                    return (Notice::Fat(pushed), Some(to));
-                }
-                Ok(Ok(None)) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "changes cannot be sent"),
-                Err(error) => tracing::warn!(%error, "changes cannot be sent"),
-            }
-        }
         let version = self.shared.collection.version();
-        (Notice::Thin(Some(version)), Some(version))
+        if served == OwnTopic::Records {
+            let left_ms = SECOND_MS - clock::now_ms() % SECOND_MS;
+            sleep(Duration::from_millis(left_ms + MARGIN_MS)).await;
+        }
+        Some(version)
     }
 
     /// Returns the links of a notification: this hub, and the topic under the URL that the

@@ -5,14 +5,12 @@
 //!
 //! # Differences from the standard
 //!
-//! * `harvest.content=fat` asks a Harvest hub for the changes themselves; other hubs ignore it.
 //! * A Harvest publisher names the present version in `harvest.version`, so that its hub can pass
 //!   it on.
 //!
 //! Sans-I/O.
 
 use collection::Version;
-use serde::{Deserialize, Serialize};
 use url::{Url, form_urlencoded};
 
 use super::signature::{SECRET_BYTES_MAX, Secret};
@@ -28,17 +26,6 @@ pub const TOPICS_MAX: usize = 16;
 
 /// Longest challenge that is echoed, in bytes.
 pub const CHALLENGE_BYTES_MAX: usize = 1_024;
-
-/// The content of notifications.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Content {
-    /// Only the new version.
-    #[default]
-    Thin,
-    /// The changes.
-    Fat,
-}
 
 /// The wanted effect of a request: a subscription begins or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +59,6 @@ pub struct SubscriptionRequest {
     pub lease_secs: Option<u64>,
     /// The key for signatures.
     pub secret: Option<Secret>,
-    /// The wanted content.
-    pub content: Content,
     /// The consumer that sends the request, if known. It is not a part of the form.
     pub consumer: Option<String>,
 }
@@ -169,8 +154,6 @@ pub fn read(form: &[u8]) -> Result<HubRequest, FormError> {
         Some(text) => Some(Secret::new(text).ok_or(FormError::Secret)?),
         None => None,
     };
-    let fat = one("harvest.content")? == Some("fat");
-    let content = if fat { Content::Fat } else { Content::Thin };
     let topic = topic.to_owned();
     let consumer = None;
     Ok(HubRequest::Subscription(SubscriptionRequest {
@@ -179,7 +162,6 @@ pub fn read(form: &[u8]) -> Result<HubRequest, FormError> {
         callback,
         lease_secs,
         secret,
-        content,
         consumer,
     }))
 }
@@ -209,9 +191,6 @@ impl SubscriptionRequest {
         }
         if let Some(secret) = &self.secret {
             form.append_pair("hub.secret", secret.text());
-        }
-        if self.content == Content::Fat {
-            form.append_pair("harvest.content", "fat");
         }
         form.finish()
     }
@@ -319,13 +298,13 @@ mod tests {
     fn a_subscription_needs_no_more_than_topic_and_callback() {
         let callback = Url::parse("http://c/").unwrap();
         let (mode, topic) = (Mode::Subscribe, "http://t/".to_owned());
-        let (lease_secs, secret, content) = (None, None, Content::Thin);
-        let consumer = None;
-        let asked =
-            SubscriptionRequest { mode, topic, callback, lease_secs, secret, content, consumer };
+        let (lease_secs, secret, consumer) = (None, None, None);
+        let asked = SubscriptionRequest { mode, topic, callback, lease_secs, secret, consumer };
         let read_as = |form: &str| read(form.as_bytes());
         assert_eq!(read_as(SMALL), Ok(HubRequest::Subscription(asked.clone())));
-        let more = format!("{SMALL}&hub.secret=&hub.lease_seconds=&other=1&other=2");
+        // Brokers once asked for the changes themselves with `harvest.content`.
+        let more =
+            format!("{SMALL}&hub.secret=&hub.lease_seconds=&other=1&other=2&harvest.content=fat");
         assert_eq!(read_as(&more), Ok(HubRequest::Subscription(asked)));
     }
 
@@ -388,15 +367,12 @@ mod tests {
             callback in "https?://[a-z]{1,9}/[a-z0-9?&=%]{0,30}",
             lease_secs in prop::option::of(1..u64::MAX),
             secret in prop::option::of("\\PC{1,40}"),
-            fat in any::<bool>(),
         ) {
             prop_assume!(!topic.contains('#'));
             let callback = Url::parse(&callback).unwrap();
             let secret = secret.and_then(Secret::new);
-            let content = if fat { Content::Fat } else { Content::Thin };
             let consumer = None;
-            let asked =
-                SubscriptionRequest { mode, topic, callback, lease_secs, secret, content, consumer };
+            let asked = SubscriptionRequest { mode, topic, callback, lease_secs, secret, consumer };
             prop_assert_eq!(read(asked.form().as_bytes()), Ok(HubRequest::Subscription(asked)));
         }
 

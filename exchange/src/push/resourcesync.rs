@@ -30,12 +30,12 @@ use collection::{Change, Collection, Error, Oid, Scanned, Stamp};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use net::clock;
 use oai::resourcesync::{Capability, ChangeKind, Document, ENTRIES_MAX, Entry, WELL_KNOWN};
-use oai::{Datestamp, Granularity};
 use soif::Record;
 use tokio::sync::Semaphore;
 use url::Url;
 
 use super::notifier::text;
+use crate::repository::datestamp;
 
 /// Serials of one part of a list. Each serial gives at most one entry.
 pub const PART_SERIALS: u64 = ENTRIES_MAX as u64;
@@ -86,16 +86,14 @@ fn router(pages: Pages) -> Router {
 
 async fn description(State(pages): State<Pages>, headers: HeaderMap) -> Response {
     match pages.names(&headers) {
-        Some(names) => xml(&Document::description(&names.capabilities())),
+        Some(names) => xml(&Document::description(&names.list(Capability::CapabilityList))),
         None => no_host(),
     }
 }
 
 async fn capabilities(State(pages): State<Pages>, headers: HeaderMap) -> Response {
     let Some(names) = pages.names(&headers) else { return no_host() };
-    let [resources, changes] =
-        [Capability::ResourceList, Capability::ChangeList].map(|it| (it, names.list(it)));
-    let lists = [(resources.0, resources.1.as_str()), (changes.0, changes.1.as_str())];
+    let lists = [Capability::ResourceList, Capability::ChangeList].map(|it| (it, names.list(it)));
     xml(&Document::capability_list(&names.description(), &lists))
 }
 
@@ -142,8 +140,7 @@ async fn part(
 }
 
 fn list_by_name(name: &str) -> Option<Capability> {
-    let is_list = |it: &Capability| matches!(it, Capability::ResourceList | Capability::ChangeList);
-    Capability::by_name(name).filter(is_list)
+    [Capability::ResourceList, Capability::ChangeList].into_iter().find(|it| it.name() == name)
 }
 
 struct Addresses {
@@ -157,10 +154,6 @@ impl Addresses {
 
     fn description(&self) -> String {
         self.at(WELL_KNOWN.trim_start_matches('/'))
-    }
-
-    fn capabilities(&self) -> String {
-        self.at(&format!("{FOLDER}/{}.xml", Capability::CapabilityList.name()))
     }
 
     fn list(&self, capability: Capability) -> String {
@@ -206,7 +199,7 @@ impl Pages {
         serial: u64,
     ) -> Result<Document, Error> {
         let now = Stamp(clock::now_ms());
-        let up = names.capabilities();
+        let up = names.list(Capability::CapabilityList);
         if capability != Capability::ChangeList {
             return Ok(Document::resource_list(&up, datestamp(now)));
         }
@@ -330,11 +323,6 @@ fn resource(record: &Record) -> Entry {
         length: value("File-Size").and_then(|it| it.parse().ok()),
         ..Entry::at(&*record.url)
     }
-}
-
-fn datestamp(stamp: Stamp) -> Datestamp {
-    let secs = i64::try_from(stamp.0 / 1_000).unwrap_or(i64::MAX);
-    Datestamp::at(secs, Granularity::Second)
 }
 
 fn xml(document: &Document) -> Response {

@@ -81,7 +81,6 @@ mod tests {
     use url::Url;
 
     use super::super::hub::SavedSubscription;
-    use super::super::request::Content;
     use super::super::signature::Secret;
     use super::*;
 
@@ -94,10 +93,9 @@ mod tests {
             host: None,
             callback: Url::parse("http://c/").unwrap(),
             secret: Secret::new("s"),
-            content: Content::Fat,
             consumer: Some("union".to_owned()),
             lease_until_ms: 7,
-            told: None,
+            notified: None,
         };
         for subscriptions in [vec![one], Vec::new()] {
             let saved = SavedHub { subscriptions };
@@ -106,6 +104,26 @@ mod tests {
         }
         let mode = fs::metadata(data.path().join(FILE_NAME)).unwrap().permissions().mode();
         assert_eq!((mode & 0o777, data.path().read_dir().unwrap().count()), (MODE, 1));
+    }
+
+    /// Brokers of older versions could ask for the changes themselves.
+    #[test]
+    fn a_file_of_an_older_version_is_read() {
+        let data = tempfile::tempdir().unwrap();
+        let text = r#"{"subscriptions": [{"topic": "http://s/feed", "callback": "http://c/",
+            "host": "192.0.2.1", "secret": "s", "content": "fat", "consumer": "union",
+            "lease_until_ms": 7, "told": "00000000000000ff-7"}]}"#;
+        fs::write(data.path().join(FILE_NAME), text).unwrap();
+        let expected = SavedSubscription {
+            topic: "http://s/feed".to_owned(),
+            host: Some("192.0.2.1".to_owned()),
+            callback: Url::parse("http://c/").unwrap(),
+            secret: Secret::new("s"),
+            consumer: Some("union".to_owned()),
+            lease_until_ms: 7,
+            notified: Some("00000000000000ff-7".to_owned()),
+        };
+        assert_eq!(load(data.path()).unwrap().subscriptions, [expected]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! Source: WebSub §4 (discovery), §5 (subscribing), §7.1 (authenticated content distribution).
 //!
-//! A state machine: the shell performs the actions of [`Subscriber::poll`] and reports their
-//! results. It passes on the requests to a callback: [`Subscriber::handle_question`] for a GET,
+//! A state machine: the shell makes the requests of [`Subscriber::poll`] and reports their results.
+//! It passes on the requests to a callback: [`Subscriber::handle_question`] for a GET,
 //! [`Subscriber::handle_notice`] for a POST. Times are Unix milliseconds.
 //!
 //! # Differences from the standard
@@ -14,8 +14,6 @@
 //! * A first subscription, or one after the end of a lease, has missed earlier changes: the source
 //!   must be pulled once.
 //! * A hub that names no lease, or one of 0 s, grants the requested one.
-//! * Fat notifications are requested and accepted only from a hub at the source's own origin: any
-//!   other hub can only announce that something has changed.
 //! * There is no unsubscription: the callback of a removed source answers 410, and the hub then
 //!   ends the subscription.
 //!
@@ -26,7 +24,7 @@ use std::collections::BTreeMap;
 use url::Url;
 
 use super::link::Discovery;
-use super::request::{Content, Mode, Question, SubscriptionRequest};
+use super::request::{Mode, Question, SubscriptionRequest};
 use super::signature::{self, Refused, Secret};
 
 /// Wait after a first failure, milliseconds; it doubles with each further one.
@@ -68,27 +66,6 @@ pub struct Wanted {
     pub callback: Url,
     /// The key for the hub's signatures.
     pub secret: Secret,
-    /// The wanted content.
-    pub content: Content,
-}
-
-/// A request for the shell to make.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Ask the source for its hub. Report with [`Subscriber::handle_discovered`].
-    Discover {
-        /// The source's name.
-        source: String,
-    },
-    /// POST `form` to the hub. Report with [`Subscriber::handle_asked`].
-    Subscribe {
-        /// The source's name.
-        source: String,
-        /// Address of the hub.
-        hub: Url,
-        /// The request.
-        form: String,
-    },
 }
 
 /// State of a subscription.
@@ -141,8 +118,6 @@ pub enum Verdict {
     Believed {
         /// The source's name.
         source: String,
-        /// The content that its hub may send.
-        content: Content,
     },
     /// The notification is refused; answer 403.
     Refused(Refused),
@@ -174,8 +149,6 @@ struct Subscription {
     lease_ms: u64,
     /// Time before which no further subscription counts as new.
     new_ms: u64,
-    /// The content that the last asked hub may send.
-    content: Content,
     failures: u32,
     problem: Option<String>,
     counters: Counters,
@@ -211,8 +184,9 @@ impl Subscriber {
         }
     }
 
-    /// Returns a request to make now; `None` if there is none.
-    pub fn poll(&mut self, now_ms: u64) -> Option<Action> {
+    /// Returns the name of a source to ask for its hub now; `None` if there is none. Report with
+    /// [`handle_discovered`](Self::handle_discovered).
+    pub fn poll(&mut self, now_ms: u64) -> Option<String> {
         if now_ms < self.seen_ms {
             self.by_source.values_mut().for_each(|it| it.handle_past(now_ms));
         }
@@ -226,28 +200,29 @@ impl Subscriber {
                 continue;
             }
             subscription.phase = Phase::Asking;
-            return Some(Action::Discover { source: subscription.wanted.source.clone() });
+            return Some(subscription.wanted.source.clone());
         }
     }
 
-    /// Returns when [`poll`](Self::poll) will have an action if nothing else happens; `None` for
+    /// Returns when [`poll`](Self::poll) will name a source if nothing else happens; `None` for
     /// never.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.by_source.values().map(Subscription::due).min().filter(|it| *it < u64::MAX)
     }
 
-    /// Handles the result of a source's discovery, or the reason of its failure; returns the
-    /// request to the hub, if there is one to make.
+    /// Handles the result of a source's discovery, or the reason of its failure. Returns the form to
+    /// POST and the hub's address, if there is a request to make; report with
+    /// [`handle_asked`](Self::handle_asked).
     pub fn handle_discovered(
         &mut self,
         source: &str,
         found: Result<Discovery, String>,
         now_ms: u64,
-    ) -> Option<Action> {
+    ) -> Option<(Url, String)> {
         let lease_secs = Some(self.lease_secs);
         let subscription = self.asking(source)?;
-        let (hub, topic, is_own) = match found {
-            Ok(Discovery { hub: Some(hub), topic: Some(topic), is_own }) => (hub, topic, is_own),
+        let (hub, topic) = match found {
+            Ok(Discovery { hub: Some(hub), topic: Some(topic) }) => (hub, topic),
             Ok(_) => {
                 subscription.fail("it names no hub".to_owned(), now_ms);
                 subscription.wait(RETRY_MS_MAX, now_ms);
@@ -258,18 +233,14 @@ impl Subscriber {
                 return None;
             }
         };
-        let Wanted { callback, secret, content, .. } = subscription.wanted.clone();
-        let content = if is_own { content } else { Content::Thin };
-        subscription.content = content;
+        let Wanted { callback, secret, .. } = subscription.wanted.clone();
         let (mode, topic) = (Mode::Subscribe, topic.to_string());
         subscription.topic = Some(topic.clone());
-        let secret = Some(secret);
-        let consumer = None;
-        let asked =
-            SubscriptionRequest { mode, topic, callback, lease_secs, secret, content, consumer };
+        let (secret, consumer) = (Some(secret), None);
+        let asked = SubscriptionRequest { mode, topic, callback, lease_secs, secret, consumer };
         // The hub may ask back before it answers.
         subscription.ask(now_ms);
-        Some(Action::Subscribe { source: source.to_owned(), hub, form: asked.form() })
+        Some((hub, asked.form()))
     }
 
     /// Handles the hub's answer to a request. `problem` is `None` for success.
@@ -320,8 +291,7 @@ impl Subscriber {
         match signature::verify(&subscription.wanted.secret, signature, body) {
             Ok(()) => {
                 counters.notices += 1;
-                let (source, content) = (subscription.wanted.source.clone(), subscription.content);
-                Verdict::Believed { source, content }
+                Verdict::Believed { source: subscription.wanted.source.clone() }
             }
             Err(refused) => {
                 let count = match refused {
@@ -368,7 +338,6 @@ impl Subscription {
             until_ms: 0,
             lease_ms: 0,
             new_ms: 0,
-            content: Content::Thin,
             failures: 0,
             problem: None,
             counters: Counters::default(),

@@ -283,7 +283,7 @@ impl<'a> Responder<'a> {
 }
 
 /// Returns the second of a commit.
-pub(super) fn datestamp(stamp: Stamp) -> Datestamp {
+pub(crate) fn datestamp(stamp: Stamp) -> Datestamp {
     let secs = i64::try_from(stamp.0 / 1_000).unwrap_or(i64::MAX);
     Datestamp::at(secs, Granularity::Second)
 }

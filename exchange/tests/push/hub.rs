@@ -6,65 +6,39 @@ use super::*;
 async fn a_verified_subscriber_is_notified_of_every_version() {
     let source = Source::start(settings()).await;
     source.put(0, "before");
-    let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Thin).await;
-    assert_eq!(subscriber.hears().await, thin("a", None), "what was before is to be pulled");
+    let mut subscriber = Subscriber::start(&[("a", source.url.clone())]).await;
+    assert_eq!(subscriber.hears().await, of("a", None), "what was before is to be pulled");
     assert!(matches!(subscriber.listener.view("a"), Some((SubscriptionState::Active { .. }, _))));
     until(|| source.notifier.status().subscriptions == 1).await;
     for n in 1..4 {
         let version = source.put(n, "after");
-        assert_eq!(subscriber.hears().await, thin("a", Some(version)));
+        assert_eq!(subscriber.hears().await, of("a", Some(version)));
     }
     until(|| source.notifier.status().delivered == 3).await;
     let (_, counters) = subscriber.listener.view("a").unwrap();
     assert_eq!((counters.notices, counters.forged, counters.unsigned), (3, 0, 0));
 }
 
+/// A subscriber of an older version asks for the changes themselves, and gets the version.
 #[tokio::test]
-async fn a_fat_notification_has_the_changes_of_a_pull() {
+async fn a_request_for_more_than_the_version_is_accepted() {
     let source = Source::start(settings()).await;
-    source.put(0, "before");
-    let dir = tempfile::tempdir().unwrap();
-    let (broker, _) = Collection::open(dir.path(), Options::default(), now()).unwrap();
-    let limits = PullLimits::default();
-    let ask = FeedClient::new(client(), source.url.clone(), "a").allow_private(true);
-    let puller = Puller::new(ask, broker.clone(), limits);
-    puller.pull(None).await.unwrap();
-    let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Fat).await;
-    assert_eq!(subscriber.hears().await, thin("a", None));
+    let (callback, mut sent) = yes_to_all();
+    let (socket, url) = listen().await;
+    let mut tasks = JoinSet::new();
+    spawn(&mut tasks, socket, Router::new().route("/", callback));
+    let form = asked(Mode::Subscribe, source.topic(), url).form() + "&harvest.content=fat";
+    assert_eq!(source.ask(form).await.0, StatusCode::ACCEPTED);
     until(|| source.notifier.status().subscriptions == 1).await;
-    for (n, title) in [(1, "one"), (2, "two"), (1, "three")] {
-        let version = source.put(n, title);
-        let (_, Notice::Fat(pushed)) = subscriber.hears().await else { panic!() };
-        assert_eq!(pushed.to, version);
-        let mut summary = Summary::default();
-        assert!(puller.take(&pushed, &mut summary).await.unwrap());
-        assert_eq!((summary.changes, summary.objects), (1, broker.len()));
-        until(|| source.notifier.status().delivered == version.serial - 1).await;
-    }
-    assert_eq!(puller.pull(None).await.unwrap().changes, 0, "nothing is left to pull");
-    // Too many changes become a thin notification.
-    let records = (0..40_u32).map(|n| {
-        let mut record = Record::new("FILE", format!("http://h/noise/{n}"));
-        record.push("Noise", noise(15_000));
-        record.push(GATHERER_ID, GATHERER);
-        Change::Update(record)
-    });
-    let batch = Batch { changes: records.collect(), notes: Vec::new() };
-    let version = source.collection.commit(batch, now()).unwrap();
-    assert_eq!(subscriber.hears().await, thin("a", Some(version)));
-}
-
-/// Returns text that does not compress.
-fn noise(bytes: usize) -> String {
-    let mut random = vec![0; bytes];
-    getrandom::fill(&mut random).unwrap();
-    random.iter().map(|it| char::from(b'!' + it % 90)).collect()
+    let version = source.put(0, "new");
+    let told = timeout(SOON, sent.recv()).await.expect("nothing is heard").unwrap();
+    assert_eq!(told, format!("{version}\n"));
 }
 
 #[tokio::test]
 async fn forged_unsigned_and_unknown_notifications_are_refused_and_counted() {
     let source = Source::start(settings()).await;
-    let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Thin).await;
+    let mut subscriber = Subscriber::start(&[("a", source.url.clone())]).await;
     subscriber.hears().await;
     let (path, body) = ("token-of-a", "00000000000000ff-7\n");
     let forged = sign(&Secret::new("a guess").unwrap(), Method::Sha256, body.as_bytes());
@@ -76,16 +50,23 @@ async fn forged_unsigned_and_unknown_notifications_are_refused_and_counted() {
     let sound = sign(&secret(), Method::Sha512, body.as_bytes());
     assert_eq!(subscriber.notify("another", Some(&sound), body).await, StatusCode::GONE);
     assert_eq!(subscriber.notify(path, Some(&sound), body).await, StatusCode::ACCEPTED);
+    // A hub of an older version sends the changes themselves, or one of others the topic's content.
+    for changes in ["harvest-changes 1 00000000000000ff 6 7 50\n\u{1f}", "<OAI-PMH/>"] {
+        let sound = sign(&secret(), Method::Sha256, changes.as_bytes());
+        assert_eq!(subscriber.notify(path, Some(&sound), changes).await, StatusCode::ACCEPTED);
+    }
     let version = body.trim().parse().unwrap();
-    assert_eq!(subscriber.hears().await, thin("a", Some(version)), "and nothing before it");
+    assert_eq!(subscriber.hears().await, of("a", Some(version)), "and nothing before it");
+    assert_eq!(subscriber.hears().await, of("a", None));
+    assert_eq!(subscriber.hears().await, of("a", None));
     let counters = subscriber.listener.counters();
-    assert_eq!((counters.notices, counters.forged, counters.unsigned), (1, 4, 1));
+    assert_eq!((counters.notices, counters.forged, counters.unsigned), (3, 4, 1));
 }
 
 #[tokio::test]
 async fn a_callback_confirms_only_its_own_requests() {
     let source = Source::start(settings()).await;
-    let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Thin).await;
+    let mut subscriber = Subscriber::start(&[("a", source.url.clone())]).await;
     subscriber.hears().await;
     until(|| source.notifier.status().subscriptions == 1).await;
     // An attacker who knows the callback tries to end the subscription, or to add another.
@@ -101,7 +82,7 @@ async fn a_callback_confirms_only_its_own_requests() {
         until(|| source.notifier.counters().unverified == n).await;
     }
     let version = source.put(0, "new");
-    assert_eq!(subscriber.hears().await, thin("a", Some(version)), "signed as before");
+    assert_eq!(subscriber.hears().await, of("a", Some(version)), "signed as before");
 }
 
 #[tokio::test]
@@ -178,7 +159,7 @@ async fn a_hub_reaches_only_allowed_addresses() {
 #[tokio::test]
 async fn subscriptions_survive_a_restart_of_the_hub() {
     let mut source = Source::start(settings()).await;
-    let mut subscriber = Subscriber::start(&[("a", source.url.clone())], Content::Thin).await;
+    let mut subscriber = Subscriber::start(&[("a", source.url.clone())]).await;
     subscriber.hears().await;
     until(|| source.notifier.status().subscriptions == 1).await;
     // Stop it after it has saved the subscription.
@@ -193,9 +174,9 @@ async fn subscriptions_survive_a_restart_of_the_hub() {
     let address: SocketAddr = url.authority().parse().unwrap();
     let again = Source::start_at(bind(address).await.unwrap(), url, dir, settings(), None);
     assert_eq!(again.collection.version(), version);
-    assert_eq!(subscriber.hears().await, thin("a", Some(version)));
+    assert_eq!(subscriber.hears().await, of("a", Some(version)));
     let version = again.put(1, "and now");
-    assert_eq!(subscriber.hears().await, thin("a", Some(version)));
+    assert_eq!(subscriber.hears().await, of("a", Some(version)));
 }
 
 /// The subscription begins at the version before the question.

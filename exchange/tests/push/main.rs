@@ -14,15 +14,13 @@ use axum::Router;
 use axum::extract::RawQuery;
 use axum::routing::{MethodRouter, get, post};
 use collection::feed::{FeedOptions, FeedServer};
-use collection::pull::{FeedClient, PullLimits, Puller, Summary};
 use collection::{Batch, Change, Collection, GATHERER_ID, Options, Stamp, Version};
 use exchange::push::hub::Limits;
-use exchange::push::request::{Content, Mode, SubscriptionRequest};
+use exchange::push::request::{Mode, SubscriptionRequest};
 use exchange::push::settings::HubChoice;
 use exchange::push::signature::{HEADER, Method, Secret, sign};
 use exchange::push::subscriber::{SubscriptionState, Wanted};
-use exchange::push::{Address, Hooks, Listener, Notice, Notifier, Settings, feed};
-use exchange::repository::Repository;
+use exchange::push::{Address, Hooks, Listener, Notifier, Settings, feed};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use net::client::{Client, Request};
 use net::clock;
@@ -138,8 +136,7 @@ async fn ask(url: Url, body: String) -> (StatusCode, String) {
 
 /// Returns an unsigned request for a subscription, or for its end.
 fn asked(mode: Mode, topic: String, callback: Url) -> SubscriptionRequest {
-    let (content, consumer) = (Content::Thin, None);
-    SubscriptionRequest { mode, topic, callback, lease_secs: None, secret: None, content, consumer }
+    SubscriptionRequest { mode, topic, callback, lease_secs: None, secret: None, consumer: None }
 }
 
 fn challenge(query: Option<String>) -> String {
@@ -169,12 +166,12 @@ fn secret() -> Secret {
 struct Subscriber {
     listener: Listener,
     url: Url,
-    heard: mpsc::UnboundedReceiver<(String, Notice)>,
+    heard: mpsc::UnboundedReceiver<(String, Option<Version>)>,
     _tasks: JoinSet<()>,
 }
 
 impl Subscriber {
-    async fn start(sources: &[(&str, Url)], content: Content) -> Self {
+    async fn start(sources: &[(&str, Url)]) -> Self {
         let (socket, url) = listen().await;
         let (sender, heard) = mpsc::unbounded_channel();
         let addresses: BTreeMap<String, Url> =
@@ -183,7 +180,7 @@ impl Subscriber {
             let url = addresses.get(name)?.join("feed").unwrap();
             Some(Address { url, credentials: Default::default(), allow_private: true })
         };
-        let tell = move |name: &str, notice| sender.send((name.to_owned(), notice)).is_ok();
+        let tell = move |name: &str, version| drop(sender.send((name.to_owned(), version)));
         let hooks = Hooks { find: Box::new(find), on_notice: Box::new(tell) };
         let listener = Listener::new(client(), 900, hooks);
         let wanted = sources.iter().map(|(name, _)| Wanted {
@@ -191,7 +188,6 @@ impl Subscriber {
             token: format!("token-of-{name}"),
             callback: url.join(&format!("push/token-of-{name}")).unwrap(),
             secret: secret(),
-            content,
         });
         listener.handle_sources(wanted);
         let mut tasks = JoinSet::new();
@@ -201,7 +197,7 @@ impl Subscriber {
         Self { listener, url, heard, _tasks: tasks }
     }
 
-    async fn hears(&mut self) -> (String, Notice) {
+    async fn hears(&mut self) -> (String, Option<Version>) {
         timeout(SOON, self.heard.recv()).await.expect("nothing is heard").unwrap()
     }
 
@@ -215,6 +211,6 @@ impl Subscriber {
     }
 }
 
-fn thin(name: &str, version: Option<Version>) -> (String, Notice) {
-    (name.to_owned(), Notice::Thin(version))
+fn of(name: &str, version: Option<Version>) -> (String, Option<Version>) {
+    (name.to_owned(), version)
 }

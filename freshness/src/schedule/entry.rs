@@ -397,8 +397,7 @@ impl Entry {
         let took_secs = seconds(now_ms.saturating_sub(as_of_ms));
         if !follow {
             // The duration of a long poll is the time without changes.
-            let pulled = found.changes.saturating_sub(found.sent);
-            learned.took.handle(took_secs, pulled, settings.gain(), line);
+            learned.took.handle(took_secs, found.changes, settings.gain(), line);
         }
         let every = FirstChanges { objects: found.changes, age_secs: found.age_secs };
         let first_changes = found.first_changes.unwrap_or(every);

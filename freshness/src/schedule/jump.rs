@@ -60,7 +60,6 @@ mod tests {
             age_secs: 30.0,
             elements: 1000,
             as_of_ms,
-            sent: 0,
             early: false,
         };
         schedule.handle_pull(id, found, now_ms);

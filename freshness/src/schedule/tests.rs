@@ -149,7 +149,6 @@ impl World {
                 first_changes: None,
                 elements: feed.elements,
                 as_of_ms: asked_ms,
-                sent: 0,
                 early: false,
             };
             feed.pulls.push(asked_ms);
@@ -342,7 +341,6 @@ fn a_followed_source_is_asked_again_at_once_and_takes_no_slot() {
         first_changes: None,
         elements: 9,
         as_of_ms: 5,
-        sent: 0,
         early: false,
     };
     schedule.handle_pull(f, found, 5);
@@ -372,7 +370,6 @@ fn long_polls_are_pooled_into_samples_of_the_rate() {
             first_changes: None,
             elements: 50,
             as_of_ms: now_ms,
-            sent: 0,
             early: false,
         };
         schedule.handle_pull(f, found, now_ms);

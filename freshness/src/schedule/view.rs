@@ -26,8 +26,6 @@ pub struct PullReport {
     pub changes: u64,
     /// Their mean age when the pull ended, seconds; any value if there are none.
     pub age_secs: f64,
-    /// Those of the changes that were pushed before the pull and took none of its time.
-    pub sent: u64,
     /// The changed objects, if the time of each one's first change is known. Without it every
     /// change counts as one of another object. Measured freshness is then too low because of
     /// objects that changed twice, or too high if the source lists each object once with its last

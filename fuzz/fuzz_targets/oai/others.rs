@@ -1,4 +1,4 @@
-//! Fuzzing of other foreign or stored data: any bytes as documents of ResourceSync, checkpoints of a harvest,
+//! Fuzzing of other foreign or stored data: any bytes as checkpoints of a harvest,
 //! descriptions, identifiers and dates. There is no panic, and parsed values are written and read back unchanged.
 
 #![no_main]
@@ -9,7 +9,6 @@ use oai::harvest::{Checkpoint, retry_after_secs};
 use oai::identifier::Identifier;
 use oai::repository::oap::Totals;
 use oai::repository::set::SetSpec;
-use oai::resourcesync;
 use oai::response::Xml;
 use oai::syndication::Syndication;
 
@@ -18,9 +17,6 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(Checkpoint::from_bytes(&checkpoint.to_bytes()), Some(checkpoint));
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Ok(document) = resourcesync::read(text) {
-        assert_eq!(resourcesync::read(&document.to_xml()), Ok(document));
-    }
     let xml = Xml(text.to_owned());
     if let Some(schedule) = Syndication::read(&xml) {
         assert_eq!(Syndication::read(&schedule.to_xml()), Some(schedule));

@@ -26,8 +26,9 @@ const MONTHS: [&[&str]; 12] = [
     &["dec", "déc", "dez", "dic"],
 ];
 
-/// Returns the date in one spelling; `None` if not even a year can be read.
-pub(super) fn normal(text: &str) -> Option<String> {
+/// Returns a date in ISO 8601, to the year, month, day or second; `None` if not even a year can be
+/// read.
+pub fn normal(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() || TEXT_BYTES_MAX < text.len() {
         return None;

@@ -126,23 +126,23 @@ pub(super) fn write(record: &Record) -> Xml {
     xml::push_attribute(&mut out, "xsi:schemaLocation", &format!("{OAI_DC} {OAI_DC_SCHEMA}"));
     out.push('>');
     let mut dc = DcWriter { out, record };
-    dc.lines("title", "Title");
-    dc.lines("title", "Alternative-Title");
-    dc.lines("creator", "Author");
+    dc.lines("dc:title", "Title");
+    dc.lines("dc:title", "Alternative-Title");
+    dc.lines("dc:creator", "Author");
     dc.subjects();
-    dc.lines("description", "Description");
-    dc.lines("description", "Abstract");
-    dc.lines("publisher", "Publisher");
-    dc.lines("contributor", "Contributor");
+    dc.lines("dc:description", "Description");
+    dc.lines("dc:description", "Abstract");
+    dc.lines("dc:publisher", "Publisher");
+    dc.lines("dc:contributor", "Contributor");
     dc.date();
-    dc.first_of("type", &[RESOURCE_TYPE, "Type"]);
-    dc.lines("format", "Format");
+    dc.first_of("dc:type", &[RESOURCE_TYPE, "Type"]);
+    dc.lines("dc:format", "Format");
     dc.identifiers();
-    dc.lines("source", "Source");
-    dc.first_of("language", &[ORIGINAL_LANGUAGE, "Language"]);
-    dc.lines("relation", "Related");
-    dc.lines("coverage", "Coverage");
-    dc.lines("rights", "Rights");
+    dc.lines("dc:source", "Source");
+    dc.first_of("dc:language", &[ORIGINAL_LANGUAGE, "Language"]);
+    dc.lines("dc:relation", "Related");
+    dc.lines("dc:coverage", "Coverage");
+    dc.lines("dc:rights", "Rights");
     dc.out.push_str("</oai_dc:dc>");
     Xml(dc.out)
 }
@@ -155,15 +155,8 @@ struct DcWriter<'r> {
 impl DcWriter<'_> {
     fn element(&mut self, name: &str, value: &str) {
         let value = front(value.trim(), VALUE_BYTES_MAX);
-        if value.is_empty() {
-            return;
-        }
-        for mark in ["<dc:", name, ">"] {
-            self.out.push_str(mark);
-        }
-        xml::push_text(&mut self.out, value);
-        for mark in ["</dc:", name, ">"] {
-            self.out.push_str(mark);
+        if !value.is_empty() {
+            xml::push_element(&mut self.out, name, value);
         }
     }
 
@@ -182,39 +175,39 @@ impl DcWriter<'_> {
     }
 
     fn subjects(&mut self) {
-        let is_classed = self.lines("subject", "Subject");
-        if self.lines("subject", "Declared-Keywords") || is_classed {
+        let is_classed = self.lines("dc:subject", "Subject");
+        if self.lines("dc:subject", "Declared-Keywords") || is_classed {
             return;
         }
         let few = |words: &str| words.lines().nth(SUBJECTS_MAX).is_none();
         if self.record.text("Keywords").is_some_and(|it| few(&it)) {
-            self.lines("subject", "Keywords");
+            self.lines("dc:subject", "Keywords");
         }
     }
 
     fn date(&mut self) {
-        if self.first_of("date", &[ORIGINAL_DATE, "Date", "Year"]) {
+        if self.first_of("dc:date", &[ORIGINAL_DATE, "Date", "Year"]) {
             return;
         }
         let modified = self.record.number("Last-Modification-Time");
         if let Some(secs) = modified.and_then(|it| i64::try_from(it).ok()) {
-            self.element("date", &Datestamp::at(secs, Granularity::Day).to_string());
+            self.element("dc:date", &Datestamp::at(secs, Granularity::Day).to_string());
         }
     }
 
     fn identifiers(&mut self) {
-        let written = self.lines("identifier", "Identifier");
+        let written = self.lines("dc:identifier", "Identifier");
         let known = self.record.text("Identifier").unwrap_or_default();
         let is_new = |it: &str| !known.lines().any(|line| line.trim() == it);
         let page = self.record.text(super::LANDING_PAGE).unwrap_or_default();
         let page = page.trim();
         if is_new(page) {
-            self.element("identifier", page);
+            self.element("dc:identifier", page);
         }
         let url = self.record.url.as_str();
         let alone = !written && page.is_empty();
         if url != soif::NO_URL && url != page && (alone || is_web(url)) && is_new(url) {
-            self.element("identifier", url);
+            self.element("dc:identifier", url);
         }
     }
 }

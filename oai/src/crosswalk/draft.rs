@@ -26,7 +26,7 @@ const ATTRIBUTE_BYTES_MAX: usize = 256 * 1024;
 const VALUES_MAX: usize = 1_000;
 /// Maximum number of values of one draft.
 const DRAFT_VALUES_MAX: usize = 20_000;
-/// Maximum number of attributes beyond those of [`Field`].
+/// Maximum number of attributes beyond those of [`FIELDS`].
 const OTHERS_MAX: usize = 64;
 /// Longest `Type`, in bytes.
 const TYPE_BYTES_MAX: usize = 256;
@@ -54,53 +54,27 @@ pub(super) enum Field {
     Keyword,
 }
 
-impl Field {
-    /// All fields, in the order of their attributes.
-    const ALL: [Self; 18] = [
-        Self::Title,
-        Self::AlternativeTitle,
-        Self::Author,
-        Self::Contributor,
-        Self::Description,
-        Self::Abstract,
-        Self::Type,
-        Self::Date,
-        Self::Language,
-        Self::Publisher,
-        Self::Format,
-        Self::Identifier,
-        Self::Source,
-        Self::Related,
-        Self::Coverage,
-        Self::Rights,
-        Self::Citation,
-        Self::Keyword,
-    ];
-
-    /// Returns the name of its attribute.
-    pub(super) fn attribute(self) -> &'static str {
-        match self {
-            Self::Title => "Title",
-            Self::AlternativeTitle => "Alternative-Title",
-            Self::Author => "Author",
-            Self::Contributor => "Contributor",
-            Self::Description => "Description",
-            Self::Abstract => "Abstract",
-            Self::Type => "Type",
-            Self::Date => "Date",
-            Self::Language => "Language",
-            Self::Publisher => "Publisher",
-            Self::Format => "Format",
-            Self::Identifier => "Identifier",
-            Self::Source => "Source",
-            Self::Related => "Related",
-            Self::Coverage => "Coverage",
-            Self::Rights => "Rights",
-            Self::Citation => "Citation",
-            Self::Keyword => "Keywords",
-        }
-    }
-}
+/// All fields with the names of their attributes, in the order of the attributes.
+const FIELDS: [(Field, &str); 18] = [
+    (Field::Title, "Title"),
+    (Field::AlternativeTitle, "Alternative-Title"),
+    (Field::Author, "Author"),
+    (Field::Contributor, "Contributor"),
+    (Field::Description, "Description"),
+    (Field::Abstract, "Abstract"),
+    (Field::Type, "Type"),
+    (Field::Date, "Date"),
+    (Field::Language, "Language"),
+    (Field::Publisher, "Publisher"),
+    (Field::Format, "Format"),
+    (Field::Identifier, "Identifier"),
+    (Field::Source, "Source"),
+    (Field::Related, "Related"),
+    (Field::Coverage, "Coverage"),
+    (Field::Rights, "Rights"),
+    (Field::Citation, "Citation"),
+    (Field::Keyword, "Keywords"),
+];
 
 /// The values of a record to be made.
 #[derive(Debug, Default)]
@@ -168,15 +142,15 @@ impl<'a> Draft<'a> {
     /// Adds the values to `record` as attributes; returns the problems.
     pub(super) fn finish(mut self, record: &mut Record) -> Vec<Problem> {
         self.first_type();
-        for field in Field::ALL {
+        for (field, name) in FIELDS {
             let values = self.values.iter().filter(|(it, _)| *it == field).map(|(_, it)| &**it);
-            let Some(value) = joined(values, field.attribute(), &mut self.problems) else {
-                continue;
-            };
+            let Some(value) = joined(values, name, &mut self.problems) else { continue };
             match field {
-                Field::Date => put_dates(record, value),
-                Field::Language => put_normal(record, field, value, language::normal),
-                _ => record.push(field.attribute(), value),
+                Field::Date => put_dates(record, name, value),
+                Field::Language => {
+                    put_normal(record, (name, ORIGINAL_LANGUAGE), value, language::normal);
+                }
+                _ => record.push(name, value),
             }
             if field == Field::Identifier {
                 self.put_landing_page(record);
@@ -250,19 +224,20 @@ pub(super) const ORIGINAL_DATE: &str = "Original-Date";
 pub(super) const ORIGINAL_LANGUAGE: &str = "Original-Language";
 
 /// Adds the normalized dates, their original spelling where it differs, and the earliest year.
-fn put_dates(record: &mut Record, value: String) {
+fn put_dates(record: &mut Record, name: &str, value: String) {
     let years = value.lines().filter_map(date::year);
     let year = years.min();
-    put_normal(record, Field::Date, value, |it| date::normal(it).map(Cow::Owned));
+    put_normal(record, (name, ORIGINAL_DATE), value, |it| date::normal(it).map(Cow::Owned));
     if let Some(year) = year {
         record.push("Year", year.to_string());
     }
 }
 
-/// Adds the normalized values, and their original spelling where it differs.
+/// Adds the normalized values as the first attribute, and their original spelling as the second one
+/// where it differs.
 fn put_normal(
     record: &mut Record,
-    field: Field,
+    (name, original): (&str, &str),
     value: String,
     normal: impl Fn(&str) -> Option<Cow<'_, str>>,
 ) {
@@ -275,9 +250,8 @@ fn put_normal(
     }
     let spelled = spelled.join("\n");
     let differs = spelled != value;
-    record.push(field.attribute(), spelled);
+    record.push(name, spelled);
     if differs {
-        let original = if field == Field::Date { ORIGINAL_DATE } else { ORIGINAL_LANGUAGE };
         record.push(original, value);
     }
 }
@@ -327,9 +301,10 @@ pub(super) fn is_web(text: &str) -> bool {
     rest.is_some_and(|it| !it.is_empty() && !text.contains(char::is_whitespace))
 }
 
-/// Returns an identifier with its scheme, whose name is `doi`, `isbn`, `issn`, `hdl` and the like.
-/// The value is unchanged if it has its scheme already, or if there is no such form for the scheme.
-pub(super) fn identified<'a>(scheme: &str, value: &'a str) -> Cow<'a, str> {
+/// Returns an identifier with its scheme, in the same form for all records: `doi:10.5072/1`,
+/// `urn:isbn:…`, `urn:issn:…`, `arXiv:…`. The value is unchanged if it has its scheme already, or if
+/// there is no such form for the scheme.
+pub fn identified<'a>(scheme: &str, value: &'a str) -> Cow<'a, str> {
     let value = value.trim();
     let prefix = match scheme.to_ascii_lowercase().as_str() {
         "doi" => "doi:",

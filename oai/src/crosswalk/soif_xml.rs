@@ -63,16 +63,11 @@ pub(super) fn write(record: &Record, schema: &str) -> Xml {
 }
 
 fn write_named(out: &mut String, name: &str, value: &str) {
-    out.push(' ');
-    out.push_str(name);
     if value.chars().all(is_char) {
-        out.push_str("=\"");
-        xml::push_value(out, value);
+        xml::push_attribute(out, name, value);
     } else {
-        out.push_str("Base64=\"");
-        out.push_str(&BASE64_STANDARD.encode(value));
+        xml::push_attribute(out, &format!("{name}Base64"), &BASE64_STANDARD.encode(value));
     }
-    out.push('"');
 }
 
 /// Reads a record. Unreadable parts are left out, with a problem.

@@ -64,7 +64,7 @@ pub(super) struct Gap {
 }
 
 /// A harvest in progress.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Run {
     /// Whether the harvest is full, so that records that it does not bring are taken to be gone.
     pub(super) full: bool,
@@ -134,11 +134,6 @@ impl Checkpoint {
         self.reached
     }
 
-    /// Returns whether a harvest is in progress and can be continued.
-    pub fn is_in_progress(&self) -> bool {
-        self.run.is_some()
-    }
-
     /// Returns the prefix of the harvested format; empty before it is chosen.
     pub fn prefix(&self) -> &str {
         &self.prefix
@@ -171,10 +166,7 @@ impl Checkpoint {
             put_signed(&mut out, gap.until);
         }
         put(&mut out, u64::from(self.miscounts));
-        put(&mut out, u64::from(self.run.is_some()));
-        if let Some(run) = &self.run {
-            run.write(&mut out);
-        }
+        put_some(&mut out, self.run.as_ref(), |out, run| run.write(out));
         let sum = short_sum(&out);
         out.extend_from_slice(&sum.to_be_bytes());
         out
@@ -188,7 +180,7 @@ impl Checkpoint {
             return None;
         }
         let mut rest = Fields(fields.strip_prefix(MAGIC)?);
-        let mut found = Self {
+        let found = Self {
             selection: rest.number()?,
             prefix: rest.string()?,
             reached: rest.option()?,
@@ -197,11 +189,8 @@ impl Checkpoint {
             recent: rest.recent()?,
             gaps: rest.gaps()?,
             miscounts: rest.flag()?,
-            run: None,
+            run: rest.some(Run::read)?,
         };
-        if rest.flag()? {
-            found.run = Some(Run::read(&mut rest)?);
-        }
         rest.0.is_empty().then_some(found)
     }
 }
@@ -222,27 +211,20 @@ impl Run {
             put(out, number);
         }
         put_option(out, self.server_secs);
-        put(out, u64::from(self.token.is_some()));
-        if let Some(token) = &self.token {
-            put_string(out, token);
-        }
+        put_some(out, self.token.as_deref(), put_string);
         for number in [self.pages, self.distinct, self.list_live, self.unread] {
             put(out, number);
         }
-        put(out, u64::from(self.announced.is_some()));
-        if let Some(announced) = self.announced {
-            put(out, announced);
-        }
+        put_some(out, self.announced, put);
         put(out, self.mark);
         put(out, u64::from(self.of_set));
         put(out, u64::from(self.set_lost));
-        put(out, u64::from(self.short.is_some()));
-        if let Some(short) = &self.short {
+        put_some(out, self.short, |out, short| {
             put_option(out, short.until);
             for number in [short.found, short.since, short.restarts] {
                 put(out, number);
             }
-        }
+        });
         put_option(out, self.hollow);
         put_option(out, self.window_reached);
         put_option(out, self.reached);
@@ -267,16 +249,16 @@ impl Run {
             skips: rest.number()?,
             retries: rest.number()?,
             server_secs: rest.option()?,
-            token: if rest.flag()? { Some(rest.string()?) } else { None },
+            token: rest.some(Fields::string)?,
             pages: rest.number()?,
             distinct: rest.number()?,
             list_live: rest.number()?,
             unread: rest.number()?,
-            announced: if rest.flag()? { Some(rest.number()?) } else { None },
+            announced: rest.some(Fields::number)?,
             mark: rest.number()?,
             of_set: rest.flag()?,
             set_lost: rest.flag()?,
-            short: if rest.flag()? { Some(rest.short()?) } else { None },
+            short: rest.some(Fields::short)?,
             hollow: rest.option()?,
             window_reached: rest.option()?,
             reached: rest.option()?,
@@ -301,9 +283,13 @@ fn put_signed(out: &mut Vec<u8>, number: i64) {
 }
 
 fn put_option(out: &mut Vec<u8>, number: Option<i64>) {
-    put(out, u64::from(number.is_some()));
-    if let Some(number) = number {
-        put_signed(out, number);
+    put_some(out, number, put_signed);
+}
+
+fn put_some<T>(out: &mut Vec<u8>, value: Option<T>, put_value: impl FnOnce(&mut Vec<u8>, T)) {
+    put(out, u64::from(value.is_some()));
+    if let Some(value) = value {
+        put_value(out, value);
     }
 }
 
@@ -353,7 +339,11 @@ impl Fields<'_> {
     }
 
     fn option(&mut self) -> Option<Option<i64>> {
-        if self.flag()? { Some(Some(self.signed()?)) } else { Some(None) }
+        self.some(Self::signed)
+    }
+
+    fn some<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        if self.flag()? { read(self).map(Some) } else { Some(None) }
     }
 
     fn length(&mut self, max: usize) -> Option<usize> {

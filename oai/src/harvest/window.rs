@@ -5,7 +5,7 @@
 
 use crate::datestamp::{Datestamp, Granularity};
 
-use super::checkpoint::{Gap, Recent, Run};
+use super::checkpoint::{Gap, Run};
 
 /// After a window with fewer records the next one is twice as long.
 const RECORDS_FEW: u64 = 5_000;
@@ -30,38 +30,8 @@ impl Run {
         full: bool,
         (from, earliest): (Option<i64>, i64),
     ) -> Self {
-        Self {
-            full,
-            began_ms: 0,
-            granularity,
-            earliest,
-            from,
-            set: 0,
-            window: (from, None),
-            size_secs: 0,
-            careful: false,
-            restarts: 0,
-            skips: 0,
-            retries: 0,
-            server_secs: None,
-            token: None,
-            pages: 0,
-            distinct: 0,
-            list_live: 0,
-            unread: 0,
-            announced: None,
-            mark: 0,
-            of_set: false,
-            set_lost: false,
-            short: None,
-            hollow: None,
-            window_reached: None,
-            reached: None,
-            undated: false,
-            doubtful: false,
-            live: 0,
-            recent: Recent::new(),
-        }
+        let window = (from, None);
+        Self { full, granularity, earliest, from, window, ..Self::default() }
     }
 
     /// Returns the length of the shortest possible window, in seconds.

@@ -5,11 +5,6 @@
 //!
 //! Each element declares its namespace and the address of its public schema.
 
-use quick_xml::XmlVersion;
-use quick_xml::escape::resolve_xml_entity;
-use quick_xml::events::Event;
-use quick_xml::reader::Reader;
-
 use super::oap::Totals;
 use crate::identifier::{Identifier, RepositoryId};
 use crate::response::Xml;
@@ -143,7 +138,7 @@ pub enum Description {
 impl Description {
     /// Reads a description; `None` if it is unknown, or not XML.
     pub fn read(description: &Xml) -> Option<Self> {
-        let (root, leaves) = leaves(description)?;
+        let (root, leaves) = description.leaves(DESCRIPTION_BYTES_MAX)?;
         let all = |name: &'static str| {
             let named = leaves.iter().filter(move |(it, _)| it == name);
             named.map(|(_, text)| text.clone())
@@ -164,43 +159,6 @@ impl Description {
             _ => None,
         }
     }
-}
-
-/// Returns the name of the root, and the names and texts of the leaf elements, without prefixes;
-/// `None` if the description is not XML.
-fn leaves(description: &Xml) -> Option<(String, Vec<(String, String)>)> {
-    let text = Some(description.0.as_str()).filter(|it| it.len() <= DESCRIPTION_BYTES_MAX)?;
-    let mut reader = Reader::from_str(text);
-    let (mut root, mut leaves) = (None, Vec::new());
-    let mut open: Option<(String, String)> = None;
-    loop {
-        let event = reader.read_event().ok()?;
-        match (&event, &mut open) {
-            (Event::Start(start), _) => {
-                let name = start.local_name().as_ref().to_owned();
-                root.get_or_insert_with(|| name.clone());
-                open = Some((name, String::new()));
-            }
-            (Event::Text(text), Some((_, value))) => {
-                value.push_str(&text.xml_content(XmlVersion::Implicit1_0));
-            }
-            (Event::CData(text), Some((_, value))) => {
-                value.push_str(&text.xml_content(XmlVersion::Implicit1_0));
-            }
-            (Event::GeneralRef(it), Some((_, value))) => match it.resolve_char_ref().ok()? {
-                Some(char) => value.push(char),
-                None => value.push_str(resolve_xml_entity(&it.xml10_content())?),
-            },
-            (Event::End(_), _) => {
-                let ended = open.take().map(|(name, value)| (name, value.trim().to_owned()));
-                leaves.extend(ended.filter(|(_, value)| !value.is_empty()));
-            }
-            (Event::DocType(_), _) => return None,
-            (Event::Eof, _) => break,
-            _ => {}
-        }
-    }
-    Some((root?, leaves))
 }
 
 /// An element in progress.

@@ -15,9 +15,6 @@
 //! * If nothing has changed, the answer is the error `noRecordsMatch` without a token: the headers
 //!   say 0.
 
-use quick_xml::events::Event;
-use quick_xml::reader::Reader;
-
 use crate::response::Xml;
 
 /// Request header that asks for the attributes of the paper; its value is ignored.
@@ -79,28 +76,14 @@ pub struct Totals {
 impl Totals {
     /// Reads a description; `None` for another kind.
     pub fn read(description: &Xml) -> Option<Self> {
-        let text = Some(description.0.as_str()).filter(|it| it.len() <= DESCRIPTION_BYTES_MAX)?;
-        if !text.contains(NAMESPACE) {
+        if !description.0.contains(NAMESPACE) {
             return None;
         }
-        let mut reader = Reader::from_str(text);
-        let (mut elements, mut list) = (None, None);
-        let mut name = String::new();
-        loop {
-            match reader.read_event().ok()? {
-                Event::Start(start) => name = start.local_name().as_ref().to_owned(),
-                Event::Text(text) => match (name.as_str(), text.trim().parse().ok()) {
-                    ("totalElements", Some(number)) => elements = Some(number),
-                    ("completeListSize", Some(number)) => list = Some(number),
-                    _ => {}
-                },
-                Event::End(_) => name.clear(),
-                Event::DocType(_) => return None,
-                Event::Eof => break,
-                _ => {}
-            }
-        }
-        Some(Self { elements: elements?, list })
+        let (_, leaves) = description.leaves(DESCRIPTION_BYTES_MAX)?;
+        let last = |name: &str| {
+            leaves.iter().rev().find_map(|(it, text)| text.parse().ok().filter(|_| it == name))
+        };
+        Some(Self { elements: last("totalElements")?, list: last("completeListSize") })
     }
 
     /// Returns the description; its schema is docs/schemas/totals.xsd.

@@ -4,38 +4,42 @@
 
 use std::fmt::Display;
 
-use super::{Document, Entry, SITEMAP, TERMS};
+use super::{Capability, ChangeKind, Document, Entry, SITEMAP, TERMS};
 use crate::xml as text;
 
 /// Estimated bytes of an entry.
 const ENTRY_BYTES: usize = 256;
 
-pub(super) fn to_xml(document: &Document) -> String {
-    let (list, item) =
-        if document.is_index { ("sitemapindex", "sitemap") } else { ("urlset", "url") };
-    let mut xml = String::with_capacity(512 + document.entries().len() * ENTRY_BYTES);
-    xml.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    xml.push_str(&format!("<{list} xmlns=\"{SITEMAP}\" xmlns:rs=\"{TERMS}\">\n"));
-    for (rel, href) in [("up", &document.up), ("index", &document.index)] {
-        if let Some(href) = href {
-            link(&mut xml, rel, href);
+impl Document {
+    /// Returns the document as XML.
+    pub fn to_xml(&self) -> String {
+        let (list, item) =
+            if self.is_index { ("sitemapindex", "sitemap") } else { ("urlset", "url") };
+        let mut xml = String::with_capacity(512 + self.entries.len() * ENTRY_BYTES);
+        xml.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+        xml.push_str(&format!("<{list} xmlns=\"{SITEMAP}\" xmlns:rs=\"{TERMS}\">\n"));
+        for (rel, href) in [("up", &self.up), ("index", &self.index)] {
+            if let Some(href) = href {
+                xml.push_str("<rs:ln");
+                text::push_attribute(&mut xml, "rel", rel);
+                text::push_attribute(&mut xml, "href", href);
+                xml.push_str("/>");
+            }
         }
+        xml.push_str("<rs:md");
+        attribute(&mut xml, "capability", Some(self.capability.name()));
+        attribute(&mut xml, "at", self.at);
+        attribute(&mut xml, "from", self.from);
+        xml.push_str("/>\n");
+        for one in &self.entries {
+            xml.push_str(&format!("<{item}>"));
+            text::push_element(&mut xml, "loc", &one.loc);
+            entry(&mut xml, one);
+            xml.push_str(&format!("</{item}>\n"));
+        }
+        xml.push_str(&format!("</{list}>\n"));
+        xml
     }
-    xml.push_str("<rs:md");
-    attribute(&mut xml, "capability", Some(document.capability.name()));
-    attribute(&mut xml, "at", document.at);
-    attribute(&mut xml, "completed", document.completed);
-    attribute(&mut xml, "from", document.from);
-    attribute(&mut xml, "until", document.until);
-    xml.push_str("/>\n");
-    for one in document.entries() {
-        xml.push_str(&format!("<{item}>"));
-        text::push_element(&mut xml, "loc", &one.loc);
-        entry(&mut xml, one);
-        xml.push_str(&format!("</{item}>\n"));
-    }
-    xml.push_str(&format!("</{list}>\n"));
-    xml
 }
 
 /// Writes the elements after the address of an entry.
@@ -44,25 +48,14 @@ fn entry(xml: &mut String, entry: &Entry) {
         xml.push_str(&format!("<lastmod>{lastmod}</lastmod>"));
     }
     let mut md = String::new();
-    attribute(&mut md, "capability", entry.capability.map(super::Capability::name));
-    attribute(&mut md, "change", entry.change.map(super::ChangeKind::name));
+    attribute(&mut md, "capability", entry.capability.map(Capability::name));
+    attribute(&mut md, "change", entry.change.map(ChangeKind::name));
     attribute(&mut md, "datetime", entry.datetime);
     attribute(&mut md, "hash", entry.md5.as_ref().map(|it| format!("md5:{it}")));
     attribute(&mut md, "length", entry.length);
-    attribute(&mut md, "type", entry.media_type.as_ref());
     if !md.is_empty() {
         xml.push_str(&format!("<rs:md{md}/>"));
     }
-    if let Some(href) = &entry.described_by {
-        link(xml, "describedby", href);
-    }
-}
-
-fn link(xml: &mut String, rel: &str, href: &str) {
-    xml.push_str("<rs:ln");
-    text::push_attribute(xml, "rel", rel);
-    text::push_attribute(xml, "href", href);
-    xml.push_str("/>");
 }
 
 fn attribute(xml: &mut String, name: &str, value: Option<impl Display>) {

@@ -120,12 +120,7 @@ impl Unreadable {
     pub fn into_whole(self) -> Option<Reading> {
         match self {
             Self::Truncated { whole, .. } | Self::Malformed { whole, .. } => whole.map(|it| *it),
-            Self::Empty
-            | Self::Html { .. }
-            | Self::NotOai { .. }
-            | Self::Doctype { .. }
-            | Self::NoVerb { .. }
-            | Self::Encoding { .. } => None,
+            _ => None,
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::xml::{self, INSTANCE};
 pub const NAMESPACE: &str = "http://www.openarchives.org/OAI/2.0/";
 
 /// Address of its schema.
-const SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd";
+pub(crate) const SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd";
 
 /// A response in progress.
 #[derive(Clone, Debug)]

@@ -216,7 +216,6 @@ impl ActiveRun {
             first_changes,
             elements,
             as_of_ms: now_ms,
-            sent: 0,
             early: false,
         };
         self.schedule.handle_pull(due.source, found, now_ms);

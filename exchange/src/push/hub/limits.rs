@@ -2,8 +2,6 @@
 //!
 //! Sans-I/O.
 
-use super::super::request::Content;
-
 /// Limits of a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -31,8 +29,6 @@ pub struct Limits {
     pub lease_secs_default: u64,
     /// Longest lease, seconds. Default 10 days.
     pub lease_secs_max: u64,
-    /// Longest lease of a fat subscription, seconds. Default a day.
-    pub lease_secs_fat_max: u64,
 }
 
 impl Default for Limits {
@@ -48,17 +44,6 @@ impl Default for Limits {
             lease_secs_min: 60,
             lease_secs_default: 86_400,
             lease_secs_max: 10 * 86_400,
-            lease_secs_fat_max: 86_400,
-        }
-    }
-}
-
-impl Limits {
-    /// Returns the longest lease for that content, in seconds.
-    pub(super) fn longest_secs(&self, content: Content) -> u64 {
-        match content {
-            Content::Thin => self.lease_secs_max,
-            Content::Fat => self.lease_secs_max.min(self.lease_secs_fat_max),
         }
     }
 }

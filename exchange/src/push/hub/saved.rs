@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::super::request::{Content, Mode, SubscriptionRequest, URL_BYTES_MAX};
+use super::super::request::{Mode, SubscriptionRequest, URL_BYTES_MAX};
 use super::super::signature::Secret;
 use super::subscription::{Intent, Subscription};
 use super::{Hub, Key, Limits, host_of};
@@ -30,17 +30,14 @@ pub struct SavedSubscription {
     /// The key of signatures.
     #[serde(default)]
     pub secret: Option<Secret>,
-    /// The kind of notifications.
-    #[serde(default)]
-    pub content: Content,
     /// The consumer that subscribed, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumer: Option<String>,
     /// End of the lease, Unix milliseconds.
     pub lease_until_ms: u64,
-    /// The version that the subscriber acknowledged last.
-    #[serde(default)]
-    pub told: Option<String>,
+    /// The version that the subscriber acknowledged last; `told` in files of older versions.
+    #[serde(default, alias = "told")]
+    pub notified: Option<String>,
 }
 
 impl Hub {
@@ -50,8 +47,7 @@ impl Hub {
         for one in saved.subscriptions {
             let (topic, callback) = (one.topic, one.callback);
             let key = Key::new(&topic, &callback);
-            let longest_secs = limits.longest_secs(one.content);
-            let longest_ms = now_ms.saturating_add(longest_secs.saturating_mul(1_000));
+            let longest_ms = now_ms.saturating_add(limits.lease_secs_max.saturating_mul(1_000));
             let fits = topic.len() <= URL_BYTES_MAX && now_ms < one.lease_until_ms;
             let host = one.host.unwrap_or_else(|| host_of(&callback));
             if !fits || hub.has_room(&key, &host, Mode::Subscribe).is_err() {
@@ -63,12 +59,11 @@ impl Hub {
                 callback,
                 lease_secs: None,
                 secret: one.secret,
-                content: one.content,
                 consumer: one.consumer,
             };
             let intent = Intent::new(asked, String::new(), host, 0, now_ms);
-            let told = one.told.and_then(|it| it.parse().ok());
-            let mut subscription = Subscription::new(intent, told, now_ms);
+            let notified = one.notified.and_then(|it| it.parse().ok());
+            let mut subscription = Subscription::new(intent, notified, now_ms);
             // A clock that was set back must not make a lease longer.
             subscription.lease_until_ms = one.lease_until_ms.min(longest_ms);
             hub.subscriptions.insert(key, subscription);
@@ -83,10 +78,9 @@ impl Hub {
             callback: it.callback.clone(),
             host: Some(it.host.clone()),
             secret: it.secret.clone(),
-            content: it.content,
             consumer: it.consumer.clone(),
             lease_until_ms: it.lease_until_ms,
-            told: it.told.map(|it| it.to_string()),
+            notified: it.notified.map(|it| it.to_string()),
         };
         SavedHub { subscriptions: self.subscriptions.iter().map(one).collect() }
     }

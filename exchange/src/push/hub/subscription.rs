@@ -7,7 +7,7 @@ use std::time::Duration;
 use collection::Version;
 use url::Url;
 
-use super::super::request::{Content, Question, SubscriptionRequest};
+use super::super::request::{Question, SubscriptionRequest};
 use super::super::signature::Secret;
 use super::Ticket;
 
@@ -101,11 +101,10 @@ pub(super) struct Subscription {
     pub(super) callback: Url,
     pub(super) host: String,
     pub(super) secret: Option<Secret>,
-    pub(super) content: Content,
     pub(super) consumer: Option<String>,
     pub(super) lease_until_ms: u64,
     /// The version that the subscriber acknowledged last.
-    pub(super) told: Option<Version>,
+    pub(super) notified: Option<Version>,
     due_ms: u64,
     /// The change to notify of next, if any.
     owed: Option<News>,
@@ -151,9 +150,9 @@ impl News {
     }
 }
 
-/// Returns whether a subscriber that acknowledged `told` has `version`.
-fn has(told: Option<Version>, version: Version) -> bool {
-    told.is_some_and(|it| it.epoch == version.epoch && version.serial <= it.serial)
+/// Returns whether a subscriber that acknowledged `notified` knows of `version`.
+fn has(notified: Option<Version>, version: Version) -> bool {
+    notified.is_some_and(|it| it.epoch == version.epoch && version.serial <= it.serial)
 }
 
 impl Subscription {
@@ -163,10 +162,9 @@ impl Subscription {
             callback: asked.callback,
             host,
             secret: asked.secret,
-            content: asked.content,
             consumer: asked.consumer,
             lease_until_ms: now_ms.saturating_add(lease_secs.saturating_mul(1_000)),
-            told: version,
+            notified: version,
             due_ms: now_ms,
             owed: None,
             sending: None,
@@ -178,8 +176,8 @@ impl Subscription {
 
     /// Renews the subscription: the acknowledged version stays, and the failures are forgotten.
     pub(super) fn renew(&mut self, intent: Intent, now_ms: u64) {
-        let Self { told, owed, sending, begun_ms, .. } = *self;
-        *self = Self { owed, sending, begun_ms, ..Self::new(intent, told, now_ms) };
+        let Self { notified, owed, sending, begun_ms, .. } = *self;
+        *self = Self { owed, sending, begun_ms, ..Self::new(intent, notified, now_ms) };
         self.wait_if_unproven();
     }
 
@@ -199,7 +197,7 @@ impl Subscription {
 
     /// Records a change; returns false if the subscriber has it already.
     pub(super) fn owe(&mut self, version: Option<Version>, now_ms: u64) -> bool {
-        if version.is_some_and(|it| has(self.told, it)) {
+        if version.is_some_and(|it| has(self.notified, it)) {
             return false;
         }
         self.note(News { version, is_proven: true }, now_ms);
@@ -232,17 +230,11 @@ impl Subscription {
         (self.is_owed() && self.sending.is_none()).then_some(self.due_ms)
     }
 
-    /// Returns the content to send: fat only after a success, since it may be large.
-    pub(super) fn content_now(&self) -> Content {
-        if self.failures == 0 { self.content } else { Content::Thin }
-    }
-
-    /// Begins a delivery; returns the acknowledged version and the new one. Later changes need
-    /// another delivery.
-    pub(super) fn begin(&mut self, now_ms: u64) -> (Option<Version>, Option<Version>) {
+    /// Begins a delivery; returns the version to announce. Later changes need another delivery.
+    pub(super) fn begin(&mut self, now_ms: u64) -> Option<Version> {
         self.sending = self.owed.take();
         self.begun_ms = Some(now_ms);
-        (self.told, self.sending.and_then(|it| it.version))
+        self.sending?.version
     }
 
     /// Handles the acknowledgment of `version`.
@@ -253,11 +245,12 @@ impl Subscription {
         if is_proven {
             // The answer to a notification of an earlier subscription must not set the version
             // back.
-            self.told = version.max(self.told);
+            self.notified = version.max(self.notified);
         }
-        // A fat notification may have had later changes too.
-        let told = self.told;
-        let is_known = |it: &mut News| it.is_proven && it.version.is_some_and(|it| has(told, it));
+        // The notification may have named a later version than the owed one.
+        let notified = self.notified;
+        let is_known =
+            |it: &mut News| it.is_proven && it.version.is_some_and(|it| has(notified, it));
         self.owed.take_if(is_known);
         self.wait_if_unproven();
     }

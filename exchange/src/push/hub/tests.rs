@@ -22,7 +22,6 @@ fn asked(mode: Mode, callback: &str) -> SubscriptionRequest {
         callback: Url::parse(callback).unwrap(),
         lease_secs: Some(3_600),
         secret: Secret::new("s"),
-        content: Content::Thin,
         consumer: None,
     }
 }
@@ -61,6 +60,15 @@ fn subscribed(callback: &str, now_ms: u64) -> Hub {
     hub
 }
 
+/// Returns the version that the first subscriber acknowledged last.
+fn notified(hub: &Hub) -> Option<Version> {
+    hub.saved().subscriptions[0].notified.as_ref()?.parse().ok()
+}
+
+fn is_empty(hub: &Hub) -> bool {
+    hub.len() == (0, 0)
+}
+
 #[track_caller]
 fn deliver(hub: &mut Hub, now_ms: u64) -> Delivery {
     match hub.poll(now_ms) {
@@ -70,5 +78,5 @@ fn deliver(hub: &mut Hub, now_ms: u64) -> Delivery {
 }
 
 fn taken(delivery: &Delivery) -> Answer {
-    Answer::Taken(delivery.to)
+    Answer::Taken(delivery.version)
 }

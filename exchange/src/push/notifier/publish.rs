@@ -30,12 +30,12 @@ impl Notifier {
         let mut failures = 0_u32;
         while !shutdown.is_started() {
             let version = *versions.borrow_and_update();
-            let told = tokio::select! {
-                told = self.publish(hub.clone(), version) => told,
+            let published = tokio::select! {
+                published = self.publish(hub.clone(), version) => published,
                 () = shutdown.started() => return,
             };
-            *super::lock(&self.shared.untold) = told.as_ref().err().cloned();
-            if let Err(problem) = told {
+            *super::lock(&self.shared.unpublished) = published.as_ref().err().cloned();
+            if let Err(problem) = published {
                 tracing::info!(%problem, hub = %hub, "the hub did not accept the announcement");
                 let wait = RETRY.saturating_mul(1_u32.checked_shl(failures).unwrap_or(u32::MAX));
                 failures = (failures + 1).min(31);

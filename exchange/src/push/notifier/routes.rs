@@ -39,8 +39,6 @@ impl Notifier {
     /// Returns the routes of an OAI-PMH repository, with links to the hub that announces changes of
     /// its lists.
     pub fn linked(&self, repository: &Repository) -> Router {
-        // It is set only once, because a daemon has one repository.
-        let _ = self.shared.records.set(repository.clone());
         repository.routes().layer(middleware::from_fn_with_state(self.clone(), link_records))
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::body::Body;
 use collection::{Batch, GATHERER_ID, Options};
 use http::Request;
-use oai::resourcesync::read;
+use oai::Datestamp;
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
@@ -54,23 +54,34 @@ impl Site {
         (status, String::from_utf8(body.to_vec()).unwrap())
     }
 
-    async fn document(&self, url: &str) -> Document {
+    async fn document(&self, url: &str) -> String {
         let url = Url::parse(url).unwrap();
         let (status, text) = self.get(url.path()).await;
         assert_eq!(status, StatusCode::OK, "{url}: {text}");
-        read(&text).unwrap()
+        text
     }
 
     /// Follows the well-known address to a list.
-    async fn list(&self, capability: Capability) -> Document {
+    async fn list(&self, capability: Capability) -> String {
         let mut url = "http://h:8500/.well-known/resourcesync".to_owned();
         for wanted in [Capability::CapabilityList, capability] {
             let document = self.document(&url).await;
-            let entry = document.entries().iter().find(|it| it.capability == Some(wanted));
-            url = entry.unwrap().loc.clone();
+            let name = format!("\"{}\"", wanted.name());
+            let entry = entries(&document).into_iter().find(|it| it.contains(&name));
+            locs(entry.unwrap())[0].clone_into(&mut url);
         }
         self.document(&url).await
     }
+}
+
+/// Returns the entries of a document: each has a line of its own.
+fn entries(document: &str) -> Vec<&str> {
+    let is_entry = |it: &&str| it.starts_with("<url>") || it.starts_with("<sitemap>");
+    document.lines().filter(is_entry).collect()
+}
+
+fn locs(text: &str) -> Vec<&str> {
+    text.split("<loc>").skip(1).map(|it| it.split_once("</loc>").unwrap().0).collect()
 }
 
 fn update(n: u64) -> Change {
@@ -81,13 +92,18 @@ fn update(n: u64) -> Change {
     Change::Update(record)
 }
 
-fn at(secs: i64) -> Option<Datestamp> {
-    Some(Datestamp::at((START_MS / 1_000).cast_signed() + secs, Granularity::Second))
+fn at(secs: u64) -> Datestamp {
+    datestamp(Stamp(START_MS + secs * 1_000))
 }
 
-fn resource(n: u64, secs: i64) -> Entry {
-    let (lastmod, md5, length) = (at(secs), Some(format!("{n:032x}")), Some(n));
-    Entry { lastmod, md5, length, ..Entry::at(format!("http://h/{n}")) }
+/// Returns the entry of an object that was changed at `secs`; `change` is its attributes in a list
+/// of changes.
+fn resource(n: u64, secs: u64, change: &str) -> String {
+    format!(
+        "<url><loc>http://h/{n}</loc><lastmod>{}</lastmod>\
+         <rs:md{change} hash=\"md5:{n:032x}\" length=\"{n}\"/></url>",
+        at(secs)
+    )
 }
 
 #[tokio::test]
@@ -98,36 +114,36 @@ async fn objects_and_changes_are_listed() {
     site.commit(vec![Change::Delete(Oid::new(GATHERER, "http://h/3"))], 20);
 
     let list = site.list(Capability::ResourceList).await;
-    assert_eq!(list.entries(), [resource(1, 0), resource(2, 10)]);
-    assert!(list.at.is_some() && !list.is_index);
-    assert_eq!(list.up.as_deref(), Some("http://h:8500/resourcesync/capabilitylist.xml"));
+    assert_eq!(entries(&list), [resource(1, 0, ""), resource(2, 10, "")]);
+    let head = "<rs:ln rel=\"up\" href=\"http://h:8500/resourcesync/capabilitylist.xml\"/>\
+                <rs:md capability=\"resourcelist\" at=\"";
+    assert!(list.contains(head) && list.contains("<urlset "), "{list}");
 
     let changes = site.list(Capability::ChangeList).await;
-    let change = |entry: Entry, happened| {
-        let (change, datetime) = (Some(happened), entry.lastmod);
-        Entry { change, datetime, ..entry }
-    };
-    let gone = Entry { lastmod: at(20), ..Entry::at("http://h/3") };
-    let expected = [
-        change(resource(1, 0), ChangeKind::Updated),
-        change(resource(2, 0), ChangeKind::Updated),
-        change(resource(3, 0), ChangeKind::Updated),
-        change(resource(2, 10), ChangeKind::Updated),
-        change(gone, ChangeKind::Deleted),
-    ];
-    assert_eq!(changes.entries(), expected);
-    assert_eq!((changes.from, changes.until), (at(0), None));
+    let change = |name, secs| format!(" change=\"{name}\" datetime=\"{}\"", at(secs));
+    let updated = |n, secs| resource(n, secs, &change("updated", secs));
+    let gone = format!(
+        "<url><loc>http://h/3</loc><lastmod>{}</lastmod><rs:md{}/></url>",
+        at(20),
+        change("deleted", 20)
+    );
+    let expected = [updated(1, 0), updated(2, 0), updated(3, 0), updated(2, 10), gone];
+    assert_eq!(entries(&changes), expected);
+    assert!(changes.contains(&changes_since(0)), "{changes}");
+}
+
+fn changes_since(secs: u64) -> String {
+    format!("<rs:md capability=\"changelist\" from=\"{}\"/>", at(secs))
 }
 
 #[tokio::test]
 async fn an_empty_collection_has_empty_lists_at_its_public_address() {
     let site = Site::new(Some("https://x.example/a/"));
     let (_, text) = site.get("/.well-known/resourcesync").await;
-    let found = read(&text).unwrap();
-    assert_eq!(found.entries()[0].loc, "https://x.example/a/resourcesync/capabilitylist.xml");
+    assert_eq!(locs(&text), ["https://x.example/a/resourcesync/capabilitylist.xml"]);
     for list in ["resourcelist", "changelist"] {
         let (status, text) = site.get(&format!("/resourcesync/{list}.xml")).await;
-        assert_eq!((status, read(&text).unwrap().entries().len()), (StatusCode::OK, 0));
+        assert_eq!((status, entries(&text).len()), (StatusCode::OK, 0));
     }
     for path in
         ["list.xml", "resourcelist", "description.xml", "changelist/x.xml", "changelist/1.xml"]
@@ -165,25 +181,27 @@ async fn a_long_list_is_an_index_of_disjoint_parts() {
     site.commit(vec![update(7), Change::Delete(Oid::new(GATHERER, "http://h/8"))], 10);
     for capability in [Capability::ResourceList, Capability::ChangeList] {
         let index = site.list(capability).await;
-        assert!(index.is_index && index.entries().len() == 2, "{index:?}");
-        let mut locs = Vec::new();
-        for part in index.entries() {
-            let list = site.document(&part.loc).await;
-            assert!(!list.is_index && list.capability == capability);
-            assert!(list.index.as_ref().unwrap().ends_with(&format!("{}.xml", capability.name())));
-            assert!(list.entries().len() as u64 <= 100);
-            locs.extend(list.entries().iter().map(|it| it.loc.clone()));
+        assert!(index.contains("<sitemapindex ") && entries(&index).len() == 2, "{index}");
+        let mut all_locs = Vec::new();
+        let name = capability.name();
+        for part in locs(&index) {
+            let list = site.document(part).await;
+            assert!(list.contains("<urlset ") && list.contains(&format!("\"{name}\"")), "{list}");
+            let above = format!("rel=\"index\" href=\"http://h:8500/resourcesync/{name}.xml\"");
+            assert!(list.contains(&above), "{list}");
+            assert!(entries(&list).len() as u64 <= 100);
+            all_locs.extend(locs(&list).into_iter().map(str::to_owned));
         }
         if capability == Capability::ChangeList {
-            assert_eq!(index.from, at(0), "who comes again sees that it reaches back");
-            assert_eq!(locs.len() as u64, all + 2);
+            assert!(index.contains(&changes_since(0)), "who comes again sees that it reaches back");
+            assert_eq!(all_locs.len() as u64, all + 2);
             continue;
         }
-        assert_eq!(locs.last().map(String::as_str), Some("http://h/7"));
-        locs.sort();
-        locs.dedup();
-        assert_eq!(locs.len() as u64, all - 1);
-        assert!(!locs.contains(&"http://h/8".to_owned()));
+        assert_eq!(all_locs.last().map(String::as_str), Some("http://h/7"));
+        all_locs.sort();
+        all_locs.dedup();
+        assert_eq!(all_locs.len() as u64, all - 1);
+        assert!(!all_locs.contains(&"http://h/8".to_owned()));
     }
 }
 
@@ -198,9 +216,10 @@ async fn objects_without_a_web_address_are_left_out() {
     site.commit(vec![named("oai:a:1"), named("file:///b")], 0);
     site.commit(vec![named("https://c/"), Change::Delete(Oid::new(GATHERER, "oai:a:1"))], 10);
     let list = site.list(Capability::ResourceList).await;
-    assert_eq!(list.entries(), [Entry { lastmod: at(10), ..Entry::at("https://c/") }]);
+    let expected = format!("<url><loc>https://c/</loc><lastmod>{}</lastmod></url>", at(10));
+    assert_eq!(entries(&list), [expected]);
     let changes = site.list(Capability::ChangeList).await;
-    assert_eq!((changes.entries().len(), changes.from), (1, at(0)));
+    assert!(entries(&changes).len() == 1 && changes.contains(&changes_since(0)), "{changes}");
 }
 
 /// Making a list takes long, so a client that hangs up and repeats its request must not start it

@@ -15,12 +15,12 @@ fn secret() -> Secret {
 fn wanted(source: &str, token: &str) -> Wanted {
     let callback = Url::parse("http://broker/push/").unwrap().join(token).unwrap();
     let (source, token) = (source.to_owned(), token.to_owned());
-    Wanted { source, token, callback, secret: secret(), content: Content::Fat }
+    Wanted { source, token, callback, secret: secret() }
 }
 
 fn discovery() -> Discovery {
     let url = |text: &str| Url::parse(text).ok();
-    Discovery { hub: url("http://hub/"), topic: url(TOPIC), is_own: true }
+    Discovery { hub: url("http://hub/"), topic: url(TOPIC) }
 }
 
 fn intent(mode: Mode, topic: &str, lease_secs: u64) -> String {
@@ -29,8 +29,8 @@ fn intent(mode: Mode, topic: &str, lease_secs: u64) -> String {
     question.url(&Url::parse("http://x/").unwrap()).query().unwrap().to_owned()
 }
 
-fn discover(source: &str) -> Option<Action> {
-    Some(Action::Discover { source: source.to_owned() })
+fn discover(source: &str) -> Option<String> {
+    Some(source.to_owned())
 }
 
 /// Returns a subscriber that has sent its request to the hub.
@@ -39,14 +39,12 @@ fn asked(now_ms: u64) -> Subscriber {
     subscriber.handle_sources([wanted("a", TOKEN)], now_ms);
     assert_eq!(subscriber.poll(now_ms), discover("a"));
     assert_eq!((subscriber.poll(now_ms), subscriber.poll_timeout()), (None, None));
-    let action = subscriber.handle_discovered("a", Ok(discovery()), now_ms);
-    let Some(Action::Subscribe { source, hub, form }) = action else { panic!() };
-    assert_eq!((source.as_str(), hub.as_str()), ("a", "http://hub/"));
+    let (hub, form) = subscriber.handle_discovered("a", Ok(discovery()), now_ms).unwrap();
+    assert_eq!(hub.as_str(), "http://hub/");
     assert_eq!(
         form,
         "hub.mode=subscribe&hub.topic=http%3A%2F%2Fsource%2Ffeed\
-         &hub.callback=http%3A%2F%2Fbroker%2Fpush%2F0123&hub.lease_seconds=900&hub.secret=secret\
-         &harvest.content=fat"
+         &hub.callback=http%3A%2F%2Fbroker%2Fpush%2F0123&hub.lease_seconds=900&hub.secret=secret"
     );
     subscriber.handle_asked("a", None, now_ms);
     subscriber
@@ -157,10 +155,7 @@ fn only_signed_notifications_are_accepted() {
     let other = sign(&Secret::new("other").unwrap(), Method::Sha256, b"body");
     let mut told =
         |token: &str, signature: Option<&str>| subscriber.handle_notice(token, signature, b"body");
-    assert_eq!(
-        told(TOKEN, Some(&sound)),
-        Verdict::Believed { source: "a".to_owned(), content: Content::Fat }
-    );
+    assert_eq!(told(TOKEN, Some(&sound)), Verdict::Believed { source: "a".to_owned() });
     assert_eq!(told(TOKEN, Some(&other)), Verdict::Refused(Refused::Forged));
     assert_eq!(told(TOKEN, Some("sha1=00")), Verdict::Refused(Refused::Malformed));
     assert_eq!(told(TOKEN, None), Verdict::Refused(Refused::Unsigned));
@@ -184,22 +179,6 @@ fn remaining_sources_keep_their_subscriptions() {
     assert_eq!(subscriber.poll(2), discover("b"), "it is another callback");
     subscriber.handle_discovered("a", Ok(discovery()), 2);
     subscriber.handle_asked("a", None, 2);
-}
-
-#[test]
-fn a_hub_at_another_origin_gets_no_fat_subscription() {
-    let mut subscriber = Subscriber::new(900);
-    subscriber.handle_sources([wanted("a", TOKEN)], 0);
-    subscriber.poll(0);
-    let found = Discovery { is_own: false, ..discovery() };
-    let action = subscriber.handle_discovered("a", Ok(found), 0);
-    let Some(Action::Subscribe { form, .. }) = action else { panic!() };
-    assert!(!form.contains("fat"), "{form}");
-    let signed = sign(&secret(), Method::Sha256, b"body");
-    assert_eq!(
-        subscriber.handle_notice(TOKEN, Some(&signed), b"body"),
-        Verdict::Believed { source: "a".to_owned(), content: Content::Thin }
-    );
 }
 
 #[test]

@@ -11,7 +11,6 @@ fn found(full: bool, changes: u64, as_of_ms: u64) -> PullReport {
         first_changes: None,
         elements: 1_000,
         as_of_ms,
-        sent: 0,
         early: false,
     }
 }

@@ -10,7 +10,6 @@ fn found(full: bool, as_of_ms: u64) -> PullReport {
         first_changes: None,
         elements: 1_000,
         as_of_ms,
-        sent: 0,
         early: false,
     }
 }
@@ -55,22 +54,6 @@ fn a_notified_source_is_due_after_its_shortest_interval_once() {
     schedule.handle_pull(id, found(false, 60_000), 60_020);
     assert_eq!(due(&schedule, id), Some(70_000));
     assert!(!schedule.handle_notice(SourceId(7), 60_020));
-}
-
-/// A pull takes half a second, and 50 ms for each change that it brings itself.
-#[test]
-fn pushed_changes_do_not_count_as_work_of_the_pull() {
-    let (mut schedule, id) = pulled(hourly());
-    let mut now_ms = 0;
-    for turn in 0..300_u64 {
-        now_ms += 3_600_000;
-        assert!(schedule.handle_request(id, now_ms) && schedule.poll_due(true, now_ms).is_some());
-        let (brings, sent) = (turn * 7 % 11, turn * 5 % 97);
-        let found = PullReport { changes: brings + sent, sent, ..found(false, now_ms) };
-        schedule.handle_pull(id, found, now_ms + 500 + 50 * brings);
-    }
-    let cost = schedule.view(id).unwrap().pull_cost.unwrap();
-    assert!((cost - 1.5).abs() < 0.02, "{cost}");
 }
 
 #[test]

@@ -147,7 +147,6 @@ fn a_source_that_lists_each_element_once_is_estimated_from_datestamps() {
             first_changes: None,
             elements: 100,
             as_of_ms,
-            sent: 0,
             early: false,
         };
         schedule.handle_pull(id, found(true, 0), 0);

@@ -44,7 +44,7 @@ fn unchanged_records_of_the_overlap_are_dropped() {
 fn shorter_windows_avoid_a_token_loop() {
     let (_, _, end) = harvest_to_end(Behavior { loops: true, ..Behavior::default() }, &Ok(()));
     assert!(warned(&end, &Warning::Restarted(String::new())), "{:?}", end.report);
-    assert!(!end.checkpoint.is_in_progress());
+    assert!(end.checkpoint.run.is_none());
     // Nine records of one date defeat every window; all later ones come nevertheless.
     let mut repository =
         Repository::new(Behavior { loops: true, page: 2, ..Behavior::default() }, 60, 42);

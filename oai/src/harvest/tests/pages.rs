@@ -130,7 +130,7 @@ fn the_record_limit_of_a_list_spans_several_harvests() {
     for _ in 0..10 {
         let end = run(&settings, &mut store, &mut repository, || false).unwrap();
         assert!(matches!(end.outcome, Err(Failure::OverLimit { .. })), "{:?}", end.outcome);
-        assert!(store.items.len() < 20 && end.checkpoint.is_in_progress());
+        assert!(store.items.len() < 20 && end.checkpoint.run.is_some());
     }
     settings.records_max = 100;
     let end = run(&settings, &mut store, &mut repository, || false).unwrap();

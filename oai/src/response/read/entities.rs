@@ -16,47 +16,34 @@ const LATIN: [&str; 96] = [
     "uuml", "yacute", "thorn", "yuml",
 ];
 
+/// Entities of the characters from U+0391 to U+03A9, in order; one character is not assigned.
+const GREEK_CAPITALS: [&str; 25] = [
+    "Alpha", "Beta", "Gamma", "Delta", "Epsilon", "Zeta", "Eta", "Theta", "Iota", "Kappa",
+    "Lambda", "Mu", "Nu", "Xi", "Omicron", "Pi", "Rho", "", "Sigma", "Tau", "Upsilon", "Phi",
+    "Chi", "Psi", "Omega",
+];
+
+/// Entities of the characters from U+03B1 to U+03C9, in order.
+const GREEK: [&str; 25] = [
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa",
+    "lambda", "mu", "nu", "xi", "omicron", "pi", "rho", "sigmaf", "sigma", "tau", "upsilon", "phi",
+    "chi", "psi", "omega",
+];
+
 /// All other entities, by name, without those of XML.
-const OTHERS: [(&str, char); 152] = [
-    ("Alpha", '\u{391}'),
-    ("Beta", '\u{392}'),
-    ("Chi", '\u{3a7}'),
+const OTHERS: [(&str, char); 103] = [
     ("Dagger", '\u{2021}'),
-    ("Delta", '\u{394}'),
-    ("Epsilon", '\u{395}'),
-    ("Eta", '\u{397}'),
-    ("Gamma", '\u{393}'),
-    ("Iota", '\u{399}'),
-    ("Kappa", '\u{39a}'),
-    ("Lambda", '\u{39b}'),
-    ("Mu", '\u{39c}'),
-    ("Nu", '\u{39d}'),
     ("OElig", '\u{152}'),
-    ("Omega", '\u{3a9}'),
-    ("Omicron", '\u{39f}'),
-    ("Phi", '\u{3a6}'),
-    ("Pi", '\u{3a0}'),
     ("Prime", '\u{2033}'),
-    ("Psi", '\u{3a8}'),
-    ("Rho", '\u{3a1}'),
     ("Scaron", '\u{160}'),
-    ("Sigma", '\u{3a3}'),
-    ("Tau", '\u{3a4}'),
-    ("Theta", '\u{398}'),
-    ("Upsilon", '\u{3a5}'),
-    ("Xi", '\u{39e}'),
     ("Yuml", '\u{178}'),
-    ("Zeta", '\u{396}'),
     ("alefsym", '\u{2135}'),
-    ("alpha", '\u{3b1}'),
     ("and", '\u{2227}'),
     ("ang", '\u{2220}'),
     ("asymp", '\u{2248}'),
     ("bdquo", '\u{201e}'),
-    ("beta", '\u{3b2}'),
     ("bull", '\u{2022}'),
     ("cap", '\u{2229}'),
-    ("chi", '\u{3c7}'),
     ("circ", '\u{2c6}'),
     ("clubs", '\u{2663}'),
     ("cong", '\u{2245}'),
@@ -65,20 +52,16 @@ const OTHERS: [(&str, char); 152] = [
     ("dArr", '\u{21d3}'),
     ("dagger", '\u{2020}'),
     ("darr", '\u{2193}'),
-    ("delta", '\u{3b4}'),
     ("diams", '\u{2666}'),
     ("empty", '\u{2205}'),
     ("emsp", '\u{2003}'),
     ("ensp", '\u{2002}'),
-    ("epsilon", '\u{3b5}'),
     ("equiv", '\u{2261}'),
-    ("eta", '\u{3b7}'),
     ("euro", '\u{20ac}'),
     ("exist", '\u{2203}'),
     ("fnof", '\u{192}'),
     ("forall", '\u{2200}'),
     ("frasl", '\u{2044}'),
-    ("gamma", '\u{3b3}'),
     ("ge", '\u{2265}'),
     ("hArr", '\u{21d4}'),
     ("harr", '\u{2194}'),
@@ -87,11 +70,8 @@ const OTHERS: [(&str, char); 152] = [
     ("image", '\u{2111}'),
     ("infin", '\u{221e}'),
     ("int", '\u{222b}'),
-    ("iota", '\u{3b9}'),
     ("isin", '\u{2208}'),
-    ("kappa", '\u{3ba}'),
     ("lArr", '\u{21d0}'),
-    ("lambda", '\u{3bb}'),
     ("lang", '\u{2329}'),
     ("larr", '\u{2190}'),
     ("lceil", '\u{2308}'),
@@ -105,31 +85,24 @@ const OTHERS: [(&str, char); 152] = [
     ("lsquo", '\u{2018}'),
     ("mdash", '\u{2014}'),
     ("minus", '\u{2212}'),
-    ("mu", '\u{3bc}'),
     ("nabla", '\u{2207}'),
     ("ndash", '\u{2013}'),
     ("ne", '\u{2260}'),
     ("ni", '\u{220b}'),
     ("notin", '\u{2209}'),
     ("nsub", '\u{2284}'),
-    ("nu", '\u{3bd}'),
     ("oelig", '\u{153}'),
     ("oline", '\u{203e}'),
-    ("omega", '\u{3c9}'),
-    ("omicron", '\u{3bf}'),
     ("oplus", '\u{2295}'),
     ("or", '\u{2228}'),
     ("otimes", '\u{2297}'),
     ("part", '\u{2202}'),
     ("permil", '\u{2030}'),
     ("perp", '\u{22a5}'),
-    ("phi", '\u{3c6}'),
-    ("pi", '\u{3c0}'),
     ("piv", '\u{3d6}'),
     ("prime", '\u{2032}'),
     ("prod", '\u{220f}'),
     ("prop", '\u{221d}'),
-    ("psi", '\u{3c8}'),
     ("rArr", '\u{21d2}'),
     ("radic", '\u{221a}'),
     ("rang", '\u{232a}'),
@@ -138,15 +111,12 @@ const OTHERS: [(&str, char); 152] = [
     ("rdquo", '\u{201d}'),
     ("real", '\u{211c}'),
     ("rfloor", '\u{230b}'),
-    ("rho", '\u{3c1}'),
     ("rlm", '\u{200f}'),
     ("rsaquo", '\u{203a}'),
     ("rsquo", '\u{2019}'),
     ("sbquo", '\u{201a}'),
     ("scaron", '\u{161}'),
     ("sdot", '\u{22c5}'),
-    ("sigma", '\u{3c3}'),
-    ("sigmaf", '\u{3c2}'),
     ("sim", '\u{223c}'),
     ("spades", '\u{2660}'),
     ("sub", '\u{2282}'),
@@ -154,9 +124,7 @@ const OTHERS: [(&str, char); 152] = [
     ("sum", '\u{2211}'),
     ("sup", '\u{2283}'),
     ("supe", '\u{2287}'),
-    ("tau", '\u{3c4}'),
     ("there4", '\u{2234}'),
-    ("theta", '\u{3b8}'),
     ("thetasym", '\u{3d1}'),
     ("thinsp", '\u{2009}'),
     ("tilde", '\u{2dc}'),
@@ -164,10 +132,7 @@ const OTHERS: [(&str, char); 152] = [
     ("uArr", '\u{21d1}'),
     ("uarr", '\u{2191}'),
     ("upsih", '\u{3d2}'),
-    ("upsilon", '\u{3c5}'),
     ("weierp", '\u{2118}'),
-    ("xi", '\u{3be}'),
-    ("zeta", '\u{3b6}'),
     ("zwj", '\u{200d}'),
     ("zwnj", '\u{200c}'),
 ];
@@ -177,8 +142,11 @@ pub(super) fn entity(name: &str) -> Option<char> {
     if let Ok(at) = OTHERS.binary_search_by_key(&name, |it| it.0) {
         return OTHERS.get(at).map(|it| it.1);
     }
-    let position = LATIN.iter().position(|it| *it == name)?;
-    char::from_u32(0xa0 + u32::try_from(position).ok()?)
+    let ranges: [(u32, &[&str]); 3] = [(0xa0, &LATIN), (0x391, &GREEK_CAPITALS), (0x3b1, &GREEK)];
+    ranges.into_iter().filter(|_| !name.is_empty()).find_map(|(first, names)| {
+        let position = names.iter().position(|it| *it == name)?;
+        char::from_u32(first + u32::try_from(position).ok()?)
+    })
 }
 
 #[cfg(test)]
@@ -192,7 +160,11 @@ mod tests {
         assert_eq!(entity("yuml"), Some('\u{ff}'));
         assert_eq!(entity("ndash"), Some('\u{2013}'));
         assert_eq!(entity("zwnj"), Some('\u{200c}'));
-        assert_eq!(entity("Alpha"), Some('\u{391}'));
+        assert_eq!(entity("Alpha"), Some('Α'));
+        assert_eq!(entity("Sigma"), Some('Σ'));
+        assert_eq!(entity("Omega"), Some('Ω'));
+        assert_eq!(entity("sigmaf"), Some('ς'));
+        assert_eq!(entity("omega"), Some('ω'));
         for name in ["", "amp", "eacut", "Nbsp"] {
             assert_eq!(entity(name), None, "{name}");
         }

@@ -142,12 +142,8 @@ impl<'w, 'a> Page<'w, 'a> {
             return Err(Stop::malformed(root.start, "the root element is not OAI-PMH"));
         }
         self.expect(&root, &mut found.items.notes);
-        loop {
-            match self.walker.step()? {
-                Step::Start(tag) => self.section(&tag, found)?,
-                Step::End => break,
-                _ => {}
-            }
+        while let Some(tag) = self.walker.child()? {
+            self.section(&tag, found)?;
         }
         loop {
             let step = self.walker.step()?;
@@ -199,12 +195,7 @@ impl<'w, 'a> Page<'w, 'a> {
     fn body(&mut self, found: &mut ResponseParts<'a>) -> Result<(), Stop> {
         found.scope = self.walker.bindings().to_vec();
         let item = item_name(self.asked);
-        loop {
-            let tag = match self.walker.step()? {
-                Step::Start(tag) => tag,
-                Step::End => return Ok(()),
-                _ => continue,
-            };
+        while let Some(tag) = self.walker.child()? {
             match tag.local() {
                 "resumptionToken" => self.token(&tag, found)?,
                 "error" => self.fault(&tag, found)?,
@@ -217,6 +208,7 @@ impl<'w, 'a> Page<'w, 'a> {
                 _ => self.walker.skip()?,
             }
         }
+        Ok(())
     }
 
     /// Reads the item whose start was the last step, and keeps or quarantines it.
@@ -240,18 +232,14 @@ impl<'w, 'a> Page<'w, 'a> {
         let mut header = None;
         let mut metadata = Vec::new();
         let mut about = Vec::new();
-        loop {
-            match self.walker.step()? {
-                Step::Start(tag) => match tag.local() {
-                    "header" if header.is_none() => {
-                        header = Some(self.header(&tag, &mut items.notes)?);
-                    }
-                    "metadata" => metadata.append(&mut self.walker.container()?),
-                    "about" => about.append(&mut self.walker.container()?),
-                    _ => self.walker.skip()?,
-                },
-                Step::End => break,
-                _ => {}
+        while let Some(tag) = self.walker.child()? {
+            match tag.local() {
+                "header" if header.is_none() => {
+                    header = Some(self.header(&tag, &mut items.notes)?);
+                }
+                "metadata" => metadata.append(&mut self.walker.container()?),
+                "about" => about.append(&mut self.walker.container()?),
+                _ => self.walker.skip()?,
             }
         }
         let header = match header {
@@ -284,20 +272,16 @@ impl<'w, 'a> Page<'w, 'a> {
         let mut header =
             Header { deleted: status.trim().eq_ignore_ascii_case("deleted"), ..Header::default() };
         let mut date = None;
-        loop {
-            match self.walker.step()? {
-                Step::Start(tag) => match tag.local() {
-                    "identifier" if header.identifier.is_empty() => {
-                        header.identifier = self.walker.field()?;
-                    }
-                    "datestamp" if date.is_none() => date = Some(self.walker.field()?),
-                    "setSpec" => {
-                        header.sets.extend(Some(self.walker.field()?).filter(|it| !it.is_empty()));
-                    }
-                    _ => self.walker.skip()?,
-                },
-                Step::End => break,
-                _ => {}
+        while let Some(tag) = self.walker.child()? {
+            match tag.local() {
+                "identifier" if header.identifier.is_empty() => {
+                    header.identifier = self.walker.field()?;
+                }
+                "datestamp" if date.is_none() => date = Some(self.walker.field()?),
+                "setSpec" => {
+                    header.sets.extend(Some(self.walker.field()?).filter(|it| !it.is_empty()));
+                }
+                _ => self.walker.skip()?,
             }
         }
         if header.identifier.is_empty() {
@@ -318,16 +302,12 @@ impl<'w, 'a> Page<'w, 'a> {
     fn set(&mut self, tag: &Tag<'a>, items: &mut Items) -> Result<ItemResult<Set>, Stop> {
         let mut set = Set::default();
         let mut descriptions = Vec::new();
-        loop {
-            match self.walker.step()? {
-                Step::Start(tag) => match tag.local() {
-                    "setSpec" => set.spec = self.walker.field()?,
-                    "setName" => set.name = self.walker.field()?,
-                    "setDescription" => descriptions.append(&mut self.walker.container()?),
-                    _ => self.walker.skip()?,
-                },
-                Step::End => break,
-                _ => {}
+        while let Some(tag) = self.walker.child()? {
+            match tag.local() {
+                "setSpec" => set.spec = self.walker.field()?,
+                "setName" => set.name = self.walker.field()?,
+                "setDescription" => descriptions.append(&mut self.walker.container()?),
+                _ => self.walker.skip()?,
             }
         }
         if set.spec.is_empty() {
@@ -344,18 +324,15 @@ impl<'w, 'a> Page<'w, 'a> {
 
     fn format(&mut self) -> Result<Format, Stop> {
         let mut format = Format::default();
-        loop {
-            match self.walker.step()? {
-                Step::Start(tag) => match tag.local() {
-                    "metadataPrefix" => format.prefix = self.walker.field()?,
-                    "schema" => format.schema = self.walker.field()?,
-                    "metadataNamespace" => format.namespace = self.walker.field()?,
-                    _ => self.walker.skip()?,
-                },
-                Step::End => return Ok(format),
-                _ => {}
+        while let Some(tag) = self.walker.child()? {
+            match tag.local() {
+                "metadataPrefix" => format.prefix = self.walker.field()?,
+                "schema" => format.schema = self.walker.field()?,
+                "metadataNamespace" => format.namespace = self.walker.field()?,
+                _ => self.walker.skip()?,
             }
         }
+        Ok(format)
     }
 
     fn identify(&mut self, tag: &Tag<'a>, found: &mut ResponseParts<'a>) -> Result<(), Stop> {

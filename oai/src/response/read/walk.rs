@@ -246,6 +246,17 @@ impl<'a> Walker<'a> {
         }
     }
 
+    /// Goes to the next child of the element in which the walk is; returns `None` at its end.
+    pub(super) fn child(&mut self) -> Result<Option<Tag<'a>>, Stop> {
+        loop {
+            match self.step()? {
+                Step::Start(tag) => return Ok(Some(tag)),
+                Step::End | Step::Eof => return Ok(None),
+                Step::Text(_) | Step::Char(_) => {}
+            }
+        }
+    }
+
     /// Goes to the end of the element whose start was the last step.
     pub(super) fn skip(&mut self) -> Result<(), Stop> {
         let depth = self.depth;

@@ -27,10 +27,9 @@ fn the_next_subscriber_is_found_as_fast_among_many_as_among_few() {
             callback: Url::parse(&format!("http://h{}/{n}", n % 100)).unwrap(),
             host: None,
             secret: None,
-            content: Content::Thin,
             consumer: None,
             lease_until_ms: 1_000_000,
-            told: None,
+            notified: None,
         };
         let subscriptions = (0..count).map(one).collect();
         let mut hub = Hub::restored(limits, SavedHub { subscriptions }, 0);
@@ -38,7 +37,7 @@ fn the_next_subscriber_is_found_as_fast_among_many_as_among_few() {
         let begun = net::clock::monotonic();
         for _ in 0..300 {
             let delivery = deliver(&mut hub, 0);
-            hub.handle_delivered(delivery.ticket, Answer::Taken(delivery.to), 0);
+            hub.handle_delivered(delivery.ticket, Answer::Taken(delivery.version), 0);
             assert_eq!(hub.poll_timeout(), Some(0));
         }
         begun.elapsed()
@@ -117,7 +116,7 @@ fn ending_an_unknown_subscription_asks_nobody() {
     let mut hub = Hub::new(Limits::default());
     let end = asked(Mode::Unsubscribe, "http://victim/");
     assert_eq!(ask(&mut hub, end, "x", 0), Ok(()));
-    assert_eq!((hub.poll(0), hub.is_empty()), (None, true));
+    assert_eq!((hub.poll(0), is_empty(&hub)), (None, true));
 }
 
 #[test]
@@ -154,7 +153,7 @@ fn a_slow_host_does_not_hide_the_due_time_of_another() {
     assert_eq!((hub.poll(0), hub.poll_timeout()), (None, Some(1_000)));
     deliver(&mut hub, 1_000);
     hub.handle_delivered(slow.ticket, taken(&slow), 5_000);
-    assert_eq!(hub.poll_timeout(), Some(0), "now it can be told");
+    assert_eq!(hub.poll_timeout(), Some(0), "now it can be notified");
     // Every possible action begins, or else the shell would poll without end.
     deliver(&mut hub, 5_000);
     ask(&mut hub, asked(Mode::Subscribe, "http://c/"), "x", 5_000).unwrap();
@@ -175,7 +174,7 @@ fn a_removed_topic_is_denied() {
         Some(Question::Denied { topic: TOPIC.to_owned(), reason: "no such feed".to_owned() })
     );
     hub.handle_verified(ticket, Verdict::Silent, None, 0);
-    assert!(hub.is_empty() && hub.poll_timeout().is_none());
+    assert!(is_empty(&hub) && hub.poll_timeout().is_none());
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -257,7 +256,7 @@ proptest! {
             }
         }
         for one in hub.saved().subscriptions {
-            let found = one.told.clone();
+            let found = one.notified.clone();
             let fresh = found == Some(version(newest).to_string());
             prop_assert!(fresh, "{} of {}: {:?}", one.callback, newest, found);
         }
@@ -281,7 +280,7 @@ fn report(
         Action::Deliver(delivery) => {
             let answer = match how {
                 0 | 1 => {
-                    let serial = delivery.to.unwrap().serial;
+                    let serial = delivery.version.unwrap().serial;
                     let before = told.insert(delivery.callback.to_string(), serial);
                     prop_assert!(before.unwrap_or(0) <= serial, "told of less");
                     taken(&delivery)
