@@ -10,6 +10,7 @@
 
 mod bodies;
 mod objection;
+mod tunnel;
 
 use std::convert::Infallible;
 use std::io;
@@ -46,6 +47,7 @@ use crate::wire::{Exchange, Wire};
 
 use bodies::{Answer, Inbound};
 use objection::Objection;
+pub use tunnel::{OpenTunnel, Tunnel};
 
 /// Time limit for requests in progress after the shutdown starts.
 pub const DRAIN: Duration = Duration::from_millis(1_500);
@@ -72,6 +74,17 @@ const HANDSHAKE: u8 = 22;
 /// that has shown a certificate adds it, as [`ClientCertificate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
+
+/// The kind of requests that a server takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Requests for this server: RFC 9112 §3.2.1, and whole URLs that name it.
+    #[default]
+    Origin,
+    /// Requests for other hosts as well: whole URLs of any host, and CONNECT (RFC 9112 §3.2.2 and
+    /// §3.2.3, RFC 9110 §9.3.6). A request for CONNECT has a [`Tunnel`] as an extension.
+    Proxy,
+}
 
 /// Limits on the peers of a server. [`Default`] suits a public listener.
 #[derive(Clone, Debug)]
@@ -101,6 +114,8 @@ pub struct Limits {
     /// Proxies whose `Forwarded` and `X-Forwarded-For` are believed. The bound of one address then
     /// holds for their clients, and the proxies may have any number of connections. Default none.
     pub proxies: Vec<Network>,
+    /// The kind of requests that the server takes. Default [`Mode::Origin`].
+    pub mode: Mode,
     /// TLS of the listener. Default none: plain HTTP.
     pub tls: Option<tls::Server>,
     /// Counters of events.
@@ -119,6 +134,7 @@ impl Default for Limits {
             drain: DRAIN,
             host: None,
             proxies: Vec::new(),
+            mode: Mode::Origin,
             tls: None,
             tally: Tally::default(),
         }
@@ -177,7 +193,7 @@ where
             exchange: Arc::default(),
             shed: Arc::clone(&admission.shed),
             address_slots: Arc::clone(&admission.slots),
-            _slot: slot,
+            slot: Arc::new(slot),
             shutdown: shutdown.clone(),
             shown: None,
             is_secure: false,
@@ -220,7 +236,8 @@ struct Connection {
     exchange: Arc<Exchange>,
     shed: Arc<Notify>,
     address_slots: Arc<AddressSlots>,
-    _slot: ConnectionSlot,
+    /// Shared with a tunnel, which keeps the slot.
+    slot: Arc<ConnectionSlot>,
     shutdown: Shutdown,
     /// The certificate that the peer has shown.
     shown: Option<ClientCertificate>,
@@ -251,6 +268,7 @@ impl Connection {
                 .max_headers(HEADERS_MAX)
                 .header_read_timeout(None)
                 .serve_connection(TokioIo::new(wire), answer)
+                .with_upgrades()
         );
         let (began, mut closing) = (clock::monotonic(), false);
         loop {
@@ -324,7 +342,7 @@ impl Connection {
 
     async fn answer<S, B>(
         &self,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
         service: S,
     ) -> Result<Response<Answer>, Infallible>
     where
@@ -341,11 +359,20 @@ impl Connection {
                 (objection.response(), None, true)
             }
             Ok((client, slot)) => {
+                let tunnel = (*request.method() == Method::CONNECT)
+                    .then(|| Tunnel::new(&mut request, Arc::clone(&self.slot)));
+                let is_tunnel = tunnel.is_some();
                 let mut request = request.map(|it| Inbound::body(it, &self.limits));
                 self.describe(client, request.extensions_mut());
+                if let Some(tunnel) = tunnel {
+                    request.extensions_mut().insert(tunnel);
+                }
                 name_host(&mut request);
                 let Ok(response) = service.oneshot(request).await;
                 let mut response = response.map(body::boxed);
+                if is_tunnel && response.status().is_success() {
+                    self.exchange.tunnel();
+                }
                 // The kernel cannot send files over an encrypted connection.
                 if !self.is_secure {
                     self.exchange.outbox.body(&mut response);
@@ -410,15 +437,18 @@ impl Connection {
             let message = "this listener speaks TLS: use https:// instead of http://";
             return Some(Objection::new(StatusCode::BAD_REQUEST, message));
         }
+        let is_proxy = self.limits.mode == Mode::Proxy;
         if request.method() == Method::CONNECT {
             let message = "this server is not a proxy";
-            return Some(Objection::new(StatusCode::NOT_IMPLEMENTED, message));
+            let objection = Objection::new(StatusCode::NOT_IMPLEMENTED, message);
+            return (!is_proxy).then_some(objection);
         }
         let host = match host::of_request(request.uri(), request.headers(), request.version()) {
             Ok(host) => host,
             Err(problem) => return Some(Objection::new(StatusCode::BAD_REQUEST, problem)),
         };
-        if let Some(host) = host.filter(|it| !self.serves(it)) {
+        let is_for_others = is_proxy && request.uri().authority().is_some();
+        if let Some(host) = host.filter(|it| !is_for_others && !self.serves(it)) {
             let message = format!(
                 "{host} is not a name of this machine, and this listener serves it alone; for a proxy \
                  in front of it, set base_url to the URL that users see"

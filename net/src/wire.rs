@@ -42,6 +42,8 @@ pub(crate) struct Exchange {
     served: AtomicBool,
     /// Whether a request was refused before it was read.
     linger: AtomicBool,
+    /// Whether the connection has become a tunnel and carries no more HTTP.
+    tunnel: AtomicBool,
     /// Files that answers are sent from.
     pub(crate) outbox: Arc<Outbox>,
 }
@@ -72,6 +74,15 @@ impl Exchange {
     /// Makes the connection continue to read for a moment before it closes.
     pub(crate) fn linger(&self) {
         self.linger.store(true, Ordering::Release);
+    }
+
+    /// Makes a tunnel of the connection; its user ends it.
+    pub(crate) fn tunnel(&self) {
+        self.tunnel.store(true, Ordering::Release);
+    }
+
+    fn is_tunnel(&self) -> bool {
+        self.tunnel.load(Ordering::Acquire)
     }
 
     fn push_verdict(&self, verdict: Verdict) {
@@ -184,6 +195,9 @@ impl Wire {
 
     /// Records that there is nothing to read; ready when the silence is too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.exchange.is_tunnel() {
+            return Poll::Pending;
+        }
         // The end of an answer may still be on its way after hyper has taken it.
         let is_sending = self.write.since.is_some();
         let (wait, timeout) = if is_sending || self.exchange.is_open() {
@@ -273,6 +287,9 @@ impl AsyncRead for Wire {
         let Poll::Ready(read) = Pin::new(&mut wire.stream).poll_read(cx, buffer) else {
             return wire.poll_silence(cx);
         };
+        if wire.exchange.is_tunnel() {
+            return Poll::Ready(read);
+        }
         let was_in_head = wire.scanner.is_in_head();
         let bytes = buffer.filled().get(before..).unwrap_or_default();
         let mut ended = false;
@@ -346,7 +363,8 @@ impl AsyncWrite for Wire {
         let ended = Pin::new(&mut self.stream).poll_shutdown(cx);
         ready!(self.watch_end(cx, ended))?;
         // The service never begins a request whose head hyper refused.
-        let unread = self.scanner.is_in_head() || !self.exchange.verdicts().is_empty();
+        let unread = !self.exchange.is_tunnel()
+            && (self.scanner.is_in_head() || !self.exchange.verdicts().is_empty());
         if unread || self.exchange.linger.load(Ordering::Acquire) {
             return self.poll_linger(cx);
         }
