@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn the_stored_form_of_notes_does_not_change() {
         let stored = br#"{"s":1,"t":-2,"n":3,"i":4,"g":9223372036854775808,"d":"9dd4e461268c8034f5c8564e155c67a6","r":[{"u":"file:///a","m":"00"}]}"#;
-        let mut note = note(1 << 63, &[("file:///a", "00")]);
+        let note = note(1 << 63, &[("file:///a", "00")]);
         assert_eq!(from_bytes::<ObjectNote>(stored).as_ref(), Some(&note));
         assert_eq!(to_bytes(&note), stored);
         assert!(Brief::front(stored).is_some());

@@ -23,7 +23,7 @@ pub(crate) struct PendingChanges {
     /// Mean age of the changes at the time `at`, in seconds.
     pub(crate) age_secs: f64,
     /// The first change of each object, counted separately in each pull.
-    first_changes: FirstChanges,
+    pub(crate) first_changes: FirstChanges,
     /// Time of the last arrival.
     at: Instant,
 }

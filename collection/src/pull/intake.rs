@@ -379,9 +379,7 @@ mod tests {
         });
         let batch = Batch { changes: updates.collect(), notes: Vec::new() };
         let version = source.commit(batch, Stamp(2)).unwrap();
-        let start = Version { serial: 0, ..version };
-        let mut bytes = source.changes_since(start, u64::MAX).unwrap().unwrap().members.to_vec();
-        bytes.truncate(bytes.len() - end_mark(version).len());
+        let bytes = crate::tests::served(&source, 0);
         let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
         decoder.feed(&bytes);
         let mut starts = Vec::new();

@@ -32,6 +32,7 @@ const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all that wait are prepared")]
 enum Waiting {
     /// The file's records and its note.
     Prepared(Prepared),
