@@ -68,7 +68,7 @@ pub fn log_folder(dir: &Path) -> Result<(Vec<u8>, Vec<Vec<u8>>), Error> {
             collection.commit(Batch { changes, notes: Vec::new() }, Stamp(6 + round))?;
         }
         let view = collection.inner.log.view();
-        let (parts, to) = (view.parts(since).0, view.version);
+        let (parts, to) = (view.parts(since), view.version);
         let tail = Bytes::from(member::end_mark(to));
         let length = served::bytes_of(&parts) + tail.len() as u64;
         let mut pieces = served::pieces(&parts, &tail, 0, length);
