@@ -20,10 +20,6 @@ pub(crate) struct File {
 
 impl File {
     /// Loads the settings, and prints that they have no mistakes.
-    ///
-    /// # Errors
-    ///
-    /// Those of `load`: the file cannot be read, or is [`Rejected`].
     pub(crate) fn check<T>(
         &self,
         load: impl FnOnce(&Path) -> anyhow::Result<T>,
@@ -55,10 +51,6 @@ impl fmt::Display for Rejected {
 impl std::error::Error for Rejected {}
 
 /// Reads a settings file.
-///
-/// # Errors
-///
-/// The file cannot be read, or is [`Rejected`].
 pub(crate) fn load<T>(
     path: &Path,
     parse: impl FnOnce(&str) -> Result<T, Vec<Mistake>>,
@@ -69,10 +61,6 @@ pub(crate) fn load<T>(
 }
 
 /// Returns the result of reading the file at `path`, with its mistakes as one error.
-///
-/// # Errors
-///
-/// The file is [`Rejected`].
 pub(crate) fn accepted<T>(path: &Path, read: Result<T, Vec<Mistake>>) -> anyhow::Result<T> {
     read.map_err(|mistakes| Rejected { path: path.to_owned(), mistakes }.into())
 }

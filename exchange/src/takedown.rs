@@ -44,29 +44,19 @@ pub trait Takedown: Clone + Send + Sync + 'static {
     /// Returns all notices, oldest first.
     fn suppressions(&self) -> Vec<Suppression>;
 
-    /// Suppresses `subject`.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be written, or the reason is too long.
+    /// Suppresses `subject`. Fails if the collection cannot be written, or the reason is too long.
     fn suppress(
         &self,
         subject: Subject,
         reason: String,
     ) -> impl Future<Output = Result<TakenDown, Refused>> + Send;
 
-    /// Lifts the suppression of `subject`, and causes its objects to be fetched again.
-    ///
-    /// # Errors
-    ///
-    /// The subject is not suppressed, or the collection cannot be written.
+    /// Lifts the suppression of `subject`, and causes its objects to be fetched again. Fails if the
+    /// subject is not suppressed, or the collection cannot be written.
     fn lift(&self, subject: Subject) -> impl Future<Output = Result<Notice, Refused>> + Send;
 
-    /// Purges all suppressed objects, or only those of `only`.
-    ///
-    /// # Errors
-    ///
-    /// The subject is not suppressed, or a part cannot be written; call again.
+    /// Purges all suppressed objects, or only those of `only`. Fails if the subject is not
+    /// suppressed, or a part cannot be written: call it again.
     fn purge(
         &self,
         only: Option<Subject>,

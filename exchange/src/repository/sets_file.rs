@@ -25,10 +25,6 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 const SUM_BYTES: usize = 16;
 
 /// Encodes the sets for [`save`].
-///
-/// # Errors
-///
-/// None in practice: writing to a vector never fails.
 pub(super) fn bytes(sets: &Sets) -> io::Result<Vec<u8>> {
     let mut bytes = MAGIC.to_vec();
     let mut number = |it: u64| bytes.extend_from_slice(&it.to_le_bytes());
@@ -53,11 +49,7 @@ pub(super) fn bytes(sets: &Sets) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes the result of [`bytes`] to `path`.
-///
-/// # Errors
-///
-/// Errors of the file system; the old file stays.
+/// Writes the result of [`bytes`] to `path`. After a failure, the old file stays.
 pub(super) fn save(mut bytes: Vec<u8>, path: &Path) -> io::Result<()> {
     let sum = Md5::of(&bytes);
     bytes.extend_from_slice(&sum.0);

@@ -199,11 +199,8 @@ impl<'a> Walker<'a> {
         found.map(|it| it.uri).filter(|it| !it.is_empty())
     }
 
-    /// Makes one step. Comments and processing instructions are steps with empty text.
-    ///
-    /// # Errors
-    ///
-    /// The text ends within an element, or is not well-formed: the walk cannot continue.
+    /// Makes one step. Comments and processing instructions are steps with empty text. Fails if the
+    /// text ends within an element, or is not well-formed: the walk cannot continue.
     pub(super) fn step(&mut self) -> Result<Step<'a>, Stop> {
         let before = self.position();
         let event = self.reader.read_event().map_err(|error| self.stopped(before, &error))?;
