@@ -155,7 +155,8 @@ struct Capture {
 pub(super) struct Walker<'a> {
     text: &'a str,
     reader: Reader<&'a [u8]>,
-    bindings: Vec<Binding<'a>>,
+    /// The declarations in force.
+    pub(super) bindings: Vec<Binding<'a>>,
     depth: usize,
     capture: Option<Capture>,
     /// Number of bindings from [`WELL_KNOWN`].
@@ -185,11 +186,6 @@ impl<'a> Walker<'a> {
     /// Returns the position after the last step.
     pub(super) fn position(&self) -> usize {
         usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX)
-    }
-
-    /// Returns the declarations in force.
-    pub(super) fn bindings(&self) -> &[Binding<'a>] {
-        &self.bindings
     }
 
     /// Returns the namespace of an open tag.
