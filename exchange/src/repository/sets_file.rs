@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use collection::{Epoch, Version};
+use disk::Disk;
 use roaring::RoaringTreemap;
 use soif::digest::Md5;
 
@@ -56,11 +57,7 @@ pub(super) fn save(mut bytes: Vec<u8>, path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let new = path.with_extension("new");
-    let mut file = File::create(&new)?;
-    file.write_all(&bytes)?;
-    file.sync_all()?;
-    fs::rename(&new, path)
+    Disk::System.replace(path, &path.with_extension("new"), disk::MODE, &bytes).map(drop)
 }
 
 /// Reads the file of [`save`]; `None` if it is missing or damaged.
