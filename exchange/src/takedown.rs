@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use collection::{Notice, PurgeReport, Subject, Suppression, TakenDown};
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 /// The refusal of a request.
@@ -73,6 +73,8 @@ pub fn routes<T: Takedown>(daemon: T) -> Router {
         .with_state(daemon)
 }
 
+type Answer<T> = Result<Json<T>, Refused>;
+
 /// The query of a command.
 #[derive(Deserialize)]
 struct About {
@@ -87,40 +89,31 @@ impl About {
     }
 }
 
-fn answer(done: Result<impl Serialize, Refused>) -> Response {
-    done.map_or_else(IntoResponse::into_response, |it| Json(it).into_response())
-}
-
 /// `GET /suppressed`: all notices, oldest first.
-async fn suppressed<T: Takedown>(State(daemon): State<T>) -> Response {
+async fn suppressed<T: Takedown>(State(daemon): State<T>) -> Answer<Vec<Suppression>> {
     let listed = tokio::task::spawn_blocking(move || daemon.suppressions()).await;
-    answer(listed.map_err(|error| Refused {
-        status: StatusCode::INTERNAL_SERVER_ERROR,
-        message: error.to_string(),
-    }))
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    listed.map(Json).map_err(|error| Refused { status, message: error.to_string() })
 }
 
 /// `POST /suppress?subject=OID|URL-PATTERN&reason=TEXT`.
-async fn suppress<T: Takedown>(State(daemon): State<T>, Query(about): Query<About>) -> Response {
-    answer(match about.subject() {
-        Ok(subject) => daemon.suppress(subject, about.reason).await,
-        Err(refused) => Err(refused),
-    })
+async fn suppress<T: Takedown>(
+    State(daemon): State<T>,
+    Query(about): Query<About>,
+) -> Answer<TakenDown> {
+    daemon.suppress(about.subject()?, about.reason).await.map(Json)
 }
 
 /// `POST /lift?subject=OID|URL-PATTERN`.
-async fn lift<T: Takedown>(State(daemon): State<T>, Query(about): Query<About>) -> Response {
-    answer(match about.subject() {
-        Ok(subject) => daemon.lift(subject).await,
-        Err(refused) => Err(refused),
-    })
+async fn lift<T: Takedown>(State(daemon): State<T>, Query(about): Query<About>) -> Answer<Notice> {
+    daemon.lift(about.subject()?).await.map(Json)
 }
 
 /// `POST /purge[?subject=OID|URL-PATTERN]`.
-async fn purge<T: Takedown>(State(daemon): State<T>, Query(about): Query<About>) -> Response {
-    let only = about.subject.as_ref().map(|_named| about.subject()).transpose();
-    answer(match only {
-        Ok(only) => daemon.purge(only).await,
-        Err(refused) => Err(refused),
-    })
+async fn purge<T: Takedown>(
+    State(daemon): State<T>,
+    Query(about): Query<About>,
+) -> Answer<PurgeReport> {
+    let only = about.subject.as_ref().map(|_named| about.subject()).transpose()?;
+    daemon.purge(only).await.map(Json)
 }
