@@ -23,9 +23,9 @@ pub struct Listeners {
 /// A listener, bound.
 #[derive(Debug)]
 pub struct Listener {
-    listener: TcpListener,
+    pub(crate) listener: TcpListener,
     address: SocketAddr,
-    limits: Limits,
+    pub(crate) limits: Limits,
     /// The access check before its routes.
     gate: Option<Gate>,
 }
@@ -122,11 +122,6 @@ impl Listener {
     /// Returns the listener's address.
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Returns the socket and its limits.
-    pub(crate) fn parts(&self) -> (&TcpListener, Limits) {
-        (&self.listener, self.limits.clone())
     }
 
     /// Serves until `stop` starts, then lets requests in progress go on for `drain`.
