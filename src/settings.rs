@@ -18,6 +18,16 @@ pub(crate) struct File {
     pub(crate) config: PathBuf,
 }
 
+/// The arguments of the command that shows a running daemon's status.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub(crate) file: File,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 impl File {
     /// Loads the settings, and prints that they have no mistakes.
     pub(crate) fn check<T>(
