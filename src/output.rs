@@ -7,11 +7,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use comfy_table::{Table, presets};
 
-/// Writes a line to standard output.
-///
-/// # Errors
-///
-/// Nobody reads it any more, or the disk is full.
+/// Writes a line to standard output. Fails if nobody reads it any more, or the disk is full.
 pub(crate) fn line(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

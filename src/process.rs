@@ -47,10 +47,6 @@ pub(crate) enum SignalRequest {
 impl Signals {
     /// Starts to listen. Call it before the daemon announces that it runs: until then SIGHUP ends the
     /// process.
-    ///
-    /// # Errors
-    ///
-    /// The system refuses to install a handler.
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("cannot listen to signals");
         Ok(Self {
@@ -79,10 +75,6 @@ impl Signals {
 
     /// Waits for a daemon to open, which takes longer when its data must be repaired. Returns `None` if a
     /// signal to stop comes first; the data are then whole, as after a kill.
-    ///
-    /// # Errors
-    ///
-    /// Those of `opening`.
     pub(crate) async fn during<T>(
         &mut self,
         opening: impl Future<Output = anyhow::Result<T>>,
@@ -94,11 +86,8 @@ impl Signals {
     }
 }
 
-/// Runs a server until it ends, passing signals on.
-///
-/// # Errors
-///
-/// The server failed, or was stopped before it had drained.
+/// Runs a server until it ends, passing signals on. Fails if the server failed, or was stopped before it had
+/// drained.
 pub(crate) async fn run(
     mut signals: Signals,
     server: impl Future<Output = anyhow::Result<()>>,

@@ -18,12 +18,18 @@ pub(crate) struct File {
     pub(crate) config: PathBuf,
 }
 
+/// The arguments of the command that shows a running daemon's status.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub(crate) file: File,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 impl File {
     /// Loads the settings, and prints that they have no mistakes.
-    ///
-    /// # Errors
-    ///
-    /// Those of `load`: the file cannot be read, or is [`Rejected`].
     pub(crate) fn check<T>(
         &self,
         load: impl FnOnce(&Path) -> anyhow::Result<T>,
@@ -55,10 +61,6 @@ impl fmt::Display for Rejected {
 impl std::error::Error for Rejected {}
 
 /// Reads a settings file.
-///
-/// # Errors
-///
-/// The file cannot be read, or is [`Rejected`].
 pub(crate) fn load<T>(
     path: &Path,
     parse: impl FnOnce(&str) -> Result<T, Vec<Mistake>>,
@@ -69,10 +71,6 @@ pub(crate) fn load<T>(
 }
 
 /// Returns the result of reading the file at `path`, with its mistakes as one error.
-///
-/// # Errors
-///
-/// The file is [`Rejected`].
 pub(crate) fn accepted<T>(path: &Path, read: Result<T, Vec<Mistake>>) -> anyhow::Result<T> {
     read.map_err(|mistakes| Rejected { path: path.to_owned(), mistakes }.into())
 }

@@ -68,10 +68,7 @@ pub(crate) enum DefaultLevel {
     Events,
 }
 
-/// Starts logging. Add progress bars to the returned value, so that log lines appear above them.
-///
-/// # Errors
-///
+/// Starts logging. Add progress bars to the returned value, so that log lines appear above them. Fails if
 /// `HARVEST_LOG` is not a filter.
 pub(crate) fn start(options: &Options, default: DefaultLevel) -> anyhow::Result<MultiProgress> {
     let bars = MultiProgress::new();

@@ -72,10 +72,6 @@ impl AdminToken {
     }
 
     /// Reads the token at `path`, for a client on the same machine. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Self::load_or_create`]; also, there is no file.
     pub fn load(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::TokenFile { path: path.to_owned(), source };
         let mode = fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
@@ -177,10 +173,6 @@ pub struct AdminAddress {
 impl AdminAddress {
     /// Writes the address and the id of this process to `data_dir/admin.address`, readable by its
     /// owner alone. Commands that get the data directory find the daemon by it. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
     pub fn write(&self, data_dir: &Path) -> Result<(), Error> {
         let path = data_dir.join(ADDRESS_FILE_NAME);
         let failed = |source| Error::AddressFile { path: path.clone(), source };
@@ -195,11 +187,7 @@ impl AdminAddress {
 
     /// Reads the address that [`write`](Self::write) wrote, and the id of the process. That process
     /// may have ended, and another program may listen there now: send the token only after you know
-    /// that the process runs. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// There is no such file, or it holds no address.
+    /// that the process runs. Blocks. Fails if there is no such file, or it holds no address.
     pub fn read(data_dir: &Path) -> Result<(Self, u32), Error> {
         let path = data_dir.join(ADDRESS_FILE_NAME);
         let failed = |source| Error::AddressFile { path: path.clone(), source };

@@ -67,11 +67,8 @@ impl ListenerStatus {
 }
 
 impl Control {
-    /// Reads the files that `settings` name.
-    ///
-    /// # Errors
-    ///
-    /// A certificate cannot be used: the message says which and why.
+    /// Reads the files that `settings` name. Fails if a certificate cannot be used; the message
+    /// says which and why.
     pub fn open(settings: &Settings) -> Result<Self, Error> {
         // Blocking is harmless: the files are small, and nobody waits yet.
         let tls = settings.tls.clone().map(tls::Server::open).transpose()?;

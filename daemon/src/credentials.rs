@@ -17,7 +17,7 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 pub(crate) fn password(headers: &HeaderMap) -> Option<Vec<u8>> {
     let (scheme, pair) = credentials(headers)?;
     let pair = scheme.eq_ignore_ascii_case(b"basic").then(|| from_base64(pair))??;
-    pair.as_slice().split_once_at(b':').map(|(_name, password)| password.to_vec())
+    split_once_at(&pair, b':').map(|(_name, password)| password.to_vec())
 }
 
 /// Returns scheme and credentials of the `Authorization` header; `None` unless there is exactly
@@ -25,7 +25,7 @@ pub(crate) fn password(headers: &HeaderMap) -> Option<Vec<u8>> {
 fn credentials(headers: &HeaderMap) -> Option<(&[u8], &[u8])> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
-    let (scheme, credentials) = value.as_bytes().split_once_at(b' ')?;
+    let (scheme, credentials) = split_once_at(value.as_bytes(), b' ')?;
     Some((scheme, credentials.trim_ascii()))
 }
 
@@ -52,15 +52,9 @@ fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Splits at a byte; the standard library does so for text only.
-trait SplitOnceAt {
-    fn split_once_at(&self, byte: u8) -> Option<(&[u8], &[u8])>;
-}
-
-impl SplitOnceAt for [u8] {
-    fn split_once_at(&self, byte: u8) -> Option<(&[u8], &[u8])> {
-        let at = self.iter().position(|it| *it == byte)?;
-        Some((self.get(..at)?, self.get(at + 1..)?))
-    }
+fn split_once_at(bytes: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
+    let at = bytes.iter().position(|it| *it == byte)?;
+    Some((bytes.get(..at)?, bytes.get(at + 1..)?))
 }
 
 #[cfg(test)]

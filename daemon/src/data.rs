@@ -27,11 +27,8 @@ pub struct Data {
 }
 
 impl Data {
-    /// Opens the data folder, or makes it. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The folder, its id, key or token cannot be used; the message says what to do.
+    /// Opens the data folder, or makes it. Blocks. Fails if the folder, its id, key or token cannot
+    /// be used; the message says what to do.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Data { path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(failed)?;

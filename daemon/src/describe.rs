@@ -148,10 +148,7 @@ struct Signed {
 
 impl Describer {
     /// Returns the describer of the daemon with this kind, id, public key and data folder. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The file of the sequence cannot be read.
+    /// Fails if the file of the sequence cannot be read.
     pub fn open(data: &Path, kind: &'static str, id: &str, key: &str) -> Result<Self, Error> {
         let path = data.join(FILE_NAME);
         let failed = |source| Error::Data { path: path.clone(), source };

@@ -23,20 +23,16 @@ pub struct Listeners {
 /// A listener, bound.
 #[derive(Debug)]
 pub struct Listener {
-    listener: TcpListener,
+    pub(crate) listener: TcpListener,
     address: SocketAddr,
-    limits: Limits,
+    pub(crate) limits: Limits,
     /// The access check before its routes.
     gate: Option<Gate>,
 }
 
 impl Listeners {
-    /// Binds both; port 0 lets the system choose.
-    ///
-    /// # Errors
-    ///
-    /// An address is in use or not of this machine, or a certificate cannot be used; the message
-    /// says what to do.
+    /// Binds both; port 0 lets the system choose. Fails if an address is in use or not of this
+    /// machine, or a certificate cannot be used; the message says what to do.
     pub async fn bind(settings: &Settings) -> Result<Self, Error> {
         let control = Control::open(settings)?;
         let public = Listener::public(settings, settings.listen, &control).await?;
@@ -67,10 +63,6 @@ impl Listeners {
 
     /// Serves until `stop` starts, then lets requests in progress go on for `drain`. A listener
     /// that fails stops the other by `stop`.
-    ///
-    /// # Errors
-    ///
-    /// A listener has failed.
     pub async fn serve(
         self,
         public: Router,
@@ -94,10 +86,6 @@ impl Listeners {
 
 impl Listener {
     /// Binds the public listener at `address`.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Listeners::bind`].
     pub async fn public(
         settings: &Settings,
         address: SocketAddr,
@@ -114,10 +102,6 @@ impl Listener {
     }
 
     /// Binds the administration listener.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Listeners::bind`].
     pub async fn admin(settings: &Settings, control: &Control) -> Result<Self, Error> {
         if !settings.admin_listen.ip().is_loopback() && settings.admin_read == AdminRead::Local {
             tracing::warn!(
@@ -140,16 +124,7 @@ impl Listener {
         self.address
     }
 
-    /// Returns the socket and its limits.
-    pub(crate) fn parts(&self) -> (&TcpListener, Limits) {
-        (&self.listener, self.limits.clone())
-    }
-
     /// Serves until `stop` starts, then lets requests in progress go on for `drain`.
-    ///
-    /// # Errors
-    ///
-    /// The listener has failed.
     pub async fn serve(self, router: Router, drain: Duration, stop: Shutdown) -> Result<(), Error> {
         let router = match &self.gate {
             Some(gate) => gate.before(router),

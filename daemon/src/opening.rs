@@ -30,10 +30,10 @@ pub async fn meanwhile<T>(
 ) -> T {
     let stop = Shutdown::new();
     let mut tasks = JoinSet::new();
-    for (listener, limits) in listeners.into_iter().map(Listener::parts) {
+    for Listener { listener, limits, .. } in listeners {
         match again(listener) {
             Ok(listener) => {
-                let limits = Limits { drain: DRAIN, ..limits };
+                let limits = Limits { drain: DRAIN, ..limits.clone() };
                 tasks.spawn(net::server::serve(listener, routes(service), limits, stop.clone()));
             }
             Err(error) => tracing::debug!(%error, "no answers until the daemon has opened"),

@@ -108,11 +108,8 @@ impl Settings {
         }
     }
 
-    /// Reads the certificate files to check them. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// A file cannot be used; the message names it.
+    /// Reads the certificate files to check them. Blocks. Fails if a file cannot be used; the
+    /// message names it.
     pub fn check_files(&self) -> Result<(), Error> {
         self.tls.clone().map(tls::Server::open).transpose()?;
         self.trust.iter().try_for_each(|path| tls::certificates(path).map(drop))?;
@@ -157,10 +154,6 @@ impl Settings {
     }
 
     /// Writes `address`, to which the admin listener is bound; see [`AdminAddress::write`]. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
     pub fn write_admin_address(&self, address: SocketAddr) -> Result<(), Error> {
         AdminAddress { address, ..self.admin_address() }.write(&self.data)
     }

@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use collection::{Notice, PurgeReport, Subject, Suppression, TakenDown};
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 /// The refusal of a request.
@@ -44,29 +44,19 @@ pub trait Takedown: Clone + Send + Sync + 'static {
     /// Returns all notices, oldest first.
     fn suppressions(&self) -> Vec<Suppression>;
 
-    /// Suppresses `subject`.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be written, or the reason is too long.
+    /// Suppresses `subject`. Fails if the collection cannot be written, or the reason is too long.
     fn suppress(
         &self,
         subject: Subject,
         reason: String,
     ) -> impl Future<Output = Result<TakenDown, Refused>> + Send;
 
-    /// Lifts the suppression of `subject`, and causes its objects to be fetched again.
-    ///
-    /// # Errors
-    ///
-    /// The subject is not suppressed, or the collection cannot be written.
+    /// Lifts the suppression of `subject`, and causes its objects to be fetched again. Fails if the
+    /// subject is not suppressed, or the collection cannot be written.
     fn lift(&self, subject: Subject) -> impl Future<Output = Result<Notice, Refused>> + Send;
 
-    /// Purges all suppressed objects, or only those of `only`.
-    ///
-    /// # Errors
-    ///
-    /// The subject is not suppressed, or a part cannot be written; call again.
+    /// Purges all suppressed objects, or only those of `only`. Fails if the subject is not
+    /// suppressed, or a part cannot be written: call it again.
     fn purge(
         &self,
         only: Option<Subject>,
@@ -83,6 +73,8 @@ pub fn routes<T: Takedown>(daemon: T) -> Router {
         .with_state(daemon)
 }
 
+type Answer<T> = Result<Json<T>, Refused>;
+
 /// The query of a command.
 #[derive(Deserialize)]
 struct About {
@@ -97,40 +89,31 @@ impl About {
     }
 }
 
-fn answer(done: Result<impl Serialize, Refused>) -> Response {
-    done.map_or_else(IntoResponse::into_response, |it| Json(it).into_response())
-}
-
 /// `GET /suppressed`: all notices, oldest first.
-async fn suppressed<T: Takedown>(State(daemon): State<T>) -> Response {
+async fn suppressed<T: Takedown>(State(daemon): State<T>) -> Answer<Vec<Suppression>> {
     let listed = tokio::task::spawn_blocking(move || daemon.suppressions()).await;
-    answer(listed.map_err(|error| Refused {
-        status: StatusCode::INTERNAL_SERVER_ERROR,
-        message: error.to_string(),
-    }))
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    listed.map(Json).map_err(|error| Refused { status, message: error.to_string() })
 }
 
 /// `POST /suppress?subject=OID|URL-PATTERN&reason=TEXT`.
-async fn suppress<T: Takedown>(State(daemon): State<T>, Query(about): Query<About>) -> Response {
-    answer(match about.subject() {
-        Ok(subject) => daemon.suppress(subject, about.reason).await,
-        Err(refused) => Err(refused),
-    })
+async fn suppress<T: Takedown>(
+    State(daemon): State<T>,
+    Query(about): Query<About>,
+) -> Answer<TakenDown> {
+    daemon.suppress(about.subject()?, about.reason).await.map(Json)
 }
 
 /// `POST /lift?subject=OID|URL-PATTERN`.
-async fn lift<T: Takedown>(State(daemon): State<T>, Query(about): Query<About>) -> Response {
-    answer(match about.subject() {
-        Ok(subject) => daemon.lift(subject).await,
-        Err(refused) => Err(refused),
-    })
+async fn lift<T: Takedown>(State(daemon): State<T>, Query(about): Query<About>) -> Answer<Notice> {
+    daemon.lift(about.subject()?).await.map(Json)
 }
 
 /// `POST /purge[?subject=OID|URL-PATTERN]`.
-async fn purge<T: Takedown>(State(daemon): State<T>, Query(about): Query<About>) -> Response {
-    let only = about.subject.as_ref().map(|_named| about.subject()).transpose();
-    answer(match only {
-        Ok(only) => daemon.purge(only).await,
-        Err(refused) => Err(refused),
-    })
+async fn purge<T: Takedown>(
+    State(daemon): State<T>,
+    Query(about): Query<About>,
+) -> Answer<PurgeReport> {
+    let only = about.subject.as_ref().map(|_named| about.subject()).transpose()?;
+    daemon.purge(only).await.map(Json)
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use collection::Takedowns;
 use daemon::ListenerStatus;
 use daemon::health::Readiness;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Present activity of the gatherer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// Not yet begun.
@@ -27,7 +27,7 @@ pub enum Phase {
 
 /// Progress of a gatherer. Unless noted otherwise, counts are for the pass under way; when idle,
 /// for the last pass.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Present activity.
     pub phase: Phase,
@@ -56,7 +56,7 @@ pub struct Progress {
 }
 
 /// Reason why nothing is deleted under a root although objects are gone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "why")]
 pub enum Hold {
     /// The root does not exist.
@@ -77,7 +77,7 @@ pub enum Hold {
 }
 
 /// Status of a root.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootStatus {
     /// The root's URL.
     pub url: String,
@@ -92,7 +92,7 @@ pub struct RootStatus {
 }
 
 /// Counts of annotations.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnnotationCounts {
     /// Number of annotation files.
     pub files: usize,
@@ -106,7 +106,7 @@ pub struct AnnotationCounts {
 }
 
 /// Status for an administrator.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// The gatherer's name.
     pub name: String,
@@ -126,6 +126,7 @@ pub struct Status {
     #[serde(flatten)]
     pub listening: ListenerStatus,
     /// Readiness.
+    #[serde(default)]
     pub ready: Readiness,
     /// Why the collection refuses changes at present; `None` if it accepts them.
     pub collection_problem: Option<String>,

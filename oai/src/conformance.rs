@@ -13,7 +13,7 @@ use crate::response::{Body, Deleted, Identify, NoteKind, Reading, Token, Unreada
 use crate::xml::INSTANCE;
 use crate::{Code, Datestamp, Granularity, RepositoryId};
 
-pub use report::{Report, Search};
+pub use report::{BOUNDS, Report, SECOND_PAGE};
 
 /// Namespace of the description that declares the form of identifiers.
 const OAI_IDENTIFIER: &str = "http://www.openarchives.org/OAI/2.0/oai-identifier";

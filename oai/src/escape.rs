@@ -5,10 +5,6 @@ use std::fmt;
 
 /// Writes `text`; bytes that are not plain become `mark` and two upper-case hex digits. Non-ASCII
 /// letters and the mark must not be plain.
-///
-/// # Errors
-///
-/// Errors of `out`.
 pub(crate) fn write(
     out: &mut impl fmt::Write,
     text: &str,

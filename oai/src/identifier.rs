@@ -84,10 +84,6 @@ impl fmt::Display for Identifier {
 }
 
 /// Writes the identifier with these parts.
-///
-/// # Errors
-///
-/// Errors of `out`.
 pub fn write(
     mut out: impl fmt::Write,
     repository: &RepositoryId,

@@ -387,11 +387,8 @@ impl ListPage<'_> {
             return self.answer.fault(Code::NoRecordsMatch, "nothing fits the selection");
         }
         let is_part = more || self.before.cursor != 0;
-        let value = if more {
-            token::write_list(self.answer.epoch, &self.chosen, &self.reached)
-        } else {
-            String::new()
-        };
+        let next = || token::write_list(self.answer.epoch, &self.chosen, &self.reached);
+        let value = more.then(next).unwrap_or_default();
         // Records may have come and gone while the list was read, so that its end differs from the
         // first count. A harvester must not take the difference from the first number for records
         // that it missed.

@@ -91,13 +91,6 @@ pub struct Selection {
     pub set: Option<String>,
 }
 
-impl Selection {
-    /// Selects everything in that format.
-    pub fn all(prefix: impl Into<String>) -> Self {
-        Self { prefix: prefix.into(), from: None, until: None, set: None }
-    }
-}
-
 /// The beginning or the continuation of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {

@@ -11,7 +11,8 @@ use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
-pub use read::{Note, NoteKind, Reading, Unreadable, read};
+pub(crate) use read::NoteKind;
+pub use read::{Note, Reading, Unreadable, read};
 
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::Fault;
@@ -22,8 +23,7 @@ pub struct Xml(pub String);
 
 impl Xml {
     /// Returns the name of the element, and the names and trimmed texts of the leaf elements in it
-    /// that are not empty, all without prefixes. `None` if it is longer than `bytes_max` bytes, or
-    /// not XML.
+    /// that are not empty, all without prefixes. `None` if it is longer than `bytes_max`, or no XML.
     pub(crate) fn leaves(&self, bytes_max: usize) -> Option<(String, Vec<(String, String)>)> {
         let text = Some(self.0.as_str()).filter(|it| it.len() <= bytes_max)?;
         let mut reader = Reader::from_str(text);

@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use super::{push, takedown};
 use crate::admin::Admin;
-use crate::settings::{self, File};
+use crate::settings::{self, File, StatusArgs};
 use crate::{cli, output, process};
 
 /// Run a broker: collect from sources, index, answer queries.
@@ -41,13 +41,7 @@ pub(crate) enum BrokerCommand {
     /// Print every mistake in the settings as FILE:LINE:COL; exit with 1 if there is any.
     Check(File),
     /// Show the status of a running broker.
-    Status {
-        #[command(flatten)]
-        file: File,
-        /// As JSON.
-        #[arg(long)]
-        json: bool,
-    },
+    Status(StatusArgs),
     /// Have a running broker pull a source now, or all of them.
     Pull {
         #[command(flatten)]
@@ -87,7 +81,7 @@ pub(crate) async fn run(command: BrokerCommand) -> anyhow::Result<ExitCode> {
             let mut shown = config.sources.iter().filter_map(|it| it.certificate.as_ref());
             Ok(shown.try_for_each(ClientFiles::check)?)
         }),
-        BrokerCommand::Status { file, json } => {
+        BrokerCommand::Status(StatusArgs { file, json }) => {
             let admin = admin(&file)?;
             let now_ms = net::clock::now_ms();
             admin.print(&admin.get("status").await?, json, |status| render(status, now_ms))

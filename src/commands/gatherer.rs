@@ -1,18 +1,16 @@
 //! `harvest gatherer`: the daemon that summarizes data close to it, and the commands to it.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use collection::Takedowns;
-use daemon::health::Readiness;
 use essence::annotations::sources::Sources;
 use essence::chain::unused_programs;
 use essence::config::{Files, list_folder};
+use gatherer::progress::AnnotationCounts;
 use gatherer::spec::{Repository, Root};
-use gatherer::{Config, Handle, Server};
+use gatherer::{Config, Handle, Server, Status};
 use indicatif::HumanCount;
 use net::clock;
 use net::shutdown::Shutdown;
@@ -22,7 +20,7 @@ use serde_json::Value;
 use super::{push, takedown};
 use crate::admin::Admin;
 use crate::commands::worker;
-use crate::settings::{self, File};
+use crate::settings::{self, File, StatusArgs};
 use crate::{output, process};
 
 /// Run a gatherer: summarize trees and serve every change as one stream.
@@ -49,13 +47,7 @@ pub(crate) enum GathererCommand {
     /// is any. Programs that are not used are named as well.
     Check(File),
     /// Show the status of a running gatherer.
-    Status {
-        #[command(flatten)]
-        file: File,
-        /// As JSON.
-        #[arg(long)]
-        json: bool,
-    },
+    Status(StatusArgs),
     /// Have a running gatherer gather all its roots now.
     Gather {
         #[command(flatten)]
@@ -81,7 +73,7 @@ pub(crate) async fn run(command: GathererCommand) -> anyhow::Result<ExitCode> {
     match command {
         GathererCommand::Run(File { config }) => serve(&config).await,
         GathererCommand::Check(file) => check(&file),
-        GathererCommand::Status { file, json } => {
+        GathererCommand::Status(StatusArgs { file, json }) => {
             let admin = admin(&file)?;
             admin.print(&admin.get("status").await?, json, render)
         }
@@ -173,77 +165,31 @@ fn reload(handle: &Handle, path: &Path) -> anyhow::Result<Vec<&'static str>> {
     Ok(Vec::new())
 }
 
-/// The part of the status that is shown to a person.
-#[derive(Debug, Deserialize)]
-struct ShownStatus {
-    name: String,
-    id: String,
-    software: String,
-    version: String,
-    objects: u64,
-    watch: String,
-    #[serde(default)]
-    ready: Readiness,
-    push: exchange::push::Status,
-    annotations: ShownAnnotations,
-    takedowns: Takedowns,
-    fences_missing: Vec<String>,
-    workers_ended: u64,
-    progress: ShownProgress,
-    problems: BTreeMap<String, u64>,
-    roots: Vec<ShownRoot>,
-}
-
-#[derive(Debug, Deserialize)]
-struct ShownAnnotations {
-    files: u64,
-    annotations: u64,
-    wrong: u64,
-    unmatched: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct ShownProgress {
-    phase: String,
-    passes_done: u64,
-    files_seen: u64,
-    files_done: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct ShownRoot {
-    url: String,
-    files: u64,
-    hold: Option<Value>,
-    held: u64,
-}
-
-impl ShownAnnotations {
-    fn render(&self) -> Option<String> {
-        let Self { files, annotations, wrong, unmatched } = self;
-        if files + wrong == 0 {
-            return None;
-        }
-        let mut text = output::counted(*annotations, "annotation");
-        text.push_str(&format!(" in {}", output::counted(*files, "file")));
-        if 0 < *wrong {
-            text.push_str(&format!(", {wrong} with mistakes"));
-        }
-        if 0 < *unmatched {
-            text.push_str(&format!(", {unmatched} about no object"));
-        }
-        Some(text)
+/// Returns the line about annotations; `None` without any.
+fn annotations_line(annotations: &AnnotationCounts) -> Option<String> {
+    let AnnotationCounts { files, annotations, with_mistakes, unmatched } = *annotations;
+    if files + with_mistakes == 0 {
+        return None;
     }
+    let mut text = output::counted(annotations as u64, "annotation");
+    text.push_str(&format!(" in {}", output::counted(files as u64, "file")));
+    if 0 < with_mistakes {
+        text.push_str(&format!(", {with_mistakes} with mistakes"));
+    }
+    if 0 < unmatched {
+        text.push_str(&format!(", {unmatched} about no object"));
+    }
+    Some(text)
 }
 
-fn render(status: &ShownStatus) -> String {
+fn render(status: &Status) -> String {
     let progress = &status.progress;
+    let phase = format!("{:?}", progress.phase).to_lowercase();
     let mut lines = vec![
         format!("{} ({}), harvest {}", status.name, status.id, status.software),
         format!("{} at {}", output::counted(status.objects, "object"), status.version),
         format!(
-            "{}: {} of {}, {} done, watching: {}",
-            progress.phase,
+            "{phase}: {} of {}, {} done, watching: {}",
             HumanCount(progress.files_done),
             output::counted(progress.files_seen, "file"),
             output::counted(progress.passes_done, "pass"),
@@ -252,7 +198,7 @@ fn render(status: &ShownStatus) -> String {
     ];
     lines.extend(status.ready.faults());
     lines.extend(push::status_lines(&status.push));
-    lines.extend(status.annotations.render());
+    lines.extend(annotations_line(&status.annotations));
     lines.extend(takedown::status_text(&status.takedowns));
     let missing = status.fences_missing.iter();
     lines.extend(missing.map(|it| format!("objects are read with one fence less: {it}")));
@@ -267,7 +213,8 @@ fn render(status: &ShownStatus) -> String {
         let noun = if root.url.starts_with("file:") { "file" } else { "record" };
         lines.push(format!("{}: {}", root.url, output::counted(root.files, noun)));
         if let Some(hold) = &root.hold {
-            let why = hold.get("why").and_then(|why| why.as_str()).unwrap_or("unknown");
+            let hold = serde_json::to_value(hold).unwrap_or_default();
+            let why = hold.get("why").and_then(Value::as_str).unwrap_or("unknown");
             lines.push(format!(
                 "  HELD ({why}): {} would go; `harvest gatherer confirm --root {}` lets them go",
                 output::counted(root.held, noun),
@@ -280,9 +227,11 @@ fn render(status: &ShownStatus) -> String {
 
 #[cfg(test)]
 mod tests {
-    use daemon::health::Check;
-    use gatherer::Status;
-    use gatherer::progress::{AnnotationCounts, Hold, Progress, RootStatus};
+    use std::collections::BTreeMap;
+
+    use collection::Takedowns;
+    use daemon::health::{Check, Readiness};
+    use gatherer::progress::{Hold, Progress, RootStatus};
 
     use super::*;
 

@@ -27,7 +27,7 @@ use self::answers::{render, render_published, render_reports};
 pub(crate) use self::settings::load;
 use self::settings::{check, create, missing_key, settings_text};
 use crate::admin::Admin;
-use crate::settings::File;
+use crate::settings::{File, StatusArgs};
 use crate::{cli, output, process};
 
 /// Run a replicator: keep trees and collections equal at all members of a group, each change sent once over each slow
@@ -77,13 +77,7 @@ pub(crate) enum ReplicatorCommand {
     /// with 1 if there is any.
     Check(File),
     /// Show the status of a running member.
-    Status {
-        #[command(flatten)]
-        file: File,
-        /// As JSON.
-        #[arg(long)]
-        json: bool,
-    },
+    Status(StatusArgs),
     /// Publish a tree as a whole, and print the version that readers then see. For a collection, its feed is read at
     /// once.
     Publish {
@@ -202,7 +196,7 @@ pub(crate) async fn run(command: ReplicatorCommand) -> anyhow::Result<ExitCode> 
         }
         ReplicatorCommand::Run { file, new_identity } => serve(&file.config, new_identity).await,
         ReplicatorCommand::Check(file) => file.check(|path| check(path, &load(path)?)),
-        ReplicatorCommand::Status { file, json } => {
+        ReplicatorCommand::Status(StatusArgs { file, json }) => {
             let admin = admin(&load(&file.config)?)?;
             admin.print(&admin.get("status").await?, json, render)
         }

@@ -12,7 +12,7 @@ use serde::Deserialize as _;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
-use soif::{Event, Limits, Mode, Reader, RecordRef, Section, json};
+use soif::{Event, Limits, Mode, Reader, Section, json};
 
 use crate::output;
 
@@ -188,7 +188,7 @@ fn convert(input: &Input, to: StreamFormat, out: &mut impl Write) -> anyhow::Res
         input.read_soif(source, |event| match event {
             Event::Open(section) => writer.open(Some(section)),
             Event::Close(_) => writer.open(None),
-            Event::Record(record) => writer.record(&record),
+            Event::Record(record) => writer.write(&record.to_record()),
         })?
     };
     writer.open(None)?;
@@ -281,10 +281,6 @@ impl<W: Write> StreamWriter<'_, W> {
         }
         self.section = section;
         self.flush()
-    }
-
-    fn record(&mut self, record: &RecordRef<'_>) -> anyhow::Result<()> {
-        self.write(&record.to_record())
     }
 
     fn write(&mut self, record: &soif::Record) -> anyhow::Result<()> {

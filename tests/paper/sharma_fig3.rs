@@ -135,7 +135,7 @@ impl Generator {
 fn selection(from: Option<&str>, until: Option<&str>, set: Option<&str>) -> Selection {
     let day = |text: Option<&str>| text.map(|it| Datestamp::parse(it).unwrap());
     let (from, until, set) = (day(from), day(until), set.map(str::to_owned));
-    Selection { from, until, set, ..Selection::all("oai_dc") }
+    Selection { prefix: "oai_dc".to_owned(), from, until, set }
 }
 
 /// Reads the records of the stored pages, in their order.

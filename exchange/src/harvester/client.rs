@@ -138,10 +138,6 @@ impl Repository {
     }
 
     /// Requests the description of the repository.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`].
     pub async fn identify(&self) -> Result<(Identify, Reading), Error> {
         let reading = self.ask(&Request::Identify).await?;
         match &reading.response.body {
@@ -151,10 +147,6 @@ impl Repository {
     }
 
     /// Requests the metadata formats of the repository, or of one item.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`].
     pub async fn formats(&self, identifier: Option<String>) -> Result<Vec<Format>, Error> {
         let request = Request::Formats { identifier };
         match self.ask(&request).await?.response.body {
@@ -164,10 +156,6 @@ impl Repository {
     }
 
     /// Requests a part of the sets, from `token` on.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`].
     pub async fn sets(&self, token: Option<String>) -> Result<Page<Set>, Error> {
         let request = Request::Sets { token };
         match self.ask(&request).await?.response.body {
@@ -177,10 +165,6 @@ impl Repository {
     }
 
     /// Requests the record of an item.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`].
     pub async fn get(&self, identifier: String, prefix: String) -> Result<Record, Error> {
         let request = Request::Get { identifier, prefix };
         match self.ask(&request).await?.response.body {
@@ -190,10 +174,6 @@ impl Repository {
     }
 
     /// Makes any request, once. A request for a list returns one part of it.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`].
     pub async fn ask(&self, request: &Request) -> Result<Reading, Error> {
         let reply = self.send(request).await?;
         let (url, status) = (reply.url.to_string(), reply.status);

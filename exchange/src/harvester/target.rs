@@ -72,10 +72,6 @@ impl Target {
 
     /// Returns where the harvest continues. Records that the collection has lost by damage or has
     /// forgotten must come again.
-    ///
-    /// # Errors
-    ///
-    /// Those of the collection.
     pub async fn checkpoint(&mut self) -> Result<Checkpoint, collection::Error> {
         let (collection, source) = (self.collection.clone(), self.source.clone());
         let found = super::client::blocking(move || collection.harvest_checkpoint(&source)).await?;
@@ -103,10 +99,6 @@ impl Target {
     }
 
     /// Stores the checkpoint of a harvest that ended early.
-    ///
-    /// # Errors
-    ///
-    /// Those of the collection.
     pub async fn store_end(&mut self, checkpoint: &Checkpoint) -> Result<(), collection::Error> {
         let generation = checkpoint.generation_in_progress();
         let checkpoint = checkpoint.clone();

@@ -193,7 +193,6 @@ impl Hub {
         now_ms: u64,
     ) -> Result<(), Refused> {
         self.look(now_ms);
-        self.counters.requests += 1;
         let key = Key::new(&asked.topic, &asked.callback);
         let known = self.subscriptions.get(&key).map(|it| it.host.clone());
         if known.is_none() && !self.intents.contains_key(&key) && asked.mode == Mode::Unsubscribe {
@@ -220,7 +219,6 @@ impl Hub {
 
     /// Counts a request that the shell has refused.
     pub fn handle_refusal(&mut self) {
-        self.counters.requests += 1;
         self.counters.refused += 1;
     }
 
@@ -277,7 +275,6 @@ impl Hub {
             }
         });
         self.counters.coalesced += coalesced;
-        self.counters.changes += u64::from(0 < count);
         count
     }
 
@@ -369,13 +366,11 @@ impl Hub {
             && self.admits(host)
     }
 
+    /// Returns whether one more notification may go to a subscription: none is under way, even of
+    /// an earlier subscription with this key.
     fn may_notify(&self, key: &Key, subscription: &Subscription) -> bool {
-        self.admits(&subscription.host) && !self.is_being_notified(key)
-    }
-
-    /// Returns whether a notification is under way, even of an earlier subscription with this key.
-    fn is_being_notified(&self, key: &Key) -> bool {
-        self.flights.values().any(|(_, it)| matches!(it, Flight::Deliver(it) if it == key))
+        let is_it = |it: &Flight| matches!(it, Flight::Deliver(it) if it == key);
+        self.admits(&subscription.host) && !self.flights.values().any(|(_, it)| is_it(it))
     }
 
     /// Returns when [`poll`](Self::poll) will have an action if nothing else happens; `None` for

@@ -47,7 +47,7 @@ pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>, base: &Url) -> Discove
         if HEADER_BYTES_MAX < bytes {
             break;
         }
-        for (target, rels) in (Links { rest: line }).take(LINKS_MAX) {
+        for (target, rels) in links(line).take(LINKS_MAX) {
             let Some(url) = base.join(target).ok().filter(is_web) else { continue };
             for rel in rels.split_ascii_whitespace() {
                 if rel.eq_ignore_ascii_case("hub") {
@@ -65,22 +65,15 @@ fn is_web(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
 }
 
-/// Iterator over the links of a line. Its items are target and relations.
-struct Links<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Iterator for Links<'a> {
-    type Item = (&'a str, &'a str);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (_before, rest) = self.rest.split_once('<')?;
+/// Returns the links of a line: target and relations of each.
+fn links(mut line: &str) -> impl Iterator<Item = (&str, &str)> {
+    std::iter::from_fn(move || {
+        let (_before, rest) = line.split_once('<')?;
         let (target, rest) = rest.split_once('>')?;
-        let end = end_of_link(rest);
-        let (parameters, rest) = rest.split_at(end);
-        self.rest = rest;
+        let (parameters, rest) = rest.split_at(end_of_link(rest));
+        line = rest;
         Some((target.trim(), rel(parameters).unwrap_or_default()))
-    }
+    })
 }
 
 /// Returns the position of the comma that ends a link, outside of quotes.

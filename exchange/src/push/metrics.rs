@@ -9,9 +9,9 @@ use super::{Status, subscriber};
 
 /// Returns the metrics of the hub.
 pub fn hub(status: &Status, counters: &Counters) -> Vec<Sample> {
-    let Counters { delivered, failed, given_up, coalesced, verified, unverified, expired, .. } =
-        *counters;
-    let (subscriptions, refused) = (status.subscriptions as f64, counters.refused);
+    let Counters { delivered, failed, given_up, coalesced, .. } = *counters;
+    let Counters { verified, unverified, refused, expired, .. } = *counters;
+    let subscriptions = status.subscriptions as f64;
     vec![
         Sample::gauge("harvest_push_subscriptions", "Subscriptions to this hub.", subscriptions),
         total("harvest_push_refused_total", "Requests to this hub that were refused.", refused),

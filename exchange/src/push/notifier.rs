@@ -121,11 +121,7 @@ struct NotifierInner {
 
 impl Notifier {
     /// Loads the subscriptions in `data` to the changes of `collection`; `base_url` is the daemon's
-    /// public address. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The file of subscriptions cannot be read.
+    /// public address. Blocks. Fails if the file of subscriptions cannot be read.
     pub fn open(
         data: &Path,
         base_url: Option<Url>,

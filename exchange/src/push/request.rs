@@ -146,24 +146,14 @@ pub fn read(form: &[u8]) -> Result<HubRequest, FormError> {
     web_url("hub.topic", topic)?;
     let callback = one("hub.callback")?.ok_or(FormError::Missing("hub.callback"))?;
     let callback = web_url("hub.callback", callback)?;
-    let lease_secs = match one("hub.lease_seconds")?.filter(|it| !it.is_empty()) {
-        Some(text) => Some(text.parse().ok().filter(|it| 0 < *it).ok_or(FormError::Lease)?),
-        None => None,
-    };
-    let secret = match one("hub.secret")?.filter(|it| !it.is_empty()) {
-        Some(text) => Some(Secret::new(text).ok_or(FormError::Secret)?),
-        None => None,
-    };
-    let topic = topic.to_owned();
-    let consumer = None;
-    Ok(HubRequest::Subscription(SubscriptionRequest {
-        mode,
-        topic,
-        callback,
-        lease_secs,
-        secret,
-        consumer,
-    }))
+    let given = |name| Ok(one(name)?.filter(|it| !it.is_empty()));
+    let lease = |it: &str| it.parse().ok().filter(|it| 0 < *it).ok_or(FormError::Lease);
+    let lease_secs = given("hub.lease_seconds")?.map(lease).transpose()?;
+    let secret = |it: &str| Secret::new(it).ok_or(FormError::Secret);
+    let secret = given("hub.secret")?.map(secret).transpose()?;
+    let (topic, consumer) = (topic.to_owned(), None);
+    let asked = SubscriptionRequest { mode, topic, callback, lease_secs, secret, consumer };
+    Ok(HubRequest::Subscription(asked))
 }
 
 /// Reads a URL of the form's field `name`, for use in requests and messages to others.

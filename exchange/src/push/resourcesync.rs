@@ -143,13 +143,11 @@ fn list_by_name(name: &str) -> Option<Capability> {
     [Capability::ResourceList, Capability::ChangeList].into_iter().find(|it| it.name() == name)
 }
 
-struct Addresses {
-    base: Url,
-}
+struct Addresses(Url);
 
 impl Addresses {
     fn at(&self, path: &str) -> String {
-        self.base.join(path).map_or_else(|_| path.to_owned(), String::from)
+        self.0.join(path).map_or_else(|_| path.to_owned(), String::from)
     }
 
     fn description(&self) -> String {
@@ -174,7 +172,7 @@ impl Pages {
                 Url::parse(&format!("http://{host}/")).ok()?
             }
         };
-        Some(Addresses { base })
+        Some(Addresses(base))
     }
 
     /// Returns the numbers of a list's parts. Changes before the horizon are incomplete, so their
@@ -244,17 +242,13 @@ impl Pages {
             let _turn = turn;
             Ok::<_, Error>(document(&self)?.to_xml())
         };
-        match tokio::task::spawn_blocking(make).await {
-            Ok(Ok(text)) => xml_response(text),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "a list of resources cannot be made");
-                come_again()
-            }
-            Err(error) => {
-                tracing::error!(%error, "a list of resources cannot be made");
-                come_again()
-            }
-        }
+        let error = match tokio::task::spawn_blocking(make).await {
+            Ok(Ok(text)) => return xml_response(text),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        tracing::error!(%error, "a list of resources cannot be made");
+        come_again()
     }
 
     /// Returns the log's changes of a part, in order.

@@ -2,9 +2,10 @@
 //! it contains secrets.
 
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use disk::Disk;
 
 use super::hub::SavedHub;
 
@@ -65,11 +66,7 @@ pub fn store(data: &Path, saved: &SavedHub) -> Result<(), Error> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&new)?;
-        file.write_all(&text)?;
-        file.sync_all()?;
-        fs::rename(&new, &path)?;
-        fs::File::open(data)?.sync_all()
+        Disk::System.replace(&path, &new, MODE, &text).map(drop)
     };
     write().map_err(|source| Error { action: "write", path: path.clone(), source })
 }

@@ -220,7 +220,10 @@ impl Subscriber {
         now_ms: u64,
     ) -> Option<(Url, String)> {
         let lease_secs = Some(self.lease_secs);
-        let subscription = self.asking(source)?;
+        let subscription = self.by_source.get_mut(source)?;
+        if subscription.phase != Phase::Asking {
+            return None;
+        }
         let (hub, topic) = match found {
             Ok(Discovery { hub: Some(hub), topic: Some(topic) }) => (hub, topic),
             Ok(_) => {
@@ -239,7 +242,8 @@ impl Subscriber {
         let (secret, consumer) = (Some(secret), None);
         let asked = SubscriptionRequest { mode, topic, callback, lease_secs, secret, consumer };
         // The hub may ask back before it answers.
-        subscription.ask(now_ms);
+        subscription.phase = Phase::AwaitingQuestion;
+        subscription.wait(VERIFY_MS, now_ms);
         Some((hub, asked.form()))
     }
 
@@ -249,10 +253,6 @@ impl Subscriber {
         if let (Some(problem), Phase::AwaitingQuestion) = (problem, subscription.phase) {
             subscription.fail(problem, now_ms);
         }
-    }
-
-    fn asking(&mut self, source: &str) -> Option<&mut Subscription> {
-        self.by_source.get_mut(source).filter(|it| it.phase == Phase::Asking)
     }
 
     /// Handles a question to the callback of `token`.
@@ -346,12 +346,6 @@ impl Subscription {
 
     fn due(&self) -> u64 {
         if self.phase == Phase::Asking { u64::MAX } else { self.due_ms }
-    }
-
-    /// Begins the wait for the hub's question.
-    fn ask(&mut self, now_ms: u64) {
-        self.phase = Phase::AwaitingQuestion;
-        self.wait(VERIFY_MS, now_ms);
     }
 
     /// Returns whether a question about this topic is expected.

@@ -73,11 +73,7 @@ impl<'a> Responder<'a> {
         Self { collection, current, facts, oap, version, date }
     }
 
-    /// Answers a query. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// [`Unready`]: refuse the request for now.
+    /// Answers a query. Blocks. [`Unready`] means to refuse the request for now.
     pub(super) fn answer(&self, query: &str) -> Result<Answered, Unready> {
         let state = LogPosition {
             epoch: self.version.epoch.0,

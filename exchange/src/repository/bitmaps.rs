@@ -24,7 +24,7 @@ const NAME_BYTES_MAX: usize = 200;
 /// Bitmaps by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NamedBitmaps {
-    sets: BTreeMap<String, RoaringTreemap>,
+    pub(super) sets: BTreeMap<String, RoaringTreemap>,
     others: BTreeMap<String, RoaringTreemap>,
     /// Whether there were more names than could be stored.
     is_full: bool,
@@ -38,20 +38,10 @@ impl NamedBitmaps {
         named
     }
 
-    /// Returns the sets.
-    pub(super) fn sets(&self) -> &BTreeMap<String, RoaringTreemap> {
-        &self.sets
-    }
-
     /// Returns all bitmaps, their number, and whether there were more names than could be stored.
     pub(super) fn all(&self) -> (impl Iterator<Item = (&String, &RoaringTreemap)>, usize, bool) {
         let count = self.sets.len() + self.others.len();
         (self.sets.iter().chain(&self.others), count, self.is_full)
-    }
-
-    /// Returns whether there is a set of that name.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.sets.contains_key(name)
     }
 
     /// Adds the serial of a change.
@@ -116,7 +106,8 @@ mod tests {
         let named = made(&mut (0..all));
         assert_eq!(named, made(&mut (0..all).rev()));
         assert_eq!((named.sets.len(), named.others.len()), (SETS_MAX, 3));
-        assert!(named.has(&format!("{:05}", all - 1)) && !named.has(&format!("{:05}", all - 4)));
+        let has = |n: u64| named.sets.contains_key(&format!("{n:05}"));
+        assert!(has(all - 1) && !has(all - 4));
         let (saved, count, is_full) = named.all();
         let saved: BTreeMap<_, _> = saved.map(|(a, b)| (a.clone(), b.clone())).collect();
         assert_eq!(count, saved.len());
@@ -132,6 +123,6 @@ mod tests {
         assert_eq!(named.all().1, SETS_MAX + OTHERS_MAX);
         named.keep(&RoaringTreemap::from_iter([1, kept]));
         named.add(kept.to_string(), kept + 1);
-        assert!(named.has("1") && !named.has(&kept.to_string()));
+        assert!(named.sets.contains_key("1") && !named.sets.contains_key(&kept.to_string()));
     }
 }

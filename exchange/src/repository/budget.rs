@@ -55,18 +55,6 @@ impl ByteBudget {
         let permit = self.units.clone().acquire_many_owned(self.units(bytes)).await.ok()?;
         Some(Share { budget: self.clone(), permit })
     }
-
-    /// Returns the unreserved bytes.
-    #[cfg(test)]
-    pub(super) fn bytes_left(&self) -> usize {
-        self.units.available_permits() * UNIT_BYTES
-    }
-
-    /// Closes the budget: all present and later reservations fail.
-    #[cfg(test)]
-    pub(super) fn close(&self) {
-        self.units.close();
-    }
 }
 
 impl Share {
@@ -90,6 +78,18 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl ByteBudget {
+        /// Returns the unreserved bytes.
+        pub(in super::super) fn bytes_left(&self) -> usize {
+            self.units.available_permits() * UNIT_BYTES
+        }
+
+        /// Closes the budget: all present and later reservations fail.
+        pub(in super::super) fn close(&self) {
+            self.units.close();
+        }
+    }
 
     #[tokio::test]
     async fn bytes_hold_their_share_until_the_last_clone_is_dropped() {

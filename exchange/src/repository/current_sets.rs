@@ -92,11 +92,8 @@ impl CurrentSets {
         self.sets().is_some()
     }
 
-    /// Calls `look` with the sets, which include `version`, and the live serials. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// [`Unready`]: the sets are being made, or the log cannot be read.
+    /// Calls `look` with the sets, which include `version`, and the live serials. Blocks. Fails
+    /// with [`Unready`] if the sets are being made, or the log cannot be read.
     pub(super) fn with<T>(
         &self,
         version: Version,

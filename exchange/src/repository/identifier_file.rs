@@ -9,10 +9,11 @@
 //! next identifier that is served stores a name from the present address.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use disk::Disk;
 use oai::RepositoryId;
 
 /// Name of the file, which is next to the file of the sets.
@@ -81,11 +82,8 @@ fn write(path: &Path, name: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let new = path.with_extension("new");
-    let mut file = fs::File::create(&new)?;
-    file.write_all(format!("{name}\n").as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)
+    let (new, text) = (path.with_extension("new"), format!("{name}\n"));
+    Disk::System.replace(path, &new, disk::MODE, text.as_bytes()).map(drop)
 }
 
 #[cfg(test)]

@@ -127,8 +127,8 @@ impl Sets {
     pub(super) fn list(&self, present: LiveView<'_>, after: Option<&SetSpec>) -> Vec<SetSpec> {
         let has = |it: &RoaringTreemap| !it.is_disjoint(present.live);
         let has_any = |it: &RoaringTreemap| has(it) || !it.is_disjoint(&self.tombstones);
-        let gatherers = self.gatherers.sets().iter().filter(|(_, it)| has_any(it));
-        let types = self.types.sets().iter().filter(|(_, it)| has(it));
+        let gatherers = self.gatherers.sets.iter().filter(|(_, it)| has_any(it));
+        let types = self.types.sets.iter().filter(|(_, it)| has(it));
         let mut all: Vec<SetSpec> =
             gatherers.map(|(id, _)| SetSpec::Gatherer(id.clone())).collect();
         all.splice(0..0, (!all.is_empty()).then_some(SetSpec::Gatherers));
@@ -142,7 +142,7 @@ impl Sets {
     /// Returns the numbers of records of each type, and in each language.
     pub(super) fn counts(&self, present: LiveView<'_>) -> [Vec<(String, u64)>; 2] {
         [&self.types, &self.languages].map(|it| {
-            let sets = it.sets().iter();
+            let sets = it.sets.iter();
             sets.map(|(name, set)| (name.clone(), set.intersection_len(present.live))).collect()
         })
     }
@@ -155,8 +155,8 @@ impl Sets {
     ) -> Option<&'a RoaringTreemap> {
         match set {
             None | Some(SetSpec::Gatherers) => Some(present.live),
-            Some(SetSpec::Gatherer(id)) => self.gatherers.sets().get(id),
-            Some(SetSpec::Type(name)) => self.types.sets().get(name),
+            Some(SetSpec::Gatherer(id)) => self.gatherers.sets.get(id),
+            Some(SetSpec::Type(name)) => self.types.sets.get(name),
             Some(SetSpec::Types) => Some(&self.typed),
         }
     }
@@ -231,11 +231,11 @@ impl Sets {
     /// above it.
     pub(super) fn of_record(&self, gatherer: &str, kind: Option<&str>) -> Vec<String> {
         let kind = kind.map(str::trim).filter(|it| !it.is_empty());
-        let gatherer = match self.gatherers.has(gatherer) {
+        let gatherer = match self.gatherers.sets.contains_key(gatherer) {
             true => SetSpec::Gatherer(gatherer.to_owned()),
             false => SetSpec::Gatherers,
         };
-        let kind = kind.map(|it| match self.types.has(it) {
+        let kind = kind.map(|it| match self.types.sets.contains_key(it) {
             true => SetSpec::Type(it.to_owned()),
             false => SetSpec::Types,
         });

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use collection::{Epoch, Version};
+use disk::Disk;
 use roaring::RoaringTreemap;
 use soif::digest::Md5;
 
@@ -25,10 +26,6 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 const SUM_BYTES: usize = 16;
 
 /// Encodes the sets for [`save`].
-///
-/// # Errors
-///
-/// None in practice: writing to a vector never fails.
 pub(super) fn bytes(sets: &Sets) -> io::Result<Vec<u8>> {
     let mut bytes = MAGIC.to_vec();
     let mut number = |it: u64| bytes.extend_from_slice(&it.to_le_bytes());
@@ -53,22 +50,14 @@ pub(super) fn bytes(sets: &Sets) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes the result of [`bytes`] to `path`.
-///
-/// # Errors
-///
-/// Errors of the file system; the old file stays.
+/// Writes the result of [`bytes`] to `path`. After a failure, the old file stays.
 pub(super) fn save(mut bytes: Vec<u8>, path: &Path) -> io::Result<()> {
     let sum = Md5::of(&bytes);
     bytes.extend_from_slice(&sum.0);
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let new = path.with_extension("new");
-    let mut file = File::create(&new)?;
-    file.write_all(&bytes)?;
-    file.sync_all()?;
-    fs::rename(&new, path)
+    Disk::System.replace(path, &path.with_extension("new"), disk::MODE, &bytes).map(drop)
 }
 
 /// Reads the file of [`save`]; `None` if it is missing or damaged.

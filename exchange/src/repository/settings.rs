@@ -93,10 +93,7 @@ fn name(table: &Table<'_>, key: &str) -> Option<String> {
 }
 
 fn emails(table: &Table<'_>) -> Vec<String> {
-    let all = match table.has("admin_email") {
-        true => table.string("admin_email").into_iter().collect(),
-        false => Vec::new(),
-    };
+    let all: Vec<String> = table.string("admin_email").into_iter().collect();
     for email in all.iter().filter(|it| !is_email(it)) {
         let message = format!("{email:?} is refused by validators of repositories");
         let expected = "an address such as \"library@example.org\", of two letters or more before \

@@ -19,10 +19,10 @@ const HAND_OUT: &str = "hand out every record that is listed";
 const WITHIN: &str = "a record is within the second that it changed in";
 
 /// Name of the check that the bounds of a list are inclusive.
-const BOUNDS: &str = "ListRecords: from and until are inclusive";
+pub const BOUNDS: &str = "ListRecords: from and until are inclusive";
 
 /// Name of the check on a list's second part.
-const SECOND_PAGE: &str = "ListIdentifiers: a token leads on, and again to the same";
+pub const SECOND_PAGE: &str = "ListIdentifiers: a token leads on, and again to the same";
 
 /// The results of the checks on a repository so far.
 #[derive(Debug, Default)]
@@ -30,15 +30,6 @@ pub struct Report {
     checks: Vec<Check>,
     /// For each check on every response: number of failures, the first one, and the advice.
     any: BTreeMap<&'static str, (u64, String, &'static str)>,
-}
-
-/// State of a search for a record in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Search {
-    /// The search is over.
-    Done,
-    /// The next part must be requested with this token.
-    Token(String),
 }
 
 impl Report {
@@ -145,11 +136,6 @@ impl Report {
         header.map(|it| (it, token))
     }
 
-    /// Records that the list has no second part.
-    pub fn no_second_page(&mut self) {
-        self.skip(SECOND_PAGE, "the list has one part");
-    }
-
     /// Checks the two replies to the same `token`.
     pub fn second_page(&mut self, token: &Token, first: &Reply, second: &Reply) {
         let name = SECOND_PAGE;
@@ -212,31 +198,24 @@ impl Report {
         }
     }
 
-    /// Records why the check of inclusive bounds cannot be made.
-    pub fn no_bounds(&mut self, why: &str) {
-        self.skip(BOUNDS, why);
-    }
-
     /// Checks a part of the list whose `from` and `until` are the header's date: this part or a
-    /// later one must have the record.
-    pub fn bounds(&mut self, reply: &Reply, header: &Header) -> Search {
+    /// later one must have the record. Returns the token of the next part if that must be searched.
+    pub fn bounds(&mut self, reply: &Reply, header: &Header) -> Option<String> {
         let Some(Body::Records(page)) = reply.body() else {
             self.fail(BOUNDS, reply.why_not(), WITHIN);
-            return Search::Done;
+            return None;
         };
         if page.items.iter().any(|it| it.header.identifier == header.identifier) {
             self.pass(BOUNDS);
-            return Search::Done;
+            return None;
         }
-        match &page.token {
-            Some(token) if !token.value.is_empty() => Search::Token(token.value.clone()),
-            _ => {
-                let stamp = header.datestamp.map(|it| it.to_string()).unwrap_or_default();
-                let why = format!("{} is not among those of {stamp}", header.identifier);
-                self.fail(BOUNDS, why, WITHIN);
-                Search::Done
-            }
+        let next = page.token.as_ref().map(|it| it.value.clone()).filter(|it| !it.is_empty());
+        if next.is_none() {
+            let stamp = header.datestamp.map(|it| it.to_string()).unwrap_or_default();
+            let why = format!("{} is not among those of {stamp}", header.identifier);
+            self.fail(BOUNDS, why, WITHIN);
         }
+        next
     }
 
     /// Checks the reply to a wrong request.
@@ -294,7 +273,8 @@ impl Report {
         self.check(name, Verdict::Fail(why.into(), advice));
     }
 
-    fn skip(&mut self, name: impl Into<String>, why: &str) {
+    /// Records why a check cannot be made.
+    pub fn skip(&mut self, name: impl Into<String>, why: &str) {
         self.check(name, Verdict::Skip(why.to_owned()));
     }
 }
@@ -357,8 +337,8 @@ mod tests {
         };
         let mut report = Report::default();
         let next = report.bounds(&page("<resumptionToken>t</resumptionToken>"), &header);
-        assert_eq!(next, Search::Token("t".to_owned()));
-        assert_eq!(report.bounds(&page(""), &header), Search::Done);
+        assert_eq!(next.as_deref(), Some("t"));
+        assert_eq!(report.bounds(&page(""), &header), None);
         assert_eq!(failed(report), [BOUNDS]);
     }
 }

@@ -122,7 +122,7 @@ fn origin<'t>(info: Element<'t, '_>, draft: &mut Draft<'t>) {
 fn date<'t>(info: Element<'t, '_>, date: Element<'t, '_>, draft: &mut Draft<'t>) {
     match date.attribute("point") {
         "start" => {
-            let mut dates = info.all(date_name(date)).take(DATES_MAX);
+            let mut dates = info.all(date.name()).take(DATES_MAX);
             match dates.find(|it| it.attribute("point") == "end") {
                 Some(end) => {
                     let span = format!("{}/{}", date.text().trim(), end.text().trim());
@@ -133,14 +133,6 @@ fn date<'t>(info: Element<'t, '_>, date: Element<'t, '_>, draft: &mut Draft<'t>)
         }
         "end" => {}
         _ => draft.put(Field::Date, date.text()),
-    }
-}
-
-fn date_name(date: Element<'_, '_>) -> &'static str {
-    match date.name() {
-        "dateIssued" => "dateIssued",
-        "dateCreated" => "dateCreated",
-        _ => "copyrightDate",
     }
 }
 

@@ -200,7 +200,7 @@ impl<'t, 'a> Element<'t, 'a> {
     }
 
     /// Returns the child elements of that name.
-    pub(super) fn all(self, name: &'static str) -> impl Iterator<Item = Self> + use<'t, 'a> {
+    pub(super) fn all<'n>(self, name: &'n str) -> impl Iterator<Item = Self> + use<'t, 'a, 'n> {
         self.children().filter(move |it| it.name() == name)
     }
 

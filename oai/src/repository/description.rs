@@ -9,7 +9,7 @@ use super::oap::Totals;
 use crate::identifier::{Identifier, RepositoryId};
 use crate::response::Xml;
 use crate::syndication::Syndication;
-use crate::xml;
+use crate::xml::{INSTANCE, push_attribute, push_element};
 
 /// Returns the description of the repository's identifiers.
 pub fn oai_identifier(repository: &RepositoryId) -> Xml {
@@ -18,29 +18,29 @@ pub fn oai_identifier(repository: &RepositoryId) -> Xml {
         gatherer: "0123456789abcdef".to_owned(),
         url: "http://www.example.org/".to_owned(),
     };
-    let mut xml = Element::begin(
+    let mut xml = begin(
         "oai-identifier",
         "http://www.openarchives.org/OAI/2.0/oai-identifier",
         "http://www.openarchives.org/OAI/2.0/oai-identifier.xsd",
     );
-    xml.field("scheme", "oai");
-    xml.field("repositoryIdentifier", repository.name());
-    xml.field("delimiter", ":");
-    xml.field("sampleIdentifier", &sample.to_string());
-    xml.end("oai-identifier")
+    push_element(&mut xml, "scheme", "oai");
+    push_element(&mut xml, "repositoryIdentifier", repository.name());
+    push_element(&mut xml, "delimiter", ":");
+    push_element(&mut xml, "sampleIdentifier", &sample.to_string());
+    Xml(xml + "</oai-identifier>")
 }
 
 /// Returns the description that recommends other repositories; `None` if there are none.
 pub fn friends(base_urls: &[String]) -> Option<Xml> {
-    let mut xml = Element::begin(
+    let mut xml = begin(
         "friends",
         "http://www.openarchives.org/OAI/2.0/friends/",
         "http://www.openarchives.org/OAI/2.0/friends.xsd",
     );
     for url in base_urls {
-        xml.field("baseURL", url);
+        push_element(&mut xml, "baseURL", url);
     }
-    (!base_urls.is_empty()).then(|| xml.end("friends"))
+    (!base_urls.is_empty()).then(|| Xml(xml + "</friends>"))
 }
 
 /// The icon of a repository.
@@ -57,20 +57,20 @@ pub struct Branding {
 impl Branding {
     /// Returns the description.
     pub fn to_xml(&self) -> Xml {
-        let mut xml = Element::begin(
+        let mut xml = begin(
             "branding",
             "http://www.openarchives.org/OAI/2.0/branding/",
             "http://www.openarchives.org/OAI/2.0/branding.xsd",
         );
-        xml.out.push_str("<collectionIcon>");
-        xml.field("url", &self.icon);
+        xml.push_str("<collectionIcon>");
+        push_element(&mut xml, "url", &self.icon);
         for (name, value) in [("link", &self.link), ("title", &self.title)] {
             if let Some(value) = value {
-                xml.field(name, value);
+                push_element(&mut xml, name, value);
             }
         }
-        xml.out.push_str("</collectionIcon>");
-        xml.end("branding")
+        xml.push_str("</collectionIcon>");
+        Xml(xml + "</branding>")
     }
 }
 
@@ -94,21 +94,21 @@ pub struct Origin {
 impl Origin {
     /// Returns the element for `about`.
     pub fn to_xml(&self) -> Xml {
-        let mut xml = Element::begin(
+        let mut xml = begin(
             "provenance",
             "http://www.openarchives.org/OAI/2.0/provenance",
             "http://www.openarchives.org/OAI/2.0/provenance.xsd",
         );
-        xml.out.push_str("<originDescription");
-        xml::push_attribute(&mut xml.out, "harvestDate", &self.harvested);
-        xml::push_attribute(&mut xml.out, "altered", &self.altered.to_string());
-        xml.out.push('>');
-        xml.field("baseURL", &self.base_url);
-        xml.field("identifier", &self.identifier);
-        xml.field("datestamp", &self.datestamp);
-        xml.field("metadataNamespace", &self.namespace);
-        xml.out.push_str("</originDescription>");
-        xml.end("provenance")
+        xml.push_str("<originDescription");
+        push_attribute(&mut xml, "harvestDate", &self.harvested);
+        push_attribute(&mut xml, "altered", &self.altered.to_string());
+        xml.push('>');
+        push_element(&mut xml, "baseURL", &self.base_url);
+        push_element(&mut xml, "identifier", &self.identifier);
+        push_element(&mut xml, "datestamp", &self.datestamp);
+        push_element(&mut xml, "metadataNamespace", &self.namespace);
+        xml.push_str("</originDescription>");
+        Xml(xml + "</provenance>")
     }
 }
 
@@ -161,29 +161,14 @@ impl Description {
     }
 }
 
-/// An element in progress.
-struct Element {
-    out: String,
-}
-
-impl Element {
-    fn begin(name: &str, namespace: &str, schema: &str) -> Self {
-        let mut out = format!("<{name}");
-        xml::push_attribute(&mut out, "xmlns", namespace);
-        xml::push_attribute(&mut out, "xmlns:xsi", xml::INSTANCE);
-        xml::push_attribute(&mut out, "xsi:schemaLocation", &format!("{namespace} {schema}"));
-        out.push('>');
-        Self { out }
-    }
-
-    fn field(&mut self, name: &str, value: &str) {
-        xml::push_element(&mut self.out, name, value);
-    }
-
-    fn end(mut self, name: &str) -> Xml {
-        self.out.push_str(&format!("</{name}>"));
-        Xml(self.out)
-    }
+/// Begins an element that names its schema.
+fn begin(name: &str, namespace: &str, schema: &str) -> String {
+    let mut xml = format!("<{name}");
+    push_attribute(&mut xml, "xmlns", namespace);
+    push_attribute(&mut xml, "xmlns:xsi", INSTANCE);
+    push_attribute(&mut xml, "xsi:schemaLocation", &format!("{namespace} {schema}"));
+    xml.push('>');
+    xml
 }
 
 /// Adds the address of the schema to a description, since validating clients need it. `file` is
@@ -192,9 +177,9 @@ pub fn with_schema(description: &Xml, namespace: &str, base_url: &str, file: &st
     let text = description.0.as_str();
     let (name, rest) = text.split_at(text.find([' ', '>', '/']).unwrap_or(text.len()));
     let mut out = name.to_owned();
-    xml::push_attribute(&mut out, "xmlns:xsi", xml::INSTANCE);
+    push_attribute(&mut out, "xmlns:xsi", INSTANCE);
     let location = format!("{namespace} {}", schema_at(base_url, file));
-    xml::push_attribute(&mut out, "xsi:schemaLocation", &location);
+    push_attribute(&mut out, "xsi:schemaLocation", &location);
     Xml(out + rest)
 }
 

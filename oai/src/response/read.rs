@@ -27,13 +27,16 @@ mod page;
 mod scan;
 mod walk;
 
+use std::mem::take;
+
 use crate::request::Verb;
 
 use super::{Body, Page, Quarantined, Response};
 
 pub use attribute::ATTRIBUTES_MAX;
 pub use encoding::TRANSCODED_BYTES_MAX;
-pub use notes::{Note, NoteKind};
+pub use notes::Note;
+pub(crate) use notes::NoteKind;
 pub use page::{QUARANTINED_MAX, RECORD_BYTES_MAX};
 pub use scan::AROUND_BYTES_MAX;
 pub use walk::{BINDINGS_MAX, DEPTH_MAX, FIELD_BYTES_MAX, NAMESPACE_BYTES_MAX};
@@ -181,7 +184,7 @@ fn is_cut(body: &[u8]) -> bool {
 /// Returns the response of a complete page.
 fn finish(mut found: ResponseParts<'_>, asked: Verb) -> Result<Reading, Unreadable> {
     if !found.faults.is_empty() && !has_result(&found, asked) {
-        let faults = std::mem::take(&mut found.faults);
+        let faults = take(&mut found.faults);
         let response = Response { response_date: found.date, body: Body::Faults(faults) };
         return Ok(reading(response, found.items));
     }
@@ -195,18 +198,9 @@ fn finish(mut found: ResponseParts<'_>, asked: Verb) -> Result<Reading, Unreadab
     let body = match asked {
         Verb::Identify => Body::Identify(Box::new(found.identify)),
         Verb::ListMetadataFormats => Body::Formats(found.formats),
-        Verb::ListSets => {
-            let sets = std::mem::take(&mut items.sets);
-            Body::Sets(page(sets, found.token, items))
-        }
-        Verb::ListIdentifiers => {
-            let headers = std::mem::take(&mut items.headers);
-            Body::Headers(page(headers, found.token, items))
-        }
-        Verb::ListRecords => {
-            let records = std::mem::take(&mut items.records);
-            Body::Records(page(records, found.token, items))
-        }
+        Verb::ListSets => Body::Sets(page(take(&mut items.sets), found.token, items)),
+        Verb::ListIdentifiers => Body::Headers(page(take(&mut items.headers), found.token, items)),
+        Verb::ListRecords => Body::Records(page(take(&mut items.records), found.token, items)),
         Verb::GetRecord => match items.records.pop() {
             Some(record) => Body::Record(Box::new(record)),
             None => return Err(no_record(items)),
@@ -251,7 +245,7 @@ fn partial_reading(mut found: ResponseParts<'_>, asked: Verb) -> Option<Box<Read
 }
 
 fn page<T>(list: Vec<T>, token: Option<super::Token>, items: &mut Items) -> Page<T> {
-    let mut quarantined = std::mem::take(&mut items.quarantined);
+    let mut quarantined = take(&mut items.quarantined);
     if 0 < items.unnamed {
         let problem = format!("{} more records cannot be read", items.unnamed);
         quarantined.push(Quarantined { problem, ..Quarantined::default() });
@@ -267,7 +261,7 @@ fn reading(response: Response, items: Items) -> Reading {
         Body::Faults(_) | Body::Identify(_) | Body::Formats(_) | Body::Record(_) => true,
     };
     let repaired = items.notes.has_repairs() || !is_complete;
-    Reading { response, repaired, notes: items.notes.into_vec() }
+    Reading { response, repaired, notes: items.notes.0 }
 }
 
 /// Returns some bytes from `at` on as text for an error message.

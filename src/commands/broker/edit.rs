@@ -13,36 +13,16 @@ const AIMS: [&str; 4] = ["theta", "interval", "price", "pulls_per_hour"];
 const MARK: &str = "\u{feff}";
 
 /// A policy for the settings, by the names that they use.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Choice {
     /// `policy`.
     pub(super) policy: String,
     /// The policy's key of [`AIMS`] and its value; `None` for a policy without an aim.
-    pub(super) aim: Option<(&'static str, Aim)>,
+    pub(super) aim: Option<(&'static str, Value)>,
 }
 
-/// The value of an aim.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Aim {
-    Number(f64),
-    Duration(String),
-}
-
-impl From<Aim> for Value {
-    fn from(aim: Aim) -> Self {
-        match aim {
-            Aim::Number(number) => number.into(),
-            Aim::Duration(text) => text.into(),
-        }
-    }
-}
-
-/// Returns the settings in `text` with another policy.
-///
-/// # Errors
-///
-/// The text is no TOML, `[freshness]` is no table, or the new settings have mistakes. The caller then
-/// writes nothing.
+/// Returns the settings in `text` with another policy. Fails if the text is no TOML, `[freshness]` is no table, or
+/// the new settings have mistakes: the caller then writes nothing.
 pub(super) fn with_policy(text: &str, choice: &Choice) -> anyhow::Result<String> {
     let (mark, body) = text.strip_prefix(MARK).map_or(("", text), |body| (MARK, body));
     let mut document: DocumentMut = body.parse()?;
@@ -52,7 +32,7 @@ pub(super) fn with_policy(text: &str, choice: &Choice) -> anyhow::Result<String>
     let old = AIMS.into_iter().find(|key| table.contains_key(key));
     if let Some((key, how_much)) = &choice.aim {
         let comments = old.filter(|old| old != key).and_then(|old| Comments::of(table, old));
-        set(table, key, how_much.clone().into());
+        set(table, key, how_much.clone());
         if let Some(comments) = comments {
             comments.put(table, key);
         }
@@ -113,8 +93,8 @@ mod tests {
 
     const HEAD: &str = "# ours\nname = \"n\" # short\ndata = \"d\"\n";
 
-    fn choice(policy: &str, key: &'static str, aim: Aim) -> Choice {
-        Choice { policy: policy.to_owned(), aim: Some((key, aim)) }
+    fn choice(policy: &str, key: &'static str, aim: impl Into<Value>) -> Choice {
+        Choice { policy: policy.to_owned(), aim: Some((key, aim.into())) }
     }
 
     fn check(before: &str, choice: &Choice, after: &str) {
@@ -124,7 +104,7 @@ mod tests {
 
     #[test]
     fn only_the_policy_changes() {
-        let oap = choice("oap", "theta", Aim::Number(0.95));
+        let oap = choice("oap", "theta", 0.95);
         check(
             "[freshness]\n# asked for by the board\ntheta = 0.9 # of 1\ngain = 0.5\n\n[[source]]\nurl = \"http://h/\"\n",
             &oap,
@@ -140,7 +120,7 @@ mod tests {
 
     #[test]
     fn keys_of_the_old_policy_are_removed() {
-        let fixed = choice("fixed", "interval", Aim::Duration("2 h".to_owned()));
+        let fixed = choice("fixed", "interval", "2 h");
         check(
             "[freshness]\npolicy = \"oap\"\n# by the board\ntheta = 0.9 # or more\n",
             &fixed,
@@ -156,7 +136,7 @@ mod tests {
 
     #[test]
     fn line_ends_and_byte_order_marks_stay() {
-        let oap = choice("oap", "theta", Aim::Number(0.95));
+        let oap = choice("oap", "theta", 0.95);
         let text = |theta: &str| {
             let plain = format!("{HEAD}[freshness]\npolicy = \"oap\"\ntheta = {theta}\n");
             format!("{MARK}{}", plain.replace('\n', "\r\n"))
@@ -169,7 +149,7 @@ mod tests {
         let refused = |text: &str, choice: &Choice| {
             with_policy(&format!("{HEAD}{text}"), choice).unwrap_err().to_string()
         };
-        let over = choice("oap", "theta", Aim::Number(1.5));
+        let over = choice("oap", "theta", 1.5);
         assert!(refused("", &over).contains("\"theta\" is 1.5"));
         assert!(refused("freshness = 7\n", &over).contains("no table"));
         assert!(

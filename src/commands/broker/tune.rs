@@ -11,8 +11,8 @@ use broker::config::PolicyName;
 use broker::status::{self, Status};
 use serde::Deserialize;
 
-use super::edit::{self, Aim, Choice};
-use super::{load, seconds};
+use super::edit::{self, Choice};
+use super::seconds;
 use crate::admin::Admin;
 use crate::output;
 use crate::settings::File;
@@ -98,8 +98,7 @@ struct Change {
 
 /// Shows the forecast; with `--apply`, applies the policy.
 pub(super) async fn run(file: &File, args: &Tune) -> anyhow::Result<ExitCode> {
-    let config = load(&file.config)?;
-    let admin = Admin::new("broker", &config.daemon.admin_address(), &config.daemon.data)?;
+    let admin = super::admin(file)?;
     let answer = admin.get(&args.policy.path()).await?;
     admin.print(&answer, args.json, render)?;
     if !args.apply {
@@ -170,11 +169,11 @@ impl PolicyArgs {
         let aim = preview.aim.as_ref().and_then(|aim| {
             let value = aim.value;
             Some(match (aim.setting.as_str(), &self.interval) {
-                ("theta", _) => ("theta", Aim::Number(value)),
-                ("price", _) => ("price", Aim::Number(value)),
-                ("pulls_per_hour", _) => ("pulls_per_hour", Aim::Number(value)),
-                ("interval", Some(text)) => ("interval", Aim::Duration(text.clone())),
-                ("interval", None) => ("interval", Aim::Duration(format!("{value} s"))),
+                ("theta", _) => ("theta", value.into()),
+                ("price", _) => ("price", value.into()),
+                ("pulls_per_hour", _) => ("pulls_per_hour", value.into()),
+                ("interval", Some(text)) => ("interval", text.into()),
+                ("interval", None) => ("interval", format!("{value} s").into()),
                 _ => return None,
             })
         });
@@ -313,11 +312,14 @@ mod tests {
 
     #[test]
     fn the_settings_get_the_policy_that_the_broker_showed() {
-        let choice = policy_args(None).choice(&preview("uap", ("theta", 0.95)));
-        let expected = Choice { policy: "uap".to_owned(), aim: Some(("theta", Aim::Number(0.95))) };
-        assert_eq!(choice, expected);
-        let choice = policy_args(Some("2 h")).choice(&preview("fixed", ("interval", 7_200.0)));
-        assert_eq!(choice.aim, Some(("interval", Aim::Duration("2 h".to_owned()))));
+        let check = |interval, policy, aim, expected: (&str, &str)| {
+            let choice = policy_args(interval).choice(&preview(policy, aim));
+            assert_eq!(choice.policy, policy);
+            let (key, value) = choice.aim.unwrap();
+            assert_eq!((key, value.to_string().trim()), expected);
+        };
+        check(None, "uap", ("theta", 0.95), ("theta", "0.95"));
+        check(Some("2 h"), "fixed", ("interval", 7_200.0), ("interval", "\"2 h\""));
     }
 
     #[test]

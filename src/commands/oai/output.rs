@@ -66,11 +66,8 @@ pub(super) struct Output {
 
 impl Output {
     /// Opens the output: standard output, a file, or a folder. A file is continued after its first `written`
-    /// bytes, or begun if that is `None`.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written, or the file to be continued is missing or has become shorter.
+    /// bytes, or begun if that is `None`. Fails if the file cannot be written, or the file to be continued is
+    /// missing or has become shorter.
     pub(super) fn open(
         path: Option<&Path>,
         form: RecordForm,

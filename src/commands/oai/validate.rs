@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, header};
 use net::client::{Client, Request};
-use oai::conformance::{self, Check, Reply, Report, Search, Verdict};
+use oai::conformance::{self, BOUNDS, Check, Reply, Report, SECOND_PAGE, Verdict};
 use oai::harvest::OAI_DC;
 use oai::request::Verb;
 use oai::response::{Header, Identify, Token};
@@ -84,16 +84,6 @@ struct Session {
     report: Report,
 }
 
-/// Results of earlier checks that later ones need.
-#[derive(Debug)]
-struct Basis {
-    identify: Identify,
-    /// The first record that is not deleted.
-    header: Header,
-    /// The token of an unfinished list.
-    token: Option<Token>,
-}
-
 impl Session {
     async fn all(&mut self) -> anyhow::Result<()> {
         let reply = self.get(Verb::Identify, "verb=Identify").await?;
@@ -107,18 +97,17 @@ impl Session {
             self.wrong(&identify, "oai:x:1", None).await?;
             return self.post(None).await;
         };
-        let basis = Basis { identify, header, token };
-        self.second_page(basis.token.as_ref()).await?;
+        self.second_page(token.as_ref()).await?;
         if let Some(set) = set {
             self.of_set(&set).await?;
         }
-        let identifier = basis.header.identifier.as_str();
+        let identifier = header.identifier.as_str();
         self.formats(Some(identifier)).await?;
         let reply = self.get(Verb::GetRecord, &get_record(identifier)).await?;
-        self.report.record(&reply, identifier, &basis.identify);
-        self.bounds(&basis.header).await?;
-        let token = basis.token.as_ref().map(|it| it.value.as_str());
-        self.wrong(&basis.identify, identifier, token).await?;
+        self.report.record(&reply, identifier, &identify);
+        self.bounds(&header).await?;
+        let token = token.as_ref().map(|it| it.value.as_str());
+        self.wrong(&identify, identifier, token).await?;
         self.post(Some(identifier)).await
     }
 
@@ -132,7 +121,7 @@ impl Session {
         Ok(())
     }
 
-    /// Lists headers; returns one of them, and the token for the next page.
+    /// Lists headers; returns the first that is not deleted, and the token of an unfinished list.
     async fn list(&mut self, set: Option<&str>) -> anyhow::Result<Option<(Header, Option<Token>)>> {
         let mut query = format!("verb=ListIdentifiers&metadataPrefix={OAI_DC}");
         if let Some(set) = set {
@@ -145,7 +134,7 @@ impl Session {
     /// Requests the second page of a list twice, with the same token.
     async fn second_page(&mut self, token: Option<&Token>) -> anyhow::Result<()> {
         let Some(token) = token else {
-            self.report.no_second_page();
+            self.report.skip(SECOND_PAGE, "the list has one part");
             return Ok(());
         };
         let query = format!("verb=ListIdentifiers&resumptionToken={}", encoded(&token.value));
@@ -165,7 +154,7 @@ impl Session {
     /// Checks that the bounds of dates are inclusive.
     async fn bounds(&mut self, header: &Header) -> anyhow::Result<()> {
         let Some(stamp) = header.datestamp else {
-            self.report.no_bounds("the record has no datestamp");
+            self.report.skip(BOUNDS, "the record has no datestamp");
             return Ok(());
         };
         let dates = format!("from={stamp}&until={stamp}");
@@ -173,14 +162,10 @@ impl Session {
         // A day may have many records.
         for _ in 0..20 {
             let reply = self.get(Verb::ListRecords, &query).await?;
-            match self.report.bounds(&reply, header) {
-                Search::Done => return Ok(()),
-                Search::Token(token) => {
-                    query = format!("verb=ListRecords&resumptionToken={}", encoded(&token));
-                }
-            }
+            let Some(token) = self.report.bounds(&reply, header) else { return Ok(()) };
+            query = format!("verb=ListRecords&resumptionToken={}", encoded(&token));
         }
-        self.report.no_bounds("there are too many records of that date");
+        self.report.skip(BOUNDS, "there are too many records of that date");
         Ok(())
     }
 

@@ -38,11 +38,8 @@ impl ProgressView {
         Self { bar }
     }
 
-    /// Shows the running pass until `passes` are done since the start, and returns the progress at the end.
-    ///
-    /// # Errors
-    ///
-    /// The gatherer has stopped.
+    /// Shows the running pass until `passes` are done since the start, and returns the progress at the end. Fails
+    /// if the gatherer has stopped.
     pub(super) async fn gathering(
         &self,
         mut progress: watch::Receiver<Progress>,
@@ -88,10 +85,6 @@ impl ProgressView {
     }
 
     /// Prints the summary: gathering took `gathered`, everything together `took`.
-    ///
-    /// # Errors
-    ///
-    /// Standard output is closed.
     pub(super) fn done(
         &self,
         progress: &Progress,

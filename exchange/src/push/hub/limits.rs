@@ -5,29 +5,26 @@
 /// Limits of a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum number of subscriptions. Default 1,000.
+    /// Maximum number of subscriptions.
     pub subscriptions_max: usize,
-    /// Maximum number of subscriptions with callbacks on one host. Default 100.
+    /// Maximum number of subscriptions with callbacks on one host.
     pub per_host_max: usize,
     /// Maximum number of pending verifications, without those that renew or end a subscription.
-    /// Default 100.
     pub intents_max: usize,
-    /// Maximum number of pending verifications with callbacks on one host. Default 25.
+    /// Maximum number of pending verifications with callbacks on one host.
     pub intents_per_host_max: usize,
     /// Maximum number of requests in a minute that cause a verification at one host, without those
-    /// of known subscribers. Default 60.
+    /// of known subscribers.
     pub intents_per_host_per_minute_max: u32,
-    /// Maximum number of requests by the hub under way; half of them may be verifications. Default
-    /// 32.
+    /// Maximum number of requests by the hub under way; half of them may be verifications.
     pub requests_max: usize,
     /// Maximum number of requests by the hub to one host; half of them may be verifications.
-    /// Default 4.
     pub requests_per_host_max: usize,
-    /// Shortest lease, seconds. Default a minute.
+    /// Shortest lease, seconds.
     pub lease_secs_min: u64,
-    /// Lease if the request has none, seconds. Default a day.
+    /// Lease if the request has none, seconds.
     pub lease_secs_default: u64,
-    /// Longest lease, seconds. Default 10 days.
+    /// Longest lease, seconds.
     pub lease_secs_max: u64,
 }
 
@@ -51,8 +48,6 @@ impl Default for Limits {
 /// Counters of a hub since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Requests by subscribers.
-    pub requests: u64,
     /// Requests that were refused.
     pub refused: u64,
     /// Verified subscriptions and ends of subscriptions.
@@ -62,8 +57,6 @@ pub struct Counters {
     /// Subscriptions that ended with their lease, or because their subscriber was silent for too
     /// long.
     pub expired: u64,
-    /// Changes of topics with subscriptions.
-    pub changes: u64,
     /// Notifications that were merged with a later one.
     pub coalesced: u64,
     /// Notifications acknowledged.

@@ -21,11 +21,8 @@ pub const TRANSCODED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Length of the text in which the XML declaration is searched, in bytes: junk may precede it.
 const DECLARATION_BYTES_MAX: usize = 4 * 1024;
 
-/// Returns the response in UTF-8, or the bytes intended as such, without a byte order mark.
-///
-/// # Errors
-///
-/// The name of the encoding, if the response is too large to be converted.
+/// Returns the response in UTF-8, or the bytes intended as such, without a byte order mark. Returns
+/// the name of the encoding as the error if the response is too large to be converted.
 pub(super) fn in_utf8<'a>(
     bytes: &'a [u8],
     notes: &mut Notes,
@@ -91,10 +88,7 @@ mod tests {
     fn check(bytes: &[u8], expected: &str, has_note: bool) {
         let mut notes = Notes::default();
         let found = in_utf8(bytes, &mut notes).unwrap();
-        assert_eq!(
-            (std::str::from_utf8(&found), notes.into_vec().is_empty()),
-            (Ok(expected), !has_note)
-        );
+        assert_eq!((std::str::from_utf8(&found), notes.0.is_empty()), (Ok(expected), !has_note));
     }
 
     #[test]

@@ -231,7 +231,7 @@ mod tests {
     fn check(bytes: &[u8], expected: &str, kinds: &[NoteKind]) {
         let mut notes = Notes::default();
         assert_eq!(mend(bytes, 1_000, 0, &mut notes).as_deref(), Some(expected));
-        let found: Vec<NoteKind> = notes.into_vec().iter().map(|it| it.kind).collect();
+        let found: Vec<NoteKind> = notes.0.iter().map(|it| it.kind).collect();
         assert_eq!(found, kinds, "{expected}");
     }
 

@@ -2,52 +2,34 @@
 
 use std::fmt;
 
-/// Kind of a note.
+/// Kind of a note. From [`Junk`](Self::Junk) on, the bytes had to be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NoteKind {
-    /// Elements are not in the protocol's namespace, and were recognized by their names.
+pub(crate) enum NoteKind {
+    /// The elements were recognized by their names.
     Namespace,
-    /// A datestamp is a time, but not in the protocol's form.
     DatestampForm,
-    /// A datestamp is missing, or not a time.
     NoDatestamp,
-    /// The responseDate is missing, not a time, or not in seconds.
     ResponseDate,
-    /// A number or date of a token could not be read.
     TokenAttribute,
-    /// There is more than one token, or it is in the wrong place.
     TokenPlace,
-    /// The element of the verb occurs more than once.
     Repeated,
-    /// The code of an error is not one of the protocol.
     UnknownCode,
-    /// There are errors in addition to a result.
     FaultBesideResult,
-    /// A container holds more than one element; the first was taken.
+    /// The first element was taken.
     SeveralElements,
-    /// A value of an Identify response is not one of the protocol.
     UnknownValue,
-    /// Repaired: text before or after the response, or between its records.
     Junk,
-    /// Repaired: the encoding is not the declared one.
     Encoding,
-    /// Repaired: bytes that are not UTF-8.
     Utf8,
-    /// Repaired: characters that XML does not allow, as such or by reference.
     Character,
-    /// Repaired: `&` without a reference.
     Ampersand,
-    /// Repaired: references to entities of HTML.
     Entity,
-    /// Repaired: `<` without a tag, `]]>`, a comment, an XML declaration after the beginning.
     Markup,
-    /// Repaired: a well-known prefix that is not declared.
     Prefix,
 }
 
 impl NoteKind {
-    /// Returns whether the bytes had to be changed.
-    pub fn is_repair(self) -> bool {
+    pub(crate) fn is_repair(self) -> bool {
         Self::Junk <= self
     }
 
@@ -79,8 +61,7 @@ impl NoteKind {
 /// A note: its kind, how often it applies, and its first position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Its kind.
-    pub kind: NoteKind,
+    pub(crate) kind: NoteKind,
     /// How often the note applies.
     pub count: u64,
     /// First position, in bytes; for a repair, the beginning of the repaired record or page.
@@ -99,7 +80,7 @@ impl fmt::Display for Note {
 
 /// Notes: one for each [`NoteKind`].
 #[derive(Clone, Debug, Default)]
-pub(super) struct Notes(Vec<Note>);
+pub(super) struct Notes(pub(super) Vec<Note>);
 
 impl Notes {
     pub(super) fn add(&mut self, kind: NoteKind, offset: u64) {
@@ -120,9 +101,5 @@ impl Notes {
 
     pub(super) fn has_repairs(&self) -> bool {
         self.0.iter().any(|it| it.kind.is_repair())
-    }
-
-    pub(super) fn into_vec(self) -> Vec<Note> {
-        self.0
     }
 }

@@ -193,7 +193,7 @@ impl<'w, 'a> Page<'w, 'a> {
     }
 
     fn body(&mut self, found: &mut ResponseParts<'a>) -> Result<(), Stop> {
-        found.scope = self.walker.bindings().to_vec();
+        found.scope = self.walker.bindings.clone();
         let item = item_name(self.asked);
         while let Some(tag) = self.walker.child()? {
             match tag.local() {
@@ -287,15 +287,7 @@ impl<'w, 'a> Page<'w, 'a> {
         if header.identifier.is_empty() {
             return Ok(Err((None, "it has no identifier")));
         }
-        let date = date.unwrap_or_default();
-        header.datestamp = Datestamp::lenient(&date);
-        match header.datestamp {
-            None => self.note(NoteKind::NoDatestamp, tag, notes),
-            Some(_) if Datestamp::parse(&date).is_none() => {
-                self.note(NoteKind::DatestampForm, tag, notes);
-            }
-            Some(_) => {}
-        }
+        header.datestamp = datestamp(&date.unwrap_or_default(), self.offset(tag), notes);
         Ok(Ok(header))
     }
 
@@ -346,15 +338,7 @@ impl<'w, 'a> Page<'w, 'a> {
             "adminEmail" => identify.admin_emails.push(self.walker.field()?),
             "compression" => identify.compressions.push(self.walker.field()?),
             "earliestDatestamp" => {
-                let text = self.walker.field()?;
-                identify.earliest_datestamp = Datestamp::lenient(&text);
-                match identify.earliest_datestamp {
-                    None => notes.add(NoteKind::NoDatestamp, offset),
-                    Some(_) if Datestamp::parse(&text).is_none() => {
-                        notes.add(NoteKind::DatestampForm, offset);
-                    }
-                    Some(_) => {}
-                }
+                identify.earliest_datestamp = datestamp(&self.walker.field()?, offset, notes);
             }
             "deletedRecord" => {
                 let text = self.walker.field()?;
@@ -387,22 +371,15 @@ impl<'w, 'a> Page<'w, 'a> {
     fn fault(&mut self, tag: &Tag<'a>, found: &mut ResponseParts<'a>) -> Result<(), Stop> {
         let name = unescaped(tag.attribute("code").unwrap_or_default());
         let text = self.walker.field()?;
-        let known = |name: &str| {
+        let code = Code::by_name(&name).or_else(|| {
+            self.note(NoteKind::UnknownCode, tag, &mut found.items.notes);
             Code::ALL.into_iter().find(|it| it.name().eq_ignore_ascii_case(name.trim()))
-        };
-        let fault = match (Code::by_name(&name), known(&name)) {
-            (Some(code), _) => Fault::new(code, text),
-            (None, code) => {
-                self.note(NoteKind::UnknownCode, tag, &mut found.items.notes);
-                match code {
-                    Some(code) => Fault::new(code, text),
-                    // The consequence is the same as for a bad argument: only another request can
-                    // help.
-                    None => Fault::new(Code::BadArgument, format!("{name} {text}").trim()),
-                }
-            }
-        };
-        found.faults.push(fault);
+        });
+        found.faults.push(match code {
+            Some(code) => Fault::new(code, text),
+            // The consequence is the same as for a bad argument: only another request can help.
+            None => Fault::new(Code::BadArgument, format!("{name} {text}").trim()),
+        });
         Ok(())
     }
 
@@ -451,6 +428,17 @@ impl<'w, 'a> Page<'w, 'a> {
     fn offset(&self, tag: &Tag<'a>) -> u64 {
         (self.offset + tag.start) as u64
     }
+}
+
+/// Reads a datestamp at byte `offset`; `None` if it is missing or not a time.
+fn datestamp(text: &str, offset: u64, notes: &mut Notes) -> Option<Datestamp> {
+    let found = Datestamp::lenient(text);
+    if found.is_none() {
+        notes.add(NoteKind::NoDatestamp, offset);
+    } else if Datestamp::parse(text).is_none() {
+        notes.add(NoteKind::DatestampForm, offset);
+    }
+    found
 }
 
 /// An item, or its identifier and the reason why it is unreadable.

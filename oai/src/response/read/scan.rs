@@ -236,7 +236,7 @@ fn start_tags<'b>(bytes: &'b [u8], name: &'b [u8]) -> impl Iterator<Item = usize
             let at = from + finder.find(bytes.get(from..)?)?;
             from = at + name.len();
             let is_ended = bytes.get(from).is_some_and(|it| b" \t\r\n/>".contains(it));
-            if let Some(start) = tag_start(bytes.split_at(at).0).filter(|_| is_ended) {
+            if let Some(start) = mark_before(bytes.split_at(at).0, b'<').filter(|_| is_ended) {
                 return Some(start);
             }
         }
@@ -254,7 +254,7 @@ pub(super) fn last_end_tag(bytes: &[u8], name: &[u8]) -> Option<(usize, usize)> 
         let white = behind.len() - behind.trim_ascii_start().len();
         let is_ended = behind.get(white) == Some(&b'>');
         let before = bytes.split_at(at).0;
-        let start = tag_start_before(before, b'/').filter(|_| is_ended);
+        let start = mark_before(before, b'/').filter(|_| is_ended);
         if let Some(slash) = start
             && let Some(start) = slash.checked_sub(1)
             && bytes.get(start) == Some(&b'<')
@@ -264,12 +264,9 @@ pub(super) fn last_end_tag(bytes: &[u8], name: &[u8]) -> Option<(usize, usize)> 
     }
 }
 
-/// Returns the position of the `<` before a name that follows these bytes, perhaps with a prefix.
-fn tag_start(before: &[u8]) -> Option<usize> {
-    tag_start_before(before, b'<')
-}
-
-fn tag_start_before(before: &[u8], mark: u8) -> Option<usize> {
+/// Returns the position of the `mark` before a name that follows these bytes, perhaps with a
+/// prefix.
+fn mark_before(before: &[u8], mark: u8) -> Option<usize> {
     let unprefixed = before.strip_suffix(b":").map_or(before, |it| {
         let is_name = |it: &u8| it.is_ascii_alphanumeric() || b"_-.".contains(it) || 0x80 <= *it;
         let length = it.iter().rev().take(64).take_while(|it| is_name(it)).count();

@@ -155,7 +155,8 @@ struct Capture {
 pub(super) struct Walker<'a> {
     text: &'a str,
     reader: Reader<&'a [u8]>,
-    bindings: Vec<Binding<'a>>,
+    /// The declarations in force.
+    pub(super) bindings: Vec<Binding<'a>>,
     depth: usize,
     capture: Option<Capture>,
     /// Number of bindings from [`WELL_KNOWN`].
@@ -187,11 +188,6 @@ impl<'a> Walker<'a> {
         usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX)
     }
 
-    /// Returns the declarations in force.
-    pub(super) fn bindings(&self) -> &[Binding<'a>] {
-        &self.bindings
-    }
-
     /// Returns the namespace of an open tag.
     pub(super) fn namespace(&self, tag: &Tag<'a>) -> Option<&'a str> {
         let prefix = split(tag.name).0;
@@ -199,11 +195,8 @@ impl<'a> Walker<'a> {
         found.map(|it| it.uri).filter(|it| !it.is_empty())
     }
 
-    /// Makes one step. Comments and processing instructions are steps with empty text.
-    ///
-    /// # Errors
-    ///
-    /// The text ends within an element, or is not well-formed: the walk cannot continue.
+    /// Makes one step. Comments and processing instructions are steps with empty text. Fails if the
+    /// text ends within an element, or is not well-formed: the walk cannot continue.
     pub(super) fn step(&mut self) -> Result<Step<'a>, Stop> {
         let before = self.position();
         let event = self.reader.read_event().map_err(|error| self.stopped(before, &error))?;

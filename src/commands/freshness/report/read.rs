@@ -115,11 +115,7 @@ impl StudiedLog {
     }
 }
 
-/// Reads the log of pulls in `folder`.
-///
-/// # Errors
-///
-/// The log cannot be read, or has no pull within the options.
+/// Reads the log of pulls in `folder`. Fails if it cannot be read, or has no pull within the options.
 pub(super) fn pulls(folder: &Path, options: ReadOptions) -> anyhow::Result<StudiedLog> {
     let shown = folder.display();
     let mut reader = match pull_log::read(folder) {
@@ -163,11 +159,8 @@ pub(super) fn pulls(folder: &Path, options: ReadOptions) -> anyhow::Result<Studi
 }
 
 /// Reads the log of changes in `file`. Each change is one updated record; a source without an entry did not
-/// change. The study ends at the last change of all.
-///
-/// # Errors
-///
-/// The log cannot be read, a line is no change, or no change is within the options.
+/// change. The study ends at the last change of all. Fails if it cannot be read, a line is no change, or no change
+/// is within the options.
 pub(super) fn changes(file: &Path, options: ReadOptions) -> anyhow::Result<StudiedLog> {
     let shown = file.display();
     let trace = read_trace(file)?;
