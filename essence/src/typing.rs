@@ -151,20 +151,7 @@ fn refine(found: Type, by_name: Option<Type>, name: &str, head: &[u8]) -> (Type,
         (Type::Gzip, _) if names::is_packed_tar(name) => by(Type::GzipTar),
         (Type::Compressed, _) if names::is_packed_tar(name) => by(Type::CompressedTar),
         // Office documents, books and Java archives are zip files with prescribed entries.
-        (
-            Type::Zip,
-            Some(
-                named @ (Type::Word
-                | Type::Excel
-                | Type::PowerPoint
-                | Type::OpenDocument
-                | Type::Epub
-                | Type::Wheel
-                | Type::Jar
-                | Type::Archive
-                | Type::Zip),
-            ),
-        ) => by(named),
+        (Type::Zip, Some(named)) if may_be_zip(named) => by(named),
         (Type::Zip, _) => packed::in_zip(head)
             .map_or((Type::Zip, Reason::Signature), |it| (it, Reason::SignatureAndInside)),
         // The old office formats share their container with many other formats.
@@ -179,6 +166,12 @@ fn refine(found: Type, by_name: Option<Type>, name: &str, head: &[u8]) -> (Type,
         (Type::Command, Some(named @ (Type::Object | Type::Font))) => by(named),
         _ => (found, Reason::Signature),
     }
+}
+
+/// Returns whether objects of this type may be zip files.
+fn may_be_zip(r#type: Type) -> bool {
+    use Type::*;
+    matches!(r#type, Word | Excel | PowerPoint | OpenDocument | Epub | Wheel | Jar | Archive | Zip)
 }
 
 #[cfg(test)]

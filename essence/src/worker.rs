@@ -57,27 +57,12 @@ pub struct Program {
 /// check the clock, or takes as much memory as the object demands; or they may contain such
 /// objects.
 pub fn is_for_worker(r#type: Type) -> bool {
-    r#type.is_opened()
-        || matches!(
-            r#type,
-            Type::Pdf
-                | Type::Word
-                | Type::Excel
-                | Type::PowerPoint
-                | Type::OpenDocument
-                | Type::Epub
-                | Type::Mail
-                | Type::Mailbox
-                | Type::News
-                | Type::Image
-                | Type::Audio
-                | Type::Video
-                | Type::Font
-                | Type::Object
-                | Type::Command
-                | Type::PostScript
-                | Type::Dvi
-        )
+    use Type::*;
+    match r#type {
+        Pdf | Word | Excel | PowerPoint | OpenDocument | Epub | Mail | Mailbox | News | Image
+        | Audio | Video | Font | Object | Command | PostScript | Dvi => true,
+        other => other.is_opened(),
+    }
 }
 
 /// Returns whether an object of this type is read as text to its end, regardless of its length.

@@ -44,18 +44,8 @@ const NAMES_MAX: usize = 500;
 const YEARS: std::ops::Range<i32> = 1000..3000;
 
 /// Attributes left out of an entry's line in its list: their values mean nothing without their names.
-const NOT_CITED: &[&str] = &[
-    "Date",
-    "Date-Modified",
-    "Language",
-    "Original-Date",
-    "Original-Language",
-    "Year",
-    "Volume",
-    "Issue",
-    "Page-Range",
-    "Format",
-];
+const NOT_CITED: &str = "Date Date-Modified Language Original-Date Original-Language Year Volume \
+    Issue Page-Range Format";
 
 /// Returns whether files of this type are catalogs.
 pub(crate) fn is_catalog(r#type: Type) -> bool {
@@ -270,7 +260,7 @@ pub(crate) fn cite(draft: &Draft<'_>, body: &mut Body) {
     if let Some(year) = year(draft) {
         body.push(&format!(" ({year})"));
     }
-    let others = draft.others.iter().filter(|(name, _)| !NOT_CITED.contains(&name.as_str()));
+    let others = draft.others.iter().filter(|(name, _)| !NOT_CITED.split(' ').any(|it| it == name));
     let others = others.map(|(_, value)| value.as_str());
     let references = draft.references.iter().map(String::as_str);
     for it in others.chain(references).chain([draft.description.as_str(), &draft.r#abstract]) {

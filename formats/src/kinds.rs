@@ -354,28 +354,13 @@ impl Type {
     /// Returns whether objects of this type are text that people or editors can read as it is. The site's own
     /// types may be.
     pub fn is_text(self) -> bool {
-        let is_packed = self.is_opened() && !matches!(self, Self::ShellArchive | Self::Uuencoded);
-        !is_packed
-            && !matches!(
-                self,
-                Self::Pdf
-                    | Self::Dvi
-                    | Self::Word
-                    | Self::Excel
-                    | Self::PowerPoint
-                    | Self::OpenDocument
-                    | Self::Epub
-                    | Self::Image
-                    | Self::Audio
-                    | Self::Video
-                    | Self::Font
-                    | Self::Object
-                    | Self::Command
-                    | Self::Backup
-                    | Self::Binary
-                    | Self::Unknown
-                    | Self::Marc
-            )
+        use Type::*;
+        match self {
+            ShellArchive | Uuencoded => true,
+            Pdf | Dvi | Word | Excel | PowerPoint | OpenDocument | Epub | Image | Audio | Video
+            | Font | Object | Command | Backup | Binary | Unknown | Marc => false,
+            other => !other.is_opened(),
+        }
     }
 }
 

@@ -26,6 +26,7 @@ mod kinds;
 pub mod markup;
 mod media;
 mod metadata;
+mod names;
 mod numbers;
 pub mod object;
 mod office;

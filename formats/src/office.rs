@@ -105,6 +105,7 @@ enum Kind {
 }
 
 /// The contents of a document, as far as they are read.
+#[derive(Default)]
 struct OfficeDraft {
     body: Body,
     headings: Body,
@@ -121,12 +122,9 @@ impl OfficeDraft {
         Self {
             body: Body::new(input.text_bytes_max()),
             headings: Body::new(HEADINGS_BYTES_MAX),
-            title: String::new(),
-            description: String::new(),
             sheets: Body::new(HEADINGS_BYTES_MAX),
-            slides: 0,
             references: References::of(input),
-            properties: Properties::default(),
+            ..Self::default()
         }
     }
 

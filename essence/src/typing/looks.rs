@@ -17,22 +17,13 @@ const ENTRIES: &str = "article book inproceedings incollection inbook techreport
                        mastersthesis misc manual proceedings unpublished booklet conference online";
 
 /// Beginnings of lines by which a text is recognized.
-const BEGINNINGS: &[(&str, Type)] = &[
-    (".TH ", Type::ManPage),
-    (".Dd ", Type::ManPage),
-    (".so man", Type::ManPage),
-    ("\\documentclass", Type::Tex),
-    ("\\documentstyle", Type::Tex),
-    ("\\begin{document}", Type::Tex),
-    ("\\input texinfo", Type::Texinfo),
-    ("@setfilename ", Type::Texinfo),
-    ("@settitle ", Type::Texinfo),
-    ("@node Top", Type::Texinfo),
-    ("diff -", Type::Patch),
-    ("Index: ", Type::Patch),
-    ("@@ -", Type::Patch),
-    ("(This file must be converted with BinHex", Type::MacCompressed),
-    ("# This is a shell archive", Type::ShellArchive),
+const BEGINNINGS: &[(Type, &[&str])] = &[
+    (Type::ManPage, &[".TH ", ".Dd ", ".so man"]),
+    (Type::Tex, &["\\documentclass", "\\documentstyle", "\\begin{document}"]),
+    (Type::Texinfo, &["\\input texinfo", "@setfilename ", "@settitle ", "@node Top"]),
+    (Type::Patch, &["diff -", "Index: ", "@@ -"]),
+    (Type::MacCompressed, &["(This file must be converted with BinHex"]),
+    (Type::ShellArchive, &["# This is a shell archive"]),
 ];
 
 /// Days and months as written in the separator lines of a mailbox.
@@ -276,7 +267,8 @@ fn by_lines(head: &[u8]) -> Option<Type> {
     let mut troff = 0;
     for (number, line) in head.split(|byte| *byte == b'\n').take(LOOK_LINES).enumerate() {
         let starts = |beginning: &str| line.starts_with(beginning.as_bytes());
-        if let Some((_, found)) = BEGINNINGS.iter().find(|(it, _)| starts(it)) {
+        let begins = |(_, all): &&(Type, &[&str])| all.iter().any(|it| starts(it));
+        if let Some((found, _)) = BEGINNINGS.iter().find(begins) {
             return Some(*found);
         }
         // A macro counts half as much as a comment.

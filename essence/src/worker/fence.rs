@@ -71,7 +71,7 @@ pub fn enclose_program(program: &ProgramFence) -> Vec<String> {
     // The flags of clone3 are in memory, which filters cannot read. Without clone3, libc uses
     // clone.
     let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
-    calls(Ok(all_of(&[libc::SYS_clone3])), SeccompAction::Allow, unknown, &mut missing);
+    calls(Ok(all_of(&[&[libc::SYS_clone3]])), SeccompAction::Allow, unknown, &mut missing);
     if let Err(error) = seccompiler::apply_filter(OTHER_NUMBERS) {
         missing.push(format!("seccomp cannot be used: {error}"));
     }
@@ -127,8 +127,8 @@ fn files(read: &[PathBuf], write: &[PathBuf], missing: &mut Vec<String>) -> bool
 /// the call always matches.
 type Calls = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn all_of(names: &[i64]) -> Calls {
-    names.iter().map(|it| (*it, Vec::new())).collect()
+fn all_of(groups: &[&[i64]]) -> Calls {
+    groups.iter().copied().flatten().map(|it| (*it, Vec::new())).collect()
 }
 
 /// Matches calls whose argument `index`, from 0, compares by `operator` with `value`. The argument
@@ -152,20 +152,20 @@ fn computing() -> Result<Calls, BackendError> {
 /// signals (`has_signals` is false), the program can send signals to its own group only.
 fn outward(has_signals: bool) -> Result<Calls, BackendError> {
     let mut calls = all_of(OUTWARD);
-    for call in OF_A_PROCESS {
+    for call in OF_A_PROCESS.iter().copied().flatten() {
         calls.insert(*call, vec![argument(0, SeccompCmpOp::Ne, 0)?]);
     }
     // The first argument is the kind of the id in the second argument: 0 means a process.
     let others = [argument(0, SeccompCmpOp::Ne, 0)?, argument(1, SeccompCmpOp::Ne, 0)?];
     calls.insert(libc::SYS_setpriority, others.into());
-    let others = OTHER_CHILDREN.iter().map(|it| it.unsigned_abs());
+    let others = OTHER_CHILDREN.iter().copied().flatten().map(|it| it.unsigned_abs());
     let others = others.map(|it| argument(0, SeccompCmpOp::MaskedEq(it.into()), it));
     calls.insert(libc::SYS_clone, others.collect::<Result<_, _>>()?);
     if !has_signals {
-        for call in SIGNALS {
+        for call in SIGNALS.iter().copied().flatten() {
             calls.insert(*call, vec![argument(0, SeccompCmpOp::Ne, 0)?]);
         }
-        calls.extend(all_of(&[libc::SYS_pidfd_send_signal]));
+        calls.extend(all_of(&[&[libc::SYS_pidfd_send_signal]]));
         for (call, requests) in [(libc::SYS_fcntl, OWNERS), (libc::SYS_ioctl, OWNERS_OF_OLD)] {
             let requests = requests.iter().map(|it| argument(1, SeccompCmpOp::Eq, *it));
             calls.insert(call, requests.collect::<Result<_, _>>()?);
@@ -215,106 +215,54 @@ const TARGET: Option<TargetArch> = if cfg!(target_arch = "x86_64") {
 const EPERM: u32 = libc::EPERM.unsigned_abs();
 
 /// System calls for a process that only computes and uses its open files and sockets.
-const COMPUTING: &[i64] = &[
-    libc::SYS_read,
-    libc::SYS_write,
-    libc::SYS_readv,
-    libc::SYS_writev,
-    libc::SYS_recvfrom,
-    libc::SYS_sendto,
-    libc::SYS_close,
-    libc::SYS_fstat,
-    libc::SYS_lseek,
-    libc::SYS_mmap,
-    libc::SYS_munmap,
-    libc::SYS_mremap,
-    libc::SYS_mprotect,
-    libc::SYS_madvise,
-    libc::SYS_brk,
-    libc::SYS_futex,
-    libc::SYS_clock_gettime,
-    libc::SYS_clock_nanosleep,
-    libc::SYS_getrandom,
-    libc::SYS_sigaltstack,
-    libc::SYS_rt_sigaction,
-    libc::SYS_rt_sigprocmask,
-    libc::SYS_rt_sigreturn,
-    libc::SYS_restart_syscall,
-    libc::SYS_getpid,
-    libc::SYS_gettid,
-    libc::SYS_sched_yield,
-    libc::SYS_sched_getaffinity,
-    libc::SYS_exit,
-    libc::SYS_exit_group,
+const COMPUTING: &[&[i64]] = &[
+    &[libc::SYS_read, libc::SYS_write, libc::SYS_readv, libc::SYS_writev],
+    &[libc::SYS_lseek, libc::SYS_fstat, libc::SYS_close],
+    &[libc::SYS_recvfrom, libc::SYS_sendto],
+    &[libc::SYS_mmap, libc::SYS_munmap, libc::SYS_mremap],
+    &[libc::SYS_mprotect, libc::SYS_madvise, libc::SYS_brk],
+    &[libc::SYS_futex, libc::SYS_sched_yield, libc::SYS_sched_getaffinity],
+    &[libc::SYS_clock_gettime, libc::SYS_clock_nanosleep, libc::SYS_getrandom],
+    &[libc::SYS_sigaltstack, libc::SYS_rt_sigaction],
+    &[libc::SYS_rt_sigprocmask, libc::SYS_rt_sigreturn],
+    &[libc::SYS_restart_syscall, libc::SYS_getpid, libc::SYS_gettid],
+    &[libc::SYS_exit, libc::SYS_exit_group],
 ];
 
 /// System calls that reach beyond files: the network, other processes, the kernel itself.
-const OUTWARD: &[i64] = &[
-    libc::SYS_socket,
-    libc::SYS_socketpair,
-    libc::SYS_connect,
-    libc::SYS_bind,
-    libc::SYS_listen,
-    libc::SYS_accept,
-    libc::SYS_accept4,
+const OUTWARD: &[&[i64]] = &[
+    &[libc::SYS_socket, libc::SYS_socketpair, libc::SYS_connect, libc::SYS_bind],
+    &[libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4],
     // These leave the process group that is ended at the deadline.
-    libc::SYS_setsid,
-    libc::SYS_setpgid,
-    libc::SYS_ioprio_set,
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_pidfd_open,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_unshare,
-    libc::SYS_setns,
-    libc::SYS_bpf,
-    libc::SYS_perf_event_open,
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
+    &[libc::SYS_setsid, libc::SYS_setpgid],
+    &[libc::SYS_ioprio_set],
+    &[libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev],
+    &[libc::SYS_pidfd_open, libc::SYS_pidfd_getfd],
+    &[libc::SYS_mount, libc::SYS_umount2, libc::SYS_pivot_root],
+    &[libc::SYS_chroot, libc::SYS_unshare, libc::SYS_setns],
+    &[libc::SYS_bpf, libc::SYS_perf_event_open],
+    &[libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key],
     // Memory that belongs to no process: it is counted for none, and remains when all of them have
     // ended.
-    libc::SYS_shmget,
-    libc::SYS_msgget,
-    libc::SYS_semget,
-    libc::SYS_mq_open,
-    libc::SYS_memfd_create,
-    libc::SYS_memfd_secret,
-    libc::SYS_io_uring_setup,
-    libc::SYS_userfaultfd,
-    libc::SYS_kexec_load,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_sethostname,
+    &[libc::SYS_shmget, libc::SYS_msgget, libc::SYS_semget],
+    &[libc::SYS_mq_open, libc::SYS_memfd_create, libc::SYS_memfd_secret],
+    &[libc::SYS_io_uring_setup, libc::SYS_userfaultfd],
+    &[libc::SYS_kexec_load, libc::SYS_init_module, libc::SYS_finit_module],
+    &[libc::SYS_delete_module, libc::SYS_reboot],
+    &[libc::SYS_swapon, libc::SYS_swapoff],
+    &[libc::SYS_settimeofday, libc::SYS_clock_settime, libc::SYS_sethostname],
 ];
 
 /// System calls that change a process given by its id, where 0 is the caller.
-const OF_A_PROCESS: &[i64] = &[
-    libc::SYS_prlimit64,
-    libc::SYS_sched_setaffinity,
-    libc::SYS_sched_setscheduler,
-    libc::SYS_sched_setparam,
-    libc::SYS_sched_setattr,
+const OF_A_PROCESS: &[&[i64]] = &[
+    &[libc::SYS_prlimit64, libc::SYS_sched_setaffinity],
+    &[libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr],
 ];
 
 /// System calls that send a signal to a process given by its id, where 0 is the caller's group.
-const SIGNALS: &[i64] = &[
-    libc::SYS_kill,
-    libc::SYS_tkill,
-    libc::SYS_tgkill,
-    libc::SYS_rt_sigqueueinfo,
-    libc::SYS_rt_tgsigqueueinfo,
+const SIGNALS: &[&[i64]] = &[
+    &[libc::SYS_kill, libc::SYS_tkill, libc::SYS_tgkill],
+    &[libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo],
 ];
 
 /// Requests that set who receives a signal about readable input, and which signal: F_SETOWN,
@@ -324,13 +272,8 @@ const OWNERS_OF_OLD: &[u32] = &[0x8901, 0x8902];
 
 /// Flags that give a new process its own namespaces, in which it may be root, or that make it a
 /// child of the gatherer, which waits only for the program.
-const OTHER_CHILDREN: &[i32] = &[
-    libc::CLONE_PARENT,
-    libc::CLONE_NEWNS,
-    libc::CLONE_NEWCGROUP,
-    libc::CLONE_NEWUTS,
-    libc::CLONE_NEWIPC,
-    libc::CLONE_NEWUSER,
-    libc::CLONE_NEWPID,
-    libc::CLONE_NEWNET,
+const OTHER_CHILDREN: &[&[i32]] = &[
+    &[libc::CLONE_PARENT],
+    &[libc::CLONE_NEWNS, libc::CLONE_NEWCGROUP, libc::CLONE_NEWUTS, libc::CLONE_NEWIPC],
+    &[libc::CLONE_NEWUSER, libc::CLONE_NEWPID, libc::CLONE_NEWNET],
 ];

@@ -6,31 +6,14 @@ use serde_json::Value;
 
 use crate::catalog::json::{each, hand_out, member, text};
 use crate::catalog::{EntryFields, Reading};
+use crate::names;
 
 /// Variables, and the attributes that they become.
-const VARIABLES: &[(&str, &str)] = &[
-    ("title", "Title"),
-    ("title-short", "Alternative-Title"),
-    ("type", "Resource-Type"),
-    ("genre", "Resource-Type"),
-    ("container-title", "Source"),
-    ("event-title", "Source"),
-    ("event", "Source"),
-    ("collection-title", "Series"),
-    ("publisher", "Publisher"),
-    ("publisher-place", "Place"),
-    ("abstract", "Abstract"),
-    ("note", "Note"),
-    ("language", "Language"),
-    ("volume", "Volume"),
-    ("issue", "Issue"),
-    ("page", "Page-Range"),
-    ("edition", "Edition"),
-    ("version", "Version"),
-    ("number", "Number"),
-    ("license", "License"),
-    ("URL", "URL-References"),
-];
+const VARIABLES: &str = "title:Title title-short:Alternative-Title type:Resource-Type \
+    genre:Resource-Type container-title:Source event-title:Source event:Source \
+    collection-title:Series publisher:Publisher publisher-place:Place abstract:Abstract note:Note \
+    language:Language volume:Volume issue:Issue page:Page-Range edition:Edition version:Version \
+    number:Number license:License URL:URL-References";
 
 /// Hands out the items of a file: of a list, of a list called `items`, or a single item.
 pub(crate) fn read(whole: &str, reading: &mut Reading<'_>) {
@@ -55,8 +38,8 @@ fn fields(item: &Value) -> EntryFields {
     }
     let dates = ["issued", "original-date", "submitted"].map(|it| date(of(it)));
     fields.put("Date", dates.iter().find(|it| !it.is_empty()).map_or("", |it| it));
-    for (from, to) in VARIABLES {
-        fields.put(*to, &text(of(from)));
+    for (from, to) in names::pairs(VARIABLES) {
+        fields.put(to, &text(of(from)));
     }
     for scheme in ["DOI", "ISBN", "ISSN", "PMID", "PMCID"] {
         each(of(scheme)).iter().for_each(|it| fields.put_identifier(scheme, &text(it)));

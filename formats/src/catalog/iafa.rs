@@ -5,45 +5,22 @@
 //! fields have a suffix for their variant (`-v1`).
 
 use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
+use crate::names::NameTable;
 
-/// Returns the attribute that a field becomes; its name is in lower case, without its variant.
-fn attribute(field: &str) -> Option<&'static str> {
-    Some(match field {
-        "title" => "Title",
-        "short-title" | "alternative-title" => "Alternative-Title",
-        "description" => "Description",
-        "abstract" => "Abstract",
-        "template-type" => "Template-Type",
-        "category" => "Resource-Type",
-        "uri" | "url" => "URL-References",
-        "language" => "Language",
-        "publisher-name" | "publisher" => "Publisher",
-        "copyright" => "Copyright",
-        "copying-policy" => "License",
-        "creation-date" | "publication-date" => "Date",
-        "last-revision-date" => "Date-Modified",
-        "version" => "Version",
-        "source" => "Source",
-        "format" => "Format",
-        "platform-supported" => "Platforms",
-        "platforms-supported" => "Platforms",
-        "handle" => "Handle",
-        _ => return None,
-    })
-}
+/// Fields in lower case, without their variants, and the attributes that they become.
+static ATTRIBUTES: NameTable = NameTable::of(
+    "title:Title short-title:Alternative-Title alternative-title:Alternative-Title \
+     description:Description abstract:Abstract template-type:Template-Type \
+     category:Resource-Type uri:URL-References url:URL-References language:Language \
+     publisher-name:Publisher publisher:Publisher copyright:Copyright copying-policy:License \
+     creation-date:Date publication-date:Date last-revision-date:Date-Modified version:Version \
+     source:Source format:Format platform-supported:Platforms platforms-supported:Platforms \
+     handle:Handle",
+);
 
 /// Fields that replace a missing title, in order of precedence.
-const NAMES: &[&str] = &[
-    "name",
-    "organization-name",
-    "organisation-name",
-    "service-name",
-    "host-name",
-    "user-name",
-    "group-name",
-    "project-name",
-    "handle",
-];
+const NAMES: &str = "name organization-name organisation-name service-name host-name user-name \
+    group-name project-name handle";
 
 /// Maximum number of lines of a template that are read.
 const LINES_MAX: usize = 500;
@@ -192,7 +169,7 @@ impl<'t> Template<'t> {
                 }
                 "isbn" => fields.put_identifier("isbn", value),
                 "issn" => fields.put_identifier("issn", value),
-                base => match attribute(base) {
+                base => match ATTRIBUTES.get(base) {
                     Some(attribute) => fields.put(attribute, value),
                     None => fields.put_foreign("", written, value),
                 },
@@ -210,7 +187,7 @@ impl<'t> Template<'t> {
         let find =
             |base: &str| parts.iter().find(|(it, .., value)| it == base && !value.is_empty());
         if fields.first("Title").is_empty() {
-            let name = NAMES.iter().find_map(|it| find(it)).map_or("", |(.., value)| value);
+            let name = NAMES.split(' ').find_map(find).map_or("", |(.., value)| value);
             fields.put("Title", name);
         }
         let key = ["handle", "uri"].iter().find_map(|it| find(it)).map_or("", |(.., value)| value);

@@ -3,23 +3,15 @@
 //! Source: the templates of LSM, versions 1 to 4 (`Field: value`, continuation lines are indented).
 
 use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
+use crate::names::NameTable;
 
-/// Returns the attribute that a field becomes; its name is in lower case.
-fn attribute(field: &str) -> Option<&'static str> {
-    Some(match field {
-        "title" => "Title",
-        "version" => "Version",
-        "description" | "desc1" => "Description",
-        "author" => "Author",
-        "maintained-by" | "maintainer" => "Maintainer",
-        "primary-site" => "Primary-Site",
-        "alternate-site" => "Alternate-Site",
-        "original-site" => "Original-Site",
-        "platforms" | "platform" => "Platforms",
-        "copying-policy" => "License",
-        _ => return None,
-    })
-}
+/// Fields in lower case, and the attributes that they become.
+static ATTRIBUTES: NameTable = NameTable::of(
+    "title:Title version:Version description:Description desc1:Description author:Author \
+     maintained-by:Maintainer maintainer:Maintainer primary-site:Primary-Site \
+     alternate-site:Alternate-Site original-site:Original-Site platforms:Platforms \
+     platform:Platforms copying-policy:License",
+);
 
 /// Maximum number of lines of an entry that are read.
 const LINES_MAX: usize = 2_000;
@@ -99,7 +91,7 @@ impl<'t> LsmEntry<'t> {
                 "description" => fields.put("Description", &lines.join(" ")),
                 "entered-date" => lines.iter().for_each(|it| fields.put("Date", &date(it))),
                 "keywords" | "keyword" => fields.put_all("Subject", &lines.join(" "), &[',', ';']),
-                lower => match attribute(lower) {
+                lower => match ATTRIBUTES.get(lower) {
                     Some(attribute) => lines.iter().for_each(|it| fields.put(attribute, it)),
                     None => lines.iter().for_each(|it| fields.put_foreign("", name, it)),
                 },

@@ -5,30 +5,17 @@
 //! A record without an end ends before the next one.
 
 use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
+use crate::names::NameTable;
 
-/// Returns the attribute that a tag becomes.
-fn attribute(tag: &str) -> Option<&'static str> {
-    Some(match tag {
-        "TI" | "T1" | "CT" => "Title",
-        "TT" | "ST" => "Alternative-Title",
-        "AU" | "A1" => "Author",
-        "A2" | "A3" | "A4" | "ED" => "Contributor",
-        "AB" | "N2" => "Abstract",
-        "N1" => "Note",
-        "T2" | "JF" | "JO" | "JA" | "J1" | "J2" | "BT" => "Source",
-        "T3" => "Series",
-        "KW" => "Subject",
-        "PB" => "Publisher",
-        "CY" | "PP" => "Place",
-        "LA" => "Language",
-        "VL" => "Volume",
-        "IS" => "Issue",
-        "ET" => "Edition",
-        "AN" => "Accession-Number",
-        "UR" | "L1" | "L2" | "LK" => "URL-References",
-        _ => return None,
-    })
-}
+/// Tags, and the attributes that they become.
+static ATTRIBUTES: NameTable = NameTable::of(
+    "TI:Title T1:Title CT:Title TT:Alternative-Title ST:Alternative-Title AU:Author A1:Author \
+     A2:Contributor A3:Contributor A4:Contributor ED:Contributor AB:Abstract N2:Abstract \
+     N1:Note T2:Source JF:Source JO:Source JA:Source J1:Source J2:Source BT:Source T3:Series \
+     KW:Subject PB:Publisher CY:Place PP:Place LA:Language VL:Volume IS:Issue ET:Edition \
+     AN:Accession-Number UR:URL-References L1:URL-References L2:URL-References \
+     LK:URL-References",
+);
 
 /// Returns the name of a type; an unknown one stays as it is.
 fn type_name(r#type: &str) -> &str {
@@ -145,7 +132,7 @@ impl RisRecord<'_> {
                 "DO" => fields.put_identifier("doi", value),
                 "SN" => fields.put_identifier(standard_number(value), value),
                 tag => {
-                    if let Some(name) = attribute(tag) {
+                    if let Some(name) = ATTRIBUTES.get(tag) {
                         fields.put(name, value);
                     }
                 }

@@ -23,28 +23,9 @@ const VALUE_BYTES_MAX: usize = 500;
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 
 /// Files that build programs, in order of precedence.
-const BUILD_FILES: &[&str] = &[
-    "cargo.toml",
-    "pyproject.toml",
-    "package.json",
-    "pom.xml",
-    "description",
-    "meta.json",
-    "setup.cfg",
-    "setup.py",
-    "configure.ac",
-    "configure.in",
-    "makefile.pl",
-    "build.pl",
-    "cmakelists.txt",
-    "meson.build",
-    "configure",
-    "go.mod",
-    "build.gradle",
-    "imakefile",
-    "makefile.in",
-    "makefile",
-];
+const BUILD_FILES: &str = "cargo.toml pyproject.toml package.json pom.xml description meta.json \
+    setup.cfg setup.py configure.ac configure.in makefile.pl build.pl cmakelists.txt meson.build \
+    configure go.mod build.gradle imakefile makefile.in makefile";
 
 /// The values that the members so far give for the whole.
 #[derive(Debug, Default)]
@@ -75,7 +56,7 @@ pub fn is_source_distribution<'n>(names: impl IntoIterator<Item = &'n str>) -> b
     names.into_iter().any(|path| {
         let (depth, name) = depth_and_name(path);
         // A makefile or configure file elsewhere belongs to a part.
-        depth <= 1 && BUILD_FILES.contains(&name.as_str())
+        depth <= 1 && build_rank(&name).is_some()
     })
 }
 
@@ -104,7 +85,7 @@ impl Distribution {
             let root = path.trim_start_matches("./").split_once('/');
             root.map_or("", |(root, _)| root).clone_into(&mut self.root);
         }
-        if let Some(rank) = BUILD_FILES.iter().position(|it| *it == name) {
+        if let Some(rank) = build_rank(&name) {
             if self.build.as_ref().is_none_or(|(best, _)| rank < *best) {
                 self.build = Some((rank, fields(&name, &text).unwrap_or_default()));
             }
@@ -146,8 +127,12 @@ impl Distribution {
     }
 }
 
+fn build_rank(name: &str) -> Option<usize> {
+    BUILD_FILES.split(' ').position(|it| it == name)
+}
+
 fn describes_whole(name: &str) -> bool {
-    BUILD_FILES.contains(&name)
+    build_rank(name).is_some()
         || name.starts_with("readme")
         || ["license", "licence", "copying"].iter().any(|it| name.starts_with(it))
 }
@@ -389,9 +374,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_member_gives_a_draft(at in 0..BUILD_FILES.len(), bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_member_gives_a_draft(at in 0..BUILD_FILES.split(' ').count(), bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut whole = Distribution::default();
-            whole.add_member(&format!("a-1/{}", BUILD_FILES[at]), &bytes);
+            whole.add_member(&format!("a-1/{}", BUILD_FILES.split(' ').nth(at).unwrap()), &bytes);
             whole.add_member("a-1/x.1", &bytes);
             whole.finish();
         }

@@ -1,7 +1,7 @@
 //! Tables as catalogs: each row is a thing, for sites that ask for it (`explode = ["CSV"]`).
 //!
 //! Source: RFC 4180; besides commas, semicolons and tabs separate fields. The first row names the columns.
-//! Those of [`attribute`] become the attributes that all records have; the others become `Column-` and their
+//! Those of [`ATTRIBUTES`] become the attributes that all records have; the others become `Column-` and their
 //! name. A row's key is the value of its key column (`id`, `doi`, `url` …), or else its number, counted
 //! without the header.
 
@@ -9,6 +9,7 @@ use csv::ByteRecord;
 
 use crate::Input;
 use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
+use crate::names::NameTable;
 use crate::object::ProblemKind;
 use crate::office::table;
 use crate::text::decode;
@@ -22,30 +23,16 @@ const COLUMNS_MAX: usize = 200;
 /// Longest name of a column, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
-/// Returns the attribute of a column; its name is in lower case, with hyphens for spaces and underscores.
-fn attribute(column: &str) -> Option<&'static str> {
-    Some(match column {
-        "title" | "name" => "Title",
-        "author" | "authors" | "creator" | "creators" => "Author",
-        "contributor" | "editor" => "Contributor",
-        "date" | "year" | "publication-date" | "publication-year" | "published" => "Date",
-        "description" | "summary" => "Description",
-        "abstract" => "Abstract",
-        "keywords" | "subject" | "subjects" | "tags" => "Subject",
-        "language" => "Language",
-        "publisher" => "Publisher",
-        "journal" | "source" => "Source",
-        "license" => "License",
-        "rights" => "Rights",
-        "version" => "Version",
-        "format" => "Format",
-        "url" | "link" => "URL-References",
-        "doi" => "doi",
-        "isbn" => "isbn",
-        "issn" => "issn",
-        _ => return None,
-    })
-}
+/// Columns in lower case, with hyphens for spaces and underscores, and the attributes that they become.
+static ATTRIBUTES: NameTable = NameTable::of(
+    "title:Title name:Title author:Author authors:Author creator:Author creators:Author \
+     contributor:Contributor editor:Contributor date:Date year:Date publication-date:Date \
+     publication-year:Date published:Date description:Description summary:Description \
+     abstract:Abstract keywords:Subject subject:Subject subjects:Subject tags:Subject \
+     language:Language publisher:Publisher journal:Source source:Source license:License \
+     rights:Rights version:Version format:Format url:URL-References link:URL-References \
+     doi:doi isbn:isbn issn:issn",
+);
 
 /// Columns that hold a key, the best first.
 const KEYS: &[&str] = &["id", "identifier", "key", "doi", "isbn", "url", "link"];
@@ -92,7 +79,7 @@ fn separator(text: &str) -> u8 {
     [b'\t', b';', b','].into_iter().max_by_key(|it| count(*it)).unwrap_or(b',')
 }
 
-/// Returns the names of the columns, as written and in the form of [`attribute`]. Returns `None` if the first
+/// Returns the names of the columns, as written and in the form of [`ATTRIBUTES`]. Returns `None` if the first
 /// row does not name columns.
 fn columns(reader: &mut csv::Reader<&[u8]>, row: &mut ByteRecord) -> Option<Vec<(String, String)>> {
     if !reader.read_byte_record(row).unwrap_or(false) {
@@ -123,7 +110,7 @@ fn entry(columns: &[(String, String)], row: &ByteRecord) -> (String, EntryFields
         if rank < key.0 {
             key = (rank, value.to_owned());
         }
-        match attribute(plain) {
+        match ATTRIBUTES.get(plain) {
             Some(scheme @ ("doi" | "isbn" | "issn")) => fields.put_identifier(scheme, value),
             Some(list @ ("Subject" | "Author")) => fields.put_all(list, value, &[';', '|']),
             Some(attribute) => fields.put(attribute, value),

@@ -115,18 +115,12 @@ impl Attribute {
 
 /// Returns an identifier with the scheme that its form shows, else with `scheme`.
 fn identifier(scheme: &str, value: &str) -> String {
-    const RESOLVERS: [&str; 6] = [
-        "https://doi.org/",
-        "http://doi.org/",
-        "https://dx.doi.org/",
-        "http://dx.doi.org/",
-        "doi:",
-        "info:doi/",
-    ];
+    const RESOLVERS: &str = "https://doi.org/ http://doi.org/ https://dx.doi.org/ \
+                             http://dx.doi.org/ doi: info:doi/";
     let begins = |begin: &str| {
         value.get(..begin.len()).is_some_and(|front| front.eq_ignore_ascii_case(begin))
     };
-    let bare = RESOLVERS.iter().find(|it| begins(it)).and_then(|it| value.get(it.len()..));
+    let bare = RESOLVERS.split(' ').find(|it| begins(it)).and_then(|it| value.get(it.len()..));
     let value = bare.unwrap_or(value).trim();
     if value.starts_with("10.") && value.contains('/') {
         return format!("doi:{value}");

@@ -11,30 +11,23 @@ pub(crate) fn of_number(number: i64) -> &'static Encoding {
         1200 => charset::UTF_16LE,
         1201 => charset::UTF_16BE,
         866 => charset::IBM866,
-        874 => charset::WINDOWS_874,
         932 => charset::SHIFT_JIS,
         936 | 54936 => charset::GB18030,
         949 | 1361 => charset::EUC_KR,
         950 => charset::BIG5,
-        1250 => charset::WINDOWS_1250,
-        1251 => charset::WINDOWS_1251,
-        1253 => charset::WINDOWS_1253,
-        1254 => charset::WINDOWS_1254,
-        1255 => charset::WINDOWS_1255,
-        1256 => charset::WINDOWS_1256,
-        1257 => charset::WINDOWS_1257,
-        1258 => charset::WINDOWS_1258,
         10000 => charset::MACINTOSH,
         10007 => charset::X_MAC_CYRILLIC,
         20866 => charset::KOI8_R,
         21866 => charset::KOI8_U,
-        28592 => charset::ISO_8859_2,
-        28595 => charset::ISO_8859_5,
-        28597 => charset::ISO_8859_7,
-        28605 => charset::ISO_8859_15,
         51932 => charset::EUC_JP,
+        874 | 1250..=1258 => labelled(&format!("windows-{number}")),
+        28592 | 28595 | 28597 | 28605 => labelled(&format!("iso-8859-{}", number - 28590)),
         _ => charset::WINDOWS_1252,
     }
+}
+
+fn labelled(label: &str) -> &'static Encoding {
+    Encoding::for_label(label.as_bytes()).unwrap_or(charset::WINDOWS_1252)
 }
 
 /// Returns the code page of a font's character set; `None` for the document's own.

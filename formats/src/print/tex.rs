@@ -16,6 +16,7 @@ use reader::TexReader;
 
 use crate::cancellable::TimeLimit;
 use crate::code::source::legal;
+use crate::names::NameTable;
 use crate::text::{Body, HEADINGS_BYTES_MAX};
 use crate::{Draft, Input};
 
@@ -55,47 +56,13 @@ fn silent(command: &str) -> Option<usize> {
 }
 
 /// Commands and the text that they print.
-const WORDS: &[(&str, &str)] = &[
-    ("LaTeX", "LaTeX"),
-    ("LaTeXe", "LaTeX2e"),
-    ("TeX", "TeX"),
-    ("BibTeX", "BibTeX"),
-    ("ldots", "..."),
-    ("dots", "..."),
-    ("S", "\u{a7}"),
-    ("P", "\u{b6}"),
-    ("copyright", "(C)"),
-    ("ss", "ß"),
-    ("ae", "æ"),
-    ("AE", "Æ"),
-    ("oe", "œ"),
-    ("OE", "Œ"),
-    ("o", "ø"),
-    ("O", "Ø"),
-    ("aa", "å"),
-    ("AA", "Å"),
-    ("l", "ł"),
-    ("L", "Ł"),
-    ("i", "i"),
-    ("j", "j"),
-    ("ng", "ŋ"),
-    ("textbackslash", "\\"),
-    ("textasciitilde", "~"),
-    ("textasciicircum", "^"),
-    ("pounds", "£"),
-    ("textendash", "-"),
-    ("textemdash", "-"),
-    ("textquotesingle", "'"),
-    ("textregistered", "(R)"),
-    ("texttrademark", "(TM)"),
-    ("textbar", "|"),
-    ("textless", "<"),
-    ("textgreater", ">"),
-    ("textunderscore", "_"),
-    ("slash", "/"),
-    ("times", "x"),
-    ("infty", "infinity"),
-];
+static WORDS: NameTable = NameTable::of(
+    "LaTeX:LaTeX LaTeXe:LaTeX2e TeX:TeX BibTeX:BibTeX ldots:... dots:... S:\u{a7} P:\u{b6} \
+     copyright:(C) ss:ß ae:æ AE:Æ oe:œ OE:Œ o:ø O:Ø aa:å AA:Å l:ł L:Ł i:i j:j ng:ŋ \
+     textbackslash:\\ textasciitilde:~ textasciicircum:^ pounds:£ textendash:- textemdash:- \
+     textquotesingle:' textregistered:(R) texttrademark:(TM) textbar:| textless:< \
+     textgreater:> textunderscore:_ slash:/ times:x infty:infinity",
+);
 
 /// Greek letters of formulas, which are printed as words.
 const GREEK: &[&str] = &[
@@ -390,7 +357,7 @@ fn print(command: &str, reader: &mut TexReader<'_>, into: &mut Body) {
         " " | "," | ";" | ":" | "quad" | "qquad" | "\n" => into.space(),
         "verb" | "verb*" => into.push(reader.verbatim()),
         _ => {
-            if let Some((_, word)) = WORDS.iter().find(|(name, _)| *name == command) {
+            if let Some(word) = WORDS.get(command) {
                 into.push(word);
             } else if GREEK.contains(&command) {
                 into.push(command);

@@ -176,7 +176,7 @@ fn base(code: u8) -> Option<&'static str> {
         0x00..=0x1f => Some(""),
         0x27 => Some("’"),
         0x60 => Some("‘"),
-        0x7f..=0x9f => windows(code),
+        0x7f..=0x9f => entry(WINDOWS, code, 0x80).or(Some("")),
         0xa0..=0xff => latin1(code),
         _ => None,
     }
@@ -201,28 +201,11 @@ fn latin1(code: u8) -> Option<&'static str> {
     LATIN1.get(at..at + 2)
 }
 
-fn windows(code: u8) -> Option<&'static str> {
-    Some(match code {
-        0x80 => "€",
-        0x84 => "„",
-        0x85 => "…",
-        0x86 => "†",
-        0x87 => "‡",
-        0x8c => "Œ",
-        0x91 => "‘",
-        0x92 => "’",
-        0x93 => "“",
-        0x94 => "”",
-        0x95 => "•",
-        0x96 => "–",
-        0x97 => "—",
-        0x99 => "™",
-        0x9a => "š",
-        0x9c => "œ",
-        0x9e => "ž",
-        _ => "",
-    })
-}
+/// Windows-1252 from 0x80 on.
+const WINDOWS: &[&str] = &[
+    "€", "", "", "", "„", "…", "†", "‡", "", "", "", "", "Œ", "", "", "", "", "‘", "’", "“", "”",
+    "•", "–", "—", "", "™", "š", "", "œ", "", "ž",
+];
 
 /// Accents come before their letter; here they are combining characters.
 const OT1_LOW: &[&str] = &[

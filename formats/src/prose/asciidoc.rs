@@ -28,9 +28,10 @@ const TITLE_BYTES_MAX: usize = 300;
 /// Signs that underline titles.
 const UNDERLINES: [char; 5] = ['=', '-', '~', '^', '+'];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Block<'t> {
     /// Text with markup.
+    #[default]
     Text,
     /// A block without markup, which ends with a line like its first.
     Verbatim(&'t str),
@@ -38,6 +39,7 @@ enum Block<'t> {
 }
 
 /// The state of reading one document.
+#[derive(Default)]
 struct AsciiDoc<'t> {
     lines: Vec<&'t str>,
     at: usize,
@@ -60,19 +62,12 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut document = AsciiDoc {
         lines: text.lines().collect(),
-        at: 0,
-        block: Block::Text,
         body: Body::new(input.text_bytes_max()),
-        title: String::new(),
-        authors: Vec::new(),
         headings: Body::new(HEADINGS_BYTES_MAX),
-        description: String::new(),
         r#abstract: Body::new(FIELD_BYTES_MAX),
-        in_abstract: false,
-        revision: (String::new(), String::new()),
-        attributes: HashMap::new(),
         references: References::of(input),
         paragraph: Body::new(PARAGRAPH_BYTES_MAX),
+        ..AsciiDoc::default()
     };
     document.header();
     let mut time = TimeLimit::new(input.cancelled);

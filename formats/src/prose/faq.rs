@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use super::plain;
 use crate::cancellable::TimeLimit;
+use crate::names;
 use crate::text::{Body, is_telling, one_line};
 use crate::{Draft, Input};
 
@@ -22,16 +23,9 @@ const HEADER_LINES_MAX: usize = 100;
 const VALUE_BYTES_MAX: usize = 1024;
 
 /// Header fields, and their attributes.
-const FIELDS: &[(&str, &str)] = &[
-    ("archive-name", "Archive-Name"),
-    ("last-modified", "Date"),
-    ("last-update", "Date"),
-    ("last-updated", "Date"),
-    ("posting-frequency", "Posting-Frequency"),
-    ("version", "Version"),
-    ("newsgroups", "Newsgroups"),
-    ("organization", "Organization"),
-];
+const FIELDS: &str = "archive-name:Archive-Name last-modified:Date last-update:Date \
+    last-updated:Date posting-frequency:Posting-Frequency version:Version newsgroups:Newsgroups \
+    organization:Organization";
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
@@ -102,11 +96,11 @@ pub(crate) fn header<'t>(text: &'t str, draft: &mut Draft<'_>) -> Option<&'t str
     if let Some(url) = field("url").filter(|it| it.contains("://")) {
         draft.references.push(url.to_owned());
     }
-    for (name, attribute) in FIELDS {
-        let exists = draft.others.iter().any(|it| it.0 == *attribute);
-        if let Some(value) = field(name).filter(|_| !exists || *attribute == "Date") {
+    for (name, attribute) in names::pairs(FIELDS) {
+        let exists = draft.others.iter().any(|it| it.0 == attribute);
+        if let Some(value) = field(name).filter(|_| !exists || attribute == "Date") {
             // The date of the last change is more important than that of sending.
-            draft.others.retain(|it| it.0 != *attribute);
+            draft.others.retain(|it| it.0 != attribute);
             draft.other(attribute, value);
         }
     }

@@ -5,18 +5,11 @@
 
 use super::mail::{MAIL_BYTES_MAX, header_text, single};
 use super::{faq, plain};
-use crate::{Draft, Input};
+use crate::{Draft, Input, names};
 
 /// Header fields, and their attributes.
-const FIELDS: &[(&str, &str)] = &[
-    ("Followup-To", "Followup-To"),
-    ("Organization", "Organization"),
-    ("Distribution", "Distribution"),
-    ("Expires", "Expires"),
-    ("Approved", "Approved"),
-    ("Archive-Name", "Archive-Name"),
-    ("User-Agent", "Generator"),
-];
+const FIELDS: &str = "Followup-To:Followup-To Organization:Organization Distribution:Distribution \
+    Expires:Expires Approved:Approved Archive-Name:Archive-Name User-Agent:Generator";
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
@@ -30,7 +23,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         let all: Vec<&str> = all.split(',').map(str::trim).filter(|it| !it.is_empty()).collect();
         draft.other(attribute, all.join("\n"));
     }
-    for (name, attribute) in FIELDS {
+    for (name, attribute) in names::pairs(FIELDS) {
         draft.other(attribute, header_text(&message, name));
     }
     periodic(input, &mut draft);

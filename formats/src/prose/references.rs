@@ -13,7 +13,7 @@ const LINK_BYTES_MAX: usize = 2 * 1024;
 /// Schemes of URLs in running text.
 const BARE_SCHEMES: [&str; 3] = ["http://", "https://", "ftp://"];
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct References {
     base: Option<Url>,
     seen: HashSet<String>,

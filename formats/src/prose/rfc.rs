@@ -12,20 +12,8 @@ const LINES_MAX: usize = 300;
 const ABSTRACT_LINES_MAX: usize = 60;
 
 /// Months, as in dates of RFCs.
-const MONTHS: &[&str] = &[
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
+const MONTHS: &str =
+    "January February March April May June July August September October November December";
 
 /// Summarizes an RFC, an FYI or an Internet-Draft.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
@@ -42,11 +30,11 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         // A wide gap separates the right column.
         let (left, right) = match line.rsplit_once("   ") {
             Some((left, right)) => (left.trim(), right.trim()),
-            None if MONTHS.iter().any(|it| line.starts_with(it)) => ("", line),
+            None if MONTHS.split(' ').any(|it| line.starts_with(it)) => ("", line),
             None => (line, ""),
         };
         left_column(left, &mut draft);
-        if MONTHS.iter().any(|it| right.contains(it)) {
+        if MONTHS.split(' ').any(|it| right.contains(it)) {
             draft.other("Date", right);
             dated = true;
         } else if !dated && is_person(right) {

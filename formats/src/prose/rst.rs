@@ -48,6 +48,7 @@ impl Content {
 }
 
 /// The state of reading one document.
+#[derive(Default)]
 struct RstDocument<'t> {
     lines: Vec<&'t str>,
     at: usize,
@@ -71,18 +72,12 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
     let mut document = RstDocument {
         lines: text.lines().collect(),
-        at: 0,
         body: Body::new(input.text_bytes_max()),
-        title: String::new(),
         headings: Body::new(HEADINGS_BYTES_MAX),
-        description: String::new(),
         r#abstract: Body::new(FIELD_BYTES_MAX),
-        authors: Vec::new(),
-        fields: Vec::new(),
         references: References::of(input),
         paragraph: Body::new(PARAGRAPH_BYTES_MAX),
-        begun: false,
-        in_abstract: None,
+        ..RstDocument::default()
     };
     document.mail_header();
     let mut time = TimeLimit::new(input.cancelled);

@@ -10,35 +10,26 @@ const OWNER_BYTES_MAX: usize = 160;
 /// Maximum number of statements of owners.
 const OWNERS_MAX: usize = 16;
 
-/// Phrases of well-known licenses; the first found in this order wins.
+/// Well-known licenses, with phrases separated by bars; the first found in this order wins.
 const LICENSES: &[(&str, &str)] = &[
-    ("GNU Affero General Public", "AGPL"),
-    ("GNU AFFERO GENERAL PUBLIC", "AGPL"),
-    ("GNU Lesser General Public", "LGPL"),
-    ("GNU LESSER GENERAL PUBLIC", "LGPL"),
-    ("GNU Library General Public", "LGPL"),
-    ("GNU Free Documentation License", "GFDL"),
-    ("GNU General Public", "GPL"),
-    ("GNU GENERAL PUBLIC", "GPL"),
-    ("Apache License", "Apache"),
-    ("Mozilla Public License", "MPL"),
-    ("Eclipse Public License", "EPL"),
-    ("COMMON DEVELOPMENT AND DISTRIBUTION LICENSE", "CDDL"),
-    ("Artistic License", "Artistic"),
-    ("LaTeX Project Public License", "LPPL"),
-    ("Creative Commons", "CC"),
-    ("Permission is hereby granted, free of charge", "MIT"),
-    ("MIT License", "MIT"),
-    ("MIT license", "MIT"),
-    ("Redistribution and use in source and binary forms", "BSD"),
-    ("BSD-style license", "BSD"),
-    ("BSD license", "BSD"),
-    ("Permission to use, copy, modify, and/or distribute", "ISC"),
-    ("Permission to use, copy, modify, and distribute", "ISC"),
-    ("Boost Software License", "BSL-1.0"),
-    ("zlib License", "Zlib"),
-    ("This software is provided 'as-is', without any express or implied", "Zlib"),
-    ("public domain", "Public-Domain"),
+    ("AGPL", "GNU Affero General Public|GNU AFFERO GENERAL PUBLIC"),
+    ("LGPL", "GNU Lesser General Public|GNU LESSER GENERAL PUBLIC|GNU Library General Public"),
+    ("GFDL", "GNU Free Documentation License"),
+    ("GPL", "GNU General Public|GNU GENERAL PUBLIC"),
+    ("Apache", "Apache License"),
+    ("MPL", "Mozilla Public License"),
+    ("EPL", "Eclipse Public License"),
+    ("CDDL", "COMMON DEVELOPMENT AND DISTRIBUTION LICENSE"),
+    ("Artistic", "Artistic License"),
+    ("LPPL", "LaTeX Project Public License"),
+    ("CC", "Creative Commons"),
+    ("MIT", "Permission is hereby granted, free of charge|MIT License|MIT license"),
+    ("BSD", "Redistribution and use in source and binary forms|BSD-style license|BSD license"),
+    ("ISC", "Permission to use, copy, modify, and/or distribute"),
+    ("ISC", "Permission to use, copy, modify, and distribute"),
+    ("BSL-1.0", "Boost Software License"),
+    ("Zlib", "zlib License|This software is provided 'as-is', without any express or implied"),
+    ("Public-Domain", "public domain"),
 ];
 
 /// Returns the license in the front of the text: an SPDX expression, or a family.
@@ -51,8 +42,8 @@ pub(crate) fn license(text: &str) -> String {
             .trim_matches(|it: char| it.is_whitespace() || "*-#\"'>/;".contains(it))
             .to_owned();
     }
-    let license = LICENSES.iter().find(|(phrase, _)| front.contains(phrase));
-    license.map(|(_, name)| (*name).to_owned()).unwrap_or_default()
+    let is_in = |(_, phrases): &&(&str, &str)| phrases.split('|').any(|it| front.contains(it));
+    LICENSES.iter().find(is_in).map(|(name, _)| (*name).to_owned()).unwrap_or_default()
 }
 
 /// Returns the copyright statements in the front of the text, one on each line: lines with `Copyright` and a

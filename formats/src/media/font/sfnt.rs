@@ -20,40 +20,19 @@ const TABLE_BYTES_MAX: u64 = 1024 * 1024;
 /// The language code of American English in Windows.
 const ENGLISH: u16 = 0x409;
 
-/// Scripts by their bit in `OS/2`.
+/// Scripts by their bits in `OS/2`: the first bit of a run, and its scripts.
 const SCRIPTS: &[(u32, &str)] = &[
     (0, "Latin"),
     (7, "Greek"),
-    (9, "Cyrillic"),
-    (10, "Armenian"),
-    (11, "Hebrew"),
+    (9, "Cyrillic Armenian Hebrew"),
     (13, "Arabic"),
-    (15, "Devanagari"),
-    (16, "Bengali"),
-    (17, "Gurmukhi"),
-    (18, "Gujarati"),
-    (19, "Oriya"),
-    (20, "Tamil"),
-    (21, "Telugu"),
-    (22, "Kannada"),
-    (23, "Malayalam"),
-    (24, "Thai"),
-    (25, "Lao"),
-    (26, "Georgian"),
-    (49, "Hiragana"),
-    (50, "Katakana"),
-    (51, "Bopomofo"),
+    (15, "Devanagari Bengali Gurmukhi Gujarati Oriya Tamil"),
+    (21, "Telugu Kannada Malayalam Thai Lao Georgian"),
+    (49, "Hiragana Katakana Bopomofo"),
     (56, "Hangul"),
     (59, "Han"),
-    (70, "Tibetan"),
-    (71, "Syriac"),
-    (72, "Thaana"),
-    (73, "Sinhala"),
-    (74, "Myanmar"),
-    (75, "Ethiopic"),
-    (76, "Cherokee"),
-    (80, "Khmer"),
-    (81, "Mongolian"),
+    (70, "Tibetan Syriac Thaana Sinhala Myanmar Ethiopic Cherokee"),
+    (80, "Khmer Mongolian"),
 ];
 
 /// Reads a font, or each font of a collection.
@@ -178,7 +157,8 @@ fn scripts(table: &[u8], faces: &mut Faces) -> Option<()> {
     for word in 0..4 {
         bits |= u128::from(be32(table, 42 + 4 * word)?) << (32 * word);
     }
-    for (bit, script) in SCRIPTS {
+    let runs = SCRIPTS.iter().flat_map(|(first, names)| (*first..).zip(names.split(' ')));
+    for (bit, script) in runs {
         if bits >> bit & 1 == 1 {
             faces.script(script);
         }

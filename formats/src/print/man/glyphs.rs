@@ -4,11 +4,11 @@
 //! that.
 
 use super::super::tex_fonts::accented;
+use crate::names::NameTable;
 
 /// Adds the character `name`; an unknown one prints nothing.
 pub(super) fn push(name: &str, plain: &mut String) {
-    let known = GLYPHS.iter().find(|(_, names)| names.contains(&name));
-    if let Some((text, _)) = known {
+    if let Some(text) = GLYPHS.get(name) {
         plain.push_str(text);
         return;
     }
@@ -38,113 +38,29 @@ fn greek_or_accented(accent: char, letter: char) -> Option<char> {
         let is_small = small == letter;
         return if is_small { Some(greek) } else { greek.to_uppercase().next() };
     }
-    let (_, combining) = ACCENTS.iter().find(|it| it.0 == accent)?;
-    accented(*combining, letter)
+    let (_, combining) = ACCENTS.chars().zip(COMBINING).find(|(it, _)| *it == accent)?;
+    accented(combining, letter)
 }
 
 /// The Latin letters that stand for Greek ones, and the latter, in the same order.
 const LATIN: &str = "abgdezyhiklmncoprstufxqw";
 const GREEK: &str = "αβγδεζηθικλμνξοπρστυφχψω";
 
-/// The first character of an accented letter's name, and the combining accent.
-const ACCENTS: &[(char, char)] = &[
-    ('`', '\u{300}'),
-    ('\'', '\u{301}'),
-    ('^', '\u{302}'),
-    ('~', '\u{303}'),
-    ('-', '\u{304}'),
-    (':', '\u{308}'),
-    ('o', '\u{30a}'),
-    ('v', '\u{30c}'),
-    (',', '\u{327}'),
+/// The first characters of accented letters' names, and the combining accents, in the same order.
+const ACCENTS: &str = "`'^~-:ov,";
+const COMBINING: [char; 9] = [
+    '\u{300}', '\u{301}', '\u{302}', '\u{303}', '\u{304}', '\u{308}', '\u{30a}', '\u{30c}',
+    '\u{327}',
 ];
 
-/// The printed text, and its names.
-const GLYPHS: &[(&str, &[&str])] = &[
-    ("'", &["aq", "Aq", "cq", "oq", "fm"]),
-    ("\"", &["dq", "lq", "rq", "L\"", "R\"", "sd"]),
-    ("-", &["em", "en", "hy", "mi", "-", "--"]),
-    ("*", &["bu", "**"]),
-    ("(C)", &["co"]),
-    ("(R)", &["rg", "R"]),
-    ("(TM)", &["tm", "Tm"]),
-    ("^", &["ha", "a^"]),
-    ("~", &["ti", "a~", "ap"]),
-    ("`", &["ga"]),
-    ("´", &["aa"]),
-    ("\\", &["rs"]),
-    ("/", &["sl"]),
-    ("|", &["ba", "br", "or", "bv"]),
-    ("_", &["ul", "ru"]),
-    ("[", &["lB"]),
-    ("]", &["rB"]),
-    ("{", &["lC"]),
-    ("}", &["rC"]),
-    ("<", &["la"]),
-    (">", &["ra"]),
-    ("@", &["at"]),
-    ("#", &["sh"]),
-    ("$", &["Do"]),
-    ("+", &["pl"]),
-    ("=", &["eq"]),
-    ("+/-", &["+-", "t+-"]),
-    ("->", &["->"]),
-    ("<-", &["<-"]),
-    ("<->", &["<>"]),
-    ("<=", &["<="]),
-    (">=", &[">="]),
-    ("!=", &["!="]),
-    ("x", &["mu", "tmu"]),
-    ("ff", &["ff"]),
-    ("fi", &["fi"]),
-    ("fl", &["fl"]),
-    ("ffi", &["Fi"]),
-    ("ffl", &["Fl"]),
-    ("«", &["Fo"]),
-    ("»", &["Fc"]),
-    ("‹", &["fo"]),
-    ("›", &["fc"]),
-    ("„", &["Bq"]),
-    ("‚", &["bq"]),
-    ("¡", &["r!"]),
-    ("¿", &["r?"]),
-    ("§", &["sc"]),
-    ("¶", &["ps"]),
-    ("†", &["dg"]),
-    ("‡", &["dd"]),
-    ("°", &["de"]),
-    ("·", &["pc"]),
-    ("¬", &["no", "tno"]),
-    ("÷", &["di", "tdi"]),
-    ("½", &["12"]),
-    ("¼", &["14"]),
-    ("¾", &["34"]),
-    ("¹", &["S1"]),
-    ("²", &["S2"]),
-    ("³", &["S3"]),
-    ("ª", &["Of"]),
-    ("º", &["Om"]),
-    ("¢", &["ct"]),
-    ("£", &["Po"]),
-    ("¥", &["Ye"]),
-    ("€", &["Eu", "eu"]),
-    ("µ", &["mc"]),
-    ("∞", &["if"]),
-    ("≈", &["~~"]),
-    ("≡", &["=="]),
-    ("ß", &["ss"]),
-    ("Æ", &["AE"]),
-    ("æ", &["ae"]),
-    ("Œ", &["OE"]),
-    ("œ", &["oe"]),
-    ("Ð", &["-D"]),
-    ("ð", &["Sd"]),
-    ("Þ", &["TP"]),
-    ("þ", &["Tp"]),
-    ("Ø", &["/O"]),
-    ("ø", &["/o"]),
-    ("Ł", &["/L"]),
-    ("ł", &["/l"]),
-    ("ı", &[".i"]),
-    ("ς", &["ts"]),
-];
+/// Glyphs: their names and the printed text.
+static GLYPHS: NameTable = NameTable::of(
+    "aq:' Aq:' cq:' oq:' fm:' dq:\" lq:\" rq:\" L\":\" R\":\" sd:\" em:- en:- hy:- mi:- -:- \
+     --:- bu:* **:* co:(C) rg:(R) R:(R) tm:(TM) Tm:(TM) ha:^ a^:^ ti:~ a~:~ ap:~ ga:` aa:´ \
+     rs:\\ sl:/ ba:| br:| or:| bv:| ul:_ ru:_ lB:[ rB:] lC:{ rC:} la:< ra:> at:@ sh:# Do:$ \
+     pl:+ eq:= +-:+/- t+-:+/- ->:-> <-:<- <>:<-> <=:<= >=:>= !=:!= mu:x tmu:x ff:ff fi:fi \
+     fl:fl Fi:ffi Fl:ffl Fo:« Fc:» fo:‹ fc:› Bq:„ bq:‚ r!:¡ r?:¿ sc:§ ps:¶ dg:† dd:‡ de:° pc:· \
+     no:¬ tno:¬ di:÷ tdi:÷ 12:½ 14:¼ 34:¾ S1:¹ S2:² S3:³ Of:ª Om:º ct:¢ Po:£ Ye:¥ Eu:€ eu:€ \
+     mc:µ if:∞ ~~:≈ ==:≡ ss:ß AE:Æ ae:æ OE:Œ oe:œ -D:Ð Sd:ð TP:Þ Tp:þ /O:Ø /o:ø /L:Ł /l:ł .i:ı \
+     ts:ς",
+);

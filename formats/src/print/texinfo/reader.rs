@@ -2,6 +2,7 @@
 //!
 //! Source: the Texinfo manual (version 7), "Texinfo Input Conventions" and "Inserting Accents".
 
+use crate::names::NameTable;
 use crate::print::tex_fonts::accented;
 use crate::print::{take, take_special};
 
@@ -85,11 +86,11 @@ impl<'a> TexinfoReader<'a> {
 
     /// Takes the letter under an accent, if `command` is an accent: `@'e`, `@"{o}`, `@v{s}`.
     pub(super) fn accented(&mut self, command: &str) -> Option<char> {
-        let (_, accent) = ACCENTS.iter().find(|(name, _)| *name == command)?;
+        let accent = ACCENTS.get(command)?.chars().next()?;
         let bare = self.rest.trim_start_matches([' ', '{']);
         let bare = bare.strip_prefix("@dotless{").unwrap_or(bare);
         let letter = bare.chars().next()?;
-        let marked = accented(*accent, letter)?;
+        let marked = accented(accent, letter)?;
         self.rest = bare.get(letter.len_utf8()..).unwrap_or_default().trim_start_matches('}');
         Some(marked)
     }
@@ -101,72 +102,27 @@ impl<'a> TexinfoReader<'a> {
 
 /// Returns the characters that a command prints.
 pub(super) fn printed(command: &str) -> Option<&str> {
-    Some(match command {
-        "@" | "{" | "}" | " " | "." | "!" | "?" | "TeX" | "LaTeX" => command,
-        "atchar" => "@",
-        "lbracechar" => "{",
-        "rbracechar" => "}",
-        "backslashchar" => "\\",
-        "hashchar" => "#",
-        "ampchar" => "&",
-        "comma" => ",",
-        "\t" | "\n" | "tie" | "tab" => " ",
-        "copyright" => "(C)",
-        "registeredsymbol" => "(R)",
-        "dots" => "...",
-        "enddots" => "....",
-        "bullet" => "*",
-        "minus" => "-",
-        "result" => "=>",
-        "expansion" => "==>",
-        "print" => "-|",
-        "equiv" => "==",
-        "error" => "error-->",
-        "arrow" => "->",
-        "geq" => ">=",
-        "leq" => "<=",
-        "euro" => "€",
-        "pounds" => "£",
-        "textdegree" => "°",
-        "quoteleft" | "quoteright" => "'",
-        "quotedblleft" | "quotedblright" => "\"",
-        "aa" => "å",
-        "AA" => "Å",
-        "ae" => "æ",
-        "AE" => "Æ",
-        "oe" => "œ",
-        "OE" => "Œ",
-        "o" => "ø",
-        "O" => "Ø",
-        "l" => "ł",
-        "L" => "Ł",
-        "ss" => "ß",
-        "dh" => "ð",
-        "DH" => "Ð",
-        "th" => "þ",
-        "TH" => "Þ",
-        "exclamdown" => "¡",
-        "questiondown" => "¿",
-        _ => return None,
-    })
+    match command {
+        "@" | "{" | "}" | " " | "." | "!" | "?" | "TeX" | "LaTeX" => Some(command),
+        "\t" | "\n" | "tie" | "tab" => Some(" "),
+        _ => SIGNS.get(command),
+    }
 }
 
+/// Commands and the signs that they print.
+static SIGNS: NameTable = NameTable::of(
+    "atchar:@ lbracechar:{ rbracechar:} backslashchar:\\ hashchar:# ampchar:& comma:, \
+     copyright:(C) registeredsymbol:(R) dots:... enddots:.... bullet:* minus:- result:=> \
+     expansion:==> print:-| equiv:== error:error--> arrow:-> geq:>= leq:<= euro:€ pounds:£ \
+     textdegree:° quoteleft:' quoteright:' quotedblleft:\" quotedblright:\" aa:å AA:Å ae:æ \
+     AE:Æ oe:œ OE:Œ o:ø O:Ø l:ł L:Ł ss:ß dh:ð DH:Ð th:þ TH:Þ exclamdown:¡ questiondown:¿",
+);
+
 /// Accents: command and combining character.
-const ACCENTS: &[(&str, char)] = &[
-    ("`", '\u{300}'),
-    ("'", '\u{301}'),
-    ("^", '\u{302}'),
-    ("~", '\u{303}'),
-    ("=", '\u{304}'),
-    ("u", '\u{306}'),
-    ("dotaccent", '\u{307}'),
-    ("\"", '\u{308}'),
-    ("ringaccent", '\u{30a}'),
-    ("H", '\u{30b}'),
-    ("v", '\u{30c}'),
-    (",", '\u{327}'),
-    ("ogonek", '\u{328}'),
-];
+static ACCENTS: NameTable = NameTable::of(
+    "`:\u{300} ':\u{301} ^:\u{302} ~:\u{303} =:\u{304} u:\u{306} dotaccent:\u{307} \":\u{308} \
+     ringaccent:\u{30a} H:\u{30b} v:\u{30c} ,:\u{327} ogonek:\u{328}",
+);
 
 #[cfg(test)]
 mod tests {

@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 
 use super::References;
+use crate::names::NameTable;
 use crate::prose::{SPAN_BYTES_MAX, closed};
 
 /// Longest text without markup, in bytes; values of attributes may be much longer than their names.
@@ -137,30 +138,12 @@ fn bracket<'t>(inner: &'t str, shown: &mut String, references: &mut References) 
 
 /// Returns the value of a predefined attribute: a character that would be markup.
 fn character(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "nbsp" | "sp" => " ",
-        "empty" | "blank" | "zwsp" => "",
-        "apos" => "'",
-        "quot" => "\"",
-        "lsquo" => "\u{2018}",
-        "rsquo" => "\u{2019}",
-        "ldquo" => "\u{201c}",
-        "rdquo" => "\u{201d}",
-        "plus" => "+",
-        "asterisk" => "*",
-        "caret" => "^",
-        "tilde" => "~",
-        "backtick" => "`",
-        "backslash" => "\\",
-        "startsb" => "[",
-        "endsb" => "]",
-        "vbar" => "|",
-        "amp" => "&",
-        "lt" => "<",
-        "gt" => ">",
-        "two-colons" => "::",
-        "two-semicolons" => ";;",
-        "litdd" => "--",
-        _ => return None,
-    })
+    if matches!(name, "nbsp" | "sp") { Some(" ") } else { CHARACTERS.get(name) }
 }
+
+/// Predefined attributes and their values.
+static CHARACTERS: NameTable = NameTable::of(
+    "empty: blank: zwsp: apos:' quot:\" lsquo:\u{2018} rsquo:\u{2019} ldquo:\u{201c} \
+     rdquo:\u{201d} plus:+ asterisk:* caret:^ tilde:~ backtick:` backslash:\\ startsb:[ \
+     endsb:] vbar:| amp:& lt:< gt:> two-colons::: two-semicolons:;; litdd:--",
+);
