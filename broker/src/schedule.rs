@@ -130,29 +130,24 @@ impl Schedule {
         }
     }
 
-    /// Returns the next pull that is due; `None` if no pull is. `slot`: whether a slot is free;
-    /// long polls of followed sources do not need one.
+    /// See [`schedule::Schedule::poll_due`].
     pub fn poll_due(&mut self, slot: bool, now_ms: u64) -> Option<Due> {
         let due = self.inner.poll_due(slot, now_ms)?;
         let source = self.sources.get(&due.source)?.name.clone();
         Some(Due { source, wait: due.wait, slot: due.slot })
     }
 
-    /// Returns the time at which [`poll_due`](Self::poll_due) will next return a pull if nothing
-    /// else happens; `None` if it will not.
+    /// See [`schedule::Schedule::poll_timeout`].
     pub fn poll_timeout(&self, slot: bool) -> Option<u64> {
         self.inner.poll_timeout(slot)
     }
 
-    /// Makes a source due now, whatever its interval, back-off or hours. If a pull is running,
-    /// another pull follows it, except after a long poll, which brings all changes anyway. Returns
-    /// false if there is no such source.
+    /// Makes a source due now: see [`schedule::Schedule::handle_request`].
     pub fn handle_request(&mut self, name: &str, now_ms: u64) -> bool {
         self.ids.get(name).is_some_and(|id| self.inner.handle_request(*id, now_ms))
     }
 
-    /// Handles a notice that a source has changed: it is due as soon as its shortest interval, its
-    /// back-off and its hours allow. Returns false if there is no such source.
+    /// Handles a notice that a source has changed: see [`schedule::Schedule::handle_notice`].
     pub fn handle_notice(&mut self, name: &str, now_ms: u64) -> bool {
         self.ids.get(name).is_some_and(|id| self.inner.handle_notice(*id, now_ms))
     }

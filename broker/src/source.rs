@@ -37,7 +37,7 @@ pub enum Kind {
 
 impl Kind {
     const ALL: [Self; 4] = [Self::Gatherer, Self::Broker, Self::Oai, Self::Replica];
-    /// The names that the settings accept.
+    /// The names that the settings accept, in the order of the variants.
     pub const NAMES: [&'static str; 4] = ["gatherer", "broker", "oai", "replica"];
 
     /// Returns the kind with the given name; `None` if there is none.
@@ -47,12 +47,7 @@ impl Kind {
 
     /// Returns the name that the settings use.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Gatherer => "gatherer",
-            Self::Broker => "broker",
-            Self::Oai => "oai",
-            Self::Replica => "replica",
-        }
+        Self::NAMES[self as usize]
     }
 }
 

@@ -95,14 +95,6 @@ impl Gain {
         let (Self::Fixed(gain) | Self::Settling(gain)) = self;
         if gain.is_nan() { GAIN_DEFAULT } else { gain.clamp(GAIN_MIN, 1.0) }
     }
-
-    /// Returns the changes that make a sample.
-    fn changes_min(self) -> f64 {
-        match self {
-            Self::Fixed(_) => 0.0,
-            Self::Settling(_) => SAMPLE_CHANGES_MIN,
-        }
-    }
 }
 
 /// Rules of an [`Estimator`].
@@ -250,7 +242,8 @@ impl Estimator {
         let state = &self.state;
         let expected = state.rate.unwrap_or_default() * state.pending_exposure_secs;
         let changes = expected.max(state.pending_updates as f64);
-        self.is_long_enough() && self.rules.gain.changes_min() <= changes
+        let has_few = matches!(self.rules.gain, Gain::Settling(_)) && changes < SAMPLE_CHANGES_MIN;
+        self.is_long_enough() && !has_few
     }
 
     /// Moves the estimate by the pending pulls.

@@ -17,7 +17,6 @@
 mod access;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -140,27 +139,20 @@ pub struct TreeConfig {
 }
 
 /// A collection that is published as it changes.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectionConfig {
     /// Its name.
     pub name: Name,
     /// Base URL of its source; the feed is at `feed` below it.
     pub feed: Url,
     /// Bearer token of the feed.
-    pub token: Option<String>,
+    pub token: Option<daemon::Token>,
     /// Client certificate for the feed, where it asks for one.
     pub certificate: Option<ClientFiles>,
     /// Whether the feed may be in a private network, or on this machine.
     pub allow_private: bool,
     /// The groups that have it; empty: all.
     pub groups: BTreeSet<Name>,
-}
-
-impl fmt::Debug for CollectionConfig {
-    /// Writes name and feed, but not the token.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CollectionConfig({} of {})", self.name, self.feed)
-    }
 }
 
 /// A tree or a collection of another member, and the link to it.
@@ -383,7 +375,7 @@ fn read_listed(table: &Table<'_>, groups: &[&Name]) -> BTreeSet<Name> {
 fn read_collection(table: &Table<'_>, groups: &[&Name]) -> Option<CollectionConfig> {
     let name = required_name(table);
     let listed = read_listed(table, groups);
-    let token = daemon::Token::read(table).map(|it| it.secret().to_owned());
+    let token = daemon::Token::read(table);
     let certificate = daemon::client_certificate(table);
     let allow_private = table.boolean("allow_private", true);
     if !table.require("feed", "where a gatherer or broker listens: \"http://127.0.0.1:8501/\"") {

@@ -320,7 +320,7 @@ impl Fetch {
         let mut waiting = Vec::new();
         for it in self.waiting.remove(hash).unwrap_or_default() {
             if let Some(peer) = self.peers.get_mut(&it.who) {
-                peer.end_wait();
+                peer.waiting = peer.waiting.saturating_sub(1);
             }
             waiting.push((it.who, it.priority));
         }
@@ -383,12 +383,13 @@ impl Fetch {
         if all.iter().any(|it| it.who == who) {
             return true;
         }
-        if !peer.may_wait() {
+        if WAITING_MAX <= peer.waiting {
             if all.is_empty() {
                 self.waiting.remove(&hash);
             }
             return false;
         }
+        peer.waiting += 1;
         all.push(Waiting { who, priority, namespace: namespace.clone(), number });
         true
     }
@@ -434,7 +435,7 @@ impl Fetch {
             *counts.entry(it.who).or_default() += 1;
         }
         for (member, peer) in &mut self.peers {
-            peer.set_waiting(counts.get(member).copied().unwrap_or_default());
+            peer.waiting = counts.get(member).copied().unwrap_or_default();
         }
     }
 }

@@ -366,7 +366,6 @@ impl Flood {
         }
     }
 
-    /// Announces the newest version to one member.
     fn announce_to(&mut self, to: MemberId, group: GroupId, namespace: &Namespace) {
         let Some(space) = self.spaces.get(namespace) else { return };
         let Some(newest) = &space.newest else { return };
@@ -406,16 +405,14 @@ impl Flood {
         space.contradiction = Some(Box::new(both));
         let groups: Vec<GroupId> = self.sharing(&namespace).collect();
         for group in groups {
-            let neighbors: BTreeSet<MemberId> = self.neighbors_in(group);
+            let within = self.groups.get(&group).into_iter();
+            let neighbors: BTreeSet<MemberId> =
+                within.flat_map(|it| it.neighbors(self.me)).collect();
             for to in neighbors.into_iter().filter(|it| Some(*it) != from) {
                 self.show_evidence(to, group, &namespace);
             }
         }
         Outcome::Contradiction(namespace)
-    }
-
-    fn neighbors_in(&self, group: GroupId) -> BTreeSet<MemberId> {
-        self.groups.get(&group).into_iter().flat_map(|it| it.neighbors(self.me)).collect()
     }
 
     fn show_evidence(&mut self, to: MemberId, group: GroupId, namespace: &Namespace) {

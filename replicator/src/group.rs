@@ -320,7 +320,7 @@ impl Group {
             (self.incarnation, self.signed) =
                 (incarnation.saturating_add(1), self.random_start(now));
             self.own = None;
-            self.held.forget_sent();
+            self.held.sent = None;
             self.due.announce = now;
             self.persist(now);
         }

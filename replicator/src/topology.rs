@@ -310,11 +310,6 @@ impl Topology {
         }
         costs.sum(&self.tree) + costs.sum(&self.beside)
     }
-
-    /// Returns whether it has as many members and links of the tree as the other.
-    fn reaches_as(&self, other: &Self) -> bool {
-        (self.members, self.tree.len()) == (other.members, other.tree.len())
-    }
 }
 
 /// Returns the topology that follows `current` for the same members. It is `current` itself, unless another costs
@@ -331,7 +326,8 @@ pub fn next(
     // Content goes over the tree: even if all links are used, the choice of the tree matters.
     let is_worth_it = is_less(new.cost(costs), old_cost)
         || is_less(costs.sum(&new.tree), costs.sum(&current.tree));
-    if !current.reaches_as(&new) || old_cost == u64::MAX || is_worth_it {
+    let reaches_as = (current.members, current.tree.len()) == (new.members, new.tree.len());
+    if !reaches_as || old_cost == u64::MAX || is_worth_it {
         return new;
     }
     let mut connected = current.clone();

@@ -30,7 +30,9 @@ impl Collector {
         }
         let collector = self.clone();
         let add = move || {
-            collector.wait_for_notes();
+            // Otherwise the note of a removed source could be written after the source's release,
+            // and a later source of the same name would begin with that note.
+            drop(collector.notes_turn());
             collector.flush_log();
             collector.add(&new, now_ms)
         };

@@ -60,7 +60,8 @@ pub(super) async fn pull_into(
     let bounds = Bounds { bytes_max: source.bytes_max, time_max: inner.timeouts.pull_max };
     let repository = repository(inner, source, oai);
     let shutdown = Shutdown::new();
-    let settings = settings(source, oai);
+    let settings =
+        Settings { records_max: source.records_max, ..oai.settings(source.url.as_str()) };
     let running = Running::new(repository, settings, checkpoint, bounds, shutdown);
     let mut running = running.holding(HOLD);
     let (mut tally, mut came) = (Tally::default(), false);
@@ -111,10 +112,6 @@ fn repository(inner: &Inner, source: &Source, oai: &Oai) -> Repository {
     access.time_max = access.time_max.min(inner.timeouts.pull_max);
     Repository::new(inner.client.clone(), source.url.clone(), access)
         .pacing(inner.hosts.clone(), oai.delay)
-}
-
-fn settings(source: &Source, oai: &Oai) -> Settings {
-    Settings { records_max: source.records_max, ..oai.settings(source.url.as_str()) }
 }
 
 /// Returns an error if a source holds more objects than its `records_max`.

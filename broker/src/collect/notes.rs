@@ -43,14 +43,7 @@ impl Collector {
         }
     }
 
-    /// Waits for notes that are being written. Otherwise the note of a removed source could be
-    /// written after the source's release, and a later source of the same name would begin with
-    /// that note. Blocks.
-    pub(super) fn wait_for_notes(&self) {
-        drop(self.notes_turn());
-    }
-
-    fn notes_turn(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn notes_turn(&self) -> MutexGuard<'_, ()> {
         self.inner.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

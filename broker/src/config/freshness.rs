@@ -11,9 +11,7 @@ use freshness::schedule::Settings;
 use settings::Table;
 
 use crate::status::Aim;
-
-/// Number of seconds in an hour.
-const HOUR_SECS: f64 = 3_600.0;
+use crate::status::forecast::HOUR_SECS;
 
 /// The policies by the names that settings and status use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -271,22 +271,12 @@ impl Index {
         if covered.is_none() {
             self.inner.goal.store(target.serial, Ordering::Release);
         }
-        let outcome = self.run(&mut writer, covered, target, scan, get, cancelled);
-        match outcome {
-            // Drop the writer: its uncommitted additions must not enter the next commit.
-            Err(error) => {
-                drop(writer);
-                Err(error)
-            }
-            Ok((version, Written::Cancelled)) => {
-                drop(writer);
-                Ok(version)
-            }
-            Ok((version, Written::Committed)) => {
-                *slot = Some(writer);
-                Ok(version)
-            }
+        // Otherwise the writer is dropped: its uncommitted additions must not enter the next commit.
+        let (version, written) = self.run(&mut writer, covered, target, scan, get, cancelled)?;
+        if written == Written::Committed {
+            *slot = Some(writer);
         }
+        Ok(version)
     }
 
     /// Makes a writer after a failure, and reads the covered version from the disk, which may have

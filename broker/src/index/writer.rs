@@ -183,18 +183,16 @@ impl Applier<'_> {
         let (roles, rewrites) = self.assign_roles(chunk)?;
         let alone = GroupRole::default();
         let mut group = Group::default();
-        for (key, (oid, record)) in &chunk.objects {
+        let changes = chunk
+            .objects
+            .iter()
+            .map(|(key, (oid, record))| (oid, record.as_ref(), roles.get(key).unwrap_or(&alone)));
+        let rewrites = rewrites.iter().map(|(oid, record, role)| (oid, Some(record), role));
+        for (oid, record, role) in changes.chain(rewrites) {
             if (self.cancelled)() {
                 return Ok(Written::Cancelled);
             }
-            group.add(self.fields, oid, record.as_ref(), roles.get(key).unwrap_or(&alone));
-            group.send(self.writer, GROUP_OPERATIONS, GROUP_BYTES)?;
-        }
-        for (oid, record, role) in &rewrites {
-            if (self.cancelled)() {
-                return Ok(Written::Cancelled);
-            }
-            group.add(self.fields, oid, Some(record), role);
+            group.add(self.fields, oid, record, role);
             group.send(self.writer, GROUP_OPERATIONS, GROUP_BYTES)?;
         }
         group.send(self.writer, 1, 0)?;

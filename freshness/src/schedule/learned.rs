@@ -27,8 +27,8 @@ pub struct SourceNote {
     took_secs: f64,
     /// Changes of pulls; decayed mean.
     took_changes: Option<f64>,
-    /// Part of `took_secs` that is not for changes.
-    overhead_secs: f64,
+    /// Part of `took_secs` that is not for changes; it may be any number.
+    pub(super) overhead_secs: f64,
     /// Pulls that were counted.
     pulls: u32,
     /// Those of the pulls that brought something.
@@ -43,11 +43,6 @@ impl SourceNote {
     #[must_use]
     pub fn read_further(self) -> Self {
         Self { last_ms: None, ..self }
-    }
-
-    /// Returns the duration of pulls without their changes, seconds; it may be any number.
-    pub(super) fn overhead_secs(&self) -> f64 {
-        self.overhead_secs
     }
 }
 

@@ -157,7 +157,7 @@ impl Schedule {
         let mut ids = Vec::with_capacity(count);
         for (rules, known) in sources {
             let entry = Entry::new(rules, &known, now_ms);
-            self.line.handle_note(entry.learned.took, known.overhead_secs());
+            self.line.handle_note(entry.learned.took, known.overhead_secs);
             let id = self.free.pop().unwrap_or_else(|| {
                 self.entries.push(None);
                 u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)

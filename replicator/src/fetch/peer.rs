@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::wants::{Want, Wants};
-use super::{PACE_BYTES, REST, STALL, WAITING_MAX};
+use super::{PACE_BYTES, REST, STALL};
 use crate::message::CHUNKS_MAX;
 use crate::version::{Hash, Namespace};
 
@@ -75,7 +75,7 @@ pub(super) struct Peer {
     is_shunned: bool,
     stalls: u32,
     /// Number of chunks that it waits for here.
-    waiting: usize,
+    pub(super) waiting: usize,
     /// Chunks whose request was canceled, and which may be on their way.
     canceled: VecDeque<Hash>,
     unasked: u32,
@@ -259,20 +259,5 @@ impl Peer {
         self.rests_until = None;
         self.is_shunned = false;
         self.set_mark(now);
-    }
-
-    /// Returns whether it may wait for one more chunk, and counts that.
-    pub(super) fn may_wait(&mut self) -> bool {
-        let may = self.waiting < WAITING_MAX;
-        self.waiting += usize::from(may);
-        may
-    }
-
-    pub(super) fn end_wait(&mut self) {
-        self.waiting = self.waiting.saturating_sub(1);
-    }
-
-    pub(super) fn set_waiting(&mut self, chunks: usize) {
-        self.waiting = chunks;
     }
 }

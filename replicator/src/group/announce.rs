@@ -12,7 +12,7 @@ use super::{
     Action, BEAT_INTERVAL, COMPARE_INTERVAL, FAILURES_MAX, Group, LOST_AFTER, Message, rows,
 };
 use crate::estimate::{Estimate, LinkEstimate};
-use crate::id::MemberId;
+use crate::id::{GroupId, MemberId};
 use crate::topology::cost;
 
 /// Shortest pause before a row that adds or removes a link, or adds a bandwidth.
@@ -115,14 +115,8 @@ impl Group {
             Some(RowMessage::Digest(digest)) => return self.handle_digest(from, &digest, now),
             Some(_) if !is_peer => return,
             Some(RowMessage::Row(signed)) if signed.row.from == self.me.0 => {
-                // If it is newer than all own messages, it was sent before the disk was lost.
-                if self.sequence() < signed.row.sequence
-                    && signed.is_signed(self.group, &self.identity.public())
-                {
-                    self.queue.push_back(Action::Alarm(super::Alarm::Forgotten));
-                    self.jump(signed.row.sequence, now);
-                }
-                return;
+                let is_signed = |group, key: &[u8; 32]| signed.is_signed(group, key);
+                return self.handle_own(signed.row.sequence, is_signed, now);
             }
             Some(RowMessage::Row(signed)) => match key(signed.row.from) {
                 Some(key) => self.rows.take_row(signed, (self.group, &key), now),
@@ -133,7 +127,8 @@ impl Group {
             }
             Some(RowMessage::Beat(_)) => return,
             Some(RowMessage::Held(signed)) if signed.from == self.me => {
-                return self.handle_own_held(&signed, now);
+                let is_signed = |group, key: &[u8; 32]| signed.is_signed(group, key);
+                return self.handle_own(signed.sequence, is_signed, now);
             }
             Some(RowMessage::Held(signed)) => match key(signed.from.0) {
                 Some(key) => self.held.take(signed, (self.group, &key), now),
@@ -148,6 +143,20 @@ impl Group {
             Intake::Lacking => self.ask_rows(from, now),
             Intake::Forged => self.lied(from),
             Intake::Old | Intake::TooOften => {}
+        }
+    }
+
+    /// Takes in one of this member's own messages. If it is newer than all of them, it was sent
+    /// before the disk was lost.
+    fn handle_own(
+        &mut self,
+        sequence: u64,
+        is_signed: impl FnOnce(GroupId, &[u8; 32]) -> bool,
+        now: Duration,
+    ) {
+        if self.sequence() < sequence && is_signed(self.group, &self.identity.public()) {
+            self.queue.push_back(Action::Alarm(super::Alarm::Forgotten));
+            self.jump(sequence, now);
         }
     }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use net::identity::Identity;
 
-use super::mandate::{self, DEPUTIES_MAX, MANDATES_MAX, Mandate, Terms};
+use super::mandate::{self, DEPUTIES_MAX, MANDATES_MAX, Mandate};
 use crate::id::{GroupId, MemberId};
 use crate::message::GROUP_BYTES_MAX;
 use crate::version::Hash;
@@ -104,21 +104,15 @@ impl Charter {
     fn sign(
         identity: &Identity,
         before: &[Mandate],
-        (epoch, revision): (u64, u64),
+        number: (u64, u64),
         deputies: &[[u8; 32]],
         body: Body,
     ) -> Result<Self, SignError> {
         let wrong = SignError::Form { members: body.members.len(), trees: body.trees.len() };
         let founder = before.first().map_or_else(|| identity.public(), |it| it.leader);
         let after = body.to_bytes();
-        let terms = Terms {
-            group: GroupId::of(&founder, body.name.as_str()),
-            epoch,
-            revision,
-            deputies: deputies.to_vec(),
-            body: Hash::of(&after),
-        };
-        let mandate = Mandate::sign(identity, terms);
+        let group = GroupId::of(&founder, body.name.as_str());
+        let mandate = Mandate::sign(identity, group, number, deputies.to_vec(), Hash::of(&after));
         let chain = [before, std::slice::from_ref(&mandate)].concat();
         let mut bytes = vec![FORMAT];
         // At most MANDATES_MAX.

@@ -28,9 +28,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Group;
 use super::charter::Charter;
 use super::rows::{Budgets, Intake};
-use super::{Action, Alarm, Group};
 use crate::id::{GroupId, MemberId};
 use crate::version::{Namespace, Number};
 
@@ -87,8 +87,8 @@ pub(super) struct Holdings {
     listed: BTreeSet<Tag>,
     /// Trees that are held here: the version, and the time since which it is held.
     own: BTreeMap<Tag, (Number, Duration)>,
-    /// This member's last message, and the time at which it was sent.
-    sent: Option<(Signed, Duration)>,
+    /// This member's last message, and the time at which it was sent; without it, the next is due at once.
+    pub(super) sent: Option<(Signed, Duration)>,
     /// The last message of each other member, and the time at which it came.
     received: BTreeMap<MemberId, (Signed, Duration)>,
     budgets: Budgets,
@@ -173,11 +173,6 @@ impl Holdings {
         }
     }
 
-    /// Makes the next message due at once, because others have a newer message of this member.
-    pub(super) fn forget_sent(&mut self) {
-        self.sent = None;
-    }
-
     /// Returns the sequence of a member's last known message, this member included; 0 if there is
     /// none.
     pub(super) fn sequence(&self, member: MemberId) -> u64 {
@@ -243,16 +238,6 @@ impl Group {
         let signed = Signed::sign(&self.identity, self.group, sequence, news);
         self.flood(&signed.bytes, None);
         self.held.sent = Some((signed, now));
-    }
-
-    /// Takes in a message on this member's own holdings. If it is newer than all own messages, it
-    /// was sent before the disk was lost.
-    pub(super) fn handle_own_held(&mut self, signed: &Signed, now: Duration) {
-        let is_newer = self.sequence() < signed.sequence;
-        if is_newer && signed.is_signed(self.group, &self.identity.public()) {
-            self.queue.push_back(Action::Alarm(Alarm::Forgotten));
-            self.jump(signed.sequence, now);
-        }
     }
 
     /// Returns the last reported holdings of a member; none until a message of its present

@@ -292,9 +292,9 @@ impl Group {
             body.connectivity = connectivity;
         }
         let (wish, key) = (self.wish(&body.access), self.identity.public());
-        let request = body.member(self.me).map_or(0, |it| it.request);
+        let known = body.member(self.me);
+        let (request, invitation) = known.map_or((0, None), |it| (it.request, it.invitation));
         trees::list(&mut body.trees, self.me, wish.listed(key));
-        let invitation = body.member(self.me).and_then(|it| it.invitation);
         let mut member = Member::new(key, wish.address, wish.site, request);
         member.invitation = invitation;
         body.put(member);

@@ -40,19 +40,14 @@ pub struct Mandate {
     signature: [u8; SIGNATURE_BYTES],
 }
 
-/// The content of a mandate, before it is signed.
-#[derive(Clone, Debug)]
-pub(super) struct Terms {
-    pub(super) group: GroupId,
-    pub(super) epoch: u64,
-    pub(super) revision: u64,
-    pub(super) deputies: Vec<[u8; 32]>,
-    pub(super) body: Hash,
-}
-
 impl Mandate {
-    pub(super) fn sign(identity: &Identity, terms: Terms) -> Self {
-        let Terms { group, epoch, revision, deputies, body } = terms;
+    pub(super) fn sign(
+        identity: &Identity,
+        group: GroupId,
+        (epoch, revision): (u64, u64),
+        deputies: Vec<[u8; 32]>,
+        body: Hash,
+    ) -> Self {
         let (leader, signature) = (identity.public(), [0; SIGNATURE_BYTES]);
         let mut mandate = Self { group, epoch, revision, leader, deputies, body, signature };
         mandate.signature = identity.sign_raw(&mandate.signed());

@@ -104,7 +104,8 @@ impl Queue {
     /// Removes and returns the next message to send; `None` if nothing waits.
     #[expect(clippy::should_implement_trait, reason = "None does not end it: more may come")]
     pub fn next(&mut self) -> Option<Bytes> {
-        if (self.steering < STEERING_BYTES_MAX || !self.has_chunks())
+        let has_chunks = self.classes.iter().any(|it| !it.chunks.is_empty());
+        if (self.steering < STEERING_BYTES_MAX || !has_chunks)
             && let Some(message) = self.messages.pop_front()
         {
             self.message_bytes -= message.len();
@@ -136,10 +137,6 @@ impl Queue {
         self.passed = 0;
         self.turn = other;
         Some(other)
-    }
-
-    fn has_chunks(&self) -> bool {
-        self.classes.iter().any(|it| !it.chunks.is_empty())
     }
 
     /// Returns whether at least half of each bound is free.

@@ -101,7 +101,10 @@ impl Core {
                     Some(event) => self.handle_event(event),
                     None => break,
                 },
-                Some(ask) = self.asks.recv() => self.handle_ask(ask),
+                Some(ask) = self.asks.recv() => {
+                    self.groups.set_clocks(self.now());
+                    ask(&mut self);
+                }
                 () = tree_changes.notified() => {}
                 () = sleep(wait) => {}
             }

@@ -13,7 +13,7 @@ mod pulling;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,17 +52,12 @@ const ASKED_MAX: usize = 64;
 /// A caller that waits for a version.
 type Waiter = oneshot::Sender<Result<Published, String>>;
 
-fn log_dir(data: &Path, name: &Name) -> PathBuf {
-    data.join("logs").join(name.as_str())
-}
-
 #[derive(Debug)]
 enum Phase {
     /// A step is planned.
     Due(Step),
     /// A job follows the feed; the notification ends it early.
     Following(Arc<Notify>),
-    /// The folder is being published.
     Publishing,
 }
 
@@ -215,12 +210,9 @@ pub(super) struct Following {
     stop: Shutdown,
 }
 
-/// A due task of a collection.
 #[derive(Debug)]
 pub(super) enum FollowTask {
-    /// Pull its feed.
     Pull(Box<Pulling>),
-    /// Publish its log folder.
     Publish(OwnSource),
 }
 
@@ -298,7 +290,7 @@ impl Following {
             if now < followed.due {
                 continue;
             }
-            let dir = log_dir(&self.data, name);
+            let dir = self.data.join("logs").join(name.as_str());
             due.push(match step {
                 Step::Follow => {
                     let (client, me, stop) = (self.client.clone(), self.me, self.stop.clone());
@@ -322,9 +314,7 @@ impl Following {
             return;
         }
         let unfolded = fold.and_then(|it| followed.handle_fold(it, now));
-        if let Some(why) = unfolded {
-            notes.add(format!("collection {name}: {why}"), now);
-        }
+        note_problem(&name, unfolded, now, notes);
         // If the settings have changed meanwhile, the folder is opened anew.
         followed.follower = follower.filter(|_| config == followed.config);
         let is_held = followed.follower.as_ref().is_some_and(|it| it.version().is_some());

@@ -13,7 +13,6 @@ use crate::config::Config;
 use crate::id::MemberId;
 use crate::limit::Bucket;
 use crate::link::frame::Reason;
-use crate::link::queue::CLASSES;
 use crate::link::{Command, KeyCheck, Limit, Link, Neighbor, SendError};
 use crate::message::{Message, Request};
 use crate::status::LinkStatus;
@@ -66,10 +65,8 @@ impl MemberLink {
     /// Sends ready chunks until the link is full; returns the next batch to read.
     fn next_batch(&mut self) -> Option<Batch> {
         while let Some(ready) = self.serving.pop() {
-            let class = usize::from(ready.priority).min(CLASSES - 1);
             let message = Message::chunk(&ready.bytes);
-            let class = u8::try_from(class).unwrap_or(u8::MAX);
-            match self.link.send_chunk(class, ready.hash.0, message.into()) {
+            match self.link.send_chunk(ready.priority, ready.hash.0, message.into()) {
                 Ok(()) | Err(SendError::Down | SendError::TooLong(_)) => {}
                 Err(SendError::Full) => {
                     self.serving.put_back(ready);

@@ -49,7 +49,6 @@ pub(super) type Answer = Result<Published, String>;
 pub(super) enum Reply {
     /// Nobody: a change of the tree started the publishing.
     Nobody,
-    /// The caller of a command.
     Caller(oneshot::Sender<Answer>),
     /// The follower of the collection's feed.
     Follower,
@@ -58,15 +57,15 @@ pub(super) enum Reply {
 /// Job: make a draft.
 #[derive(Debug)]
 pub(super) struct Drafting {
-    source: OwnSource,
-    of: Namespace,
-    store: Arc<Store>,
-    reply: Reply,
+    pub(super) source: OwnSource,
+    pub(super) of: Namespace,
+    pub(super) store: Arc<Store>,
+    pub(super) reply: Reply,
 }
 
 #[derive(Debug)]
 pub(super) struct Drafted {
-    of: Namespace,
+    pub(super) of: Namespace,
     made: Result<Draft, Error>,
     reply: Reply,
 }
@@ -98,10 +97,6 @@ pub(super) struct Committed {
 }
 
 impl Drafting {
-    pub(super) fn new(source: OwnSource, of: Namespace, store: Arc<Store>, reply: Reply) -> Self {
-        Self { source, of, store, reply }
-    }
-
     /// Makes the draft. Blocks.
     pub(super) fn run(self) -> Drafted {
         let Self { source: OwnSource { kind, directory, publishing, .. }, of, store, reply } = self;
@@ -115,10 +110,6 @@ impl Drafting {
 }
 
 impl Drafted {
-    pub(super) fn of(&self) -> &Namespace {
-        &self.of
-    }
-
     /// Signs a version of the draft if it differs from the version that readers see; `held` is that
     /// version's number.
     pub(super) fn judge(self, held: Option<Number>, flood: &Flood, identity: &Identity) -> Judged {

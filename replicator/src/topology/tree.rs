@@ -122,7 +122,10 @@ impl<'a> Growth<'a> {
             let Some((index, to)) = self.cheapest() else {
                 // No member within the bounds reaches any other: drop the bounds.
                 if self.bounds != Bounds::NONE && !self.inside.is_empty() {
-                    self.drop_bounds();
+                    self.bounds = Bounds::NONE;
+                    for member in self.outside.clone() {
+                        self.update_best(member);
+                    }
                     if self.cheapest().is_some() {
                         continue;
                     }
@@ -190,14 +193,6 @@ impl<'a> Growth<'a> {
         let row = self.costs.row(member);
         for &other in &self.outside {
             self.best[other] = self.best[other].min((self.weight(row[other], depth), member));
-        }
-    }
-
-    /// Drops the bounds for the remaining members.
-    fn drop_bounds(&mut self) {
-        self.bounds = Bounds::NONE;
-        for member in self.outside.clone() {
-            self.update_best(member);
         }
     }
 }

@@ -26,10 +26,10 @@ use crate::version::{Hash, Kind};
 /// is open, so that an earlier build cannot write into a later one.
 const BUILDING: &str = ".building-";
 /// A copied file, before it is known to be valid.
-const INCOMING: &str = "incoming";
+pub(super) const INCOMING: &str = "incoming";
 /// The chunks of a publisher's file, before it is known that the file did not change while it was
 /// read.
-const SPOOL: &str = "spool";
+pub(super) const SPOOL: &str = "spool";
 
 /// Returns the directory of the build with this number.
 pub(super) fn building_dir(generations: &Path, number: u64) -> PathBuf {
@@ -253,12 +253,7 @@ impl Building {
         Ok(())
     }
 
-    /// Makes a file that has no path in the tree yet; an earlier such file is removed.
-    pub(super) fn incoming(&mut self) -> Result<Output, Error> {
-        self.create_anew(INCOMING)
-    }
-
-    /// Seals a file of [`Building::incoming`] and moves it to its path in the tree.
+    /// Seals the file [`INCOMING`] and moves it to its path in the tree.
     pub(super) fn take_in(
         &mut self,
         path: &EntryPath,
@@ -274,12 +269,9 @@ impl Building {
         Ok(())
     }
 
-    /// Makes a temporary file, which [`Building::finish`] removes.
-    pub(super) fn spool(&mut self) -> Result<Output, Error> {
-        self.create_anew(SPOOL)
-    }
-
-    fn create_anew(&self, name: &str) -> Result<Output, Error> {
+    /// Makes a file that has no path in the tree, [`INCOMING`] or [`SPOOL`], in place of an earlier one.
+    /// [`Building::finish`] removes it.
+    pub(super) fn create_anew(&self, name: &str) -> Result<Output, Error> {
         let path = self.dir.join(name);
         self.disk.remove_tree(&path).map_err(Error::io(&path))?;
         Output::create(&self.disk, &path).map_err(Error::io(path))

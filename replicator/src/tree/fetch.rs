@@ -169,20 +169,16 @@ impl Fetch {
                 tracing::warn!(version = %self.version.number, %error, "a log is not folded here");
             }
         }
-        let listing = Listing::new(path, file);
-        let former = self.store.current().map(FormerEntries::new);
-        let (extents, missing, is_scanned) = (None, Vec::new(), false);
-        let unseen_bytes = totals.bytes;
         self.state = FetchState::Content(Box::new(Content {
+            listing: Listing::new(path, file),
             building,
             totals,
             format,
-            listing,
-            former,
-            extents,
-            missing,
-            unseen_bytes,
-            is_scanned,
+            former: self.store.current().map(FormerEntries::new),
+            extents: None,
+            missing: Vec::new(),
+            unseen_bytes: totals.bytes,
+            is_scanned: false,
         }));
         Ok(())
     }

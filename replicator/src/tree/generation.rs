@@ -198,10 +198,6 @@ impl Generation {
         Extents::new(&self.dir.join(MANIFEST), &self.manifest, listed)
     }
 
-    pub(super) fn index_path(&self) -> PathBuf {
-        self.dir.join(INDEX)
-    }
-
     /// Opens the stamps of the publisher's files; returns `None` if there are none.
     pub(super) fn stamps(&self) -> Option<File> {
         File::open(self.dir.join(SOURCES)).ok()

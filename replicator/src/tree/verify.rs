@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::chunk::FILE;
 use super::error::Error;
-use super::generation::{ChunkRead, Generation, is_about_content, open_file};
+use super::generation::{ChunkRead, Generation, INDEX, is_about_content, open_file};
 use super::index::ChunkFile;
 use super::levels::Walk;
 use super::listing::Listed;
@@ -142,7 +142,7 @@ fn check_manifest(generation: &Generation, kind: Kind) -> Result<Option<PathBuf>
         };
         let bytes = match generation.read(&wanted)? {
             ChunkRead::Bytes(bytes) => bytes,
-            ChunkRead::Unlisted => return Ok(Some(generation.index_path())),
+            ChunkRead::Unlisted => return Ok(Some(generation.dir().join(INDEX))),
             ChunkRead::Damaged(path) => return Ok(Some(path)),
         };
         match &mut walk {

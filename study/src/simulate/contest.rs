@@ -138,13 +138,8 @@ impl Contest<'_> {
     pub fn against_daily(&self) -> Scores {
         let played = self.play(Contestant::Fixed, DAY_SECS);
         let target = played.totals.freshness();
-        let daily = Score {
-            contestant: Contestant::Fixed,
-            asked: DAY_SECS,
-            played,
-            reached: true,
-            plays: 1,
-        };
+        let (contestant, asked) = (Contestant::Fixed, DAY_SECS);
+        let daily = Score { contestant, asked, played, reached: true, plays: 1 };
         let score = |it| match it {
             Contestant::Fixed => daily.clone(),
             _ => self.reach(it, target),

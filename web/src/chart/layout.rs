@@ -364,13 +364,8 @@ fn fitting<T>(
     apart: impl Fn(&T, &T) -> bool,
 ) -> Vec<T> {
     let mut counts = (2..=most).rev().map(&place);
-    counts.find(|ticks| ticks.windows(2).all(|pair| apart(&pair[0], &pair[1]))).unwrap_or_else(
-        || {
-            let mut ticks = place(1);
-            ticks.truncate(1);
-            ticks
-        },
-    )
+    let found = counts.find(|ticks| ticks.windows(2).all(|pair| apart(&pair[0], &pair[1])));
+    found.unwrap_or_else(|| place(1).into_iter().take(1).collect())
 }
 
 fn axis_label(axis: &Axis) -> String {

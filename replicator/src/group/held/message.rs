@@ -83,14 +83,8 @@ impl Signed {
         let is_in_order = entries.array_windows().all(|[one, next]| one.0 < next.0);
         // Trees are left out only of a full message.
         let is_full = left_out == 0 || entries.len() == ENTRIES_MAX;
-        let bytes = bytes.into();
-        (is_in_order && is_full).then_some(Self {
-            from: member,
-            sequence,
-            entries,
-            left_out,
-            bytes,
-        })
+        let found = Self { from: member, sequence, entries, left_out, bytes: bytes.into() };
+        (is_in_order && is_full).then_some(found)
     }
 
     pub(in super::super) fn is_signed(&self, group: GroupId, key: &[u8; 32]) -> bool {

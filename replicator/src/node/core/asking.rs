@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::super::Ask;
 use super::super::directories::link_replicas;
 use super::super::job::Job;
 use super::super::verifying::Verifying;
@@ -18,12 +17,6 @@ use crate::status::{Published, Report};
 type Caller<T> = oneshot::Sender<Result<T, String>>;
 
 impl Core {
-    pub(super) fn handle_ask(&mut self, ask: Ask) {
-        self.groups.set_clocks(self.now());
-        ask(self);
-    }
-
-    /// Publishes an own tree or collection for a caller.
     pub(in super::super) fn publish_by_name(
         &mut self,
         tree: &str,
@@ -34,7 +27,6 @@ impl Core {
         self.publish_due(due, self.now());
     }
 
-    /// Verifies trees and collections for a caller.
     pub(in super::super) fn verify(&mut self, tree: Option<&str>, reply: Caller<Vec<Report>>) {
         if let Some(verifying) = Verifying::new(self.spaces.stores(), tree, reply) {
             self.jobs.start(Job::Verify(verifying));

@@ -140,17 +140,14 @@ impl Core {
                     self.jobs.start(Job::Call(calling));
                 }
             }
-            Some(Next::Take(measured)) => self.handle_measured(member, &measured, now),
+            Some(Next::Take(Measured { groups, is_probing, shortest })) => {
+                let shortest = self.groups.handle_round_trip(&groups, member, shortest, now);
+                if is_probing {
+                    self.links.probe(member, shortest);
+                }
+                self.set_window(member);
+            }
         }
-    }
-
-    fn handle_measured(&mut self, member: MemberId, measured: &Measured, now: Duration) {
-        let Measured { groups, is_probing, shortest } = measured;
-        let shortest = self.groups.handle_round_trip(groups, member, *shortest, now);
-        if *is_probing {
-            self.links.probe(member, shortest);
-        }
-        self.set_window(member);
     }
 
     /// Takes in which members did not answer.

@@ -10,7 +10,6 @@ use crate::replica::PublishError;
 use crate::version::Name;
 
 impl Core {
-    /// Does the due tasks of publishing.
     pub(super) fn publish_due(&mut self, due: impl IntoIterator<Item = SourceTask>, now: Duration) {
         for due in due {
             match due {
@@ -25,7 +24,7 @@ impl Core {
         match self.spaces.open_one(&of, source.kind, &self.own, &mut self.notes) {
             Ok(store) => {
                 self.sources.busy.insert(source.name.clone());
-                self.jobs.start(Job::Draft(Drafting::new(source, of, store, reply)));
+                self.jobs.start(Job::Draft(Drafting { source, of, store, reply }));
             }
             Err(error) => self.answer(&source.name, reply, Err(error), now),
         }
@@ -36,7 +35,7 @@ impl Core {
     }
 
     pub(super) fn handle_drafted(&mut self, drafted: Drafted, now: Duration) {
-        let of = drafted.of().clone();
+        let of = drafted.of.clone();
         let held = self.spaces.current(&of).map(|it| it.meta().number);
         let (reply, answer) = match drafted.judge(held, self.replica.flood(), &self.own.identity) {
             Judged::New(committing) => return self.jobs.start(Job::Commit(committing)),

@@ -81,7 +81,8 @@ async fn open(
 ) -> Result<Follower, Error> {
     let ask = FeedClient::new(client, config.feed.clone(), config.name.as_str()).consumer(me);
     let certificate = config.certificate.clone().map(Arc::new);
-    let credentials = Credentials { token: config.token.clone(), certificate };
+    let token = config.token.as_ref().map(|it| it.secret().to_owned());
+    let credentials = Credentials { token, certificate };
     let ask = ask.credentials(credentials).allow_private(config.allow_private);
     Follower::open(ask, dir).await
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::building::Building;
+use super::super::building::{Building, INCOMING, SPOOL};
 use super::super::chunk::{Chunker, Extent, FILE};
 use super::super::error::Error;
 use super::super::generation::LEASE;
@@ -60,7 +60,7 @@ struct ReadFile {
 impl<'a> DraftMaker<'a> {
     pub(super) fn new(
         store: &'a Arc<Store>,
-        mut building: Building,
+        building: Building,
         format: Format,
         (directory, publishing): (&'a Path, Publishing),
         trusted_after: i64,
@@ -76,7 +76,7 @@ impl<'a> DraftMaker<'a> {
             out: Vec::new(),
             position: 0,
             totals: Totals::default(),
-            spool: Spool::new(building.spool()?),
+            spool: Spool::new(building.create_anew(SPOOL)?),
             buffer: vec![0; READ_BYTES],
             problems: Problems::default(),
             store,
@@ -300,7 +300,7 @@ impl<'a> DraftMaker<'a> {
         let mut last = None;
         for _ in 0..READS_MAX {
             let (source, before) = dir.open_file(name)?;
-            let mut out = self.building.incoming()?;
+            let mut out = self.building.create_anew(INCOMING)?;
             let created = Stamp::of(out.file()).map_err(Error::io(out.path()))?;
             // Another change within the same tick of the clock would not be noticed.
             let is_settled = before.is_before(&created, TICK_NANOS);
