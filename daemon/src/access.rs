@@ -1,8 +1,8 @@
 //! Access: the rights of clients to a daemon's public resources, by address and by token or
 //! certificate.
 //!
-//! Unless the settings say otherwise, everybody may have everything public. `[access]` lists the
-//! allowed and denied addresses, as in TR §8 and the original's gatherer. A `[[consumer]]` is a
+//! Unless the settings say otherwise, every client may have every public resource. `[access]` lists
+//! the allowed and denied addresses, as in TR §8 and the original's gatherer. A `[[consumer]]` is a
 //! known client, by a token or by the name in its certificate. Once a consumer is listed for a
 //! resource, only listed consumers may have it, unless `anyone` is listed.
 //!
@@ -21,15 +21,16 @@ use crate::Token;
 pub const TOKEN_CHARS_MIN: usize = 16;
 /// Maximum number of consumers.
 pub const CONSUMERS_MAX: usize = 1_000;
-/// Longest name of a consumer, in bytes.
+/// Maximum length of a consumer's name, in bytes.
 const NAME_BYTES_MAX: usize = 100;
 
-/// The name of the consumer that is every client.
+/// Name of the consumer that stands for every client. The resources in its `may` are open to all.
 const ANYONE: &str = "anyone";
-/// The name of the consumer that is no client: a resource listed only for it is closed to all but
-/// the other consumers listed for it.
+/// Name of the consumer that stands for no client. The resources in its `may` are closed to unknown
+/// clients, even if no other consumer may have them.
 const NOBODY: &str = "nobody";
-/// Names reserved for the counts of unknown clients and denied addresses.
+/// Names under which the gate counts unknown clients and refused addresses; no consumer may have
+/// them.
 const TAKEN: [&str; 2] = ["unknown", "address"];
 
 /// A resource that a daemon offers to others.
@@ -44,7 +45,7 @@ pub enum Resource {
     /// Single objects.
     Objects,
     /// The hub that notifies of changes. No consumer can be listed for it: a subscriber needs the
-    /// right to its topic, and publishers have a token of their own.
+    /// right to its topic, and a publisher shows the hub's own token, if the settings name one.
     Hub,
 }
 
@@ -64,8 +65,8 @@ impl Resource {
     }
 
     /// Returns the resource at `path` of a public listener. `None` if the path is open to
-    /// everybody, such as health and readiness, the description of the daemon, the assets of its
-    /// pages, and the secret address at which a hub notifies it. Any unknown path is a page.
+    /// everybody: health, readiness, the description of the daemon, the assets of its pages, and
+    /// the secret address at which a hub notifies it. Any unknown path is a page.
     pub fn at(path: &str) -> Option<Self> {
         let mut parts = path.split('/').skip(1);
         match (parts.next().unwrap_or_default(), parts.next()) {
@@ -83,16 +84,16 @@ impl Resource {
     }
 }
 
-/// Proof by which a consumer is known.
+/// The proof by which a consumer is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// A token that it sends.
     Token(Token),
     /// The name in a certificate that it shows.
     Certificate(String),
-    /// No proof: the consumer is every client.
+    /// No proof: the consumer stands for every client.
     Anyone,
-    /// No proof: the consumer is no client.
+    /// No proof: the consumer stands for no client.
     Nobody,
 }
 
@@ -146,9 +147,9 @@ pub enum Verdict {
     Free,
     /// Allowed, as the consumer of this index.
     Known(usize),
-    /// Refused: its address is not allowed.
+    /// Refused: the client's address is not allowed.
     Address,
-    /// Refused: only known consumers may have it, and this client is unknown.
+    /// Refused: only known consumers may have the resource, and this client is unknown.
     Unknown,
     /// Refused: the consumer of this index lacks the right.
     Lacking(usize),
@@ -195,18 +196,18 @@ impl Access {
         self.consumers.iter().enumerate().filter(|(_, it)| it.is(client))
     }
 
-    /// Returns whether only some clients may have `resource`, by address or as consumers.
+    /// Returns whether `resource` is restricted to some clients, by address or to listed consumers.
     pub fn is_for_some(&self, resource: Resource) -> bool {
         !self.is_free(resource) || !self.allow.is_empty() || !self.deny.is_empty()
     }
 
-    /// Returns the resources that are free now and were not free under the settings `before`.
+    /// Returns the resources that unknown clients may have now, but not under `before`.
     pub fn opened_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = Resource> + 'a {
         let opened = move |it: &Resource| self.is_free(*it) && !before.is_free(*it);
         Resource::ALL.into_iter().filter(opened)
     }
 
-    /// Returns whether everybody may have `resource`.
+    /// Returns whether unknown clients may have `resource`, too. Addresses are not considered.
     pub fn is_free(&self, resource: Resource) -> bool {
         let mut may = self.consumers.iter().filter(|it| it.may.contains(&resource)).peekable();
         may.peek().is_none() || may.any(|it| it.proof == Proof::Anyone)

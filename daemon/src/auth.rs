@@ -1,4 +1,4 @@
-//! The administrator's token: required for requests that change state, and for reading where the
+//! The administrator's token: required for requests that change state, and for reading if the
 //! settings say so.
 //!
 //! The token is in `DATA/admin.token`, readable by the daemon's user alone, and is made at the
@@ -166,7 +166,7 @@ impl Guard {
 pub struct AdminAddress {
     /// The socket's address.
     pub address: SocketAddr,
-    /// Whether it speaks TLS; the certificate that it shows is in [`CERTIFICATE_FILE_NAME`] then.
+    /// Whether it speaks TLS. If so, [`CERTIFICATE_FILE_NAME`] holds the certificate that it shows.
     pub is_secure: bool,
 }
 

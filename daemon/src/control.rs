@@ -29,23 +29,24 @@ pub struct Control {
     /// Counters of the public listener's events.
     pub(crate) tally: Tally,
     pub(crate) client: net::client::Settings,
-    /// The file in which commands look for the certificate of the administration listener.
+    /// The file from which commands take the certificate of the administration listener; `None` if
+    /// the listener does not speak TLS.
     for_commands: Option<PathBuf>,
 }
 
 /// Status of a daemon's listeners.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListenerStatus {
-    /// The URL of the public listener for others, if the settings give one.
+    /// The URL of the daemon for others, if the settings give one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Events of the public listener since the start, by name: `accepted`, and those of interest to
-    /// an administrator (`crowding`, `malformed`, `refused`, `shortage`, `slow`, `waited`).
+    /// Number of events of the public listener since the start, by name: `accepted`, `crowding`,
+    /// `malformed`, `refused`, `shortage`, `slow` and `waited`.
     pub listener: BTreeMap<String, u64>,
-    /// Requests for resources that only known consumers may have, by consumer.
+    /// Requests for resources of known consumers, and those refused by address, by consumer.
     #[serde(default)]
     pub access: BTreeMap<String, Visits>,
-    /// The fault of the certificate files; `None` if they have none.
+    /// The fault of the certificate files, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_problem: Option<String>,
 }
@@ -67,7 +68,7 @@ impl ListenerStatus {
 }
 
 impl Control {
-    /// Reads the files that `settings` name. Fails if a certificate cannot be used; the message
+    /// Reads the certificate files that `settings` name. Fails if one cannot be used; the message
     /// says which and why.
     pub fn open(settings: &Settings) -> Result<Self, Error> {
         // Blocking is harmless: the files are small, and nobody waits yet.
@@ -84,13 +85,14 @@ impl Control {
         Ok(Self { gate, tls, tally: Tally::default(), client, for_commands })
     }
 
-    /// Puts in force the settings that can change while the daemon runs; [`Settings::differences`]
-    /// names the others.
+    /// Puts new access rights in force. [`Settings::differences`] names the settings that cannot
+    /// change while the daemon runs.
     pub fn reload(&self, settings: &Settings) {
         self.gate.set(settings.access.clone());
     }
 
-    /// Returns whether the consumer of that name, or an unknown client, may have `resource`.
+    /// Returns whether the consumer of that name may have `resource`; `None` is an unknown client.
+    /// Addresses are not considered.
     pub fn may(&self, consumer: Option<&str>, resource: Resource) -> bool {
         self.gate.may(consumer, resource)
     }
@@ -111,7 +113,8 @@ impl Control {
         }
     }
 
-    /// Watches the certificate files until `stop` starts.
+    /// Puts new certificate files in use, and writes the certificate for the commands, until `stop`
+    /// starts. Without TLS it returns at once.
     pub async fn keep(&self, stop: &Shutdown) {
         let mut wait = Duration::ZERO;
         while let Some(tls) = self.tls.clone() {
@@ -139,8 +142,8 @@ impl Control {
     }
 }
 
-/// Writes the certificate for the commands. Without it only the commands are affected: they cannot
-/// connect, since they do not trust the listener.
+/// Writes the certificate for the commands. If that fails, only the commands are affected: they
+/// cannot connect, since they do not trust the listener.
 fn write_certificate(path: &Path, bytes: &[u8]) {
     if let Err(error) = Disk::System.replace(path, &path.with_extension("new"), disk::MODE, bytes) {
         tracing::warn!(path = %path.display(), %error, "commands will not trust the listener");

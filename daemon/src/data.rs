@@ -12,7 +12,6 @@ use crate::auth::AdminToken;
 
 /// Name of the file with the id.
 const ID: &str = "id";
-/// Number of digits of an id.
 const ID_DIGITS: usize = 16;
 
 /// A daemon's identity, from its data folder.

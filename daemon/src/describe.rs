@@ -1,9 +1,8 @@
 //! The public description of a daemon: `/.well-known/harvest`.
 //!
 //! A description is plain JSON, and signed: `Harvest-Signature` is the Ed25519 signature of the
-//! body by the key that the body names, from which the id is derived. A reader that stores
-//! descriptions keeps the one with the highest sequence. The sequence never decreases, even if the
-//! clock is set back.
+//! body by the key that the body names. A reader that stores descriptions keeps the one with the
+//! highest sequence. The sequence never decreases, even if the clock is set back.
 //!
 //! Source: RFC 8615 (well-known URIs), RFC 8032 (Ed25519); ours.
 
@@ -31,8 +30,7 @@ pub const PATH: &str = "/.well-known/harvest";
 /// The header with the signature: 128 lower-case hex digits.
 pub const SIGNATURE: HeaderName = HeaderName::from_static("harvest-signature");
 
-/// Maximum number of public URLs of gathered objects in a description, and of types and of
-/// languages.
+/// Maximum number of names in each list of a description: of URLs, of types, of languages.
 pub const NAMED_MAX: usize = 1_000;
 /// Time for which all requests get the same description.
 const KEPT: Duration = Duration::from_secs(10);
@@ -44,7 +42,7 @@ const RESERVE: u64 = 1_000;
 /// The description of a daemon.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Description {
-    /// Its id: 16 hex digits, derived from the key.
+    /// Its id: 16 hex digits, derived from its first key.
     pub id: String,
     /// Its public key: 64 hex digits.
     pub key: String,
@@ -55,7 +53,7 @@ pub struct Description {
     /// The facts about it.
     #[serde(flatten)]
     pub facts: Facts,
-    /// The load of its machine in the last minute, divided by the number of processors.
+    /// The load average of its machine over the last minute, divided by the number of processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// The time of the description, in Unix milliseconds.
@@ -78,7 +76,7 @@ pub struct Facts {
     /// Its location, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// The public URLs that its objects begin with, or those of its sources.
+    /// The public URLs that its objects begin with, and those of its sources.
     #[serde(default)]
     pub gathers: Vec<String>,
     /// Number of its objects.
@@ -107,7 +105,7 @@ impl Facts {
         }
     }
 
-    /// Returns the facts, other than the name, that the administrator sees: labels and texts.
+    /// Returns labels and texts for the overview: the facts from the settings, without the name.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let lines = [
             ("Address", self.base_url.as_ref().map(ToString::to_string)),
@@ -133,8 +131,9 @@ struct Shared {
 
 #[derive(Debug)]
 struct Issued {
-    /// The last number given, and the last one reserved.
+    /// The last number given.
     sequence: u64,
+    /// The last number reserved on the disk.
     reserved: u64,
     latest: Option<(Instant, Signed)>,
 }
@@ -158,7 +157,7 @@ impl Describer {
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
             Err(error) => return Err(failed(error)),
         };
-        // The clock is above every number of a lost file.
+        // If the file is lost, the clock is above every number that it held.
         let sequence = u64::max(stored, clock::now_ms() / 1_000);
         let state = Mutex::new(Issued { sequence, reserved: sequence, latest: None });
         let (id, key) = (id.to_owned(), key.to_owned());

@@ -37,7 +37,7 @@ pub struct Visits {
     pub refused: u64,
 }
 
-/// The name of the consumer of a request: an extension of requests of known consumers.
+/// The name of the consumer that makes a request: an extension of the request, if known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visitor(pub String);
 
@@ -60,7 +60,7 @@ impl Gate {
         gate
     }
 
-    /// Puts other settings in force.
+    /// Puts other settings in force, and logs each resource that they open to everybody.
     pub fn set(&self, access: Access) {
         let mut current = self.0.access.write().unwrap_or_else(PoisonError::into_inner);
         for resource in access.opened_since(&current) {
@@ -73,7 +73,8 @@ impl Gate {
         *current = Arc::new(access);
     }
 
-    /// Returns whether the consumer of that name, or an unknown client, may have `resource`.
+    /// Returns whether the consumer of that name may have `resource`; `None` is an unknown client.
+    /// Addresses are not considered.
     pub(crate) fn may(&self, consumer: Option<&str>, resource: Resource) -> bool {
         let access = self.0.access.read().unwrap_or_else(PoisonError::into_inner);
         access.is_free(resource)

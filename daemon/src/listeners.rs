@@ -12,7 +12,7 @@ use crate::auth::AdminRead;
 use crate::gate::Gate;
 use crate::{Control, Error, Settings, opening};
 
-/// Both listeners, bound.
+/// Both listeners, bound to their addresses.
 #[derive(Debug)]
 pub struct Listeners {
     public: Listener,
@@ -20,13 +20,13 @@ pub struct Listeners {
     control: Control,
 }
 
-/// A listener, bound.
+/// A listener, bound to its address.
 #[derive(Debug)]
 pub struct Listener {
     pub(crate) listener: TcpListener,
     address: SocketAddr,
     pub(crate) limits: Limits,
-    /// The access check before its routes.
+    /// The access check before its routes; `None` for the administration.
     gate: Option<Gate>,
 }
 

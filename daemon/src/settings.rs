@@ -12,7 +12,7 @@ use crate::Error;
 use crate::access::{self, Access};
 use crate::auth::{AdminAddress, AdminRead};
 
-/// Longest public text, in bytes.
+/// Maximum length of a public text, in bytes.
 const LINE_BYTES_MAX: usize = 500;
 
 /// Addresses, rights and the data folder of a daemon.
@@ -22,9 +22,9 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Address of the administration listener.
     pub admin_listen: SocketAddr,
-    /// The condition for reading at that listener.
+    /// The condition for reading at the administration listener.
     pub admin_read: AdminRead,
-    /// The public URL, if it differs from that of the listener (behind a proxy).
+    /// The URL at which others reach the daemon, if given. TLS needs one; so does a proxy.
     pub base_url: Option<Url>,
     /// The data folder.
     pub data: PathBuf,
@@ -63,8 +63,8 @@ impl Settings {
         }
     }
 
-    /// Reads the settings at the top of a settings file; those that are missing there keep their
-    /// values. `data` is required; `data_example` is an example of it.
+    /// Reads the settings at the top of a file. A missing listener address keeps its value, other
+    /// missing settings get their defaults. `data` is required; `data_example` is an example of it.
     #[must_use]
     pub fn read(self, root: &Table<'_>, data_example: &str) -> Self {
         let listen = root.addr("listen", self.listen);
@@ -76,7 +76,7 @@ impl Settings {
         Self { listen, admin_listen, ..self }.read_common(root, data_example)
     }
 
-    /// Reads all settings but the listeners' addresses.
+    /// Reads all settings but the listeners' addresses; missing ones get their defaults.
     #[must_use]
     pub fn read_common(self, root: &Table<'_>, data_example: &str) -> Self {
         let is_there = root.require("data", &format!("{data_example:?}"));
@@ -142,8 +142,8 @@ impl Settings {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Returns whether the administration listener speaks TLS: only if it is not on a loopback
-    /// address.
+    /// Returns whether the administration listener speaks TLS: if TLS is on, and the listener is
+    /// not on a loopback address.
     pub fn is_admin_secure(&self) -> bool {
         self.tls.is_some() && !self.admin_listen.ip().is_loopback()
     }
@@ -158,7 +158,8 @@ impl Settings {
         AdminAddress { address, ..self.admin_address() }.write(&self.data)
     }
 
-    /// Returns the host name of a proxy in front of the public listener.
+    /// Returns the host name of the public URL: that of a proxy in front of the public listener, or
+    /// of this machine. `None` without a public URL.
     pub fn proxy(&self) -> Option<String> {
         self.base_url.as_ref()?.host_str().map(str::to_owned)
     }
@@ -183,7 +184,6 @@ fn read_tls(table: &Table<'_>, base_url: Option<&Url>) -> (Option<ServerFiles>, 
     (files.map(|(certificate, key)| ServerFiles { certificate, key, client_ca }), trust)
 }
 
-/// Reads a text of one line.
 fn line(table: &Table<'_>, key: &str) -> Option<String> {
     let text = table.string(key)?;
     if text.trim().is_empty() || LINE_BYTES_MAX < text.len() || text.contains(char::is_control) {
