@@ -1,15 +1,16 @@
 //! Measurements of a repository and a harvester, each in its own process. `benches/oai` runs them.
 //!
 //! * `measure make DATA COUNT`: creates a collection of COUNT summaries of articles.
-//! * `measure serve DATA`: serves the repository of that collection on a free port, which it prints,
-//!   until standard input ends. Then it prints its CPU-seconds (user and system, all threads) and its
-//!   peak resident memory.
-//! * `measure scan DATA`: reads the collection's records, 500 at a time, and does nothing with them.
-//! * `measure list URL`: requests a whole list of records, part after part, and only searches for the
-//!   tokens. It prints the records, the seconds of wall time, and the milliseconds of a part at the
-//!   beginning and at the end.
-//! * `measure harvest URL`: harvests all records as a broker does, into SOIF that is dropped. It prints
-//!   the records, seconds of wall time, CPU-seconds, and peak resident memory.
+//! * `measure serve DATA`: serves the repository of that collection on a free port, whose address
+//!   it prints, until standard input ends. Then it prints its CPU-seconds (user and system, all
+//!   threads) and its peak resident memory.
+//! * `measure scan DATA`: reads the collection's records, 500 at a time, and does nothing with
+//!   them.
+//! * `measure list URL`: requests a whole list of records, part after part, and searches only for
+//!   the tokens. It prints the records, the seconds of wall time, and the milliseconds of a part
+//!   (the first, and the median at the beginning and at the end).
+//! * `measure harvest URL`: harvests all records as a broker does, into SOIF that is dropped. It
+//!   prints the records, seconds of wall time, CPU-seconds, and peak resident memory.
 
 #![allow(clippy::print_stdout, reason = "its purpose is to print")]
 #![allow(clippy::unwrap_used, reason = "a measurement that fails may panic")]
@@ -39,10 +40,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Clock ticks in a second, in `/proc`.
 const TICKS: f64 = 100.0;
 
-/// Records of a commit, and of a part of a list.
+/// Records of each commit, and of each part of a list.
 const BATCH: u64 = 500;
 
-/// Timed parts at the beginning and at the end.
+/// Maximum number of parts that are timed at the beginning, and at the end.
 const TIMED: usize = 100;
 
 const GATHERER: &str = "0123456789abcdef";

@@ -76,13 +76,13 @@ use web::layout::Link;
 /// Maximum number of requests answered at once.
 pub const ANSWERS_MAX: usize = 8;
 
-/// Maximum number of bytes of responses in progress (256 MiB): there may be many slow clients.
+/// Maximum size of all responses in progress, in bytes (256 MiB): many clients may be slow.
 pub const SENDING_BYTES_MAX: usize = 256 << 20;
 
 /// Longest time that a request waits for its turn and its share of bytes.
 const TURN: Duration = Duration::from_secs(5);
 
-/// Pause that a client is asked for while the sets are made or all turns are taken, in seconds.
+/// Pause that a client is asked for if sets, turns or bytes are not available, in seconds.
 const RETRY_SECS: u64 = 10;
 
 /// Pause that a client is asked for if records are damaged, in seconds.
@@ -94,7 +94,7 @@ pub const SETS: &str = "oai/sets";
 /// Path of the repository, below the listener's root.
 const PATH: &str = "oai";
 
-/// Length from which responses are compressed, in bytes.
+/// Minimum length of a response that is compressed, in bytes.
 const PACKED_BYTES_MIN: usize = 1_024;
 
 /// Counters of a repository since its start.
@@ -110,7 +110,7 @@ pub struct Counters {
     pub postponed: u64,
     /// Bytes of responses, after compression.
     pub bytes: u64,
-    /// Whether lists can be made: 0 while the sets are made.
+    /// 1 if lists can be made, 0 while the sets are made.
     pub ready: u64,
 }
 
@@ -145,7 +145,7 @@ struct Inner {
     turns: Arc<Semaphore>,
     budget: ByteBudget,
     id_file: IdentifierFile,
-    /// All but `ready`.
+    /// The counters, without `ready`.
     counters: Mutex<Counters>,
 }
 
@@ -265,8 +265,8 @@ impl Repository {
         done.await.map_err(|_panicked| broken())?
     }
 
-    /// Makes the response, which holds its share of bytes. Compression takes long: call on a
-    /// blocking thread.
+    /// Makes the response, which keeps its share of bytes until it is sent. Compression takes long:
+    /// call on a blocking thread.
     fn response(
         &self,
         answered: Answered,
@@ -310,7 +310,6 @@ pub fn site(name: &str, base_url: Option<&Url>, settings: &Settings) -> Site {
     if settings.enabled { site.with(link) } else { site }
 }
 
-/// Serves our own schemas.
 async fn schema(Path(file): Path<String>) -> Result<impl IntoResponse, StatusCode> {
     let found = SCHEMA_FILES.into_iter().find(|(name, _)| *name == file);
     let (_, text) = found.ok_or(StatusCode::NOT_FOUND)?;
@@ -344,7 +343,7 @@ async fn form(headers: &HeaderMap, body: Body) -> Result<String, Refusal> {
         let message = format!("a POST has its arguments as {FORM}, not as {media}");
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    // With one byte more the query is too long, and is answered so.
+    // A body that is only one byte too long is read, and answered with a protocol error.
     let read = Limited::new(body, QUERY_BYTES_MAX + 1).collect().await;
     let unread = |error: Box<dyn std::error::Error + Send + Sync>| {
         if error.is::<LengthLimitError>() {
@@ -368,7 +367,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// An HTTP answer outside of the protocol.
+/// An HTTP answer that is not an OAI-PMH response.
 #[derive(Debug)]
 struct Refusal {
     status: StatusCode,

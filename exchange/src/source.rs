@@ -41,9 +41,9 @@ pub struct Oai {
     pub keep_original: bool,
     /// Pause between an answer and the next request.
     pub delay: Duration,
-    /// Time before the end of the last harvest from which a harvest begins.
+    /// Time by which a harvest begins before the end of the last one.
     pub overlap: Duration,
-    /// Time between full harvests of a repository that does not report deletions; zero for never.
+    /// See [`harvest::Settings::full_every_secs`]; zero for never.
     pub full_every: Duration,
     /// Length of a full harvest's first window, in days; 0 for all dates at once.
     pub window_days: u32,

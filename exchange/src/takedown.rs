@@ -63,7 +63,7 @@ pub trait Takedown: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<PurgeReport, Refused>> + Send;
 }
 
-/// Returns the routes; those that change anything require the administrator's token.
+/// Returns the routes, to be served behind [`daemon::auth::guard`].
 pub fn routes<T: Takedown>(daemon: T) -> Router {
     Router::new()
         .route("/suppressed", get(suppressed::<T>))

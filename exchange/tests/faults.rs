@@ -1,12 +1,12 @@
 //! Tests of the harvester against a repository with all faults known from the field.
 //!
-//! In every mode the harvest ends with all readable records, or with a failure that names the problem,
-//! and a checkpoint from which it continues after the repository is healed. Nothing is lost silently, and
-//! nothing hangs. The healed repository is harvested again, then it changes, and is harvested once more:
-//! a harvester with a wrong date loses something then.
+//! In every mode the harvest ends with all readable records, or with a failure that names the
+//! problem, and a checkpoint from which it continues after the repository is healed. Nothing is
+//! lost silently, and nothing hangs. The healed repository is harvested again, and once more after
+//! changes: a harvester that continues from a wrong date loses something there.
 //!
-//! Requests and answers go over real sockets; the test's own clock skips the harvester's pauses. `cargo
-//! test -p exchange --test faults -- --nocapture` prints the outcome of each mode.
+//! Requests and answers go over real sockets; the test's own clock skips the harvester's pauses.
+//! `cargo test -p exchange --test faults -- --nocapture` prints the outcome of each mode.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stdout, reason = "the outcome of each mode is of interest")]
@@ -32,7 +32,7 @@ use url::Url;
 const START_SECS: i64 = 1_790_000_000;
 /// Maximum number of requests of one harvest of 60 records.
 const REQUESTS_MAX: u64 = 400;
-/// A harvest that takes longer hangs; pauses are skipped.
+/// A harvest that takes longer is taken to hang; pauses are skipped.
 const PATIENCE: Duration = Duration::from_secs(300);
 const PAGE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of bytes sent of endless answers, with those in socket buffers.
@@ -90,7 +90,7 @@ async fn harvest(server: &Server, mode: Mode, store: &mut Store, now_ms: &mut u6
         settings.sets = vec!["odd".to_owned()];
     }
     let time_max = match mode {
-        // Each request of these modes takes that long.
+        // Each request of these modes takes the whole time limit.
         Mode::Silent | Mode::HeadDrips | Mode::BodyDrips if !server.is_healed() => 40,
         _ => 20_000,
     };
@@ -124,7 +124,7 @@ async fn harvest(server: &Server, mode: Mode, store: &mut Store, now_ms: &mut u6
     }
 }
 
-/// Returns whether an item is outside the set of the harvest by set, which has the odd ones.
+/// Returns whether an item is not in the set `odd`, which [`Mode::SetLost`] harvests.
 fn is_of_other_set(identifier: &str) -> bool {
     let number = identifier.rsplit(':').next().and_then(|it| it.parse::<usize>().ok());
     number.is_some_and(|it| it % 2 == 0)
@@ -134,9 +134,9 @@ fn is_of_other_set(identifier: &str) -> bool {
 fn is_excused(mode: Mode, server: &Server, identifier: &str, changed: bool) -> bool {
     let number = identifier.rsplit(':').next().and_then(|it| it.parse::<usize>().ok());
     match mode {
-        // Half of the records are in the set.
+        // The other half of the records is not in the set.
         Mode::SetLost => is_of_other_set(identifier),
-        // Deletions are not announced; those of the beginning were never listed.
+        // Deletions are not announced, and items deleted at the beginning are never listed.
         Mode::DeletionsUnsaid => changed && number == Some(50),
         _ => is_damaging(mode) && identifier == server.damaged(),
     }
@@ -181,8 +181,8 @@ async fn check(mode: Mode) -> Result<String, String> {
     if !sound {
         return Err(format!("{summary}\nmissing: {missing:?}\n{:#?}", server.asked()));
     }
-    // All records come but those with the datestamp of the one record that breaks every page; if the
-    // fault makes the harvester ask by days, those of that day.
+    // All records come but those with the same datestamp as the record that breaks every page. If
+    // the fault makes the harvester request whole days, those of the same day are missing.
     let by_days = matches!(mode, Mode::ErrorUnknown | Mode::ErrorUncoded);
     let damaged = server.damaged();
     if left_out && !by_days && missing.iter().any(|(identifier, _)| *identifier != damaged) {
@@ -238,7 +238,7 @@ async fn check_again(
         let before = server.asked().len();
         let mut end = harvest(server, mode, store, now_ms).await;
         if end.outcome.is_err() && matches!(mode.expected(), Expected::WholeOrFails) {
-            // Shorter windows avoided the fault before, but new records are one window.
+            // Shorter windows avoided the fault before, but the new records come in one window.
             server.heal();
             *now_ms += 20_000;
             end = harvest(server, mode, store, now_ms).await;

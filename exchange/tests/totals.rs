@@ -1,7 +1,7 @@
 //! Tests of Adly's numbers on the wire: their recipients, and their validity.
 //!
-//! OAI-PMH does not allow the paper's `totalElements` and its token on every list. Most clients get valid
-//! responses; the intended ones get the two numbers in each of their forms.
+//! OAI-PMH allows neither the paper's attribute `totalElements` nor its token on every list. Most
+//! clients get valid responses; the intended ones get the numbers in each form.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -23,9 +23,11 @@ use soif::Record;
 use tokio::task::JoinSet;
 
 const GATHERER: &str = "0123456789abcdef";
-/// Live records, deleted records, and records of a page.
+/// Number of live records.
 const LIVING: u64 = 7;
+/// Number of deleted records.
 const GONE: u64 = 2;
+/// Number of records of a page.
 const PAGE: u64 = 4;
 
 struct Site {

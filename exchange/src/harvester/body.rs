@@ -4,7 +4,6 @@ use std::io::Read;
 
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
-/// Content coding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     Plain,
@@ -12,7 +11,6 @@ pub(super) enum Coding {
     Deflate,
 }
 
-/// The codings that we offer.
 pub(super) const ACCEPTED: &str = "gzip, deflate";
 
 impl Coding {
@@ -30,12 +28,11 @@ impl Coding {
 /// A decompressed body, and its problem, if any.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unpacked {
-    /// The decompressed part, at most `bytes_max` bytes.
+    /// The decompressed part. If the body is too large, this is one byte more than the limit.
     pub(super) bytes: Vec<u8>,
     pub(super) problem: Option<Problem>,
 }
 
-/// The problem of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Problem {
     /// It is larger than allowed.
@@ -44,7 +41,7 @@ pub(super) enum Problem {
     Damaged(String),
 }
 
-/// Decompresses a body, up to `bytes_max` bytes.
+/// Decompresses a body, up to one byte over `bytes_max`. A body without coding stays whole.
 pub(super) fn unpack(packed: Vec<u8>, coding: Coding, bytes_max: u64) -> Unpacked {
     match coding {
         Coding::Plain => Unpacked { bytes: packed, problem: None },

@@ -17,13 +17,13 @@ use url::Url;
 
 use super::body::{self, Coding, Problem};
 
-/// Default of the largest response, compressed or decompressed, in bytes.
+/// Default limit of a response, compressed or decompressed, in bytes (64 MiB).
 pub const PAGE_BYTES_MAX: u64 = 64 << 20;
 
-/// Default of the longest time from a request to the last byte of its answer.
+/// Default time limit from a request to the last byte of its answer.
 pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// Longest URL of a GET, in bytes; longer ones go as a POST.
+/// Maximum length of the URL of a GET, in bytes. A request with a longer one is sent as a POST.
 pub const URL_BYTES_MAX: usize = 2_000;
 
 /// How to reach a repository: credentials and limits.
@@ -33,9 +33,9 @@ pub struct Access {
     pub credentials: Credentials,
     /// Whether the repository may be in a private network or on this machine.
     pub allow_private: bool,
-    /// Largest response, compressed or decompressed, in bytes.
+    /// Maximum length of a response, compressed or decompressed, in bytes.
     pub page_bytes_max: u64,
-    /// Longest time from a request to the last byte of its answer.
+    /// Time limit from a request to the last byte of its answer.
     pub time_max: Duration,
 }
 
@@ -155,7 +155,7 @@ impl Repository {
         }
     }
 
-    /// Requests a part of the sets, from `token` on.
+    /// Requests a part of the list of sets; `token` continues the list.
     pub async fn sets(&self, token: Option<String>) -> Result<Page<Set>, Error> {
         let request = Request::Sets { token };
         match self.ask(&request).await?.response.body {
@@ -198,8 +198,8 @@ impl Repository {
         Error::Unreadable { url: self.url(request).to_string(), problem }
     }
 
-    /// Waits for the repository's turn at the host, to be held until the answer; `None` without
-    /// pacing.
+    /// Waits for the repository's turn at the host. Keep the turn until the answer has come. `None`
+    /// without pacing.
     pub(super) async fn turn(&self) -> Option<Turn> {
         if self.delay.is_zero() {
             return None;
@@ -295,7 +295,6 @@ fn remedy(error: &net::Error) -> Remedy {
     }
 }
 
-/// Runs work on a blocking thread.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,

@@ -13,10 +13,10 @@ use tokio::time::sleep;
 
 use super::client::Repository;
 
-/// Maximum number of held records.
+/// Maximum number of records that wait to be handed out, without the page that exceeds it.
 pub const HELD_RECORDS_MAX: usize = 4_096;
 
-/// Maximum number of bytes of metadata of held records (8 MiB).
+/// Maximum size of the metadata of these records, in bytes (8 MiB), without that page.
 pub const HELD_BYTES_MAX: usize = 8 << 20;
 
 /// Limits on the bytes and the time of a harvest.
@@ -24,7 +24,7 @@ pub const HELD_BYTES_MAX: usize = 8 << 20;
 pub struct Bounds {
     /// Maximum number of bytes as received.
     pub bytes_max: u64,
-    /// Longest duration of one harvest; the next harvest continues where it ended.
+    /// Time limit of one harvest; the next harvest continues where this one ended.
     pub time_max: Duration,
 }
 
@@ -47,7 +47,7 @@ pub enum Step {
     Stopped,
 }
 
-/// Records that are held before they are handed out.
+/// Records that wait for more before they are handed out.
 #[derive(Debug)]
 struct Held {
     batch: Box<Batch>,
@@ -64,7 +64,7 @@ pub struct Running {
     bounds: Bounds,
     shutdown: Shutdown,
     begun: Instant,
-    /// Longest time that records are held.
+    /// Time for which records may wait for more.
     hold: Duration,
     held: Option<Held>,
     /// The unanswered request, if any; it ends when the harvest is dropped.
@@ -88,9 +88,9 @@ impl Running {
     }
 
     /// Merges batches that come within `hold`, up to [`HELD_RECORDS_MAX`] or [`HELD_BYTES_MAX`] and
-    /// one more page, because storing each batch alone may take longer than fetching it. Nothing is
-    /// held during a pause, or for longer than `hold` while an answer is missing. If the program
-    /// stops, the next harvest fetches the held records again.
+    /// one more page, because storing each batch alone may take longer than fetching it. Records do
+    /// not wait during a pause, or for longer than `hold` while an answer is missing. If the
+    /// program stops, the next harvest fetches the waiting records again.
     #[must_use]
     pub fn holding(mut self, hold: Duration) -> Self {
         self.hold = hold;
@@ -157,7 +157,7 @@ impl Running {
         };
         let repository = self.repository.clone();
         self.asking.spawn(async move {
-            // Held until the answer.
+            // The turn lasts until the answer has come.
             let _turn = turn;
             repository.answer(&request).await
         });
@@ -218,13 +218,11 @@ impl Running {
     }
 }
 
-/// Returns the bytes of a record's XML.
 fn bytes_of(record: &Record) -> usize {
     let xml = record.metadata.iter().chain(&record.about);
     xml.map(|it| it.0.len()).sum()
 }
 
-/// Resumes the panic of a request's task.
 fn resume(fault: JoinError) -> Answer {
     std::panic::resume_unwind(fault.into_panic())
 }

@@ -10,7 +10,7 @@ use oai::response::Record;
 /// Maximum number of problems that are listed for each batch.
 pub const PROBLEMS_MAX: usize = 20;
 
-/// A collection as the target of a harvest: one of its sources.
+/// The target of a harvest: a collection, on behalf of one of its sources.
 #[derive(Clone, Debug)]
 pub struct Target {
     collection: Collection,
@@ -22,13 +22,13 @@ pub struct Target {
     anew: bool,
 }
 
-/// Time to live of records without confirmation, in seconds: a hundred years, which no collection
-/// exceeds.
+/// Time to live of records that nothing renews, in seconds: a hundred years, the maximum of a
+/// collection.
 const TTL_SECS_MAX: u64 = 100 * 365 * 86_400;
 
 /// Shortest time between two confirmations that earlier records still exist, in milliseconds (six
-/// hours). A confirmation is a change that all consumers receive; one with the same time as the
-/// last is not.
+/// hours). All consumers receive a confirmation as a change, unless it has the same time as the
+/// last one.
 const CONFIRM_EVERY_MS: u64 = 6 * 3_600_000;
 
 /// The result of storing a batch.
@@ -45,7 +45,7 @@ pub struct Stored {
     pub problems: u64,
     /// The first [`PROBLEMS_MAX`] problems, with the record's identifier.
     pub named: Vec<(String, Problem)>,
-    /// Number of the records with problems that have no name, and were left out.
+    /// Number of records without a name, which were left out; `problems` includes them.
     pub nameless: u64,
 }
 
@@ -70,8 +70,8 @@ impl Target {
         self
     }
 
-    /// Returns where the harvest continues. Records that the collection has lost by damage or has
-    /// forgotten must come again.
+    /// Returns the checkpoint from which the harvest continues. If the collection has lost or
+    /// forgotten records of the source, the checkpoint is set back, so that they come again.
     pub async fn checkpoint(&mut self) -> Result<Checkpoint, collection::Error> {
         let (collection, source) = (self.collection.clone(), self.source.clone());
         let found = super::client::blocking(move || collection.harvest_checkpoint(&source)).await?;
@@ -89,8 +89,8 @@ impl Target {
     /// # Errors
     ///
     /// [`collection::Error::Loss`]: the harvest is over. The source waits for an administrator, or
-    /// until the lost records are back; the next harvest is a full one. Otherwise those of the
-    /// collection.
+    /// until the lost records are back; the next harvest is a full one. Other errors are those of
+    /// the collection.
     pub async fn store(&mut self, batch: Batch, prefix: &str) -> Result<Stored, collection::Error> {
         let (target, prefix) = (self.clone(), prefix.to_owned());
         let stored = super::client::blocking(move || target.apply(&batch, &prefix)).await?;
@@ -115,8 +115,8 @@ impl Target {
         }
         let now_ms = clock::now_ms();
         if batch.last {
-            // All received records that are not deleted still exist. Unchanged ones are not sent
-            // again to consumers, and would expire there.
+            // Every received record that is not deleted still exists. Consumers do not receive
+            // unchanged records again, and would let them expire.
             let (gatherer, root) = (&self.identity.gatherer_id, &self.identity.base_url);
             changes.push(Change::Confirm {
                 gatherer: gatherer.clone(),
@@ -139,13 +139,13 @@ impl Target {
             self.forget_run(batch, now_ms)?;
         }
         stored.applied = applied?;
-        // Records that a full harvest releases have no datestamp.
+        // Records that a full harvest did not meet are deleted without a datestamp; skip them.
         let records = u64::try_from(batch.records.len()).unwrap_or(u64::MAX);
         stored.changes = (stored.applied.updated + stored.applied.deleted).min(records);
         let now_secs = i64::try_from(now_ms / 1_000).unwrap_or(i64::MAX);
         let stamp = |it: &Record| it.header.datestamp.map_or(now_secs, Datestamp::secs);
         let mut stamps: Vec<i64> = batch.records.iter().map(stamp).collect();
-        // Unchanged records come from the overlap of two harvests, and are older.
+        // Unchanged records come from the overlap of two harvests; the changed ones are newer.
         stamps.sort_unstable_by(|a, b| b.cmp(a));
         let changed = usize::try_from(stored.changes).unwrap_or(usize::MAX);
         stored.stamps_secs = stamps.into_iter().take(changed).map(i128::from).sum();

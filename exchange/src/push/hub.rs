@@ -19,7 +19,7 @@
 //! * A host is the machine to which the names in callbacks resolve, as the shell finds out. Many
 //!   names of one machine are one host.
 //! * A request to end an unknown subscription is accepted without a verification.
-//! * A lease counts only time in which the clock was watched: no leap ahead and no sleep ends it.
+//! * A lease runs only while the clock is watched: no leap ahead and no sleep ends it.
 //!
 //! Sans-I/O.
 
@@ -45,8 +45,8 @@ pub use saved::{SavedHub, SavedSubscription};
 use subscription::{Intent, Outcome, Subscription};
 use subscriptions::Subscriptions;
 
-/// Longest time between two looks at the clock that counts as observed, milliseconds. The shell
-/// looks at the clock each minute.
+/// Maximum time between two looks at the clock, milliseconds; a longer time does not reduce leases.
+/// The shell looks at the clock each minute.
 const LOOK_MS_MAX: u64 = 600_000;
 
 /// The reason why a hub refuses a subscription, shown to the requester.
@@ -130,7 +130,6 @@ pub enum Answer {
     Failed(Option<Duration>),
 }
 
-/// Key of a subscription: topic and callback.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     topic: Arc<str>,
@@ -174,13 +173,13 @@ impl Hub {
         Self { limits, ..Self::default() }
     }
 
-    /// Returns whether the subscription exists, and its host is known.
+    /// Returns whether the subscription exists. If so, the hub knows its host.
     pub fn has(&self, asked: &SubscriptionRequest) -> bool {
         self.subscriptions.has(&Key::new(&asked.topic, &asked.callback))
     }
 
     /// Handles a request for a topic of this hub. The hub verifies it next, with `challenge`, which
-    /// must not be guessable. The request counts for the limits of `host`.
+    /// must not be guessable. The limits of `host` apply to it, unless the subscription exists.
     ///
     /// # Errors
     ///
@@ -209,10 +208,10 @@ impl Hub {
             return Err(refused);
         }
         let lease_secs = asked.lease_secs.unwrap_or(self.limits.lease_secs_default);
-        // If the shortest lease is longer than the longest one, the longest lease counts.
+        // If the minimum exceeds the maximum, the maximum applies.
         let lease_secs = lease_secs.max(self.limits.lease_secs_min).min(self.limits.lease_secs_max);
         let host = known.unwrap_or_else(|| host.to_owned());
-        // The last of several requests for one subscription counts.
+        // A later request for the same subscription replaces an earlier one.
         self.intents.insert(key, Intent::new(asked, challenge, host, lease_secs, now_ms));
         Ok(())
     }
@@ -223,8 +222,8 @@ impl Hub {
     }
 
     fn has_room(&self, key: &Key, host: &str, mode: Mode) -> Result<(), Refused> {
-        // A known key is counted already. Their number is bounded, so strangers keep nobody from
-        // renewing.
+        // A known key has its place already, so that strangers keep nobody from renewing. The
+        // number of known keys is bounded.
         let counts = self.subscriptions.has(key) || self.intents.contains_key(key);
         if counts || mode == Mode::Unsubscribe {
             return Ok(());
@@ -441,7 +440,7 @@ impl Hub {
     }
 
     /// Looks at the clock and ends leases. If the clock was set back, nothing waits longer than
-    /// allowed; if it leapt ahead, the unobserved time does not count.
+    /// allowed. If it leapt ahead, leases are extended by the unobserved time.
     fn look(&mut self, now_ms: u64) {
         let seen_ms = self.seen_ms.replace(now_ms).unwrap_or(now_ms);
         let unseen_ms = now_ms.saturating_sub(seen_ms);

@@ -13,7 +13,7 @@
 
 use url::Url;
 
-/// Longest `Link` header that is read, in bytes, all lines together.
+/// Maximum length of a `Link` header that is read, in bytes, all lines together.
 pub const HEADER_BYTES_MAX: usize = 16 * 1024;
 
 /// Maximum number of links that are read in a line.

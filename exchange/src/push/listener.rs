@@ -1,4 +1,4 @@
-//! The shell of the subscriber: `/push/TOKEN`, where hubs verify and notify, and its own requests.
+//! The shell of the subscriber: `/push/TOKEN`, where hubs verify and notify, and requests to hubs.
 //!
 //! Source: WebSub §4, §5, §7; [`subscriber`](super::subscriber) makes the decisions.
 //!
@@ -31,17 +31,17 @@ use super::subscriber::{Counters, Reply, Subscriber, SubscriptionState, Verdict,
 /// Maximum number of requests to sources and hubs at once.
 const REQUESTS_MAX: usize = 8;
 
-/// Longest sleep: bounds what a jump of the wall clock can do.
+/// Maximum length of a sleep. It limits the delay that a jump of the wall clock causes.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
-/// Largest body of a notification, in bytes. Hubs of others may send the topic's content, which has
-/// to be read for the signature.
+/// Maximum length of a notification's body, in bytes. Hubs of others may send the topic's content,
+/// which has to be read for the signature.
 const BODY_BYTES_MAX: usize = 257 * 1024;
 
 /// Where and how a source can be asked for its hub.
 #[derive(Clone, Debug)]
 pub struct Address {
-    /// The page whose `Link` header counts.
+    /// The page whose `Link` header names the hub.
     pub url: Url,
     /// Credentials for the source, and for its hub at the same origin.
     pub credentials: Credentials,
@@ -50,9 +50,9 @@ pub struct Address {
 }
 
 impl Address {
-    /// Returns whether the source's hub may be in a private network. `is_inside`: the hub is at the
-    /// source's origin, or the source was reached in a private network. A public source must not
-    /// lead into a private network, neither by its hub nor by redirects.
+    /// Returns whether the source's hub may be in a private network. `is_inside` says that the hub
+    /// is at the source's origin, or that the source was reached in a private network. A public
+    /// source must not lead into a private network, neither by its hub nor by redirects.
     fn may_lead_inside(&self, is_inside: bool) -> bool {
         self.allow_private && is_inside
     }
@@ -61,11 +61,11 @@ impl Address {
 /// Returns the address of a source by its name; `None` while it is unknown. May block.
 pub type FindSource = Box<dyn Fn(&str) -> Option<Address> + Send + Sync>;
 
-/// Handles a notification with a valid signature for the source of this name: there is a new
-/// version, with its number if known.
+/// Handles a notification with a valid signature, or a new subscription: the source of this name
+/// has a new version, which is given if known.
 pub type OnNotice = Box<dyn Fn(&str, Option<Version>) + Send + Sync>;
 
-/// Callbacks of a [`Listener`] to the owner of the sources.
+/// Callbacks by which a [`Listener`] reaches the owner of the sources.
 pub struct Hooks {
     /// Finds a source.
     pub find: FindSource,

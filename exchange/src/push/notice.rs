@@ -14,7 +14,7 @@ use collection::Version;
 /// Media type of the body.
 pub const MEDIA_TYPE: &str = "text/plain; charset=utf-8";
 
-/// Longest line that is read, in bytes.
+/// Maximum length of a line that is read, in bytes.
 const LINE_BYTES_MAX: usize = 200;
 
 /// Returns the body that announces a version.
@@ -22,7 +22,7 @@ pub fn body(version: Option<Version>) -> String {
     version.map_or_else(String::new, |it| format!("{it}\n"))
 }
 
-/// Reads the version in a body; `None` in a foreign one, such as the content of the topic.
+/// Reads the version in a body; `None` if it has none, such as the content of a foreign topic.
 pub fn read(body: &[u8]) -> Option<Version> {
     let head = body.get(..LINE_BYTES_MAX.min(body.len()))?;
     let line = head.split(|it| *it == b'\n').next()?;

@@ -1,4 +1,4 @@
-//! The shell of the hub: `/hub`, its own requests, and the notifications after a collection's
+//! The shell of the hub: `/hub`, the hub's own requests, and the notifications after a collection's
 //! commits.
 //!
 //! Source: WebSub §5 to §7; [`hub`](super::hub) makes the decisions.
@@ -63,13 +63,12 @@ const TIMEOUTS: Timeouts = Timeouts {
     total: Some(Duration::from_secs(20)),
 };
 
-/// Longest sleep: bounds what a jump of the wall clock can do.
+/// Maximum length of a sleep. It limits the delay that a jump of the wall clock causes.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
-/// Pause after subscriptions could not be saved, before the next attempt.
+/// Pause after a failed attempt to save the subscriptions.
 const UNSAVED: Duration = Duration::from_secs(10);
 
-/// Milliseconds of a second.
 const SECOND_MS: u64 = 1_000;
 
 /// Margin added to the wait for the end of a second, so that it does not end too early.
@@ -80,16 +79,16 @@ const MARGIN_MS: u64 = 20;
 pub struct Status {
     /// The hub for this daemon's changes: `nobody`, `self`, or the URL of a hub.
     pub hub: String,
-    /// Subscriptions.
+    /// Number of subscriptions.
     pub subscriptions: u64,
-    /// Pending verifications.
+    /// Number of pending verifications.
     pub unverified: u64,
-    /// Notifications acknowledged, since the start.
+    /// Number of acknowledged notifications since the start.
     pub delivered: u64,
-    /// Notifications given up, since the start.
+    /// Number of notifications that were given up since the start.
     pub given_up: u64,
-    /// The reason why another hub does not get this daemon's changes, or why subscriptions are not
-    /// saved.
+    /// The reason why the other hub does not get this daemon's changes, or why subscriptions are
+    /// not saved; both, if both apply.
     pub problem: Option<String>,
 }
 
@@ -251,7 +250,7 @@ impl Notifier {
         self.save().await;
     }
 
-    /// Returns the time without a possible action, if no request ends.
+    /// Returns the time until the next possible action, if no request ends before.
     fn pause(&self) -> Duration {
         let due_ms = self.hub().poll_timeout();
         let wait_ms = due_ms.map(|it| it.saturating_sub(clock::now_ms()));
@@ -410,7 +409,7 @@ fn lock(problem: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
     problem.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns advice for an administrator about a refused address.
+/// Returns advice for an administrator about a refused address; empty if no setting helps.
 fn advice(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::Private | Refusal::Loopback => {

@@ -55,11 +55,11 @@ pub struct SubscriptionRequest {
     pub topic: String,
     /// The subscriber's address.
     pub callback: Url,
-    /// The requested lease, in seconds.
+    /// The requested lease, in seconds; `None` leaves it to the hub.
     pub lease_secs: Option<u64>,
     /// The key for signatures.
     pub secret: Option<Secret>,
-    /// The consumer that sends the request, if known. It is not a part of the form.
+    /// The consumer that sends the request, if known. The form does not contain it.
     pub consumer: Option<String>,
 }
 
@@ -208,7 +208,7 @@ pub enum Question {
         topic: String,
         /// The body that confirms.
         challenge: String,
-        /// The lease in seconds; 0 if not named.
+        /// The lease in seconds; 0 if the hub names none.
         lease_secs: u64,
     },
     /// A denial, or the end of a subscription by the hub.

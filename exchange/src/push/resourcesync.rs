@@ -2,9 +2,9 @@
 //!
 //! Source: ANSI/NISO Z39.99-2017; the documents are those of [`oai::resourcesync`].
 //!
-//! `/.well-known/resourcesync` leads to `/resourcesync/capabilitylist.xml`, and that to the list of
-//! objects and the list of changes. Each list is cut into parts of [`PART_SERIALS`] serials. So a
-//! part is found without counting, stays within the size limit of a document, and is the same for
+//! `/.well-known/resourcesync` leads to `/resourcesync/capabilitylist.xml`, which leads to the list
+//! of objects and the list of changes. Each list is cut into parts of [`PART_SERIALS`] serials. So
+//! a part is found without counting, stays within the size limit of a document, and is the same for
 //! every client. A list of several parts is an index of them. Changes reach back as far as
 //! tombstones.
 //!
@@ -183,8 +183,8 @@ impl Pages {
             Capability::ChangeList => self.collection.horizon() / self.part_serials,
             _ => 0,
         };
-        // An index can name enough parts: with more, the collection would have more objects than
-        // possible.
+        // An index names at most this many parts, which have room for 2.5 billion serials. If the
+        // log is longer, its oldest parts are left out.
         let fewest = last.saturating_sub(ENTRIES_MAX as u64 - 1);
         first.max(fewest).min(last)..=last
     }
@@ -201,8 +201,8 @@ impl Pages {
         if capability != Capability::ChangeList {
             return Ok(Document::resource_list(&up, datestamp(now)));
         }
-        // A client whose copy is older than this change needs the list of objects, a newer one does
-        // not.
+        // A client needs the list of objects if its copy is older than this change, or else only
+        // the changes.
         let first = self.collection.scan(serial.max(self.collection.horizon()))?.next();
         let since = first.transpose()?.map_or(now, |it| it.stamp);
         Ok(Document::change_list(&up, datestamp(since)))
@@ -231,8 +231,8 @@ impl Pages {
         self.respond_with(list).await
     }
 
-    /// Makes a document, in one of the turns. The work continues even if the client hangs up, and
-    /// the turn ends with the work.
+    /// Makes a document in one of the turns, or refuses if all are taken. The work continues even
+    /// if the client hangs up, and the turn ends with the work.
     async fn respond_with(
         self,
         document: impl FnOnce(&Self) -> Result<Document, Error> + Send + 'static,
@@ -270,7 +270,7 @@ impl Pages {
             let (happened, entry) = match &scanned.change {
                 _ if scanned.serial <= horizon => continue,
                 Change::Update(record) => (ChangeKind::Updated, resource(record)),
-                // A carried notice is about no object here.
+                // This tombstone has no object: it only carries a notice.
                 Change::Suppress(oid, notice) if *oid == notice.carrier() => continue,
                 Change::Delete(oid) | Change::Suppress(oid, _) => {
                     (ChangeKind::Deleted, Entry::at(&*oid.url))

@@ -23,16 +23,16 @@ use crate::source::without_user;
 /// Maximum number of prefixes of foreign topics.
 const PUBLISHERS_MAX: usize = 1_000;
 
-/// The setting that a public address needs, for messages.
+/// The setting of the public address, as messages show it.
 const BASE_URL: &str = "base_url = \"http://host:port/\" above [push]";
 
-/// Largest setting for the number of subscriptions of a hub.
+/// Maximum value of the setting `subscriptions_max`.
 const SUBSCRIPTIONS_MAX: u64 = 10_000;
 
 /// The hub for a daemon's changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HubChoice {
-    /// None.
+    /// No hub.
     #[default]
     Nobody,
     /// The daemon's own hub.
@@ -107,7 +107,7 @@ impl Settings {
         settings
     }
 
-    /// Returns whether there is a hub at all.
+    /// Returns whether this daemon is a hub: for its own changes, or for those of publishers.
     pub fn has_hub(&self) -> bool {
         self.hub == HubChoice::Own || !self.publishers.is_empty()
     }

@@ -15,7 +15,7 @@ pub const FILE_NAME: &str = "subscriptions.json";
 /// Permission bits: the owner may read and write.
 const MODE: u32 = 0o600;
 
-/// Largest file, in bytes.
+/// Maximum size of a file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 512 << 20;
 
 /// The file cannot be read or written. Give the daemon's user access to its data folder.
@@ -27,9 +27,9 @@ pub struct Error {
     source: io::Error,
 }
 
-/// Reads the subscriptions in `data`; none if there is no file. A file with invalid content is
-/// moved aside, because subscribers renew their subscriptions before their leases end anyway.
-/// Blocks.
+/// Reads the subscriptions in `data`; none if there is no file. A file with invalid content, or one
+/// that is too large, is moved aside: subscribers renew their subscriptions before their leases end
+/// anyway. Blocks.
 ///
 /// # Errors
 ///
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!((mode & 0o777, data.path().read_dir().unwrap().count()), (MODE, 1));
     }
 
-    /// Brokers of older versions could ask for the changes themselves.
+    /// Brokers of older versions could ask for the changes themselves, with `content`.
     #[test]
     fn a_file_of_an_older_version_is_read() {
         let data = tempfile::tempdir().unwrap();

@@ -30,10 +30,10 @@ use super::signature::{self, Refused, Secret};
 /// Wait after a first failure, milliseconds; it doubles with each further one.
 const RETRY_MS: u64 = 5_000;
 
-/// Longest wait, milliseconds. It also applies after a denial, and if the source names no hub.
+/// Maximum wait, milliseconds. It also applies after a denial, and if the source names no hub.
 const RETRY_MS_MAX: u64 = 3_600_000;
 
-/// Longest time until a hub verifies a request, milliseconds.
+/// Time limit for a hub to verify a request, milliseconds.
 const VERIFY_MS: u64 = 120_000;
 
 /// The problem that is reported if the hub does not verify the request.
@@ -46,7 +46,7 @@ const RENEW_AFTER: (u64, u64) = (2, 3);
 /// Shortest time between two renewals, milliseconds, however short the lease.
 const RENEW_MS_MIN: u64 = 60_000;
 
-/// Shortest time between two subscriptions that count as new, milliseconds: each causes a pull.
+/// Minimum time between two new subscriptions of a source, milliseconds: each causes a pull.
 const NEW_MS_MIN: u64 = 3_600_000;
 
 /// Longest accepted lease, seconds.
@@ -107,7 +107,7 @@ pub enum Reply {
     },
     /// 200 without a body.
     Noted,
-    /// 404: the subscription was not requested.
+    /// 404: the subscription was not requested, or the request is no question.
     No,
 }
 
@@ -125,7 +125,6 @@ pub enum Verdict {
     Unknown,
 }
 
-/// Phase of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Waiting for the time of the next discovery.
@@ -141,13 +140,13 @@ struct Subscription {
     wanted: Wanted,
     phase: Phase,
     due_ms: u64,
-    /// Length of the wait until that time, as it was set.
+    /// Length of the wait that ends at `due_ms`.
     wait_ms: u64,
     topic: Option<String>,
     /// End of the lease; 0 without one.
     until_ms: u64,
     lease_ms: u64,
-    /// Time before which no further subscription counts as new.
+    /// Time before which no subscription is new.
     new_ms: u64,
     failures: u32,
     problem: Option<String>,
@@ -210,8 +209,8 @@ impl Subscriber {
         self.by_source.values().map(Subscription::due).min().filter(|it| *it < u64::MAX)
     }
 
-    /// Handles the result of a source's discovery, or the reason of its failure. Returns the form to
-    /// POST and the hub's address, if there is a request to make; report with
+    /// Handles the result of a source's discovery, or the reason of its failure. Returns the hub's
+    /// address and the form to POST there, if there is a request to make; report with
     /// [`handle_asked`](Self::handle_asked).
     pub fn handle_discovered(
         &mut self,

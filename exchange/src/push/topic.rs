@@ -25,7 +25,7 @@ pub enum OwnTopic {
 pub enum Topic {
     /// The daemon itself.
     Own(OwnTopic),
-    /// A publisher.
+    /// A publisher in the settings.
     Others,
 }
 
@@ -42,8 +42,8 @@ impl Topics {
         Self { base_url, settings }
     }
 
-    /// Returns the kind of `topic`; `None` if it is not served. `host` is the requested host; if it
-    /// is unknown, as after a restart, any host is accepted.
+    /// Returns the kind of `topic`; `None` if it is not served. `host` is the requested host.
+    /// `None`, as after a restart, accepts every host.
     pub fn find(&self, topic: &str, host: Option<&str>) -> Option<Topic> {
         let url = Url::parse(topic).ok()?;
         if self.settings.hub == HubChoice::Own
@@ -80,7 +80,7 @@ impl Topics {
     }
 
     /// Returns the `Link` header of a page; `None` without a hub. `query` is that of the request,
-    /// which selects a list of records. The page is `depth` folders below the daemon's root.
+    /// and selects a list of records. The page is `depth` folders below the daemon's root.
     pub fn link(&self, served: OwnTopic, query: &str, depth: usize) -> Option<String> {
         let up = "../".repeat(depth);
         let address = |path: &str| match &self.base_url {
@@ -99,7 +99,7 @@ impl Topics {
         Some(link::header_value(&hub, &topic))
     }
 
-    /// Returns the daemon's own topics at its public address, to be announced to another hub.
+    /// Returns the own topics to announce to another hub; none without a public address.
     pub fn published(&self) -> Vec<String> {
         let Some(base_url) = &self.base_url else { return Vec::new() };
         let paths = ["feed".to_owned(), records("")];

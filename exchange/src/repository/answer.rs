@@ -21,7 +21,6 @@ use super::current_sets::{CurrentSets, Unready};
 use super::origin;
 use super::sets;
 
-/// A response.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answered {
     /// The text of the response.
@@ -30,7 +29,7 @@ pub(super) struct Answered {
     pub(super) records: u64,
     /// Whether the response has only errors.
     pub(super) is_fault: bool,
-    /// Number of records of the whole list, if counted.
+    /// Number of records of the whole list; `None` if unknown, or if the response is no list.
     pub(super) size: Option<u64>,
 }
 
@@ -48,7 +47,7 @@ pub(super) struct Responder<'a> {
     pub(super) facts: &'a Facts,
     /// Whether lists get the attributes of Adly's paper.
     pub(super) oap: bool,
-    /// The version of lists: they include all changes up to this version.
+    /// The version of lists, which include all changes up to it.
     version: Version,
     date: Datestamp,
 }
@@ -121,7 +120,6 @@ impl<'a> Responder<'a> {
         }
     }
 
-    /// Returns the earliest datestamp of all records.
     fn earliest(&self) -> Result<Datestamp, Error> {
         let first = self.collection.first_stamp()?;
         Ok(first.map_or(self.date, datestamp))
@@ -148,8 +146,8 @@ impl<'a> Responder<'a> {
         if oid.url != item.url {
             return Ok(None);
         }
-        // Make the sets current, so that the header names them. While the sets are made, the header
-        // names fewer.
+        // Make the sets current, so that the header names all of the record's sets. While the sets
+        // are made, it names fewer.
         match self.current.with(self.version, |_sets, _present| ()) {
             Err(failed @ Unready::Failed(_)) => return Err(failed),
             Ok(()) | Err(Unready::Making) => {}
@@ -167,7 +165,6 @@ impl<'a> Responder<'a> {
         Ok((found.change.oid().as_ref() == Some(&oid)).then(|| look(found)))
     }
 
-    /// Writes a part of a list.
     fn list(&self, answer: Answer<'_>, from: ListFrom) -> Result<Answered, Unready> {
         let begins = from.reached.map_or(0, |it| it.serial) + 1;
         let first = match (from.reached, from.chosen.from_secs) {
@@ -216,7 +213,7 @@ impl<'a> Responder<'a> {
         Ok(Answered { text, records, is_fault: records == 0, size })
     }
 
-    /// Adds the records of these changes; returns false if not all fit.
+    /// Adds the records of these changes; returns false if some had no room.
     fn fill(
         &self,
         part: &mut ListPage<'_>,
@@ -235,8 +232,8 @@ impl<'a> Responder<'a> {
         Ok(true)
     }
 
-    /// Returns the record of a change, with its metadata in the format `prefix`, or only with its
-    /// header if that is `None`.
+    /// Returns the record of a change, with metadata in the format `prefix` or, if that is `None`,
+    /// without. Returns `None` if the change has no object, or the format is unknown.
     fn record(&self, scanned: &Scanned, prefix: Option<&str>) -> Option<Record> {
         let oid = scanned.change.oid()?;
         let mut identifier = String::with_capacity(64 + oid.url.len());

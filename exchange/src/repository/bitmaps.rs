@@ -21,7 +21,6 @@ pub(super) const OTHERS_MAX: usize = 50_000;
 /// Longest name of a set, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
-/// Bitmaps by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NamedBitmaps {
     pub(super) sets: BTreeMap<String, RoaringTreemap>,
@@ -31,7 +30,6 @@ pub(super) struct NamedBitmaps {
 }
 
 impl NamedBitmaps {
-    /// Restores saved bitmaps.
     pub(super) fn new(all: BTreeMap<String, RoaringTreemap>, is_full: bool) -> Self {
         let mut named = Self { sets: all, others: BTreeMap::new(), is_full };
         named.choose();
@@ -44,7 +42,6 @@ impl NamedBitmaps {
         (self.sets.iter().chain(&self.others), count, self.is_full)
     }
 
-    /// Adds the serial of a change.
     pub(super) fn add(&mut self, name: String, serial: u64) {
         if let Some(set) = self.sets.get_mut(&name).or_else(|| self.others.get_mut(&name)) {
             set.insert(serial);
@@ -64,7 +61,7 @@ impl NamedBitmaps {
         bitmaps.insert(name, RoaringTreemap::from_iter([serial]));
     }
 
-    /// Drops all serials except `kept`, and makes the largest bitmaps sets.
+    /// Drops all serials that are not in `kept`, and makes the largest bitmaps sets.
     pub(super) fn keep(&mut self, kept: &RoaringTreemap) {
         for names in [&mut self.sets, &mut self.others] {
             names.values_mut().for_each(|it| *it &= kept);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Unit of the budget, in bytes: a semaphore has no more permits than fit into 32 bits.
+/// Unit of the budget, in bytes. A semaphore gives at most `u32::MAX` permits at once.
 const UNIT_BYTES: usize = 1_024;
 
 /// A total of bytes to reserve from.
@@ -17,14 +17,12 @@ pub(super) struct ByteBudget {
     units_max: usize,
 }
 
-/// A reserved share of the budget.
 #[derive(Debug)]
 pub(super) struct Share {
     budget: ByteBudget,
     permit: OwnedSemaphorePermit,
 }
 
-/// Bytes with their share.
 struct Held {
     bytes: Vec<u8>,
     _permit: OwnedSemaphorePermit,
@@ -37,7 +35,6 @@ impl AsRef<[u8]> for Held {
 }
 
 impl ByteBudget {
-    /// Returns a budget of `bytes` bytes.
     pub(super) fn new(bytes: usize) -> Self {
         let units_max = bytes / UNIT_BYTES;
         Self { units: Arc::new(Semaphore::new(units_max)), units_max }
@@ -85,7 +82,7 @@ mod tests {
             self.units.available_permits() * UNIT_BYTES
         }
 
-        /// Closes the budget: all present and later reservations fail.
+        /// Closes the budget: waiting and later reservations fail.
         pub(in super::super) fn close(&self) {
             self.units.close();
         }

@@ -55,13 +55,12 @@ struct Inner {
     path: PathBuf,
     /// The sets; `None` until they have reached the end of the log once.
     sets: RwLock<Option<Sets>>,
-    /// Held by the one task that reads the log.
+    /// Only the task that has this lock reads the log.
     turn: Mutex<SavedVersion>,
     /// Wakes the background task.
     asked: Notify,
 }
 
-/// Version and time of the last save.
 #[derive(Debug, Default)]
 struct SavedVersion {
     version: Version,
@@ -69,7 +68,6 @@ struct SavedVersion {
 }
 
 impl CurrentSets {
-    /// Returns the sets of `collection`, saved at `path`.
     pub(super) fn new(collection: Collection, path: PathBuf) -> Self {
         let (sets, turn, asked) = (RwLock::default(), Mutex::default(), Notify::new());
         Self { inner: Arc::new(Inner { collection, path, sets, turn, asked }) }
@@ -92,7 +90,7 @@ impl CurrentSets {
         self.sets().is_some()
     }
 
-    /// Calls `look` with the sets, which include `version`, and the live serials. Blocks. Fails
+    /// Calls `look` with the sets, first read up to `version`, and the live serials. Blocks. Fails
     /// with [`Unready`] if the sets are being made, or the log cannot be read.
     pub(super) fn with<T>(
         &self,
@@ -117,7 +115,8 @@ impl CurrentSets {
         self.sets().as_ref().map_or_else(Vec::new, |it| it.of_record(gatherer, kind))
     }
 
-    /// Returns whether the sets include `version`.
+    /// Returns whether the sets include `version`. If they lack too much, it wakes the background
+    /// task and fails.
     fn reaches(&self, version: Version) -> Result<bool, Unready> {
         let sets = self.sets();
         let reached = sets.as_ref().map(|it| it.reached);
@@ -167,8 +166,8 @@ impl CurrentSets {
         }
     }
 
-    /// Builds the sets, from the saved ones if these are of the log's epoch, and reads the log up
-    /// to the present. Blocks.
+    /// Reads the log up to the present, and saves the sets if it is time. Without sets of the log's
+    /// epoch it builds them first, from the saved ones if those are of that epoch. Blocks.
     fn refresh(&self, stops: &dyn Fn() -> bool) -> Result<(), Unready> {
         let mut saved = self.turn();
         let collection = &self.inner.collection;

@@ -2,11 +2,12 @@
 //!
 //! Source: OAI-PMH §2.4 (an item's identifier stays the same); ours.
 //!
-//! Without a setting the name comes from the daemon's address, which may change, for example if a
-//! proxy is added or the host is renamed. Identifiers must not change with it, because harvesters
-//! would never learn that the old ones have ended. So the name of the first identifier that was
-//! served is stored in a file. A setting with another name replaces it. If the file is deleted, the
-//! next identifier that is served stores a name from the present address.
+//! Without a setting the repository part comes from the daemon's public address or else its id
+//! (`default_id`). The address may change, for example if a proxy is added. The identifiers must
+//! stay the same then, because harvesters would never learn that the old ones have ended. So the
+//! first records that are served store the repository part in a file, and it is used from then on.
+//! A setting takes precedence, and is stored when it is served. If the file is deleted, the present
+//! address is used again from the next start on.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -19,19 +20,17 @@ use oai::RepositoryId;
 /// Name of the file, which is next to the file of the sets.
 const FILE_NAME: &str = "identifier";
 
-/// Longest file that is read, in bytes; every name is shorter.
+/// Maximum length of the file that is read, in bytes: enough for a host name.
 const FILE_BYTES_MAX: u64 = 1_024;
 
-/// The file with the name.
 #[derive(Debug)]
 pub(super) struct IdentifierFile {
     path: PathBuf,
-    /// Content of the file; the outer `None` means that it has not been read yet.
+    /// Content of the file: the outer `None` before it is read, the inner one if it has no name.
     known: Mutex<Option<Option<RepositoryId>>>,
 }
 
 impl IdentifierFile {
-    /// Returns the file next to `sets`.
     pub(super) fn beside(sets: &Path) -> Self {
         Self { path: sets.with_file_name(FILE_NAME), known: Mutex::default() }
     }
@@ -47,13 +46,13 @@ impl IdentifierFile {
         set.cloned().or_else(|| known.clone()).or_else(default)
     }
 
-    /// Stores the name of served identifiers. Blocks.
+    /// Stores the repository part of identifiers that are served. Blocks.
     pub(super) fn keep(&self, id: &RepositoryId) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref().is_some_and(|it| it.as_ref() == Some(id)) {
             return;
         }
-        // Even if the file cannot be written, the name stays until the next start.
+        // Even if the file cannot be written, the repository part stays until the next start.
         *known = Some(Some(id.clone()));
         if let Err(error) = write(&self.path, id.name()) {
             let file = self.path.display();

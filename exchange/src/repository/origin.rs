@@ -28,7 +28,7 @@ pub(super) fn provenance(record: &Record, stamp: Stamp) -> Option<Xml> {
         datestamp: Datestamp::at(secs, Granularity::Second).to_string(),
         namespace: namespace.trim().to_owned(),
         harvested: datestamp(stamp).to_string(),
-        // A crosswalk has changed it.
+        // The crosswalk has changed the metadata.
         altered: true,
     };
     Some(origin.to_xml())

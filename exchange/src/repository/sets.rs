@@ -13,8 +13,8 @@
 //!
 //! # Differences from the standard
 //!
-//! * If the type of an object changes, no deletion is listed in its old set, as in the standard;
-//!   the object is in the new set.
+//! * If the type of an object changes, the old set lists no deletion, which the standard does not
+//!   demand; the object is in the new set.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ pub(super) struct Sets {
     pub(super) typed: RoaringTreemap,
 }
 
-/// A change as the sets see it.
+/// The parts of a change that the sets need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Member {
     serial: u64,
@@ -71,7 +71,7 @@ impl Member {
                 (Oid::of(record)?, kind.unwrap_or_default(), language.unwrap_or_default(), false)
             }
             Change::Delete(oid) => (oid.clone(), none(), none(), true),
-            // A carried notice is about no object here.
+            // This tombstone has no object: it only carries a notice.
             Change::Suppress(oid, notice) if *oid != notice.carrier() => {
                 (oid.clone(), none(), none(), true)
             }
@@ -87,7 +87,7 @@ pub(super) fn hash(oid: &Oid) -> u64 {
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// The live serials, and the serial before which deletions are forgotten.
+/// The live serials, and the last serial up to which deletions are forgotten.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LiveView<'a> {
     pub(super) live: &'a RoaringTreemap,
@@ -95,7 +95,6 @@ pub(super) struct LiveView<'a> {
 }
 
 impl Sets {
-    /// Adds the next change.
     pub(super) fn take(&mut self, member: Member) {
         if let Some(before) = self.gone.remove(&member.oid) {
             self.tombstones.remove(before);
@@ -123,7 +122,7 @@ impl Sets {
         self.typed &= live;
     }
 
-    /// Returns the sets with records, after the set `after`.
+    /// Returns the sets with records, in order: those after `after`, or all.
     pub(super) fn list(&self, present: LiveView<'_>, after: Option<&SetSpec>) -> Vec<SetSpec> {
         let has = |it: &RoaringTreemap| !it.is_disjoint(present.live);
         let has_any = |it: &RoaringTreemap| has(it) || !it.is_disjoint(&self.tombstones);
@@ -139,7 +138,7 @@ impl Sets {
         all
     }
 
-    /// Returns the numbers of records of each type, and in each language.
+    /// Returns the number of live records of each type, and in each language.
     pub(super) fn counts(&self, present: LiveView<'_>) -> [Vec<(String, u64)>; 2] {
         [&self.types, &self.languages].map(|it| {
             let sets = it.sets.iter();
@@ -174,7 +173,7 @@ impl Sets {
         let mut living = bitmap.iter();
         living.advance_to(first);
         let mut living = living.filter(|it| present.live.contains(*it)).peekable();
-        // Intersect first: of very many tombstones, a gatherer may have none.
+        // Intersect first: a gatherer may have none of very many tombstones.
         let tombstones = self.tombstones_of(set, bitmap);
         let mut gone = tombstones.iter();
         gone.advance_to(first.max(present.horizon.saturating_add(1)));

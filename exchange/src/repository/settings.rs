@@ -13,10 +13,10 @@ use oai::{RepositoryId, crosswalk::Dissemination};
 use settings::Table;
 use url::Url;
 
-/// Largest setting for the number of records in a response.
+/// Maximum value of the setting `page_records`.
 pub const PAGE_RECORDS_MAX: u64 = 10_000;
 
-/// Maximum number of friends, and most e-mail addresses.
+/// Maximum number of friends.
 const LISTED_MAX: usize = 1_000;
 
 /// Longest name, in bytes.
@@ -29,9 +29,10 @@ pub struct Settings {
     pub enabled: bool,
     /// Name of the repository; default: that of the daemon.
     pub repository_name: Option<String>,
-    /// E-mail addresses of its administrators; default: `webmaster` at its host.
+    /// E-mail addresses of its administrators; default: `webmaster` at its identifiers' domain.
     pub admin_emails: Vec<String>,
-    /// The repository part of its identifiers; default: its host, or else a name with its id.
+    /// The repository part of its identifiers; default: the stored one, or else the public host, or
+    /// else one made of the daemon's id.
     pub repository_identifier: Option<RepositoryId>,
     /// Maximum number of records in a response.
     pub page_records: u64,
@@ -207,7 +208,7 @@ pub struct Daemon {
     pub name: String,
     /// Its id: 16 hex digits.
     pub id: String,
-    /// The public address of its public listener, behind a proxy; ends in a slash.
+    /// The daemon's public URL, if the settings give one; ends in a slash.
     pub base_url: Option<Url>,
     /// Its update schedule, if the times are fixed.
     pub syndication: Option<Syndication>,

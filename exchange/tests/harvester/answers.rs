@@ -12,7 +12,7 @@ async fn an_interrupted_harvest_continues_at_its_page() {
     let (end, stored) = peer.harvest(peer.settings(), usize::MAX).await.unwrap();
     assert_eq!((end.outcome, end.report.requests, stored.len()), (Ok(()), 2, 2));
     assert_eq!(peer.titles(), peer.expected());
-    // As it is on disk.
+    // Check the collection on the disk.
     peer.collection.close();
     let again = Collection::open(peer.dir.path(), Options::default(), Stamp(1)).unwrap().0;
     assert_eq!(again.len(), 45);
@@ -49,7 +49,7 @@ async fn nothing_is_held_during_the_wait_for_a_turn() {
     let mut running = running.holding(Duration::from_secs(3_600));
     let Step::Batch(batch) = running.next().await else { panic!() };
     assert_eq!(batch.records.len(), 10);
-    // While another holds the turn no request is made, and the wait is bounded.
+    // While somebody else has the turn no request is made, and the wait is bounded.
     let turn = hosts.turn("127.0.0.1", Duration::ZERO).await;
     let asked = peer.site.lock().unwrap().asked.len();
     let Step::End(end) = running.next().await else { panic!() };
@@ -65,7 +65,7 @@ async fn nothing_is_held_while_an_answer_is_missing() {
     let checkpoint = Checkpoint::default();
     let running = Running::new(peer.repository(), peer.settings(), checkpoint, bounds, shutdown);
     let mut running = running.holding(Duration::from_millis(200));
-    // Identify, the formats and a page.
+    // Permits for Identify, the formats and one page.
     let gate = peer.gate.clone();
     gate.forget_permits(Semaphore::MAX_PERMITS);
     gate.add_permits(3);

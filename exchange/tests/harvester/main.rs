@@ -1,5 +1,5 @@
-//! Tests of repositories as sources of a collection: compressed and broken pages, long tokens, pauses,
-//! and interrupted harvests.
+//! Tests of repositories as sources of a collection: broken pages, long tokens, pauses, interrupted
+//! harvests.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -241,7 +241,7 @@ struct Peer {
     shutdown: Shutdown,
     dir: tempfile::TempDir,
     collection: Collection,
-    /// One request is answered for each of its permits.
+    /// Each permit lets the repository answer one request.
     gate: Arc<Semaphore>,
     /// Time to live of records, if set.
     ttl_secs: Option<u64>,
@@ -288,7 +288,7 @@ impl Peer {
         Settings::new(self.url.as_str())
     }
 
-    /// Harvests into the collection; returns `None` if it is interrupted after `batches_max` batches.
+    /// Harvests into the collection; returns `None` if interrupted after `batches_max` batches.
     async fn harvest(&self, settings: Settings, batches_max: usize) -> Option<(End, Vec<Stored>)> {
         let mut target = self.target();
         let checkpoint = target.checkpoint().await.unwrap();

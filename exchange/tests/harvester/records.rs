@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Records without a time to live stay until the repository deletes them: one that was away for longer
-/// would not send them again.
+/// Records without a time to live stay until the repository deletes them: after a long absence the
+/// repository does not send them again.
 #[tokio::test]
 async fn records_of_an_absent_repository_stay() {
     let peer = peer(15).await;
@@ -54,7 +54,7 @@ async fn harvests_confirm_live_records() {
     peer.harvest_all().await;
     // Not each harvest confirms: a confirmation is a change for all consumers.
     assert!(confirmed().0 - first.0 <= 6 * 3_600_000);
-    // They expire a month after the last confirmation.
+    // The records expire a month after the last confirmation.
     let day = 86_400_000;
     let after = |days: u64| Stamp(confirmed().0 + days * day);
     let swept = |at| peer.collection.sweep(at, 1.0).unwrap();
@@ -82,7 +82,7 @@ async fn a_full_harvest_is_followed_by_incremental_ones() {
     let changed = peer.collection.version();
     // Three changes, and perhaps a confirmation.
     assert!((3..=4).contains(&(changed.serial - version.serial)), "{version} to {changed}");
-    // The overlap brings them again, without effect.
+    // The overlap brings the records again, without effect.
     let end = peer.harvest_all().await;
     assert_eq!((end.outcome, end.report.full), (Ok(()), false));
     assert!(peer.collection.version().serial - changed.serial <= 1);

@@ -1,8 +1,9 @@
 //! A hostile repository with the faults of repositories in the field, one at a time.
 //!
-//! It is a server on a raw socket, so that every layer can be wrong: connection, HTTP, encoding, XML,
-//! protocol, clock, data. Its items are generated; its clock advances by a second with each request.
-//! [`Server::heal`] makes it honest, and a harvester must be able to continue from its checkpoint.
+//! It is a server on a raw socket, so that every layer can be wrong: connection, HTTP, encoding,
+//! XML, protocol, clock, data. Its items are generated; its clock advances by a second with each
+//! request. [`Server::heal`] makes it honest, and a harvester must be able to continue from its
+//! checkpoint.
 
 pub(crate) mod mode;
 mod pages;
@@ -45,7 +46,7 @@ struct ServerState {
     hosts: [String; 2],
     /// Number of occurrences of the fault.
     shown: u32,
-    /// Whether it has reached the point after which it answers nothing.
+    /// Whether the server has reached the point after which it answers nothing.
     down: bool,
     /// The queries so far, in order.
     asked: Vec<String>,
@@ -151,7 +152,7 @@ impl ServerState {
         if let Some(answer) = self.before(mode, asked) {
             return answer;
         }
-        // Healing changes documents, but not the data: their oddities stay.
+        // Healing changes the documents. The data keep their oddities.
         let written_as = if self.healed && !is_of_data(self.world.mode) {
             Mode::Honest
         } else {
@@ -211,7 +212,7 @@ impl ServerState {
         }
     }
 
-    /// Returns whether the fault occurs now; it does so `times` in all.
+    /// Returns whether the fault occurs now: the first `times` calls return true.
     fn shows(&mut self, times: u32) -> bool {
         self.shown += 1;
         self.shown <= times
@@ -303,7 +304,7 @@ impl ServerState {
         }
     }
 
-    /// Returns an answer instead of a page, without our XML, if the mode has one.
+    /// Returns the answer that the mode sends instead of a page, if it has one.
     fn instead(&mut self, mode: Mode, asked: &Request, page: usize, bad: bool) -> Option<Answer> {
         self.down |= BAD_PAGE <= page;
         let busy = || Answer::status(503);

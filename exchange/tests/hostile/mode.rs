@@ -7,7 +7,7 @@
 pub(crate) enum Expected {
     /// Every record and every deletion, unchanged.
     Whole,
-    /// The same, but the damaged record may come repaired, or be named as left out.
+    /// As `Whole`, but the damaged record may come repaired, or be named as left out.
     Damaged,
     /// A failure that names the problem; nothing is lost after the healing.
     Fails,

@@ -101,7 +101,7 @@ fn gzip_bomb(begin: &[u8]) -> Vec<u8> {
     const PIECE: usize = 1 << 20;
     let mut compress = Compress::new(Compression::best(), false);
     let mut pack = |bytes: &[u8]| {
-        // A full flush forgets earlier bytes, so that the compressed bytes of a piece can be repeated.
+        // A full flush forgets earlier bytes, so that the compressed piece can be repeated.
         let mut out = Vec::with_capacity(bytes.len() + 1_024);
         compress.compress_vec(bytes, &mut out, FlushCompress::Full).unwrap();
         out

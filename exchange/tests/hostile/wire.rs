@@ -6,7 +6,7 @@ use tokio::time::{Duration, sleep};
 
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: usize = 256 * 1024;
-/// Length at which an endless answer ends nevertheless, in bytes.
+/// Maximum length of an endless answer, in bytes.
 const STREAM_BYTES_MAX: u64 = 1 << 30;
 /// Pause between two bytes of a dripping answer.
 const DRIP: Duration = Duration::from_millis(20);
@@ -148,7 +148,7 @@ pub(crate) async fn read(stream: &mut TcpStream) -> Option<Request> {
     })
 }
 
-/// Sends an answer; returns the connection if it can be reused, and the bytes sent of an endless answer.
+/// Sends an answer; returns the connection if reusable, and the bytes sent of an endless answer.
 pub(crate) async fn send(mut stream: TcpStream, answer: Answer) -> (Option<TcpStream>, u64) {
     let body = &answer.body;
     let length = |off: i64| {

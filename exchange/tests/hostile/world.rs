@@ -30,7 +30,7 @@ pub(crate) struct World {
     pub(crate) clock: i64,
 }
 
-/// The selection of a list and a position in it: the content of a token.
+/// The content of a token: the selection of a list, and a position in the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) from: Option<i64>,
@@ -63,7 +63,6 @@ impl World {
         Self { mode, items, clock }
     }
 
-    /// Changes two items, deletes one, and adds one.
     pub(crate) fn change(&mut self) {
         self.clock += 10;
         for index in [4, 41] {

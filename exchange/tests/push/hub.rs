@@ -108,7 +108,7 @@ async fn refusals_give_a_reason() {
     assert_eq!(source.notifier.counters().refused, 5);
 }
 
-/// Strangers name callbacks: neither this machine nor the target of a redirect is asked.
+/// Strangers name callbacks. The hub asks no target of a redirect, and this machine only if it may.
 #[tokio::test]
 async fn a_hub_reaches_only_allowed_addresses() {
     let asked_of = Arc::new(Mutex::new(Vec::new()));

@@ -57,7 +57,6 @@ fn spawn(tasks: &mut JoinSet<()>, listener: TcpListener, router: Router) {
     });
 }
 
-/// Waits for a condition by polling.
 async fn until(mut holds: impl FnMut() -> bool) {
     let wait = async {
         while !holds() {

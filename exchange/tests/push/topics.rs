@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Subscribers to a list are notified once the change is listed.
 #[tokio::test]
 async fn a_change_of_a_list_is_announced_once_it_is_listed() {
     let source = Source::start(settings()).await;
@@ -42,7 +41,6 @@ async fn another_name_of_a_machine_counts_as_the_same_host() {
     assert_eq!(source.ask(form(url.as_str())).await.0, StatusCode::ACCEPTED, "it renews");
 }
 
-/// A hub with a token refuses publishers without it.
 #[tokio::test]
 async fn publishers_must_show_the_token_of_the_hub() {
     let (socket, url) = listen().await;

@@ -77,7 +77,7 @@ async fn identifiers_stay_when_the_address_changes() {
         let identify = running.ask("verb=Identify").await;
         identify.one("repositoryIdentifier").to_owned()
     };
-    // As long as no identifier was handed out, none can change.
+    // The identifiers are fixed only once one of them was served.
     running.repository.set(settings(5), moved("b.example"));
     assert_eq!(repository_id(&running).await, "b.example");
     let headers = running.ask(&format!("verb=ListIdentifiers&{DC}")).await;
@@ -175,7 +175,7 @@ async fn a_list_with_damaged_records_is_refused_for_now() {
     running.stop().await;
 }
 
-/// The purpose of `responseDate`: a harvester that continues from there misses no commit.
+/// This is the purpose of `responseDate`: a harvester that continues from it misses no commit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_later_change_has_an_earlier_datestamp_than_a_response() {
     // All commits of the test fit into one response.

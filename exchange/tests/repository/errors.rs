@@ -58,7 +58,7 @@ async fn every_mistake_has_its_code() {
     running.stop().await;
 }
 
-/// Both codes are right, and the response must be valid in either case.
+/// Either code is right, and the response must be valid.
 #[tokio::test]
 async fn an_odd_identifier_is_unknown_or_invalid() {
     let dir = tempfile::tempdir().unwrap();
@@ -143,7 +143,7 @@ async fn a_too_early_request_is_refused_with_a_retry_time() {
     let dir = tempfile::tempdir().unwrap();
     let collection = open(dir.path());
     commit(&collection, 0, vec![text(1)]);
-    // Its background has not begun: nothing is awaited before the request.
+    // The background task has not begun yet: nothing is awaited before the request.
     let running = Running::begin(dir.path(), collection, settings(100));
     let request = Request::get("/oai?verb=ListRecords&metadataPrefix=oai_dc");
     let early = running.send(request.body(Body::empty()).unwrap()).await;

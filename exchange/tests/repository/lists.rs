@@ -144,7 +144,7 @@ async fn sets_are_by_gatherer_and_type() {
         };
         assert_eq!(found.len(), expected, "{spec}");
     }
-    // Later records are in them at once.
+    // Later records are in the sets at once.
     commit(&running.collection, 2, vec![update("g3", "http://h/4", "PDF")]);
     assert_eq!(running.items("ListRecords", &format!("{DC}&set=type:PDF")).await.len(), 2);
     assert_eq!(running.items("ListRecords", &format!("{DC}&set=gatherer:g3")).await.len(), 1);
@@ -209,7 +209,7 @@ async fn the_papers_attributes_are_sent_on_request() {
         );
         let found = running.send(asking(&query)).await;
         assert_eq!(found.text.contains("totalElements"), asked, "{choice:?}");
-        // It would not be valid otherwise.
+        // The schema does not allow the attribute.
         assert_eq!(schemas::validate(found.text.as_bytes()).is_err(), asked);
     }
     let identify = running.ask("verb=Identify").await;

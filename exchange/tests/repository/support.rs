@@ -32,7 +32,6 @@ pub(crate) fn update(gatherer: &str, url: &str, kind: &str) -> Change {
     Change::Update(record)
 }
 
-/// Returns the object `http://h/N` of [`G`].
 pub(crate) fn text(n: usize) -> Change {
     update(G, &format!("http://h/{n}"), "Text")
 }
@@ -48,7 +47,7 @@ pub(crate) fn commit(collection: &Collection, secs: u64, changes: Vec<Change>) {
 
 pub(crate) fn open(dir: &Path) -> Collection {
     let options = Options {
-        // Small segments: each list has many, and compaction has work.
+        // Small segments, so that each list has many, and compaction has work.
         segment_bytes_max: 2_000,
         member_bytes_max: 500,
         suppressed: Some(dir.join("suppressed.soif")),
@@ -98,7 +97,6 @@ impl ResponseText {
         all[0]
     }
 
-    /// Returns the attributes of the first element of that name.
     pub(crate) fn attributes(&self, name: &str) -> &str {
         let part = self.text.split(&format!("<{name}")).nth(1).unwrap_or_default();
         part.split('>').next().unwrap_or_default()
@@ -187,7 +185,6 @@ impl Running {
         parts
     }
 
-    /// Reads a list to its end, and returns its items.
     pub(crate) async fn items(&self, verb: &str, arguments: &str) -> Vec<String> {
         self.read(verb, arguments).await.iter().flat_map(ResponseText::items).collect()
     }

@@ -1,7 +1,7 @@
-//! Validation of responses against the schemas: the standard's from outside, ours from docs/schemas.
+//! Validation of responses against schemas: the standard's, and our own in docs/schemas.
 //!
 //! xmllint validates with one schema that imports all others, and without a network. The standard's
-//! schemas accept no element without its schema, so a response with an undeclared element is refused.
+//! schemas accept only elements of known schemas, so a response with another element is refused.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Namespaces and files of the schemas from outside. Imported ones come first.
+/// Namespaces and files of the standard's schemas. Imported ones come first.
 const OUTSIDE: [(&str, &str); 3] = [
     ("http://purl.org/dc/elements/1.1/", "simpledc20021212.xsd"),
     ("http://www.openarchives.org/OAI/2.0/oai_dc/", "oai_dc.xsd"),
@@ -44,7 +44,7 @@ pub(crate) fn validate(xml: &[u8]) -> Result<(), String> {
         .stderr(Stdio::piped())
         .spawn()
         .expect("xmllint is missing: run ./test, or apt-get install libxml2-utils");
-    // It may have stopped reading: only its messages matter.
+    // xmllint may have stopped reading: only its messages matter.
     let _ = child.stdin.take().unwrap().write_all(xml);
     let output = child.wait_with_output().unwrap();
     if output.status.success() {
@@ -91,7 +91,6 @@ fn schema() -> PathBuf {
     path
 }
 
-/// Returns the workspace's root, from any package.
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().find(|it| it.join("Cargo.lock").exists()).unwrap().to_owned()

@@ -7,18 +7,19 @@
 pub struct Limits {
     /// Maximum number of subscriptions.
     pub subscriptions_max: usize,
-    /// Maximum number of subscriptions with callbacks on one host.
+    /// Maximum number of subscriptions whose callbacks are on one host.
     pub per_host_max: usize,
-    /// Maximum number of pending verifications, without those that renew or end a subscription.
+    /// Maximum number of pending verifications, without those of existing subscriptions.
     pub intents_max: usize,
-    /// Maximum number of pending verifications with callbacks on one host.
+    /// Maximum number of pending verifications whose callbacks are on one host, without those of
+    /// existing subscriptions.
     pub intents_per_host_max: usize,
     /// Maximum number of requests in a minute that cause a verification at one host, without those
     /// of known subscribers.
     pub intents_per_host_per_minute_max: u32,
-    /// Maximum number of requests by the hub under way; half of them may be verifications.
+    /// Maximum number of requests by the hub under way; half of them may verify or deny.
     pub requests_max: usize,
-    /// Maximum number of requests by the hub to one host; half of them may be verifications.
+    /// Maximum number of requests by the hub to one host at once; half of them may verify or deny.
     pub requests_per_host_max: usize,
     /// Shortest lease, seconds.
     pub lease_secs_min: u64,

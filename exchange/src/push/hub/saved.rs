@@ -24,7 +24,7 @@ pub struct SavedSubscription {
     pub topic: String,
     /// The address of the subscriber.
     pub callback: Url,
-    /// The host for whose limits the subscription counts, if it is not the callback's host name.
+    /// The host whose limits apply to the subscription, if it is not the callback's host name.
     #[serde(default)]
     pub host: Option<String>,
     /// The key of signatures.

@@ -23,7 +23,7 @@ const RETRY_AFTER_MS_MAX: u64 = 3_600_000;
 /// Shortest time between the beginnings of two unproven notifications, milliseconds.
 const UNPROVEN_GAP_MS: u64 = 10_000;
 
-/// Maximum number of attempts at a notification; together they take about a quarter of an hour.
+/// Maximum number of attempts at a notification, with waits of about nine minutes in all.
 pub(super) const ATTEMPTS_MAX: u32 = 10;
 
 /// Longest time without any answer of a subscriber, milliseconds. The limit is needed because the
@@ -44,7 +44,7 @@ fn back_off_ms(failures: u32) -> u64 {
 pub(super) struct Intent {
     pub(super) asked: SubscriptionRequest,
     pub(super) host: String,
-    /// The verification under way: answers to earlier ones do not count.
+    /// The verification under way, if any. Answers to earlier ones are ignored.
     pub(super) asking: Option<Ticket>,
     pub(super) due_ms: u64,
     challenge: String,
@@ -72,7 +72,6 @@ impl Intent {
         self.due().is_some_and(|it| it <= now_ms)
     }
 
-    /// Handles a jump of the clock.
     pub(super) fn handle_jump(&mut self, now_ms: u64) {
         self.due_ms = self.due_ms.min(now_ms.saturating_add(RETRY_MS_MAX));
     }
@@ -136,8 +135,8 @@ struct News {
 }
 
 impl News {
-    /// Merges two changes: the newer one counts. If neither is known to be newer, the result is a
-    /// change without version.
+    /// Merges two changes. A proven later one replaces the earlier one. If the later one is only
+    /// claimed, the higher of two versions of one epoch stays; otherwise the result has no version.
     fn and(self, later: Self) -> Self {
         match (self.version, later.version) {
             (Some(one), Some(other)) if !later.is_proven => {
@@ -204,9 +203,9 @@ impl Subscription {
         true
     }
 
-    /// Records a claimed change. The claim may be false: if the version was claimed before, that
-    /// may have been a guess, and the version may exist only now. So it is sent again, but at a
-    /// limited rate.
+    /// Records a claimed change, even if its version was claimed before: the earlier claim may have
+    /// been a guess, and the version may exist only now. Notifications of claims are limited in
+    /// rate.
     pub(super) fn owe_unproven(&mut self, version: Option<Version>, now_ms: u64) {
         self.note(News { version, is_proven: false }, now_ms);
         self.wait_if_unproven();

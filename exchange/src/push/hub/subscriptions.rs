@@ -1,7 +1,7 @@
 //! All subscriptions, with the order of the next notifications.
 //!
 //! The search for the next notification looks only at pending ones, and leases are looked at only
-//! when the first of them ends. So a hub with many subscribers answers as fast as a hub with few.
+//! when the first of them may end. So a hub with many subscribers answers as fast as a small one.
 //!
 //! Sans-I/O.
 
@@ -12,7 +12,6 @@ use std::sync::Arc;
 use super::Key;
 use super::subscription::Subscription;
 
-/// Subscriptions by topic and callback.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     all: BTreeMap<Key, Subscription>,
@@ -22,8 +21,8 @@ pub(super) struct Subscriptions {
     ends_ms: u64,
 }
 
-/// Moves a notification from the time `before` to the time `after`; `None` means that there is
-/// none.
+/// Moves a pending notification from the time `before` to the time `after`. `None` means that no
+/// notification is pending.
 fn note(due: &mut BTreeSet<(u64, Key)>, key: &Key, before: Option<u64>, after: Option<u64>) {
     if before == after {
         return;
@@ -84,7 +83,6 @@ impl Subscriptions {
         Some(changed)
     }
 
-    /// Changes the subscriptions of a topic.
     pub(super) fn change_topic(&mut self, topic: &str, mut change: impl FnMut(&mut Subscription)) {
         let first = Key { topic: Arc::from(topic), callback: Arc::from("") };
         let from_it_on = self.all.range_mut((Included(first), Unbounded));
@@ -100,7 +98,6 @@ impl Subscriptions {
         self.count_anew();
     }
 
-    /// Keeps the subscriptions for which `stays` is true.
     pub(super) fn retain(&mut self, mut stays: impl FnMut(&Key, &Subscription) -> bool) {
         self.all.retain(|key, it| stays(key, it));
         self.count_anew();

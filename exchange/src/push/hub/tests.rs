@@ -26,7 +26,7 @@ fn asked(mode: Mode, callback: &str) -> SubscriptionRequest {
     }
 }
 
-/// Makes a request that counts for the name of the callback's host.
+/// Makes a request whose host is the host name of the callback.
 fn ask(
     hub: &mut Hub,
     asked: SubscriptionRequest,

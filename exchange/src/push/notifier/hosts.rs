@@ -15,13 +15,12 @@ use url::{Host, Url};
 /// Maximum number of lookups at once.
 const LOOKUPS_MAX: usize = 16;
 
-/// Longest duration of a lookup.
+/// Time limit of a lookup.
 const LOOKUP_MAX: Duration = Duration::from_secs(2);
 
-/// The host of all names that do not resolve in time.
+/// The host of all names that do not resolve in time, or while too many lookups are under way.
 const UNKNOWN: &str = "?";
 
-/// Resolver of callbacks' hosts.
 #[derive(Debug)]
 pub(super) struct Hosts {
     turns: Arc<Semaphore>,
@@ -48,7 +47,7 @@ impl Hosts {
     async fn look_up(&self, name: String) -> Option<IpAddr> {
         let turn = Arc::clone(&self.turns).try_acquire_owned().ok()?;
         let look = move || {
-            // The turn is held until the lookup ends, even if nobody waits for it any more.
+            // The turn lasts until the lookup ends, even if nobody waits for its result any more.
             let _turn = turn;
             (name.as_str(), 0).to_socket_addrs().ok()?.map(|it| it.ip()).min()
         };

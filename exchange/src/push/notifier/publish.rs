@@ -22,8 +22,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(300);
 
 impl Notifier {
-    /// Announces every version to the other hub, if there is one; after failures it announces only
-    /// the newest.
+    /// Announces new versions to the other hub, if there is one. A version that is superseded
+    /// during an announcement or a pause is skipped.
     pub(super) async fn run_publish(&self, shutdown: &Shutdown) {
         let HubChoice::Other(hub) = self.shared.settings.hub.clone() else { return };
         let mut versions = self.shared.collection.watch();

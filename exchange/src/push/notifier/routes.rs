@@ -50,8 +50,8 @@ impl Notifier {
         self.shared.changed.notify_one();
     }
 
-    /// Returns whether a consumer, or an anonymous client, has access to a topic; `None` if it is
-    /// not served here. `host` is the requested host.
+    /// Returns whether a consumer, or an anonymous client, has access to a topic; `None` if this
+    /// hub does not serve the topic. `host` is the requested host.
     fn may(&self, topic: &str, host: Option<&str>, consumer: Option<&str>) -> Option<bool> {
         let thing = match self.shared.topics.find(topic, host)? {
             Topic::Own(OwnTopic::Records) => Resource::Oai,
@@ -103,7 +103,7 @@ impl Notifier {
         }
     }
 
-    /// Returns whether a request may publish: it must have the token, if the settings name one.
+    /// Returns whether a request may publish: only with the token, if the settings name one.
     fn may_publish(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.shared.settings.token else { return true };
         let shown = headers.get(header::AUTHORIZATION).and_then(|it| it.to_str().ok());
@@ -177,8 +177,8 @@ async fn hub(State(notifier): State<Notifier>, request: Request) -> Response {
     }
 }
 
-/// Returns the reason why a URL is refused, as far as the URL itself shows it; `None` if it shows
-/// none.
+/// Returns the reason why a callback is refused without a lookup of its host; `None` if there is no
+/// such reason.
 fn refused(url: &Url, policy: Policy) -> Option<Refusal> {
     let ip = match url.host()? {
         Host::Ipv4(it) => it.into(),

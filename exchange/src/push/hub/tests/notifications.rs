@@ -105,7 +105,7 @@ fn many_changes_become_one_pending_notification() {
 #[test]
 fn false_claims_neither_hide_true_ones_nor_exceed_the_rate() {
     let mut hub = subscribed("http://c/", 0);
-    // A guess at the next version, before there is one.
+    // A guess at the next version, which does not exist yet.
     hub.handle_published(TOPIC, Some(version(2)), 1_000);
     let guess = deliver(&mut hub, 1_000);
     // The true version comes during that notification; then an older one.
@@ -261,7 +261,7 @@ fn a_clock_that_leaps_ahead_ends_no_lease() {
     let mut hub = subscribed("http://c/", 0);
     assert_eq!((hub.poll(600_000), hub.poll(year_ms)), (None, None));
     assert_eq!(hub.len(), (1, 0));
-    // Ten minutes of its hour were over.
+    // Ten minutes of its lease of an hour were over.
     let end_ms = year_ms + 3_000_000;
     idle(&mut hub, end_ms - 1);
     assert_eq!(hub.handle_change(TOPIC, Some(version(2)), end_ms - 1), 1);
