@@ -1,6 +1,6 @@
-//! Benchmark of one page in oai_dc: reading, conversion to SOIF and writing, beside tokenizing alone.
+//! Benchmark of one page in oai_dc: reading, conversion to SOIF, writing; beside tokenizing alone.
 //!
-//! `cargo bench -p oai`; `HARVEST_OAI=FILE` reads that ListRecords response instead of a generated one.
+//! `cargo bench -p oai`; `HARVEST_OAI=FILE` reads that ListRecords response, not a generated one.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic and prints")]
 
@@ -15,7 +15,7 @@ use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 use timing::{Subject, least, print_rates};
 
-/// Records of the generated page.
+/// Number of records of the generated page.
 const RECORDS: u32 = 200;
 const ROUNDS: u32 = 300;
 

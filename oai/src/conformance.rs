@@ -34,7 +34,7 @@ pub enum Verdict {
 /// A check with its verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What the check is about.
+    /// The subject of the check.
     pub name: String,
     /// The outcome of the check.
     pub verdict: Verdict,
@@ -83,7 +83,6 @@ impl Reply {
         }
     }
 
-    /// Returns the error codes of the reply.
     fn codes(&self) -> Vec<Code> {
         match self.body() {
             Some(Body::Faults(faults)) => faults.iter().map(|it| it.code).collect(),
@@ -241,7 +240,7 @@ fn of_identify(identify: &Identify, reply: &Reply, base_url: &str) -> Vec<Check>
     all
 }
 
-/// Checks the token of a list's first part, which has `items` items; `Ok` holds notes.
+/// Checks the token of a list's first part, which has `items` items. Returns notes, or the mistake.
 fn of_first_page(token: Option<&Token>, items: usize) -> Result<Vec<String>, String> {
     let mut thoughts = Vec::new();
     let Some(token) = token else { return Ok(thoughts) };
@@ -276,7 +275,7 @@ fn is_email(text: &str) -> bool {
 /// A request that must be answered with an error.
 #[derive(Debug)]
 pub struct WrongRequest {
-    /// What is wrong with it.
+    /// The mistake in it.
     pub name: &'static str,
     /// The query.
     pub query: String,
@@ -284,7 +283,8 @@ pub struct WrongRequest {
     pub codes: &'static [Code],
 }
 
-/// Returns wrong requests, each with a different error. `identifier` is an item of the repository.
+/// Returns wrong requests, each with a different mistake. `identifier` is an item of the
+/// repository.
 pub fn wrong_requests(
     identify: &Identify,
     identifier: &str,

@@ -5,9 +5,9 @@
 //!
 //! A harvested record becomes one SOIF record ([`to_soif`]). The attributes have the same names as
 //! those of summarized files, so that one query finds both kinds of objects. The namespace of the
-//! metadata selects the crosswalk, because each repository chooses its own prefixes; the prefix
-//! counts only if the namespace is unknown. An unknown format is read by the names of its elements,
-//! and reported as a problem.
+//! metadata selects the crosswalk, because each repository chooses its own prefixes. The prefix
+//! selects it only if the namespace is unknown. An unknown format is read by the names of its
+//! elements, and reported as a problem.
 //!
 //! In the other direction, [`Dissemination::write`] writes a record of ours as `oai_dc`, or as
 //! `soif`, which loses nothing.
@@ -72,8 +72,8 @@ pub struct SourceIdentity {
     /// Additional attributes of each record, in this order: `Time-to-Live`, `Gatherer-Name` and the
     /// like. Records in SOIF keep their own.
     pub attributes: Vec<(String, String)>,
-    /// The id of a gatherer whose objects are refused from this repository, even in SOIF: that of
-    /// the gatherer that harvests the repository.
+    /// The id of the gatherer that harvests the repository. Its own objects, which come back as
+    /// SOIF, are refused.
     pub refused_gatherer_id: Option<String>,
 }
 
@@ -200,7 +200,8 @@ fn under_host(identifier: &str, host: &str) -> String {
 /// `prefix` is the metadata prefix of the request; `keep_original` stores the metadata unchanged in
 /// [`ORIGINAL_METADATA`]. `Update-Time` and `Last-Modification-Time` are the header's datestamp, so
 /// that every harvest of the same record gives the same bytes; `MD5` is the digest of the metadata.
-/// A record in SOIF keeps all its own attributes, and none is added.
+/// A record in SOIF keeps its own attributes instead. Its name comes from the header; if it had
+/// another, it loses `Origin-Version` and `Gatherer-Root`.
 ///
 /// The URL is [`soif::NO_URL`], with a problem, if there is no [`object_name`]. A deleted record
 /// becomes a record with nothing but its name.

@@ -15,7 +15,6 @@ use jiff::civil::{Date, date};
 /// The first day of Unix time.
 const EPOCH: Date = date(1970, 1, 1);
 
-/// Seconds of a day.
 pub(crate) const DAY_SECS: i64 = 86_400;
 
 /// First and last second of the years 1 to 9999.
@@ -98,7 +97,7 @@ impl Datestamp {
         self.secs
     }
 
-    /// Returns its last second, Unix time: bounds are inclusive.
+    /// Returns its last second, Unix time, which a bound `until` includes.
     pub fn last_secs(self) -> i64 {
         match self.granularity {
             Granularity::Day => self.secs + DAY_SECS - 1,

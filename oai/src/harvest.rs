@@ -9,9 +9,8 @@
 //! 1. Identify. A full harvest then asks for the formats, and for the sets if the settings name
 //!    some.
 //! 2. ListRecords for each set, in windows of dates. The first window has no beginning (because
-//!    repositories state wrong earliest datestamps), and the last one has no end; all windows but
-//!    the last have an `until`. The length of a window depends on the number of records in the one
-//!    before.
+//!    repositories state wrong earliest datestamps), and the last one has no end. The length of a
+//!    window depends on the number of records in the one before.
 //! 3. The further parts of each list, by their tokens. Each batch of records comes with a
 //!    [`Checkpoint`], to be stored together with the records. After any stop the harvest continues
 //!    from there.
@@ -165,7 +164,7 @@ impl Harvest {
         &self.report
     }
 
-    /// Ends the harvest with the caller's reason; the next harvest continues from there.
+    /// Ends the harvest with the caller's reason; the next harvest continues from the checkpoint.
     pub fn stop(&mut self, failure: Failure) {
         if !matches!(self.phase, Phase::Over(_)) {
             self.fail(failure);

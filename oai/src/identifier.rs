@@ -20,9 +20,9 @@ const SCHEME: &str = "oai:";
 pub struct RepositoryId(String);
 
 impl RepositoryId {
-    /// Reads a repository identifier, in lower case. `None` unless it is a domain name of two
-    /// labels or more. Each label is a letter and then letters, digits and hyphens; all but the
-    /// first have two characters or more.
+    /// Reads a repository identifier, and converts it to lower case. `None` unless it is a domain
+    /// name of two labels or more. Each label is a letter and then letters, digits and hyphens; all
+    /// but the first have two characters or more.
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let is_label = |label: &str| {

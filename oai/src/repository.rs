@@ -28,7 +28,7 @@ use crate::response::{Deleted, Format, Identify, Record, Set, Token, Xml};
 use set::SetSpec;
 use token::{ListPosition, ListSelection, LogPosition};
 
-/// Maximum number of bytes of a list's response, unless one record is longer.
+/// Size from which a list's response takes no more records, in bytes (8 MiB).
 pub const PAGE_BYTES_MAX: usize = 8 << 20;
 
 /// Maximum number of sets of a response.
@@ -389,9 +389,8 @@ impl ListPage<'_> {
         let is_part = more || self.before.cursor != 0;
         let next = || token::write_list(self.answer.epoch, &self.chosen, &self.reached);
         let value = more.then(next).unwrap_or_default();
-        // Records may have come and gone while the list was read, so that its end differs from the
-        // first count. A harvester must not take the difference from the first number for records
-        // that it missed.
+        // Records may have come and gone while the list was read. Then its last part names no size:
+        // a harvester would take the difference for records that it missed.
         let size = match self.reached.size {
             Some(counted) => Some(counted).filter(|it| more || *it == self.reached.cursor),
             None => Some(self.reached.cursor).filter(|_| !more),

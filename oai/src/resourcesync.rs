@@ -107,7 +107,7 @@ pub struct Document {
     up: Option<String>,
     /// The index of which it is a part.
     pub index: Option<String>,
-    /// Beginning of a resource list.
+    /// The time whose state a resource list shows.
     at: Option<Datestamp>,
     /// Beginning of the time that a change list covers.
     from: Option<Datestamp>,
@@ -150,8 +150,8 @@ impl Document {
         Self { up, from: Some(from), ..Self::new(Capability::ChangeList) }
     }
 
-    /// Adds an entry, changes with the oldest first; returns false once there are [`ENTRIES_MAX`]: the entry belongs to another
-    /// part of the list.
+    /// Adds an entry; changes are added oldest first. Returns false if there are [`ENTRIES_MAX`]
+    /// already: the entry belongs to another part of the list.
     pub fn push(&mut self, entry: Entry) -> bool {
         let fits = self.entries.len() < ENTRIES_MAX;
         if fits {

@@ -23,7 +23,8 @@ pub struct Xml(pub String);
 
 impl Xml {
     /// Returns the name of the element, and the names and trimmed texts of the leaf elements in it
-    /// that are not empty, all without prefixes. `None` if it is longer than `bytes_max`, or no XML.
+    /// that are not empty, all without prefixes. `None` if it is longer than `bytes_max`, or not
+    /// XML.
     pub(crate) fn leaves(&self, bytes_max: usize) -> Option<(String, Vec<(String, String)>)> {
         let text = Some(self.0.as_str()).filter(|it| it.len() <= bytes_max)?;
         let mut reader = Reader::from_str(text);
@@ -104,7 +105,7 @@ pub struct Identify {
     pub protocol_version: String,
     /// E-mail addresses of its administrators.
     pub admin_emails: Vec<String>,
-    /// No datestamp is earlier; `None` if it is missing or not a time.
+    /// A lower bound of all datestamps; `None` if it is missing or not a time.
     pub earliest_datestamp: Option<Datestamp>,
     /// Its treatment of deleted records.
     pub deleted_record: Deleted,
@@ -218,11 +219,11 @@ pub struct Token {
     pub value: String,
     /// Its expiry.
     pub expires: Option<Datestamp>,
-    /// Items before this part.
+    /// Number of items before this part.
     pub cursor: Option<u64>,
-    /// Items of the whole list; an estimate.
+    /// Number of items of the whole list; an estimate.
     pub complete_list_size: Option<u64>,
-    /// Items of the whole repository (Adly's `totalElements`).
+    /// Number of items of the whole repository (Adly's `totalElements`).
     pub total_elements: Option<u64>,
 }
 

@@ -31,8 +31,8 @@ pub struct Syndication {
 }
 
 impl Syndication {
-    /// Reads a description; `None` if it is of another kind, or not XML. Of several values of one
-    /// name the first counts that XML allows and that is not empty.
+    /// Reads a description; `None` if it is of another kind, or not XML. Of several values with one
+    /// name it takes the first that is not empty and that XML allows.
     pub fn read(description: &Xml) -> Option<Self> {
         let (_, leaves) = description.leaves(DESCRIPTION_BYTES_MAX)?;
         let value = |name: &str| {

@@ -37,7 +37,7 @@ use crate::xml;
 
 /// Namespace of the container `dc`.
 pub(super) const OAI_DC: &str = "http://www.openarchives.org/OAI/2.0/oai_dc/";
-/// Address of its schema.
+/// Address of the schema of that container.
 pub(super) const OAI_DC_SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/oai_dc.xsd";
 /// Namespace of the fifteen elements.
 const ELEMENTS: &str = "http://purl.org/dc/elements/1.1/";
@@ -46,7 +46,7 @@ const ELEMENTS: &str = "http://purl.org/dc/elements/1.1/";
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of written elements of one name.
 const VALUES_MAX: usize = 1_000;
-/// Maximum number of keywords that count as subjects; more of them are the words of a text.
+/// Maximum number of keywords that are written as subjects; more are the words of a text.
 const SUBJECTS_MAX: usize = 100;
 
 /// Returns the field of an element or property; `None` if it has none.
@@ -92,7 +92,7 @@ fn other(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns whether the element contains elements of Dublin Core; its own name does not matter.
+/// Returns whether at least half of the element's children are elements of Dublin Core.
 pub(super) fn holds(root: Element<'_, '_>) -> bool {
     let of_it = |it: Element<'_, '_>| it.space() == Space::DublinCore;
     let mut count = 0_usize;

@@ -24,7 +24,7 @@ const VALUE_BYTES_MAX: usize = 64 * 1024;
 const ATTRIBUTE_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of values of one attribute.
 const VALUES_MAX: usize = 1_000;
-/// Maximum number of values of one draft.
+/// Maximum number of values of one draft in fields, and in other attributes.
 const DRAFT_VALUES_MAX: usize = 20_000;
 /// Maximum number of attributes beyond those of [`FIELDS`].
 const OTHERS_MAX: usize = 64;
@@ -129,12 +129,10 @@ impl<'a> Draft<'a> {
         self.text = text.to_owned();
     }
 
-    /// Returns whether the field has no value.
     pub(super) fn lacks(&self, field: Field) -> bool {
         self.fields & (1 << field as u32) == 0
     }
 
-    /// Returns the values of the field.
     pub(super) fn values(&self, field: Field) -> impl Iterator<Item = &str> {
         self.values.iter().filter(move |(it, _)| *it == field).map(|(_, value)| &**value)
     }
@@ -223,7 +221,7 @@ pub(super) const ORIGINAL_DATE: &str = "Original-Date";
 /// Attribute: the languages as the source spells them.
 pub(super) const ORIGINAL_LANGUAGE: &str = "Original-Language";
 
-/// Adds the normalized dates, their original spelling where it differs, and the earliest year.
+/// Adds the normalized dates, the dates as spelled if any differs, and the earliest year.
 fn put_dates(record: &mut Record, name: &str, value: String) {
     let years = value.lines().filter_map(date::year);
     let year = years.min();
@@ -233,8 +231,8 @@ fn put_dates(record: &mut Record, name: &str, value: String) {
     }
 }
 
-/// Adds the normalized values as the first attribute, and their original spelling as the second one
-/// where it differs.
+/// Adds the normalized values as the first attribute, and the values as spelled as the second one,
+/// if any is spelled differently.
 fn put_normal(
     record: &mut Record,
     (name, original): (&str, &str),
@@ -302,8 +300,8 @@ pub(super) fn is_web(text: &str) -> bool {
 }
 
 /// Returns an identifier with its scheme, in the same form for all records: `doi:10.5072/1`,
-/// `urn:isbn:…`, `urn:issn:…`, `arXiv:…`. The value is unchanged if it has its scheme already, or if
-/// there is no such form for the scheme.
+/// `urn:isbn:…`, `urn:issn:…`, `arXiv:…`. A value that has its scheme already is unchanged, and so
+/// is one of a scheme without such a form.
 pub fn identified<'a>(scheme: &str, value: &'a str) -> Cow<'a, str> {
     let value = value.trim();
     let prefix = match scheme.to_ascii_lowercase().as_str() {

@@ -11,7 +11,6 @@ use super::tree::Element;
 /// Longest attribute name made from an element name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Reads all text in `root`.
 pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     draft.put_text(&root.whole_text());
     for element in root.descendants().filter(|it| it.children().next().is_none()) {

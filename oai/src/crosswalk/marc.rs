@@ -29,7 +29,7 @@ pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     for field in record.all("datafield") {
         let field = DataField { element: field };
         let tag = field.element.attribute("tag");
-        // A field in another script counts as the field to which it is linked.
+        // A field in another script is read as the field to which it is linked.
         let linked = if tag == "880" { field.first("6").get(..3) } else { None };
         field.read(linked.unwrap_or(tag), draft);
     }
@@ -168,7 +168,6 @@ impl<'t, 'a> DataField<'t, 'a> {
         }
     }
 
-    /// Reads an added entry.
     fn added(self, codes: &'static str, draft: &mut Draft<'t>) {
         let is_author = |it: &str| {
             let it = it.trim().trim_end_matches(['.', ',']).to_ascii_lowercase();

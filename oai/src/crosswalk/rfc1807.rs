@@ -5,7 +5,6 @@
 use super::draft::{Draft, Field, identified};
 use super::tree::Element;
 
-/// Reads the fields in `root`.
 pub(super) fn read<'t>(root: Element<'t, '_>, draft: &mut Draft<'t>) {
     for element in root.children() {
         let value = element.whole_text();

@@ -26,11 +26,13 @@ pub(super) const NAMESPACE: &str = "https://harvest.example/soif/1.0/";
 /// The schema, which our repositories serve.
 pub const SCHEMA_XSD: &str = include_str!("../../../docs/schemas/soif.xsd");
 
-/// Longest name of an attribute or template type and longest URL, in bytes, and maximum number of
-/// attributes. These are the limits of a SOIF reader, with room for percent-encoding in the URL and
-/// for some attributes of ours.
+/// Maximum length of the name of an attribute or template type, in bytes. These three are the
+/// limits of a SOIF reader, with room for percent-encoding in the URL and for some attributes of
+/// ours.
 const NAME_BYTES_MAX: usize = 1_024;
+/// Maximum length of a URL, in bytes.
 const URL_BYTES_MAX: usize = 16 * 1_024;
+/// Maximum number of attributes.
 const ATTRIBUTES_MAX: usize = 65_000;
 
 /// Writes a record; `schema` is the address of its schema.

@@ -107,8 +107,8 @@ fn an_object_is_named_by_its_identifier() {
     assert_eq!(name("10.5072/a b", "oai_dc"), own("oai:archive.example.org:10.5072/a%20b"));
     assert_eq!(name("", "oai_dc"), None);
     assert_eq!(name(&"x".repeat(IDENTIFIER_BYTES_MAX + 1), "oai_dc"), None);
-    // A SOIF record of a Harvest repository belongs to the origin; the same in Dublin Core belongs
-    // to the repository.
+    // A SOIF record of a Harvest repository belongs to the origin; the same record in Dublin Core
+    // belongs to the repository.
     let ours = "oai:harvest.example.org:00000000000000aa/http://a.org/x";
     assert_eq!(name(ours, "soif"), Some((false, "http://a.org/x".to_owned())));
     assert_eq!(name(ours, "oai_dc"), own(ours));

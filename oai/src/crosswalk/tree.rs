@@ -2,10 +2,9 @@
 //!
 //! Source: XML 1.0; Namespaces in XML 1.0.
 //!
-//! Namespaces are distinguished by their meaning to a crosswalk ([`Space`]): the versions of a
-//! schema are not distinguished here. There is no DTD, and there are no entities except the five of
-//! XML. A text that is not well-formed ends the tree there; the elements before stay, and
-//! [`Tree::flaw`] gives the reason.
+//! Namespaces are distinguished by their meaning to a crosswalk ([`Space`]), not by the version of
+//! a schema. There is no DTD, and there are no entities except the five of XML. The tree ends where
+//! the text is not well-formed; the elements before stay, and [`Tree::flaw`] gives the reason.
 
 use std::borrow::Cow;
 
@@ -95,7 +94,6 @@ pub(super) struct Tree<'a> {
     flaw: Option<Cow<'static, str>>,
 }
 
-/// An element of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Element<'t, 'a> {
     tree: &'t Tree<'a>,
@@ -137,7 +135,6 @@ impl<'t, 'a> Element<'t, 'a> {
         self.tree.nodes.get(self.at)
     }
 
-    /// Returns the meaning of its namespace.
     pub(super) fn space(self) -> Space {
         self.node().map_or(Space::None, |it| it.space)
     }
@@ -187,7 +184,6 @@ impl<'t, 'a> Element<'t, 'a> {
         all.find(|(it, _)| is(it)).map_or("", |(_, value)| value.trim())
     }
 
-    /// Returns its child elements.
     pub(super) fn children(self) -> impl Iterator<Item = Self> + use<'t, 'a> {
         let end = self.node().map_or(0, |it| it.end);
         let mut at = self.at + 1;
@@ -199,12 +195,10 @@ impl<'t, 'a> Element<'t, 'a> {
         })
     }
 
-    /// Returns the child elements of that name.
     pub(super) fn all<'n>(self, name: &'n str) -> impl Iterator<Item = Self> + use<'t, 'a, 'n> {
         self.children().filter(move |it| it.name() == name)
     }
 
-    /// Returns the first child element of that name.
     pub(super) fn child(self, name: &'static str) -> Option<Self> {
         self.all(name).next()
     }
@@ -221,7 +215,6 @@ impl<'t, 'a> Element<'t, 'a> {
     }
 }
 
-/// The open elements and declarations while a tree is read.
 #[derive(Debug, Default)]
 struct TreeBuilder<'a> {
     open: Vec<usize>,

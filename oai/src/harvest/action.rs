@@ -7,12 +7,12 @@ use crate::response::{Record, Response};
 
 use super::{Checkpoint, Failure, Report};
 
-/// What to do next.
+/// The next action of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Make this request, and hand its outcome to [`Harvest::handle`](super::Harvest::handle).
     Ask(Request),
-    /// Wait for this time, then poll again.
+    /// Wait this long, then poll again.
     Wait(Duration),
     /// Store the records together with the checkpoint, then poll again.
     Take(Box<Batch>),
@@ -26,7 +26,7 @@ pub struct Batch {
     /// Records, deleted ones included, in the order of arrival; of several records with the same
     /// identifier, the last one is valid.
     pub records: Vec<Record>,
-    /// Where to continue after them.
+    /// The checkpoint after these records.
     pub checkpoint: Checkpoint,
     /// Number of the full harvest, greater than those of all earlier ones; 0 in an incremental
     /// harvest.
@@ -54,7 +54,7 @@ pub struct End {
     pub outcome: Result<(), Failure>,
     /// Its report.
     pub report: Report,
-    /// Where the next harvest continues.
+    /// The checkpoint from which the next harvest continues.
     pub checkpoint: Checkpoint,
 }
 
@@ -65,9 +65,9 @@ pub struct Answer {
     pub outcome: Outcome,
     /// Bytes of the response as received.
     pub bytes: u64,
-    /// Items of the repository, from the response's headers ([`crate::repository::oap`]).
+    /// Number of the repository's items, from the response's headers ([`crate::repository::oap`]).
     pub elements: Option<u64>,
-    /// Records of the whole list, from the response's headers.
+    /// Number of records of the whole list, from the response's headers.
     pub list: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ pub enum Outcome {
     },
     /// An answer with status 200 that is not a complete response.
     Unreadable {
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
         /// Records in it that are complete.
         whole: Vec<Record>,
@@ -99,7 +99,7 @@ pub enum Outcome {
     Failed {
         /// The reason.
         problem: String,
-        /// What may help.
+        /// The remedy that may help.
         remedy: Remedy,
     },
 }

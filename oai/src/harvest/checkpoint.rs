@@ -58,8 +58,9 @@ pub struct Checkpoint {
 pub(super) struct Gap {
     /// Index of its set.
     pub(super) set: u64,
-    /// First and last datestamp, in Unix seconds.
+    /// First datestamp, in Unix seconds; `None` if the window has no beginning.
     pub(super) from: Option<i64>,
+    /// Last datestamp, in Unix seconds.
     pub(super) until: i64,
 }
 
@@ -95,19 +96,23 @@ pub(super) struct Run {
     pub(super) server_secs: Option<i64>,
     /// Token of the next part of the window's list.
     pub(super) token: Option<String>,
-    /// Of the window's list: parts, distinct records, live ones of these, unreadable ones, and the
-    /// size that the repository announced.
+    /// Number of parts of the window's list so far.
     pub(super) pages: u64,
+    /// Number of distinct records in them.
     pub(super) distinct: u64,
+    /// Number of these records that are live.
     pub(super) list_live: u64,
+    /// Number of unreadable records.
     pub(super) unread: u64,
+    /// Size of the list as the repository announced it.
     pub(super) announced: Option<u64>,
     /// Checksum of one token of the window's list, that of the last part whose number is a power of
     /// two; 0 for none. A list that loops hands out this token again, however often the harvest is
     /// interrupted.
     pub(super) mark: u64,
-    /// Whether the list's first part was of the requested set, and whether a later part was not.
+    /// Whether the list's first part was of the requested set.
     pub(super) of_set: bool,
+    /// Whether a later part was not.
     pub(super) set_lost: bool,
     /// The window whose list was too short, and which is now harvested in shorter windows.
     pub(super) short: Option<Short>,

@@ -78,7 +78,7 @@ impl Harvest {
         self.batch = Some(Box::new(batch));
     }
 
-    /// Counts records, and drops those that the last harvest brought unchanged.
+    /// Counts records, and drops those that are of other sets, or unchanged since the last harvest.
     fn sift(&mut self, run: &mut Run, items: Vec<Record>) -> Vec<Record> {
         let settled = run.window_reached.map(|it| {
             let behind = it.saturating_sub(self.settings.overlap_secs);
@@ -127,7 +127,7 @@ impl Harvest {
         kept
     }
 
-    /// Sets the token of the next part; returns a failure if the list would not end.
+    /// Sets the token of the next part; returns a failure if the list cannot be continued.
     fn go_on(&mut self, run: &mut Run, token: Option<Token>) -> Option<Failure> {
         run.token = None;
         run.announced = self.list_announced.or(run.announced);
@@ -160,7 +160,7 @@ impl Harvest {
         None
     }
 
-    /// Ends a list, and opens the next window or set; returns true if there is none.
+    /// Ends a list, and opens the next window, set or gap; returns true if there is none.
     fn end_list(&mut self, run: &mut Run) -> bool {
         let found = run.record_count();
         if let Some(announced) = run.announced.filter(|it| *it != found) {
@@ -281,7 +281,6 @@ impl Harvest {
         self.hand_out(records, is_last);
     }
 
-    /// Begins the window again, shorter.
     pub(super) fn begin_shorter(&mut self, mut run: Run, why: String) {
         run.restarts += 1;
         run.shrink(self.settings.overlap_secs);
@@ -325,8 +324,8 @@ impl Harvest {
         }
     }
 
-    /// Checks that the records are within the requested dates. If most are not, all remaining
-    /// windows are merged into one.
+    /// Checks that the records are within the requested dates. If more than half of those that came
+    /// are later, all remaining windows are merged into one.
     fn check_dates(&mut self, run: &mut Run, items: &[Record]) {
         let stamps = || items.iter().filter_map(|it| it.header.datestamp);
         let behind = stamps().filter(|it| run.is_after(*it)).count();
@@ -362,7 +361,6 @@ impl Harvest {
 }
 
 impl Gap {
-    /// Describes the dates of the gap for people.
     fn describe(&self, granularity: Granularity) -> String {
         let at = |secs| Datestamp::at(secs, granularity);
         match self.from {
@@ -373,8 +371,8 @@ impl Gap {
 }
 
 impl Run {
-    /// Changes the dates of the window from seconds to days, if they are in seconds; returns
-    /// whether it did.
+    /// Changes the dates of the window from seconds to days. Returns false if they are in days
+    /// already, or the window has no dates.
     fn takes_days(&mut self, overlap_secs: i64) -> bool {
         let asks = self.window.0.is_some() || self.window.1.is_some();
         if !asks || self.granularity != Granularity::Second {
@@ -386,7 +384,6 @@ impl Run {
     }
 }
 
-/// Returns a checksum of a record's content.
 fn content_sum(record: &Record) -> u64 {
     let header = &record.header;
     let stamp = header.datestamp.map(|it| it.to_string()).unwrap_or_default();

@@ -11,7 +11,7 @@ use jiff::fmt::rfc2822::DateTimeParser;
 /// Maximum number of attempts at one request.
 pub const TRIES_MAX: u32 = 5;
 
-/// Pause after the first failed attempt, in milliseconds; it doubles with each.
+/// Pause after the first failed attempt, in milliseconds; it doubles with each further one.
 const FIRST_MS: u64 = 1_000;
 
 /// Longest pause of our own, in milliseconds.

@@ -12,7 +12,7 @@ pub const QUARANTINED_MAX: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Records that were handed out, deleted ones included. A record that came again after a
-    /// restart, or in two sets, counts again.
+    /// restart, or in two sets, is counted again.
     pub records: u64,
     /// Number of deleted ones among these records.
     pub deleted: u64,
@@ -159,7 +159,7 @@ pub enum Failure {
         /// The limit.
         bytes_max: usize,
     },
-    /// Its answers are repeatedly not responses.
+    /// Its answers cannot be read, even after repeated requests.
     #[error("its answer cannot be read: {0}")]
     Unreadable(String),
     /// It answers with an HTTP error.
@@ -174,7 +174,7 @@ pub enum Failure {
         /// The pause, in seconds.
         secs: u64,
     },
-    /// There was no answer.
+    /// The transfer of an answer failed.
     #[error("{problem}")]
     Transfer {
         /// The reason.

@@ -9,26 +9,25 @@ use crate::datestamp::Datestamp;
 /// The format that every repository has.
 pub const OAI_DC: &str = "oai_dc";
 
-/// Default overlap: the time before the end of the last harvest from which a harvest begins, in
-/// seconds (12 h). A repository stamps a change before others can see it, and some serve lists that
-/// are minutes old. Some write datestamps in local time, which west of Greenwich is up to 11 hours
+/// Default overlap: the time by which a harvest begins before the end of the last one, in seconds
+/// (12 h). A repository stamps a change before others can see it, and some serve lists that are
+/// minutes old. Some write datestamps in local time, which west of Greenwich is up to 11 hours
 /// behind their response dates.
 pub const OVERLAP_SECS: i64 = 12 * 3_600;
 
 /// Default length of a full harvest's first window, in days.
 pub const WINDOW_DAYS: u32 = 365;
 
-/// Default time between full harvests of a repository that does not report deletions, in seconds
-/// (30 days).
+/// Default of [`Settings::full_every_secs`] (30 days).
 pub const FULL_EVERY_SECS: u64 = 30 * 86_400;
 
-/// Default of the longest pause that a repository may ask for, in seconds.
+/// Default limit of the pause that a repository may ask for, in seconds.
 pub const PAUSE_SECS_MAX: u64 = 600;
 
-/// Default of the maximum number of requests of one harvest.
+/// Default limit of the number of requests of one harvest.
 pub const REQUESTS_MAX: u64 = 1_000_000;
 
-/// Default of the maximum number of records of one harvest, and of one list.
+/// Default limit of the number of records of one harvest, and of one list.
 pub const RECORDS_MAX: u64 = 100_000_000;
 
 /// The selection and the limits of a harvest.
@@ -42,13 +41,12 @@ pub struct Settings {
     pub sets: Vec<String>,
     /// Earliest datestamp of harvested records.
     pub from: Option<Datestamp>,
-    /// Time before the end of the last harvest from which a harvest begins, in seconds; not below
-    /// 0.
+    /// Time by which a harvest begins before the end of the last one, in seconds; not below 0.
     pub overlap_secs: i64,
     /// Length of a full harvest's first window, in days; 0 for all dates at once.
     pub window_days: u32,
-    /// Time between full harvests of a repository that does not report deletions, in seconds; 0 for
-    /// never.
+    /// Time in seconds until all is harvested again: from the last full harvest if the repository
+    /// reports no deletions, from the last harvest if it forgets them. 0 for never.
     pub full_every_secs: u64,
     /// Pause between an answer and the next request, in milliseconds.
     pub delay_ms: u64,

@@ -1,9 +1,9 @@
 //! Short lists: lists with fewer records than announced, and empty lists.
 //!
 //! Some repositories end a list at its third page, or at 10,000 records: shorter windows bring the
-//! rest. Others count wrongly, and shorter windows bring no more. Which of the two it is, is known
-//! once the dates of the first such list have been harvested in shorter windows. A wrong count is
-//! remembered until the next full harvest.
+//! rest. Others count wrongly, and shorter windows bring no more. To find out, the dates of the
+//! first such list are harvested in shorter windows. A wrong count is remembered until the next
+//! full harvest.
 
 use super::checkpoint::Run;
 use super::list::RESTARTS_MAX;
@@ -15,8 +15,8 @@ use crate::response::{Page, Record};
 /// while they are read, and the standard allows the size to be an estimate.
 const MISSING_SHARE: u64 = 100;
 
-/// Maximum number of restarts for one short list. Halving must find the records of a single day in
-/// a window of years.
+/// Maximum number of restarts for one short list. Shorter windows must find the records of a single
+/// day in a window of years.
 const SHORT_RESTARTS_MAX: u64 = 12;
 
 /// A window whose list was short.
@@ -52,7 +52,7 @@ impl Run {
     }
 
     /// Counts a completed list. Returns true if all dates of the short window are done, and the
-    /// shorter windows have brought no more records than it.
+    /// shorter windows together have brought no more records.
     fn end_short(&mut self) -> bool {
         let found = self.record_count();
         let Some(short) = &mut self.short else { return false };
@@ -131,7 +131,8 @@ impl Harvest {
     }
 
     /// Returns the time up to which a completed set has been seen, in Unix seconds by the
-    /// repository's clock. This time is not after an empty list that no records followed.
+    /// repository's clock. The dates of an empty list that no records followed do not count as
+    /// seen.
     pub(super) fn reached_of_set(&self, run: &mut Run) -> Option<i64> {
         let from = run.hollow.take();
         let date = run.window_reached?;

@@ -175,8 +175,8 @@ pub fn read(bytes: &[u8], asked: Verb) -> Result<Reading, Unreadable> {
     scan::scan(body, base, asked, notes)
 }
 
-/// Returns whether a response begins, but has no end tag. If it has one, the error is another: an
-/// element before may be open.
+/// Returns whether a response begins, but has no end tag. If it has one, the end of the text is not
+/// the error: an earlier element may be open.
 fn is_cut(body: &[u8]) -> bool {
     scan::root(body).is_some() && scan::last_end_tag(body, b"OAI-PMH").is_none()
 }

@@ -33,7 +33,7 @@ fn unchanged_records_of_the_overlap_are_dropped() {
     repository.items.get_mut(&4).unwrap().stamp = repository.now;
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
     assert_eq!((end.report.records, end.report.duplicates), (2, 0));
-    // Twice on the same day.
+    // The item changes twice on the same day.
     repository.items.get_mut(&4).unwrap().version += 1;
     let end = run(&settings(), &mut store, &mut repository, || false).unwrap();
     assert_eq!((end.report.records, end.report.duplicates), (1, 1));

@@ -19,7 +19,7 @@ use super::page::{Items, Page, RECORD_BYTES_MAX, ResponseParts, item_name};
 use super::walk::{Binding, Cause, Step, Stop, Walker, is_clean};
 use super::{Reading, Unreadable, excerpt, finish, partial_reading};
 
-/// Longest response without its items, in bytes.
+/// Maximum length of a response without its items, in bytes.
 pub const AROUND_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Longest tag of an item, in bytes.
@@ -298,7 +298,6 @@ fn identifier(bytes: &[u8], asked: Verb) -> Option<String> {
     Some(text).filter(|it| !it.is_empty())
 }
 
-/// Returns the error for an answer that is not a response.
 fn not_a_response(bytes: &[u8]) -> Unreadable {
     let head = bytes.get(..4_096).unwrap_or(bytes).to_ascii_lowercase();
     let began = excerpt(bytes, 0);
