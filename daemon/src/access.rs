@@ -145,13 +145,13 @@ pub struct Requester<'a> {
 pub enum Verdict {
     /// Allowed, as for everybody.
     Free,
-    /// Allowed, as the consumer of this index.
+    /// Allowed, as the consumer with this index.
     Known(usize),
     /// Refused: the client's address is not allowed.
     Address,
     /// Refused: only known consumers may have the resource, and this client is unknown.
     Unknown,
-    /// Refused: the consumer of this index lacks the right.
+    /// Refused: the consumer with this index lacks the right.
     Lacking(usize),
 }
 

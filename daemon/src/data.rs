@@ -17,7 +17,7 @@ const ID_DIGITS: usize = 16;
 /// A daemon's identity, from its data folder.
 #[derive(Debug)]
 pub struct Data {
-    /// The id: 16 lower-case hex digits, derived from the first key, and kept.
+    /// The id: 16 lower-case hex digits, derived from the first key. It stays if the key changes.
     pub id: String,
     /// The key.
     pub identity: Identity,

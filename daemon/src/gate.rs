@@ -261,7 +261,7 @@ mod tests {
         check("192.0.2.1", post, "/feed", &bearer("a"), 200).await;
         check("192.0.2.1", get.clone(), "/feed", &bearer("b"), 403).await;
         check("192.0.2.1", get.clone(), "/oai", &bearer("b"), 200).await;
-        // Publishers show the hub a token of their own.
+        // Publishers show a token that only the hub knows.
         check("192.0.2.1", Method::POST, "/hub", "Bearer of-a-publisher", 200).await;
         check("192.0.2.7", Method::POST, "/hub", "Bearer of-a-publisher", 403).await;
         check("192.0.2.7", get.clone(), "/", "x", 403).await;

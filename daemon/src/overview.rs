@@ -73,7 +73,7 @@ impl Trouble {
         Self { command: Some(command.into()), ..self }
     }
 
-    /// Returns the failed checks.
+    /// Returns a trouble for each failed check.
     pub fn of(ready: &Readiness) -> impl Iterator<Item = Self> + '_ {
         ready.checks.iter().filter_map(|it| Some(Self::new(it.name.clone(), it.fault()?)))
     }

@@ -45,7 +45,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns the defaults for a daemon with this data folder.
+    /// Returns the defaults for a daemon with these listeners and this data folder.
     pub fn new(listen: SocketAddr, admin_listen: SocketAddr, data: impl Into<PathBuf>) -> Self {
         let data = data.into();
         Self {

@@ -37,7 +37,7 @@ impl Token {
     }
 }
 
-/// Reads the certificate and key for a source that asks for one.
+/// Reads the certificate and key for a source that asks for a certificate; `None` without them.
 pub fn client_certificate(table: &Table<'_>) -> Option<ClientFiles> {
     let [certificate, key] = ["client_certificate", "client_key"].map(|it| table.path(it));
     if certificate.is_some() != key.is_some() {

@@ -8,8 +8,8 @@
 //! Source: OAI-PMH §3.1 (HTTP embedding), RFC 9110 §8.4 (content codings), §15 (status).
 //!
 //! Memory is bounded by one page ([`PAGE_BYTES_MAX`]), compressed and decompressed, its records,
-//! and the records held before it ([`HELD_BYTES_MAX`]). `net` limits the time, the silence, the
-//! redirects and the addresses of requests.
+//! and the records that wait before it ([`HELD_BYTES_MAX`]). `net` limits the time, the silence,
+//! the redirects and the addresses of requests.
 
 mod body;
 mod client;

@@ -6,11 +6,10 @@
 //! commits.
 //!
 //! Long work runs on blocking threads, for at most [`ANSWERS_MAX`] requests at once. Further
-//! requests are refused for now (503 with `Retry-After`), as are requests that need damaged
-//! records, or the sets before these are ready. Responses in progress hold at most
-//! [`SENDING_BYTES_MAX`] together, and each keeps its share until its last byte is sent; a request
-//! for which there is no room is refused for now. Responses are compressed with gzip for clients
-//! that accept it.
+//! requests are refused for now (503 with `Retry-After`). So are requests that need damaged
+//! records, or sets that are not ready. Responses in progress hold at most [`SENDING_BYTES_MAX`]
+//! together, and each keeps its share until its last byte is sent; a request for which there is no
+//! room is refused for now. Responses are compressed with gzip for clients that accept it.
 //!
 //! Every response to ListRecords and ListIdentifiers has headers with the number of records of the
 //! whole list, and of the repository (`oai::repository::oap`, which also explains why they are not
@@ -168,7 +167,7 @@ impl Repository {
         self.shared.settings.send_replace((settings, daemon));
     }
 
-    /// Returns the numbers of records of each type, and in each language; empty maps while they are
+    /// Returns the numbers of records of the largest types and languages; empty maps while they are
     /// unknown, or if the repository is disabled. Blocks.
     pub fn counts(&self) -> [BTreeMap<String, u64>; 2] {
         let shared = &self.shared;
@@ -180,7 +179,7 @@ impl Repository {
         counts.map(|it| it.map(largest)).unwrap_or_default()
     }
 
-    /// Returns the routes: `/oai`, with or without a slash at its end.
+    /// Returns the routes: `/oai`, with or without a slash at its end, and the schemas below it.
     pub fn routes(&self) -> Router {
         let this = self.clone();
         let handler = any(move |request: Request| {

@@ -63,7 +63,7 @@ impl Store {
         if batch.release {
             self.items.retain(|_, (_, generation)| batch.generation <= *generation);
         }
-        // Through its stored form, as in a commit.
+        // Keep the checkpoint in its stored form, as a commit does.
         self.checkpoint = Checkpoint::from_bytes(&batch.checkpoint.to_bytes()).unwrap();
     }
 

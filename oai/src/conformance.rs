@@ -94,7 +94,7 @@ impl Reply {
         self.read.as_ref().is_ok_and(|it| it.notes.iter().any(|note| note.kind == kind))
     }
 
-    /// Returns whether all datestamps have the right form and the granularity of the repository.
+    /// Returns whether no datestamp is missing, or in another form than the protocol's.
     fn are_stamps_sound(&self) -> bool {
         !self.has_note(NoteKind::DatestampForm) && !self.has_note(NoteKind::NoDatestamp)
     }

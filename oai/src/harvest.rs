@@ -6,8 +6,8 @@
 //! The caller has the sockets and the clock. It calls [`Harvest::poll`], performs the action, and
 //! passes the outcome to [`Harvest::handle`]:
 //!
-//! 1. Identify. A full harvest then asks for the formats, and for the sets if the settings name
-//!    some.
+//! 1. Identify. A full harvest then asks for the sets, if the settings name some, and for the
+//!    formats.
 //! 2. ListRecords for each set, in windows of dates. The first window has no beginning (because
 //!    repositories state wrong earliest datestamps), and the last one has no end. The length of a
 //!    window depends on the number of records in the one before.
@@ -19,10 +19,10 @@
 //! an overlap. Unchanged records of the overlap are dropped. If our clock was behind the
 //! repository's, our time is used, because an earlier time is always safe.
 //!
-//! A failed request is tried again with growing pauses. If that fails, the window is begun again,
-//! with an eighth of its length. If that fails, too, the window is skipped as a gap, which is tried
-//! again at the end of this harvest and of the next. A harvest that ends or cannot continue has a
-//! checkpoint, and on failure a [`Failure`] with the reason.
+//! A failed request is tried again with growing pauses. If that fails, the window is begun again
+//! with an eighth of its length, a few times. If that fails, too, the window is skipped as a gap,
+//! which is tried again at the end of this harvest and of the next. A harvest that ends or cannot
+//! continue has a checkpoint, and on failure a [`Failure`] with the reason.
 //!
 //! # Differences from the standard
 //!

@@ -47,7 +47,7 @@ pub enum Step {
     Stopped,
 }
 
-/// Records that wait for more before they are handed out.
+/// Held records: they wait for more before they are handed out.
 #[derive(Debug)]
 struct Held {
     batch: Box<Batch>,

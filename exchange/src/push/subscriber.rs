@@ -170,7 +170,7 @@ impl Subscriber {
         Self { lease_secs: lease_secs.clamp(1, LEASE_SECS_MAX), ..Self::default() }
     }
 
-    /// Sets the sources to subscribe to; existing subscriptions to them continue.
+    /// Sets the sources to subscribe to. Those that are unchanged keep their subscriptions.
     pub fn handle_sources(&mut self, wanted: impl IntoIterator<Item = Wanted>, now_ms: u64) {
         let mut before = std::mem::take(&mut self.by_source);
         self.by_token.clear();

@@ -107,7 +107,7 @@ impl Topics {
     }
 }
 
-/// Returns the query that begins the list of records to which the request `query` belongs.
+/// Returns the relative URL of the list of records to which the request `query` belongs.
 fn records(query: &str) -> String {
     let value = |name: &str| {
         let mut pairs = form_urlencoded::parse(query.as_bytes());

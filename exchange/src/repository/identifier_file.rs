@@ -35,7 +35,7 @@ impl IdentifierFile {
         Self { path: sets.with_file_name(FILE_NAME), known: Mutex::default() }
     }
 
-    /// Returns the name: from the settings, or else from the file, or else the default. Blocks.
+    /// Returns the repository part: of the settings, else of the file, else the default. Blocks.
     pub(super) fn get(
         &self,
         set: Option<&RepositoryId>,

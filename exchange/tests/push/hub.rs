@@ -50,7 +50,8 @@ async fn forged_unsigned_and_unknown_notifications_are_refused_and_counted() {
     let sound = sign(&secret(), Method::Sha512, body.as_bytes());
     assert_eq!(subscriber.notify("another", Some(&sound), body).await, StatusCode::GONE);
     assert_eq!(subscriber.notify(path, Some(&sound), body).await, StatusCode::ACCEPTED);
-    // A hub of an older version sends the changes themselves, or one of others the topic's content.
+    // A hub of an older version sends the changes themselves; a foreign hub sends the topic's
+    // content.
     for changes in ["harvest-changes 1 00000000000000ff 6 7 50\n\u{1f}", "<OAI-PMH/>"] {
         let sound = sign(&secret(), Method::Sha256, changes.as_bytes());
         assert_eq!(subscriber.notify(path, Some(&sound), changes).await, StatusCode::ACCEPTED);

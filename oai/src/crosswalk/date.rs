@@ -95,8 +95,8 @@ fn compact(text: &str) -> Option<String> {
     day(part(0..4)?.parse().ok()?, part(4..6)?.parse().ok()?, part(6..8)?.parse().ok()?)
 }
 
-/// Reads days in numbers: year first, or with points day first. With slashes, a date is read only
-/// if month and day cannot be confused.
+/// Reads dates in numbers: the year first, or with points the day first. A date with slashes or
+/// hyphens and the year last is read only if month and day cannot be confused.
 fn numbers(text: &str) -> Option<String> {
     if let Some(found) = compact(text) {
         return Some(found);

@@ -168,7 +168,7 @@ impl DcWriter<'_> {
         before < self.out.len()
     }
 
-    /// Writes an element for each line of the first of the attributes that is present; returns
+    /// Writes an element for each line of the first of the attributes that has a value; returns
     /// whether it wrote any.
     fn first_of(&mut self, name: &str, attributes: &[&str]) -> bool {
         attributes.iter().any(|it| self.lines(name, it))

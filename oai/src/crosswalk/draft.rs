@@ -168,8 +168,8 @@ impl<'a> Draft<'a> {
         self.problems
     }
 
-    /// Reduces `Type` to one word, for counts and filters. If the source has more, all of it is
-    /// kept in `Resource-Type`.
+    /// Reduces `Type` to its first value, without the address of a vocabulary, for counts and
+    /// filters. If the source has more, all of it is kept in `Resource-Type`.
     fn first_type(&mut self) {
         let mut types = self.values.iter().filter(|(it, _)| *it == Field::Type);
         let Some((_, first)) = types.next() else { return };

@@ -91,7 +91,8 @@ const NAMES: &[&str] = &[
     "welsh cym",
 ];
 
-/// Returns the three letters of the language; `None` if it is unknown.
+/// Returns the three letters of the language; `None` if it is unknown. Any three letters are a
+/// code.
 pub(super) fn normal(text: &str) -> Option<Cow<'_, str>> {
     // Most values are codes already.
     if text.len() == 3 && text.bytes().all(|it| it.is_ascii_lowercase()) {

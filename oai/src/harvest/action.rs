@@ -81,7 +81,7 @@ pub enum Outcome {
         /// Whether the response was readable only after repairs.
         repaired: bool,
     },
-    /// An answer with status 200 that is not a complete response.
+    /// An answer with a status of success (2xx) that is not a complete response.
     Unreadable {
         /// The problem.
         problem: String,
@@ -95,7 +95,7 @@ pub enum Outcome {
         /// The requested pause, read by [`retry_after_secs`](super::retry_after_secs).
         retry_after_secs: Option<u64>,
     },
-    /// No answer.
+    /// No answer, or one that cannot be used.
     Failed {
         /// The reason.
         problem: String,

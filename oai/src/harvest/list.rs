@@ -251,7 +251,7 @@ impl Harvest {
     }
 
     /// Begins the window again with a shorter length. After too many restarts, skips the window or
-    /// ends the harvest.
+    /// ends the harvest. A window that is a gap already stays a gap.
     pub(super) fn restart(&mut self, failure: Failure) {
         self.tries = 0;
         let Some(mut run) = self.checkpoint.run.take() else { return self.fail(failure) };

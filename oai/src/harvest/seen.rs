@@ -28,7 +28,7 @@ impl Seen {
         }
     }
 
-    /// Adds an item; returns whether the list had not brought it yet.
+    /// Adds an item; returns true if the list brings it for the first time.
     pub(super) fn is_new(&mut self, identifier: &str) -> bool {
         let sum = short_sum(identifier.as_bytes());
         if self.identifiers.len() < DISTINCT_MAX {
@@ -37,7 +37,7 @@ impl Seen {
         !self.identifiers.contains(&sum)
     }
 
-    /// Adds a token; returns whether the list had not handed it out yet.
+    /// Adds a token; returns true if the list hands it out for the first time.
     pub(super) fn is_new_token(&mut self, token: &str) -> bool {
         if self.tokens.len() == TOKENS_MAX && !self.tokens.contains(&short_sum(token.as_bytes())) {
             self.tokens.clear();

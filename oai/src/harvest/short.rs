@@ -28,7 +28,7 @@ pub(super) struct Short {
     pub(super) found: u64,
     /// Distinct records that the shorter windows have brought since.
     pub(super) since: u64,
-    /// Number of restarts for it.
+    /// Number of restarts because of this list.
     pub(super) restarts: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Descriptions: what a repository publishes about itself and about the origin of its records.
+//! Descriptions: the statements of a repository about itself and the origin of its records.
 //!
 //! Source: the OAI implementation guidelines: oai-identifier (version 2.0), friends, branding, and
 //! provenance of harvested records.

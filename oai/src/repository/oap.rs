@@ -1,5 +1,5 @@
-//! Record counts for OAP: how many records have changed and how many there are, from which a
-//! harvester estimates change rates.
+//! Record counts for OAP: the numbers of changed records and of all records, from which a harvester
+//! estimates change rates.
 //!
 //! Source: Adly §5 (OAP(θ): the repository sends both numbers with every response to ListRecords).
 //!

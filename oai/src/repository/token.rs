@@ -118,7 +118,7 @@ pub(super) fn read_list(token: &str, state: &LogPosition) -> Option<(ListSelecti
     (is_ours && is_known && is_strict).then_some((chosen, reached))
 }
 
-/// Writes the token of a list of sets after `last`, which is number `cursor`.
+/// Writes the token of a list of sets that continues after `last`, the set number `cursor`.
 pub(super) fn write_sets(cursor: u64, last: &SetSpec) -> String {
     sealed(&format!("{FORM}.s.{cursor}.{}", plain(&last.to_string())))
 }

@@ -23,7 +23,7 @@ use crate::xml::{self, INSTANCE};
 /// Namespace of responses.
 pub const NAMESPACE: &str = "http://www.openarchives.org/OAI/2.0/";
 
-/// Address of its schema.
+/// Address of the schema of responses.
 pub(crate) const SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/OAI-PMH.xsd";
 
 /// A response in progress.

@@ -217,8 +217,8 @@ fn setting_the_clock_back_delays_nothing() {
 }
 
 proptest! {
-    /// Checks that, after any questions of a hub in any order, the subscriber stops making
-    /// requests, and keeps its shortest waits.
+    /// Checks that, whatever leases a hub grants, the subscriber makes the next request no earlier
+    /// than after its shortest wait.
     #[test]
     fn no_hub_causes_endless_requests(
         leases in prop::collection::vec(any::<u64>(), 1..20), answers in any::<u32>(),

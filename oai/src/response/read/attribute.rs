@@ -97,10 +97,13 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-/// Roles of a byte in a name: none, a later part, the beginning, the colon.
+/// Role of a byte that cannot be in a name.
 const NONE: u8 = 0;
+/// Role of a byte that can be in a name, but not begin it.
 const LATER: u8 = 1;
+/// Role of a byte that can begin a name.
 const FIRST: u8 = 2;
+/// Role of the colon, which ends a prefix.
 const COLON: u8 = 3;
 
 const IN_NAMES: [u8; 256] = {

@@ -77,8 +77,8 @@ struct Mender<'t, 'n> {
     unended: Unended,
 }
 
-/// The kinds of markup without an end in the rest of the piece. The end is not searched for again,
-/// because a piece may have very many beginnings.
+/// The kinds of markup that have no end in the rest of the piece. Their ends are not searched for
+/// again, because a piece may have very many beginnings.
 #[derive(Debug, Default)]
 struct Unended {
     comment: bool,

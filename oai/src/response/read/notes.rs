@@ -62,7 +62,7 @@ impl NoteKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     pub(crate) kind: NoteKind,
-    /// How often the note applies.
+    /// Number of times that the note applies.
     pub count: u64,
     /// First position, in bytes; for a repair, the beginning of the repaired record or page.
     pub offset: u64,
