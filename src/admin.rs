@@ -86,7 +86,7 @@ impl Admin {
         Ok(Self { client, pinned, base, kind, token, advice })
     }
 
-    /// Returns a patient client for the daemon that has the data folder `data` open and listens `at`.
+    /// Returns the patient client of the daemon that has `data` open; its admin listener is `at`.
     pub(crate) fn of_data(at: &AdminAddress, data: &Path) -> anyhow::Result<Self> {
         let advice = "it may be starting or stopping: try again".to_owned();
         Ok(Self { advice, ..Self::new("daemon", at, data)?.patient() })
@@ -169,7 +169,7 @@ impl Admin {
     }
 }
 
-/// Returns a daemon's message about a failure: the message in its JSON, or its text.
+/// Returns a daemon's failure message: from its JSON, or else the first 500 letters of its text.
 pub(crate) fn failure_message(body: &[u8]) -> String {
     let json: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let message = json.as_ref().and_then(|json| {

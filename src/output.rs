@@ -1,7 +1,7 @@
 //! Standard output and standard error.
 //!
-//! Results go to standard output, so that they can be piped; remarks go to standard error. A reader that
-//! goes away is an error of its own kind, which ends the command in silence.
+//! Results go to standard output, so that they can be piped; remarks go to standard error. If the
+//! reader of the output goes away, the command ends in silence.
 
 use std::io::{self, IsTerminal as _, Write as _};
 

@@ -11,11 +11,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli;
 
-/// Number of files that a process needs open at once at most: connections, segments, the index.
+/// Number of files that a process may need open at once: connections, segments, the index.
 const FILES: u64 = 65_536;
 
-/// Raises the limit of open files above the usual 1,024. Our servers alone take as many connections, and
-/// some files must be left to write to.
+/// Raises the limit of open files to [`FILES`], or as far as the system allows. The connections of
+/// a server alone can use up the usual 1,024, and none would be left for files.
 pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(FILES, |maximum| maximum.min(FILES));
@@ -86,8 +86,8 @@ impl Signals {
     }
 }
 
-/// Runs a server until it ends, passing signals on. Fails if the server failed, or was stopped before it had
-/// drained.
+/// Runs a server until it ends. The first signal to stop starts `shutdown`; SIGHUP calls `reload`.
+/// Fails if the server fails, or a second signal to stop comes before it has drained.
 pub(crate) async fn run(
     mut signals: Signals,
     server: impl Future<Output = anyhow::Result<()>>,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use tokio::runtime::Builder;
 
-/// Longest wait that counts as quick: the thread receives many small pieces.
+/// A wait that is shorter than this is quick: the thread receives many small pieces.
 const QUICK: Duration = Duration::from_millis(1);
 /// After this many quick waits in a row, a thread rests before it waits again.
 const QUICK_MAX: u32 = 4;
@@ -60,7 +60,7 @@ fn rest() {
     std::thread::sleep(REST);
 }
 
-/// Counter of the quick waits of a thread.
+/// Counter of the quick waits in a row of a thread.
 #[derive(Debug, Default)]
 struct Pace {
     parked: Option<Instant>,

@@ -28,7 +28,7 @@ const KINDS: &[(Type, &str)] = &[
     (Type::News, "a"),
 ];
 
-/// The hook only prints a panic: the product catches it, and the test checks the outcome.
+/// A panic is only printed: the product catches it, and the test checks the outcome.
 static HOOK: Once = Once::new();
 
 fuzz_target!(|bytes: &[u8]| {

@@ -92,7 +92,7 @@ async fn one_address_cannot_take_all_connections() {
     assert_eq!(daemon.tally.count(Event::Crowding), CONNECTIONS - allowed);
     assert_eq!(daemon.tally.count(Event::Waited), 0);
     drop(kept.split_off(1));
-    // Its slots are free again.
+    // The slots of the hostile address are free again.
     let again = async {
         loop {
             let mut stream = daemon.connect_from(HOSTILE).await;

@@ -31,7 +31,7 @@ use url::Url;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Large enough to fill every buffer on its way.
+/// Length of the served file, in bytes: it fills every buffer on its way.
 const FILE_BYTES: usize = 24 << 20;
 
 /// An authority, a listener with a certificate signed by it, and the files of both.
@@ -207,7 +207,7 @@ async fn slow_clients_are_cut_off() {
         let _ = timeout(SOON, stream.read_to_end(&mut rest)).await.unwrap();
     }
     assert_eq!(bench.tally.count(Event::Slow), 2);
-    // One requests more than it reads.
+    // A third client requests more than it reads.
     let response = bench.client().send(bench.request("/file")).await.unwrap();
     let cut_off = async {
         while bench.tally.count(Event::Slow) < 3 {

@@ -56,11 +56,11 @@ pub(crate) enum GathererCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Confirm held deletions.
+    /// Confirm deletions that are held back because suspiciously many objects are gone.
     Confirm {
         #[command(flatten)]
         file: File,
-        /// Only under this root; its URL as in the status.
+        /// Only below this root; its URL as `status` shows it.
         #[arg(long, value_name = "URL")]
         root: Option<String>,
         /// Print the gatherer's answer as JSON.

@@ -69,7 +69,7 @@ pub(crate) enum ReplicatorCommand {
     Run {
         #[command(flatten)]
         file: File,
-        /// Make a key if the data directory has none; this is a new member then.
+        /// Make a key if the data directory has none: the member is then a new one.
         #[arg(long)]
         new_identity: bool,
     },
@@ -163,7 +163,7 @@ pub(crate) struct MemberLocation {
     /// Where the other members reach this one: HOST:PORT.
     #[arg(long, value_parser = Address::new)]
     address: Address,
-    /// Its site: between members of one site are good links.
+    /// Its site; members of one site have good links to each other.
     #[arg(long, default_value = replicator::config::SITE, value_parser = Name::new)]
     site: Name,
 }
@@ -256,7 +256,7 @@ pub(crate) async fn run(command: ReplicatorCommand) -> anyhow::Result<ExitCode> 
 #[derive(Debug, Deserialize)]
 struct InviteAnswer {
     invitation: String,
-    /// None if the invitation alone does not admit a member.
+    /// `None` if the invitation alone does not admit a member.
     id: Option<String>,
     ends: Option<u64>,
 }

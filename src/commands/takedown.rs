@@ -123,7 +123,7 @@ impl CollectionArgs {
     }
 }
 
-/// Returns the author of takedowns made here.
+/// Returns the author of takedowns made here: the daemon that owns the data folder `data`.
 fn author(data: &Path) -> anyhow::Result<Author> {
     let id = std::fs::read_to_string(data.join("id"))?.trim().to_owned();
     Ok(Author { id, identity: Identity::load_or_create(data)? })

@@ -75,7 +75,7 @@ pub(crate) struct Args {
     confirm: bool,
 }
 
-/// Both daemons, bound.
+/// Both daemons, listening but not yet running.
 #[derive(Debug)]
 struct Daemons {
     gatherer: gatherer::Server,
@@ -237,10 +237,10 @@ impl Daemons {
     }
 }
 
-/// Waits until the broker has failed [`FAILURES_MAX`] times in a row, and returns the problem.
+/// Waits for [`FAILURES_MAX`] failures in a row of the index or a source; returns the problem.
 async fn failure(broker: &broker::server::Handle) -> String {
     let mut tick = tokio::time::interval(Duration::from_secs(1));
-    // Failed checks in a row: a damaged index is repaired by the next try.
+    // Checks in a row that found a problem of the index: the next try repairs a damaged one.
     let mut index_fails = 0;
     loop {
         tick.tick().await;

@@ -159,7 +159,7 @@ impl Union {
 #[test]
 fn two_institutions_share_over_tls_and_a_stranger_gets_nothing() {
     let union = Union::start();
-    // Three brokers: one has the token, one shows a certificate, one has neither.
+    // Three brokers: one has the token, one shows a certificate, one has a wrong token.
     let (_fruit, fruit_file, fruit) = union.broker("fruit", &format!("token = \"{TOKEN}\"\n"));
     let herbs = "client_certificate = \"herbs.pem\"\nclient_key = \"herbs.key\"\n";
     let (_herbs, herbs_file, _) = union.broker("herbs-broker", herbs);

@@ -118,7 +118,7 @@ fn gatherer_and_broker_meet_over_http() {
     let (status, head, mut body) = ask("GET", &snapshot, &[]);
     assert_eq!(status, 200, "{head}");
     assert!(!head.to_ascii_lowercase().contains("content-encoding"), "{head}");
-    // The broker may have caused the snapshot before everything was gathered: the rest is a delta to it.
+    // The broker may have caused the snapshot before all was gathered: a delta has the rest.
     let header = |name: &str| {
         let lines = head.lines().filter_map(|line| line.split_once(": "));
         lines.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, it)| it.trim()).next()

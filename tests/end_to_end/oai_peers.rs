@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 use crate::daemons::{broker_settings, gatherer_settings, url_in};
 use crate::harness::{PATIENCE, Running, harvest, run_ok, total, write};
 
-/// Records of each repository, and those deleted.
+/// Number of records of each repository.
 const RECORDS: usize = 1_000;
+/// Number of them that are deleted.
 const DELETED: usize = 50;
 
 /// A Python process that answers a line with a line; ended when dropped.

@@ -23,8 +23,9 @@ use crate::harness::{
 /// Number of changes that are timed.
 const CHANGES: usize = 8;
 
-/// Interval of the safety poll in tests that need it, and in tests without it.
+/// Interval of the safety poll, in tests that need it.
 const SAFETY: &str = "2 s";
+/// An interval so long that no pull comes by it during a test.
 const NEVER: &str = "1 day";
 
 /// Notifications that the proxy loses.
@@ -46,7 +47,7 @@ struct Proxy {
     path: Mutex<String>,
 }
 
-/// Starts a proxy before the server on `port`. A lost notification is answered 202, and not forwarded.
+/// Starts a proxy in front of the server on `port`. It answers lost notifications with 202 itself.
 fn lossy_proxy(listener: TcpListener, port: u16) -> Arc<Proxy> {
     let proxy = Arc::new(Proxy::default());
     let seen = Arc::clone(&proxy);

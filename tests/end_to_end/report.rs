@@ -114,7 +114,7 @@ fn the_settings_lead_to_the_log_and_a_trace_needs_none() {
 
     log(&dir.path().join("d/pulls"));
     let csv = run_ok(["freshness", "report", "-c", settings, "--csv"]);
-    // The least latency is a minute's; the other source has a day's.
+    // One source has a latency of a minute, the least of both; the other has the default, a day.
     assert!((number(&csv, &["model", "uniform"], "requests_predicted") - 2_880.0).abs() < 1e-6);
     assert!((number(&csv, &["model", "latency"], "requests_predicted") - 1_441.0).abs() < 1e-6);
 

@@ -193,7 +193,7 @@ fn a_restored_folder_stays_suppressed_and_a_takedown_can_be_lifted() {
     let collection = first.join("broker-data/collection");
     copy(&collection, &first.join("backup"));
     let (mut running, page) = broker(&first, &follow, as_is);
-    // Suppressed at the broker: the source would send the takedown again.
+    // The takedown is made at the broker: a takedown at the source would be sent again.
     run_ok(["collection", "suppress", &data(&first), URL, "--reason", "by mistake"]);
     wait_for_total(&page, WORD, 0);
 

@@ -27,7 +27,7 @@ fn optimal(workloads: &[Workload], theta: f64) -> Vec<f64> {
     planned(workloads, Policy::Optimal { theta }, Bounds::FREE).intervals
 }
 
-/// Returns C_H over a day of OAP(θ).
+/// Returns the cost C_H of a day under OAP(θ).
 fn least(workloads: &[Workload], theta: f64) -> f64 {
     cost(workloads, &optimal(workloads, theta))
 }
@@ -80,7 +80,7 @@ fn started() -> Estimator {
     estimator
 }
 
-/// Hands in a pull of which only the updates and the time since the pull before are known.
+/// Hands in a pull of which only the updates and the time since the pull before it are known.
 fn hand_in(estimator: &mut Estimator, updates: u64, elapsed_secs: f64) {
     estimator.handle(Pull { updates, elapsed_secs, ..Pull::default() });
 }
@@ -227,8 +227,8 @@ fn errors_of_the_estimate_do_not_cancel() {
         check("cost over the least", over, cost_of_d, 0.0005);
         check_apart(&format!("cost at ±{d}, over the least"), 1.0, over, 0.003);
 
-        // The paper's argument does show that the sources may differ from right estimates. But two of one
-        // rate must then differ to opposite sides; in a mix of four the argument fails here, too.
+        // The paper's argument holds if the estimates are right and the sources differ from them,
+        // two of a type to opposite sides. With one source of each type it fails there, too.
         let right = optimal(&workloads, 0.9);
         check("around right estimates", freshness(&others, &right), 0.9, 1e-9);
         let four = mix([1, 1, 1, 1]);
@@ -246,8 +246,8 @@ fn uniform_over_oap(taken: &[Workload], real: &[Workload], theta: f64) -> f64 {
     cost(real, &intervals) / least(real, theta)
 }
 
-/// Ids `fig3.uap_over_oap.*`, if one exists. The paper's 71 % and 34 % are right, and so is its 46 % to
-/// 10 % at θ = 0.95; its 21 % is another number for the same point.
+/// Ids `fig3.uap_over_oap.*`, where there is one. The paper's 71 % and 34 % are right, and so are
+/// its 46 % to 10 % at θ = 0.95. But it also gives 21 % for the point that has 46 %.
 #[test]
 fn figure_3_s_lower_bounds() {
     let range = |t1| {

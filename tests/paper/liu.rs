@@ -63,9 +63,9 @@ fn a_news_aggregator_pulls_sixty_times_too_often() {
     }
 }
 
-/// Simulates one day of an agency, second by second. It is updated every hour at 15 min 20 s, and harvested when
-/// `pulls` returns true for (second, whether the copy is stale). Returns the requests, the empty ones, the longest
-/// wait of an update, and the freshness.
+/// Simulates one day of an agency, second by second. It is updated every hour at 15 min 20 s, and
+/// harvested when `pulls` returns true for (second, whether the copy is stale). Returns the
+/// requests, the empty ones, the longest wait of an update in seconds, and the freshness.
 fn one_day(pulls: impl Fn(i64, bool) -> bool) -> (f64, u64, i64, f64) {
     let mut study = Study::new(Settings::default(), 0);
     study.handle("agency", 0, 500).unwrap();

@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use replicator::estimate::{Probe, Step};
 
-/// Payload of a segment, and size of its packet.
+/// Payload of a segment.
 const SEGMENT_BYTES: u64 = 1_448;
+/// Size of the packet of a segment.
 const PACKET_BYTES: u64 = 1_500;
 const WINDOW_FIRST: u64 = 10;
 /// Largest window of a socket by Linux's default settings.

@@ -71,7 +71,7 @@ fn lines_taken(text: &[char], start: usize, end: usize) -> usize {
     (breaks + 1).saturating_sub(usize::from(!begins) + usize::from(!ends))
 }
 
-/// Blanks comments and the insides of strings and characters.
+/// Returns the text with comments and literals blanked.
 fn without_literals(text: &[char]) -> Vec<char> {
     let mut bare = text.to_vec();
     let mut at = 0;
@@ -212,7 +212,7 @@ fn words(text: &[char]) -> impl Iterator<Item = String> {
     text.split(|it| !is_word(*it)).filter(|it| !it.is_empty()).map(|it| it.iter().collect())
 }
 
-/// Returns an item without its visibility.
+/// Returns the words of an item, without its visibility.
 fn words_of_item(text: &[char]) -> impl Iterator<Item = String> {
     words(text).skip_while(|it| matches!(it.as_str(), "pub" | "crate" | "super" | "in"))
 }

@@ -31,7 +31,7 @@ pub(crate) fn names(house: &House) -> Vec<String> {
     problems
 }
 
-/// Checks that few types of a crate share a name.
+/// Checks that few files of a crate define a type of the same name.
 pub(crate) fn shared_names(house: &House) -> Vec<String> {
     let mut files: BTreeMap<(&str, String), BTreeSet<&Path>> = BTreeMap::new();
     let sources = house.sources();

@@ -154,7 +154,7 @@ pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// A chain, with a folder of its own for its programs.
+/// The steps of Essence with a site's settings, and a temporary folder for the site's programs.
 struct WorkingChain {
     chain: Chain,
     gathered: FileSelection,
@@ -232,7 +232,7 @@ impl WorkingChain {
     }
 }
 
-/// Adds a file, or the files below a folder in the order of their names; links are left out.
+/// Adds a file; or of a folder its files by name, then those of its folders, without links.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if !fs::metadata(path)?.is_dir() {
         files.push(path.to_path_buf());

@@ -27,7 +27,7 @@ const PERIOD_SECS: f64 = 86_400.0;
 /// Accepted latencies, in seconds: the same as in the settings.
 const LATENCIES_SECS: std::ops::RangeInclusive<f64> = 0.1..=365.0 * 86_400.0;
 
-/// The models to predict requests with, the costliest first. No other code names the study's models.
+/// The models to predict requests with, the costliest first.
 const MODELS: [Synchronization; 3] =
     [Synchronization::Uniform, Synchronization::Latency, Synchronization::Adaptive];
 
@@ -46,7 +46,7 @@ pub(crate) struct Report {
     /// Leave out entries before this day, or day and time, in UTC: 2026-01-31 or 2026-01-31T12:00.
     #[arg(long, value_name = "DATE", value_parser = date)]
     since: Option<i64>,
-    /// Length of a granule: changes within one are one update; the paper has 86400, a day.
+    /// Length of a granule: all changes within one are one update; the paper's is 86400, a day.
     #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     granularity: u32,
     /// Acceptable latency of the sources for which the settings have no latency_seconds.

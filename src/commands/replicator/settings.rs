@@ -65,7 +65,7 @@ fn tree_fault(tree: &TreeConfig) -> Option<String> {
     }
 }
 
-/// Returns a message if a data directory has no key. Without its key, a member would be a new one.
+/// Returns a message if a data directory has no key: a new key would make a new member.
 pub(super) fn missing_key(data: &Path) -> Option<String> {
     let key = data.join(net::identity::FILE_NAME);
     let shown = key.display();

@@ -88,7 +88,7 @@ fn name_for(targets: &Targets) -> String {
     format!("{name}-{:016x}", xxh3_64(&key))
 }
 
-/// Returns the size of all files below `folder`, in bytes; unreadable ones count nothing.
+/// Returns the size of all readable files below `folder`, in bytes.
 pub(super) fn bytes_in(folder: &Path) -> u64 {
     let mut bytes = 0;
     let mut ahead = vec![folder.to_owned()];
