@@ -54,8 +54,8 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// Returns the client for the daemon with these settings. Fails if the settings leave the port to the system,
-    /// so that it is unknown here, or the daemon's certificate cannot be read.
+    /// Returns the client for the daemon with these settings. Fails if the settings leave the port
+    /// to the system, so that it is unknown here, or the daemon's certificate cannot be read.
     pub(crate) fn new(
         kind: &'static str,
         AdminAddress { address: listen, is_secure }: &AdminAddress,
@@ -105,14 +105,14 @@ impl Admin {
         }
     }
 
-    /// Requests `path` with GET; returns the daemon's answer in JSON. Fails if the daemon does not run, or
-    /// refuses.
+    /// Requests `path` with GET; returns the daemon's answer in JSON. Fails if the daemon does not
+    /// run, or refuses.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Vec<u8>> {
         self.exchange(Request::get(self.base.join(path)?)).await
     }
 
-    /// Requests `path` with POST and those parameters of `query` that have a value; returns the daemon's answer in
-    /// JSON.
+    /// Requests `path` with POST and those parameters of `query` that have a value; returns the
+    /// daemon's answer in JSON.
     pub(crate) async fn post(
         &self,
         path: &str,
@@ -125,8 +125,8 @@ impl Admin {
         self.exchange(Request::post(url, "")).await
     }
 
-    /// Prints an answer of the daemon: as JSON, or as `render` writes it for a person. Fails if the answer has not
-    /// the form that this version expects, or standard output is closed.
+    /// Prints an answer of the daemon: as JSON, or as `render` writes it for a person. Fails if the
+    /// answer has not the form that this version expects, or standard output is closed.
     pub(crate) fn print<T: DeserializeOwned>(
         &self,
         answer: &[u8],

@@ -25,8 +25,8 @@ pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Returns `text` without commands to a terminal: control characters become U+FFFD, except line feeds
-/// and tabs.
+/// Returns `text` without commands to a terminal: control characters become U+FFFD, except line
+/// feeds and tabs.
 pub(crate) fn harmless(text: &str) -> String {
     let keep = |c: char| !c.is_control() || c == '\n' || c == '\t';
     text.chars().map(|c| if keep(c) { c } else { '\u{fffd}' }).collect()

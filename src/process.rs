@@ -45,8 +45,8 @@ pub(crate) enum SignalRequest {
 }
 
 impl Signals {
-    /// Starts to listen. Call it before the daemon announces that it runs: until then SIGHUP ends the
-    /// process.
+    /// Starts to listen. Call it before the daemon announces that it runs: until then SIGHUP ends
+    /// the process.
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("cannot listen to signals");
         Ok(Self {
@@ -73,8 +73,8 @@ impl Signals {
         }
     }
 
-    /// Waits for a daemon to open, which takes longer when its data must be repaired. Returns `None` if a
-    /// signal to stop comes first; the data are then whole, as after a kill.
+    /// Waits for a daemon to open, which takes longer when its data must be repaired. Returns
+    /// `None` if a signal to stop comes first; the data are then whole, as after a kill.
     pub(crate) async fn during<T>(
         &mut self,
         opening: impl Future<Output = anyhow::Result<T>>,

@@ -68,8 +68,8 @@ pub(crate) enum DefaultLevel {
     Events,
 }
 
-/// Starts logging. Add progress bars to the returned value, so that log lines appear above them. Fails if
-/// `HARVEST_LOG` is not a filter.
+/// Starts logging. Add progress bars to the returned value, so that log lines appear above them.
+/// Fails if `HARVEST_LOG` is not a filter.
 pub(crate) fn start(options: &Options, default: DefaultLevel) -> anyhow::Result<MultiProgress> {
     let bars = MultiProgress::new();
     let filter = match env::var(VARIABLE) {

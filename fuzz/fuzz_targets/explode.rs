@@ -1,5 +1,5 @@
-//! Fuzzing of exploding: any bytes as a bibliography of every kind, and as mail and news. Records are within
-//! bounds, entries have their own URLs, and no reader fails.
+//! Fuzzing of exploding: any bytes as a bibliography of every kind, and as mail and news. Records
+//! are within bounds, entries have their own URLs, and no reader fails.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzing of summarizers: any bytes as an object of the type that the first line names. The record is within
-//! bounds for any content.
+//! Fuzzing of summarizers: any bytes as an object of the type that the first line names. The record
+//! is within bounds for any content.
 
 #![no_main]
 

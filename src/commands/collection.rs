@@ -1,4 +1,4 @@
-//! `harvest collection`: maintenance of a collection that no daemon has open.
+//! `harvest collection`: maintenance of a collection, mostly while no daemon has it open.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -17,9 +17,9 @@ use crate::output;
 
 /// Check, repair, export and measure a collection.
 ///
-/// DIR is a collection's folder, or the data folder of a daemon. The daemon must not be running, except
-/// for `suppress` and `purge`. `verify`, `export` and `stats` change nothing in it, and work on a disk that
-/// can only be read.
+/// DIR is a collection's folder, or the data folder of a daemon. The daemon must not be running,
+/// except for `suppress` and `purge`. `verify`, `export` and `stats` change nothing in it, and work
+/// on a disk that can only be read.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   harvest collection verify /var/lib/harvest/broker

@@ -43,8 +43,8 @@ use crate::{output, process};
 pub(crate) enum GathererCommand {
     /// Run the gatherer until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
     Run(File),
-    /// Print every mistake in the settings and in their annotation files as FILE:LINE:COL; exit with 1 if there
-    /// is any. Programs that are not used are named as well.
+    /// Print every mistake in the settings and in their annotation files as FILE:LINE:COL; exit
+    /// with 1 if there is any. Programs that are not used are named as well.
     Check(File),
     /// Show the status of a running gatherer.
     Status(StatusArgs),

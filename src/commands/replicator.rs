@@ -1,5 +1,5 @@
-//! `harvest replicator`: the daemon that keeps trees and collections equal at all members of a group, and the commands
-//! to it.
+//! `harvest replicator`: the daemon that keeps trees and collections equal at all members of a
+//! group, and the commands to it.
 
 mod answers;
 mod settings;
@@ -30,8 +30,8 @@ use crate::admin::Admin;
 use crate::settings::{File, StatusArgs};
 use crate::{cli, output, process};
 
-/// Run a replicator: keep trees and collections equal at all members of a group, each change sent once over each slow
-/// link.
+/// Run a replicator: keep trees and collections equal at all members of a group, each change sent
+/// once over each slow link.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   harvest replicator init boulder --group papers --address a.example.org:4000 --tree papers=/srv/papers
@@ -73,13 +73,13 @@ pub(crate) enum ReplicatorCommand {
         #[arg(long)]
         new_identity: bool,
     },
-    /// Print every mistake in the settings as FILE:LINE:COL, and folders and keys that are missing on this machine; exit
-    /// with 1 if there is any.
+    /// Print every mistake in the settings as FILE:LINE:COL, and folders and keys that are missing
+    /// on this machine; exit with 1 if there is any.
     Check(File),
     /// Show the status of a running member.
     Status(StatusArgs),
-    /// Publish a tree as a whole, and print the version that readers then see. For a collection, its feed is read at
-    /// once.
+    /// Publish a tree as a whole, and print the version that readers then see. For a collection,
+    /// its feed is read at once.
     Publish {
         #[command(flatten)]
         file: File,
@@ -92,8 +92,8 @@ pub(crate) enum ReplicatorCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Read all files that readers see, of one tree or of all. Damaged files are fetched again; exits with 1 if there are
-    /// any.
+    /// Read all files that readers see, of one tree or of all. Damaged files are fetched again;
+    /// exits with 1 if there are any.
     Verify {
         #[command(flatten)]
         file: File,
@@ -151,8 +151,8 @@ pub(crate) struct Publishing {
     /// A tree to publish, as NAME=DIRECTORY; may be given several times.
     #[arg(long, value_name = "NAME=DIRECTORY", value_parser = tree)]
     tree: Vec<(Name, PathBuf)>,
-    /// A collection to publish as it changes, as NAME=URL of the gatherer or broker that has it; may be given several
-    /// times.
+    /// A collection to publish as it changes, as NAME=URL of the gatherer or broker that has it;
+    /// may be given several times.
     #[arg(long, value_name = "NAME=URL", value_parser = collection)]
     collection: Vec<(Name, Url)>,
 }

@@ -18,7 +18,7 @@ use crate::{admin, output};
   harvest search 'title:budget AND type:PDF -draft' --limit 3
   harvest search 'author:\"Ada Lovelace\" OR analy*' --json | jq '.hits[].url'")]
 pub(crate) struct Args {
-    /// Words, \"phrases\", field:term, AND OR NOT + -, prefix*, fuzzy~1, /regex/, ranges.
+    /// Words, "phrases", field:term, AND OR NOT + -, prefix*, fuzzy~1, /regex/, ranges.
     #[arg(value_name = "QUERY", allow_hyphen_values = true)]
     query: String,
     /// Print the broker's answer as JSON.

@@ -29,8 +29,8 @@ const SECTION: &str = "section";
   harvest soif print objects.soif | less
   harvest soif convert --to json objects.soif | jq .url")]
 pub(crate) enum SoifCommand {
-    /// Name every problem of a stream with its byte, then count objects and problems; exit with 1 if
-    /// there are problems.
+    /// Name every problem of a stream with its byte, then count objects and problems; exit with 1
+    /// if there are problems.
     Check(Input),
     /// Show a stream to a person.
     Print(Input),

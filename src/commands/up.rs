@@ -1,7 +1,7 @@
 //! `harvest up`: a gatherer and a broker with defaults, in one process, for given folders and repositories.
 //!
-//! Both are the usual daemons: the broker collects over a real HTTP connection and follows the gatherer,
-//! so that a change is found within two seconds.
+//! Both are the usual daemons: the broker collects over a real HTTP connection and follows the
+//! gatherer, so that a change is found within two seconds.
 
 mod show;
 mod targets;
@@ -38,8 +38,8 @@ const SOURCE: &str = "local";
 /// Number of ports that are tried, from the default one on.
 const PORTS_TRIED: u16 = 100;
 
-/// Longest time for both daemons to stop; each limits itself to less. Nothing is lost at the limit: commits
-/// are atomic, and the next start goes on.
+/// Longest time for both daemons to stop; each limits itself to less. Nothing is lost at the limit:
+/// commits are atomic, and the next start goes on.
 const DRAIN: Duration = Duration::from_millis(1_700);
 
 /// Number of failures in a row after which `--once` gives up.

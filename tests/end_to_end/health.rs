@@ -160,8 +160,8 @@ fn the_administration_needs_the_token_if_the_settings_say_so() {
     }
 }
 
-/// Fetches every public route, and checks that no answer has the data folder or a secret. Returns the number of
-/// 503 answers of each daemon.
+/// Fetches every public route, and checks that no answer has the data folder or a secret. Returns
+/// the number of 503 answers of each daemon.
 fn check_public(site: &Site, daemons: &[Daemon; 3]) -> [u64; 3] {
     let oid = "oid=http://www.example.org/docs/site/index.html";
     let shared = [

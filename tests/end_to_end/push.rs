@@ -1,5 +1,5 @@
-//! Tests of push between processes: a source, a hub that sends its notifications, and a subscribed broker. A proxy
-//! between hub and broker loses every second notification.
+//! Tests of push between processes: a source, a hub that sends its notifications, and a subscribed
+//! broker. A proxy between hub and broker loses every second notification.
 //!
 //! Source: Liu et al. §3 (subscribe/notify); WebSub.
 
@@ -225,8 +225,8 @@ fn changes(folder: &Path, broker: &Daemon, count: usize) -> Vec<Duration> {
     (0..count).map(|n| change(folder, broker, &format!("{n}"), &format!("quandong{n}"))).collect()
 }
 
-/// Starts a source, its hub, and a broker that gets its notifications through the lossy proxy. The broker would
-/// pull by itself after a day.
+/// Starts a source, its hub, and a broker that gets its notifications through the lossy proxy. The
+/// broker would pull by itself after a day.
 fn chain(folder: &Path) -> ([Daemon; 3], u16, Arc<Proxy>) {
     let [source_port, hub_port, broker_port] = [free_port(), free_port(), free_port()];
     let between = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,8 +1,8 @@
 //! docs/tutorial.md, command by command: its files are written, its commands run, its output compared.
 //!
-//! The folder `/srv/orchard` and the ports become ones that are free here. Output is compared with the
-//! `text` block behind the commands, in which `…` stands for any text. While it differs, the last
-//! command runs again, since a reader would look again as well.
+//! The folder `/srv/orchard` and the ports become ones that are free here. Output is compared with
+//! the `text` block behind the commands, in which `…` stands for any text. While it differs, the
+//! last command runs again, since a reader would look again as well.
 
 use std::fs::{self, File};
 use std::net::TcpListener;

@@ -204,8 +204,8 @@ fn a_source_is_still_pulled_after_two_empty_pulls() {
     assert!(ours_at(still.estimate().unwrap().careful()).is_finite());
 }
 
-/// Ids `misest.*`: the even mix. Of every two sources of a type, the rate of one is taken too high by a
-/// share `d`, that of the other too low. The paper: it makes no difference.
+/// Ids `misest.*`: the even mix. Of every two sources of a type, the rate of one is taken too high
+/// by a share `d`, that of the other too low. The paper: it makes no difference.
 #[test]
 fn errors_of_the_estimate_do_not_cancel() {
     let workloads = majority(0);
@@ -239,8 +239,8 @@ fn errors_of_the_estimate_do_not_cancel() {
     }
 }
 
-/// Returns the cost of one interval for all over that of OAP(θ). The interval is right for `taken`, and the
-/// sources are `real`.
+/// Returns the cost of one interval for all over that of OAP(θ). The interval is right for `taken`,
+/// and the sources are `real`.
 fn uniform_over_oap(taken: &[Workload], real: &[Workload], theta: f64) -> f64 {
     let intervals = vec![uniform(taken, theta); real.len()];
     cost(real, &intervals) / least(real, theta)
@@ -371,9 +371,9 @@ fn the_least_combined_cost_is_oap_of_some_theta() {
     }
 }
 
-/// Ids `fig8.*` and `fig9.*`: the T4 mix, half of the T4 at 2a. The paper: global freshness falls by
-/// 6 % to 1 %, C_H rises by 1 % to 5 %. The numbers fit a = 10⁵ to 2·10⁶, but freshness rises: no
-/// source is pulled less often than before, and some are pulled more often.
+/// Ids `fig8.*` and `fig9.*`: the T4 mix, half of the T4 at 2a. The paper: global freshness falls
+/// by 6 % to 1 %, C_H rises by 1 % to 5 %. The numbers fit a = 10⁵ to 2·10⁶, but freshness rises:
+/// no source is pulled less often than before, and some are pulled more often.
 #[test]
 fn figure_9_s_freshness_rises() {
     let workloads = majority(4);

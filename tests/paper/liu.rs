@@ -1,7 +1,7 @@
 //! Tests of the examples in Liu, Maly, Zubair and Nelson's paper: two costs, the update intervals, RSS.
 //!
-//! Expected values: the paper's text where it gives a frequency, and otherwise a count, second by second,
-//! in the test.
+//! Expected values: the paper's text where it gives a frequency, and otherwise a count, second by
+//! second, in the test.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -100,8 +100,8 @@ fn predictions_agree_with_a_day_second_by_second() {
     check("adaptive, freshness", freshness, 1.0 - 1.0 / HOUR as f64);
 }
 
-/// §4: the average update interval is the observed months over the number of updates. Archives are harvested
-/// daily with a granularity of a day; each has its own steady pace.
+/// §4: the average update interval is the observed months over the number of updates. Archives are
+/// harvested daily with a granularity of a day; each has its own steady pace.
 #[test]
 fn steady_archives_differ_from_each_other() {
     let paces = [

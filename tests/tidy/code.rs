@@ -1,7 +1,7 @@
 //! The code of a file: its text without tests, and without comments and literals.
 
-/// A file as the rules read it. In both texts blanks replace what was taken out, so lines and offsets
-/// are those of the file.
+/// A file as the rules read it. In both texts blanks replace what was taken out, so lines and
+/// offsets are those of the file.
 #[derive(Debug)]
 pub(crate) struct Code {
     /// Without test items.

@@ -17,8 +17,8 @@ pub fn print_panics() {
     HOOK.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
 }
 
-/// Asserts that a record of the object at `url`, or of a member, is bounded and UTF-8, has a URL at or below
-/// `url`, survives SOIF unchanged, and has no fault of ours.
+/// Asserts that a record of the object at `url`, or of a member, is bounded and UTF-8, has a URL at
+/// or below `url`, survives SOIF unchanged, and has no fault of ours.
 pub fn check(url: &str, summary: &Summary) {
     let record = &summary.record;
     let fault = summary.problems.iter().find(|it| it.kind == ProblemKind::Fault);

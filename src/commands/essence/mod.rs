@@ -17,8 +17,8 @@ use clap::Subcommand;
 pub(crate) enum EssenceCommand {
     /// Show the type of files, and the rule that decided.
     ///
-    /// A rule from a file is named with its line; for a built-in rule the reason is shown. Rules see the URL
-    /// of the file on this machine, or with -c its published URL.
+    /// A rule from a file is named with its line; for a built-in rule the reason is shown. Rules
+    /// see the URL of the file on this machine, or with -c its published URL.
     #[command(after_help = "Examples:
   harvest essence type paper.txt ChangeLog.gz
   harvest essence type --rules types.toml minutes/2024-05.txt

@@ -35,9 +35,9 @@ pub(crate) struct PlayArgs {
     /// the θ, or the interval in days, with which a policy comes to that freshness.
     #[arg(long, conflicts_with_all = ["figure", "policy", "model", "estimator"])]
     pub(super) compare: bool,
-    /// Policies to play, by their names in broker.toml, each with every value of its option: oap, uap and
-    /// ioap with --theta, fixed with --interval, combined_cost with --a (and --cp), budget with
-    /// --pulls-per-hour, best_estimation with none.
+    /// Policies to play, by their names in broker.toml, each with every value of its option: oap,
+    /// uap and ioap with --theta, fixed with --interval, combined_cost with --a (and --cp), budget
+    /// with --pulls-per-hour, best_estimation with none.
     #[arg(
         long,
         value_name = "POLICY",

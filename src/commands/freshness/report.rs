@@ -17,8 +17,8 @@ use self::read::{ReadOptions, StudiedLog};
 use super::{STANDARD_OUTPUT, check_different, write};
 use crate::{output, settings};
 
-/// Acceptable latency of a source without one in the settings, in seconds: a day, as in the paper's example
-/// of scholarly publications.
+/// Acceptable latency of a source without one in the settings, in seconds: a day, as in the paper's
+/// example of scholarly publications.
 const LATENCY_SECS: f64 = 86_400.0;
 
 /// Period over which requests are predicted, in seconds: a day.
@@ -67,8 +67,8 @@ struct LogArgs {
     /// Study the log of pulls in this folder: DATA/pulls of a broker, or a copy.
     #[arg(long, value_name = "DIR")]
     pulls: Option<PathBuf>,
-    /// Study a log of changes: a line has time, source and, if known, element, separated by tabs; the time
-    /// in Unix seconds or as 2026-01-31T12:00:00Z.
+    /// Study a log of changes: a line has time, source and, if known, element, separated by tabs;
+    /// the time in Unix seconds or as 2026-01-31T12:00:00Z.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }

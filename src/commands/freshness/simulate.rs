@@ -50,8 +50,8 @@ pub(crate) struct Simulate {
     /// and for the policy combined_cost.
     #[arg(long, value_name = "COST", value_delimiter = ',', value_parser = cost)]
     pub(super) a: Option<Vec<f64>>,
-    /// Source of the results: the paper's equations, or plays of the brokers' scheduler over simulated
-    /// repositories, whose rates it has to learn.
+    /// Source of the results: the paper's equations, or plays of the brokers' scheduler over
+    /// simulated repositories, whose rates it has to learn.
     #[arg(long, value_name = "ENGINE", default_value = "equation",
         conflicts_with_all = ["trace", "world"])]
     engine: EngineName,

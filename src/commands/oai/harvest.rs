@@ -185,8 +185,8 @@ impl Harvest {
         wanted
     }
 
-    /// Returns a hash of the selection and the output: the checkpoint of another harvest is refused. Other
-    /// options may change between runs.
+    /// Returns a hash of the selection and the output: the checkpoint of another harvest is
+    /// refused. Other options may change between runs.
     fn fingerprint(&self) -> u64 {
         let date = |it: Option<Datestamp>| it.map(|it| it.to_string());
         let selected = json!([

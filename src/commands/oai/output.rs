@@ -260,8 +260,8 @@ fn original(record: &Record) -> String {
     text.get(start..end).unwrap_or_default().to_owned()
 }
 
-/// Returns the name of a record's file: its identifier, with all bytes percent-encoded that a file system
-/// may refuse.
+/// Returns the name of a record's file: its identifier, with all bytes percent-encoded that a file
+/// system may refuse.
 fn file_name(identifier: &str, form: RecordForm) -> String {
     let mut name = String::new();
     for byte in identifier.bytes() {

@@ -158,9 +158,9 @@ pub(super) fn pulls(folder: &Path, options: ReadOptions) -> anyhow::Result<Studi
     Ok(log)
 }
 
-/// Reads the log of changes in `file`. Each change is one updated record; a source without an entry did not
-/// change. The study ends at the last change of all. Fails if it cannot be read, a line is no change, or no change
-/// is within the options.
+/// Reads the log of changes in `file`. Each change is one updated record; a source without an entry
+/// did not change. The study ends at the last change of all. Fails if it cannot be read, a line is
+/// no change, or no change is within the options.
 pub(super) fn changes(file: &Path, options: ReadOptions) -> anyhow::Result<StudiedLog> {
     let shown = file.display();
     let trace = read_trace(file)?;
