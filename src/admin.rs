@@ -1,4 +1,4 @@
-//! The client of a running daemon: its admin listener for status and commands, its public one for searches.
+//! The client of a daemon: its admin listener for status and commands, its public one for searches.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Time limit of a command: it may wait for a large pull.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Time limit of a purge, which rewrites a whole collection, and of publishing or reading a tree of millions of files.
+/// Time limit of commands that rewrite a whole collection, or read a tree of millions of files.
 const LONG_COMMAND_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Returns a client for any host that the user names, this machine included.

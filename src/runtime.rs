@@ -21,9 +21,9 @@ pub(crate) fn on_all_processors<T>(future: impl Future<Output = T>) -> anyhow::R
     run(Builder::new_multi_thread().worker_threads(threads), future)
 }
 
-/// Runs `future` to its end on this thread; only blocking work has threads of its own. While many small pieces
-/// arrive, the thread lets them collect for a millisecond: the packets of a 50 Mbit/s line come one by one, and
-/// waking up for a packet takes more of the processor than all work on its contents.
+/// Runs `future` to its end on this thread; only blocking work has threads of its own. While many
+/// small pieces arrive, the thread lets them collect for a millisecond: packets of a 50 Mbit/s line
+/// come one by one, and waking up for each takes more of the processor than all work on it.
 pub(crate) fn on_one_thread<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
     let pace = Arc::new(Mutex::new(Pace::default()));
     let parking = Arc::clone(&pace);

@@ -1,4 +1,4 @@
-//! Tests of the server against hostile clients: they are bounded and counted, and others are served as before.
+//! Tests of the server against hostile clients: they are bounded and counted; others are served.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

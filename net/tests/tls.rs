@@ -88,7 +88,7 @@ fn files(authority: &Authority, folder: &Path) -> ServerFiles {
     ServerFiles { certificate, key, client_ca: Some(folder.join("ca.pem")) }
 }
 
-/// Answers with the client's address, and whether its certificate is for `harvester.example`. At `/file`, with a file.
+/// Answers `/file` with a file, all else with the client's address and whether it is the harvester.
 async fn answer(request: ServerRequest<Body>) -> Result<Response<Body>, Infallible> {
     if request.uri().path() == "/file" {
         let mut pieces = vec![Bytes::from(vec![7; FILE_BYTES])];

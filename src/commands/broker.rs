@@ -52,7 +52,7 @@ pub(crate) enum BrokerCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Forecast the effect of another policy on a running broker's sources, and apply it with --apply.
+    /// Forecast another policy for a running broker's sources, and apply it with --apply.
     Tune {
         #[command(flatten)]
         file: File,

@@ -26,12 +26,12 @@ use crate::output;
   harvest collection repair /var/lib/harvest/broker
   harvest collection export /var/lib/harvest/gatherer | harvest soif convert --to json")]
 pub(crate) enum CollectionCommand {
-    /// Check every checksum, the order of the log, and the key index against the log. Prints the damage, the
-    /// objects that a daemon heals by itself, and the lost objects; exits with 1 if anything is wrong. Nothing
-    /// is changed: a second key index is made in a temporary folder (TMPDIR).
+    /// Check every checksum, the order of the log, and the key index against the log. Prints the
+    /// damage, the objects that a daemon heals by itself, and the lost ones; exits with 1 if
+    /// anything is wrong. Changes nothing: a second key index is made below TMPDIR.
     Verify(CollectionArgs),
-    /// Show the damage and its repair; with --yes, delete the objects that cannot be fetched or gathered again.
-    /// A daemon heals by itself all objects that its files or sources still have: this command is for the rest.
+    /// Show the damage and its repair; with --yes, delete objects that cannot be fetched or
+    /// gathered again. A daemon heals by itself all that its files or sources still have.
     #[command(visible_alias = "drop-damaged")]
     Repair {
         #[command(flatten)]

@@ -42,7 +42,7 @@ use crate::{cli, output, process};
   harvest replicator join paris --address b.example.org:4000 --site paris 'harvest-group-1,…'
   harvest replicator topology -c boulder/replicator.toml --svg topology.svg")]
 pub(crate) enum ReplicatorCommand {
-    /// Found a group: write the settings and keys of its first member, and print the invitation for others.
+    /// Found a group: write settings and keys of its first member; print the invitation for others.
     Init {
         /// The folder to create, with replicator.toml and all data in it.
         directory: PathBuf,
@@ -103,8 +103,8 @@ pub(crate) enum ReplicatorCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print a new invitation for one member: the first that joins with it before it ends. An invitation from a member
-    /// that does not lead the group works only for members on the access list.
+    /// Print a new invitation for one member: the first that joins with it before it ends. One from
+    /// a member that does not lead the group works only for members on the access list.
     Invite {
         #[command(flatten)]
         file: File,
@@ -114,7 +114,7 @@ pub(crate) enum ReplicatorCommand {
         /// Time for which it is valid, from "1 min" to "30 days"; default: a day.
         #[arg(long, value_name = "DURATION", value_parser = validity)]
         valid: Option<Duration>,
-        /// Withdraw this invitation instead; `status` lists the ids. A member that joined with it stays.
+        /// Withdraw this invitation instead; `status` lists the ids. A member that used it stays.
         #[arg(long, value_name = "ID", conflicts_with = "valid")]
         revoke: Option<InvitationId>,
         /// Print the member's answer as JSON.

@@ -1,6 +1,6 @@
 //! `harvest collection suppress` and `purge`: takedowns by an administrator.
 //!
-//! A running daemon does the work, at a request to its admin listener; otherwise the collection is opened here.
+//! A running daemon does the work at a request to its admin listener; else this process does.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `harvest up`: a gatherer and a broker with defaults, in one process, for given folders and repositories.
+//! `harvest up`: gatherer and broker with defaults in one process, for folders and repositories.
 //!
 //! Both are the usual daemons: the broker collects over a real HTTP connection and follows the
 //! gatherer, so that a change is found within two seconds.
@@ -32,7 +32,7 @@ use crate::commands::worker;
 use crate::output;
 use crate::process::Signals;
 
-/// The broker's name for the gatherer in its own process: the same at every start and with any port.
+/// The broker's name for the gatherer in its process: the same at every start and with any port.
 const SOURCE: &str = "local";
 
 /// Number of ports that are tried, from the default one on.
@@ -138,7 +138,7 @@ fn work(
         let start = clock::monotonic();
         let mut progress = view.gathering(gatherer.progress(), 1).await?;
         if confirm && !gatherer.confirm(None).is_empty() {
-            // Held deletions may belong to repositories only; the new pass waits for their harvests too.
+            // The new pass waits for harvests too: the deletions may be those of repositories.
             gatherer.gather();
             progress = view.gathering(gatherer.progress(), progress.passes_done + 1).await?;
         }

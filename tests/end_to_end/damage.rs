@@ -1,6 +1,6 @@
-//! Tests of damage over HTTP: a gatherer, a broker that follows it and a broker that follows that one, as processes.
-//! The data of one is damaged while it runs or while it is stopped. No consumer loses objects of the tree. After
-//! healing, all three have the objects of the tree, under their old epochs.
+//! Tests of damage: a gatherer, a broker that follows it, and a broker that follows that broker, as
+//! processes. The data of one is damaged while it runs or is stopped. No consumer loses objects of
+//! the tree. After healing, all three have the objects of the tree, under their old epochs.
 //!
 //! `collection/src/tests/damage_model.rs` does so without sockets, in far more worlds. Number of
 //! worlds: `HARVEST_DAMAGE_WORLDS` (default 2); first seed: `HARVEST_DAMAGE_SEED`.
@@ -28,7 +28,7 @@ const STABLE: u64 = 40;
 const OTHERS: u64 = 40;
 /// Number of steps before everything must be healed.
 const STEPS: u64 = 6;
-/// Time limit for healing: finding damage may take a minute, and each consumer after it another minute.
+/// Time limit for healing: five times a minute for each of the three daemons to find damage.
 const HEALED_WITHIN: Duration = Duration::from_secs(5 * 180);
 /// Number of worlds at a time: mostly they wait.
 const AT_A_TIME: usize = 6;
@@ -71,7 +71,7 @@ impl Member {
         done
     }
 
-    /// Returns epoch and serial of the snapshot. The request makes the daemon read it all, which finds damage.
+    /// Returns epoch and serial of the snapshot. For it the daemon reads all, and so finds damage.
     fn version(&self) -> Result<Option<(String, String)>> {
         let (_, head, _) = try_ask("GET", &format!("{}feed", self.base), &[])?;
         let Some(to) = header(&head, "location") else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Tests of read access: the administration needs its token, and no public answer has a path or a secret.
+//! Tests of read access: the administration needs its token; no public answer has paths or secrets.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

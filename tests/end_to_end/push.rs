@@ -317,7 +317,7 @@ fn with_every_second_notification_lost_every_change_is_found() {
     }
 }
 
-/// A repository that is harvested with OAI-PMH sends notifications too, once its changes are listed.
+/// A repository that is harvested with OAI-PMH sends notifications once it lists its changes.
 #[test]
 fn a_repository_is_harvested_at_its_notification() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Tests of replicators between processes: a group of three is founded, joined, published to and queried.
+//! Tests of replicators between processes: a group is founded, joined, published to and queried.
 
 use std::fs;
 use std::path::{Path, PathBuf};

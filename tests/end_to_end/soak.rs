@@ -1,4 +1,4 @@
-//! Soak test: random changes under a watching `harvest up`. At the end, search finds exactly the existing files.
+//! Soak test: random changes under a watching `harvest up`. Then search finds exactly the files.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Tests of takedowns over three daemons: a gatherer, brokers that pull it, and a broker that pulls those.
+//! Tests of takedowns over three daemons: a gatherer, its brokers, and a broker that pulls those.
 
 use std::fs;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! docs/tutorial.md, command by command: its files are written, its commands run, its output compared.
+//! docs/tutorial.md, command by command: files are written, commands run, and output compared.
 //!
 //! The folder `/srv/orchard` and the ports become ones that are free here. Output is compared with
 //! the `text` block behind the commands, in which `…` stands for any text. While it differs, the

@@ -1,4 +1,4 @@
-//! Tests of the examples in Liu, Maly, Zubair and Nelson's paper: two costs, the update intervals, RSS.
+//! Tests of the examples in the paper of Liu, Maly, Zubair and Nelson: costs, intervals, RSS.
 //!
 //! Expected values: the paper's text where it gives a frequency, and otherwise a count, second by
 //! second, in the test.

@@ -1,4 +1,4 @@
-//! Test of Sharma et al., figure 3: the OAI-PMH based search service, from its metadata repository on.
+//! Test of Sharma et al., figure 3: the OAI-PMH search service, from its metadata repository on.
 //!
 //! The figure's second phase, module by module:
 //!

@@ -116,7 +116,7 @@ fn string_end(text: &[char], start: usize) -> usize {
     text.len().min(at + 1)
 }
 
-/// Returns whether an `r` may begin a raw string: it does not end a word other than the `b` or `c` of a string.
+/// Returns whether an `r` may begin a raw string: it begins a word, or follows such a `b` or `c`.
 fn is_raw_prefix(text: &[char], at: usize) -> bool {
     let before = |back: usize| at.checked_sub(back).map(|it| text[it]);
     match before(1) {

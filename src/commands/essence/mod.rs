@@ -31,9 +31,9 @@ A file of rules:
     Type(kind::Args),
     /// Print the records that a gatherer would publish for files.
     ///
-    /// All steps are those of a gatherer: types, selection, unnesting, summaries, rules, annotations.
-    /// Attributes of one gatherer (its name, times to live) are left out. Problems, and objects that the
-    /// settings leave out, go to standard error. Files that .gitignore files leave out are printed.
+    /// All steps are a gatherer's: types, selection, unnesting, summaries, rules, annotations.
+    /// Attributes of one gatherer (its name, times to live) are left out. Problems, and objects
+    /// that settings leave out, go to standard error. Files that a .gitignore names are printed.
     #[command(after_help = "Examples:
   harvest essence summarize paper.pdf
   harvest essence summarize --to json ~/Documents | jq -r .url

@@ -40,7 +40,7 @@ pub(crate) struct Report {
     /// kind of a line (total, month, class, model, source, source_month).
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = STANDARD_OUTPUT)]
     csv: Option<PathBuf>,
-    /// Draw the distribution of sources by mean update interval to this file, or to standard output.
+    /// Draw the sources by mean update interval to this file, or to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = STANDARD_OUTPUT)]
     svg: Option<PathBuf>,
     /// Leave out entries before this day, or day and time, in UTC: 2026-01-31 or 2026-01-31T12:00.

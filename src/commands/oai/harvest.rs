@@ -49,7 +49,7 @@ pub(crate) struct Harvest {
     /// Write the records as they came, in XML, instead of summaries in SOIF.
     #[arg(long)]
     original: bool,
-    /// Write to this file, or into this folder (a file for each record), instead of standard output.
+    /// Write to this file, or into this folder a file for each record; default: standard output.
     #[arg(short, long, value_name = "FILE|DIR/")]
     output: Option<PathBuf>,
     /// Keep the harvest's progress in this file, and go on from there.

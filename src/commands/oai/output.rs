@@ -1,4 +1,4 @@
-//! The output of harvested records: a stream, a file that can be continued, or a folder with a file for each.
+//! The output of harvested records: a stream, a file that can be continued, or a folder of files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};

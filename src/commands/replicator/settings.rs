@@ -1,4 +1,4 @@
-//! The settings of a replicator: reading, checks against this machine, and the file of a new member.
+//! The settings of a replicator: reading, checks on this machine, and the file of a new member.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -130,7 +130,7 @@ fn toml_quoted(text: &str) -> String {
     quoted
 }
 
-/// Creates the folder with its settings. Only the owner may read them, as they may hold an invitation.
+/// Creates the folder with its settings. They may hold an invitation: only the owner may read them.
 pub(super) fn create(
     directory: &Path,
     text: &str,

@@ -115,7 +115,7 @@ impl StudiedLog {
     }
 }
 
-/// Reads the log of pulls in `folder`. Fails if it cannot be read, or has no pull within the options.
+/// Reads the log of pulls in `folder`. Fails if it cannot be read, or the options leave no pull.
 pub(super) fn pulls(folder: &Path, options: ReadOptions) -> anyhow::Result<StudiedLog> {
     let shown = folder.display();
     let mut reader = match pull_log::read(folder) {
