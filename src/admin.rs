@@ -1,4 +1,4 @@
-//! The client of a running daemon: its admin listener for status and commands, its public one for searches.
+//! The client of a daemon: its admin listener for status and commands, its public one for searches.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Time limit of a command: it may wait for a large pull.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Time limit of a purge, which rewrites a whole collection, and of publishing or reading a tree of millions of files.
+/// Time limit of commands that rewrite a whole collection, or read a tree of millions of files.
 const LONG_COMMAND_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Returns a client for any host that the user names, this machine included.
@@ -54,8 +54,8 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// Returns the client for the daemon with these settings. Fails if the settings leave the port to the system,
-    /// so that it is unknown here, or the daemon's certificate cannot be read.
+    /// Returns the client for the daemon with these settings. Fails if the settings leave the port
+    /// to the system, so that it is unknown here, or the daemon's certificate cannot be read.
     pub(crate) fn new(
         kind: &'static str,
         AdminAddress { address: listen, is_secure }: &AdminAddress,
@@ -86,7 +86,7 @@ impl Admin {
         Ok(Self { client, pinned, base, kind, token, advice })
     }
 
-    /// Returns a patient client for the daemon that has the data folder `data` open and listens `at`.
+    /// Returns the patient client of the daemon that has `data` open; its admin listener is `at`.
     pub(crate) fn of_data(at: &AdminAddress, data: &Path) -> anyhow::Result<Self> {
         let advice = "it may be starting or stopping: try again".to_owned();
         Ok(Self { advice, ..Self::new("daemon", at, data)?.patient() })
@@ -105,14 +105,14 @@ impl Admin {
         }
     }
 
-    /// Requests `path` with GET; returns the daemon's answer in JSON. Fails if the daemon does not run, or
-    /// refuses.
+    /// Requests `path` with GET; returns the daemon's answer in JSON. Fails if the daemon does not
+    /// run, or refuses.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Vec<u8>> {
         self.exchange(Request::get(self.base.join(path)?)).await
     }
 
-    /// Requests `path` with POST and those parameters of `query` that have a value; returns the daemon's answer in
-    /// JSON.
+    /// Requests `path` with POST and those parameters of `query` that have a value; returns the
+    /// daemon's answer in JSON.
     pub(crate) async fn post(
         &self,
         path: &str,
@@ -125,8 +125,8 @@ impl Admin {
         self.exchange(Request::post(url, "")).await
     }
 
-    /// Prints an answer of the daemon: as JSON, or as `render` writes it for a person. Fails if the answer has not
-    /// the form that this version expects, or standard output is closed.
+    /// Prints an answer of the daemon: as JSON, or as `render` writes it for a person. Fails if the
+    /// answer has not the form that this version expects, or standard output is closed.
     pub(crate) fn print<T: DeserializeOwned>(
         &self,
         answer: &[u8],
@@ -169,7 +169,7 @@ impl Admin {
     }
 }
 
-/// Returns a daemon's message about a failure: the message in its JSON, or its text.
+/// Returns a daemon's failure message: from its JSON, or else the first 500 letters of its text.
 pub(crate) fn failure_message(body: &[u8]) -> String {
     let json: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let message = json.as_ref().and_then(|json| {

@@ -56,7 +56,7 @@ pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli) {
         Ok(code) => code,
-        // The reader of our output has seen enough.
+        // Whoever reads our output, such as `head`, has closed it: that is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::note(&error_text(&error));
@@ -65,8 +65,8 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Returns the message for a failure: one line, from the command's aim to the system's answer; for
-/// settings, a line for each mistake.
+/// Returns the message for a failure: one line with the error and its causes, the outermost first.
+/// For rejected settings: a line for each mistake.
 pub(crate) fn error_text(error: &anyhow::Error) -> String {
     if error.is::<Rejected>() {
         return error.to_string();
@@ -108,8 +108,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Replicator(command) => {
             log(level(matches!(command, commands::replicator::ReplicatorCommand::Run { .. })))?;
-            // Disk and decisions have threads of their own. The rest, TLS and messages, takes less of the
-            // processor on one thread than with a thread woken for each message.
+            // Disk and decisions have threads of their own. TLS and messages share one thread:
+            // waking another one for each message would take more of the processor.
             runtime::on_one_thread(commands::replicator::run(command))?
         }
         Command::Collection(command) => {
@@ -133,7 +133,7 @@ fn block_on(future: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::R
     runtime::on_all_processors(future)?
 }
 
-/// Returns whether nobody reads our output any more; a broken network connection does not count.
+/// Returns whether our output was closed. A broken pipe of a network connection is something else.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let of_network = error.chain().any(|cause| cause.is::<net::Error>());
     !of_network

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// Summarizing allocates on every CPU at once, and glibc keeps the memory that each thread has freed.
+/// Summarizing allocates on all CPUs at once, and glibc keeps what each thread has freed.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -1,7 +1,7 @@
 //! Standard output and standard error.
 //!
-//! Results go to standard output, so that they can be piped; remarks go to standard error. A reader that
-//! goes away is an error of its own kind, which ends the command in silence.
+//! Results go to standard output, so that they can be piped; remarks go to standard error. If the
+//! reader of the output goes away, the command ends in silence.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -25,8 +25,8 @@ pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Returns `text` without commands to a terminal: control characters become U+FFFD, except line feeds
-/// and tabs.
+/// Returns `text` without commands to a terminal: control characters become U+FFFD, except line
+/// feeds and tabs.
 pub(crate) fn harmless(text: &str) -> String {
     let keep = |c: char| !c.is_control() || c == '\n' || c == '\t';
     text.chars().map(|c| if keep(c) { c } else { '\u{fffd}' }).collect()

@@ -11,11 +11,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli;
 
-/// Number of files that a process needs open at once at most: connections, segments, the index.
+/// Number of files that a process may need open at once: connections, segments, the index.
 const FILES: u64 = 65_536;
 
-/// Raises the limit of open files above the usual 1,024. Our servers alone take as many connections, and
-/// some files must be left to write to.
+/// Raises the limit of open files to [`FILES`], or as far as the system allows. The connections of
+/// a server alone can use up the usual 1,024, and none would be left for files.
 pub(crate) fn raise_file_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(FILES, |maximum| maximum.min(FILES));
@@ -45,8 +45,8 @@ pub(crate) enum SignalRequest {
 }
 
 impl Signals {
-    /// Starts to listen. Call it before the daemon announces that it runs: until then SIGHUP ends the
-    /// process.
+    /// Starts to listen. Call it before the daemon announces that it runs: until then SIGHUP ends
+    /// the process.
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("cannot listen to signals");
         Ok(Self {
@@ -73,8 +73,8 @@ impl Signals {
         }
     }
 
-    /// Waits for a daemon to open, which takes longer when its data must be repaired. Returns `None` if a
-    /// signal to stop comes first; the data are then whole, as after a kill.
+    /// Waits for a daemon to open, which takes longer when its data must be repaired. Returns
+    /// `None` if a signal to stop comes first; the data are then whole, as after a kill.
     pub(crate) async fn during<T>(
         &mut self,
         opening: impl Future<Output = anyhow::Result<T>>,
@@ -86,8 +86,8 @@ impl Signals {
     }
 }
 
-/// Runs a server until it ends, passing signals on. Fails if the server failed, or was stopped before it had
-/// drained.
+/// Runs a server until it ends. The first signal to stop starts `shutdown`; SIGHUP calls `reload`.
+/// Fails if the server fails, or a second signal to stop comes before it has drained.
 pub(crate) async fn run(
     mut signals: Signals,
     server: impl Future<Output = anyhow::Result<()>>,

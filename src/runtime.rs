@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use tokio::runtime::Builder;
 
-/// Longest wait that counts as quick: the thread receives many small pieces.
+/// A wait that is shorter than this is quick: the thread receives many small pieces.
 const QUICK: Duration = Duration::from_millis(1);
 /// After this many quick waits in a row, a thread rests before it waits again.
 const QUICK_MAX: u32 = 4;
@@ -21,9 +21,9 @@ pub(crate) fn on_all_processors<T>(future: impl Future<Output = T>) -> anyhow::R
     run(Builder::new_multi_thread().worker_threads(threads), future)
 }
 
-/// Runs `future` to its end on this thread; only blocking work has threads of its own. While many small pieces
-/// arrive, the thread lets them collect for a millisecond: the packets of a 50 Mbit/s line come one by one, and
-/// waking up for a packet takes more of the processor than all work on its contents.
+/// Runs `future` to its end on this thread; only blocking work has threads of its own. While many
+/// small pieces arrive, the thread lets them collect for a millisecond: packets of a 50 Mbit/s line
+/// come one by one, and waking up for each takes more of the processor than all work on it.
 pub(crate) fn on_one_thread<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
     let pace = Arc::new(Mutex::new(Pace::default()));
     let parking = Arc::clone(&pace);
@@ -60,7 +60,7 @@ fn rest() {
     std::thread::sleep(REST);
 }
 
-/// Counter of the quick waits of a thread.
+/// Counter of the quick waits in a row of a thread.
 #[derive(Debug, Default)]
 struct Pace {
     parked: Option<Instant>,

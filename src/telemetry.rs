@@ -37,8 +37,8 @@ const OURS: [&str; 19] = [
     "harvest",
 ];
 
-/// Crates that log errors which they also return, and which ours report with advice. They also log harmless
-/// events (a merge that came too late). Their events appear from `-v` on.
+/// Crates that log the errors that they return, though our crates report those with advice. They
+/// log harmless events too (a merge that came too late). Their events appear from `-v` on.
 const QUIET: [&str; 2] = ["sled", "tantivy"];
 
 /// Options for the level and the format of the log.
@@ -68,8 +68,8 @@ pub(crate) enum DefaultLevel {
     Events,
 }
 
-/// Starts logging. Add progress bars to the returned value, so that log lines appear above them. Fails if
-/// `HARVEST_LOG` is not a filter.
+/// Starts logging. Add progress bars to the returned value, so that log lines appear above them.
+/// Fails if `HARVEST_LOG` is not a filter.
 pub(crate) fn start(options: &Options, default: DefaultLevel) -> anyhow::Result<MultiProgress> {
     let bars = MultiProgress::new();
     let filter = match env::var(VARIABLE) {

@@ -17,9 +17,9 @@ use serde_json::Value;
 
 const MEMBERS: u64 = 9;
 const KILOBYTES: u64 = 300;
-/// Most traffic to the slow site, as a share of the published bytes: each byte once, with packet headers (1.06). Added
-/// are bytes for measurement and control, which do not grow with the published bytes.
+/// Maximum traffic to the slow site over the published bytes: each byte once with headers is 1.06.
 const HOME_SHARE_MAX: f64 = 1.15;
+/// Maximum traffic for measurement and control on top, in bytes; more data do not add to it.
 const HOME_STEERING_BYTES_MAX: f64 = 2e6;
 
 fn number(name: &str, or: u64) -> u64 {
@@ -48,7 +48,7 @@ fn three_groups_stay_equal_over_slow_lines_and_without_a_leader() {
     assert_eq!((count("members"), count("versions_equal")), (members, 10), "{last}");
     // A leader was killed: all other members have the next version.
     assert_eq!(count("left_equal"), members - 1, "{last}");
-    // Most estimates are within 25 % of the lines: each link is measured at a random time, and again later.
+    // Most estimates are within 25 % of the lines: each link is measured at random times.
     assert!(count("estimates_off") * 4 <= count("estimates"), "{last}");
     let bytes = |name: &str| figures[name].as_f64().unwrap();
     let (published, home) = (bytes("bytes_published"), bytes("bytes_home"));

@@ -1,7 +1,6 @@
-//! Checks the shape of the workspace: what ARCHITECTURE.md promises, as a test.
+//! The test of the workspace's shape: the rules of ARCHITECTURE.md, and those of reviewers.
 //!
-//! Every rule here is one that a reviewer would otherwise have to remember. It is built alone with
-//! `rustc --test`, too: the standard library is all that it needs.
+//! The test needs the standard library only, so that `rustc --test` can build it alone.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stdout, reason = "says what can be lowered, for who asks with --nocapture")]
@@ -25,7 +24,7 @@ mod walls;
 #[path = "tidy/words.rs"]
 mod words;
 
-/// The crates, each with those of our crates that it may name; leaves come first.
+/// The crates, each with those of ours that it may name. A crate comes after all that it names.
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("soif", &[]),
     ("oai", &["soif"]),
@@ -76,8 +75,8 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("replicator", &["soif", "collection", "disk", "net", "settings", "watcher", "web", "daemon"]),
 ];
 
-/// Outside crates that any crate of ours may name. Every other one is at home in one crate, or in those of
-/// the next table.
+/// Outside crates that any of ours may depend on. Any other outside crate is for one of ours only,
+/// or for those that the next table names.
 const COMMON: &[&str] = &[
     "axum",
     "bytes",
@@ -93,8 +92,8 @@ const COMMON: &[&str] = &[
     "url",
 ];
 
-/// Outside crates with their homes, so that each can be replaced in one place: those that more than one
-/// crate needs, and those whose home is part of the architecture.
+/// Outside crates with those of ours that may use them: crates that several need, and crates that
+/// the architecture gives one home, so that they can be replaced in one place.
 const KEPT_TO: &[(&str, &[&str])] = &[
     ("tantivy", &["broker"]),
     ("sled", &["collection"]),
@@ -126,7 +125,7 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("xxhash-rust", &["collection", "harvest"]),
 ];
 
-/// Dependencies that no code names: the crate, what it depends on, and why.
+/// Dependencies that no code names: our crate, the outside crate, and the reason.
 const UNNAMED: &[(&str, &str, &str)] = &[
     ("essence", "lzma-rust2", "its tests make containers as those of formats do: made.rs"),
     ("essence", "tar", "the same"),
@@ -137,7 +136,7 @@ const UNNAMED: &[(&str, &str, &str)] = &[
 /// Outside names that may stand only in files whose path has one of the given parts.
 const NAMED_ONLY_IN: &[(&str, &[&str])] = &[
     ("tantivy::", &["broker/src/index/"]),
-    // The interface to the engines, and the code that feeds this one.
+    // engine.rs is the interface of all engines; indexer.rs feeds this one.
     ("crate::index::", &["broker/src/index/", "broker/src/engine.rs", "broker/src/indexer.rs"]),
     (
         "axum::",

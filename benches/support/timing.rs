@@ -18,8 +18,8 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Runs every subject `rounds` times, in turns, and returns the least time of each: its time on an idle
-/// core.
+/// Runs every subject `rounds` times, in turns, and returns the least time of each: its time on an
+/// idle core.
 pub(crate) fn least(subjects: &mut [Subject<'_>], rounds: u32) -> Vec<Duration> {
     let mut least = vec![Duration::MAX; subjects.len()];
     for _ in 0..rounds {

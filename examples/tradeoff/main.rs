@@ -1,8 +1,8 @@
 //! Measurement of the losses and savings of summaries against full texts. `benches/essence` runs it.
 //!
-//! `tradeoff TREE WORK` gathers TREE once for each [`Point`], with the real gatherer, from full text down to
-//! names alone. For each point it prints the sizes of feed and index, their CPU costs, and how well the index
-//! answers the same questions.
+//! `tradeoff TREE WORK` gathers TREE once for each [`Point`], with the real gatherer, from full
+//! text down to names alone. For each point it prints the sizes of feed and index, their CPU costs,
+//! and how well the index answers the same questions.
 //!
 //! Source: TR §4: Essence against WAIS, and the reduction of network traffic.
 //!

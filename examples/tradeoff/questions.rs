@@ -1,9 +1,9 @@
 //! The questions: one sentence from each of many documents.
 //!
-//! A suitable sentence comes after the text's first paragraph. It has at least [`WORDS_MIN`] words with letters
-//! and at most [`WORDS_MAX`] words, and is not in title, description or abstract. Of the documents with such a
-//! sentence, [`QUESTIONS`] are drawn, and one sentence of each, uniformly. The draw depends only on [`SEED`] and
-//! the URLs.
+//! A suitable sentence comes after the text's first paragraph. It has at least [`WORDS_MIN`] words
+//! with letters and at most [`WORDS_MAX`] words, and is not in title, description or abstract. Of
+//! the documents with such a sentence, [`QUESTIONS`] are drawn, and one sentence of each,
+//! uniformly. The draw depends only on [`SEED`] and the URLs.
 
 use std::collections::HashMap;
 

@@ -17,8 +17,8 @@ const MEMBER_BYTES_MAX: usize = 64 << 10;
 const LEVEL: u32 = 1;
 /// Types with less than a thousandth of all bytes are reported together.
 const SMALL: u64 = 1_000;
-/// Targets: a reduction, and the share of full text's recall; without a share, the best recall at that reduction
-/// is shown.
+/// Targets: a reduction, and the share of full text's recall; without a share, the best recall at
+/// that reduction is shown.
 const TARGETS: [(f64, Option<f64>); 2] = [(50.0, Some(0.85)), (70.0, None)];
 
 /// Sizes of one type of files.
@@ -188,8 +188,8 @@ fn ratio(a: u64, b: u64) -> f64 {
     a as f64 / b.max(1) as f64
 }
 
-/// Returns the sizes of each type of files, packed as in commits. Records of members and entries follow the
-/// record of their file, and count with it.
+/// Returns the sizes of each type of files, packed as in commits. Records of members and entries
+/// follow the record of their file, and count with it.
 pub(crate) fn types(collection: &Collection, files: &[(PathBuf, u64)]) -> BTreeMap<String, Sizes> {
     let address = |path: &PathBuf| url::Url::from_file_path(path).unwrap().to_string();
     let bytes_of: HashMap<String, u64> = files.iter().map(|it| (address(&it.0), it.1)).collect();

@@ -1,5 +1,5 @@
-//! Fuzzing of inner parts of documents, which are reached only in a whole document: the content of a PDF page,
-//! a part of an office document or book, a stream of a compound file, the directory of a container.
+//! Fuzzing of parts, put into whole documents: the content of a PDF page, a part of an office
+//! document or book, a stream of a compound file, the directory of a container.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzing of Essence: any bytes under any name (the first line) are typed, opened and summarized. Records are
-//! within bounds; each has its own URL, and the object's record is the first.
+//! Fuzzing of Essence: any bytes under any name (the first line) are typed, opened and summarized.
+//! Records are within bounds; each has its own URL, and the object's record is the first.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzing of exploding: any bytes as a bibliography of every kind, and as mail and news. Records are within
-//! bounds, entries have their own URLs, and no reader fails.
+//! Fuzzing of exploding: any bytes as a bibliography of every kind, and as mail and news. Records
+//! are within bounds, entries have their own URLs, and no reader fails.
 
 #![no_main]
 
@@ -28,7 +28,7 @@ const KINDS: &[(Type, &str)] = &[
     (Type::News, "a"),
 ];
 
-/// The hook only prints a panic: the product catches it, and the test checks the outcome.
+/// A panic is only printed: the product catches it, and the test checks the outcome.
 static HOOK: Once = Once::new();
 
 fuzz_target!(|bytes: &[u8]| {

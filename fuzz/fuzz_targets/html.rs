@@ -1,5 +1,5 @@
-//! Fuzzing of markup: any bytes as a page and as other markup, and as a site's table. Records are within
-//! bounds, and no summarizer fails.
+//! Fuzzing of markup: any bytes as a page and as other markup, and as a site's table. Records are
+//! within bounds, and no summarizer fails.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Fuzzing of null calls: any bytes get no answer without the key, and a parsed packet is encoded to the same bytes.
+//! Fuzzing of null calls: bytes without the key get no answer; parsed packets are encoded alike.
 
 #![no_main]
 

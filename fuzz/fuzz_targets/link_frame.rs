@@ -1,4 +1,4 @@
-//! Fuzzing of link frames: bytes cut in any way give the same frames or the same error, and no frame is too long.
+//! Fuzzing of link frames: bytes cut in any way give the same frames, or the same error.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzing of a replica's log folder: any bytes, or a sound folder with altered bytes. It is refused, or can be read up
-//! to its version.
+//! Fuzzing of a replica's log folder: any bytes, or a sound folder with altered bytes. It is
+//! refused, or can be read up to its version.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! Fuzzing of gzip members: any bytes as a feed or a segment, and any plain bytes in a sound
-//! member. Pieces of any size give the same members, with the packed bytes and as many changes as the
-//! header says, without a panic. The members are packed here, as docs/collection.md describes, so
-//! their checksums are correct.
+//! member. Pieces of any size give the same members, with the packed bytes and as many changes as
+//! the header says, without a panic. The members are packed here, as docs/collection.md describes,
+//! so their checksums are correct.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzing of the log of pulls: any bytes in two files. Pulls that are read can be written and read back, no line
-//! is read twice, and an appended pull is read last, after all that were readable before.
+//! Fuzzing of the log of pulls: any bytes in two files. Pulls that are read survive writing and
+//! reading, no line is read twice, and an appended pull is read after all earlier ones.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzing of push: any bytes as a message to a hub, to a callback, or in the head of a page. There is no panic, and
-//! parsed values are written and read back unchanged.
+//! Fuzzing of push: any bytes as a message to a hub, to a callback, or in the head of a page. There
+//! is no panic, and parsed values are written and read back unchanged.
 
 #![no_main]
 

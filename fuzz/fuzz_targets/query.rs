@@ -1,5 +1,5 @@
-//! Fuzzing of queries: any text causes no panic, errors point into the text, and a parsed query can be written,
-//! read back and matched with a record.
+//! Fuzzing of queries: any text causes no panic, errors point into the text, and a parsed query can
+//! be written, read back and matched with a record.
 
 #![no_main]
 

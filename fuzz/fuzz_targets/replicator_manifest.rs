@@ -1,5 +1,5 @@
-//! Fuzzing of manifests: any bytes as a manifest, and as the lists of chunks that lead to one. Bytes cut in any way are
-//! read the same, parsed items are written as the same bytes, and all bounds hold.
+//! Fuzzing of manifests: any bytes as a manifest, and as lists of chunks that lead to one. Cut in
+//! any way, they are read the same; parsed items are written as the same bytes; bounds hold.
 
 #![no_main]
 
@@ -21,7 +21,7 @@ fn decode(parts: &[&[u8]]) -> Result<(Format, Vec<Item>), ParseError> {
     Ok((format, items))
 }
 
-/// Walks the lists: the first chunk is the root; each other one is given for the first wanted chunk, until one is refused.
+/// Walks the lists: the first chunk is the root; each other one is given for the first wanted one.
 fn walk(bytes: &[u8]) {
     let mut pieces = bytes.split(|it| *it == 0xfe);
     let root = pieces.next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Fuzzing of the SOIF reader: any bytes, in pieces and whole, give the same events and problems, without a panic
-//! and within the limits. Records of strict reading survive writing, as SOIF and as JSON, and reading again.
+//! Fuzzing of the SOIF reader: any bytes, in pieces and whole, give the same events and problems,
+//! within the limits. Strictly read records survive writing, as SOIF and as JSON, and reading.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzing of summarizers: any bytes as an object of the type that the first line names. The record is within
-//! bounds for any content.
+//! Fuzzing of summarizers: any bytes as an object of the type that the first line names. The record
+//! is within bounds for any content.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     let first = usize::from(*bytes.first().unwrap_or(&0));
     let r#type = named.unwrap_or(Type::ALL[first % Type::ALL.len()]);
     let url = "http://h.example/d/a";
-    // The whole object and a truncated one, as partial text and as full text.
+    // The whole object with partial text, and a truncated one with full text.
     for is_whole in [true, false] {
         let truncated = !is_whole;
         let size = content.len() as u64 + u64::from(truncated);

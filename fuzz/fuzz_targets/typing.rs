@@ -1,5 +1,5 @@
-//! Fuzzing of typing: any name (up to the first NUL) and any content after it. The type has a name, does not depend
-//! on the case of the file's name, and follows unmistakable content.
+//! Fuzzing of typing: any name (up to the first NUL) and any content after it. The type has a name,
+//! does not depend on the case of the file's name, and follows unmistakable content.
 
 #![no_main]
 

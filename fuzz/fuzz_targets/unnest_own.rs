@@ -1,5 +1,5 @@
-//! Fuzzing of our own container parsers, each chosen by the first byte: compress, cpio, ar, deb, rpm, shell
-//! archives, uuencode, BinHex, mail, and 7z.
+//! Fuzzing of our own container parsers, each chosen by the first byte: compress, cpio, ar, deb,
+//! rpm, shell archives, uuencode, BinHex, mail, and 7z.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzing of the worker protocol: any bytes as a frame to or from a worker are refused, or read within bounds and
-//! written back unchanged.
+//! Fuzzing of the worker protocol: any bytes as a frame to or from a worker are refused, or read
+//! within bounds and written back unchanged.
 
 #![no_main]
 

@@ -24,7 +24,7 @@ use ipnet::{IpNet, Ipv4Net};
 /// The older of the two headers.
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Maximum number of proxies that a request may have passed.
+/// Maximum number of entries of a list that are read, from its end.
 const HOPS_MAX: usize = 32;
 
 /// A network: an address and the number of its bits that count. A single address is a network with
@@ -123,7 +123,7 @@ pub(crate) fn client(
     }
 }
 
-/// Goes back through `hops`, the last one first, as long as they are proxies.
+/// Goes back from `peer` through `hops`, last first, to the first address that is not a proxy.
 fn last_untrusted(
     peer: IpAddr,
     hops: impl Iterator<Item = Option<IpAddr>>,

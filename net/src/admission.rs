@@ -30,12 +30,12 @@ pub(crate) struct Admission {
     limits: Arc<Limits>,
 }
 
-/// Number of connections, and of requests through a proxy, of each address.
+/// Number of connections, and of requests through a proxy, of each address (for IPv6, of each /64).
 #[derive(Debug, Default)]
 pub(crate) struct AddressSlots(Mutex<HashMap<IpAddr, usize>>);
 
 impl AddressSlots {
-    /// Takes a slot for `address`; `None` if it has `most` slots already.
+    /// Takes a slot for `address`; `None` if it has `most` slots already. One slot is always given.
     pub(crate) fn take(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<AddressSlot> {
         let (mut taken, address) = (self.lock(), neighborhood(address));
         // The drop of the last slot removes the entry.

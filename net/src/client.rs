@@ -40,7 +40,8 @@ const KEPT: Duration = Duration::from_secs(20);
 /// Time limits of each stage of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Time for resolving and connecting, TLS included. Default 10 s.
+    /// Time for resolving and connecting, TLS included; before that, as long for a free connection.
+    /// Default 10 s.
     pub connect: Duration,
     /// Time from the request to the answer's head. Default 30 s.
     pub header: Duration,
@@ -63,7 +64,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Behavior of a [`Client`] where a request does not say otherwise.
+/// Settings of a [`Client`]; a request can replace some of them for itself.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Contact for questions about our requests: a URL or mail address, named in `User-Agent`.
@@ -137,7 +138,7 @@ pub struct Request {
     pub credentials: Credentials,
     /// Replaces the settings' time-outs.
     pub timeouts: Option<Timeouts>,
-    /// Replaces the settings' policy.
+    /// Replaces `allow_private` of the settings.
     pub policy: Option<Policy>,
     /// Replaces the settings' limit, in bytes.
     pub response_bytes_max: Option<u64>,
@@ -349,8 +350,8 @@ impl Client {
     }
 }
 
-/// Replaces the error by one that names `outside`, the public host that redirects to an address
-/// which would otherwise have been allowed.
+/// If the public host `outside` redirected to a private address, returns an error that names
+/// `outside`; otherwise returns `error`.
 fn private_redirect(error: Error, outside: Option<&str>) -> Error {
     match (error, outside) {
         (

@@ -36,8 +36,8 @@ impl JumpDetector {
         Self { wall_ms: now_ms(), at: monotonic() }
     }
 
-    /// Returns by how many milliseconds the wall clock was set since the last call, `None` if by
-    /// less than 5 s. After a sleep of the machine the clock seems to have been set forward.
+    /// Returns by how many milliseconds the wall clock was set since the last call, forward or back
+    /// (negative); `None` if by 5 s or less. A sleep of the machine looks like a forward setting.
     pub fn jump_ms(&mut self) -> Option<i64> {
         let before = std::mem::replace(self, Self::start());
         jump(before.wall_ms, self.wall_ms, self.at.saturating_duration_since(before.at))

@@ -227,7 +227,7 @@ fn vetted(found: Vec<SocketAddr>, host: &str, policy: Policy) -> Result<Vec<Sock
     }
 }
 
-/// Tries the addresses of `host` in turn with `connect`; each gets its share of the time.
+/// Tries the addresses of `host` in turn with `connect`; each gets an equal share of `patience`.
 pub(crate) async fn connect_first<F: Future<Output = io::Result<TcpStream>>>(
     addresses: &[SocketAddr],
     host: &str,

@@ -127,7 +127,7 @@ pub enum Error {
     Cut {
         /// The URL that was fetched.
         url: String,
-        /// Number of body bytes received, before decoding.
+        /// Number of bytes of the body that came.
         received: u64,
         /// The fault.
         source: BoxError,
@@ -244,7 +244,7 @@ impl Error {
     pub fn retry(&self) -> Retry {
         match self {
             Self::Status { retry_after: Some(after), .. } => Retry::After(*after),
-            // The other 4xx are about our request; these are about the peer's state.
+            // 408, 425 and 429 are about the peer's state; the other 4xx are about our request.
             Self::Status { status, .. }
                 if status.is_client_error() && !matches!(status.as_u16(), 408 | 425 | 429) =>
             {

@@ -235,7 +235,7 @@ fn link_as(new: &Path, path: &Path) -> io::Result<()> {
     };
     match linked {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // Some file systems cannot rename in this way either.
+        // Some file systems cannot do this either: there, an existing file is replaced.
         Err(_) => fs::rename(new, path),
         Ok(()) => Ok(()),
     }

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::clock;
 
-/// Number of remembered hosts above which those that may be sent a request at once are forgotten.
+/// Number of remembered hosts from which on those that need not wait are forgotten.
 const HOSTS_MANY: usize = 1_024;
 
 /// The time from which a host may be sent a request again. The holder of the lock has the turn.

@@ -161,7 +161,7 @@ impl Endpoint {
         Ok(Arc::new(config))
     }
 
-    /// Tries the addresses in turn; each gets its share of the time.
+    /// Tries the addresses in turn; each gets an equal share of the time limit for TCP.
     async fn open(&self, peer: &str) -> Result<TcpStream, Error> {
         let unresolved = |source| crate::Error::Resolve { host: peer.to_owned(), source };
         let addresses = lookup_host(peer).await.map_err(unresolved)?;

@@ -63,7 +63,8 @@ impl<T> Pool<T> {
         newest
     }
 
-    /// Keeps a connection; if there are too many to its destination, the oldest one is dropped.
+    /// Keeps a connection. Beyond the limit of its destination the oldest is dropped, beyond the
+    /// total limit this one.
     pub(crate) fn keep(&mut self, destination: Destination, connection: T, now: Instant) {
         self.expire(now);
         if self.kept.values().map(Vec::len).sum::<usize>() >= KEPT_MAX {

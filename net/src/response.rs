@@ -49,9 +49,9 @@ pub struct Response {
     permit: Option<OwnedSemaphorePermit>,
     /// Longest total time of waiting for each [`PROGRESS_BYTES_MIN`].
     idle: Duration,
-    /// Time that the peer has kept us waiting for the present 16 KiB, and how many bytes of them
-    /// have come.
+    /// Time for which the peer has kept us waiting for the present 16 KiB of the body.
     waited: Duration,
+    /// Number of bytes of these 16 KiB that have come.
     moved: u64,
     /// Deadline of the whole exchange, and the time-out from which it was computed.
     deadline: Option<(Instant, Duration)>,
@@ -247,7 +247,7 @@ impl Response {
     }
 }
 
-/// Reads `Retry-After`: seconds or a date (RFC 9110 §10.2.3).
+/// Reads `Retry-After`: seconds or a date (RFC 9110 §10.2.3). At most [`RETRY_AFTER_MAX`].
 fn retry_after(headers: &HeaderMap, now_ms: u64) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let after = match text.parse() {

@@ -125,7 +125,7 @@ impl MemoryFile {
 pub(crate) struct Outbox {
     /// Takes the place of bytes of files; its content is never read.
     placeholder: OnceLock<Bytes>,
-    /// Files whose bytes hyper was promised, and how much of each has been sent.
+    /// Files whose placeholders hyper has got, and the number of bytes of each that have been sent.
     files: Mutex<VecDeque<(MemoryFile, u64)>>,
 }
 
@@ -192,7 +192,7 @@ impl Outbox {
 /// A body that is a placeholder for a file.
 struct Placeholder {
     outbox: Arc<Outbox>,
-    /// Present until hyper gets the first byte.
+    /// The file; taken when hyper asks for the first bytes.
     file: Option<MemoryFile>,
     left: u64,
 }

@@ -70,8 +70,8 @@ const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// The first byte of a connection that begins TLS: RFC 8446 §5.1.
 const HANDSHAKE: u8 = 22;
 
-/// The client of a request, behind any trusted proxies; an extension of every request. A client
-/// that has shown a certificate adds it, as [`ClientCertificate`].
+/// The client of a request, seen through trusted proxies; an extension of every request. If the
+/// peer of the connection has shown a certificate, [`ClientCertificate`] is an extension, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
 
@@ -89,7 +89,7 @@ pub enum Mode {
 /// Limits on the peers of a server. [`Default`] suits a public listener.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Time for a whole head, from its first byte. Default 10 s.
+    /// Time for a TLS handshake, and for a whole head from its first byte. Default 10 s.
     pub header_timeout: Duration,
     /// Longest total time of waiting for each 16 KiB of a request's body. Default 30 s.
     pub body_timeout: Duration,
@@ -100,7 +100,7 @@ pub struct Limits {
     /// this machine may have more: it is that proxy. A proxy on another machine may have more if it
     /// is one of [`proxies`](Self::proxies).
     pub peer_connections_max: usize,
-    /// Longest life of a connection without a request. Default 60 s.
+    /// Longest time that a connection may be without a request. Default 60 s.
     pub idle_timeout: Duration,
     /// Longest total time that the peer may take to receive each 16 KiB of an answer. Default 60 s.
     pub write_timeout: Duration,
@@ -287,7 +287,7 @@ impl Connection {
                     connection.as_mut().graceful_shutdown();
                 }
                 () = self.shed.notified(), if !closing => {
-                    // A new connection is about to send a request.
+                    // A new connection may be about to send its first request.
                     let is_settled = || GRACE <= clock::monotonic().duration_since(began);
                     if self.exchange.has_served() || self.exchange.is_idle() && is_settled() {
                         closing = true;
@@ -388,7 +388,7 @@ impl Connection {
         Ok(response)
     }
 
-    /// Adds the client's address and certificate to the request.
+    /// Adds the client's address and the peer's certificate to a request.
     fn describe(&self, client: IpAddr, extensions: &mut Extensions) {
         extensions.insert(Peer(client));
         if let Some(shown) = &self.shown {
@@ -396,7 +396,7 @@ impl Connection {
         }
     }
 
-    /// Returns the client of the request, and for a proxy's client a slot of its address.
+    /// Returns the client of the request and, if a proxy sent it, a slot of the client's address.
     fn admit(
         &self,
         request: &Request<Incoming>,

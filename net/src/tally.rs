@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// An event of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It was accepted.
+    /// A connection was accepted.
     Accepted,
-    /// It was turned away: its address already has the maximum number of connections.
+    /// A connection or request was refused: its address has the maximum number already.
     Crowding,
-    /// It had to wait: all connections were taken.
+    /// All connections were taken for more than 1 s, so that new ones had to wait.
     Waited,
-    /// It sent a malformed request, or one whose head is too large.
+    /// A peer sent a malformed request or TLS handshake, or a head that is too large.
     Malformed,
-    /// Its request was refused before the service saw it: for another host, without a host, with an
-    /// ambiguous length, or with a body that is too large.
+    /// A request was refused before the service saw it, for example: for another host, without a
+    /// host, with an ambiguous length, or with a body that is too large.
     Refused,
-    /// It was cut off: it took too long to send its request, or to read the answer.
+    /// A peer was cut off: it took too long to send its request, or to read the answer.
     Slow,
-    /// It waited because the system had run out of sockets or files.
+    /// No connection could be accepted: the system had run out of sockets, files or memory.
     Shortage,
 }
 

@@ -107,7 +107,7 @@ struct Current {
     shown: CertificateDer<'static>,
     /// The stamps of the files when they were last checked.
     stamps: Vec<Option<Stamp>>,
-    /// The reason why those files are not in use.
+    /// The reason why the files, as last checked, are not in use.
     problem: Option<String>,
 }
 

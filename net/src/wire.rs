@@ -24,9 +24,10 @@ use crate::tally::{Event, Tally};
 /// Number of bytes that a slow peer must move within its time limit; then the time begins anew.
 pub(crate) const PROGRESS_BYTES_MIN: u64 = 16 * 1024;
 
-/// Time for which the server continues to read after it refused a request, and below the number of
-/// bytes: closing a socket with unread bytes can destroy the answer on its way.
+/// Time for which the server goes on reading after it refused a request: closing a socket with
+/// unread bytes can destroy the answer on its way.
 const LINGER: Duration = Duration::from_millis(500);
+/// Number of bytes after which it stops reading before that.
 const LINGER_BYTES_MAX: usize = 256 * 1024;
 
 /// State shared by the socket and the service of one connection.

@@ -154,7 +154,7 @@ async fn vets_every_address_on_every_hop() {
     let request = Request::get(url(address, "/")).allow_private(true);
     assert_eq!(echoed(&public, request).await["line"], "GET /");
     assert!(public.send(Request::get(url(address, "/"))).await.is_err());
-    // Not even an allowed source may send us to a link-local address.
+    // Not even an allowed source may redirect us to a link-local address.
     let to = url(address, "/to?http://169.254.169.254/latest/meta-data/");
     let error = client().send(Request::get(to)).await.unwrap_err();
     assert!(matches!(error, Error::Refused { refusal: Refusal::LinkLocal, .. }), "{error}");

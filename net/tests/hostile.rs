@@ -1,4 +1,4 @@
-//! Tests of the server against hostile clients: they are bounded and counted, and others are served as before.
+//! Tests of the server against hostile clients: they are bounded and counted; others are served.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -92,7 +92,7 @@ async fn one_address_cannot_take_all_connections() {
     assert_eq!(daemon.tally.count(Event::Crowding), CONNECTIONS - allowed);
     assert_eq!(daemon.tally.count(Event::Waited), 0);
     drop(kept.split_off(1));
-    // Its slots are free again.
+    // The slots of the hostile address are free again.
     let again = async {
         loop {
             let mut stream = daemon.connect_from(HOSTILE).await;

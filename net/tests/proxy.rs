@@ -94,7 +94,7 @@ async fn a_tunnel_carries_any_bytes_and_may_be_idle() {
         got.extend_from_slice(&said[..count]);
     }
     assert!(got.starts_with(b"HTTP/1.1 200"));
-    // The tunnel is idle for longer than a connection may be, and still takes the only slot of its address.
+    // The tunnel is idle for longer than a connection may be, and keeps its address's only slot.
     tokio::time::sleep(3 * IDLE).await;
     let mut other = TcpStream::connect(proxy).await.unwrap();
     assert_eq!(timeout(SOON, other.read(&mut said)).await.unwrap().unwrap(), 0);

@@ -283,7 +283,7 @@ async fn a_connection_with_half_a_request_does_not_make_room() {
     let mut first = daemon.connect().await;
     first.write_all(b"GET /a HTTP/1.1\r\nHost: localhost\r\n").await.unwrap();
     let mut next = daemon.connect().await;
-    // The server looks for room while the head is incomplete: the next one is accepted only after the first.
+    // The first connection is kept, though another waits: its head is incomplete.
     let waited = async {
         while daemon.tally.count(Event::Waited) == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -31,7 +31,7 @@ use url::Url;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// Large enough to fill every buffer on its way.
+/// Length of the served file, in bytes: it fills every buffer on its way.
 const FILE_BYTES: usize = 24 << 20;
 
 /// An authority, a listener with a certificate signed by it, and the files of both.
@@ -88,7 +88,7 @@ fn files(authority: &Authority, folder: &Path) -> ServerFiles {
     ServerFiles { certificate, key, client_ca: Some(folder.join("ca.pem")) }
 }
 
-/// Answers with the client's address, and whether its certificate is for `harvester.example`. At `/file`, with a file.
+/// Answers `/file` with a file, all else with the client's address and whether it is the harvester.
 async fn answer(request: ServerRequest<Body>) -> Result<Response<Body>, Infallible> {
     if request.uri().path() == "/file" {
         let mut pieces = vec![Bytes::from(vec![7; FILE_BYTES])];
@@ -207,7 +207,7 @@ async fn slow_clients_are_cut_off() {
         let _ = timeout(SOON, stream.read_to_end(&mut rest)).await.unwrap();
     }
     assert_eq!(bench.tally.count(Event::Slow), 2);
-    // One requests more than it reads.
+    // A third client requests more than it reads.
     let response = bench.client().send(bench.request("/file")).await.unwrap();
     let cut_off = async {
         while bench.tally.count(Event::Slow) < 3 {

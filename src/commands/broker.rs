@@ -52,14 +52,14 @@ pub(crate) enum BrokerCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Forecast the effect of another policy on a running broker's sources, and apply it with --apply.
+    /// Forecast another policy for a running broker's sources, and apply it with --apply.
     Tune {
         #[command(flatten)]
         file: File,
         #[command(flatten)]
         args: tune::Tune,
     },
-    /// Confirm a held expiry, or the held deletions of a source.
+    /// Confirm the deletions held back at a source or, without --source, the expiry held back.
     Confirm {
         #[command(flatten)]
         file: File,
@@ -174,7 +174,7 @@ async fn serve(path: &Path) -> anyhow::Result<ExitCode> {
     let (public, admin) = (server.local_addr(), server.admin_addr());
     tracing::info!(%admin, "broker runs: search at {scheme}://{public}/");
     let handle = server.handle();
-    // Links are not resolved: they may point elsewhere at the next reading.
+    // Symbolic links are not resolved: they may point elsewhere at the next reading.
     let file = std::path::absolute(path)?;
     server.read_settings_by(&file.clone(), move || {
         load(&file).map_err(|error| cli::error_text(&error))
@@ -244,7 +244,6 @@ fn render(status: &Status, now_ms: u64) -> String {
     lines.join("\n")
 }
 
-/// Returns the URL for browsers.
 fn public_url(status: &Status) -> String {
     let base_url = status.listening.base_url.clone();
     base_url.unwrap_or_else(|| format!("http://{}/", status.listen))
@@ -334,7 +333,6 @@ fn aim_advice(status: &Status) -> Vec<String> {
     lines
 }
 
-/// Returns a source's row of the table.
 fn row(source: &SourceStatus, now_ms: u64) -> [String; 9] {
     let none = || "–".to_owned();
     let due = match source.next_due_ms {

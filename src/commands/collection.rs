@@ -1,4 +1,4 @@
-//! `harvest collection`: maintenance of a collection that no daemon has open.
+//! `harvest collection`: maintenance of a collection, mostly while no daemon has it open.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -17,21 +17,21 @@ use crate::output;
 
 /// Check, repair, export and measure a collection.
 ///
-/// DIR is a collection's folder, or the data folder of a daemon. The daemon must not be running, except
-/// for `suppress` and `purge`. `verify`, `export` and `stats` change nothing in it, and work on a disk that
-/// can only be read.
+/// DIR is a collection's folder, or the data folder of a daemon. The daemon must not be running,
+/// except for `suppress` and `purge`. `verify`, `export` and `stats` change nothing in it, and work
+/// on a disk that can only be read.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   harvest collection verify /var/lib/harvest/broker
   harvest collection repair /var/lib/harvest/broker
   harvest collection export /var/lib/harvest/gatherer | harvest soif convert --to json")]
 pub(crate) enum CollectionCommand {
-    /// Check every checksum, the order of the log, and the key index against the log. Prints the damage, the
-    /// objects that a daemon heals by itself, and the lost objects; exits with 1 if anything is wrong. Nothing
-    /// is changed: a second key index is made in a temporary folder (TMPDIR).
+    /// Check every checksum, the order of the log, and the key index against the log. Prints the
+    /// damage, the objects that a daemon heals by itself, and the lost ones; exits with 1 if
+    /// anything is wrong. Changes nothing: a second key index is made below TMPDIR.
     Verify(CollectionArgs),
-    /// Show the damage and its repair; with --yes, delete the objects that cannot be fetched or gathered again.
-    /// A daemon heals by itself all objects that its files or sources still have: this command is for the rest.
+    /// Show the damage and its repair; with --yes, delete objects that cannot be fetched or
+    /// gathered again. A daemon heals by itself all that its files or sources still have.
     #[command(visible_alias = "drop-damaged")]
     Repair {
         #[command(flatten)]
@@ -40,8 +40,8 @@ pub(crate) enum CollectionCommand {
         #[arg(long)]
         yes: bool,
     },
-    /// Begin a new epoch and rebuild the key index. Use it for a folder that was restored from a backup, when its
-    /// consumers have seen more changes than it has.
+    /// Begin a new epoch and rebuild the key index. Use it after a folder was restored from a
+    /// backup, if its consumers have seen changes that the backup lacks.
     Rebuild(CollectionArgs),
     /// Take objects down: delete them, refuse them from every source, and tell consumers.
     Suppress(takedown::Suppress),
@@ -98,7 +98,7 @@ impl CollectionArgs {
         self.open_by(Collection::open_to_read)
     }
 
-    /// Opens the collection, and prints what the recovery found.
+    /// Opens the collection, and prints the findings of its recovery.
     pub(crate) fn open_by(
         &self,
         open: impl FnOnce(&Path, Options, Stamp) -> Result<(Collection, Recovery), Error>,
@@ -114,7 +114,7 @@ impl CollectionArgs {
     fn check(&self) -> anyhow::Result<(Collection, Report)> {
         let (collection, recovery) = self.open_quietly(Collection::open_to_read)?;
         let mut report = collection.verify()?;
-        // `verify` does not read the list of segments again.
+        // `verify` does not read the list of segments again; the recovery has its damage.
         let is_listed = |it: &Problem| report.problems.iter().any(|other| other.file == it.file);
         let more: Vec<_> = recovery.damaged.into_iter().filter(|it| !is_listed(it)).collect();
         report.problems.extend(more);
@@ -134,7 +134,7 @@ impl CollectionArgs {
             bail!("{} holds no collection: name a daemon's data folder", dir.display());
         }
         let now = Stamp(net::clock::now_ms());
-        // The list lies beside the folder, so that restoring the folder does not restore the list.
+        // The list lies outside the collection's folder: a restore of the folder keeps it.
         let places = [Some(self.dir.as_path()), self.dir.parent()].into_iter().flatten();
         let suppressed =
             places.map(|it| it.join(SUPPRESSED_FILE)).find(|list| collection::has_list(list));
@@ -142,7 +142,7 @@ impl CollectionArgs {
     }
 }
 
-/// Returns whether opening `dir` would find a collection rather than make one.
+/// Returns whether `dir` holds a collection, so that opening it does not make a new one.
 fn looks_like_collection(dir: &Path) -> bool {
     let Ok(entries) = dir.read_dir() else { return false };
     entries.flatten().any(|entry| {

@@ -43,8 +43,8 @@ use crate::{output, process};
 pub(crate) enum GathererCommand {
     /// Run the gatherer until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
     Run(File),
-    /// Print every mistake in the settings and in their annotation files as FILE:LINE:COL; exit with 1 if there
-    /// is any. Programs that are not used are named as well.
+    /// Print every mistake in the settings and in their annotation files as FILE:LINE:COL; exit
+    /// with 1 if there is any. Programs that are not used are named as well.
     Check(File),
     /// Show the status of a running gatherer.
     Status(StatusArgs),
@@ -56,11 +56,11 @@ pub(crate) enum GathererCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Confirm held deletions.
+    /// Confirm deletions that are held back because suspiciously many objects are gone.
     Confirm {
         #[command(flatten)]
         file: File,
-        /// Only under this root; its URL as in the status.
+        /// Only below this root; its URL as `status` shows it.
         #[arg(long, value_name = "URL")]
         root: Option<String>,
         /// Print the gatherer's answer as JSON.

@@ -31,7 +31,7 @@ pub(crate) struct Man {
 }
 
 pub(crate) fn completions(args: &Completions) -> anyhow::Result<ExitCode> {
-    // The generator panics when it cannot write: give it memory.
+    // The generator panics when it cannot write, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut cli::command(), "harvest", &mut script);
     io::Write::write_all(&mut io::stdout().lock(), &script)?;

@@ -1,5 +1,5 @@
-//! `harvest replicator`: the daemon that keeps trees and collections equal at all members of a group, and the commands
-//! to it.
+//! `harvest replicator`: the daemon that keeps trees and collections equal at all members of a
+//! group, and the commands to it.
 
 mod answers;
 mod settings;
@@ -30,8 +30,8 @@ use crate::admin::Admin;
 use crate::settings::{File, StatusArgs};
 use crate::{cli, output, process};
 
-/// Run a replicator: keep trees and collections equal at all members of a group, each change sent once over each slow
-/// link.
+/// Run a replicator: keep trees and collections equal at all members of a group, each change sent
+/// once over each slow link.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   harvest replicator init boulder --group papers --address a.example.org:4000 --tree papers=/srv/papers
@@ -42,7 +42,7 @@ use crate::{cli, output, process};
   harvest replicator join paris --address b.example.org:4000 --site paris 'harvest-group-1,…'
   harvest replicator topology -c boulder/replicator.toml --svg topology.svg")]
 pub(crate) enum ReplicatorCommand {
-    /// Found a group: write the settings and keys of its first member, and print the invitation for others.
+    /// Found a group: write settings and keys of its first member; print the invitation for others.
     Init {
         /// The folder to create, with replicator.toml and all data in it.
         directory: PathBuf,
@@ -69,17 +69,17 @@ pub(crate) enum ReplicatorCommand {
     Run {
         #[command(flatten)]
         file: File,
-        /// Make a key if the data directory has none; this is a new member then.
+        /// Make a key if the data directory has none: the member is then a new one.
         #[arg(long)]
         new_identity: bool,
     },
-    /// Print every mistake in the settings as FILE:LINE:COL, and folders and keys that are missing on this machine; exit
-    /// with 1 if there is any.
+    /// Print every mistake in the settings as FILE:LINE:COL, and folders and keys that are missing
+    /// on this machine; exit with 1 if there is any.
     Check(File),
     /// Show the status of a running member.
     Status(StatusArgs),
-    /// Publish a tree as a whole, and print the version that readers then see. For a collection, its feed is read at
-    /// once.
+    /// Publish a tree as a whole, and print the version that readers then see. For a collection,
+    /// its feed is read at once.
     Publish {
         #[command(flatten)]
         file: File,
@@ -92,8 +92,8 @@ pub(crate) enum ReplicatorCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Read all files that readers see, of one tree or of all. Damaged files are fetched again; exits with 1 if there are
-    /// any.
+    /// Read all files that readers see, of one tree or of all. Damaged files are fetched again;
+    /// exits with 1 if there are any.
     Verify {
         #[command(flatten)]
         file: File,
@@ -103,8 +103,8 @@ pub(crate) enum ReplicatorCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print a new invitation for one member: the first that joins with it before it ends. An invitation from a member
-    /// that does not lead the group works only for members on the access list.
+    /// Print a new invitation for one member: the first that joins with it before it ends. One from
+    /// a member that does not lead the group works only for members on the access list.
     Invite {
         #[command(flatten)]
         file: File,
@@ -114,7 +114,7 @@ pub(crate) enum ReplicatorCommand {
         /// Time for which it is valid, from "1 min" to "30 days"; default: a day.
         #[arg(long, value_name = "DURATION", value_parser = validity)]
         valid: Option<Duration>,
-        /// Withdraw this invitation instead; `status` lists the ids. A member that joined with it stays.
+        /// Withdraw this invitation instead; `status` lists the ids. A member that used it stays.
         #[arg(long, value_name = "ID", conflicts_with = "valid")]
         revoke: Option<InvitationId>,
         /// Print the member's answer as JSON.
@@ -151,8 +151,8 @@ pub(crate) struct Publishing {
     /// A tree to publish, as NAME=DIRECTORY; may be given several times.
     #[arg(long, value_name = "NAME=DIRECTORY", value_parser = tree)]
     tree: Vec<(Name, PathBuf)>,
-    /// A collection to publish as it changes, as NAME=URL of the gatherer or broker that has it; may be given several
-    /// times.
+    /// A collection to publish as it changes, as NAME=URL of the gatherer or broker that has it;
+    /// may be given several times.
     #[arg(long, value_name = "NAME=URL", value_parser = collection)]
     collection: Vec<(Name, Url)>,
 }
@@ -163,7 +163,7 @@ pub(crate) struct MemberLocation {
     /// Where the other members reach this one: HOST:PORT.
     #[arg(long, value_parser = Address::new)]
     address: Address,
-    /// Its site: between members of one site are good links.
+    /// Its site; members of one site have good links to each other.
     #[arg(long, default_value = replicator::config::SITE, value_parser = Name::new)]
     site: Name,
 }
@@ -256,7 +256,7 @@ pub(crate) async fn run(command: ReplicatorCommand) -> anyhow::Result<ExitCode> 
 #[derive(Debug, Deserialize)]
 struct InviteAnswer {
     invitation: String,
-    /// None if the invitation alone does not admit a member.
+    /// `None` if the invitation alone does not admit a member.
     id: Option<String>,
     ends: Option<u64>,
 }

@@ -18,7 +18,7 @@ use crate::{admin, output};
   harvest search 'title:budget AND type:PDF -draft' --limit 3
   harvest search 'author:\"Ada Lovelace\" OR analy*' --json | jq '.hits[].url'")]
 pub(crate) struct Args {
-    /// Words, \"phrases\", field:term, AND OR NOT + -, prefix*, fuzzy~1, /regex/, ranges.
+    /// Words, "phrases", field:term, AND OR NOT + -, prefix*, fuzzy~1, /regex/, ranges.
     #[arg(value_name = "QUERY", allow_hyphen_values = true)]
     query: String,
     /// Print the broker's answer as JSON.
@@ -64,7 +64,6 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the URL of the query.
 fn address(args: &Args) -> anyhow::Result<Url> {
     let mut base = args.broker.clone();
     if !base.path().ends_with('/') {
@@ -79,7 +78,7 @@ fn address(args: &Args) -> anyhow::Result<Url> {
     Ok(url)
 }
 
-/// Returns the broker's message about a wrong query, with the spot marked below the query.
+/// Returns the broker's message about a wrong query, with the wrong part marked if it is named.
 fn point_out(query: &str, body: &[u8]) -> String {
     let message = admin::failure_message(body);
     let json: Option<serde_json::Value> = serde_json::from_slice(body).ok();

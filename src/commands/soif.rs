@@ -1,4 +1,4 @@
-//! `harvest soif`: checks, shows and converts streams of SOIF, without holding a whole stream.
+//! `harvest soif`: checks, shows and converts streams of SOIF, a piece at a time.
 
 use std::fmt;
 use std::fs::File;
@@ -29,12 +29,12 @@ const SECTION: &str = "section";
   harvest soif print objects.soif | less
   harvest soif convert --to json objects.soif | jq .url")]
 pub(crate) enum SoifCommand {
-    /// Name every problem of a stream with its byte, then count objects and problems; exit with 1 if
-    /// there are problems.
+    /// Name every problem of a stream with its byte, then count objects and problems; exit with 1
+    /// if there are problems.
     Check(Input),
     /// Show a stream to a person.
     Print(Input),
-    /// Turn SOIF into one JSON object a line, or that back into SOIF.
+    /// Turn SOIF into JSON, one object a line, or such JSON back into SOIF.
     Convert {
         /// Format to write; the input format is recognized.
         #[arg(long, value_name = "FORMAT")]
@@ -55,13 +55,12 @@ pub(crate) struct Input {
 /// A format for a stream of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StreamFormat {
-    /// One JSON object a line; sections are its member "section".
+    /// One JSON object a line; its member "section" names the section.
     Json,
     /// SOIF.
     Soif,
 }
 
-/// Counts of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     objects: u64,
@@ -87,7 +86,6 @@ pub(crate) fn run(command: SoifCommand) -> anyhow::Result<ExitCode> {
 }
 
 impl Input {
-    /// Opens the file, or standard input.
     fn open(&self) -> anyhow::Result<Box<dyn BufRead>> {
         if self.file == Path::new("-") {
             return Ok(Box::new(BufReader::with_capacity(PIECE_BYTES, io::stdin().lock())));

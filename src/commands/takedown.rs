@@ -1,6 +1,6 @@
 //! `harvest collection suppress` and `purge`: takedowns by an administrator.
 //!
-//! A running daemon does the work, at a request to its admin listener; otherwise the collection is opened here.
+//! A running daemon does the work at a request to its admin listener; else this process does.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -123,7 +123,7 @@ impl CollectionArgs {
     }
 }
 
-/// Returns the author of takedowns made here.
+/// Returns the author of takedowns made here: the daemon that owns the data folder `data`.
 fn author(data: &Path) -> anyhow::Result<Author> {
     let id = std::fs::read_to_string(data.join("id"))?.trim().to_owned();
     Ok(Author { id, identity: Identity::load_or_create(data)? })

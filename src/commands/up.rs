@@ -1,7 +1,7 @@
-//! `harvest up`: a gatherer and a broker with defaults, in one process, for given folders and repositories.
+//! `harvest up`: gatherer and broker with defaults in one process, for folders and repositories.
 //!
-//! Both are the usual daemons: the broker collects over a real HTTP connection and follows the gatherer,
-//! so that a change is found within two seconds.
+//! Both are the usual daemons: the broker collects over a real HTTP connection and follows the
+//! gatherer, so that a change is found within two seconds.
 
 mod show;
 mod targets;
@@ -32,14 +32,14 @@ use crate::commands::worker;
 use crate::output;
 use crate::process::Signals;
 
-/// The broker's name for the gatherer in its own process: the same at every start and with any port.
+/// The broker's name for the gatherer in its process: the same at every start and with any port.
 const SOURCE: &str = "local";
 
 /// Number of ports that are tried, from the default one on.
 const PORTS_TRIED: u16 = 100;
 
-/// Longest time for both daemons to stop; each limits itself to less. Nothing is lost at the limit: commits
-/// are atomic, and the next start goes on.
+/// Longest time for both daemons to stop; each limits itself to less. Nothing is lost at the limit:
+/// commits are atomic, and the next start goes on.
 const DRAIN: Duration = Duration::from_millis(1_700);
 
 /// Number of failures in a row after which `--once` gives up.
@@ -75,7 +75,7 @@ pub(crate) struct Args {
     confirm: bool,
 }
 
-/// Both daemons, bound.
+/// Both daemons, listening but not yet running.
 #[derive(Debug)]
 struct Daemons {
     gatherer: gatherer::Server,
@@ -138,7 +138,7 @@ fn work(
         let start = clock::monotonic();
         let mut progress = view.gathering(gatherer.progress(), 1).await?;
         if confirm && !gatherer.confirm(None).is_empty() {
-            // Held deletions may belong to repositories only; the new pass waits for their harvests too.
+            // The new pass waits for harvests too: the deletions may be those of repositories.
             gatherer.gather();
             progress = view.gathering(gatherer.progress(), progress.passes_done + 1).await?;
         }
@@ -237,10 +237,10 @@ impl Daemons {
     }
 }
 
-/// Waits until the broker has failed [`FAILURES_MAX`] times in a row, and returns the problem.
+/// Waits for [`FAILURES_MAX`] failures in a row of the index or a source; returns the problem.
 async fn failure(broker: &broker::server::Handle) -> String {
     let mut tick = tokio::time::interval(Duration::from_secs(1));
-    // Failed checks in a row: a damaged index is repaired by the next try.
+    // Checks in a row that found a problem of the index: the next try repairs a damaged one.
     let mut index_fails = 0;
     loop {
         tick.tick().await;

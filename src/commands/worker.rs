@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Returns the program of a gatherer's workers: the running program itself, even if its file has been
-/// replaced since.
+/// Returns the program of a gatherer's workers: the running program itself, even if its file has
+/// been replaced since.
 pub(crate) fn program() -> essence::worker::Program {
     essence::worker::Program { path: "/proc/self/exe".into(), arguments: vec!["worker".to_owned()] }
 }

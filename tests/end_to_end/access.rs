@@ -1,4 +1,4 @@
-//! Tests of access over TLS between two institutions: known consumers get what their settings allow, others nothing.
+//! Tests of access over TLS between two institutions: consumers get only what the settings allow.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ impl Outsider {
         self.send(Request::get(Url::parse(url).unwrap()), token)
     }
 
-    /// Subscribes to a topic with a callback address that the hub refuses; returns the hub's answer.
+    /// Subscribes to a topic with a callback that the hub refuses; returns the hub's answer.
     fn subscribe(&self, hub: &str, topic: &str, token: &str) -> (u16, String) {
         let topic = url::form_urlencoded::byte_serialize(topic.as_bytes()).collect::<String>();
         let form = format!(
@@ -133,7 +133,7 @@ impl Union {
         Self { folder, authority, outsider, gatherer, orchard, base }
     }
 
-    /// Starts a broker that pulls the gatherer with the credentials `shown`; returns its settings and URL too.
+    /// Starts a broker that pulls with the credentials `shown`; returns its settings and URL, too.
     fn broker(&self, name: &str, shown: &str) -> (Running, String, String) {
         let more = format!(
             "[freshness]\npolicy = \"fixed\"\ninterval = \"1 s\"\ninterval_min = \"1 s\"\n\
@@ -159,7 +159,7 @@ impl Union {
 #[test]
 fn two_institutions_share_over_tls_and_a_stranger_gets_nothing() {
     let union = Union::start();
-    // Three brokers: one has the token, one shows a certificate, one has neither.
+    // Three brokers: one has the token, one shows a certificate, one has a wrong token.
     let (_fruit, fruit_file, fruit) = union.broker("fruit", &format!("token = \"{TOKEN}\"\n"));
     let herbs = "client_certificate = \"herbs.pem\"\nclient_key = \"herbs.key\"\n";
     let (_herbs, herbs_file, _) = union.broker("herbs-broker", herbs);

@@ -1,5 +1,5 @@
-//! Tests of `harvest gatherer` and `harvest broker` as an institution runs them: two processes, two settings
-//! files, signals, status, administration.
+//! Tests of `harvest gatherer` and `harvest broker` as an institution runs them: two processes, two
+//! settings files, signals, status, administration.
 
 use std::fs;
 use std::net::TcpListener;
@@ -18,8 +18,8 @@ pub(crate) struct Site {
     pub(crate) gatherer_url: String,
 }
 
-/// Starts a gatherer over the small tree, on a free port, and waits for the end of its first pass: a broker
-/// without `follow` gets everything with its first pull.
+/// Starts a gatherer over the small tree, on a free port, and waits for the end of its first pass:
+/// a broker without `follow` gets everything with its first pull.
 pub(crate) fn gatherer_site() -> Site {
     let folder = tempfile::tempdir().unwrap();
     small_tree(&folder.path().join("tree"));
@@ -62,9 +62,9 @@ pub(crate) fn broker_settings(folder: &Path, sources: &[(&str, bool)]) -> String
     text
 }
 
-/// Returns a port that was free a moment ago. Commands find a daemon by its settings file, so its admin listener
-/// needs a fixed port. The port is below those that the system assigns by itself, and no other test of this run
-/// gets it.
+/// Returns a port that was free a moment ago. Commands find a daemon by its settings file, so its
+/// admin listener needs a fixed port. The port is below those that the system assigns by itself,
+/// and no other test of this run gets it.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Other runs at the same time begin with other ports.
@@ -118,7 +118,7 @@ fn gatherer_and_broker_meet_over_http() {
     let (status, head, mut body) = ask("GET", &snapshot, &[]);
     assert_eq!(status, 200, "{head}");
     assert!(!head.to_ascii_lowercase().contains("content-encoding"), "{head}");
-    // The broker may have caused the snapshot before everything was gathered: the rest is a delta to it.
+    // The broker may have caused the snapshot before all was gathered: a delta has the rest.
     let header = |name: &str| {
         let lines = head.lines().filter_map(|line| line.split_once(": "));
         lines.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, it)| it.trim()).next()

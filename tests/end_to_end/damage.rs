@@ -1,9 +1,9 @@
-//! Tests of damage over HTTP: a gatherer, a broker that follows it and a broker that follows that one, as processes.
-//! The data of one is damaged while it runs or while it is stopped. No consumer loses objects of the tree. After
-//! healing, all three have the objects of the tree, under their old epochs.
+//! Tests of damage: a gatherer, a broker that follows it, and a broker that follows that broker, as
+//! processes. The data of one is damaged while it runs or is stopped. No consumer loses objects of
+//! the tree. After healing, all three have the objects of the tree, under their old epochs.
 //!
-//! `collection/src/tests/damage_model.rs` has the same with far more worlds and without sockets. `HARVEST_DAMAGE_WORLDS` is
-//! the number of worlds (default 2), `HARVEST_DAMAGE_SEED` the first seed.
+//! `collection/src/tests/damage_model.rs` does so without sockets, in far more worlds. Number of
+//! worlds: `HARVEST_DAMAGE_WORLDS` (default 2); first seed: `HARVEST_DAMAGE_SEED`.
 
 #[path = "../../collection/src/tests/damage_model/harm.rs"]
 mod harm;
@@ -28,7 +28,7 @@ const STABLE: u64 = 40;
 const OTHERS: u64 = 40;
 /// Number of steps before everything must be healed.
 const STEPS: u64 = 6;
-/// Time limit for healing: finding damage may take a minute, and each consumer after it another minute.
+/// Time limit for healing: five times a minute for each of the three daemons to find damage.
 const HEALED_WITHIN: Duration = Duration::from_secs(5 * 180);
 /// Number of worlds at a time: mostly they wait.
 const AT_A_TIME: usize = 6;
@@ -71,7 +71,7 @@ impl Member {
         done
     }
 
-    /// Returns epoch and serial of the snapshot. The request makes the daemon read it all, which finds damage.
+    /// Returns epoch and serial of the snapshot. For it the daemon reads all, and so finds damage.
     fn version(&self) -> Result<Option<(String, String)>> {
         let (_, head, _) = try_ask("GET", &format!("{}feed", self.base), &[])?;
         let Some(to) = header(&head, "location") else { return Ok(None) };
@@ -112,7 +112,7 @@ struct World {
     random: Random,
     /// Name and title of each file.
     tree: BTreeMap<String, String>,
-    /// The gatherer, its broker, and a broker of that one.
+    /// The gatherer, a broker that pulls it, and a broker that pulls that broker.
     members: [Member; 3],
     is_manifest_hit: bool,
     /// The steps and the damage so far.
@@ -187,7 +187,7 @@ impl World {
         }
     }
 
-    /// Checks that every undamaged broker finds all stable files.
+    /// Checks that every broker that was never damaged finds all stable files.
     fn check(&self) {
         for member in self.members.iter().filter(|it| it.kind == "broker" && !it.is_harmed) {
             let found = member.search().unwrap();
@@ -270,7 +270,7 @@ impl World {
         (found != self.tree).then(|| format!("{of}: {found:?}, not {:?}", self.tree))
     }
 
-    /// Stops all members; returns whether no file of theirs is damaged. Damage costs nothing by now.
+    /// Stops all members; returns whether their files are whole. Remaining damage costs no object.
     fn stop_and_verify(&mut self) -> bool {
         let mut is_whole = true;
         for member in &mut self.members {
@@ -321,7 +321,7 @@ fn play(seed: u64) {
     if world.stop_and_verify() {
         return;
     }
-    // Nobody had read the damaged part, and nothing in it lived: a start or the search finds it.
+    // Nobody had read the damaged part, and it had no live object. A start or a check finds it.
     world.members.iter_mut().for_each(Member::start);
     world.wait_until_damage_is_found();
     world.wait_until_healed();

@@ -1,4 +1,4 @@
-//! Tests of data folders of earlier releases (`tests/data_folders`): they open with all their objects.
+//! Tests of data folders of earlier releases (`tests/data_folders`): they open with all objects.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::daemons::{free_port, url_in};
 use crate::harness::{PATIENCE, Running, ask, harvest, run_ok, total, write};
 
-/// Objects that were gathered when the folders were made. Their files are missing now, which deletes nothing.
+/// Objects that the folders have. Their files are missing here, which deletes nothing.
 const OBJECTS: [&str; 2] = ["file:///srv/www/cider.txt", "file:///srv/www/mead.txt"];
 
 /// Unpacks every archived folder, each into a new temporary folder.

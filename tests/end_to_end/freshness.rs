@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::daemons::{broker_settings, gatherer_site};
 use crate::harness::{Running, ask, harvest, run, run_ok, texts, wait_for_total, write};
 
-/// Another policy is shown before it is applied. Afterwards it is in the settings file, comments stay, and the
-/// running broker uses it.
+/// Another policy is shown before it is applied. Afterwards it is in the settings file, comments
+/// stay, and the running broker uses it.
 #[test]
 fn a_policy_is_tried_and_then_applied() {
     let site = gatherer_site();

@@ -1,4 +1,4 @@
-//! Tests of read access: the administration needs its token, and no public answer has a path or a secret.
+//! Tests of read access: the administration needs its token; no public answer has paths or secrets.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -160,8 +160,8 @@ fn the_administration_needs_the_token_if_the_settings_say_so() {
     }
 }
 
-/// Fetches every public route, and checks that no answer has the data folder or a secret. Returns the number of
-/// 503 answers of each daemon.
+/// Fetches every public route, and checks that no answer has the data folder or a secret. Returns
+/// the number of 503 answers of each daemon.
 fn check_public(site: &Site, daemons: &[Daemon; 3]) -> [u64; 3] {
     let oid = "oid=http://www.example.org/docs/site/index.html";
     let shared = [
@@ -204,7 +204,7 @@ fn check_public(site: &Site, daemons: &[Daemon; 3]) -> [u64; 3] {
         );
         let key = fs::read(daemon.data.join("identity.key")).unwrap();
         let secrets = [daemon.token().into_bytes(), key];
-        // The roots of a gatherer have their `file:` URLs in its records.
+        // Only the data folder: a gatherer's records may have the `file:` URLs of its roots.
         let folder = text(&daemon.data).as_bytes();
         while let Some(path) = paths.pop() {
             for method in ["GET", "POST"] {
@@ -284,7 +284,7 @@ fn no_public_answer_has_a_path_or_a_secret() {
     daemons.iter().take(2).for_each(|it| damage(&largest(&it.data.join("collection"))));
     let trees = fs::read_dir(daemons[2].data.join("trees")).unwrap();
     trees.for_each(|it| damage(&largest(&it.unwrap().path().join("current"))));
-    // Answers of a replica break off.
+    // The answers of a replica break off, instead of having status 503.
     let [gatherer, broker, _] = check_public(&site, &daemons);
     assert!(0 < gatherer && 0 < broker, "{gatherer} {broker}");
     daemons.into_iter().for_each(|it| drop(it.stop()));

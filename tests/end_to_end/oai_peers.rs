@@ -1,4 +1,4 @@
-//! Tests of OAI-PMH with foreign software: its clients at our repository, its repository as our source.
+//! Tests of OAI-PMH with foreign software: its clients at our repository, its repository as source.
 //!
 //! The peers are Python packages from PyPI, installed by tests/oai_peers/prepare.
 
@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 use crate::daemons::{broker_settings, gatherer_settings, url_in};
 use crate::harness::{PATIENCE, Running, harvest, run_ok, total, write};
 
-/// Records of each repository, and those deleted.
+/// Number of records of each repository.
 const RECORDS: usize = 1_000;
+/// Number of them that are deleted.
 const DELETED: usize = 50;
 
 /// A Python process that answers a line with a line; ended when dropped.
@@ -189,7 +190,7 @@ fn check_other_verbs(client: &mut Peer, base_url: &str, records: &[Value]) {
     assert!(formats.iter().any(|it| it["prefix"] == "oai_dc"), "{formats:?}");
     assert_same(&identifiers(&client.list(&list(json!({})))), &all, "ListIdentifiers");
 
-    // Each set lists the records that name it, and perhaps deleted ones, as a deleted record has no type.
+    // Each set lists the records that name it, and perhaps deleted ones, which have no type.
     let gone: BTreeSet<String> = identifiers(
         &records.iter().filter(|it| it["deleted"] == true).cloned().collect::<Vec<_>>(),
     );
@@ -289,7 +290,7 @@ fn check_part(source: &str) {
         .lines()
         .map(|line| text(&serde_json::from_str::<Value>(line).unwrap()["identifier"]))
         .collect();
-    // One record an hour since 2024-01-01; every fourth is a map, every twentieth was deleted today.
+    // One record an hour since 2024-01-01; every fourth is a map, every twentieth deleted today.
     let hours = 9 * 24..20 * 24;
     let expected = hours.filter(|it| it % 4 == 0 && it % 20 != 0);
     let expected = expected.map(|it| format!("oai:peer.example:{it}")).collect();

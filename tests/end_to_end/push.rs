@@ -1,5 +1,5 @@
-//! Tests of push between processes: a source, a hub that sends its notifications, and a subscribed broker. A proxy
-//! between hub and broker loses every second notification.
+//! Tests of push between processes: a source, a hub that sends its notifications, and a subscribed
+//! broker. A proxy between hub and broker loses every second notification.
 //!
 //! Source: Liu et al. §3 (subscribe/notify); WebSub.
 
@@ -23,8 +23,9 @@ use crate::harness::{
 /// Number of changes that are timed.
 const CHANGES: usize = 8;
 
-/// Interval of the safety poll in tests that need it, and in tests without it.
+/// Interval of the safety poll, in tests that need it.
 const SAFETY: &str = "2 s";
+/// An interval so long that no pull comes by it during a test.
 const NEVER: &str = "1 day";
 
 /// Notifications that the proxy loses.
@@ -46,7 +47,7 @@ struct Proxy {
     path: Mutex<String>,
 }
 
-/// Starts a proxy before the server on `port`. A lost notification is answered 202, and not forwarded.
+/// Starts a proxy in front of the server on `port`. It answers lost notifications with 202 itself.
 fn lossy_proxy(listener: TcpListener, port: u16) -> Arc<Proxy> {
     let proxy = Arc::new(Proxy::default());
     let seen = Arc::clone(&proxy);
@@ -224,8 +225,8 @@ fn changes(folder: &Path, broker: &Daemon, count: usize) -> Vec<Duration> {
     (0..count).map(|n| change(folder, broker, &format!("{n}"), &format!("quandong{n}"))).collect()
 }
 
-/// Starts a source, its hub, and a broker that gets its notifications through the lossy proxy. The broker would
-/// pull by itself after a day.
+/// Starts a source, its hub, and a broker that gets its notifications through the lossy proxy. The
+/// broker would pull by itself after a day.
 fn chain(folder: &Path) -> ([Daemon; 3], u16, Arc<Proxy>) {
     let [source_port, hub_port, broker_port] = [free_port(), free_port(), free_port()];
     let between = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -316,7 +317,7 @@ fn with_every_second_notification_lost_every_change_is_found() {
     }
 }
 
-/// A repository that is harvested with OAI-PMH sends notifications too, once its changes are listed.
+/// A repository that is harvested with OAI-PMH sends notifications once it lists its changes.
 #[test]
 fn a_repository_is_harvested_at_its_notification() {
     let folder = tempfile::tempdir().unwrap();

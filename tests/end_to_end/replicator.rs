@@ -1,4 +1,4 @@
-//! Tests of replicators between processes: a group of three is founded, joined, published to and queried.
+//! Tests of replicators between processes: a group is founded, joined, published to and queried.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -292,7 +292,7 @@ fn check_views(member: &Member, svg: &Path) {
     assert!(page.contains("<svg") && page.contains("docs"), "{page}");
     let metrics = shown(member, "metrics");
     assert!(metrics.contains("harvest_replicator_tree_newest"), "{metrics}");
-    // Without the token, reading is allowed and no command.
+    // Without the token, reading is allowed, but no command.
     for change in ["publish?tree=docs", "invite", "invite?revoke=0000000000000000"] {
         assert_eq!(ask("POST", &format!("{}{change}", admin(member)), &[]).0, 401, "{change}");
     }

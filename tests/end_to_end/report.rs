@@ -10,7 +10,7 @@ const START_MS: u64 = 1_767_225_600_000;
 const HOUR_MS: u64 = 3_600_000;
 const HEADER: &str = "#harvest-pulls-1 ended_ms\tsource\tkind\tchanges\telements\tbytes\ttook_ms\n";
 
-/// Writes a log in two files: `news, hourly` changes before every pull of 48 hours, `"still"` never.
+/// Writes a log of two files: `news, hourly` changed before each hourly pull, `"still"` never.
 fn log(folder: &Path) {
     let line = |hour: u64| {
         let (ms, kind) = (START_MS + hour * HOUR_MS, if hour == 0 { "snapshot" } else { "delta" });
@@ -76,7 +76,7 @@ fn a_log_is_shown_as_tables_as_csv_and_as_a_figure() {
         ["freshness", "report", "--pulls", folder, "--latency", "60"].into_iter().chain(files);
     assert_eq!(run_ok(args), "", "nothing but the files");
     let csv = fs::read_to_string(csv).unwrap();
-    // The paper's example: a latency of a minute, a source that changes every hour and one that does not.
+    // The paper's example: a latency of a minute; one source changes every hour, the other never.
     let within = |found: f64, expected: f64| (found - expected).abs() < 1e-6 * expected;
     assert!(within(number(&csv, &["model", "uniform"], "requests_predicted"), 2_880.0), "{csv}");
     assert!(within(number(&csv, &["model", "adaptive"], "requests_predicted"), 24.0), "{csv}");
@@ -114,7 +114,7 @@ fn the_settings_lead_to_the_log_and_a_trace_needs_none() {
 
     log(&dir.path().join("d/pulls"));
     let csv = run_ok(["freshness", "report", "-c", settings, "--csv"]);
-    // The least latency is a minute's; the other source has a day's.
+    // One source has a latency of a minute, the least of both; the other has the default, a day.
     assert!((number(&csv, &["model", "uniform"], "requests_predicted") - 2_880.0).abs() < 1e-6);
     assert!((number(&csv, &["model", "latency"], "requests_predicted") - 1_441.0).abs() < 1e-6);
 

@@ -1,4 +1,4 @@
-//! Tests of the commands that run to an end: `search`, `soif`, `collection`, and of their error messages.
+//! Tests of the commands that run to an end (`search`, `soif`, `collection`), and of their errors.
 
 use crate::harness::{Running, harvest, run, run_ok, small_tree, texts, wait_for_total, write};
 

@@ -1,4 +1,4 @@
-//! Soak test: random changes under a watching `harvest up`. At the end, search finds exactly the existing files.
+//! Soak test: random changes under a watching `harvest up`. Then search finds exactly the files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,9 +9,9 @@ use net::clock;
 
 use crate::harness::{Running, harvest, total, wait_for_total, write};
 
-/// Most files at a time. Without counting new files against vanished ones, the replacements between two walks
-/// would be held (more than 100 files and 30 %). The changes come so fast that the watcher's queue overflows,
-/// and only a walk can find the files.
+/// Maximum number of files at a time. The deletions between two walks (30 % and more than 100
+/// files) would be held back if new files did not make up for them. The changes come so fast that
+/// the watcher's queue overflows; then only a walk can find the files.
 const FILES_MAX: usize = 200;
 
 /// A small generator of random numbers: a seed gives the same run on every machine.

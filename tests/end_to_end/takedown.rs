@@ -1,4 +1,4 @@
-//! Tests of takedowns over three daemons: a gatherer, brokers that pull it, and a broker that pulls those.
+//! Tests of takedowns over three daemons: a gatherer, its brokers, and a broker that pulls those.
 
 use std::fs;
 use std::io::Read as _;
@@ -193,7 +193,7 @@ fn a_restored_folder_stays_suppressed_and_a_takedown_can_be_lifted() {
     let collection = first.join("broker-data/collection");
     copy(&collection, &first.join("backup"));
     let (mut running, page) = broker(&first, &follow, as_is);
-    // Suppressed at the broker: the source would send the takedown again.
+    // The takedown is made at the broker: a takedown at the source would be sent again.
     run_ok(["collection", "suppress", &data(&first), URL, "--reason", "by mistake"]);
     wait_for_total(&page, WORD, 0);
 

@@ -1,8 +1,8 @@
-//! docs/tutorial.md, command by command: its files are written, its commands run, its output compared.
+//! docs/tutorial.md, command by command: files are written, commands run, and output compared.
 //!
-//! The folder `/srv/orchard` and the ports become ones that are free here. Output is compared with the
-//! `text` block behind the commands, in which `…` stands for any text. While it differs, the last
-//! command runs again, since a reader would look again as well.
+//! The folder `/srv/orchard` and the ports become ones that are free here. Output is compared with
+//! the `text` block behind the commands, in which `…` stands for any text. While it differs, the
+//! last command runs again, since a reader would look again as well.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -15,7 +15,7 @@ use crate::harness::PATIENCE;
 
 const TUTORIAL: &str = include_str!("../../docs/tutorial.md");
 
-/// Folder of the reader: stops at its end the daemons whose process ids the commands wrote down.
+/// Folder of the reader. On drop it stops the daemons whose process ids the commands wrote down.
 struct Reader {
     dir: tempfile::TempDir,
     replaced: Vec<(String, String)>,
@@ -26,7 +26,7 @@ impl Reader {
         let dir = tempfile::tempdir().unwrap();
         let mut replaced =
             vec![("/srv/orchard".to_owned(), dir.path().to_str().unwrap().to_owned())];
-        // All are held until each has its port, so that no two get the same.
+        // All listeners stay open until each has its port, so that no two get the same.
         let free: Vec<_> = (0..4).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         for (port, listener) in [8500, 8501, 9500, 9501].iter().zip(&free) {
             let port_here = listener.local_addr().unwrap().port();
@@ -102,7 +102,7 @@ impl Drop for Reader {
     }
 }
 
-/// Whether `printed` is `wanted`, where `…` stands for any text, and spaces at line ends do not count.
+/// Returns whether `printed` is `wanted`: `…` is any text, and spaces at line ends are ignored.
 fn matches(printed: &str, wanted: &str) -> bool {
     let trimmed: Vec<&str> = printed.lines().map(str::trim_end).collect();
     let printed = trimmed.join("\n");
@@ -122,7 +122,7 @@ fn matches(printed: &str, wanted: &str) -> bool {
     rest.ends_with(last.trim_end())
 }
 
-/// The fenced blocks of the page: language and content.
+/// Returns the fenced blocks of the page: language and content.
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let mut blocks = Vec::new();
     let mut parts = TUTORIAL.split("```");
@@ -150,7 +150,7 @@ fn every_command_of_the_tutorial_does_what_it_says() {
                 };
                 reader.follow(&block, &wanted);
             }
-            // What the commands before it print, or a file for elsewhere.
+            // Output of the commands before the block, or a file for another place.
             "text" | "ini" => {}
             other => panic!("a block of {other:?}: say here what to do with it"),
         }

@@ -1,4 +1,4 @@
-//! Tests of `harvest up`: gathering, streaming, collecting, searching and watching with one command.
+//! Tests of `harvest up`: one command gathers, streams, collects, searches and watches.
 
 use std::fs;
 

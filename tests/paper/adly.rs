@@ -93,8 +93,8 @@ fn figures_4_and_5_a_wrong_guess_costs_freshness_or_money() {
     }
 }
 
-/// Ids `fig6.ioap_over_oap.*`; majority 0 is the even mix. The paper: 3 % to 18 % for that one, up to
-/// 36 % for T2.
+/// Ids `fig6.ioap_over_oap.*`; majority 0 is the even mix. The paper: 3 % to 18 % for that one, up
+/// to 36 % for T2.
 #[test]
 fn figure_6_each_source_for_itself_costs_up_to_36_percent_more() {
     for (theta, of, expected) in [

@@ -27,7 +27,7 @@ fn optimal(workloads: &[Workload], theta: f64) -> Vec<f64> {
     planned(workloads, Policy::Optimal { theta }, Bounds::FREE).intervals
 }
 
-/// Returns C_H over a day of OAP(θ).
+/// Returns the cost C_H of a day under OAP(θ).
 fn least(workloads: &[Workload], theta: f64) -> f64 {
     cost(workloads, &optimal(workloads, theta))
 }
@@ -80,7 +80,7 @@ fn started() -> Estimator {
     estimator
 }
 
-/// Hands in a pull of which only the updates and the time since the pull before are known.
+/// Hands in a pull of which only the updates and the time since the pull before it are known.
 fn hand_in(estimator: &mut Estimator, updates: u64, elapsed_secs: f64) {
     estimator.handle(Pull { updates, elapsed_secs, ..Pull::default() });
 }
@@ -204,8 +204,8 @@ fn a_source_is_still_pulled_after_two_empty_pulls() {
     assert!(ours_at(still.estimate().unwrap().careful()).is_finite());
 }
 
-/// Ids `misest.*`: the even mix. Of every two sources of a type, the rate of one is taken too high by a
-/// share `d`, that of the other too low. The paper: it makes no difference.
+/// Ids `misest.*`: the even mix. Of every two sources of a type, the rate of one is taken too high
+/// by a share `d`, that of the other too low. The paper: it makes no difference.
 #[test]
 fn errors_of_the_estimate_do_not_cancel() {
     let workloads = majority(0);
@@ -227,8 +227,8 @@ fn errors_of_the_estimate_do_not_cancel() {
         check("cost over the least", over, cost_of_d, 0.0005);
         check_apart(&format!("cost at ±{d}, over the least"), 1.0, over, 0.003);
 
-        // The paper's argument does show that the sources may differ from right estimates. But two of one
-        // rate must then differ to opposite sides; in a mix of four the argument fails here, too.
+        // The paper's argument holds if the estimates are right and the sources differ from them,
+        // two of a type to opposite sides. With one source of each type it fails there, too.
         let right = optimal(&workloads, 0.9);
         check("around right estimates", freshness(&others, &right), 0.9, 1e-9);
         let four = mix([1, 1, 1, 1]);
@@ -239,15 +239,15 @@ fn errors_of_the_estimate_do_not_cancel() {
     }
 }
 
-/// Returns the cost of one interval for all over that of OAP(θ). The interval is right for `taken`, and the
-/// sources are `real`.
+/// Returns the cost of one interval for all over that of OAP(θ). The interval is right for `taken`,
+/// and the sources are `real`.
 fn uniform_over_oap(taken: &[Workload], real: &[Workload], theta: f64) -> f64 {
     let intervals = vec![uniform(taken, theta); real.len()];
     cost(real, &intervals) / least(real, theta)
 }
 
-/// Ids `fig3.uap_over_oap.*`, if one exists. The paper's 71 % and 34 % are right, and so is its 46 % to
-/// 10 % at θ = 0.95; its 21 % is another number for the same point.
+/// Ids `fig3.uap_over_oap.*`, where there is one. The paper's 71 % and 34 % are right, and so are
+/// its 46 % to 10 % at θ = 0.95. But it also gives 21 % for the point that has 46 %.
 #[test]
 fn figure_3_s_lower_bounds() {
     let range = |t1| {
@@ -371,9 +371,9 @@ fn the_least_combined_cost_is_oap_of_some_theta() {
     }
 }
 
-/// Ids `fig8.*` and `fig9.*`: the T4 mix, half of the T4 at 2a. The paper: global freshness falls by
-/// 6 % to 1 %, C_H rises by 1 % to 5 %. The numbers fit a = 10⁵ to 2·10⁶, but freshness rises: no
-/// source is pulled less often than before, and some are pulled more often.
+/// Ids `fig8.*` and `fig9.*`: the T4 mix, half of the T4 at 2a. The paper: global freshness falls
+/// by 6 % to 1 %, C_H rises by 1 % to 5 %. The numbers fit a = 10⁵ to 2·10⁶, but freshness rises:
+/// no source is pulled less often than before, and some are pulled more often.
 #[test]
 fn figure_9_s_freshness_rises() {
     let workloads = majority(4);

@@ -33,7 +33,7 @@ pub(crate) fn check(name: &str, found: f64, expected: f64, tolerance: f64) {
     assert!((found - expected).abs() <= tolerance, "{name}: {found} against {expected}");
 }
 
-/// Returns the plan of the brokers' planner for workloads with a pull cost of C_P, by the paper's model.
+/// Returns the brokers' plan for workloads with a pull cost of C_P, by the paper's model.
 pub(crate) fn planned(workloads: &[Workload], policy: Policy, bounds: Bounds) -> Plan {
     let source = |it: &Workload| Source {
         pull_cost: COSTS.pull,

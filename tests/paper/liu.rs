@@ -1,7 +1,7 @@
-//! Tests of the examples in Liu, Maly, Zubair and Nelson's paper: two costs, the update intervals, RSS.
+//! Tests of the examples in the paper of Liu, Maly, Zubair and Nelson: costs, intervals, RSS.
 //!
-//! Expected values: the paper's text where it gives a frequency, and otherwise a count, second by second,
-//! in the test.
+//! Expected values: the paper's text where it gives a frequency, and otherwise a count, second by
+//! second, in the test.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -63,9 +63,9 @@ fn a_news_aggregator_pulls_sixty_times_too_often() {
     }
 }
 
-/// Simulates one day of an agency, second by second. It is updated every hour at 15 min 20 s, and harvested when
-/// `pulls` returns true for (second, whether the copy is stale). Returns the requests, the empty ones, the longest
-/// wait of an update, and the freshness.
+/// Simulates one day of an agency, second by second. It is updated every hour at 15 min 20 s, and
+/// harvested when `pulls` returns true for (second, whether the copy is stale). Returns the
+/// requests, the empty ones, the longest wait of an update in seconds, and the freshness.
 fn one_day(pulls: impl Fn(i64, bool) -> bool) -> (f64, u64, i64, f64) {
     let mut study = Study::new(Settings::default(), 0);
     study.handle("agency", 0, 500).unwrap();
@@ -100,8 +100,8 @@ fn predictions_agree_with_a_day_second_by_second() {
     check("adaptive, freshness", freshness, 1.0 - 1.0 / HOUR as f64);
 }
 
-/// §4: the average update interval is the observed months over the number of updates. Archives are harvested
-/// daily with a granularity of a day; each has its own steady pace.
+/// §4: the average update interval is the observed months over the number of updates. Archives are
+/// harvested daily with a granularity of a day; each has its own steady pace.
 #[test]
 fn steady_archives_differ_from_each_other() {
     let paces = [

@@ -1,4 +1,4 @@
-//! Test of Sharma et al., figure 3: the OAI-PMH based search service, from its metadata repository on.
+//! Test of Sharma et al., figure 3: the OAI-PMH search service, from its metadata repository on.
 //!
 //! The figure's second phase, module by module:
 //!
@@ -50,8 +50,8 @@ const PAPERS: [(&str, &str, &str); 6] = [
     ("PDF", "An Apache module for harvesting", "Nelson"),
 ];
 
-/// The day of each commit of two papers, and its milliseconds since 1970, at the time of day of table I:
-/// `date -u -d 2009-06-21T06:30:42Z +%s`.
+/// The day of each commit of two papers, and its milliseconds since 1970, at the time of day of
+/// table I: `date -u -d 2009-06-21T06:30:42Z +%s`.
 const BATCHES: [(&str, u64); 3] = [
     ("2009-06-21", 1_245_565_842_000),
     ("2009-06-22", 1_245_652_242_000),

@@ -1,4 +1,4 @@
-//! Tests of TR §8: the time of a 64 KB block over TCP, from which flood-d computes a link's bandwidth.
+//! Tests of TR §8: the time of a 64 KB block over TCP, by which flood-d computes the bandwidth.
 //!
 //! This "bandwidth" is mostly round trips: of the connection, and of the opening window. Measured between two
 //! network namespaces with a line of 50 Mbit/s and 40 ms, the block shows 2.6 Mbit/s, and a block of 4 MB over a
@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use replicator::estimate::{Probe, Step};
 
-/// Payload of a segment, and size of its packet.
+/// Payload of a segment.
 const SEGMENT_BYTES: u64 = 1_448;
+/// Size of the packet of a segment.
 const PACKET_BYTES: u64 = 1_500;
 const WINDOW_FIRST: u64 = 10;
 /// Largest window of a socket by Linux's default settings.
@@ -79,7 +80,7 @@ fn our_probe(mut connection: Connection) -> f64 {
     }
 }
 
-/// Checks the model against a measurement, within a quarter, as the relay and both ends take time too.
+/// Checks the model against a measurement within a quarter: the relay and both ends take time.
 fn check(found: f64, measured: f64) {
     let off = (found - measured).abs() / measured;
     assert!(off <= 0.25, "{found:.2} Mbit/s here, {measured} measured");

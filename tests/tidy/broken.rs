@@ -1,4 +1,4 @@
-//! The test of the rules: each is broken in a small workspace, and must report that.
+//! Tests of the rules: a small workspace breaks each rule, and the rule must report that.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! Circles of imports: files of a crate that name each other in a circle.
 //!
-//! Paths from `crate`, `super` and `self` count, everywhere but in tests. A module and the modules in its
-//! own folder are one room: paths between a file and the files below it do not count. For the same reason
-//! paths to the crate's root do not count.
+//! Paths from `crate`, `super` and `self` count, but not those in tests. A file's *room* is the
+//! folder of its modules. Paths from a room to a room above or below it are ignored; the root of
+//! the crate is above all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub(crate) fn large(house: &House) -> Vec<String> {
     problems
 }
 
-/// Returns for each room of a crate, without the root's, the rooms that its files name.
+/// Returns for each room of a crate the rooms that its files name, but none above or below it.
 fn graph(house: &House, krate: &str, src: &std::path::Path) -> Graph {
     let sources = house.sources();
     let own: Vec<_> = sources.iter().filter(|it| it.krate == krate).collect();
@@ -85,7 +85,7 @@ fn paths(code: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads a path, or a group of paths, and returns the place behind it.
+/// Reads a path, or a group of paths, and returns the index of the token after it.
 fn path(tokens: &[&str], from: usize, before: &[String], found: &mut Vec<Vec<String>>) -> usize {
     let mut whole = before.to_vec();
     let mut at = from;

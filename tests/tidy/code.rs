@@ -1,7 +1,7 @@
 //! The code of a file: its text without tests, and without comments and literals.
 
-/// A file as the rules read it. In both texts blanks replace what was taken out, so lines and offsets
-/// are those of the file.
+/// A file as the rules read it. In both texts blanks replace what was taken out, so lines and
+/// offsets are those of the file.
 #[derive(Debug)]
 pub(crate) struct Code {
     /// Without test items.
@@ -71,7 +71,7 @@ fn lines_taken(text: &[char], start: usize, end: usize) -> usize {
     (breaks + 1).saturating_sub(usize::from(!begins) + usize::from(!ends))
 }
 
-/// Blanks comments and the insides of strings and characters.
+/// Returns the text with comments and literals blanked.
 fn without_literals(text: &[char]) -> Vec<char> {
     let mut bare = text.to_vec();
     let mut at = 0;
@@ -116,7 +116,7 @@ fn string_end(text: &[char], start: usize) -> usize {
     text.len().min(at + 1)
 }
 
-/// Returns whether an `r` may begin a raw string: it does not end a word other than the `b` or `c` of a string.
+/// Returns whether an `r` may begin a raw string: it begins a word, or follows such a `b` or `c`.
 fn is_raw_prefix(text: &[char], at: usize) -> bool {
     let before = |back: usize| at.checked_sub(back).map(|it| text[it]);
     match before(1) {
@@ -212,7 +212,7 @@ fn words(text: &[char]) -> impl Iterator<Item = String> {
     text.split(|it| !is_word(*it)).filter(|it| !it.is_empty()).map(|it| it.iter().collect())
 }
 
-/// Returns an item without its visibility.
+/// Returns the words of an item, without its visibility.
 fn words_of_item(text: &[char]) -> impl Iterator<Item = String> {
     words(text).skip_while(|it| matches!(it.as_str(), "pub" | "crate" | "super" | "in"))
 }

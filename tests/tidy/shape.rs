@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::house::{House, has_extension};
 
-/// Longest file, in lines: outside its tests, or all lines of a file of tests.
+/// Maximum number of lines of a file; in a file of the product, lines of tests do not count.
 const LINES_MAX: usize = 500;
 
 /// Maximum number of Rust files directly in a folder.
@@ -99,7 +99,7 @@ pub(crate) fn seeds(house: &House) -> Vec<String> {
     problems
 }
 
-/// Checks that the links in documents lead to files and headings that exist.
+/// Checks that the links in documents lead to files that exist. Headings are not checked.
 pub(crate) fn links(house: &House) -> Vec<String> {
     let mut problems = Vec::new();
     let files = house.tracked_text_files();

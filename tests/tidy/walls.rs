@@ -61,7 +61,7 @@ pub(crate) fn all_crates(house: &House) -> Vec<String> {
     problems
 }
 
-/// Checks that each outside crate is common, or named by one crate of ours, or by those in the table.
+/// Checks that each outside crate is common, or of one of our crates, or of those in the table.
 pub(crate) fn at_home(house: &House) -> Vec<String> {
     let mut users: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for (krate, folder) in house.crates() {

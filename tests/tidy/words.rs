@@ -7,7 +7,7 @@ use crate::code::{bare, is_word};
 use crate::house::{House, has_extension};
 use crate::shape;
 
-/// Names of types and functions that tell a newcomer nothing; docs/glossary.md has the field's terms.
+/// Names of types and functions that tell a newcomer nothing; docs/glossary.md has better ones.
 const REFUSED: [&str; 10] =
     ["Tract", "Vigil", "Ground", "Met", "Prints", "Lives", "Firsts", "Outlook", "said", "told"];
 
@@ -31,7 +31,7 @@ pub(crate) fn names(house: &House) -> Vec<String> {
     problems
 }
 
-/// Checks that few types of a crate share a name.
+/// Checks that few files of a crate define a type of the same name.
 pub(crate) fn shared_names(house: &House) -> Vec<String> {
     let mut files: BTreeMap<(&str, String), BTreeSet<&Path>> = BTreeMap::new();
     let sources = house.sources();
@@ -80,7 +80,7 @@ pub(crate) fn named_files(house: &House) -> Vec<String> {
 const TYPES: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
 const BEFORE_KEYWORDS: [&str; 7] = ["pub", "crate", "super", "in", "async", "const", "unsafe"];
 
-/// Returns line and name of each function, or of each type, that a file defines, without associated types.
+/// Returns line and name of each function or type that a file defines, but no associated types.
 fn definitions(bare: &str, keywords: &[&str]) -> Vec<(usize, String)> {
     let mut known = Vec::new();
     for (number, line) in bare.lines().enumerate() {

@@ -11,14 +11,14 @@ const VALUE_BYTES_MAX: usize = 128 * 1024;
 /// Largest record, in bytes.
 const RECORD_BYTES_MAX: usize = 1024 * 1024;
 
-/// Sets a hook that only prints a panic: the product catches it, and the test checks the outcome.
+/// Makes panics only print: the product catches them, and the test checks the outcome.
 pub fn print_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
 }
 
-/// Asserts that a record of the object at `url`, or of a member, is bounded and UTF-8, has a URL at or below
-/// `url`, survives SOIF unchanged, and has no fault of ours.
+/// Asserts that a record of the object at `url`, or of a member, is bounded and UTF-8, has a URL at
+/// or below `url`, survives SOIF unchanged, and has no fault of ours.
 pub fn check(url: &str, summary: &Summary) {
     let record = &summary.record;
     let fault = summary.problems.iter().find(|it| it.kind == ProblemKind::Fault);

@@ -1,5 +1,5 @@
-//! Fuzzing of crosswalks: any text as metadata in every format gives a record, which is read back unchanged from
-//! SOIF.
+//! Fuzzing of crosswalks: any text as metadata in every format gives a record, which is read back
+//! unchanged from SOIF.
 
 #![no_main]
 

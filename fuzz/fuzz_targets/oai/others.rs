@@ -1,5 +1,5 @@
-//! Fuzzing of other foreign or stored data: any bytes as checkpoints of a harvest,
-//! descriptions, identifiers and dates. There is no panic, and parsed values are written and read back unchanged.
+//! Fuzzing of other foreign or stored data: any bytes as checkpoints of a harvest, descriptions,
+//! identifiers and dates. There is no panic, and parsed values are written and read back unchanged.
 
 #![no_main]
 

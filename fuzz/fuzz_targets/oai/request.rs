@@ -1,5 +1,5 @@
-//! Fuzzing of requests: any query to a repository is a request that is written back unchanged, or a fault of the
-//! protocol. A refusal is a response that a harvester can read.
+//! Fuzzing of requests: any query to a repository is a request that is written back unchanged, or a
+//! fault of the protocol. A refusal is a response that a harvester can read.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzing of responses: any bytes cause no panic, no more quarantined records than the limit, and no success
-//! without the end tag. Records that were read from a list, written by our repository, are read back unchanged.
+//! Fuzzing of responses: no bytes cause a panic, too many quarantined records, or success without
+//! the end tag. Records of a list, written by our repository, are read back unchanged.
 
 #![no_main]
 

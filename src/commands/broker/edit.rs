@@ -21,8 +21,8 @@ pub(super) struct Choice {
     pub(super) aim: Option<(&'static str, Value)>,
 }
 
-/// Returns the settings in `text` with another policy. Fails if the text is no TOML, `[freshness]` is no table, or
-/// the new settings have mistakes: the caller then writes nothing.
+/// Returns the settings in `text` with another policy. Fails if the text is no TOML, `[freshness]`
+/// is no table, or the new settings have mistakes: the caller then writes nothing.
 pub(super) fn with_policy(text: &str, choice: &Choice) -> anyhow::Result<String> {
     let (mark, body) = text.strip_prefix(MARK).map_or(("", text), |body| (MARK, body));
     let mut document: DocumentMut = body.parse()?;

@@ -20,7 +20,7 @@ use crate::settings::File;
 /// Maximum number of sources whose intervals are shown.
 const ROWS_MAX: usize = 20;
 
-/// The new policy: one of the four values, or a policy by name.
+/// The new policy: by the value of one of its four options, by name, or by both.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   harvest broker tune -c broker.toml --theta 0.95           show what it would take
@@ -33,7 +33,7 @@ The admin listener shows the same as a page, at /freshness.")]
 pub(crate) struct Tune {
     #[command(flatten)]
     policy: PolicyArgs,
-    /// Write it into the settings file, and have the broker read that again.
+    /// Write the policy into the settings file, and have the broker read the file again.
     #[arg(long)]
     apply: bool,
     /// Print the broker's answer as JSON.
@@ -51,7 +51,7 @@ struct PolicyArgs {
     /// Price of one hour with everything stale, in pulls (policy combined_cost).
     #[arg(long, value_name = "PULLS", conflicts_with = "theta")]
     price: Option<f64>,
-    /// Pulls of all sources together (policy budget).
+    /// Pulls an hour of all sources together (policy budget).
     #[arg(long, value_name = "PULLS", conflicts_with_all = ["theta", "price"])]
     pulls_per_hour: Option<f64>,
     /// Time between pulls of every source, such as "2 h" (policy fixed).
@@ -74,7 +74,6 @@ struct Answer {
     preview: Option<Preview>,
 }
 
-/// The forecast for another policy.
 #[derive(Debug, Deserialize)]
 struct Preview {
     policy: String,
@@ -245,7 +244,7 @@ fn render(answer: &Answer) -> String {
 
 /// Replaces the text of a settings file, whole or not at all; owner and permissions stay.
 fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
-    // A link stays a link.
+    // A symbolic link stays, and its target is replaced.
     let path = fs::canonicalize(path)?;
     let failed = || format!("{} cannot be changed", path.display());
     let folder = path.parent().with_context(failed)?;

@@ -1,5 +1,5 @@
-//! `harvest essence summarize` and `harvest essence explain`: the records that a gatherer would publish for
-//! files, and the site's rules that apply.
+//! `harvest essence summarize` and `harvest essence explain`: the records that a gatherer would
+//! publish for files, and the site's rules that apply.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
@@ -104,8 +104,8 @@ pub(super) fn summarize(args: &Summarize) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Prints the rules and annotations that hold for files, with their effects; the exit code is 1 if a file cannot be
-/// read, or an instruction fails.
+/// Prints the rules and annotations that hold for files, with their effects; the exit code is 1 if
+/// a file cannot be read, or an instruction fails.
 pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
     let working = WorkingChain::new(Some(&args.config))?;
     let mut code = ExitCode::SUCCESS;
@@ -154,7 +154,7 @@ pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// A chain, with a folder of its own for its programs.
+/// The steps of Essence with a site's settings, and a temporary folder for the site's programs.
 struct WorkingChain {
     chain: Chain,
     gathered: FileSelection,
@@ -176,8 +176,8 @@ impl Drop for Folder {
 }
 
 impl Folder {
-    /// Makes a folder that only its owner can read. Others can write to the parent: an existing entry at `path`
-    /// is foreign, so it is neither read nor removed.
+    /// Makes a folder that only its owner can read. Others can write to the parent: an existing
+    /// entry at `path` is foreign, so it is neither read nor removed.
     fn new(path: PathBuf) -> anyhow::Result<Self> {
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.with_context(|| format!("cannot make {}", path.display()))?;
@@ -214,8 +214,8 @@ impl WorkingChain {
         Ok(Self { chain, gathered, maps: config.maps, read_bytes_max, _folder: folder })
     }
 
-    /// Returns the summaries of a file and of the objects in it, or why the gatherer leaves the file out. Objects
-    /// that are left out by type, or in an archive, are printed as notes.
+    /// Returns the summaries of a file and of the objects in it, or why the gatherer leaves the
+    /// file out. Objects that are left out by type, or in an archive, are printed as notes.
     fn read(&self, path: &Path) -> io::Result<Result<Vec<Summary>, &'static str>> {
         let path = std::path::absolute(path)?;
         if let Some(why) = self.gathered.leaves_out(&path, fs::metadata(&path)?.len()) {
@@ -232,7 +232,7 @@ impl WorkingChain {
     }
 }
 
-/// Adds a file, or the files below a folder in the order of their names; links are left out.
+/// Adds a file; or of a folder its files by name, then those of its folders, without links.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if !fs::metadata(path)?.is_dir() {
         files.push(path.to_path_buf());

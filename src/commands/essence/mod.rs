@@ -17,8 +17,8 @@ use clap::Subcommand;
 pub(crate) enum EssenceCommand {
     /// Show the type of files, and the rule that decided.
     ///
-    /// A rule from a file is named with its line; for a built-in rule the reason is shown. Rules see the URL
-    /// of the file on this machine, or with -c its published URL.
+    /// A rule from a file is named with its line; for a built-in rule the reason is shown. Rules
+    /// see the URL of the file on this machine, or with -c its published URL.
     #[command(after_help = "Examples:
   harvest essence type paper.txt ChangeLog.gz
   harvest essence type --rules types.toml minutes/2024-05.txt
@@ -31,9 +31,9 @@ A file of rules:
     Type(kind::Args),
     /// Print the records that a gatherer would publish for files.
     ///
-    /// All steps are those of a gatherer: types, selection, unnesting, summaries, rules, annotations.
-    /// Attributes of one gatherer (its name, times to live) are left out. Problems, and objects that the
-    /// settings leave out, go to standard error. Files that .gitignore files leave out are printed.
+    /// All steps are a gatherer's: types, selection, unnesting, summaries, rules, annotations.
+    /// Attributes of one gatherer (its name, times to live) are left out. Problems, and objects
+    /// that settings leave out, go to standard error. Files that a .gitignore names are printed.
     #[command(after_help = "Examples:
   harvest essence summarize paper.pdf
   harvest essence summarize --to json ~/Documents | jq -r .url

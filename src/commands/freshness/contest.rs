@@ -1,5 +1,5 @@
-//! `harvest freshness simulate --trace` and `--world`: plays of the scheduler, alone or in
-//! comparison with its rivals.
+//! The plays of `harvest freshness simulate`: the scheduler against a log of real changes
+//! (`--trace`) or a simulated world (`--world`), alone or in comparison with rivals.
 
 use std::path::PathBuf;
 
@@ -23,20 +23,21 @@ pub(super) const THETA_DEFAULT: f64 = 0.9;
 /// The options of a play: its changes, and the policies.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlayArgs {
-    /// Play a log of real changes, one a line: TIME, SOURCE and ELEMENT, separated by tabs; - for standard
-    /// input.
+    /// Play a log of real changes, one a line: TIME, SOURCE and, if known, ELEMENT, separated by
+    /// tabs or commas; - for standard input.
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
-    /// Play a simulated world of the paper's types T1 to T4.
+    /// Play simulated repositories of the paper's types T1 to T4, which change in this pattern.
     #[arg(long, value_name = "WORLD")]
     pub(super) world: Option<WorldName>,
-    /// Compare the costs of our scheduler, OAP as printed, UAP and a fixed interval at equal measured
-    /// freshness: at that of a daily pull, and at each θ. The column `asked` has θ, or the interval in days.
+    /// Compare the pulls that our scheduler, OAP as printed, UAP and a fixed interval need to be
+    /// equally fresh: as fresh as with a daily pull, then with each --theta. The column `asked` has
+    /// the θ, or the interval in days, with which a policy comes to that freshness.
     #[arg(long, conflicts_with_all = ["figure", "policy", "model", "estimator"])]
     pub(super) compare: bool,
-    /// Policies to play, by their names in broker.toml, each with every value of its option: oap, uap and
-    /// ioap with --theta, fixed with --interval, combined_cost with --a (and --cp), budget with
-    /// --pulls-per-hour, best_estimation with none.
+    /// Policies to play, by their names in broker.toml, each with every value of its option: oap,
+    /// uap and ioap with --theta, fixed with --interval, combined_cost with --a (and --cp), budget
+    /// with --pulls-per-hour, best_estimation with none.
     #[arg(
         long,
         value_name = "POLICY",
@@ -54,7 +55,7 @@ pub(crate) struct PlayArgs {
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "60",
         value_parser = cost, conflicts_with_all = ["figure", "compare"])]
     pulls_per_hour: Vec<f64>,
-    /// Growth of staleness between pulls.
+    /// Model of how a copy becomes stale between pulls.
     #[arg(long, value_name = "MODEL", default_value = "poisson", conflicts_with = "figure")]
     pub(super) model: ModelName,
     /// Estimator of the change rate.
@@ -68,7 +69,7 @@ pub(crate) struct PlayArgs {
     #[arg(long, value_name = "TIME", default_value = "365 days", value_parser = seconds,
         conflicts_with = "figure")]
     pub(super) max: f64,
-    /// Days at the beginning that do not count, in which the scheduler learns; default: a tenth of a log, or 10.
+    /// Days of learning at the start, which results leave out; default: 10, or a tenth of a log.
     #[arg(long, value_name = "DAYS", value_parser = warm_days, conflicts_with = "figure")]
     pub(super) warm: Option<f64>,
 }
@@ -76,26 +77,26 @@ pub(crate) struct PlayArgs {
 /// Pattern of changes in a simulated world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WorldName {
-    /// At random.
+    /// Changes at random.
     Poisson,
-    /// Twenty changes at once on average, at random.
+    /// Bursts of changes at one moment, at random; twenty changes on average.
     Bursty,
-    /// Nine changes of ten in ten hours of the day.
+    /// Nine changes of ten come within ten hours of each day.
     Daily,
-    /// Three times as fast at the end as at the beginning.
+    /// Changes come three times as fast at the end as at the beginning.
     Drifting,
-    /// At equal intervals, as in the paper.
+    /// Changes at equal intervals, as in the paper.
     Even,
 }
 
-/// Growth of staleness between pulls.
+/// Model of how a copy becomes stale between pulls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModelName {
-    /// As eq. 1 of the paper is printed.
+    /// Eq. 1 of the paper as printed.
     Printed,
     /// Eq. 1 up to the point at which everything is stale.
     Linear,
-    /// Changes at random.
+    /// Changes come at random.
     Poisson,
 }
 
@@ -115,7 +116,7 @@ pub(crate) enum MethodName {
 pub(super) struct Results {
     /// The play, in one line.
     pub(super) title: String,
-    /// Tables of one kind, each under its heading; the heading of the only one is empty.
+    /// The tables, all with the same columns, under their headings; a single heading is empty.
     pub(super) tables: Vec<(String, Table)>,
 }
 
@@ -228,7 +229,7 @@ fn results(played: &PlayResult, stage: &Stage) -> [f64; 7] {
     ]
 }
 
-/// Returns the values to play a policy with.
+/// Returns the values of a policy's option, one for each play; infinity if it has no option.
 fn values(name: PolicyName, args: &Simulate) -> anyhow::Result<Vec<f64>> {
     Ok(match name {
         PolicyName::Oap | PolicyName::Uap | PolicyName::Ioap => {
@@ -250,7 +251,7 @@ fn policy(name: PolicyName, value: f64, pull_cost: f64) -> Policy {
         PolicyName::Ioap => Policy::Individual { theta: value },
         // With best_estimation, each source sets its own pace, and the policy is not used.
         PolicyName::Fixed | PolicyName::BestEstimation => Policy::Fixed { interval: value },
-        // The scheduler's pulls cost 1.
+        // `value` is a cost a day, in the unit of `--cp`; the price is in pulls a second.
         PolicyName::CombinedCost => {
             Policy::CombinedCost { price: value / DAY_SECS / pull_cost.max(f64::MIN_POSITIVE) }
         }
@@ -359,7 +360,7 @@ mod tests {
             "{}",
             results.title
         );
-        // Both are pulled at birth; after the last change there is no time left.
+        // Each source is pulled at its first change. The play ends with the last, which is missed.
         let table = results.table();
         let found = ["found", "missed"].map(|it| number(&table, &table.rows[0], it));
         assert_eq!(found.map(|it| it.to_string()), ["2", "1"]);

@@ -31,15 +31,15 @@ const STANDARD_OUTPUT: &str = "-";
   harvest freshness report -c broker.toml
   harvest freshness report --pulls DATA/pulls --csv report.csv --svg report.svg")]
 pub(crate) enum FreshnessCommand {
-    /// Compute a figure of Adly's paper from its equations, or play the scheduler against a log of real
-    /// changes or a simulated world.
+    /// Compute a figure of Adly's paper from its equations, or play the scheduler against a log of
+    /// real changes or a simulated world.
     #[command(after_help = "A play is shown in columns: freshness, as measured in the simulated \
 sources; pulls, in all and
 a day; found, changes that pulls brought; missed, changes that no pull had brought by the end;
 minute_max, the most pulls that began within a minute. The first days (--warm) do not count.")]
     Simulate(Simulate),
-    /// Study how often sources really change and the cost of following them, from a broker's log of pulls or
-    /// from a log of changes.
+    /// Study how often sources really change and the cost of following them, from a broker's log of
+    /// pulls or from a log of changes.
     #[command(
         after_help = "Without --csv and --svg, tables for a person are printed. Rates and predicted \
 requests are a day,

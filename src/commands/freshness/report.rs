@@ -17,8 +17,8 @@ use self::read::{ReadOptions, StudiedLog};
 use super::{STANDARD_OUTPUT, check_different, write};
 use crate::{output, settings};
 
-/// Acceptable latency of a source without one in the settings, in seconds: a day, as in the paper's example
-/// of scholarly publications.
+/// Acceptable latency of a source without one in the settings, in seconds: a day, as in the paper's
+/// example of scholarly publications.
 const LATENCY_SECS: f64 = 86_400.0;
 
 /// Period over which requests are predicted, in seconds: a day.
@@ -27,7 +27,7 @@ const PERIOD_SECS: f64 = 86_400.0;
 /// Accepted latencies, in seconds: the same as in the settings.
 const LATENCIES_SECS: std::ops::RangeInclusive<f64> = 0.1..=365.0 * 86_400.0;
 
-/// The models to predict requests with, the costliest first. No other code names the study's models.
+/// The models to predict requests with, the costliest first.
 const MODELS: [Synchronization; 3] =
     [Synchronization::Uniform, Synchronization::Latency, Synchronization::Adaptive];
 
@@ -40,13 +40,13 @@ pub(crate) struct Report {
     /// kind of a line (total, month, class, model, source, source_month).
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = STANDARD_OUTPUT)]
     csv: Option<PathBuf>,
-    /// Draw the distribution of sources by mean update interval to this file, or to standard output.
+    /// Draw the sources by mean update interval to this file, or to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = STANDARD_OUTPUT)]
     svg: Option<PathBuf>,
     /// Leave out entries before this day, or day and time, in UTC: 2026-01-31 or 2026-01-31T12:00.
     #[arg(long, value_name = "DATE", value_parser = date)]
     since: Option<i64>,
-    /// Length of a granule: changes within one are one update; the paper has 86400, a day.
+    /// Length of a granule: all changes within one are one update; the paper's is 86400, a day.
     #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     granularity: u32,
     /// Acceptable latency of the sources for which the settings have no latency_seconds.
@@ -67,8 +67,8 @@ struct LogArgs {
     /// Study the log of pulls in this folder: DATA/pulls of a broker, or a copy.
     #[arg(long, value_name = "DIR")]
     pulls: Option<PathBuf>,
-    /// Study a log of changes: a line has time, source and, if known, element, separated by tabs; the time
-    /// in Unix seconds or as 2026-01-31T12:00:00Z.
+    /// Study a log of changes: a line has time, source and, if known, element, separated by tabs;
+    /// the time in Unix seconds or as 2026-01-31T12:00:00Z.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }

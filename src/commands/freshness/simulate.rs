@@ -39,26 +39,26 @@ pub(crate) struct Simulate {
     /// Number of repositories; default: 1000 for a figure, 100 for a world.
     #[arg(long, value_name = "NUMBER", value_parser = repositories, conflicts_with = "trace")]
     pub(super) repos: Option<usize>,
-    /// Values of θ, 0 up to but not including 1, instead of the figure's own, or 0.9.
+    /// Values of θ, from 0 to below 1; default: those of the figure, or 0.9 for a play.
     #[arg(long, value_name = "THETA", value_delimiter = ',', value_parser = theta)]
     pub(super) theta: Option<Vec<f64>>,
-    /// Mixes of the types T1 to T4 instead of the figure's own: even, T1 to T4 for 70 % of that type, or
-    /// shares such as 75:0:0:25.
+    /// Mixes of the types T1 to T4: even; one of T1 to T4, for 70 % of that type; or shares such as
+    /// 75:0:0:25. Default: those of the figure, or even for a world.
     #[arg(long, value_name = "MIX", value_delimiter = ',', conflicts_with = "trace")]
     pub(super) mix: Option<Vec<Mix>>,
-    /// Values of a, the cost of staleness a day, instead of the figure's own (adly7 to adly9), or for the
-    /// policy combined_cost.
+    /// Values of a, the cost of staleness a day, for adly7 to adly9 (default: those of the figure)
+    /// and for the policy combined_cost.
     #[arg(long, value_name = "COST", value_delimiter = ',', value_parser = cost)]
     pub(super) a: Option<Vec<f64>>,
-    /// Source of the results: the paper's equations, or plays of the brokers' scheduler over simulated
-    /// repositories, whose rates it has to learn.
+    /// Source of the results: the paper's equations, or plays of the brokers' scheduler over
+    /// simulated repositories, whose rates it has to learn.
     #[arg(long, value_name = "ENGINE", default_value = "equation",
         conflicts_with_all = ["trace", "world"])]
     engine: EngineName,
     /// Least gain of the scheduler's rate estimator, from 0.001 to 1 (for plays).
     #[arg(long, value_name = "GAIN", default_value_t = 0.25, value_parser = gain)]
     pub(super) g: f64,
-    /// Days that are played and count (with --world or --engine event).
+    /// Days after the warm-up, which the results cover (with --world or --engine event).
     #[arg(long, value_name = "DAYS", default_value_t = 30.0, value_parser = days,
         conflicts_with = "trace")]
     pub(super) days: f64,
@@ -237,7 +237,6 @@ fn costs_by_price(figure: Figure, table: &Table) -> Chart {
     }
 }
 
-/// Returns the name of a row's series.
 pub(super) fn series_name(table: &Table, row: &[Cell], split: &str) -> String {
     let at = table.columns.iter().position(|it| *it == split);
     match at.and_then(|at| row.get(at)) {

@@ -19,8 +19,9 @@ use crate::output;
 
 /// Number of repositories of a world by default.
 const REPOSITORIES_DEFAULT: usize = 100;
-/// Days of a world, and share of a log, that do not count by default.
+/// Days of a world that results leave out by default.
 const WARM_DAYS: f64 = 10.0;
+/// Share of a log's time that results leave out by default.
 const WARM_SHARE: f64 = 0.1;
 /// Maximum number of pulls in one play of a comparison.
 const COMPARED_PULLS_MAX: u64 = 20_000_000;

@@ -43,13 +43,13 @@ pub(crate) struct Harvest {
     repository: RepositoryArgs,
     #[command(flatten)]
     selection: SelectionArgs,
-    /// In this set, or one below it; may be given again.
+    /// Only records in this set or in a set below it; may be given several times.
     #[arg(long = "set", value_name = "SET")]
     sets: Vec<String>,
     /// Write the records as they came, in XML, instead of summaries in SOIF.
     #[arg(long)]
     original: bool,
-    /// Write to this file, or into this folder (a file for each record), instead of standard output.
+    /// Write to this file, or into this folder a file for each record; default: standard output.
     #[arg(short, long, value_name = "FILE|DIR/")]
     output: Option<PathBuf>,
     /// Keep the harvest's progress in this file, and go on from there.
@@ -175,7 +175,7 @@ impl Harvest {
         }
     }
 
-    /// Returns the records up to `--until`: the harvest itself always goes to the present.
+    /// Returns the records up to `--until` or without a datestamp; the harvest goes on to now.
     fn wanted(&self, records: Vec<Record>, tally: &mut Tally) -> Vec<Record> {
         let Some(until) = self.selection.until.map(Datestamp::last_secs) else { return records };
         let count = records.len();
@@ -185,8 +185,8 @@ impl Harvest {
         wanted
     }
 
-    /// Returns a hash of the selection and the output: the checkpoint of another harvest is refused. Other
-    /// options may change between runs.
+    /// Returns a hash of the selection and the output: the checkpoint of another harvest is
+    /// refused. Other options may change between runs.
     fn fingerprint(&self) -> u64 {
         let date = |it: Option<Datestamp>| it.map(|it| it.to_string());
         let selected = json!([
@@ -224,7 +224,6 @@ impl Harvest {
         Ok(saved)
     }
 
-    /// Writes the checkpoint's file.
     fn save(&self, written: u64, checkpoint: &Checkpoint) -> anyhow::Result<()> {
         let Some(path) = &self.checkpoint else { return Ok(()) };
         let mut bytes = format!("{MARK} {:016x} {written}\n", self.fingerprint()).into_bytes();
@@ -244,7 +243,6 @@ impl Harvest {
         bar
     }
 
-    /// Returns advice on continuing the harvest.
     fn advice(&self) -> &'static str {
         match &self.checkpoint {
             Some(_) => "; the same command goes on from there",
@@ -305,7 +303,7 @@ fn read_saved(bytes: &[u8]) -> Option<(u64, SavedHarvest)> {
     Some((fingerprint, SavedHarvest { checkpoint, written: Some(written) }))
 }
 
-/// Replaces a file as a whole.
+/// Replaces a file durably, whole or not at all.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder =
         path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
@@ -326,7 +324,6 @@ fn progress(report: &Report) -> String {
     )
 }
 
-/// Writes the summary for a person.
 fn summary_text(report: &Report, tally: &Tally) -> String {
     let records = output::counted(report.records, "record");
     let requests = output::counted(report.requests, "request");

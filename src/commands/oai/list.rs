@@ -27,7 +27,7 @@ pub(crate) struct List {
     repository: RepositoryArgs,
     #[command(flatten)]
     selection: SelectionArgs,
-    /// In this set, or one below it.
+    /// Only records in this set or in a set below it.
     #[arg(long, value_name = "SET")]
     set: Option<String>,
     /// Stop after this number of records.

@@ -28,7 +28,7 @@ use crate::admin;
   harvest oai harvest https://repository.example/oai -o records.soif --checkpoint records.cursor
   harvest oai validate http://127.0.0.1:8501/oai")]
 pub(crate) enum OaiCommand {
-    /// Show the identity of a repository, its treatment of deleted records, and its date granularity.
+    /// Show a repository's identity, its treatment of deleted records, and its date granularity.
     Identify(show::Identify),
     /// Show the metadata formats of a repository, or of one of its items.
     Formats(show::Formats),
@@ -37,7 +37,7 @@ pub(crate) enum OaiCommand {
     /// Print the headers of records: datestamp, identifier and sets, one a line.
     #[command(after_help = list::EXAMPLES)]
     List(list::List),
-    /// Harvest records into a stream of SOIF, or as they are; a later run goes on from the last one.
+    /// Harvest records into a stream of SOIF, or as they came; a later run goes on from there.
     #[command(after_help = harvest::EXAMPLES)]
     Harvest(harvest::Harvest),
     /// Check that a repository follows OAI-PMH; exit with 1 if it does not.

@@ -1,4 +1,4 @@
-//! The output of harvested records: a stream, a file that can be continued, or a folder with a file for each.
+//! The output of harvested records: a stream, a file that can be continued, or a folder of files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
@@ -11,7 +11,7 @@ use oai::response::write::{NAMESPACE, Writer};
 use oai::{Datestamp, Granularity, Listed};
 use soif::Section;
 
-/// Longest encoded identifier in the name of a record's file, in bytes; longer ones end in a hash.
+/// Longest encoded identifier in a file's name, in bytes; the rest of a longer one becomes a hash.
 const NAME_BYTES_MAX: usize = 180;
 
 /// Format of the written records.
@@ -65,9 +65,9 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Opens the output: standard output, a file, or a folder. A file is continued after its first `written`
-    /// bytes, or begun if that is `None`. Fails if the file cannot be written, or the file to be continued is
-    /// missing or has become shorter.
+    /// Opens the output: standard output, a file, or a folder. A file is continued after its first
+    /// `written` bytes, or begun anew if `written` is `None`. Fails if the file cannot be written,
+    /// or if the file to be continued is missing or has become shorter.
     pub(super) fn open(
         path: Option<&Path>,
         form: RecordForm,
@@ -118,8 +118,8 @@ impl Output {
         }
     }
 
-    /// Writes records, and returns their problems with their identifiers. All records with a name are on disk
-    /// afterwards.
+    /// Writes records, and returns their problems with their identifiers. Records without a name
+    /// are left out. A file or folder is durable afterwards.
     pub(super) fn store(
         &mut self,
         records: &[Record],
@@ -213,7 +213,7 @@ impl Output {
         summary
     }
 
-    /// Writes the file of a record, or removes it.
+    /// Writes the file of a record; removes it if the record is deleted.
     fn put(
         &self,
         path: &Path,
@@ -260,8 +260,8 @@ fn original(record: &Record) -> String {
     text.get(start..end).unwrap_or_default().to_owned()
 }
 
-/// Returns the name of a record's file: its identifier, with all bytes percent-encoded that a file system
-/// may refuse.
+/// Returns the name of a record's file: its identifier, with all bytes percent-encoded that a file
+/// system may refuse.
 fn file_name(identifier: &str, form: RecordForm) -> String {
     let mut name = String::new();
     for byte in identifier.bytes() {

@@ -45,7 +45,6 @@ pub(crate) struct Sets {
     json: bool,
 }
 
-/// Shows the identity of a repository.
 pub(crate) async fn identify(args: &Identify) -> anyhow::Result<ExitCode> {
     let (found, reading) = args.repository.open()?.identify().await?;
     if args.json {
@@ -147,7 +146,6 @@ fn deleted_policy(policy: response::Deleted) -> &'static str {
     }
 }
 
-/// Shows metadata formats.
 pub(crate) async fn formats(args: &Formats) -> anyhow::Result<ExitCode> {
     let formats = args.repository.open()?.formats(args.identifier.clone()).await?;
     if args.json {
@@ -170,7 +168,6 @@ fn formats_text(formats: &[Format]) -> String {
     table(["prefix", "namespace", "schema"], formats.iter().map(row))
 }
 
-/// Shows sets, page by page.
 pub(crate) async fn sets(args: &Sets) -> anyhow::Result<ExitCode> {
     let repository = args.repository.open()?;
     let mut all: Vec<Set> = Vec::new();

@@ -26,7 +26,7 @@ Examples:
 /// Largest response, in bytes: registries accept no larger ones.
 const RESPONSE_BYTES_MAX: u64 = 100_000_000;
 
-/// Longest pause that a repository may ask for, in seconds.
+/// Longest pause in a Retry-After header, in seconds; a longer one is a fault.
 const RETRY_SECS_MAX: u64 = 3_600;
 
 /// Number of times that a request is made again after a pause.
@@ -196,7 +196,7 @@ impl Session {
         self.request(verb, query, false).await
     }
 
-    /// Makes a request, and makes the checks that hold for every response.
+    /// Makes a request, and the checks of every response; a busy repository is asked again.
     async fn request(&mut self, verb: Verb, query: &str, is_post: bool) -> anyhow::Result<Reply> {
         let mut tries = 0;
         loop {

@@ -9,16 +9,15 @@ use web::templates::size;
 
 use crate::output;
 
-/// Maximum number of members that are named for lacking a newest version.
+/// Maximum number of members without a newest version that are shown.
 const MEMBERS_SHOWN: usize = 20;
 /// Maximum number of invitations that are shown, the newest first.
 const INVITATIONS_SHOWN: usize = 20;
 /// Maximum number of versions that are shown for each member.
 const VERSIONS_SHOWN: usize = 8;
-/// Shortest silence of a member at which its age is shown, in seconds: a member reports every 15 s.
+/// Silence of a member from which its length is shown, in seconds; members report every 15 s.
 const SILENCE_MIN: u64 = 60;
 
-/// Writes the result of publishing.
 pub(super) fn render_published(published: &Published) -> String {
     let Published { tree, version, is_changed, entries, bytes, .. } = published;
     let size = size(*bytes);
@@ -36,7 +35,6 @@ pub(super) fn render_published(published: &Published) -> String {
     lines.join("\n")
 }
 
-/// Writes the reports on verified trees.
 pub(super) fn render_reports(reports: &[Report]) -> String {
     let mut lines = Vec::new();
     for it in reports {
@@ -51,7 +49,6 @@ pub(super) fn render_reports(reports: &[Report]) -> String {
     lines.join("\n")
 }
 
-/// Writes the status of a member.
 pub(super) fn render(status: &Status) -> String {
     let Status { id, address, site, software, .. } = status;
     let mut lines = vec![format!("{id} at {address} in {site}, harvest {software}")];
@@ -108,7 +105,6 @@ fn render_group(status: &Status, group: &GroupStatus) -> String {
     lines.join("\n")
 }
 
-/// Writes the state of an invitation.
 fn render_invitation(it: &InvitationStatus) -> String {
     let by = it.used_by.as_ref().map(|it| format!(" by {it}")).unwrap_or_default();
     let state = match it.standing {

@@ -1,4 +1,4 @@
-//! The settings of a replicator: reading, checks against this machine, and the file of a new member.
+//! The settings of a replicator: reading, checks on this machine, and the file of a new member.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -65,7 +65,7 @@ fn tree_fault(tree: &TreeConfig) -> Option<String> {
     }
 }
 
-/// Returns a message if a data directory has no key. Without its key, a member would be a new one.
+/// Returns a message if a data directory has no key: a new key would make a new member.
 pub(super) fn missing_key(data: &Path) -> Option<String> {
     let key = data.join(net::identity::FILE_NAME);
     let shown = key.display();
@@ -130,7 +130,7 @@ fn toml_quoted(text: &str) -> String {
     quoted
 }
 
-/// Creates the folder with its settings. Only the owner may read them, as they may hold an invitation.
+/// Creates the folder with its settings. They may hold an invitation: only the owner may read them.
 pub(super) fn create(
     directory: &Path,
     text: &str,

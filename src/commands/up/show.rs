@@ -38,8 +38,8 @@ impl ProgressView {
         Self { bar }
     }
 
-    /// Shows the running pass until `passes` are done since the start, and returns the progress at the end. Fails
-    /// if the gatherer has stopped.
+    /// Shows the running pass until `passes` passes are done since the start and no harvest is due,
+    /// and returns the progress at the end. Fails if the gatherer has stopped.
     pub(super) async fn gathering(
         &self,
         mut progress: watch::Receiver<Progress>,

@@ -20,8 +20,8 @@ pub(super) struct Targets {
     pub(super) repositories: Vec<Url>,
 }
 
-/// Returns the folders and repositories to gather; the current folder if none is named. Fails if a path is
-/// missing, no folder, or no base URL.
+/// Returns the folders and repositories to gather; the current folder if none is named. Fails if a
+/// path is missing, no folder, or no base URL.
 pub(super) fn targets(paths: &[PathBuf]) -> anyhow::Result<Targets> {
     let is_url = |it: &&PathBuf| {
         let text = it.to_string_lossy().to_ascii_lowercase();
@@ -58,8 +58,8 @@ fn folders(paths: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Returns the data folder for gathering `targets`; other targets have another one. Fails if the user has no data
-/// directory.
+/// Returns the data folder for gathering `targets`; other targets have another one. Fails if the
+/// user has no data directory.
 pub(super) fn data_for(targets: &Targets) -> anyhow::Result<PathBuf> {
     let base = dirs::data_dir().context("you have no data directory: name a folder with --data")?;
     Ok(base.join("harvest").join("up").join(name_for(targets)))
@@ -88,7 +88,7 @@ fn name_for(targets: &Targets) -> String {
     format!("{name}-{:016x}", xxh3_64(&key))
 }
 
-/// Returns the size of all files below `folder`, in bytes; unreadable ones count nothing.
+/// Returns the size of all readable files below `folder`, in bytes.
 pub(super) fn bytes_in(folder: &Path) -> u64 {
     let mut bytes = 0;
     let mut ahead = vec![folder.to_owned()];

@@ -15,7 +15,7 @@ use study::simulate::world::Process;
 use super::super::stage::read_trace;
 use crate::output;
 
-/// Shortest log with a progress bar, in bytes.
+/// Size from which a log is read with a progress bar, in bytes.
 const BAR_BYTES_MIN: u64 = 32 << 20;
 
 /// Number of pulls between two moves of the bar.
@@ -49,11 +49,11 @@ impl ReadOptions {
 #[derive(Debug)]
 pub(super) struct StudiedLog {
     pub(super) study: Study<String>,
-    /// Times of the first and the last entry, in Unix seconds.
+    /// Times of the first and the last entry, in Unix seconds; (MAX, MIN) without an entry.
     pub(super) span_secs: (i64, i64),
     /// End of the study, in Unix seconds: the last entry.
     pub(super) until_secs: i64,
-    /// Changes that failed pulls brought, by source: the next successful pull went on after them.
+    /// Changes that failed pulls brought, by source; they count with its next successful pull.
     partial: BTreeMap<String, u64>,
     /// Number of lines that could not be read, and the message for the first.
     wrong: (u64, Option<String>),
@@ -65,7 +65,7 @@ impl StudiedLog {
         Self { study, span_secs, until_secs: 0, partial: BTreeMap::new(), wrong }
     }
 
-    /// Returns a message about the lines that could not be read.
+    /// Returns a message about the lines that could not be read; `None` if there are none.
     pub(super) fn left_out(&self) -> Option<String> {
         let (count, first) = &self.wrong;
         let first = first.as_ref()?;
@@ -115,7 +115,7 @@ impl StudiedLog {
     }
 }
 
-/// Reads the log of pulls in `folder`. Fails if it cannot be read, or has no pull within the options.
+/// Reads the log of pulls in `folder`. Fails if it cannot be read, or the options leave no pull.
 pub(super) fn pulls(folder: &Path, options: ReadOptions) -> anyhow::Result<StudiedLog> {
     let shown = folder.display();
     let mut reader = match pull_log::read(folder) {
@@ -158,9 +158,9 @@ pub(super) fn pulls(folder: &Path, options: ReadOptions) -> anyhow::Result<Studi
     Ok(log)
 }
 
-/// Reads the log of changes in `file`. Each change is one updated record; a source without an entry did not
-/// change. The study ends at the last change of all. Fails if it cannot be read, a line is no change, or no change
-/// is within the options.
+/// Reads the log of changes in `file`. Each change is one updated record; a source without an entry
+/// did not change. The study ends at the last change of all. Fails if it cannot be read, a line is
+/// no change, or no change is within the options.
 pub(super) fn changes(file: &Path, options: ReadOptions) -> anyhow::Result<StudiedLog> {
     let shown = file.display();
     let trace = read_trace(file)?;

@@ -17,7 +17,6 @@ const SOURCES_SHOWN: usize = 20;
 
 const DAY_SECS: f64 = 86_400.0;
 
-/// The data to show.
 pub(super) struct ReportView<'a> {
     pub(super) log: &'a StudiedLog,
     pub(super) report: &'a Report<String>,
@@ -209,7 +208,7 @@ fn label(class: Class) -> &'static str {
     }
 }
 
-/// Returns a table with its first column to the left and numbers to the right.
+/// Returns a table with its first column aligned left and the others right.
 fn headed<'a>(names: impl IntoIterator<Item = &'a str>) -> Table {
     let mut table = output::table(names);
     for column in table.column_iter_mut().skip(1) {

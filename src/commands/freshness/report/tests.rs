@@ -38,8 +38,8 @@ fn write_log(folder: &Path, pulls: &[(&str, u64, Outcome, u64)]) {
     }
 }
 
-/// Three sources over eight days: one that changes after 1, 1, 2 and 3 days, one that does not, and one
-/// that never answers.
+/// Three sources over eight days: one that changes after 1, 1, 2 and 3 days, one that does not, and
+/// one that never answers.
 const SMALL: [(&str, u64, Outcome, u64); 11] = [
     ("busy", 0, Outcome::Snapshot, 50),
     ("still", 0, Outcome::Snapshot, 7),
