@@ -100,11 +100,11 @@ pub enum ProblemKind {
     Limit,
     /// Time was up, or the run was stopped; the rest was left out.
     Time,
-    /// The summarizer itself failed: a fault of this program. The record is by name only.
+    /// The summarizer itself failed: a fault of this program. The record has only the name.
     Fault,
     /// A site's program failed on the object: the record has the built-in summary.
     Program,
-    /// The worker could not be started, as the system was short of something; it is tried again.
+    /// The system was short of something, so that no worker could start; the object is tried again.
     Start,
 }
 

@@ -90,7 +90,7 @@ fn head<'t>(line: &'t str, draft: &mut Draft<'_>, description: &mut Vec<&'t str>
     }
 }
 
-/// Returns the name in `a/name<tab>date`.
+/// Returns the name in `a/name<tab>date`, without `a/` or `b/`.
 fn file_of(after: &str) -> &str {
     let name = after.split('\t').next().unwrap_or_default().trim();
     name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name)

@@ -24,7 +24,7 @@ use toml::Spanned;
 
 use crate::markup::{is_attribute_name, is_reserved};
 
-/// The built-in classes, each with its file; of equals the first one wins.
+/// The built-in classes, each with its file; of equal evidence the first class wins.
 const BUILT_IN: &[(&str, &str)] = &[
     ("paper.toml", include_str!("templates/paper.toml")),
     ("manual.toml", include_str!("templates/manual.toml")),
@@ -361,11 +361,7 @@ impl Visitor<'_> for PatternVisitor {
     }
 }
 
-/// Reads a template.
-///
-/// # Errors
-///
-/// The mistake, with its position in the file.
+/// Reads a template; a mistake has its position in the file.
 fn parse(text: &str) -> Result<Template, Mistake> {
     let source = Source(text);
     let template: Template = toml::from_str(text)

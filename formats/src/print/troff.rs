@@ -4,9 +4,9 @@
 //! Source: groff_ms(7), groff_me(7), groff_mm(7); M. E. Lesk, "Typing Documents on the UNIX System: Using
 //! the -ms Macros" (1978). Essence's Troff summarizer.
 //!
-//! The package of a text follows from macros that only one package has. Without such macros the text is
-//! summarized as a manual page. me has no macros for title and author: they stand before the first paragraph,
-//! separated by space.
+//! The package of a text follows from macros that only one package has. Without such macros the
+//! text is summarized as a manual page. The package me has no macros for title and author: these
+//! stand before the first paragraph, separated by space.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::cancellable::TimeLimit;
 use crate::text::{Body, HEADINGS_BYTES_MAX, one_line};
 use crate::{Draft, Input};
 
-/// Lines in which such macros are counted.
+/// Maximum number of lines in which the macros of packages are counted.
 const LOOK_LINES: usize = 2_000;
 /// Longest title, author or institution, in bytes.
 const LINE_BYTES_MAX: usize = 1024;
@@ -68,7 +68,7 @@ enum Slot {
     Heading,
     /// The column formats of a table, up to a full stop.
     Columns,
-    /// Text before the first paragraph, for me.
+    /// Text before the first paragraph, in the package me.
     Front,
 }
 
@@ -149,7 +149,7 @@ fn request(line: &str) -> Option<(&str, &str)> {
 }
 
 impl Paper {
-    /// Handles one line; returns the request up to which the following lines are left out.
+    /// Handles one line; returns the request up to which the following lines are left out, if any.
     fn line(&mut self, line: &str) -> Option<String> {
         let Some((name, arguments)) = request(line) else {
             self.text(line);

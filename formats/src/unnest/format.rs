@@ -68,14 +68,15 @@ impl Format {
         Self::Closed("RAR"),
     ];
 
-    /// Returns the format of `object`, which was recognized as `type`; `None` if it is not a container.
-    /// Office documents and books do not count as containers: they are summarized as a whole.
+    /// Returns the format of `object`, which was recognized as `type`; `None` if it is not a
+    /// container. Office documents and books are not containers here: they are summarized as a
+    /// whole.
     pub fn of(object: &Object, r#type: Type) -> Option<Self> {
         let head = object.bytes.get(..object.bytes.len().min(FRONT_BYTES)).unwrap_or_default();
         Self::of_head(head, r#type)
     }
 
-    /// Returns the same from the front of the content.
+    /// Returns the format as [`Self::of`] does, from the front of the content.
     pub fn of_head(head: &[u8], r#type: Type) -> Option<Self> {
         match r#type {
             Type::Gzip | Type::Compressed => {

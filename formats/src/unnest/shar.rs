@@ -19,7 +19,6 @@ struct Command {
     end: Vec<u8>,
     /// The prefix that `sed` removes from each line.
     prefix: Vec<u8>,
-    /// The file.
     target: Option<Vec<u8>>,
     /// Whether it appends to the file.
     appends: bool,
