@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub struct Detail {
     /// Longest `Partial-Text`, in bytes.
     pub partial_text_bytes_max: usize,
-    /// Maximum number of different words in `Keywords`, the most telling first; `None`: no limit.
+    /// Maximum number of different words in `Keywords`, the most telling; `None`: each word, once.
     pub keywords_max: Option<usize>,
     /// Longest `Description`, in bytes.
     pub description_bytes_max: usize,

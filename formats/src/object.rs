@@ -32,7 +32,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// Returns an object that is all there, with the last segment of `url` as its name.
+    /// Returns a whole object, with the last segment of `url` as its name.
     pub fn whole(url: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
         let (url, bytes) = (url.into(), bytes.into());
         let last = url.rsplit('/').next().unwrap_or_default();

@@ -247,7 +247,7 @@ impl Body {
     }
 }
 
-/// Returns the bytes of the white space at `at`, which begins with `byte`; 0 if it is none.
+/// Returns the length of white space at `at`, which begins with `byte`, in bytes; 0 for none.
 fn white_bytes(byte: u8, text: &str, at: usize) -> usize {
     match byte {
         9..=13 | b' ' => 1,

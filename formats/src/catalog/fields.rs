@@ -151,7 +151,7 @@ impl EntryFields {
         fields
     }
 
-    /// Returns the attributes of a record, each with its values as lines, without the text.
+    /// Returns the attributes of a record, each with its values as lines, but no text for search.
     pub(crate) fn into_attributes(self) -> Vec<(String, String)> {
         let Self { draft, others, .. } = self;
         let first = [

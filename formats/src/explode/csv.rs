@@ -1,9 +1,9 @@
 //! Tables as catalogs: each row is a thing, for sites that ask for it (`explode = ["CSV"]`).
 //!
-//! Source: RFC 4180; besides commas, semicolons and tabs separate fields. The first row names the columns.
-//! Those of [`ATTRIBUTES`] become the attributes that all records have; the others become `Column-` and their
-//! name. A row's key is the value of its key column (`id`, `doi`, `url` …), or else its number, counted
-//! without the header.
+//! Source: RFC 4180; besides commas, semicolons and tabs separate fields. The first row names the
+//! columns. Columns in [`ATTRIBUTES`] become attributes that all records have, others `Column-` and
+//! their name. A row's key is the value of its key column (`id`, `doi`, `url` …), or else its
+//! number, counted without the header.
 
 use csv::ByteRecord;
 

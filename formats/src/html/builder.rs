@@ -49,7 +49,7 @@ struct Capture<'t, 'r> {
     text: Body,
     /// The text of the inner elements that make up its value.
     parts: Vec<Body>,
-    /// The open one of `parts`.
+    /// The index in `parts` of the part that is open.
     part: Option<usize>,
     /// Count of elements of the same name that are open in it.
     nested: u32,

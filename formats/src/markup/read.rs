@@ -1,4 +1,4 @@
-//! The reader of markup tables: TOML to rules, with every mistake.
+//! The reader of markup tables: it makes rules of TOML, and names every mistake.
 
 use std::collections::HashSet;
 

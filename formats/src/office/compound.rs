@@ -138,7 +138,7 @@ impl<'a> Compound<'a> {
         self.directory.get(start..)?.get(..ENTRY_BYTES)
     }
 
-    /// Returns the stream of this name right below the root; others belong to embedded documents.
+    /// Returns the stream of this name right below the root; deeper ones are of embedded documents.
     pub(super) fn stream(&self, name: &str) -> Option<Vec<u8>> {
         let mut open = vec![le32(self.entry(0)?, 76)?];
         for _ in 0..ENTRIES_MAX {

@@ -86,7 +86,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Returns a reader of rows of any length, the first of which is a row like the others.
+/// Returns a reader of rows of any length; the first row is read like the others.
 pub(crate) fn reader(table: &str, delimiter: u8) -> Reader<&[u8]> {
     let mut builder = ReaderBuilder::new();
     builder.delimiter(delimiter).has_headers(false).flexible(true).from_reader(table.as_bytes())

@@ -36,7 +36,7 @@ struct FieldMatch {
     values: Vec<String>,
     /// The page, and the lowest position on it as a share of its height.
     bottom: Option<(usize, f64)>,
-    /// Whether later rules may add to it.
+    /// Whether later rules may add values.
     more: bool,
 }
 

@@ -95,7 +95,7 @@ impl Layout {
 }
 
 /// Returns the middle of the text on a page of this `width`: that of the wide lines, which are
-/// full; that of the page if fewer than three are.
+/// full; that of the page if fewer than three lines are wide.
 fn middle(lines: &[Line], width: f64) -> f64 {
     let wide = || lines.iter().filter(|it| 0.55 * width < it.right - it.left);
     if wide().count() < 3 {

@@ -25,7 +25,7 @@ pub(super) struct Limits {
     /// Streams with fewer packed bytes are accepted without measurement: deflate's ratio is at most
     /// 1032.
     pub(super) small_bytes: usize,
-    /// Maximum length of all inflated streams but images together, in bytes.
+    /// Maximum length of all inflated streams together, without images, in bytes.
     pub(super) streams_bytes_max: u64,
 }
 

@@ -283,7 +283,7 @@ pub(crate) fn add_link(url: &[u8], references: &mut Vec<String>, most: usize) {
 /// Reads the pdfmarks of a TeX special: the document's metadata and links.
 pub(crate) fn read_pdfmarks(special: &[u8], metadata: &mut Metadata, link: &mut dyn FnMut(&[u8])) {
     let mut marks = Marks::default();
-    // The form of dvipdfm.
+    // dvipdfm writes `pdf:docinfo` in place of the mark `DOCINFO`.
     let rest = special.strip_prefix(b"pdf:docinfo");
     let mut tokens = PsTokens::new(rest.unwrap_or(special));
     while let Some(token) = tokens.next() {
@@ -299,7 +299,7 @@ fn text_string(bytes: &[u8]) -> String {
     decode(bytes, Some("windows-1252")).into_owned()
 }
 
-/// Returns whether a text has enough letters. Codes of fonts with their own encoding have not.
+/// Returns whether a text has enough letters to be readable, unlike codes of a font's own encoding.
 fn is_readable(text: &str) -> bool {
     let sample = || text.chars().take(20_000).filter(|it| !it.is_whitespace());
     let letters = sample().filter(|it| it.is_alphanumeric()).count();

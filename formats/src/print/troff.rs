@@ -40,7 +40,8 @@ const PACKAGE_MACROS: &[(Package, &[&str])] = &[
     (Package::Me, &["pp", "lp", "np", "ip", "sh", "uh", "tp", "(l", "(q", "(b", "(f"]),
 ];
 
-/// Macros whose arguments are text in another font; most print the second right behind the first.
+/// Macros whose arguments are text in another font; most print the second argument right after the
+/// first.
 const FONTS: &[&str] =
     &["B", "I", "BI", "CW", "R", "SM", "LG", "UL", "BX", "b", "i", "bi", "u", "sm", "r", "q", "bx"];
 

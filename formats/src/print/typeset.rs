@@ -23,7 +23,7 @@ pub(crate) struct Typeset {
     /// The text in the largest font of the first page, whose size is `title_size`.
     title: Body,
     title_size: f64,
-    /// The size of the text: the smallest of the 200th to 2,000th code.
+    /// The size of the text: the smallest from the 200th to the 2,000th character.
     text_size: f64,
     size: f64,
     set: usize,
@@ -71,7 +71,7 @@ impl Typeset {
             self.title.take();
             self.title_size = size;
         }
-        // The start may be a title, and the end has notes.
+        // After the start, the smallest size is taken for that of the text.
         if self.text_size == 0.0 || 200 < self.set && self.set < 2_000 && size < self.text_size {
             self.text_size = size;
         }

@@ -37,8 +37,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Returns a line without formatting. Of overstruck characters it keeps the last, or the one below
-/// if that is an underscore. Escape sequences, such as colors, are left out.
+/// Returns a line without formatting. Of overstruck characters it keeps the last, unless that is an
+/// underscore: then the one before. Escape sequences, such as colors, are left out.
 fn bare(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut characters = line.chars();

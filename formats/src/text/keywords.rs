@@ -7,8 +7,8 @@
 //!
 //! * No word is too frequent. Such words depend on the language, and words common to all documents cost next
 //!   to nothing where records are packed together. Longer words weigh more instead.
-//! * A frequent word stands in the list several times, since ranking uses its count
-//!   (docs/measurements.md has the effect).
+//! * A frequent word stands in the list several times, since ranking uses its count (effect:
+//!   docs/measurements.md).
 //!
 //! Every word of every text passes through this module. So the words lie one after the other in one string,
 //! and a table of their positions finds them. A set of strings with the standard library's hash takes four
@@ -161,7 +161,7 @@ impl Keywords {
             span.count = span.count.saturating_add(1);
             return;
         }
-        // Each of the others is followed by a separator.
+        // A separator follows each word that is there already.
         if *bytes_max <= words.len() + spans.len() + word.len() {
             return;
         }

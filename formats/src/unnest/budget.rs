@@ -49,7 +49,7 @@ impl Default for Limits {
     }
 }
 
-/// The rest of the limits for one fetched object, shared by all its containers.
+/// The limits for one fetched object less all use so far, shared by all its containers.
 pub struct Budget<'a> {
     pub(super) limits: Limits,
     bytes_left: Cell<u64>,

@@ -10,7 +10,7 @@ const FRONT_BYTES: usize = 64 * 1024;
 
 /// The mark of all shell archives, in their first bytes.
 const SHAR_MARK: &[u8] = b"# This is a shell archive";
-/// Bytes that are searched for the mark.
+/// Maximum number of bytes that are searched for the mark.
 const SHAR_BYTES: usize = 1024;
 
 /// The format of a container, which decides how it is opened.

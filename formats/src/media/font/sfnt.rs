@@ -90,7 +90,7 @@ pub(super) fn woff(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     Some(())
 }
 
-/// Reads the names of the first rank that has some: American English of Windows; Unicode; any
+/// Reads the names of the first rank that has some: American English of Windows; Unicode; other
 /// English. Names in other languages are left out.
 fn names(table: &[u8], faces: &mut Faces) -> Option<()> {
     let (count, storage) = (len16(table, 2)?.min(NAMES_MAX), len16(table, 4)?);
