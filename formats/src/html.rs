@@ -42,7 +42,7 @@ const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const DECLARATION_BYTES: usize = 1024;
 /// Longest value of a field of the head, in bytes.
 const FIELD_BYTES_MAX: usize = 2 * 1024;
-/// Longest name of a field of the head that becomes an attribute's, in bytes.
+/// Longest name of a head field that becomes the name of an attribute, in bytes.
 const FIELD_NAME_BYTES_MAX: usize = 64;
 /// Shortest paragraph that can be the description, in bytes.
 const PARAGRAPH_BYTES_MIN: usize = 60;

@@ -8,8 +8,8 @@
 //! # Differences from the paper
 //!
 //! * Every record has a `Title`; without one in the content, it is the file's name.
-//! * `Keywords` holds the words of much more text than `Partial-Text` does. A search so finds words deep in a
-//!   document whose text is not sent.
+//! * `Keywords` holds the words of much more text than `Partial-Text` does. So a search finds words
+//!   deep in a document whose text is not sent.
 //! * Essence ran a program for each object; these are functions, bounded in time and memory.
 //!
 //! Sans-I/O. This holds for every module here: `tests/tidy.rs` looks at all files of the crate.

@@ -152,7 +152,7 @@ pub(crate) struct Rule {
     pub(crate) split: Option<Box<str>>,
     /// Names of the elements that make up the value, in order.
     pub(crate) parts: Box<[Box<str>]>,
-    /// Text between them.
+    /// Text between the parts.
     pub(crate) join: Box<str>,
     /// Whether the value ends with its line.
     pub(crate) line: bool,

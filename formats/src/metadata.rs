@@ -1,4 +1,4 @@
-//! Metadata of pictures, sound and film, collected from all places in a file that hold some.
+//! Metadata of pictures, sound and film, collected from all places in a file that hold any.
 //!
 //! A picture may have its title in four places (EXIF, IPTC, XMP, a comment). The first value wins.
 //! An equal value is left out; another title or description becomes part of the text.

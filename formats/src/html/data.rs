@@ -140,7 +140,7 @@ fn find(value: &Value, path: &[Box<str>], things: &[&Thing], texts: &mut Vec<Str
     }
 }
 
-/// Returns the name or value of a thing (a person, a place …), or of that with its id; else the id.
+/// Returns the name or value of a thing, or of the thing that its id refers to; else the id.
 fn name_of(thing: &Thing, things: &[&Thing]) -> Option<String> {
     let text = |thing: &Thing, key: &str| thing.get(key).and_then(Value::as_str).map(str::to_owned);
     let own = |thing: &Thing| {

@@ -238,7 +238,7 @@ impl TexDocument<'_> {
 
     fn begin(&mut self, reader: &mut TexReader<'_>) {
         match reader.group().unwrap_or_default() {
-            // The text before it has settings only.
+            // The text before the document has only settings.
             "document" => {
                 self.body.take();
             }

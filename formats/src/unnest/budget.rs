@@ -22,8 +22,7 @@ pub struct Limits {
     pub bytes_max: u64,
     /// Maximum number of bytes kept of one member.
     pub member_bytes_max: usize,
-    /// Maximum number of bytes out for each byte in, once [`Limits::ratio_from_bytes`] have come
-    /// out.
+    /// Maximum bytes out for each byte in, once [`Limits::ratio_from_bytes`] have come out.
     pub ratio_max: u64,
     /// Number of bytes out up to which the ratio is not limited.
     pub ratio_from_bytes: u64,

@@ -1,5 +1,5 @@
-//! Shell archives, read and never run: here-documents that `sed` or `cat` write to a file, and uuencoded
-//! ones.
+//! Shell archives, read and never run: here-documents that `sed` or `cat` write to a file, and
+//! uuencoded here-documents.
 //!
 //! Source: the archives of comp.sources.*, as made by shar of 4.3BSD, cshar and GNU shar.
 
