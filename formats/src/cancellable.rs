@@ -7,7 +7,7 @@ use crate::object::ProblemKind;
 
 /// Steps between two checks of the time limit, if a step is a line or a token.
 const SHORT_STEPS: u32 = 1_024;
-/// The same, if a step may take long.
+/// Steps between two checks of the time limit, if a step may take long.
 const LONG_STEPS: u32 = 64;
 
 /// The time limit in a long loop.
@@ -37,7 +37,6 @@ impl<'c> TimeLimit<'c> {
         !self.is_over
     }
 
-    /// Returns whether the time was up at a check.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
@@ -50,7 +49,7 @@ impl<'c> TimeLimit<'c> {
     }
 }
 
-/// Foreign bytes as a file that fails after cancellation.
+/// A reader of bytes for other libraries, which fails once a check finds that the time is up.
 pub(crate) struct CancellableReader<'a> {
     bytes: Cursor<&'a [u8]>,
     time: TimeLimit<'a>,

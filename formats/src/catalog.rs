@@ -33,7 +33,8 @@ use crate::object::ProblemKind;
 use crate::text::{Body, decode};
 pub(crate) use fields::EntryFields;
 
-/// Most bytes of a catalog that are read: 10,000 entries, the most that become records, of 3 KiB.
+/// Maximum number of bytes of a catalog that are read: 3 KiB for each of 10,000 entries, the most
+/// that become records.
 const CATALOG_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Longest entry that is parsed, in bytes.
 pub(crate) const ENTRY_BYTES_MAX: usize = 256 * 1024;
@@ -52,7 +53,7 @@ pub(crate) fn is_catalog(r#type: Type) -> bool {
     noun(r#type).is_some()
 }
 
-/// Returns the name for catalogs of this type.
+/// Returns the name for catalogs of this type; `None` if the type is not a catalog.
 fn noun(r#type: Type) -> Option<&'static str> {
     Some(match r#type {
         Type::BibTeX | Type::Ris | Type::CslJson => "Bibliography",
@@ -92,7 +93,7 @@ pub(crate) fn read(input: &Input<'_>, reading: &mut Reading<'_>) {
 pub(crate) struct CatalogEntry<'t> {
     /// The key that identifies it in the catalog and elsewhere; may be empty.
     pub key: String,
-    /// Its part of the file.
+    /// The part of the file that it was read from.
     pub raw: &'t [u8],
     /// Its draft.
     pub draft: Draft<'static>,
@@ -100,10 +101,10 @@ pub(crate) struct CatalogEntry<'t> {
     pub is_alone: bool,
 }
 
-/// An entry, or the text of one that cannot be parsed; the text is empty for binary data.
+/// An entry, or the text of an entry that cannot be parsed, for search; the text may be empty.
 pub(crate) type ParsedEntry<'t> = Result<CatalogEntry<'t>, &'t str>;
 
-/// One pass over a catalog.
+/// One reading of a catalog from its start.
 pub(crate) struct Reading<'r> {
     time: TimeLimit<'r>,
     each: &'r mut dyn FnMut(ParsedEntry<'_>) -> bool,
@@ -114,7 +115,7 @@ pub(crate) struct Reading<'r> {
 }
 
 impl<'r> Reading<'r> {
-    /// Returns a pass that calls `each` with everything until `each` returns `false`.
+    /// Returns a reading that calls `each` with every entry until `each` returns `false`.
     pub(crate) fn new(
         cancelled: &'r dyn Fn() -> bool,
         each: &'r mut dyn FnMut(ParsedEntry<'_>) -> bool,
@@ -135,7 +136,7 @@ impl<'r> Reading<'r> {
         self.item(CatalogEntry { key, raw, draft, is_alone: false })
     }
 
-    /// Hands out the one thing that the whole file describes; without fields, the file cannot be parsed.
+    /// Hands out the one thing that the whole file describes; `None` if it cannot be parsed.
     pub(crate) fn alone(&mut self, raw: &[u8], fields: Option<EntryFields>) {
         let Some(draft) = fields.map(EntryFields::finish) else {
             self.broken("", || "at its start".to_owned());

@@ -9,14 +9,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Bounds on the attributes of a record beside those that every record has: address, title, author, type,
-/// size, MD5 and dates. A type published with its full text always has that. Every record also keeps its
-/// origin, notes of missing content, identifiers, and the attributes that the site has declared.
+/// Bounds on the attributes of a record beside those that every record has: address, title, author,
+/// type, size, MD5 and dates. A type that is published with its full text has it at any detail.
+/// Every record also keeps its origin, marks of missing content, identifiers, and the attributes
+/// that the site has declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detail {
     /// Longest `Partial-Text`, in bytes.
     pub partial_text_bytes_max: usize,
-    /// Most different words in `Keywords`, the most telling first; `None`: every word of the text, once.
+    /// Maximum number of different words in `Keywords`, the most telling; `None`: each word, once.
     pub keywords_max: Option<usize>,
     /// Longest `Description`, in bytes.
     pub description_bytes_max: usize,
@@ -24,7 +25,7 @@ pub struct Detail {
     pub abstract_bytes_max: usize,
     /// Longest value of each attribute that only some types have, in bytes: lines beyond it are left out.
     pub other_bytes_max: usize,
-    /// Most `URL-References`.
+    /// Maximum number of `URL-References`.
     pub references_max: usize,
 }
 
@@ -65,8 +66,8 @@ impl Detail {
 pub(crate) const KEPT: &[&str] =
     &["Nested-Filename", "Members", "Truncated", "Link-Target", "Identifier", "Message-Id"];
 
-/// Returns the first lines of a value that fit in `bytes_max`. A line cut in the middle might change its
-/// meaning.
+/// Returns the first lines of a value that fit into `bytes_max` bytes. No line is cut, since that
+/// might change its meaning.
 pub(crate) fn whole_lines(value: &str, bytes_max: usize) -> &str {
     if value.len() <= bytes_max {
         return value;

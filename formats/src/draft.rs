@@ -14,7 +14,7 @@ const PROBLEMS_MAX: usize = 100;
 pub struct Draft<'a> {
     /// The title; white space is squeezed later, here and in the description.
     pub title: String,
-    /// Authors, one each.
+    /// Authors, one in each element.
     pub authors: Vec<String>,
     /// A sentence or two.
     pub description: String,
@@ -33,7 +33,7 @@ pub struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// Adds an attribute that only some types have, unless it is empty.
+    /// Adds an attribute that only some types have, unless it is empty or the limit is reached.
     pub fn other(&mut self, name: &str, value: impl Into<String>) {
         let value = value.into();
         if !value.trim().is_empty() && self.others.len() < OTHERS_MAX {
@@ -46,12 +46,11 @@ impl Draft<'_> {
         Self { problems: vec![(kind, message.into())], ..Self::default() }
     }
 
-    /// Adds problems.
     pub(crate) fn add_problems(&mut self, all: impl IntoIterator<Item = (ProblemKind, String)>) {
         all.into_iter().for_each(|(kind, message)| self.problem(kind, message));
     }
 
-    /// Adds a problem.
+    /// Adds a problem, unless the limit is reached.
     pub fn problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push((kind, message.into()));

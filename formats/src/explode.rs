@@ -25,7 +25,7 @@ use crate::{Draft, Input, Type};
 
 /// Longest key of an entry in its URL, in bytes.
 const KEY_BYTES_MAX: usize = 200;
-/// Length of the MD5 at the end of a shortened key, in bytes.
+/// Number of hexadecimal digits of the MD5 at the end of a shortened key.
 const SUM_BYTES: usize = 16;
 
 /// One entry of a list.
@@ -45,14 +45,15 @@ pub fn is_list(r#type: Type) -> bool {
     r#type == Type::Csv || catalog::is_catalog(r#type)
 }
 
-/// Returns whether they are exploded where the site names no types. Most rows of tables are not things that
-/// users look for.
+/// Returns whether objects of this type are exploded if the site names no types. Tables are not:
+/// most of their rows are not things that users look for.
 pub fn is_list_by_default(r#type: Type) -> bool {
     r#type != Type::Csv && is_list(r#type)
 }
 
-/// Hands every entry of the list to `each`, in order, until `each` returns `false`. Returns the problems of
-/// the list as a whole; the list's own summarizer reports broken entries.
+/// Hands every entry of the list to `each`, in order, until `each` returns `false`. Returns the
+/// problems that the list's own summarizer does not report: all problems of a table; of a catalog,
+/// only that time ran out.
 pub fn explode(
     input: &Input<'_>,
     each: &mut dyn FnMut(Entry) -> bool,

@@ -9,8 +9,8 @@
 //! # Differences from the paper
 //!
 //! * References are resolved against the page's URL (or its `<base>`), each once.
-//! * Several sources may give one attribute; `markup` says which of them counts. Without any,
-//!   `Description` is the first paragraph.
+//! * Several sources may give one attribute; `markup` says which of them wins. If none gives a
+//!   `Description`, it is the first paragraph.
 //! * A field of the head that no table names becomes an attribute of the same name.
 //! * Text around the page's own text (`nav`, `footer`, `aside`, `role=navigation`) is put after it:
 //!   `Partial-Text` begins with the page's subject, and every word can still be found.
@@ -42,7 +42,7 @@ const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const DECLARATION_BYTES: usize = 1024;
 /// Longest value of a field of the head, in bytes.
 const FIELD_BYTES_MAX: usize = 2 * 1024;
-/// Longest name of a field of the head that becomes an attribute's, in bytes.
+/// Longest name of a head field that becomes the name of an attribute, in bytes.
 const FIELD_NAME_BYTES_MAX: usize = 64;
 /// Shortest paragraph that can be the description, in bytes.
 const PARAGRAPH_BYTES_MIN: usize = 60;
@@ -209,7 +209,7 @@ fn paragraph(body: &str) -> Option<&str> {
 
 /// Returns the text of a page or of other markup.
 fn decoded(bytes: &[u8], html: bool) -> Cow<'_, str> {
-    // Two bytes a character without a byte order mark; XML 1.0, appendix F.
+    // UTF-16 without a byte order mark; XML 1.0, appendix F.
     let encoding = match bytes {
         [b'<', 0, second, 0, ..] if *second != 0 => encoding_rs::UTF_16LE,
         [0, b'<', 0, second, ..] if *second != 0 => encoding_rs::UTF_16BE,

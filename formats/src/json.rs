@@ -17,15 +17,15 @@ use crate::cancellable::TimeLimit;
 use crate::prose::references::References;
 use crate::text::{Body, decode};
 
-/// Length of the part of an object that is read, in bytes.
+/// Maximum number of bytes of an object that are read.
 pub(crate) const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Longest name of a field that matters, in bytes.
+/// Longest name of a field, in bytes; a longer one is cut.
 const KEY_BYTES_MAX: usize = 64;
 /// Longest field of the top level, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
 /// Maximum number of fields of the top level that are kept.
 const FIELDS_MAX: usize = 256;
-/// A string without spaces longer than this is encoded data, in bytes.
+/// Longest string without white space, in bytes; a longer one is encoded data, and left out.
 const WORD_BYTES_MAX: usize = 256;
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {

@@ -26,7 +26,7 @@ pub enum Type {
     Faq,
     /// Request for comments.
     Rfc,
-    /// A draft of one.
+    /// A draft of an RFC.
     InternetDraft,
     /// For your information: an RFC for everybody.
     Fyi,
@@ -124,7 +124,7 @@ pub enum Type {
     Zip,
     /// Compressed by another program (compress, bzip2, xz, zstd …).
     Compressed,
-    /// tar inside one of those.
+    /// tar inside such a file.
     CompressedTar,
     /// Other archives (ar, cpio, packages, 7z, jar …).
     Archive,
@@ -351,8 +351,8 @@ impl Type {
         )
     }
 
-    /// Returns whether objects of this type are text that people or editors can read as it is. The site's own
-    /// types may be.
+    /// Returns whether objects of this type are text that people or editors can read as it is. The
+    /// site's own types may be text, so they are included.
     pub fn is_text(self) -> bool {
         use Type::*;
         match self {

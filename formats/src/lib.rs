@@ -8,8 +8,8 @@
 //! # Differences from the paper
 //!
 //! * Every record has a `Title`; without one in the content, it is the file's name.
-//! * `Keywords` holds the words of much more text than `Partial-Text` does. A search so finds words deep in a
-//!   document whose text is not sent.
+//! * `Keywords` holds the words of much more text than `Partial-Text` does. So a search finds words
+//!   deep in a document whose text is not sent.
 //! * Essence ran a program for each object; these are functions, bounded in time and memory.
 //!
 //! Sans-I/O. This holds for every module here: `tests/tidy.rs` looks at all files of the crate.
@@ -70,7 +70,7 @@ pub enum FullText {
     Types(BTreeSet<Type>),
 }
 
-/// Bounds on the size of a record. All bounds are per object.
+/// Settings of the summarizers: bounds on the record of one object, and tables of rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Types whose records carry `Full-Text` in place of `Partial-Text`.
@@ -79,13 +79,13 @@ pub struct Settings {
     pub detail: Detail,
     /// Longest `Full-Text`, in bytes.
     pub full_text_bytes_max: usize,
-    /// Length of the text that is read for `Keywords`, in bytes.
+    /// Maximum number of bytes of a text that are read for `Keywords`.
     pub keywords_text_bytes_max: usize,
     /// Longest `Keywords`, in bytes.
     pub keywords_bytes_max: usize,
     /// Longest `URL-References`, in bytes.
     pub references_bytes_max: usize,
-    /// Most `URL-References`.
+    /// Maximum number of `URL-References`.
     pub references_max: usize,
     /// Rules of markup: attributes by element, head field and key.
     pub markup: markup::Tables,
@@ -136,7 +136,7 @@ pub struct Input<'a> {
     pub object: &'a Object,
     /// Its recognized type.
     pub r#type: Type,
-    /// Bounds on the record.
+    /// Bounds on the record, and rules.
     pub settings: &'a Settings,
     /// Whether to stop; polled inside every long loop.
     pub cancelled: &'a dyn Fn() -> bool,
@@ -154,7 +154,7 @@ impl<'a> Input<'a> {
         self.settings.text_bytes_max(self.r#type)
     }
 
-    /// Returns the URL that relative links are resolved against; links of an archive's member have none.
+    /// Returns the URL that relative links are resolved against; `None` for an archive's member.
     pub(crate) fn base(&self) -> Option<Url> {
         Url::parse(&self.object.url).ok().filter(|it| it.fragment().is_none())
     }
@@ -165,7 +165,7 @@ impl<'a> Input<'a> {
         bytes.get(..bytes.len().min(bytes_max)).unwrap_or_default()
     }
 
-    /// Returns the front of the object as [`Self::head`] does, with a problem if that is not all.
+    /// Returns the front of the object as [`Self::head`] does; adds a problem if that is not all.
     pub(crate) fn front(&self, bytes_max: usize, draft: &mut Draft<'_>) -> &'a [u8] {
         if bytes_max < self.object.bytes.len() {
             let message = format!("is longer than {bytes_max} bytes; only its front was read");

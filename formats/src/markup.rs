@@ -34,11 +34,11 @@
 //! footers), and `ignore = true` leaves it out. `attribute = "Partial-Text"` stands for plain text. Names are
 //! compared without regard to case.
 //!
-//! **Precedence.** Earlier maps count more: of several that give one attribute, the first with a value wins.
-//! For `Keywords`, `Headings`, `Identifier` and `URL-References` all maps count. The words of the values
-//! that lose become keywords. Of the maps of one element, only those with the most conditions apply. A site's
-//! files come before the built-in table, and replace its maps of the same elements (under the same
-//! conditions), fields and keys.
+//! **Precedence.** Earlier maps win: of several that give one attribute, the first with a value.
+//! For `Keywords`, `Headings`, `Identifier` and `URL-References` the values of all maps are kept.
+//! The values that lose become keywords. Of the maps of one element, only those with the most
+//! conditions apply. A site's files come before the built-in table, and replace its maps of the
+//! same elements (under the same conditions), fields and keys.
 //!
 //! # Differences from the paper
 //!
@@ -90,7 +90,7 @@ struct Compiled {
 
 /// The index of HTML in the vocabularies.
 const HTML: usize = 0;
-/// The index of the vocabulary for documents in no other one.
+/// The index of the vocabulary for documents of no known vocabulary.
 const OTHER: usize = 1;
 
 /// A vocabulary: how it is recognized, and its rules.
@@ -98,12 +98,12 @@ const OTHER: usize = 1;
 pub(crate) struct Vocabulary {
     name: Box<str>,
     roots: Vec<String>,
-    /// Attributes of the root, one of which must be there, since some roots have common names.
+    /// Attributes of which the root must have one, if any are listed: some roots have common names.
     root_attributes: Vec<String>,
     namespaces: Vec<String>,
     /// Pieces of the document type.
     doctypes: Vec<String>,
-    /// Whether text may itself be HTML, escaped.
+    /// Whether text may be escaped HTML.
     pub(crate) escaped: bool,
     elements: HashMap<Box<[u8]>, Vec<Rule>, RandomState>,
 }
@@ -125,7 +125,7 @@ pub(crate) enum Attribute {
     Other(u16),
 }
 
-/// The action with an element, a head field or a key.
+/// The action for an element, a head field or a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Its value becomes an attribute.
@@ -152,11 +152,11 @@ pub(crate) struct Rule {
     pub(crate) split: Option<Box<str>>,
     /// Names of the elements that make up the value, in order.
     pub(crate) parts: Box<[Box<str>]>,
-    /// Text between them.
+    /// Text between the parts.
     pub(crate) join: Box<str>,
     /// Whether the value ends with its line.
     pub(crate) line: bool,
-    /// The lower, the more the rule counts.
+    /// The position of its map. Of two rules for one attribute, the lower rank wins.
     pub(crate) rank: u16,
 }
 
@@ -217,7 +217,7 @@ impl std::fmt::Debug for Tables {
 }
 
 impl Tables {
-    /// Reads a site's tables, each with its file's name and text, in the order in which they count.
+    /// Reads a site's tables, each with its file's name and text, in order of precedence.
     ///
     /// # Errors
     ///
@@ -269,7 +269,7 @@ impl Tables {
         self.0.silent.iter().any(|begin| begins(begin))
     }
 
-    /// Returns the keys of linked data, in the order in which they count.
+    /// Returns the keys of linked data, in order of precedence.
     pub(crate) fn keys(&self) -> &[Key] {
         &self.0.keys
     }
@@ -299,7 +299,7 @@ const STANDARD: &[(&str, Attribute)] = &[
 ];
 
 impl Attribute {
-    /// Returns whether all values count, rather than those of the first rule that has some.
+    /// Returns whether the values of all rules are kept, not only those of the first that has some.
     pub(crate) fn adds_up(self) -> bool {
         matches!(self, Self::Keywords | Self::References | Self::Headings | Self::Identifier)
     }
@@ -342,9 +342,10 @@ impl Rule {
     }
 }
 
-/// Returns those of an element's rules that apply: of those whose conditions hold, the ones with the most
-/// conditions. `parent` returns the name of the enclosing element at a distance (0 is the nearest);
-/// `value_of` returns the value of an attribute.
+/// Returns the rules of an element that apply: of the rules whose conditions hold, those with the
+/// most conditions. `rules` must have those with the most conditions first. `parent` returns the
+/// name of the enclosing element at a distance (0 is the nearest); `value_of` returns the value of
+/// an attribute.
 pub(crate) fn applying<'r, 't>(
     rules: &'r [Rule],
     parent: impl Fn(usize) -> Option<&'t str>,

@@ -1,7 +1,7 @@
-//! Metadata of pictures, sound and film, collected from all places in a file that hold some.
+//! Metadata of pictures, sound and film, collected from all places in a file that hold any.
 //!
-//! A picture may have its title in four places (EXIF, IPTC, XMP, a comment). The first value counts. An equal
-//! value is left out, and a different one becomes part of the text.
+//! A picture may have its title in four places (EXIF, IPTC, XMP, a comment). The first value wins.
+//! An equal value is left out; another title or description becomes part of the text.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ const SIDE_MAX: u64 = 1 << 31;
 pub(crate) enum Field {
     Title,
     Author,
-    /// Another person with a part in it.
+    /// Another person who took part.
     Contributor,
     Publisher,
     Description,
@@ -43,7 +43,7 @@ pub(crate) enum Field {
 }
 
 impl Field {
-    /// Fields that become attributes, with their names; `true`: with all values, else with the first.
+    /// Fields that become attributes, with their names; `true` keeps all values, `false` the first.
     const ATTRIBUTES: &[(Self, &str, bool)] = &[
         (Self::Date, "Date", false),
         (Self::Contributor, "Contributor", true),
@@ -70,7 +70,7 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    /// Adds a value, unless it is without letters and digits or is there already.
+    /// Adds a value, unless it has neither letters nor digits, or is there already.
     pub(crate) fn add(&mut self, field: Field, value: &str) {
         let value = value.trim_matches(|it: char| it.is_whitespace() || it == '\0');
         if value.is_empty() || VALUES_MAX <= self.values.len() {

@@ -1,4 +1,4 @@
-//! Tables of names: what each name stands for.
+//! Tables of names, each with the text that it stands for.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

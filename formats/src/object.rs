@@ -32,7 +32,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// Returns an object that is all there, with the last segment of `url` as its name.
+    /// Returns a whole object, with the last segment of `url` as its name.
     pub fn whole(url: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
         let (url, bytes) = (url.into(), bytes.into());
         let last = url.rsplit('/').next().unwrap_or_default();
@@ -100,11 +100,11 @@ pub enum ProblemKind {
     Limit,
     /// Time was up, or the run was stopped; the rest was left out.
     Time,
-    /// The summarizer itself failed: a fault of this program. The record is by name only.
+    /// The summarizer itself failed: a fault of this program. The record has only the name.
     Fault,
     /// A site's program failed on the object: the record has the built-in summary.
     Program,
-    /// The worker could not be started, as the system was short of something; it is tried again.
+    /// The system was short of something, so that no worker could start; the object is tried again.
     Start,
 }
 

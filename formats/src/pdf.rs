@@ -39,9 +39,9 @@ use crate::text::is_telling;
 
 /// Maximum number of pages that are read for text.
 const PAGES_MAX: usize = 2_000;
-/// Pages whose layout is read: a cover, its back, and the first pages.
+/// Maximum number of pages whose layout is read: a cover, its back, and the first pages.
 const FRONT_PAGES_MAX: usize = 4;
-/// Most bytes to which the contents of all pages together may inflate: the interpreter keeps them.
+/// Maximum number of bytes of the inflated contents of all pages: the interpreter keeps them.
 const CONTENTS_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Maximum number of streams of one page's contents.
 const PARTS_MAX: usize = 10_000;
@@ -92,7 +92,7 @@ fn read(input: &Input<'_>, draft: &mut Draft<'_>) {
     };
     extractor.describe(input.settings.templates.all(), draft);
     if draft.title.is_empty() {
-        // The line is better than the file's name, and readers see it.
+        // The first line is a better title than the file's name.
         draft.title = body.lines().find(|line| is_telling(line)).unwrap_or_default().to_owned();
     }
     draft.body = Cow::Owned(body);

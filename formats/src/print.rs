@@ -16,8 +16,8 @@ fn take<'a>(rest: &mut &'a str, at: usize) -> &'a str {
     front
 }
 
-/// Takes a special character off `rest`. A line's end is returned for an empty line, and `space` for any
-/// other line's end.
+/// Takes a special character off `rest`. For a line's end, returns `\n` if an empty line follows,
+/// else `space`.
 fn take_special(rest: &mut &str, space: char) -> Option<char> {
     let mut characters = rest.chars();
     let first = characters.next()?;

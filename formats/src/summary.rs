@@ -14,8 +14,8 @@ const AUTHOR_BYTES_MAX: usize = 4 * 1024;
 /// Maximum number of authors that are read.
 const AUTHORS_MAX: usize = 1_000;
 
-/// Makes a record from a draft. `type_name` is the value of `Type`. The attributes for which `is_declared`
-/// returns true are kept in every level of detail.
+/// Makes a record from a draft. `type_name` is the value of `Type`. The attributes for which
+/// `is_declared` returns true are kept at every level of detail.
 pub fn summary(
     input: &Input<'_>,
     draft: Draft<'_>,

@@ -11,22 +11,23 @@ use encoding_rs::Encoding;
 pub use keywords::Keywords;
 use keywords::WORD_BYTES_MAX;
 
-/// Longest sum of a document's headings, or of the names of its parts, in bytes.
+/// Maximum length of all headings of a document, or of all names of its parts, in bytes.
 pub(crate) const HEADINGS_BYTES_MAX: usize = 8 * 1024;
-/// Longest paragraph that is read as one, in bytes.
+/// Maximum length of a paragraph, in bytes; the rest of a longer one is left out.
 pub(crate) const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
-/// Length of the text from which its charset is guessed, in bytes.
+/// Maximum length of the text from which its charset is guessed, in bytes.
 const GUESS_BYTES_MAX: usize = 64 * 1024;
 
-/// Decodes `bytes`, which may end inside a character, to UTF-8. The charset is that of a byte order mark; or
-/// UTF-8, if all but a few bytes are; or the `declared` one; or a statistical guess.
+/// Decodes `bytes`, which may end inside a character, to UTF-8. The charset is that of a byte order
+/// mark, else ISO-2022-JP if `declared`, else UTF-8 if nearly all bytes are valid, else the
+/// `declared` one if it extends ASCII, else a guess.
 pub fn decode<'a>(bytes: &'a [u8], declared: Option<&str>) -> Cow<'a, str> {
     if let Some((encoding, mark_bytes)) = Encoding::for_bom(bytes) {
         let rest = bytes.get(mark_bytes..).unwrap_or_default();
         return encoding.decode_without_bom_handling(rest).0;
     }
     let declared = declared.and_then(|label| Encoding::for_label(label.trim().as_bytes()));
-    // ISO-2022-JP consists of ASCII bytes alone; only a declaration shows it.
+    // ISO-2022-JP has only ASCII bytes, so only a declaration shows it.
     if let Some(encoding) = declared.filter(|it| *it == encoding_rs::ISO_2022_JP) {
         return encoding.decode_without_bom_handling(bytes).0;
     }
@@ -50,8 +51,8 @@ pub fn decode<'a>(bytes: &'a [u8], declared: Option<&str>) -> Cow<'a, str> {
     encoding.decode_without_bom_handling(bytes).0
 }
 
-/// Returns whether `head` reads as text in some charset: no NUL (but for UTF-16 with a byte order
-/// mark), and few control characters.
+/// Returns whether `head` looks like text: it starts with a byte order mark of UTF-16, or has no
+/// NUL and at most one control character in 20 bytes.
 pub fn is_text(head: &[u8]) -> bool {
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
         return true;
@@ -59,16 +60,16 @@ pub fn is_text(head: &[u8]) -> bool {
     if memchr::memchr(0, head).is_some() {
         return false;
     }
-    // Back spaces (overstruck text), form feeds and escapes occur in text.
+    // Text may have back spaces (overstruck), white space, the end mark of DOS (0x1a), escapes.
     let control =
         head.iter().filter(|byte| **byte < 0x20 && !matches!(**byte, 8..=13 | 0x1a | 0x1b)).count();
     control * 20 <= head.len()
 }
 
-/// Returns whether an apparent first byte of a UTF-8 character at the end of `bytes` is a letter of another
-/// charset. This is so when all bytes before it are ASCII, and another charset is declared or the byte is a
-/// lower-case letter in Latin-1. Text that is ASCII up to a cut within a character seldom goes on with one
-/// that is neither European nor punctuation.
+/// Returns whether the unfinished UTF-8 character at the end of `bytes` is a letter of another
+/// charset: all bytes before it are ASCII, and another charset is declared, or none is and the end
+/// is one byte 0xDF to 0xEF except 0xE2 (lower-case letters of Latin-1). In UTF-8 these begin
+/// letters that seldom follow on ASCII alone: European letters begin lower, punctuation with 0xE2.
 fn ends_in_letter(bytes: &[u8], error: Utf8Error, declared: Option<&Encoding>) -> bool {
     let (before, end) = bytes.split_at_checked(error.valid_up_to()).unwrap_or_default();
     let is_letter = matches!(end, [0xdf..=0xe1 | 0xe3..=0xef]);
@@ -76,8 +77,8 @@ fn ends_in_letter(bytes: &[u8], error: Utf8Error, declared: Option<&Encoding>) -
     before.is_ascii() && (is_declared || declared.is_none() && is_letter)
 }
 
-/// Returns the sample that shows the charset: the text on both sides of `bad`, the offset of the first byte
-/// that is not UTF-8. A whole book of ASCII may stand before it.
+/// Returns the sample that shows the charset: up to `GUESS_BYTES_MAX` bytes around `bad`, the
+/// offset of the first byte that is not UTF-8. A whole book of ASCII may stand before that byte.
 fn charset_sample(bytes: &[u8], bad: usize) -> &[u8] {
     let mut start = bad.saturating_sub(GUESS_BYTES_MAX / 2);
     while bytes.get(start).is_some_and(|it| it & 0xc0 == 0x80) && start < bad {
@@ -87,7 +88,7 @@ fn charset_sample(bytes: &[u8], bad: usize) -> &[u8] {
     bytes.get(start..end).unwrap_or_default()
 }
 
-/// Returns whether there are ten good characters for every bad byte.
+/// Returns whether there are at least ten valid characters outside ASCII for every invalid byte.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
     let (mut good, mut bad) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -97,7 +98,8 @@ fn is_mostly_utf8(bytes: &[u8]) -> bool {
     bad * 10 <= good
 }
 
-/// Returns the front of `text`, at most `bytes_max` bytes, cut between words where there are any.
+/// Returns the front of `text`, at most `bytes_max` bytes. It is cut at the last white space in the
+/// last `WORD_BYTES_MAX` bytes of the front, else between two characters.
 pub fn front(text: &str, bytes_max: usize) -> &str {
     if text.len() <= bytes_max {
         return text;
@@ -110,8 +112,8 @@ pub fn front(text: &str, bytes_max: usize) -> &str {
     }
 }
 
-/// Returns `text` on one line: runs of white space and control characters become one space, none at
-/// the ends; at most `bytes_max` bytes.
+/// Returns `text` on one line of at most `bytes_max` bytes: each run of white space and control
+/// characters becomes one space, and none stays at the ends.
 pub fn one_line(text: &str, bytes_max: usize) -> String {
     let mut line = String::new();
     // The rest may be long; read no further than needed.
@@ -130,7 +132,7 @@ pub fn one_line(text: &str, bytes_max: usize) -> String {
     line
 }
 
-/// Returns whether a line has letters or digits, and is not only a ruler.
+/// Returns whether a line has at least two letters or digits, unlike a ruler.
 pub fn is_telling(line: &str) -> bool {
     line.chars().filter(|it| it.is_alphanumeric()).nth(1).is_some()
 }
@@ -154,7 +156,7 @@ impl Body {
         self.text.push_str(piece.get(..piece.floor_char_boundary(room)).unwrap_or_default());
     }
 
-    /// Adds `piece` with its white space squeezed, as a browser shows it.
+    /// Adds `piece` with each run of white space as one space, as a browser shows it.
     pub fn push_squeezed(&mut self, piece: &str) {
         let bytes = piece.as_bytes();
         // Start of the text that is not added yet. Single spaces in it stay.
@@ -182,13 +184,11 @@ impl Body {
         self.push(piece.get(start..).unwrap_or_default());
     }
 
-    /// Adds `piece`, and ends the line.
     pub(crate) fn push_line(&mut self, piece: &str) {
         self.push(piece);
         self.line();
     }
 
-    /// Adds `piece` with its white space squeezed, and ends the line.
     pub(crate) fn push_squeezed_line(&mut self, piece: &str) {
         self.push_squeezed(piece);
         self.line();
@@ -199,14 +199,14 @@ impl Body {
         text.lines().for_each(|it| self.push_squeezed_line(it));
     }
 
-    /// Adds a space unless there is white space.
+    /// Adds a space, unless the text is empty or ends with a space or a line end.
     pub fn space(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
             self.push(" ");
         }
     }
 
-    /// Ends the line unless it is ended.
+    /// Ends the line without a space at its end, unless it has ended or the text is empty.
     pub fn line(&mut self) {
         if self.text.ends_with(' ') {
             self.text.pop();
@@ -216,7 +216,7 @@ impl Body {
         }
     }
 
-    /// Removes the hyphen of a word that goes on in the next line. Returns false if the text ends otherwise.
+    /// Removes the hyphen of a word at the end of the text; returns false if there is none.
     pub fn join_hyphenated(&mut self) -> bool {
         let Some(word) = self.text.trim_end_matches(' ').strip_suffix('-') else { return false };
         let hyphenated = word.ends_with(char::is_alphabetic);
@@ -226,9 +226,8 @@ impl Body {
         hyphenated
     }
 
-    /// Returns whether no more fits.
+    /// Returns whether fewer than four bytes are free, so that a character may not fit.
     pub fn is_full(&self) -> bool {
-        // A character that does not fit leaves up to three bytes.
         self.bytes_max < self.text.len() + 4
     }
 
@@ -237,7 +236,7 @@ impl Body {
         &self.text
     }
 
-    /// Takes the text out; the next one has the same bound.
+    /// Returns the text so far, and begins a new one with the same bound.
     pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
@@ -248,7 +247,7 @@ impl Body {
     }
 }
 
-/// Returns the length in bytes of the white space that starts at `at` with `byte`; 0 if it is none.
+/// Returns the length of white space at `at`, which begins with `byte`, in bytes; 0 for none.
 fn white_bytes(byte: u8, text: &str, at: usize) -> usize {
     match byte {
         9..=13 | b' ' => 1,

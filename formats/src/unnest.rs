@@ -46,7 +46,7 @@ pub use stream::{Opened, Packing, unpack};
 
 /// Longest path of a member, in bytes; longer ones are cut.
 const PATH_BYTES_MAX: usize = 4 * 1024;
-/// All bytes but those that a member's path keeps unencoded in a URL.
+/// Bytes of a member's path that are encoded in a URL: all but unreserved ones and the slash.
 const PATH: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
@@ -97,7 +97,7 @@ pub fn members(
     report
 }
 
-/// The container's data about a member before its content.
+/// A container's data about a member, read before the member's content.
 struct MemberInfo {
     path: Vec<u8>,
     size: u64,
@@ -182,7 +182,7 @@ impl<'b> Walk<'b, '_> {
         Ok(member)
     }
 
-    /// Emits a member that is decoded in memory. `name` is its file name if its path has none.
+    /// Emits a member that is decoded in memory. `name` replaces the file name from its path.
     fn emit(&mut self, path: &[u8], name: Option<String>, decoded: Decoded) -> Result<(), Fault> {
         self.take(path)?;
         let Decoded { mut bytes, modified, fault } = decoded;
@@ -204,7 +204,7 @@ impl<'b> Walk<'b, '_> {
         Ok(())
     }
 
-    /// Hands on a member; keeps the package's metadata if it holds them.
+    /// Hands on a member; keeps the package's metadata if the member is the first that has them.
     fn visit(&mut self, member: Member) {
         if self.about.is_none() {
             self.about = metadata::of_member(&member);

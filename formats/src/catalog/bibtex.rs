@@ -170,7 +170,7 @@ fn entries(text: &str) -> impl Iterator<Item = RawEntry<'_>> {
     })
 }
 
-/// Returns whether the `@` at `at` begins an entry: a word and an opening brace follow.
+/// Returns whether the `@` at `at` begins an entry: a word and `{` or `(` follow.
 fn begins(text: &str, at: usize) -> bool {
     let after = text.get(at + 1..).unwrap_or_default();
     let word = after.trim_start_matches(|it: char| it.is_ascii_alphabetic());

@@ -30,9 +30,9 @@ pub(crate) struct EntryFields {
 }
 
 impl EntryFields {
-    /// Adds a value, unless it is empty. `name` is the attribute's name in a record; several values become
-    /// its lines. `Date`, `Language` and `Identifier` get the spelling of all records. `URL-References`
-    /// must be web addresses.
+    /// Adds a value, unless it is empty or a limit is reached. `name` is the attribute's name in a
+    /// record; several values become its lines. `Date` and `Language` get the spelling of all
+    /// records. `URL-References` takes only HTTP and FTP addresses.
     pub(crate) fn put(&mut self, name: impl Into<Cow<'static, str>>, value: &str) {
         let (name, value) = (name.into(), one_line(value, VALUE_BYTES_MAX));
         if value.is_empty() || VALUES_MAX <= self.values {
@@ -59,7 +59,7 @@ impl EntryFields {
         }
     }
 
-    /// Adds an identifier by the name of its scheme (`doi`, `isbn`, `issn` …).
+    /// Adds an identifier by the name of its scheme (`doi`, `isbn` …); `10.…` is always a DOI.
     pub(crate) fn put_identifier(&mut self, scheme: &str, value: &str) {
         let value = bare_doi(value);
         let scheme = if value.starts_with("10.") { "doi" } else { scheme };
@@ -109,7 +109,7 @@ impl EntryFields {
         }
     }
 
-    /// Returns the first value of an attribute; empty if there is none.
+    /// Returns the first value, else "". Authors, descriptions and abstracts are not found.
     pub(crate) fn first(&self, name: &str) -> &str {
         match name {
             "Title" => &self.draft.title,
@@ -151,7 +151,7 @@ impl EntryFields {
         fields
     }
 
-    /// Returns the attributes of a record, with several values of one as lines.
+    /// Returns the attributes of a record, each with its values as lines, but no text for search.
     pub(crate) fn into_attributes(self) -> Vec<(String, String)> {
         let Self { draft, others, .. } = self;
         let first = [
@@ -179,7 +179,7 @@ impl EntryFields {
     }
 }
 
-/// Appends `new` if the sum is short enough for an entry.
+/// Appends `new`, unless the whole would become too long for an entry.
 fn append(old: &mut String, new: &str, between: &str) {
     if old.len() + new.len() < ENTRY_BYTES_MAX {
         if !old.is_empty() {

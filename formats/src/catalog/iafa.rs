@@ -117,19 +117,19 @@ impl<'t> Template<'t> {
         Self { raw: text.get(self.start..end).unwrap_or_default(), ..self }
     }
 
-    /// Returns the number of its first line, from 1.
+    /// Returns the number of the template's first line, from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// Returns the URLs of the objects that it describes.
+    /// Returns the URLs of the objects that the template describes.
     pub fn uris(&self) -> Vec<&str> {
         let is_uri = |name: &str| matches!(&*variant(name).0, "uri" | "url");
         let uris = self.fields.iter().filter(|(name, value)| is_uri(name) && !value.is_empty());
         uris.map(|(_, value)| value.as_str()).collect()
     }
 
-    /// Returns the attributes for the objects that it describes; `None` if it is too long.
+    /// Returns attributes for the objects that the template describes; `None` if it is too long.
     pub fn attributes(&self) -> Option<Vec<(String, String)>> {
         if ENTRY_BYTES_MAX < self.raw.len() || LINES_MAX <= self.lines {
             return None;

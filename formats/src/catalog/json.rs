@@ -71,8 +71,8 @@ pub(crate) fn hand_out(
     }
 }
 
-/// Returns the end of the value that `text` starts with: before the next comma, colon or closing bracket
-/// outside of it.
+/// Returns the end of the value that `text` starts with: after its closing bracket, or before the
+/// next comma, colon or closing bracket.
 fn value_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut depth, mut at) = (0_usize, 0);
@@ -114,7 +114,7 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// Returns the elements of a list; any other value counts as its own list, and null as empty.
+/// Returns the elements of a list; null has none, any other value is its own only element.
 pub(crate) fn each(value: &Value) -> &[Value] {
     match value {
         Value::Array(list) => list,

@@ -5,7 +5,7 @@
 //!
 //! # Differences from the standard
 //!
-//! * Contexts are neither fetched nor applied: a name counts without its prefix or vocabulary.
+//! * Contexts are neither fetched nor applied: names are read without prefix or vocabulary.
 //! * References (`@id`) to other things in the file are not followed.
 
 use serde_json::Value;
@@ -51,7 +51,7 @@ const PROPERTIES: &[(&str, &[&str])] = &[
     ("URL-References", &["url", "sameAs", "contentUrl", "downloadUrl", "codeRepository"]),
 ];
 
-/// Properties that hold an identifier of one scheme.
+/// Properties that hold an identifier, and its scheme; "" if the value itself declares it.
 const SCHEMES: &[(&str, &str)] =
     &[("doi", "doi"), ("isbn", "isbn"), ("issn", "issn"), ("identifier", ""), ("orcid", "orcid")];
 
@@ -161,7 +161,7 @@ fn name(value: &Value, depth: u32) -> String {
     first.unwrap_or_else(|| person(value))
 }
 
-/// Returns the two names of a person, if there are any.
+/// Returns given and family name of a person; "" if there are none.
 fn person(value: &Value) -> String {
     let parts = ["givenName", "familyName"].map(|it| property(value, it).map(text));
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")

@@ -3,7 +3,7 @@
 //! Source: TR §4 ("source distributions": summarized by their README and manual pages); the manifests
 //! of Cargo, npm, Python (PEP 621), autoconf, Maven, R (DESCRIPTION) and Perl (META.json).
 //!
-//! The container's opener passes every member that [`Distribution::wants`]; no member is stored.
+//! The container's opener passes each member that [`Distribution::wants`] accepts; none is stored.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::text::{decode, front, one_line};
 
 /// Maximum number of bytes of a member that are read.
 const MEMBER_BYTES_MAX: usize = 64 * 1024;
-/// Deepest level of members that describe the whole, in directories.
+/// Maximum number of directories around a manual page that is read.
 const DEPTH_MAX: usize = 2;
 /// Longest value of a field, in bytes.
 const VALUE_BYTES_MAX: usize = 500;
@@ -35,7 +35,7 @@ pub struct Distribution {
     readme: String,
     manual: String,
     license: String,
-    /// The directory around all members: `name-1.2`.
+    /// The outermost directory of the first member that is in one: `name-1.2`.
     root: String,
 }
 
@@ -50,8 +50,8 @@ struct BuildFields {
     authors: Vec<String>,
 }
 
-/// Returns whether an archive with members of these names holds the sources of a program: a build file
-/// lies near its root.
+/// Returns whether an archive with members of these names holds the sources of a program: a build
+/// file is in its root or one directory below.
 pub fn is_source_distribution<'n>(names: impl IntoIterator<Item = &'n str>) -> bool {
     names.into_iter().any(|path| {
         let (depth, name) = depth_and_name(path);
@@ -267,7 +267,7 @@ fn of_calls(text: &str) -> Option<BuildFields> {
     })
 }
 
-/// Reads the first of each element, without those of the parent.
+/// Reads the first element of each name outside of `parent`.
 fn of_pom(text: &str) -> Option<BuildFields> {
     let own = match (text.split_once("<parent>"), text.split_once("</parent>")) {
         (Some((before, _)), Some((_, after))) => [before, after].concat(),

@@ -26,14 +26,14 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Returns the URL of the target of the link at `url`. It is unknown if the target is absolute, or if the
+/// Returns the URL of the target of the link at `url`; `None` if the target is absolute, or the
 /// link is in an archive.
 fn reference(url: &str, target: &str) -> Option<String> {
     let base = Url::parse(url).ok().filter(|it| it.fragment().is_none())?;
     if target.is_empty() || target.starts_with('/') {
         return None;
     }
-    // A colon in the first segment does not end a scheme.
+    // After `./`, a colon in the first segment does not end a scheme.
     let relative = format!("./{}", path::encode(OsStr::new(target)));
     base.join(&relative).ok().map(String::from)
 }

@@ -24,7 +24,7 @@ use crate::object::ProblemKind;
 use crate::text::one_line;
 use crate::{Draft, Input};
 
-/// Longest sum of the names of symbols, in bytes.
+/// Maximum length of all names of symbols together, in bytes.
 const NAMES_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of bytes of names that are read; one name may be as long as the file.
 const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -38,7 +38,7 @@ const LIBRARIES_MAX: usize = 500;
 const DYNAMIC_MAX: usize = 10_000;
 /// Tag of the library's own name in the dynamic section.
 const DT_SONAME: u64 = 14;
-/// Longest text of a section with text (`.comment`, `.modinfo`), in bytes.
+/// Maximum number of bytes of a text section (`.comment`, `.modinfo`) that are read.
 const SECTION_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of bytes of messages.
 const SENTENCES_BYTES_MAX: usize = 8 * 1024;
@@ -79,7 +79,6 @@ impl<'c> Names<'c> {
     }
 }
 
-/// Summarizes an object file, a library or a program.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = input.object.bytes.as_ref();
     let mut draft = Draft::default();
@@ -93,7 +92,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             native(slice_up_to(bytes, at, len), input, &mut draft)
         }
         [0, b'a', b's', b'm', ..] => wasm::read(bytes, input, &mut draft),
-        // A program for DOS, or something else that only looks like one.
+        // A program for DOS, or another file that only looks like an object file.
         _ if FileKind::parse(bytes).is_err() => Some(()),
         _ => native(bytes, input, &mut draft),
     };

@@ -17,7 +17,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut files: Vec<&str> = Vec::new();
     let (mut hunks, mut added, mut removed) = (0_u64, 0_u64, 0_u64);
     let mut description: Vec<&str> = Vec::new();
-    // Whether no file has been named yet; the lines before are for people.
+    // Whether no file has been named yet; lines before the first name are for people.
     let mut front = true;
     let mut lines = text.lines().peekable();
     let mut time = TimeLimit::new(input.cancelled);
@@ -90,7 +90,7 @@ fn head<'t>(line: &'t str, draft: &mut Draft<'_>, description: &mut Vec<&'t str>
     }
 }
 
-/// Returns the name in `a/name<tab>date`.
+/// Returns the name in `a/name<tab>date`, without `a/` or `b/`.
 fn file_of(after: &str) -> &str {
     let name = after.split('\t').next().unwrap_or_default().trim();
     name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).unwrap_or(name)

@@ -10,7 +10,7 @@ use crate::cancellable::TimeLimit;
 use crate::text::{Body, decode, one_line};
 use crate::{Draft, Input};
 
-/// Most bytes of an archive that are read; the newest text and the revisions come first.
+/// Maximum number of bytes of an archive that are read; its newest parts come first.
 const ARCHIVE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Maximum number of revisions listed.
 const REVISIONS_MAX: usize = 20;
@@ -43,7 +43,7 @@ impl History {
         }
     }
 
-    /// Returns the last revision, if it is listed.
+    /// Returns the revision that was added last, if it is listed.
     fn last(&mut self) -> Option<&mut Revision> {
         self.listed.last_mut().filter(|_| self.count <= REVISIONS_MAX)
     }

@@ -91,11 +91,11 @@ pub(crate) fn makefile<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Endings of variables with a makefile's programs as their value: `PROG` of BSD, `bin_PROGRAMS` and the
-/// like of automake.
+/// Endings of the names of variables that list a makefile's programs: `PROG` of BSD, `bin_PROGRAMS`
+/// and the like of automake.
 const PROGRAMS: &[&str] = &["PROG", "PROGS", "PROGRAM", "_PROGRAMS", "_LTLIBRARIES", "_SCRIPTS"];
 
-/// Returns the value of a variable with programs.
+/// Returns the value of a variable that lists programs.
 fn programs_of(line: &str) -> Option<&str> {
     if !line.starts_with(|it: char| it.is_ascii_alphabetic()) || LINE_BYTES_MAX < line.len() {
         return None;

@@ -135,7 +135,7 @@ pub(crate) fn sentences(bytes: &[u8], bytes_max: usize) -> String {
     body.finish()
 }
 
-/// Returns whether a string has at least three words, and enough letters.
+/// Returns whether a string has three words of mostly small letters, and at least 60 % letters.
 fn is_sentence(run: &str) -> bool {
     let words = run.split(' ').filter(|word| {
         2 <= word.len()

@@ -1,9 +1,9 @@
 //! Tables as catalogs: each row is a thing, for sites that ask for it (`explode = ["CSV"]`).
 //!
-//! Source: RFC 4180; besides commas, semicolons and tabs separate fields. The first row names the columns.
-//! Those of [`ATTRIBUTES`] become the attributes that all records have; the others become `Column-` and their
-//! name. A row's key is the value of its key column (`id`, `doi`, `url` …), or else its number, counted
-//! without the header.
+//! Source: RFC 4180; besides commas, semicolons and tabs separate fields. The first row names the
+//! columns. Columns in [`ATTRIBUTES`] become attributes that all records have, others `Column-` and
+//! their name. A row's key is the value of its key column (`id`, `doi`, `url` …), or else its
+//! number, counted without the header.
 
 use csv::ByteRecord;
 
@@ -14,7 +14,7 @@ use crate::object::ProblemKind;
 use crate::office::table;
 use crate::text::decode;
 
-/// Length of the part of a table that is read, in bytes.
+/// Maximum number of bytes of a table that are read.
 const TABLE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Length of the part that shows the separator, in bytes.
 const HEAD_BYTES: usize = 4 * 1024;
@@ -75,12 +75,12 @@ fn separator(text: &str) -> u8 {
     let head = text.get(..text.floor_char_boundary(HEAD_BYTES)).unwrap_or_default();
     let line = head.lines().next().unwrap_or_default();
     let count = |sign: u8| line.bytes().filter(|it| *it == sign).count();
-    // Of equal counts the last one wins.
+    // Of equal counts the last in this order wins: the comma.
     [b'\t', b';', b','].into_iter().max_by_key(|it| count(*it)).unwrap_or(b',')
 }
 
-/// Returns the names of the columns, as written and in the form of [`ATTRIBUTES`]. Returns `None` if the first
-/// row does not name columns.
+/// Returns the names of the columns, as written and in the form of [`ATTRIBUTES`]. Returns `None`
+/// if the first row does not name two columns or more.
 fn columns(reader: &mut csv::Reader<&[u8]>, row: &mut ByteRecord) -> Option<Vec<(String, String)>> {
     if !reader.read_byte_record(row).unwrap_or(false) {
         return None;

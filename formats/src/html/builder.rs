@@ -1,8 +1,8 @@
 //! The draft builder of HTML and other markup: applies the tables' rules element by element, and collects
 //! values, links and text.
 //!
-//! There is no tree. An element's content ends at its end tag. Elements of the same name inside it are
-//! counted; in HTML, the next one ends it instead.
+//! There is no tree. An element's content ends at its end tag; in HTML also at the next start tag
+//! of its name. Elsewhere, elements of the same name inside it are counted.
 
 use super::super::markup::{Action, Attribute, Rule, Tables};
 use super::super::{Draft, Input};
@@ -49,7 +49,7 @@ struct Capture<'t, 'r> {
     text: Body,
     /// The text of the inner elements that make up its value.
     parts: Vec<Body>,
-    /// The open one of `parts`.
+    /// The index in `parts` of the part that is open.
     part: Option<usize>,
     /// Count of elements of the same name that are open in it.
     nested: u32,
@@ -311,7 +311,7 @@ impl Capture<'_, '_> {
     }
 }
 
-/// Returns whether an end tag of one name ends the other: any heading's end tag ends any heading.
+/// Returns whether an end tag of one name ends an element of the other: equal, or both headings.
 fn is_same(name: &str, other: &str) -> bool {
     let level = |it: &str| matches!(it.as_bytes(), [b'h' | b'H', b'1'..=b'6']);
     name.eq_ignore_ascii_case(other) || level(name) && level(other)

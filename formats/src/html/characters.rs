@@ -34,7 +34,7 @@ pub(super) fn in_text(text: &str) -> Cow<'_, str> {
     replaced(text, false)
 }
 
-/// Replaces the character references in the value of an attribute, where `?a=1&copy=2` holds none.
+/// Replaces the character references in the value of an attribute, where `?a=1&copy=2` has none.
 pub(super) fn in_attribute(text: &str) -> Cow<'_, str> {
     replaced(text, true)
 }
@@ -93,7 +93,7 @@ fn by_name<'t>(text: &'t str, in_attribute: bool, plain: &mut String) -> Option<
         return Some(after);
     }
     if in_attribute {
-        // Inside a URL, except at its end, this is the name of a field.
+        // In a URL, a name before a letter, a digit or `=` is that of a field.
         let is_whole = LEGACY.binary_search(&name).is_ok() && !after.starts_with('=');
         return (is_whole && push(name, plain)).then_some(after);
     }

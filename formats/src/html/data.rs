@@ -5,7 +5,7 @@
 //!
 //! # Differences from the specification
 //!
-//! * Contexts are not read: all keys count as schema.org's.
+//! * Contexts are not read: all keys are taken for those of schema.org.
 //! * Of the things that a page describes, one stands for the page: the first with a headline, else the
 //!   first work, else the first page.
 
@@ -15,7 +15,7 @@ use super::super::markup::{Action, Attribute, Tables};
 use super::builder::DraftBuilder;
 use crate::object::ProblemKind;
 
-/// Largest size of a page's linked data that is parsed, in bytes.
+/// Maximum number of bytes of a page's linked data that are parsed.
 const DATA_BYTES_MAX: usize = 1024 * 1024;
 /// Longest piece of linked data, in bytes; parsed, it may take forty times as much memory.
 const PIECE_BYTES_MAX: usize = 256 * 1024;
@@ -107,7 +107,7 @@ fn weight(thing: &Thing) -> u8 {
         return 3;
     }
     let kinds = types.by_ref().map(|it| match it {
-        // Works; so are things with a headline.
+        // Works. A thing with a headline ranks higher.
         "Article" | "Blog" | "BlogPosting" | "Book" | "Chapter" | "Course" | "CreativeWork"
         | "Dataset" | "DigitalDocument" | "Event" | "HowTo" | "LearningResource" | "Map"
         | "MusicAlbum" | "NewsArticle" | "Periodical" | "Product" | "PublicationIssue"
@@ -140,7 +140,7 @@ fn find(value: &Value, path: &[Box<str>], things: &[&Thing], texts: &mut Vec<Str
     }
 }
 
-/// Returns the name or value of a thing (a person, a term, a place, a number), else its id.
+/// Returns the name or value of a thing, or of the thing that its id refers to; else the id.
 fn name_of(thing: &Thing, things: &[&Thing]) -> Option<String> {
     let text = |thing: &Thing, key: &str| thing.get(key).and_then(Value::as_str).map(str::to_owned);
     let own = |thing: &Thing| {

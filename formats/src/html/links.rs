@@ -39,7 +39,7 @@ impl<'t> Links<'t> {
         }
     }
 
-    /// Returns whether no more are wanted.
+    /// Returns whether the list is full.
     pub(super) fn is_full(&self) -> bool {
         self.links_max <= self.urls.len()
     }

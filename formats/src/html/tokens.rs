@@ -239,7 +239,7 @@ impl<'t> Tokenizer<'t> {
                 _ => {}
             }
         }
-        // Where elements may be empty, only content that cannot be text is skipped.
+        // In XML, `svg` and `math`, only scripts and hidden text, if not empty, are unparsed.
         let xml = !self.html || foreign;
         let content = element.content().filter(|it| match it {
             Content::Script | Content::Hidden => !(xml && empty),

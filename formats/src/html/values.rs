@@ -8,7 +8,7 @@ use crate::text::one_line;
 
 /// Longest value, in bytes.
 pub(super) const VALUE_BYTES_MAX: usize = 4 * 1024;
-/// Longest sum of one map's values, in bytes.
+/// Maximum length of all values of one map together, in bytes.
 const SLOT_BYTES_MAX: usize = 8 * 1024;
 /// Maximum number of values of one map.
 const SLOT_VALUES_MAX: usize = 500;
@@ -31,12 +31,12 @@ struct Slot {
 }
 
 impl Values {
-    /// Returns whether a value exists that counts at least as much as those of `rule`.
+    /// Returns whether the attribute has a value from a rule of the same or a better rank.
     pub(super) fn has(&self, attribute: Attribute, rule: &Rule) -> bool {
         self.slots.iter().any(|it| it.attribute == attribute && it.rank <= rule.rank)
     }
 
-    /// Adds a value by a rule, split where the rule says so.
+    /// Adds a value by a rule; several, if the rule splits it.
     pub(super) fn add(&mut self, rule: &Rule, value: &str) {
         let Action::Attribute(attribute) = rule.action else { return };
         match &rule.split {
@@ -72,7 +72,7 @@ impl Values {
         }
     }
 
-    /// Puts the values that count into a draft; the words of the others become keywords.
+    /// Puts the values that win into a draft; the others become keywords.
     pub(super) fn fill(mut self, tables: &Tables, draft: &mut Draft<'_>) {
         self.slots.sort_by_key(|it| (it.attribute, it.rank));
         let mut slots = self.slots.into_iter().peekable();
@@ -107,13 +107,13 @@ impl Values {
 }
 
 impl Attribute {
-    /// Returns whether a record has only one value of it.
+    /// Returns whether a record has only one value of this attribute.
     fn is_one(self) -> bool {
         matches!(self, Self::Title | Self::Description | Self::Language)
     }
 }
 
-/// Returns an identifier with the scheme that its form shows, else with `scheme`.
+/// Returns an identifier with the scheme that it shows (`doi:`) or has already, else `scheme`.
 fn identifier(scheme: &str, value: &str) -> String {
     const RESOLVERS: &str = "https://doi.org/ http://doi.org/ https://dx.doi.org/ \
                              http://dx.doi.org/ doi: info:doi/";
@@ -129,7 +129,7 @@ fn identifier(scheme: &str, value: &str) -> String {
     format!("{scheme}{value}")
 }
 
-/// Joins a document's own text and the text around it, at most `bytes_max` bytes.
+/// Returns a document's own text, and then as much of the text around it as `bytes_max` allows.
 pub(super) fn joined(own: String, around: &str, bytes_max: usize) -> Cow<'static, str> {
     let mut own = own;
     let around = around.trim();

@@ -45,7 +45,7 @@ pub(super) fn vocabulary<'t, 'r>(text: &'t str, tables: &'r Tables) -> (&'r Voca
     (tables.vocabulary(&root, |name| attributes.get(name).is_some()), prefix)
 }
 
-/// Returns the document type, the text between `<!` and `>` or `[`, or nothing.
+/// Returns the document type: the text between `<!` and `>` or `[`; "" if there is none.
 fn doctype(text: &str) -> &str {
     let prolog = text.get(..text.floor_char_boundary(PROLOG_BYTES_MAX)).unwrap_or_default();
     let mut declarations = memchr::memmem::find_iter(prolog.as_bytes(), b"<!");
@@ -69,7 +69,7 @@ struct XmlDocument<'t, 'r> {
     builder: DraftBuilder<'t, 'r>,
     /// The open elements, outermost first, at most `DEPTH_MAX`.
     open: Vec<&'t str>,
-    /// Count of elements open inside those.
+    /// Number of elements that are open inside the last of `open`.
     deeper: usize,
 }
 

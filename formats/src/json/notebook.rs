@@ -22,7 +22,7 @@ use crate::{Draft, Input, Type};
 const RESULTS_BYTES_MAX: usize = 16 * 1024;
 /// Deepest nesting at which keys are known; deeper values are skipped.
 const DEPTH_MAX: usize = 32;
-/// Longest name of a key that matters, in bytes.
+/// Longest name of a key, in bytes; a longer one is cut.
 const KEY_BYTES_MAX: usize = 32;
 /// Longest field, in bytes.
 const FIELD_BYTES_MAX: usize = 1024;
@@ -103,7 +103,7 @@ impl Notebook {
         }
     }
 
-    /// Returns whether the innermost levels have these keys, the last innermost.
+    /// Returns whether the innermost levels have these keys; the last key is the innermost.
     fn is_at(&self, keys: &[&str]) -> bool {
         self.path.iter().map(String::as_str).rev().take(keys.len()).eq(keys.iter().copied().rev())
     }
@@ -174,7 +174,7 @@ impl Notebook {
             problems: text.problems,
             ..Draft::default()
         };
-        // `Language` is that of people; programming languages go to `Environment`.
+        // `Language` is for human languages; programming languages go to `Environment`.
         let language = [self.language, self.version].join(" ");
         draft.other("Environment", [language.trim(), &self.kernel].join("\n").trim());
         draft.other("Entries", self.cells.to_string());

@@ -85,7 +85,7 @@ impl<'t> Iterator for JsonTokens<'t> {
     }
 }
 
-/// Returns the position of a string's closing quote, from a position in the string on.
+/// Returns the position of the closing quote of the string around `start`; else the end.
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(next) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {

@@ -1,4 +1,4 @@
-//! The reader of markup tables: TOML to rules, with every mistake.
+//! The reader of markup tables: it makes rules of TOML, and names every mistake.
 
 use std::collections::HashSet;
 
@@ -18,9 +18,9 @@ const SUBJECTS: [&str; 3] = ["element", "meta", "json"];
 /// The rules read so far.
 struct MapReader {
     compiled: Compiled,
-    /// Subjects of the tables before this one, which replace those of this one.
+    /// Subjects of earlier tables. Maps of the table being read with these subjects are left out.
     before: HashSet<String>,
-    /// Subjects of this one.
+    /// Subjects of the table being read.
     here: HashSet<String>,
     rank: u16,
 }
@@ -178,7 +178,7 @@ impl MapReader {
         found.unwrap_or(super::HTML)
     }
 
-    /// Returns whether no table that counts more has this subject.
+    /// Returns whether no earlier table has this subject, and stores it.
     fn is_new(&mut self, subject: String) -> bool {
         let is_new = !self.before.contains(&subject);
         self.here.insert(subject);

@@ -18,7 +18,7 @@ use crate::{Draft, Input};
 
 /// Maximum number of faces of one file.
 const FACES_MAX: usize = 64;
-/// Longest sum of all names of all faces, in bytes.
+/// Maximum length of all names of all faces together, in bytes.
 const NAMES_BYTES_MAX: usize = 1024 * 1024;
 /// Longest value, in bytes.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
@@ -27,7 +27,7 @@ const VALUE_BYTES_MAX: usize = 64 * 1024;
 #[derive(Default)]
 struct Faces {
     about: Metadata,
-    /// Family names, one each.
+    /// The different family names.
     families: Vec<String>,
     version: String,
     scripts: Vec<&'static str>,

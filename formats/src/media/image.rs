@@ -39,7 +39,7 @@ struct Picture<'a> {
 }
 
 impl Picture<'_> {
-    /// Counts a piece; returns false when reading must stop.
+    /// Returns whether `piece`, counted from 0, may be read.
     fn step(&mut self, piece: usize) -> bool {
         self.cut |= PIECES_MAX <= piece;
         self.time.goes_on() && !self.cut

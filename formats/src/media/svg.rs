@@ -195,7 +195,7 @@ impl Drawing {
     }
 }
 
-/// Returns a length in pixels of 1/96 inch; `None` for shares of a window.
+/// Returns a length in pixels of 1/96 inch; `None` for a share of the window.
 fn pixels(length: &str) -> Option<u64> {
     let length = length.trim();
     let end = length.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(length.len());

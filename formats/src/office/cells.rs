@@ -16,7 +16,6 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// Returns a reader of a new sheet's rows.
     pub(super) fn new() -> Self {
         let names = Body::new(super::HEADINGS_BYTES_MAX);
         Self { row: Body::new(ROW_BYTES_MAX), names, has_header: false }

@@ -4,7 +4,7 @@
 
 use encoding_rs::{self as charset, Encoding};
 
-/// Returns the charset of a code page; unknown ones, such as those of DOS, are taken for Western.
+/// Returns the charset of a code page; Windows-1252 for unknown ones, such as most of DOS.
 pub(crate) fn of_number(number: i64) -> &'static Encoding {
     match number {
         65001 => charset::UTF_8,

@@ -11,7 +11,7 @@ use super::{OfficeDraft, codepage};
 use crate::numbers::{le_len32, le16, le32};
 use crate::text::front;
 
-/// Longest front of a stream that is read, in bytes.
+/// Maximum number of bytes of a stream that are read.
 const STREAM_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Maximum number of entries of the directory.
 const ENTRIES_MAX: usize = 16 * 1024;
@@ -21,7 +21,7 @@ const ENTRY_BYTES: usize = 128;
 const SMALL_SECTOR_BYTES: usize = 64;
 /// Longest table of small sectors, in bytes: four for each sector of the longest stream.
 const SMALL_TABLE_BYTES_MAX: usize = STREAM_BYTES_MAX / SMALL_SECTOR_BYTES * 4;
-/// Streams shorter than this are in small sectors, in bytes.
+/// Streams shorter than this many bytes are in small sectors.
 const SMALL_BYTES: usize = 4096;
 /// Lowest sector number with a special meaning: the end, or none.
 const LAST_SECTOR: u32 = 0xffff_fffa;
@@ -77,8 +77,8 @@ impl<'a> Compound<'a> {
         rest.get(..self.sector_bytes).or(Some(rest))
     }
 
-    /// Reads the table of following sectors. Its own sectors are listed in the header, and in sectors that
-    /// each end with the number of the next one.
+    /// Reads the table of each sector's next one. The sectors of the table are listed in the
+    /// header, and in further sectors, each of which ends with the number of the next.
     fn read_table(&mut self) -> Option<()> {
         let sectors_max = self.bytes.len() / self.sector_bytes + 1;
         let mut listed: Vec<u32> = numbers(self.bytes.get(0x4c..0x200)?).collect();
@@ -138,7 +138,7 @@ impl<'a> Compound<'a> {
         self.directory.get(start..)?.get(..ENTRY_BYTES)
     }
 
-    /// Returns the stream of this name right below the root; those further down belong to embedded documents.
+    /// Returns the stream of this name right below the root; deeper ones are of embedded documents.
     pub(super) fn stream(&self, name: &str) -> Option<Vec<u8>> {
         let mut open = vec![le32(self.entry(0)?, 76)?];
         for _ in 0..ENTRIES_MAX {

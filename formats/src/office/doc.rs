@@ -6,8 +6,8 @@
 //!
 //! # Differences from the specification
 //!
-//! * Headings are paragraphs in one of the nine built-in heading styles. Users' own styles made from these
-//!   count as text.
+//! * Headings are paragraphs in one of the nine built-in heading styles. Paragraphs in users' own
+//!   styles made from these are text.
 
 use super::compound::Compound;
 use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX, codepage};
@@ -34,7 +34,6 @@ const FIELDS_MAX: usize = 16;
 /// Longest instruction of a field, in bytes.
 const INSTRUCTION_BYTES_MAX: usize = 2 * 1024;
 
-/// Reads the text in the stream `main`.
 pub(super) fn read(
     main: &[u8],
     file: &Compound<'_>,

@@ -26,7 +26,7 @@ struct PartReader<'s> {
     paragraph: Body,
     kind: Kind,
     in_text: bool,
-    /// Depth of open elements inside one whose text is repeated elsewhere.
+    /// Number of open elements, from the outermost whose text is repeated elsewhere.
     skipping: usize,
     instruction: Body,
     in_instruction: bool,

@@ -105,7 +105,7 @@ fn book(package: &mut Package<'_>, path: &str) -> Book {
             Piece::End(_) => {
                 if let Some((name, about, body)) = field.take()
                     && book.fields.len() < FIELDS_MAX
-                    // Some programs write it in place of an empty value.
+                    // Some programs write this in place of an empty value.
                     && body.as_str() != "unknown"
                 {
                     book.fields.push((name, about, body.finish()));
@@ -143,7 +143,7 @@ impl Book {
         draft.description = without_tags(self.first("description"));
         let subjects = self.joined("subject");
         draft.keywords = subjects.replace('\n', ", ");
-        // The date of publication, if several events have dates; else the last change.
+        // The date of publication, else the first date, else that of the last change.
         let published = self.all("date").find(|(event, _)| event.contains("publication"));
         let date = published.map_or_else(|| self.first("date"), |(_, it)| it);
         draft.other("Date", if date.is_empty() { self.first("modified") } else { date });
@@ -236,7 +236,7 @@ fn text(input: &Input<'_>, package: &mut Package<'_>, book: &Book, draft: &mut D
             break;
         }
         let Some(bytes) = package.read(path) else { continue };
-        // A URL of its own makes links to other chapters local.
+        // Under a URL with a fragment, relative links, which lead to other chapters, are left out.
         let object = Object::whole(format!("{}#{path}", input.object.url), bytes);
         let page = html::summarize(&Input { object: &object, r#type: Type::Html, ..*input });
         body.line();

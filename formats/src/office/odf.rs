@@ -16,7 +16,7 @@ use crate::object::ProblemKind;
 use crate::text::Body;
 use crate::{Draft, Input};
 
-/// Length of the part of an XML file that is read, in bytes.
+/// Maximum number of bytes of an XML file that are read.
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Elements whose text does not belong to the document.
 const SKIPPED: [&str; 7] = [
@@ -109,7 +109,7 @@ impl ContentReader {
             "h" | "p" => {
                 self.in_paragraphs += 1;
                 self.kind = if element.name == "h" { Kind::Heading } else { self.kind };
-                // Only the standard's own style counts; those of users have any name.
+                // Only the standard's own style is known; users' styles may have any name.
                 if element.get("style-name") == "Title" {
                     self.kind = Kind::Title;
                 }

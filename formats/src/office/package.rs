@@ -11,7 +11,7 @@ use crate::object::ProblemKind;
 use crate::unnest::Limits;
 use crate::unnest::zip::Entries;
 
-/// Longest part that is read, in bytes; of a longer one only the front is.
+/// Maximum number of bytes of a part that are read.
 const PART_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Maximum number of bytes that are unpacked from one package.
 const PACKAGE_BYTES_MAX: u64 = 128 * 1024 * 1024;
@@ -34,7 +34,7 @@ pub(crate) struct Package<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Relationship {
     pub(crate) id: String,
-    /// The last part of the URI that names its type: `hyperlink`, `worksheet` …
+    /// The last segment of the URI that names its type: `hyperlink`, `worksheet` …
     pub(crate) kind: String,
     /// The path of the part in the package, or the URL.
     pub(crate) target: String,
@@ -51,7 +51,6 @@ impl<'a> Package<'a> {
         Ok(Self { entries, names, cancelled, problems: Vec::new(), is_over: false })
     }
 
-    /// Returns whether there is a part at `path`.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.names.contains(path)
     }
@@ -65,7 +64,7 @@ impl<'a> Package<'a> {
         names
     }
 
-    /// Reads the part at `path`; returns `None` if there is none, and keeps its problems.
+    /// Reads the part at `path`; `None` if there is none or the time is up. Keeps its problems.
     pub(crate) fn read(&mut self, path: &str) -> Option<Vec<u8>> {
         if self.is_over {
             return None;
@@ -116,8 +115,8 @@ impl<'a> Package<'a> {
         relationships
     }
 
-    /// Returns the paths of the sheets or slides that the `element`s of the part `main` list, in order; if it
-    /// lists none, those in `folder`. Calls `each` with every element.
+    /// Returns the paths of the sheets or slides that the `element`s of the part `main` list, in
+    /// order; if it lists none, those in `folder`; at most `most`. Calls `each` with every element.
     pub(super) fn listed(
         &mut self,
         main: &str,
@@ -156,7 +155,6 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// Returns the problems with the parts.
     pub(crate) fn problems(self) -> Vec<(ProblemKind, String)> {
         self.problems
     }

@@ -26,7 +26,6 @@ const TEXT_NARROW: u16 = 4008;
 const HANDOUT: u16 = 4041;
 const SLIDES_WITH_TEXT: u16 = 4080;
 
-/// Reads the slides in `stream`.
 pub(super) fn read(
     stream: &[u8],
     input: &Input<'_>,

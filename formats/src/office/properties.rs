@@ -29,7 +29,7 @@ impl Properties {
         }
     }
 
-    /// Reads the parts of a package that hold properties.
+    /// Reads the properties in the parts at `paths`.
     pub(super) fn read_parts(&mut self, package: &mut Package<'_>, paths: &[&str]) {
         for path in paths {
             package.walk(path, &mut |piece| {
@@ -39,7 +39,7 @@ impl Properties {
         }
     }
 
-    /// Handles a piece of such a part.
+    /// Reads a piece of a part with properties.
     pub(super) fn piece(&mut self, piece: &Piece<'_>) {
         match piece {
             Piece::Start(it) if it.name == "document-statistic" => {
@@ -79,7 +79,7 @@ impl Properties {
         let keywords: Vec<&str> = self.all("keywords").chain(self.all("keyword")).collect();
         draft.keywords = keywords.join(", ");
         let date = self.first(&["created", "creation-date", "modified", "date"]);
-        // Fractions of a second have no meaning here.
+        // Cuts off fractions of a second, and a time zone after them.
         let fraction = date.contains('T').then(|| date.find('.')).flatten();
         draft.other("Date", fraction.and_then(|at| date.get(..at)).unwrap_or(date));
         draft.other("Subject", self.first(&["subject", "category"]));

@@ -4,7 +4,8 @@
 //!
 //! # Differences from the specification
 //!
-//! * Formatting is not followed, except for the character sets of fonts, which give the charset of the text.
+//! * Of formatting, only hidden text and the character sets of fonts, which give the charset of the
+//!   text, are followed.
 //! * Headers and footers of pages are left out.
 
 mod tokens;
@@ -21,11 +22,11 @@ use crate::prose::references::References;
 use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling};
 use crate::{Draft, Input};
 
-/// Length of the part of an object that is read, in bytes: pictures in it are written as digits.
+/// Maximum number of bytes that are read; it is large, as pictures are written as digits.
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Deepest nesting of groups; deeper ones are left out.
 const DEPTH_MAX: usize = 512;
-/// Maximum number of fonts, and of styles, that are remembered.
+/// Maximum number of fonts, and of styles of headings, that are remembered.
 const FONTS_MAX: usize = 4 * 1024;
 /// Longest field, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
@@ -63,13 +64,13 @@ enum Destination {
     Instruction,
 }
 
-/// The properties of a group, which its end restores.
+/// The properties of a group. At its end those of the group around it hold again.
 #[derive(Clone, Copy, Debug)]
 struct GroupState {
     destination: Destination,
-    /// The destination around `\upr`, whose other half is the same text in Unicode.
+    /// The destination around `\upr`, where the text of its `\ud` goes: the same in Unicode.
     outer: Destination,
-    /// Number of characters that stand in for one that is given by `\u`.
+    /// Number of characters after each `\u` that stand in for it in programs without Unicode.
     stand_ins: usize,
     encoding: &'static Encoding,
     hidden: bool,
@@ -81,7 +82,7 @@ struct RtfReader {
     stack: Vec<GroupState>,
     /// Groups that were opened beyond [`DEPTH_MAX`].
     beyond: usize,
-    /// Whether `\*` has just opened a group: it is skipped if its word is unknown.
+    /// Whether `\*` was read last: the group is skipped if its next word is unknown.
     optional: bool,
     /// Number of stand-in characters still to skip.
     to_skip: usize,
@@ -284,7 +285,7 @@ impl RtfReader {
         }
     }
 
-    /// Handles words that give a group's destination.
+    /// Handles a word that gives the group's destination; returns false for any other.
     fn group(&mut self, word: &str) -> bool {
         let field = FIELDS.into_iter().find(|it| *it == word);
         self.state.destination = match (word, field) {
@@ -312,7 +313,7 @@ impl RtfReader {
         true
     }
 
-    /// Handles words for charsets, fonts and the date of creation.
+    /// Handles a word for charset, font or date of creation; returns false for any other.
     fn document(&mut self, word: &str, value: i64) -> bool {
         match word {
             "ansicpg" => self.whole(codepage::of_number(value)),

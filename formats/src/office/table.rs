@@ -18,11 +18,11 @@ use crate::{Draft, Input};
 
 /// Length of the front from which the separator is guessed, in bytes.
 const SNIFF_BYTES_MAX: usize = 64 * 1024;
-/// Number of lines from which it is guessed.
+/// Maximum number of lines from which the separator is guessed.
 const SNIFF_LINES_MAX: usize = 20;
 /// The separators, the likeliest first.
 const DELIMITERS: [u8; 4] = [b',', b'\t', b';', b'|'];
-/// Bytes between two looks at the clock when rows are counted.
+/// Bytes between two checks of the time limit while rows are counted.
 const POLL_BYTES: usize = 4 * 1024 * 1024;
 /// Longest name of a column, in bytes: a longer cell is not a name.
 const NAME_BYTES_MAX: usize = 200;
@@ -86,7 +86,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Returns a reader of rows of any length, the first of which is a row like the others.
+/// Returns a reader of rows of any length; the first row is read like the others.
 pub(crate) fn reader(table: &str, delimiter: u8) -> Reader<&[u8]> {
     let mut builder = ReaderBuilder::new();
     builder.delimiter(delimiter).has_headers(false).flexible(true).from_reader(table.as_bytes())
@@ -121,8 +121,8 @@ fn outside_quotes(line: &str, separator: u8) -> usize {
     outside.count()
 }
 
-/// Returns whether the first row names the columns: it has only names, each once, and differs in form from
-/// the second row.
+/// Returns whether the first row names the columns: it has only names, each once, and the second
+/// row has a number, or as many cells.
 fn is_header(first: &ByteRecord, second: &ByteRecord) -> bool {
     let is_number = |cell: &[u8]| cell.iter().any(u8::is_ascii_digit) && !is_name(cell);
     let mut seen: Vec<&[u8]> = first.iter().filter(|it| !it.is_empty()).collect();
@@ -148,8 +148,8 @@ fn names(header: &ByteRecord) -> String {
     names.finish().trim().to_owned()
 }
 
-/// Counts the rows below the comments: lines that are not empty, without line breaks in quotes. Returns
-/// `None` if part of the table is missing.
+/// Counts the rows below the comments: lines that are not empty, without line breaks in quotes.
+/// Returns `None` if part of the table is missing or the time is up.
 fn rows(input: &Input<'_>) -> Option<usize> {
     let object = input.object;
     if object.truncated {
@@ -158,7 +158,7 @@ fn rows(input: &Input<'_>) -> Option<usize> {
     let decoded;
     let mut bytes: &[u8] = &object.bytes;
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-        // UTF-16: the front that is decoded must be all of it.
+        // UTF-16 is counted only if the decoded front is the whole table.
         if input.text_bytes_max() < bytes.len() {
             return None;
         }

@@ -16,7 +16,7 @@ use crate::cancellable::TimeLimit;
 use crate::numbers::{le_len32, le16};
 use crate::object::ProblemKind;
 
-/// Longest sum of the shared strings, in bytes.
+/// Maximum length of all shared strings together, in bytes.
 const STRINGS_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Kinds of records.
 const END: u16 = 0x000a;
@@ -46,7 +46,6 @@ struct BookReader<'b> {
     document: &'b mut OfficeDraft,
 }
 
-/// Reads the workbook in `stream`.
 pub(super) fn read(
     stream: &[u8],
     input: &Input<'_>,
@@ -111,7 +110,7 @@ impl BookReader<'_> {
             }
             END => self.cells.end_row(self.document),
             CODEPAGE => {
-                // The number for the Macintosh does not fit in 16 bits.
+                // For the Macintosh, 0x8000 stands for code page 10000.
                 let page = le16(content, 0).map_or(1252, i64::from);
                 self.page = if page == 0x8000 { 10000 } else { page };
             }

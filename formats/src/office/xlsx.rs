@@ -4,7 +4,7 @@
 //!
 //! # Differences from the specification
 //!
-//! * Numbers are left out: dates are numbers there too, and nobody searches for the others.
+//! * Numbers are left out: dates are numbers, too, and nobody searches for other numbers.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::object::ProblemKind;
 use crate::text::Body;
 use crate::{Draft, Input};
 
-/// Longest sum of the shared strings, in bytes.
+/// Maximum length of all shared strings together, in bytes.
 const STRINGS_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Maximum number of shared strings.
 const STRINGS_MAX: usize = 1024 * 1024;

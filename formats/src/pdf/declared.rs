@@ -1,8 +1,8 @@
 //! The metadata that a PDF declares: its information, its XMP packet, its form and its outline.
 //!
-//! Source: ISO 32000-1 §14.3.3 (information dictionary), §12.3.3 (outline), §12.7.2 (form); XMP part 1 §7 and
-//! part 2 §3.1 (Dublin Core) for the packet. Templates weigh it against the pages, since word processors
-//! write values there that no author chose.
+//! Source: ISO 32000-1 §14.3.3 (information dictionary), §12.3.3 (outline), §12.7.2 (form); XMP
+//! part 1 §7 and part 2 §3.1 (Dublin Core) for the packet. Templates weigh the metadata against the
+//! pages, since word processors write values into it that no author chose.
 
 use hayro_syntax::Pdf;
 use hayro_syntax::object::{self, Array, DateTime, Dict, Stream};
@@ -18,7 +18,7 @@ const OUTLINE_ENTRIES_MAX: usize = 5_000;
 const OUTLINE_DEPTH_MAX: usize = 8;
 /// Longest XMP packet that is read, in bytes.
 const PACKET_BYTES_MAX: usize = 256 * 1024;
-/// Most XML events of a packet that are read.
+/// Maximum number of XML events of a packet that are read.
 const PACKET_EVENTS_MAX: usize = 20_000;
 
 #[derive(Clone, Debug, Default)]
@@ -32,9 +32,9 @@ pub(super) struct Declared {
     pub(super) aspect: f64,
     /// Width of its first page, in points.
     pub(super) width: f64,
-    /// Fields of its form.
+    /// Number of fields of its form.
     pub(super) fields: usize,
-    /// Entries of its outline.
+    /// Number of entries of its outline.
     pub(super) outline: usize,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn read(pdf: &Pdf, draft: &mut Draft<'_>) -> Declared {
     declared
 }
 
-/// Counts the entries below an entry of the outline.
+/// Takes the entries below an entry of the outline off `left`.
 fn entries(parent: &Dict<'_>, depth: usize, left: &mut usize) {
     let mut entry = parent.get::<Dict<'_>>("First");
     while let Some(it) = entry.filter(|_| 0 < *left && 0 < depth) {
@@ -131,7 +131,7 @@ fn from_packet(packet: &str, declared: &mut Declared) {
     }
 }
 
-/// Decodes a text string: UTF-16 with a byte order mark, UTF-8 with one, or nearly Latin-1.
+/// Decodes a text string: UTF-16 or UTF-8 with a byte order mark, else UTF-8 or Windows-1252.
 fn text_string(bytes: &[u8]) -> String {
     let text = match bytes {
         [0xfe, 0xff, ..] | [0xff, 0xfe, ..] | [0xef, 0xbb, 0xbf, ..] => decode(bytes, None),

@@ -17,17 +17,17 @@ use crate::text::Body;
 
 /// Maximum number of drawing operations of one document.
 pub(super) const OPERATIONS_MAX: u64 = 5_000_000;
-/// Operations between two looks at the clock.
+/// Operations between two checks of the time limit.
 const POLL_OPERATIONS: u64 = 16;
 /// Maximum number of marks that are kept of one page: a page of small print has about ten thousand.
 const MARKS_MAX: usize = 20_000;
 /// Maximum number of fonts that are distinguished.
 const FONTS_MAX: usize = 500;
-/// Units of the glyphs' space to one font size.
+/// Units of a glyph's space that make one font size.
 const UNITS_PER_EM: f64 = 1000.0;
 /// Least gap between words, in units of the font's size.
 pub(super) const WORD_GAP_EM: f64 = 0.17;
-/// Least step off the line to another line, in units of the font's size.
+/// Least distance off the line that means another line, in units of the font's size.
 const LINE_STEP_EM: f64 = 0.4;
 
 /// The reason for which the device stops.
@@ -63,7 +63,7 @@ impl Mark {
         along / along.hypot().max(1e-6)
     }
 
-    /// Returns whether it runs from left to right.
+    /// Returns whether the character runs from left to right.
     pub(super) fn is_level(&self) -> bool {
         let along = self.end - self.start;
         along.y.abs() <= 0.1 * along.x
@@ -211,7 +211,7 @@ impl<'c> TextDevice<'c> {
         }
     }
 
-    /// Returns the index of a run's face; 0 is unknown.
+    /// Returns the index of a run's face; 0 means unknown.
     fn face(&mut self, run: &GlyphRun<'_, '_>) -> u16 {
         if self.faces.is_empty() {
             self.faces.push(Face::default());

@@ -13,7 +13,7 @@ const VALUES_MAX: usize = 50;
 const SECTION_LINES_MAX: usize = 100;
 /// Length of the parts of a text that are searched, at its front and at its end, in bytes.
 const SEARCHED_BYTES_MAX: usize = 128 * 1024;
-/// Largest difference between sizes that count as equal, as a share.
+/// Largest difference between sizes that are taken as equal, as a share.
 const SAME_SIZE_SHARE: f64 = 0.06;
 /// Largest step between lines of one block, in units of their size.
 const BLOCK_STEP_EM: f64 = 2.1;
@@ -36,7 +36,7 @@ struct FieldMatch {
     values: Vec<String>,
     /// The page, and the lowest position on it as a share of its height.
     bottom: Option<(usize, f64)>,
-    /// Whether later rules may add to it.
+    /// Whether later rules may add values.
     more: bool,
 }
 
@@ -248,7 +248,7 @@ impl Extractor<'_> {
             && !rule.not.iter().any(|it| it.is_match(&line.text))
     }
 
-    /// Returns the text below the first of the `headings`, or after it in its line.
+    /// Returns the text after the first of the `headings`, in its line and below.
     fn section(&self, rule: &Rule, headings: &[&Line]) -> FieldMatch {
         let (Some(heading), Some(pattern)) = (headings.first(), &rule.matches) else {
             return FieldMatch::default();
@@ -257,7 +257,7 @@ impl Extractor<'_> {
         let mut texts = vec![behind.unwrap_or_default().trim().to_owned()];
         let mut last: (f64, usize) = (heading.base, heading.page);
         let mut bottom = (heading.page, heading.top);
-        // The width of the section's column as far as it is known: its last line may end left of the heading.
+        // The edges of the section's column, as far as its lines have shown them.
         let (mut left, mut right) = (heading.left, heading.right.max(heading.left + 200.0));
         let is_below = |line: &&Line| line.page == heading.page && heading.base < line.base;
         for line in self.layout.lines.iter().filter(is_below).take(SECTION_LINES_MAX) {
@@ -283,7 +283,7 @@ fn letters(text: &str) -> String {
     text.chars().filter(|it| it.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Joins consecutive lines of one size and face to blocks.
+/// Joins consecutive lines of one size and weight to blocks.
 fn blocks<'l>(lines: &[&'l Line]) -> Vec<Vec<&'l Line>> {
     let mut blocks: Vec<Vec<&Line>> = Vec::new();
     for line in lines {
@@ -307,7 +307,7 @@ fn blocks<'l>(lines: &[&'l Line]) -> Vec<Vec<&'l Line>> {
     blocks
 }
 
-/// Joins lines. In running text a hyphen at the end of a line is removed, in a title it stays.
+/// Joins lines. In running text a hyphen before a small letter is removed, in a title it stays.
 fn joined(lines: &[String], running: bool) -> String {
     let mut text = String::new();
     for line in lines {

@@ -80,7 +80,7 @@ impl Layout {
         self.lines.extend(lines);
     }
 
-    /// Computes the body's size from all pages.
+    /// Computes the body's size from the lines of all front pages.
     pub(super) fn finish(&mut self) {
         let mut sizes: Vec<(f64, usize)> = Vec::new();
         for line in &self.lines {
@@ -94,7 +94,8 @@ impl Layout {
     }
 }
 
-/// Returns the middle of the text on a page of this `width`: that of its widest lines, which are full.
+/// Returns the middle of the text on a page of this `width`: that of the wide lines, which are
+/// full; that of the page if fewer than three lines are wide.
 fn middle(lines: &[Line], width: f64) -> f64 {
     let wide = || lines.iter().filter(|it| 0.55 * width < it.right - it.left);
     if wide().count() < 3 {
@@ -124,7 +125,7 @@ impl Piece {
     }
 }
 
-/// Joins marks in the order of drawing.
+/// Joins marks to pieces, in the order of drawing.
 fn strings(marks: &[Mark], faces: &[Face]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut open: Vec<Mark> = Vec::new();

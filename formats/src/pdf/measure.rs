@@ -1,8 +1,9 @@
 //! The inflated size of a PDF's streams, measured before they are decoded.
 //!
-//! The interpreter decodes each stream whole. Here every stream of the file is inflated and counted, and
-//! nothing is kept; a file with a stream that inflates too far is refused. A stream whose size cannot be
-//! measured (encrypted, or packed in several layers) must be small.
+//! The interpreter decodes each stream whole. Here every stream of the file is inflated and
+//! counted, and nothing is kept; a file with a stream that inflates too far is refused. A stream
+//! that cannot be measured (encrypted, in a text encoding, or LZW) must be short; one in several
+//! layers of compression is refused.
 
 use std::io::Read;
 
@@ -13,7 +14,7 @@ use memchr::memmem;
 const OPAQUE_BYTES_MAX: usize = 256 * 1024;
 /// Length of the part before a stream that is taken for its dictionary, in bytes.
 const DICTIONARY_BYTES_MAX: usize = 4 * 1024;
-/// Longest sum of small streams that are accepted without measurement, in bytes.
+/// Maximum length of all small streams together that are accepted without measurement, in bytes.
 const SMALL_STREAMS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Bounds on inflated streams.
@@ -21,10 +22,10 @@ const SMALL_STREAMS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub(super) struct Limits {
     /// Longest inflated stream, in bytes.
     pub(super) stream_bytes_max: u64,
-    /// Packed size of streams that are accepted without measurement, in bytes: deflate's ratio is at most
+    /// Streams with fewer packed bytes are accepted without measurement: deflate's ratio is at most
     /// 1032.
     pub(super) small_bytes: usize,
-    /// Longest sum of all inflated streams without images, in bytes.
+    /// Maximum length of all inflated streams together, without images, in bytes.
     pub(super) streams_bytes_max: u64,
 }
 
@@ -46,11 +47,7 @@ pub(super) enum Refusal {
     Size(String),
 }
 
-/// Measures every stream of a file.
-///
-/// # Errors
-///
-/// The file must not be given to the interpreter.
+/// Measures every stream of a file. A file that is refused must not be given to the interpreter.
 pub(super) fn measure(
     bytes: &[u8],
     limits: Limits,
@@ -108,7 +105,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Returns the number of compression layers in the dictionary; a filter in another object counts as two.
+/// Returns the number of compression layers in the dictionary; 2 for a filter in another object.
 fn layers(dictionary: &[u8]) -> usize {
     let names: [&[u8]; 5] = [b"/FlateDecode", b"/Fl ", b"/Fl]", b"/Fl/", b"/LZW"];
     let count: usize = names.iter().map(|it| memmem::find_iter(dictionary, it).count()).sum();

@@ -24,7 +24,7 @@ use toml::Spanned;
 
 use crate::markup::{is_attribute_name, is_reserved};
 
-/// The built-in classes, each with its file; of equals the first one wins.
+/// The built-in classes, each with its file; of equal evidence the first class wins.
 const BUILT_IN: &[(&str, &str)] = &[
     ("paper.toml", include_str!("templates/paper.toml")),
     ("manual.toml", include_str!("templates/manual.toml")),
@@ -175,7 +175,7 @@ impl Compiled {
 pub(super) struct Template {
     /// The value of `Document-Class`.
     class: Spanned<String>,
-    /// The class whose rules are tried after these.
+    /// The class whose rules are tried after the rules of this one.
     pub(super) like: Option<String>,
     #[serde(default)]
     pub(super) evidence: Vec<Evidence>,
@@ -194,7 +194,7 @@ impl Template {
 #[serde(deny_unknown_fields)]
 pub(super) struct Evidence {
     pub(super) weight: Spanned<f64>,
-    /// All of these must hold.
+    /// The conditions, all of which must hold.
     pub(super) when: Vec<Condition>,
 }
 
@@ -234,10 +234,10 @@ pub(super) enum Number {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Text {
-    /// The front pages.
+    /// The text of the front pages.
     #[default]
     Front,
-    /// All, in lines.
+    /// The whole text, in lines.
     Body,
     /// The title in the declared metadata.
     #[serde(rename = "said-title")]
@@ -361,11 +361,7 @@ impl Visitor<'_> for PatternVisitor {
     }
 }
 
-/// Reads a template.
-///
-/// # Errors
-///
-/// The mistake, with its position in the file.
+/// Reads a template; a mistake has its position in the file.
 fn parse(text: &str) -> Result<Template, Mistake> {
     let source = Source(text);
     let template: Template = toml::from_str(text)

@@ -12,7 +12,7 @@ use crate::text::Body;
 use crate::{Draft, Input};
 pub(crate) use strings::TroffStrings;
 
-/// Longest sum of section titles, in bytes.
+/// Maximum length of all section titles together, in bytes.
 const HEADINGS_BYTES_MAX: usize = 4 * 1024;
 /// Longest `NAME` section, in bytes.
 const NAME_BYTES_MAX: usize = 1024;
@@ -42,10 +42,10 @@ const CALLABLE: &[&str] = &[
 struct Page {
     body: Body,
     headings: Body,
-    /// The text of the `NAME` section, or of the first one: its title may be in any language.
+    /// The text of the section `NAME`, or of the first: the title may be in any language.
     name: Body,
     in_name: bool,
-    /// Whether the title of that section is `NAME`.
+    /// Whether the section of `name` has the title `NAME`.
     is_named: bool,
     /// The text that `.Nm` prints.
     command: String,
@@ -83,7 +83,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
 }
 
 impl Page {
-    /// Handles one line; returns the request up to which the following lines are left out.
+    /// Handles one line; returns the request up to which the following lines are left out, if any.
     fn line(&mut self, line: &str) -> Option<String> {
         let Some(request) = line.strip_prefix(['.', '\'']) else {
             if line.trim().is_empty() {

@@ -24,7 +24,7 @@ use crate::numbers::{le_len32, slice_up_to};
 use crate::text::{decode, is_telling};
 use crate::{Draft, Input};
 
-/// Length of the part of a document that is read, in bytes: pictures in it may be large.
+/// Maximum number of bytes of a document that are read; pictures in it may be large.
 const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Maximum number of tokens of one document.
 const TOKENS_MAX: usize = 20_000_000;
@@ -69,7 +69,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Removes the DOS header of an EPS file with a preview picture.
+/// Removes the DOS header of an EPS file with a preview picture, or a leading Ctrl-D.
 fn unwrapped(bytes: &[u8]) -> &[u8] {
     match bytes {
         [0xc5, 0xd0, 0xd3, 0xc6, ..] => {
@@ -283,7 +283,7 @@ pub(crate) fn add_link(url: &[u8], references: &mut Vec<String>, most: usize) {
 /// Reads the pdfmarks of a TeX special: the document's metadata and links.
 pub(crate) fn read_pdfmarks(special: &[u8], metadata: &mut Metadata, link: &mut dyn FnMut(&[u8])) {
     let mut marks = Marks::default();
-    // The equivalent of dvipdfm.
+    // dvipdfm writes `pdf:docinfo` in place of the mark `DOCINFO`.
     let rest = special.strip_prefix(b"pdf:docinfo");
     let mut tokens = PsTokens::new(rest.unwrap_or(special));
     while let Some(token) = tokens.next() {
@@ -294,12 +294,12 @@ pub(crate) fn read_pdfmarks(special: &[u8], metadata: &mut Metadata, link: &mut 
     }
 }
 
-/// Decodes a text string: UTF-16 with a byte order mark, UTF-8, or nearly Latin-1.
+/// Decodes a text string: UTF-16 with a byte order mark, UTF-8, or Windows-1252.
 fn text_string(bytes: &[u8]) -> String {
     decode(bytes, Some("windows-1252")).into_owned()
 }
 
-/// Returns whether a text is readable; not so are the codes of fonts with an encoding of their own.
+/// Returns whether a text has enough letters to be readable, unlike codes of a font's own encoding.
 fn is_readable(text: &str) -> bool {
     let sample = || text.chars().take(20_000).filter(|it| !it.is_whitespace());
     let letters = sample().filter(|it| it.is_alphanumeric()).count();

@@ -32,7 +32,7 @@ const MACROS_MAX: usize = 500;
 const EXPANSIONS_MAX: usize = 1_000;
 /// Deepest nesting of arguments, and of macros.
 const DEPTH_MAX: usize = 6;
-/// Most URLs.
+/// Maximum number of URLs.
 const REFERENCES_MAX: usize = 1_000;
 
 /// Returns the number of a command's arguments, if it prints none of them.
@@ -238,7 +238,7 @@ impl TexDocument<'_> {
 
     fn begin(&mut self, reader: &mut TexReader<'_>) {
         match reader.group().unwrap_or_default() {
-            // The text before it has settings only.
+            // The text before the document has only settings.
             "document" => {
                 self.body.take();
             }
@@ -276,7 +276,7 @@ impl TexDocument<'_> {
         }
     }
 
-    /// `\usepackage[english, ngerman]{babel}`: the last language is that of the document.
+    /// `\usepackage[english, ngerman]{babel}`: the language after `main=`, else the last one.
     fn language_of(&mut self, names: &str, package: Option<&str>) {
         if package == Some("babel") {
             let tag = |it: &str| languages::tag(it.trim());

@@ -3,8 +3,8 @@
 //! Source: The TeXbook, appendix F (OT1, OML, OMS and the typewriter font); "LaTeX font encodings"
 //! (encguide) §2.1 (T1) and §2.2 (TS1); `8r.enc` of psnfss.
 //!
-//! A DVI file names its fonts, but not their encodings. They follow from the names, which have been the same
-//! since 1982.
+//! A DVI file names its fonts, but not their encodings. The encodings follow from the names, which
+//! have been the same since 1982.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
@@ -207,7 +207,7 @@ const WINDOWS: &[&str] = &[
     "•", "–", "—", "", "™", "š", "", "œ", "", "ž",
 ];
 
-/// Accents come before their letter; here they are combining characters.
+/// OT1 up to 0x20. Accents, which come before their letter, are combining characters here.
 const OT1_LOW: &[&str] = &[
     "Γ", "Δ", "Θ", "Λ", "Ξ", "Π", "Σ", "Υ", "Φ", "Ψ", "Ω", "ff", "fi", "fl", "ffi", "ffl", "ı",
     "ȷ", "\u{300}", "\u{301}", "\u{30c}", "\u{306}", "\u{304}", "\u{30a}", "", "ß", "æ", "œ", "ø",

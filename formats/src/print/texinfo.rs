@@ -26,7 +26,7 @@ const CHARSET_BYTES_MAX: usize = 4 * 1024;
 const LINE_BYTES_MAX: usize = 4 * 1024;
 /// Longest copying notice, in bytes.
 const COPYING_BYTES_MAX: usize = 8 * 1024;
-/// Longest sum of index entries, in bytes.
+/// Maximum length of all index entries together, in bytes.
 const INDEX_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of variables that are remembered.
 const VARIABLES_MAX: usize = 200;
@@ -34,8 +34,9 @@ const VARIABLES_MAX: usize = 200;
 const VARIABLE_BYTES_MAX: usize = 200;
 /// Deepest nesting of arguments.
 const DEPTH_MAX: usize = 6;
-/// Most URLs, and most authors.
+/// Maximum number of URLs.
 const REFERENCES_MAX: usize = 1_000;
+/// Maximum number of authors.
 const AUTHORS_MAX: usize = 100;
 
 /// The destination of text.
@@ -52,8 +53,9 @@ enum ManualTarget {
 struct Manual {
     title: String,
     subtitle: String,
-    /// The title of headers, and that of the first node: used if the manual has no title.
+    /// The title of page headers; used if the manual has no title.
     short_title: String,
+    /// The title of the first node; used if there is no other title.
     top: String,
     authors: Vec<String>,
     language: String,
@@ -124,7 +126,7 @@ impl Manual {
         }
     }
 
-    /// Returns the text that is being read.
+    /// Returns the body that the text goes to.
     fn text(&mut self) -> &mut Body {
         match self.target {
             ManualTarget::Copying => &mut self.copying,
@@ -176,7 +178,7 @@ impl Manual {
             "set" => self.set(reader.line()),
             "copying" => self.target = ManualTarget::Copying,
             "documentdescription" => self.target = ManualTarget::Description,
-            // Its text is given by commands, or repeated elsewhere.
+            // The text of this page is given by commands, or repeated elsewhere.
             "titlepage" => self.title_page(reader.environment("titlepage")),
             "end" => {
                 if matches!(reader.line(), "copying" | "documentdescription") {

@@ -4,9 +4,9 @@
 //! Source: groff_ms(7), groff_me(7), groff_mm(7); M. E. Lesk, "Typing Documents on the UNIX System: Using
 //! the -ms Macros" (1978). Essence's Troff summarizer.
 //!
-//! The package of a text follows from macros that only one package has. Without such macros the text is
-//! summarized as a manual page. me has no macros for title and author: they stand before the first paragraph,
-//! separated by space.
+//! The package of a text follows from macros that only one package has. Without such macros the
+//! text is summarized as a manual page. The package me has no macros for title and author: these
+//! stand before the first paragraph, separated by space.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::cancellable::TimeLimit;
 use crate::text::{Body, HEADINGS_BYTES_MAX, one_line};
 use crate::{Draft, Input};
 
-/// Lines in which such macros are counted.
+/// Maximum number of lines in which the macros of packages are counted.
 const LOOK_LINES: usize = 2_000;
 /// Longest title, author or institution, in bytes.
 const LINE_BYTES_MAX: usize = 1024;
@@ -40,7 +40,8 @@ const PACKAGE_MACROS: &[(Package, &[&str])] = &[
     (Package::Me, &["pp", "lp", "np", "ip", "sh", "uh", "tp", "(l", "(q", "(b", "(f"]),
 ];
 
-/// Macros whose arguments are text in another font; most print the second right behind the first.
+/// Macros whose arguments are text in another font; most print the second argument right after the
+/// first.
 const FONTS: &[&str] =
     &["B", "I", "BI", "CW", "R", "SM", "LG", "UL", "BX", "b", "i", "bi", "u", "sm", "r", "q", "bx"];
 
@@ -68,7 +69,7 @@ enum Slot {
     Heading,
     /// The column formats of a table, up to a full stop.
     Columns,
-    /// Text before the first paragraph, for me.
+    /// Text before the first paragraph, in the package me.
     Front,
 }
 
@@ -149,7 +150,7 @@ fn request(line: &str) -> Option<(&str, &str)> {
 }
 
 impl Paper {
-    /// Handles one line; returns the request up to which the following lines are left out.
+    /// Handles one line; returns the request up to which the following lines are left out, if any.
     fn line(&mut self, line: &str) -> Option<String> {
         let Some((name, arguments)) = request(line) else {
             self.text(line);

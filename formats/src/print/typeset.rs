@@ -18,12 +18,12 @@ const TITLE_LARGER: f64 = 1.15;
 #[derive(Debug, Default)]
 pub(crate) struct Typeset {
     body: Body,
-    /// An accent before its letter.
+    /// An accent whose letter has not come yet.
     accent: Option<char>,
-    /// The text in the largest font of the first page, and that font's size.
+    /// The text in the largest font of the first page, whose size is `title_size`.
     title: Body,
     title_size: f64,
-    /// The smallest size that much text is set in.
+    /// The size of the text: the smallest from the 200th to the 2,000th character.
     text_size: f64,
     size: f64,
     set: usize,
@@ -71,7 +71,7 @@ impl Typeset {
             self.title.take();
             self.title_size = size;
         }
-        // After the start, the smallest size is that of the text.
+        // After the start, the smallest size is taken for that of the text.
         if self.text_size == 0.0 || 200 < self.set && self.set < 2_000 && size < self.text_size {
             self.text_size = size;
         }

@@ -6,7 +6,8 @@
 //! # Differences from the specification
 //!
 //! * Conditions (`ifdef`) are not evaluated: the text of all branches is kept.
-//! * Only names of header attributes are replaced by their values.
+//! * Only attributes that the document sets, and those for characters, are replaced by their
+//!   values.
 
 mod inline;
 
@@ -20,8 +21,9 @@ use crate::{Draft, Input};
 
 /// Longest description and abstract, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
-/// Maximum number of attributes of a header, and longest value of one, in bytes.
+/// Maximum number of attributes that are remembered.
 const ATTRIBUTES_MAX: usize = 256;
+/// Longest value of an attribute that is remembered, in bytes.
 const ATTRIBUTE_BYTES_MAX: usize = 1024;
 /// Longest title, in bytes.
 const TITLE_BYTES_MAX: usize = 300;

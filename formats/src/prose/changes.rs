@@ -6,7 +6,7 @@
 use crate::cancellable::TimeLimit;
 use crate::{Draft, Input};
 
-/// Maximum number of versions whose entries are in the summary.
+/// Maximum number of entries that are in the summary.
 const SUMMARY_VERSIONS_MAX: usize = 3;
 /// Longest summary, in bytes.
 const SUMMARY_BYTES_MAX: usize = 4 * 1024;

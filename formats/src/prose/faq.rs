@@ -12,10 +12,11 @@ use crate::names;
 use crate::text::{Body, is_telling, one_line};
 use crate::{Draft, Input};
 
-/// Longest sum of questions, in bytes.
+/// Maximum length of all questions together, in bytes.
 const QUESTIONS_BYTES_MAX: usize = 8 * 1024;
-/// Longest question, in bytes and in lines.
+/// Longest question, in bytes.
 const QUESTION_BYTES_MAX: usize = 300;
+/// Longest question, in lines.
 const QUESTION_LINES_MAX: usize = 4;
 /// Maximum number of lines of a header.
 const HEADER_LINES_MAX: usize = 100;
@@ -152,7 +153,7 @@ struct Question {
     mark: Mark,
     text: String,
     lines: usize,
-    /// Whether the answer has begun.
+    /// Whether the question has ended.
     is_over: bool,
 }
 

@@ -12,8 +12,9 @@ use crate::{Draft, Input};
 
 /// Maximum number of bytes of a manual page that are searched for its sections.
 const PAGE_BYTES_MAX: usize = 256 * 1024;
-/// Longest sum of section titles, and longest `NAME` section, in bytes.
+/// Maximum length of all section titles together, in bytes.
 const HEADINGS_BYTES_MAX: usize = 4 * 1024;
+/// Maximum length of the section `NAME`, in bytes.
 const NAME_BYTES_MAX: usize = 1024;
 /// Longest title of a section of a manual page, in bytes.
 const HEADING_BYTES_MAX: usize = 60;
@@ -36,8 +37,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-/// Returns a line without formatting. Of overstruck characters it keeps the one that is not an underscore,
-/// or else the last. Color sequences are left out.
+/// Returns a line without formatting. Of overstruck characters it keeps the last, unless that is an
+/// underscore: then the one before. Escape sequences, such as colors, are left out.
 fn bare(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut characters = line.chars();

@@ -24,9 +24,9 @@ pub(super) const MAIL_BYTES_MAX: usize = 16 * 1024 * 1024;
 const MESSAGES_MAX: usize = 10_000;
 /// Maximum number of messages within messages, since the parser keeps a stack for them.
 pub(crate) const NESTED_MAX: usize = 50;
-/// Most text parts of a message that are read.
+/// Maximum number of text parts of a message that are read.
 const PARTS_MAX: usize = 20;
-/// Longest HTML part that is turned into text, in bytes.
+/// Maximum number of bytes of an HTML part that are turned into text.
 const HTML_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of attachments listed.
 const ATTACHMENTS_MAX: usize = 100;
@@ -281,7 +281,7 @@ fn field(text: &str) -> String {
     one_line(text, FIELD_BYTES_MAX)
 }
 
-/// Returns the first lines that are neither quoted nor the signature.
+/// Returns the first five lines that are neither quoted nor the signature.
 fn first_words(body: &str) -> String {
     let lines = body.lines().take(50).map(str::trim).take_while(|line| *line != "--");
     let own = lines.filter(|line| {

@@ -41,8 +41,7 @@ fn machine_readable(text: &str) -> Option<(String, String)> {
     Some((title, description))
 }
 
-/// Returns the first telling line, and the first paragraph after it (or around it, if the line is the
-/// paragraph's beginning).
+/// Returns the first telling line, and the paragraph that begins with this line or comes after it.
 pub(crate) fn headline(text: &str) -> (String, String) {
     let mut lines = text.lines().take(LINES_MAX).map(str::trim);
     let Some(first) = lines.by_ref().find(|line| is_telling(line)) else {

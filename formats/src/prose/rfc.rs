@@ -6,7 +6,7 @@ use super::plain;
 use crate::text::is_telling;
 use crate::{Draft, Input};
 
-/// Lines of the first pages.
+/// Maximum number of lines of the first pages that are read.
 const LINES_MAX: usize = 300;
 /// Longest abstract, in lines.
 const ABSTRACT_LINES_MAX: usize = 60;
@@ -15,7 +15,6 @@ const ABSTRACT_LINES_MAX: usize = 60;
 const MONTHS: &str =
     "January February March April May June July August September October November December";
 
-/// Summarizes an RFC, an FYI or an Internet-Draft.
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let body = input.text();
     let lines: Vec<&str> = body.lines().take(LINES_MAX).collect();

@@ -7,8 +7,8 @@
 //!
 //! * No word is too frequent. Such words depend on the language, and words common to all documents cost next
 //!   to nothing where records are packed together. Longer words weigh more instead.
-//! * A frequent word stands in the list several times, since ranking counts it (docs/measurements.md has the
-//!   effect).
+//! * A frequent word stands in the list several times, since ranking uses its count (effect:
+//!   docs/measurements.md).
 //!
 //! Every word of every text passes through this module. So the words lie one after the other in one string,
 //! and a table of their positions finds them. A set of strings with the standard library's hash takes four
@@ -21,7 +21,7 @@ use hashbrown::HashTable;
 
 /// Longest word that is a keyword, in bytes; longer runs are encoded data.
 pub(super) const WORD_BYTES_MAX: usize = 64;
-/// Shortest one: single Latin letters and digits find nothing.
+/// Shortest word that is a keyword, in bytes: single Latin letters and digits find nothing.
 const WORD_BYTES_MIN: usize = 2;
 /// Longest number that is a keyword, in digits: years and ids, not tables of measurements.
 const DIGITS_MAX: usize = 10;
@@ -128,7 +128,7 @@ impl Keywords {
         }
     }
 
-    /// Adds the word that starts at `start`, folded; returns the end of it and of its separator.
+    /// Adds the word that starts at `start`, folded; returns the end of the separator after it.
     fn fold(&mut self, text: &str, start: usize) -> usize {
         let mut folded = std::mem::take(&mut self.folded);
         folded.clear();
@@ -161,7 +161,7 @@ impl Keywords {
             span.count = span.count.saturating_add(1);
             return;
         }
-        // Each of the others is followed by a separator.
+        // A separator follows each word that is there already.
         if *bytes_max <= words.len() + spans.len() + word.len() {
             return;
         }
@@ -173,8 +173,8 @@ impl Keywords {
         spans.insert_unique(key, span, again);
     }
 
-    /// Returns the `words_max` most telling words, sorted, one a line: frequent words, and long ones before
-    /// short ones. `REPEATED_FROM` says how often each is repeated.
+    /// Returns the `words_max` most telling words, sorted, one a line: those with the largest
+    /// `weight`. `REPEATED_FROM` says how often each is repeated.
     pub fn most_telling(self, words_max: usize) -> String {
         let words = &self.words;
         let mut ranked: Vec<(u64, &str, u32)> = Vec::with_capacity(self.spans.len());

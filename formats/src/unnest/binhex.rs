@@ -70,7 +70,7 @@ struct Decoder<'b> {
     source: Source<'b>,
     bits: u32,
     bits_count: u32,
-    /// The byte that a run repeats, and how many repeats are left.
+    /// The last byte, which the run repeats `repeats` times more.
     last: u8,
     repeats: u8,
 }

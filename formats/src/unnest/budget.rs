@@ -22,9 +22,9 @@ pub struct Limits {
     pub bytes_max: u64,
     /// Maximum number of bytes kept of one member.
     pub member_bytes_max: usize,
-    /// Most bytes out for each byte in, once more than [`Limits::ratio_from_bytes`] have come out.
+    /// Maximum bytes out for each byte in, once [`Limits::ratio_from_bytes`] have come out.
     pub ratio_max: u64,
-    /// The ratio counts beyond this size, in bytes out.
+    /// Number of bytes out up to which the ratio is not limited.
     pub ratio_from_bytes: u64,
     /// Maximum number of containers within containers.
     pub depth_max: u32,
@@ -48,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-/// The rest of the limits for one fetched object, shared by all its containers.
+/// The limits for one fetched object less all use so far, shared by all its containers.
 pub struct Budget<'a> {
     pub(super) limits: Limits,
     bytes_left: Cell<u64>,
@@ -108,7 +108,7 @@ impl<'a> Budget<'a> {
         if left < count { Err(Stop::Bytes(self.limits.bytes_max)) } else { Ok(()) }
     }
 
-    /// Returns bytes to the budget that were only inspected.
+    /// Gives bytes that were only inspected back to the budget.
     pub(super) fn give_back(&self, count: usize) {
         self.bytes_left.set(self.bytes_left.get().saturating_add(count as u64));
     }
@@ -243,7 +243,7 @@ pub(super) enum End {
     Whole,
     /// More bytes follow than were requested.
     Longer,
-    /// It breaks off, is damaged, or the budget ended (the reader's `stop` has that).
+    /// It breaks off or is damaged, or the budget ended (then the reader's `stop` has the reason).
     Broken(io::Error),
 }
 

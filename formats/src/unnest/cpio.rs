@@ -19,7 +19,7 @@ const KIND_FILE: u64 = 0o100_000;
 /// Longest header after its magic number, in bytes.
 const HEADER_BYTES_MAX: usize = 104;
 
-/// Most files with several names that are tracked: the default limit on an archive's members.
+/// Maximum number of files with several names: the default limit on an archive's members.
 const LINKED_MAX: usize = 10_000;
 
 struct Header {
@@ -32,14 +32,14 @@ struct Header {
     size: u64,
     /// The sum of the content's bytes, if the format has one.
     sum: Option<u32>,
-    /// Header with name, and content, are each padded to a multiple of this.
+    /// The header with the name, and the content, are each padded to a multiple of this, in bytes.
     align: u64,
     /// Length of the header itself, in bytes.
     bytes: u64,
 }
 
 pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<(), Fault> {
-    // Files with several names, each with its last name, or `None` once a name had the content.
+    // Files with several names, each with its last name, or `None` once its content was read.
     let mut linked: BTreeMap<(u64, u64), Option<MemberInfo>> = BTreeMap::new();
     loop {
         let header = Header::read(reader).map_err(|error| breaks_off(&error))?;

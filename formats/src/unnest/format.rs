@@ -10,7 +10,7 @@ const FRONT_BYTES: usize = 64 * 1024;
 
 /// The mark of all shell archives, in their first bytes.
 const SHAR_MARK: &[u8] = b"# This is a shell archive";
-/// Bytes that are searched for the mark.
+/// Maximum number of bytes that are searched for the mark.
 const SHAR_BYTES: usize = 1024;
 
 /// The format of a container, which decides how it is opened.
@@ -68,14 +68,15 @@ impl Format {
         Self::Closed("RAR"),
     ];
 
-    /// Returns the format of `object`, which was recognized as `type`; `None` if it is not a container.
-    /// Office documents and books do not count as containers: they are summarized as a whole.
+    /// Returns the format of `object`, which was recognized as `type`; `None` if it is not a
+    /// container. Office documents and books are not containers here: they are summarized as a
+    /// whole.
     pub fn of(object: &Object, r#type: Type) -> Option<Self> {
         let head = object.bytes.get(..object.bytes.len().min(FRONT_BYTES)).unwrap_or_default();
         Self::of_head(head, r#type)
     }
 
-    /// Returns the same from the front of the content.
+    /// Returns the format as [`Self::of`] does, from the front of the content.
     pub fn of_head(head: &[u8], r#type: Type) -> Option<Self> {
         match r#type {
             Type::Gzip | Type::Compressed => {

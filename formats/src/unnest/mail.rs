@@ -24,8 +24,8 @@ const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Messages between two checks of the time limit.
 const POLL_MESSAGES: usize = 100;
 
-/// See [`super::members`]. Attachments are known by name, or by number if they have none. A repeated name
-/// gets the number in front.
+/// Opens a message. Its attachments are known by name, or by number if they have none. A repeated
+/// name gets the number in front.
 pub(super) fn message(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let bytes = object.bytes.get(..object.bytes.len().min(MESSAGE_BYTES_MAX)).unwrap_or_default();
@@ -49,8 +49,8 @@ pub(super) fn message(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Returns whether a message that starts with `bytes` may hold more than one text: a MIME type that is
-/// not text stands before some slash.
+/// Returns whether a message that starts with `bytes` may hold more than one text: a kind of MIME
+/// type other than text stands before some slash.
 pub(super) fn may_have_attachments(bytes: &[u8]) -> bool {
     let kinds: [&[u8]; 6] =
         [b"multipart", b"message", b"application", b"image", b"audio", b"video"];
@@ -71,7 +71,7 @@ fn content(part: &MessagePart<'_>) -> Vec<u8> {
     }
 }
 
-/// See [`super::members`]. Messages are known by their Message-Id, or by number if they have none.
+/// Opens a mailbox. Its messages are known by their Message-Id, or by number if they have none.
 pub(super) fn mailbox(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let bytes: &[u8] = &object.bytes;

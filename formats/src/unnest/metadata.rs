@@ -61,7 +61,7 @@ impl HeaderFields {
         Self { fields, rest }
     }
 
-    /// Returns the known values of all fields called `name`.
+    /// Returns the values of all fields called `name`, except empty ones and `unknown`.
     fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         let known = |value: &&str| !value.is_empty() && !value.eq_ignore_ascii_case("unknown");
         self.fields.iter().filter(move |it| it.0 == name).map(|it| it.1.as_str()).filter(known)

@@ -25,7 +25,6 @@ struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// Splits a header off the front.
     fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let rest = bytes.strip_prefix(MAGIC)?.get(4..)?;
         let (entries, size) = (len32(rest, 0)?, len32(rest, 4)?);

@@ -76,7 +76,7 @@ fn file(
     let member = walk.read(&info, &mut reader)?;
     let kept = member.object.bytes.len() as u64;
     walk.visit(member);
-    // The rest of it must be read within the budget, too: others follow in the same folder.
+    // The member's rest must be read within the budget, too: others follow in the same folder.
     let rest = info.size.saturating_sub(kept).saturating_sub(1);
     let cut = |error: std::io::Error| (ProblemKind::Broken, format!("7z data breaks off: {error}"));
     skip(&mut reader, rest).map_err(cut)
@@ -192,7 +192,7 @@ impl Numbers<'_> {
         Ok(*first)
     }
 
-    /// Reads a number of one to nine bytes: the first byte's leading ones count the bytes that follow.
+    /// Reads a number of one to nine bytes: as many follow the first byte as it has leading ones.
     fn number(&mut self) -> Result<u64, Fault> {
         let first = self.byte()?;
         let follow = first.leading_ones();

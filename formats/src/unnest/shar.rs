@@ -1,5 +1,5 @@
-//! Shell archives, read and never run: here-documents that `sed` or `cat` write to a file, and uuencoded
-//! ones.
+//! Shell archives, read and never run: here-documents that `sed` or `cat` write to a file, and
+//! uuencoded here-documents.
 //!
 //! Source: the archives of comp.sources.*, as made by shar of 4.3BSD, cshar and GNU shar.
 
@@ -19,7 +19,6 @@ struct Command {
     end: Vec<u8>,
     /// The prefix that `sed` removes from each line.
     prefix: Vec<u8>,
-    /// The file.
     target: Option<Vec<u8>>,
     /// Whether it appends to the file.
     appends: bool,

@@ -17,9 +17,9 @@ use crate::object::{Object, Problem, ProblemKind};
 
 /// Largest dictionary or window that a stream may ask for, in bytes of memory.
 pub(super) const DICTIONARY_BYTES_MAX: u64 = 1 << WINDOW_LOG_MAX;
-/// The same as a power of two.
+/// `DICTIONARY_BYTES_MAX` as the exponent of a power of two.
 const WINDOW_LOG_MAX: u32 = 26;
-/// The same plus the decoder's other memory, in KiB.
+/// `DICTIONARY_BYTES_MAX` plus the decoder's other memory, in KiB.
 pub(super) const DICTIONARY_KIB_MAX: u32 = 65 * 1024;
 /// Maximum number of bytes at the front of a gzip stream that [`peek`] reads.
 const PEEK_BYTES: usize = 64 * 1024;

@@ -9,7 +9,6 @@ use crate::object::ProblemKind;
 /// Lines between two checks of the time limit.
 const POLL_LINES: usize = 1000;
 
-/// A decoded file with its name.
 struct EncodedFile {
     name: Vec<u8>,
     content: Decoded,

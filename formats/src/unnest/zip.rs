@@ -72,7 +72,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Returns the reason why reading stopped before an entry's end, unless its length was the reason.
+/// Returns the reason why an entry broke off; `None` if its end or `bytes_max` was reached.
 fn fault_at(end: &End, kept: usize, stop: Option<Stop>) -> Option<Fault> {
     let End::Broken(error) = end else { return None };
     Some(match stop {
@@ -206,7 +206,7 @@ fn refusal(error: &ZipError) -> Fault {
     (ProblemKind::Broken, message)
 }
 
-/// Returns the Unix seconds of a DOS time, which has no time zone and counts as UTC.
+/// Returns the Unix seconds of a DOS time, which has no time zone and is taken for UTC.
 fn seconds(time: DateTime) -> Option<u64> {
     let part = |it: u8| i8::try_from(it).ok();
     let civil = jiff::civil::DateTime::new(

@@ -1,7 +1,8 @@
 //! The MARC-8 character sets: ASCII, and ANSEL for Latin letters.
 //!
-//! Source: MARC 21 Specifications for Record Structure, Character Sets, and Exchange Media (MARC-8);
-//! ANSI/NISO Z39.47 (ANSEL). There, marks stand before their letter; in Unicode, after it.
+//! Source: MARC 21 Specifications for Record Structure, Character Sets, and Exchange Media
+//! (MARC-8); ANSI/NISO Z39.47 (ANSEL). In ANSEL, marks stand before their letter; in Unicode, after
+//! it.
 //!
 //! # Differences from the standard
 //!

@@ -16,7 +16,6 @@ const RESOURCE_BYTES_MAX: usize = 16 * 1024;
 /// Longest value, in bytes.
 const VALUE_BYTES_MAX: usize = 1024;
 
-/// Adds the values of the resource.
 pub(super) fn read(bytes: &[u8], draft: &mut Draft<'_>, marks: &mut Marks) {
     let name = wide("VS_VERSION_INFO");
     let Some(at) = memmem::find(bytes, &name) else { return };

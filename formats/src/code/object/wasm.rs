@@ -8,8 +8,9 @@ use crate::{Draft, Input};
 
 /// Maximum number of sections of a module.
 const SECTIONS_MAX: usize = 10_000;
-/// Numbers of the sections of imports and exports.
+/// Number of the section of imports.
 const IMPORTS: u8 = 2;
+/// Number of the section of exports.
 const EXPORTS: u8 = 7;
 
 /// A reader of a module or a section.
@@ -82,7 +83,6 @@ impl<'a> WasmReader<'a> {
     }
 }
 
-/// Reads the sections of imports and exports.
 pub(super) fn read(bytes: &[u8], input: &Input<'_>, draft: &mut Draft<'_>) -> Option<()> {
     draft.other("Architecture", "wasm32");
     // Components have a layer after their version, and other sections.

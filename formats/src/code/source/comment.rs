@@ -15,7 +15,7 @@ const LEGAL: &str = "copyright|(c)|license|licence|spdx|all rights|warrant|redis
 const PROLOGUE: &str =
     "#include|#ifndef|#define|#pragma|<?php|use strict|'use strict'|\"use strict\"|package |@echo";
 
-/// Returns the first paragraph of the leading comments that is not legal, or nothing.
+/// Returns the first descriptive paragraph of the leading comments; "" if there is none.
 pub(super) fn leading(text: &str, language: Language) -> String {
     let mut paragraph = String::new();
     let mut block: Option<&str> = None;

@@ -32,7 +32,7 @@ const LICENSES: &[(&str, &str)] = &[
     ("Public-Domain", "public domain"),
 ];
 
-/// Returns the license in the front of the text: an SPDX expression, or a family.
+/// Returns the license in the front of the text: an SPDX expression, or a family; "" if none.
 pub(crate) fn license(text: &str) -> String {
     let front = crate::text::front(text, FRONT_BYTES_MAX);
     if let Some((_, after)) = front.split_once("SPDX-License-Identifier:") {
@@ -46,8 +46,8 @@ pub(crate) fn license(text: &str) -> String {
     LICENSES.iter().find(is_in).map(|(name, _)| (*name).to_owned()).unwrap_or_default()
 }
 
-/// Returns the copyright statements in the front of the text, one on each line: lines with `Copyright` and a
-/// year or a sign, as written, without comment signs.
+/// Returns the copyright statements in the front of the text, one on each line: lines with
+/// `Copyright` and a year or a copyright sign, as written, without comment signs.
 pub(crate) fn copyright(text: &str) -> String {
     let mut owners: Vec<&str> = Vec::new();
     for line in crate::text::front(text, FRONT_BYTES_MAX).lines() {

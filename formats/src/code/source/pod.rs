@@ -4,7 +4,7 @@
 
 use crate::text::Body;
 
-/// Longest sum of headings, in bytes.
+/// Maximum length of all headings together, in bytes.
 const HEADINGS_BYTES_MAX: usize = 4 * 1024;
 
 /// The title, description and headings of the documentation.
@@ -12,7 +12,7 @@ const HEADINGS_BYTES_MAX: usize = 4 * 1024;
 pub(super) struct Pod {
     /// `Name - purpose`, from the section `NAME`.
     pub(super) title: String,
-    /// Its purpose.
+    /// The purpose alone.
     pub(super) description: String,
     /// Titles of sections.
     pub(super) headings: String,

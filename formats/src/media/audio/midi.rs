@@ -29,7 +29,7 @@ struct Tune<'a> {
     time: TimeLimit<'a>,
 }
 
-/// Reads a tune; returns false if it ends inside a track.
+/// Reads a tune; returns false if a track is cut off or broken, or a limit ends the reading.
 pub(super) fn read(bytes: &[u8], about: &mut Metadata, cancelled: &dyn Fn() -> bool) -> bool {
     let division = be16(bytes, 12).unwrap_or_default();
     let lyrics = Body::new(LYRICS_BYTES_MAX);

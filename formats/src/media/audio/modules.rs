@@ -6,7 +6,7 @@
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{le_len32, le16, slice, up_to_zero};
 
-/// Maximum number of samples or instruments that are read.
+/// Maximum number of samples whose names are read.
 const SAMPLES_MAX: usize = 256;
 
 /// Reads a module; returns `None` if it is not a module or breaks off.

@@ -13,8 +13,9 @@ const PROPERTIES_BYTES_MAX: usize = 64 * 1024;
 const PROPERTIES_MAX: usize = 1_000;
 /// Maximum number of tables of a PCF file.
 const TABLES_MAX: usize = 64;
-/// The type of the table of properties, and the flag of big-endian numbers in it.
+/// Type of the table of properties.
 const PROPERTIES: u32 = 1;
+/// Flag of a table with big-endian numbers.
 const BIG_ENDIAN: u32 = 4;
 
 /// Properties that together make the title and the charset.
@@ -63,7 +64,6 @@ impl FontProperties {
     }
 }
 
-/// Reads the properties of a BDF file.
 pub(super) fn bdf(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     let text = decode(slice_up_to(bytes, 0, PROPERTIES_BYTES_MAX), Some("iso-8859-1"));
     let mut properties = FontProperties::default();
@@ -79,7 +79,6 @@ pub(super) fn bdf(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     Some(())
 }
 
-/// Reads the table of properties of a PCF file.
 pub(super) fn pcf(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     let count = le_len32(bytes, 4)?;
     let entries = (0..count.min(TABLES_MAX)).filter_map(|it| bytes.get(8 + 16 * it..24 + 16 * it));

@@ -20,7 +20,7 @@ const TABLE_BYTES_MAX: u64 = 1024 * 1024;
 /// The language code of American English in Windows.
 const ENGLISH: u16 = 0x409;
 
-/// Scripts by their bits in `OS/2`: the first bit of a run, and its scripts.
+/// Scripts by their bits in `OS/2`: a bit, and the scripts of this bit and the following ones.
 const SCRIPTS: &[(u32, &str)] = &[
     (0, "Latin"),
     (7, "Greek"),
@@ -65,7 +65,7 @@ fn face(bytes: &[u8], at: usize, faces: &mut Faces) -> Option<()> {
     Some(())
 }
 
-/// Reads a WOFF file: the same tables, each compressed.
+/// Reads a WOFF file: the same tables, some compressed. Nothing is read of WOFF2.
 pub(super) fn woff(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     if bytes.get(3) == Some(&b'2') {
         return Some(());
@@ -90,7 +90,8 @@ pub(super) fn woff(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     Some(())
 }
 
-/// Reads the names of the best rank: English ones if there are any.
+/// Reads the names of the first rank that has some: American English of Windows; Unicode; other
+/// English. Names in other languages are left out.
 fn names(table: &[u8], faces: &mut Faces) -> Option<()> {
     let (count, storage) = (len16(table, 2)?.min(NAMES_MAX), len16(table, 4)?);
     let records = || (0..count).filter_map(|it| table.get(6 + 12 * it..18 + 12 * it));
@@ -109,7 +110,7 @@ fn names(table: &[u8], faces: &mut Faces) -> Option<()> {
             let (len, left) =
                 (len16(record, 8)?, NAMES_BYTES_MAX.saturating_sub(faces.names_bytes));
             faces.cut |= left < len;
-            // Names may overlap, so each can be as large as the table.
+            // Names may share bytes, so all names together can be far longer than the table.
             let value = slice_up_to(table, start, len.min(left));
             faces.names_bytes += value.len();
             let value = if be16(record, 0)? == 1 {
@@ -120,7 +121,7 @@ fn names(table: &[u8], faces: &mut Faces) -> Option<()> {
             typographic |= id == 16;
             name(id, &value, faces, typographic);
         }
-        // Names in other languages only repeat these.
+        // Names of the other ranks only repeat these.
         if records().any(|it| rank(it) == wanted) {
             break;
         }

@@ -70,7 +70,6 @@ fn string(text: &str) -> String {
     value
 }
 
-/// Reads the head of a metrics file.
 pub(super) fn metrics(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     let text = decode(slice_up_to(bytes, 0, METRICS_BYTES_MAX), Some("windows-1252"));
     for line in text.lines().take_while(|line| !line.starts_with("StartCharMetrics")) {

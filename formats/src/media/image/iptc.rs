@@ -40,7 +40,6 @@ pub(super) fn resources(bytes: &[u8], about: &mut Metadata) -> Option<()> {
     Some(())
 }
 
-/// Reads the records of an IPTC block.
 pub(super) fn records(bytes: &[u8], about: &mut Metadata) -> Option<()> {
     let mut at = 0;
     let mut utf8 = false;

@@ -15,9 +15,9 @@ use crate::text::decode;
 const ENTRIES_MAX: usize = 1_000;
 /// Longest text that is read, in bytes.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
-/// Maximum number of blocks of other metadata.
+/// Maximum number of blocks of other metadata (XMP, IPTC).
 const BLOCKS_MAX: usize = 4;
-/// Longest block of other metadata, in bytes.
+/// Maximum number of bytes of a block of other metadata.
 const BLOCK_BYTES_MAX: usize = 1024 * 1024;
 
 /// Values of the directories that must be combined.
@@ -25,9 +25,9 @@ const BLOCK_BYTES_MAX: usize = 1024 * 1024;
 struct TagValues {
     make: String,
     model: String,
-    /// The times of shooting and of the last change, and the offset from universal time.
     taken: String,
     changed: String,
+    /// Offset of `taken` from universal time.
     offset: String,
     width: u64,
     height: u64,
@@ -53,8 +53,8 @@ struct TiffReader<'b, 'a> {
     values: TagValues,
 }
 
-/// Reads the first directory of `bytes` and the directories below it. Only in a TIFF `file` are width and
-/// height those of the picture.
+/// Reads the first directory of `bytes` and the directories below it. Width and height are the
+/// picture's only if `file` says that this is a TIFF file.
 pub(super) fn read(bytes: &[u8], about: &mut Metadata, file: bool) -> Option<()> {
     let little = match bytes.get(..2)? {
         b"II" => true,
@@ -159,7 +159,8 @@ impl TiffReader<'_, '_> {
         }
     }
 
-    /// Stores the position of other metadata; it is read last, so that the camera's own counts first.
+    /// Stores the position of other metadata; it is read last, so that the camera's own metadata
+    /// wins.
     fn block(&mut self, tag: u16, at: usize) -> Option<()> {
         let unit = if matches!(self.short(at + 2)?, 4 | 13) { 4 } else { 1 };
         let len = (unit * self.long(at + 4)?).min(BLOCK_BYTES_MAX);
@@ -170,7 +171,7 @@ impl TiffReader<'_, '_> {
         Some(())
     }
 
-    /// Reads texts that declare their charset.
+    /// Reads texts in UTF-16, or in the charset that their first eight bytes declare.
     fn encoded(&mut self, tag: u16, at: usize) -> Option<()> {
         let bytes = self.value(at, VALUE_BYTES_MAX)?;
         let utf16 = if self.little { encoding_rs::UTF_16LE } else { encoding_rs::UTF_16BE };

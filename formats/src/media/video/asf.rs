@@ -38,14 +38,14 @@ fn objects(header: &[u8], film: &mut Film<'_>) -> Option<()> {
     }
 }
 
-/// Reads the play duration, in units of 100 ns; it includes the preroll, in milliseconds.
+/// Reads the duration, in units of 100 ns, less the preroll in it, in milliseconds.
 fn properties(content: &[u8], film: &mut Film<'_>) -> Option<()> {
     let (duration, preroll) = (long(content, 40)? / 10_000, long(content, 56)?);
     film.about.duration(duration.saturating_sub(preroll) as u64);
     Some(())
 }
 
-/// Reads five lengths, then five texts in UTF-16.
+/// Reads the first four of five texts in UTF-16, after the lengths of all.
 fn description(content: &[u8], film: &mut Film<'_>) -> Option<()> {
     let mut at = 10;
     let fields = [Field::Title, Field::Author, Field::Copyright, Field::Description];

@@ -130,7 +130,8 @@ fn tag(name: &str, value: &str, film: &mut Film<'_>) {
     film.about.add(field, value);
 }
 
-/// Reads a number of one to eight bytes; its first bits declare the length, and `strip` removes them.
+/// Reads a number of one to eight bytes; its first bits declare the length, and are removed if
+/// `strip`. Returns the number and its length.
 fn variable(bytes: &[u8], at: usize, strip: bool) -> Option<(u64, usize)> {
     let first = *bytes.get(at)?;
     let len = first.leading_zeros() as usize + 1;

@@ -22,7 +22,7 @@ pub(super) fn read(bytes: &[u8], film: &mut Film<'_>) {
     boxes(bytes, 0, film, &mut Vec::new());
 }
 
-/// Reads boxes. `names` are the names of numbered items, in a box before them.
+/// Reads boxes. `names` are the names of numbered items, which an earlier box gives.
 fn boxes(bytes: &[u8], depth: usize, film: &mut Film<'_>, names: &mut Vec<String>) -> Option<()> {
     let mut at = 0_usize;
     while at.saturating_add(8) <= bytes.len() {

@@ -14,7 +14,7 @@ const HEADERS_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of comments.
 const COMMENTS_MAX: usize = 1_000;
 
-/// Reads the headers; returns false if there is no video, but perhaps sound.
+/// Reads the headers; returns false if there is no video; it may be sound.
 pub(super) fn read(bytes: &[u8], film: &mut Film<'_>) -> bool {
     let head = slice_up_to(bytes, 0, HEADERS_BYTES_MAX);
     let Some(at) = memmem::find(head, b"\x80theora") else { return false };

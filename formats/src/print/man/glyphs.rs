@@ -42,11 +42,11 @@ fn greek_or_accented(accent: char, letter: char) -> Option<char> {
     accented(combining, letter)
 }
 
-/// The Latin letters that stand for Greek ones, and the latter, in the same order.
+/// The Latin letters that stand for those of `GREEK`, in the same order.
 const LATIN: &str = "abgdezyhiklmncoprstufxqw";
 const GREEK: &str = "αβγδεζηθικλμνξοπρστυφχψω";
 
-/// The first characters of accented letters' names, and the combining accents, in the same order.
+/// The first characters of the names of accented letters, in the order of `COMBINING`.
 const ACCENTS: &str = "`'^~-:ov,";
 const COMBINING: [char; 9] = [
     '\u{300}', '\u{301}', '\u{302}', '\u{303}', '\u{304}', '\u{308}', '\u{30a}', '\u{30c}',

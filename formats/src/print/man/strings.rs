@@ -7,8 +7,9 @@ use super::super::tex_fonts::accented;
 use super::{glyphs, split_name};
 use crate::text::Body;
 
-/// Maximum number of strings, and longest of them in bytes, that are remembered.
+/// Maximum number of strings that are remembered.
 const STRINGS_MAX: usize = 200;
+/// Longest string that is remembered, in bytes.
 const STRING_BYTES_MAX: usize = 200;
 
 #[derive(Debug, Default)]

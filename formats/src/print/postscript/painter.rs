@@ -1,8 +1,8 @@
 //! The text of PostScript pages, painted by the names of their operators.
 //!
-//! Source: dvips' `tex.pro` and `texc.pro` (its operators of one letter), groff's `prologue.ps`. The
-//! operators of other programs are guessed: one after a string shows it, if its name has `show` in it or is
-//! short.
+//! Source: dvips' `tex.pro` and `texc.pro` (its operators of one letter), groff's `prologue.ps`.
+//! The operators of other programs are guessed: an operator after a string shows the string, if its
+//! name has `show` in it or is short.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::tokens::PsToken;
 const OPERANDS_MAX: usize = 512;
 /// Maximum number of fonts.
 const FONTS_MAX: usize = 5_000;
-/// The size of a font without one.
+/// The size of a font that declares none.
 const SIZE: f64 = 10.0;
 /// The gap in a `TJ` line that separates words, in thousandths of the font's size.
 const GAP_THOUSANDTHS: f64 = -190.0;
@@ -128,7 +128,7 @@ impl Painter {
         }
     }
 
-    /// Handles a token outside procedures; strings count only on pages.
+    /// Handles a token outside procedures; strings are kept only on pages.
     pub(super) fn token(&mut self, token: &PsToken<'_>, on_page: bool) {
         let operand = match token {
             PsToken::Number(number) if self.in_array => Operand::Kern(*number),
@@ -215,7 +215,7 @@ impl Painter {
         }
     }
 
-    /// Moves past the shown text: by `delta`, changed by `change`.
+    /// Adds `change` to `delta`, and moves past the shown text by it.
     fn tail(&mut self, change: f64) {
         self.delta += change;
         self.x += self.delta;

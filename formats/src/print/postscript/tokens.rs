@@ -4,7 +4,7 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-/// Longest string that is kept, in bytes; longer ones are pictures.
+/// Maximum number of bytes of a string that are kept; longer strings are pictures.
 const STRING_BYTES_MAX: usize = 64 * 1024;
 /// Longest name or number, in bytes.
 const WORD_BYTES_MAX: usize = 256;

@@ -31,7 +31,7 @@ impl<'a> TexReader<'a> {
         self.split(self.rest.find(SPECIAL).unwrap_or(self.rest.len()))
     }
 
-    /// Takes a special character; returns a line's end for an empty line, and `~` for any other line's end.
+    /// Takes a special character; for a line's end, returns `\n` before an empty line, else `~`.
     pub(super) fn special(&mut self) -> Option<char> {
         take_special(&mut self.rest, '~')
     }
@@ -58,7 +58,6 @@ impl<'a> TexReader<'a> {
         self.command()
     }
 
-    /// Returns whether a group comes next.
     pub(super) fn is_group(&self) -> bool {
         self.rest.trim_start().starts_with('{')
     }
@@ -69,7 +68,7 @@ impl<'a> TexReader<'a> {
         inside.is_some_and(|it| it.starts_with('}'))
     }
 
-    /// Takes a group and returns its content; `None` if it is too long.
+    /// Takes a group and returns its content; `None` if there is none or it is too long.
     pub(super) fn group(&mut self) -> Option<&'a str> {
         self.enclosed('{', '}')
     }
@@ -79,7 +78,6 @@ impl<'a> TexReader<'a> {
         self.enclosed('[', ']')
     }
 
-    /// Takes options, if any.
     pub(super) fn skip_option(&mut self) {
         while self.rest.starts_with('[') && self.option().is_some() {}
     }
@@ -107,7 +105,6 @@ impl<'a> TexReader<'a> {
         None
     }
 
-    /// Skips the rest of the line.
     pub(super) fn skip_comment(&mut self) {
         let end = self.rest.find('\n').map_or(self.rest.len(), |it| it + 1);
         self.split(end);

@@ -31,7 +31,8 @@ impl<'a> TexinfoReader<'a> {
         self.split(self.rest.find(SPECIAL).unwrap_or(self.rest.len()))
     }
 
-    /// Takes a special character; a line's end is returned for an empty line, a space for another one.
+    /// Takes a special character; for a line's end, returns `\n` before an empty line, else a
+    /// space.
     pub(super) fn special(&mut self) -> Option<char> {
         take_special(&mut self.rest, ' ')
     }
@@ -45,7 +46,6 @@ impl<'a> TexinfoReader<'a> {
         }
     }
 
-    /// Takes the rest of the line.
     pub(super) fn line(&mut self) -> &'a str {
         let line = self.split(self.rest.find('\n').unwrap_or(self.rest.len()));
         line.trim()
