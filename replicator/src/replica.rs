@@ -2,9 +2,10 @@
 //!
 //! Source: TR §8 (flood-d and mirror-d in one).
 //!
-//! Of each namespace one version is *held* (whole, on disk, seen by readers), and at most one is being fetched. A
-//! version is finished before a newer one is begun, unless nobody has it any more. So slow members get a version now
-//! and then, however fast the origin publishes. The held version only ever becomes newer.
+//! Of each namespace at most one version is *held* (whole, on disk, seen by readers), and at most
+//! one is being fetched. A version is finished before a newer one is begun, unless nobody has it
+//! any more. So slow members get a version now and then, however fast the origin publishes. The
+//! held version is never replaced by an older one.
 //!
 //! # Differences from the paper
 //!
@@ -246,7 +247,8 @@ impl Replica {
         }
     }
 
-    /// Takes in that chunks requested by a neighbor are not here. It waits for them, or is answered that they are gone.
+    /// Takes in that chunks requested by a neighbor are not here. The neighbor waits for them, or
+    /// is told that they are gone.
     pub fn handle_not_here(
         &mut self,
         to: MemberId,
@@ -269,7 +271,7 @@ impl Replica {
         self.finish(now);
     }
 
-    /// Returns whether this member will fetch that version.
+    /// Returns whether this member fetches that version, or will fetch it.
     fn expects(&self, namespace: &Namespace, number: Number) -> bool {
         let Some(target) = self.flood.target(namespace) else { return false };
         let Some(space) = self.spaces.get(namespace) else { return false };
@@ -387,7 +389,7 @@ impl Replica {
         self.pump();
     }
 
-    /// Takes in the results of the parts, and advances all due namespaces.
+    /// Takes in the results of `fetch`, and advances all due namespaces.
     fn finish(&mut self, now: Duration) {
         for namespace in self.fetch.take_missing() {
             let Some(number) = self.progress(&namespace).map(|it| it.version.number) else {

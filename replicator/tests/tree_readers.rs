@@ -1,6 +1,7 @@
 //! Tests of readers during constant switches of a tree: each pass sees one whole version.
 //!
-//! `HARVEST_READER_PASSES` sets the least number of passes (default 60), during a tenth as many switches.
+//! `HARVEST_READER_PASSES` sets the minimum number of passes (default 60); that of switches is a
+//! tenth of it.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

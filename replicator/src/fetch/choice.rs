@@ -15,7 +15,7 @@ use super::{Fault, Fetch};
 use crate::id::MemberId;
 use crate::version::{Hash, Namespace};
 
-/// The first time for which a liar is shunned; it doubles each time after.
+/// Time for which a liar is shunned; it doubles each time, up to [`SHUN_MAX`].
 pub(super) const SHUN: Duration = Duration::from_mins(2);
 /// The longest time for which a liar is shunned, and the time for which it is remembered afterwards.
 pub(super) const SHUN_MAX: Duration = Duration::from_hours(1);
@@ -28,7 +28,7 @@ enum SourceRank {
     Resting,
     /// It lied.
     Shunned,
-    /// It waits for the chunk itself, here.
+    /// It waits for the chunk from this member.
     Waiting,
 }
 
@@ -95,7 +95,7 @@ impl Fetch {
         }
     }
 
-    /// Moves those of these chunks whose source does not send to a better source, if there is one.
+    /// Assigns a source to chunks without one, or whose source is not ready while another is.
     pub(super) fn improve(&mut self, mut hashes: Vec<Hash>) {
         hashes.retain(|hash| {
             let Some(want) = self.wants.get(hash) else { return false };
@@ -123,7 +123,8 @@ impl Fetch {
         }
     }
 
-    /// Takes in that a neighbor has a version or a later one whole: its refusals do not count any more.
+    /// Takes in that a neighbor now holds the fetched version or a later one: it may be asked
+    /// again.
     pub fn handle_held(&mut self, member: MemberId, namespace: &Namespace, now: Duration) {
         if let Some(peer) = self.peers.get_mut(&member)
             && !peer.is_shunned()

@@ -48,7 +48,7 @@ pub enum Action {
     /// Find the missing chunks of this version and pass them to [`super::Replica::want`]; if there are none, call
     /// [`super::Replica::handle_whole`].
     Begin(Version),
-    /// Stop fetching; keep the chunks that have come for the next version.
+    /// Stop fetching. The chunks that have come stay, for the next version.
     Stop(Namespace),
     /// Make this version visible to readers, then call [`super::Replica::handle_switched`].
     Switch(Version),
@@ -68,8 +68,8 @@ pub enum Action {
 pub enum Notice {
     /// The origin of a namespace has signed two versions of one number: no version of that epoch is taken any more.
     Contradiction(Namespace),
-    /// A neighbor knows a newer version of this member's namespace than the member itself: go on in the epoch after
-    /// it.
+    /// A neighbor knows a newer version of this member's namespace than this member holds: the next
+    /// one to publish is in a later epoch.
     Behind(Namespace, Number),
     /// An announcement or evidence of a neighbor was refused.
     Refused(MemberId, Refusal),

@@ -68,7 +68,7 @@ async fn commit_packed(original: &Records, cluster: &Cluster) -> Vec<u8> {
     let after = last(&cluster.files(0));
     let from = if after.0 == before.0 { before.1.len() } else { 0 };
     let member = &after.1[from..];
-    // The packed text is at the end of a member.
+    // The packed text is at the end of a gzip member.
     member[member.len() - 80..member.len() - 16].to_vec()
 }
 

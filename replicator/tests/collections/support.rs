@@ -50,7 +50,7 @@ fn update(number: u32, title: &str) -> Change {
     Change::Update(record)
 }
 
-/// The files of a directory.
+/// The content of a directory's files, by name.
 pub(crate) type LogFiles = BTreeMap<String, Vec<u8>>;
 
 /// A collection in its own temporary folder.
@@ -96,7 +96,7 @@ impl Records {
         Self::open(dir)
     }
 
-    /// Commits objects, `each` in one commit.
+    /// Commits objects, `each` of them together.
     pub(crate) fn fill(&self, numbers: Range<u32>, title: &str, each: usize) {
         let all: Vec<Change> = numbers.map(|it| update(it, title)).collect();
         for changes in all.chunks(each) {
@@ -205,7 +205,6 @@ impl FeedSource {
         Self { base, feed, _tasks: tasks }
     }
 
-    /// Purges suppressed records from the disk.
     pub(crate) async fn purge(&self) -> PurgeReport {
         let feed = self.feed.lock().unwrap().clone();
         feed.purge(None).await.unwrap()
@@ -330,7 +329,6 @@ impl Cluster {
         self.running(0).handle.publish("c".to_owned(), false).await.unwrap()
     }
 
-    /// Returns the data folder of a member.
     pub(crate) fn data(&self, member: usize) -> PathBuf {
         self.dir.path().join(member.to_string())
     }
@@ -363,7 +361,7 @@ impl Cluster {
         String::from_utf8_lossy(&response).into_owned()
     }
 
-    /// Returns a member's statuses of the tree and the collection.
+    /// Returns a member's two statuses of the collection.
     pub(crate) async fn report(&self, member: usize) -> Option<(TreeStatus, CollectionStatus)> {
         let found = self.status(member).await.trees.into_iter().find(|it| it.name == "c")?;
         let collection = found.collection.clone()?;

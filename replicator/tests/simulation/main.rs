@@ -26,7 +26,7 @@ use world::World;
 const END: Duration = Duration::from_secs(120);
 /// Time after which all have to be equal: by the slowest clock a stalled neighbor may rest for four minutes.
 const PATIENCE: Duration = Duration::from_mins(8);
-/// Most messages that arrive in a world of up to eight members, three trees and fifteen versions.
+/// Bound on messages that arrive in a world of up to 8 members, 3 trees and 15 versions.
 const MESSAGES_MAX: usize = 10_000;
 /// Default number of worlds.
 const SEEDS: u64 = 300;
@@ -104,7 +104,8 @@ fn after_cuts_and_crashes_all_are_equal() {
     });
 }
 
-/// One member has this conduct. All others still become equal, with few messages, and accuse no honest member.
+/// Checks that one member of this conduct does not keep the others from becoming equal, with few
+/// messages and without accusing an honest member.
 fn others_converge(name: &str, conduct: Conduct) {
     each(name, |seed| {
         let mut world = World::new(seed, conduct);
