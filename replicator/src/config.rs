@@ -5,7 +5,7 @@
 //! address = "replica.example.org:4000"
 //!
 //! [[group]]
-//! name = "papers"            founds the group; or `join` with the line that `invite` printed
+//! name = "papers"            # founds the group; or `join` with the line that `invite` printed
 //!
 //! [[tree]]
 //! name = "papers"

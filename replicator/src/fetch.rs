@@ -5,8 +5,8 @@
 //! here. It gets the chunk as soon as this member has verified the hash (*cut-through*), so an
 //! update is on all links of the tree at once.
 //!
-//! A window for each neighbor bounds the requested chunks that have not come. Urgent chunks do not wait for a
-//! window that less urgent chunks fill.
+//! A window for each neighbor bounds the requested chunks that have not come. Urgent chunks do not
+//! wait for a window that less urgent chunks fill.
 //!
 //! # Differences from the paper
 //!
@@ -33,7 +33,7 @@ use crate::id::MemberId;
 use crate::message::{Message, Request};
 use crate::version::{Hash, Namespace, Number};
 
-/// A neighbor stalls if in this time it sends neither [`PACE_BYTES`] nor all requested chunks. It rests then.
+/// A neighbor stalls if it sends neither [`PACE_BYTES`] nor all requested chunks in this time.
 pub const STALL: Duration = Duration::from_secs(10);
 /// Number of bytes that a neighbor has to send in [`STALL`].
 pub const PACE_BYTES: u64 = 8 << 10;
@@ -43,8 +43,8 @@ pub const REST: Duration = Duration::from_secs(30);
 pub const WANTED_MAX: usize = 8_192;
 /// Maximum number of chunks for which one neighbor waits here.
 pub const WAITING_MAX: usize = 2_048;
-/// A neighbor is shunned after this many chunks that were never requested from it. Chunks that cross with a cancel
-/// do not count.
+/// A neighbor is shunned after this many chunks that were never requested from it. Chunks that
+/// cross with a cancel do not count.
 const UNASKED_SHUNNED: u32 = 3;
 /// After more than this many, the link to the neighbor is closed.
 const UNASKED_MAX: u32 = 256;
@@ -176,7 +176,7 @@ impl Fetch {
         self.ask(now);
     }
 
-    /// Begins to fetch a version from these sources; the chunks of an older version are not wanted any more.
+    /// Begins to fetch a version from these sources. An older version is not fetched any more.
     pub fn begin(&mut self, namespace: &Namespace, number: Number, sources: Sources, priority: u8) {
         self.end(namespace);
         let priority = priority.min(PRIORITIES - 1);
@@ -206,7 +206,7 @@ impl Fetch {
         peers.all(|it| it.rests() || it.is_shunned())
     }
 
-    /// Chooses the best source again for chunks that are not requested yet, or requested from one of `possible`.
+    /// Assigns chunks anew that are not requested yet, or are requested from one of `possible`.
     fn choose_again(&mut self, namespace: &Namespace, possible: &[MemberId]) {
         let mut all = self.wants.of(namespace);
         all.retain(|hash| {
@@ -257,8 +257,8 @@ impl Fetch {
         WANTED_MAX.saturating_sub(self.wants.len())
     }
 
-    /// Requests chunks of a namespace, given with their lengths in bytes in the order of need. Chunks beyond
-    /// [`Fetch::room`] are ignored: pass them again when some have come.
+    /// Requests chunks of a namespace, given with their lengths in bytes in the order of need.
+    /// Chunks beyond [`Fetch::room`] are ignored: pass them again when some have come.
     pub fn want(&mut self, namespace: &Namespace, chunks: &[(Hash, u32)], now: Duration) {
         let Some(job) = self.jobs.get(namespace) else { return };
         let priority = job.priority;
@@ -339,7 +339,8 @@ impl Fetch {
         if UNASKED_MAX < count { Arrival::Flooded } else { Arrival::Unwanted }
     }
 
-    /// Takes in that a neighbor has none of these chunks. Returns the namespaces that wanted them from it.
+    /// Takes in that a neighbor lacks these chunks. Returns the namespaces that wanted them from
+    /// it.
     pub fn handle_gone(
         &mut self,
         from: MemberId,
@@ -360,8 +361,8 @@ impl Fetch {
         asked
     }
 
-    /// Takes in a request for a chunk that is not here. Returns whether the neighbor may wait for it; otherwise answer
-    /// that the chunk is gone. `is_expected`: whether this member will fetch that version.
+    /// Takes in a request for a chunk that is not here. Returns whether the neighbor may wait for
+    /// it; if not, answer that it is gone. `is_expected`: this member will fetch that version.
     pub fn wait(
         &mut self,
         who: MemberId,
@@ -410,8 +411,8 @@ impl Fetch {
         self.count_waiting();
     }
 
-    /// Takes out the neighbors that wait for chunks of a namespace up to this version, because no more of them will
-    /// come: look the chunks up once more, and answer that the others are gone.
+    /// Takes out the neighbors that wait for chunks of a namespace up to this version, because no
+    /// more of them will come: look the chunks up once more, and answer that the others are gone.
     pub fn take_waiting(
         &mut self,
         namespace: &Namespace,

@@ -1,4 +1,4 @@
-//! The replica: one member's state machine, which floods versions, fetches their chunks, and passes both on.
+//! The replica: a member's state machine, which floods versions and fetches and passes on chunks.
 //!
 //! Source: TR §8 (flood-d and mirror-d in one).
 //!
@@ -9,7 +9,7 @@
 //!
 //! # Differences from the paper
 //!
-//! * A member switches to a version only when all of it is there. No file is deleted because a member did not answer.
+//! * A member switches only to whole versions. No file is deleted because a member did not answer.
 //! * Chunks are passed on as they come, before the version is whole here.
 //!
 //! Sans-I/O.
@@ -97,14 +97,14 @@ impl Replica {
         self.advance_all(now);
     }
 
-    /// Leaves a group. Fetching for its namespaces ends unless another group has them; held versions stay.
+    /// Leaves a group. Namespaces of no other group are not fetched any more; held versions stay.
     pub fn remove_group(&mut self, group: GroupId, now: Duration) {
         self.flood.remove_group(group);
         self.advance_all(now);
     }
 
-    /// Takes in a version that was known, or held, before a restart. Call it after [`Replica::set_group`]; call
-    /// [`Replica::handle_timeout`] after the last version.
+    /// Takes in a version that was known, or held, before a restart. Call it after
+    /// [`Replica::set_group`]; call [`Replica::handle_timeout`] after the last version.
     pub fn restore(&mut self, version: &Version, is_held: bool) {
         self.flood.handle_own(version);
         let space = self.space(&version.namespace);
@@ -118,8 +118,8 @@ impl Replica {
     ///
     /// # Errors
     ///
-    /// The version is not newer than the newest known one: sign a newer one. Or no group has the namespace: have a
-    /// leader list it.
+    /// The version is not newer than the newest known one: sign a newer one. Or no group has the
+    /// namespace: have a leader list it.
     pub fn publish(&mut self, version: &Version, now: Duration) -> Result<(), PublishError> {
         let namespace = &version.namespace;
         let newest = self.flood.newest(namespace);
@@ -284,15 +284,15 @@ impl Replica {
         is_next && number <= target.number && !space.is_invalid(number)
     }
 
-    /// Requests missing chunks of the version being fetched, in the order of need. Returns how many more may be
-    /// passed.
+    /// Requests missing chunks of the version being fetched, in the order of need. Returns how many
+    /// more may be passed.
     pub fn want(&mut self, of: &Namespace, chunks: &[(Hash, u32)], now: Duration) -> usize {
         self.fetch.want(of, chunks, now);
         self.finish(now);
         self.fetch.room()
     }
 
-    /// Sets the missing bytes of the version being fetched. The fewer they are, the more urgent is the version.
+    /// Sets the missing bytes of the version being fetched: the fewer, the more urgent it is.
     pub fn set_missing(&mut self, of: &Namespace, bytes: u64) {
         if let Some(progress) = self.space(of).fetching.as_mut() {
             progress.missing = bytes;
@@ -338,7 +338,7 @@ impl Replica {
         self.advance(of, now);
     }
 
-    /// Looks up once more the chunks that neighbors wait for up to this version, because no more of them will come.
+    /// Looks up again the chunks that neighbors wait for up to this version: no more will come.
     fn retry_waiting(&mut self, namespace: &Namespace, upto: Number) {
         for (to, hash, priority) in self.fetch.take_waiting(namespace, upto) {
             let namespace = namespace.clone();
@@ -431,8 +431,8 @@ impl Replica {
         retries.chain(self.fetch.poll_timeout()).fold(self.compare_at, Duration::min)
     }
 
-    /// Takes in that the held version is damaged on disk. A tree of another origin is fetched once more, and is not
-    /// held until then. A tree of this member is not fetched, because nobody has more of it: publish it again.
+    /// Takes in that the held version is damaged on disk. A tree of another origin is not held
+    /// until it is fetched again. A tree of this member is not fetched: publish it again.
     pub fn handle_damaged(&mut self, of: &Namespace, now: Duration) {
         if of.origin != self.me && self.space(of).held.take().is_some() {
             self.advance(of, now);

@@ -1,7 +1,7 @@
-//! Tests of a member that is killed while it publishes, fetches and switches: acknowledged versions are there
-//! afterwards, and readers see one version.
+//! Tests of a member that is killed while it publishes, fetches and switches: acknowledged versions
+//! are there afterwards, and readers see one version.
 //!
-//! `HARVEST_CRASH_ROUNDS` sets the number of kills (default 6); `HARVEST_CRASH_SEED` repeats their times.
+//! `HARVEST_CRASH_ROUNDS` sets the number of kills (default 6), `HARVEST_CRASH_SEED` their times.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -37,7 +37,7 @@ done 2>/dev/null
 
 type Files = BTreeMap<String, String>;
 
-/// Returns the files of a version: each names the version, and versions differ in the number of files.
+/// Returns the files of a version. Each names the version, and their number depends on it.
 fn files(sequence: u64) -> Files {
     let version = sequence % VERSIONS;
     let name = |n| format!("d{}/{n}", n % 3);

@@ -151,7 +151,7 @@ impl Peer {
         }
     }
 
-    /// Removes a chunk that may be on its way, and remembers it. Returns whether it was requested: send a cancel.
+    /// Removes a chunk, which may be on its way. Returns whether it was requested: send a cancel.
     pub(super) fn cancel(&mut self, hash: &Hash) -> bool {
         let was_asked = self.remove(hash);
         if was_asked {
@@ -228,8 +228,8 @@ impl Peer {
         }
     }
 
-    /// Takes in a chunk that is not requested now. Returns the number of such chunks so far, or `None` if the request
-    /// for this one was canceled.
+    /// Takes in a chunk that is not requested now. Returns the number of such chunks so far, or
+    /// `None` if the request for this one was canceled.
     pub(super) fn count_unasked(&mut self, hash: &Hash) -> Option<u32> {
         if let Some(at) = self.canceled.iter().position(|it| it == hash) {
             self.canceled.remove(at);

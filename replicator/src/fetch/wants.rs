@@ -153,7 +153,7 @@ impl Wants {
         }
     }
 
-    /// Notes that a neighbor does not have a chunk. Returns whether it was assigned to that neighbor.
+    /// Notes that a neighbor lacks a chunk. Returns whether the chunk was assigned to it.
     pub(super) fn refuse(&mut self, hash: &Hash, by: MemberId) -> bool {
         let Some(want) = self.all.get_mut(hash) else { return false };
         if !want.refused.contains(&by) {

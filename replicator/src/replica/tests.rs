@@ -10,7 +10,7 @@ const GROUP: GroupId = GroupId(1);
 const SECOND: Duration = Duration::from_secs(1);
 const NONE: Duration = Duration::ZERO;
 
-/// A replica with two neighbors: member 0 is the origin of a tree, member 1 the replica, member 2 another.
+/// A replica (member 1) with two neighbors: the origin of a tree (member 0), and member 2.
 struct Neighbors {
     all: [Identity; 3],
     replica: Replica,

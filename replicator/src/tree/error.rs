@@ -83,7 +83,7 @@ pub enum Error {
         /// Entries in the directory.
         now: u64,
     },
-    /// The directory to publish contains the replicator's own data, or is inside it.
+    /// The directory to publish contains the store of its tree, or is inside it.
     #[error("{0} holds the replicator's own data: keep that elsewhere")]
     Own(PathBuf),
     /// There is no version to read yet.

@@ -3,7 +3,7 @@
 //!
 //! First come the chunks of the manifest, then those of files that differ from the present
 //! generation. Files that are equal to those of the present generation are linked, others are
-//! assembled from chunks of any generation.
+//! assembled from staged chunks and those of any generation.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -88,9 +88,9 @@ impl Fetch {
     ///
     /// # Errors
     ///
-    /// [`Error::Walk`], [`Error::Manifest`], [`Error::Bounds`]: the version cannot be used.
-    /// [`Error::Full`]: call again later. Fetching then begins anew, but keeps the chunks that have
-    /// come.
+    /// [`Error::Walk`], [`Error::Manifest`], [`Error::Bounds`], [`Error::OtherVersion`]: the
+    /// version cannot be used. [`Error::Full`]: call again later. Fetching then begins anew, but
+    /// keeps the chunks that have come.
     pub fn wanted(&mut self, max: usize) -> Result<Vec<Wanted>, Error> {
         let wanted = self.advance(max.clamp(1, WANTED_MAX));
         if wanted.is_err() {
@@ -189,7 +189,7 @@ impl Fetch {
     ///
     /// # Errors
     ///
-    /// The errors of [`Fetch::wanted`]. Readers still see what they saw before.
+    /// The errors of [`Fetch::wanted`], and [`Error::Log`]. Readers still see what they saw before.
     pub fn switch(&mut self) -> Result<Option<Arc<Generation>>, Error> {
         if !self.wanted(1)?.is_empty() {
             return Ok(None);

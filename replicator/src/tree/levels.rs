@@ -253,10 +253,10 @@ impl Builder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WalkError {
-    /// The hash of the root is not the announced one.
+    /// The root is too long, or its hash is not the announced one.
     #[error("a root does not have the hash {0}")]
     Root(Hash),
-    /// The root has another format, kind or level, or it is too long.
+    /// The root has another format or kind, too many levels, or lengths that do not fit.
     #[error("a root is of an unknown format, another kind or too long")]
     Form,
     /// The chunk is not a list, or its lengths differ from the record that names it.

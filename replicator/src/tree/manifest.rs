@@ -148,8 +148,7 @@ pub enum Fault {
     /// A symbolic link does not stay in the tree.
     #[error("{0:?}: {1}")]
     Target(EntryPath, #[source] PathError),
-    /// A mode has bits other than r and x of owner, group and others, or these three differ in
-    /// format 1.
+    /// A mode has bits other than r and x of owner, group and others, or is not one of format 1.
     #[error("mode {0:o} cannot stand in a manifest of this format")]
     Mode(u16),
     /// A modification time is outside of [`MODIFIED`].

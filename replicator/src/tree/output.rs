@@ -1,4 +1,4 @@
-//! An output file of a tree, written from a given position on, with holes in place of zeros.
+//! An output file of a tree, written in order, with holes in place of long runs of zeros.
 
 use std::fs;
 use std::io;

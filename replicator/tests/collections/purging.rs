@@ -42,8 +42,8 @@ fn has(bytes: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(bytes, part).is_some()
 }
 
-/// Returns the files below a directory that contain the word: plain, in the packed bytes of a log, or in any gzip
-/// data.
+/// Returns the files below a directory that contain the word: plain, in the packed bytes of a log,
+/// or in any gzip data.
 fn with_word(top: &Path, packed: &[u8]) -> Vec<PathBuf> {
     let holds = |path: &PathBuf| -> io::Result<bool> {
         let mut bytes = Vec::new();

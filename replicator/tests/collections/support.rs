@@ -1,4 +1,4 @@
-//! Support for tests of collections: a feed's source, members that replicate it, and consumers, all in this process.
+//! Support for tests of collections: a feed's source, members and consumers in this process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -344,7 +344,7 @@ impl Cluster {
         format!("http://{at}/collections/c@{}/", self.origin).parse().unwrap()
     }
 
-    /// Requests a path from the public listener, and returns the head of the response, in lower case.
+    /// Requests a path from the public listener. Returns the response's head, in lower case.
     pub(crate) async fn get_head(&self, member: usize, host: &str, path: &str) -> String {
         let response = self.get(member, host, path).await;
         response.split("\r\n\r\n").next().unwrap_or_default().to_lowercase()

@@ -36,7 +36,7 @@ impl World {
         }
     }
 
-    /// Has the leader's administrator make one invitation, and give it to members that never were in the group.
+    /// Has the leader's administrator make one invitation for members that never were in the group.
     fn invite(&mut self, members: &[usize], secret: [u8; 32]) {
         let leader = self.leader();
         let mut key = None;

@@ -1,7 +1,8 @@
 //! Tests with simulated groups, links, faults and time: the same seed gives the same world.
 //!
 //! `HARVEST_REPLICATION_SEEDS` sets the number of worlds, `HARVEST_REPLICATION_SEED` selects one;
-//! `HARVEST_REPLICATION_TRACE` is a member's number, and prints its actions and the alarms of all members.
+//! `HARVEST_REPLICATION_TRACE` is a member's number, and prints its actions and the alarms of all
+//! members.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stderr, reason = "it prints the seed that failed")]

@@ -83,7 +83,8 @@ impl World {
         world
     }
 
-    /// Has the first member found the group. The others get an invitation each, with a secret if they need one.
+    /// Has the first member found the group. Each other gets an invitation, if needed with a
+    /// secret.
     pub(crate) fn found(&mut self, are_invited: bool) {
         let first = &mut self.members[0];
         let identity = Arc::clone(&first.identity);

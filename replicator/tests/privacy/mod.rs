@@ -55,7 +55,7 @@ fn readable(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Opens the modes of a member's files, as older members left them. Trees, which readers see, stay as they are.
+/// Opens the modes of a member's files, except in trees, as older members left them.
 fn open_all_modes(dir: &Path) {
     chmod(dir, 0o755);
     for entry in fs::read_dir(dir).unwrap() {

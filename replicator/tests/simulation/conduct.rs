@@ -24,7 +24,7 @@ pub(crate) enum Conduct {
     Parrot,
     /// It changes every chunk that it sends.
     Forger,
-    /// It changes messages, repeats old ones, and claims to have no chunks.
+    /// It drops and changes messages, repeats old ones, and claims to have no chunks.
     Liar,
 }
 

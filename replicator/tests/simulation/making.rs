@@ -31,7 +31,7 @@ pub(crate) fn groups(dice: &mut Rng, members: usize) -> Vec<BTreeSet<usize>> {
     groups
 }
 
-/// Makes namespaces of honest origins, in the origin's groups and in some others that members can carry them to.
+/// Makes namespaces of honest origins, in their groups and some to which members carry them.
 pub(crate) fn spaces(
     dice: &mut Rng,
     nodes: &[Node],

@@ -1,4 +1,4 @@
-//! A member of the simulated world: the real state machine, and a shell with a disk that may lose writes.
+//! A member of the simulated world: the real state machine, and a disk that may lose writes.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

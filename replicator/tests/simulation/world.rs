@@ -1,7 +1,7 @@
 //! A simulated world of members, links, faults and time.
 //!
-//! Messages over one link arrive in order, over several links in any order. Messages on their way are lost when the
-//! link is cut. Every member's clock runs at its own rate.
+//! Messages over one link arrive in order, over several links in any order. Messages on their way
+//! are lost when the link is cut. Every member's clock runs at its own rate.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
