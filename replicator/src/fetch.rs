@@ -339,8 +339,7 @@ impl Fetch {
         if UNASKED_MAX < count { Arrival::Flooded } else { Arrival::Unwanted }
     }
 
-    /// Takes in that a neighbor lacks these chunks. Returns the namespaces that wanted them from
-    /// it.
+    /// Takes in that a neighbor lacks chunks. Returns the namespaces that wanted them from it.
     pub fn handle_gone(
         &mut self,
         from: MemberId,

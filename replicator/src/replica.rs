@@ -432,7 +432,8 @@ impl Replica {
     }
 
     /// Takes in that the held version is damaged on disk. A tree of another origin is not held
-    /// until it is fetched again. A tree of this member is not fetched: publish it again.
+    /// until it is fetched again. A tree of this member is not fetched, because nobody has more of
+    /// it: publish it again.
     pub fn handle_damaged(&mut self, of: &Namespace, now: Duration) {
         if of.origin != self.me && self.space(of).held.take().is_some() {
             self.advance(of, now);

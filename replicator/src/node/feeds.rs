@@ -107,8 +107,7 @@ impl Feeds {
 #[derive(Debug, Default)]
 pub(super) struct Feeding {
     feeds: Feeds,
-    /// The collections whose feeds are being renewed, each with whether another renewal has to
-    /// follow.
+    /// The collections whose feeds are being renewed; true if another renewal has to follow.
     busy: BTreeMap<Namespace, bool>,
     stop: Shutdown,
 }

@@ -55,8 +55,8 @@ impl Listed {
     }
 }
 
-/// Returns the versions of a group's members, in the order of `members`, and for each tree how many
-/// members have which standing, as far as the member `me` with this content knows.
+/// Returns, as far as the member `me` knows, the versions of a group's members in the order of
+/// `members`, and for each tree the number of members of each standing.
 pub(super) fn versions(
     group: &Group,
     members: &[MemberId],

@@ -61,8 +61,7 @@ impl Cluster {
         Self::found_with(of_tree).await
     }
 
-    /// Founds a group whose first invitation has ended before. Also returns that invitation's
-    /// secret.
+    /// Founds a group whose first invitation has ended before. Returns the invitation's secret too.
     pub(crate) async fn found_late() -> (Self, [u8; 32]) {
         let dir = tempfile::tempdir().unwrap();
         let (data, name) = (dir.path().join("0"), Name::new("g").unwrap());

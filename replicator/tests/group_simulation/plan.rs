@@ -83,8 +83,7 @@ impl World {
         world
     }
 
-    /// Has the first member found the group. Each other gets an invitation, if needed with a
-    /// secret.
+    /// Has the first member found the group and invite each other, with a secret if needed.
     pub(crate) fn found(&mut self, are_invited: bool) {
         let first = &mut self.members[0];
         let identity = Arc::clone(&first.identity);
