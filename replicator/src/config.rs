@@ -108,8 +108,7 @@ impl GroupEntry {
 pub struct GroupConfig {
     /// Whether the member founds or joins the group.
     pub entry: GroupEntry,
-    /// Number of members that must fail before others can lose each other; `None`: as in the
-    /// charter.
+    /// Number of members that must fail before others lose each other; `None`: the charter's.
     pub connectivity: Option<Connectivity>,
     /// Rules on who may join without an invitation; they apply while this member leads.
     pub allow: Vec<Rule>,

@@ -1,9 +1,9 @@
 //! Fetching of chunks: requests to neighbors, and neighbors that wait for chunks here.
 //!
 //! Each wanted chunk is requested from one neighbor at a time: the best source of its namespace
-//! that is up and does not stall. A neighbor waits if it requests a chunk that is still on its way
-//! here. It gets the chunk as soon as this member has verified the hash (*cut-through*), so an
-//! update is on all links of the tree at once.
+//! that is up and does not stall. A neighbor waits if it requests a chunk that has not come here
+//! yet, and gets it once its hash is verified (*cut-through*). So an update is on all links of the
+//! tree at once.
 //!
 //! A window for each neighbor bounds the requested chunks that have not come. Urgent chunks do not
 //! wait for a window that less urgent chunks fill.
@@ -373,9 +373,8 @@ impl Fetch {
     ) -> bool {
         let (namespace, number) = of;
         let is_coming = is_expected || self.wants.get(&hash).is_some();
-        // Otherwise both would wait: while a flood spreads, each may have chosen the route through
-        // the other. If the neighbor is still the best source here, it has to choose another one
-        // itself.
+        // Otherwise both would wait: in a flood, each may have chosen the route through the other.
+        // A neighbor that is still the best source here has to choose another itself.
         if self.wants.assigned(&hash) == Some(who) && !self.is_first(who, namespace) {
             self.wants.avoid(&hash, who);
             self.improve(vec![hash]);

@@ -247,8 +247,7 @@ impl Replica {
         }
     }
 
-    /// Takes in that chunks requested by a neighbor are not here. The neighbor waits for them, or
-    /// is told that they are gone.
+    /// Has a neighbor wait for requested chunks that are not here, or tells it that they are gone.
     pub fn handle_not_here(
         &mut self,
         to: MemberId,

@@ -123,8 +123,7 @@ impl Fetch {
         }
     }
 
-    /// Takes in that a neighbor now holds the fetched version or a later one: it may be asked
-    /// again.
+    /// Takes in that a neighbor now holds the fetched version or a later one: asks it again.
     pub fn handle_held(&mut self, member: MemberId, namespace: &Namespace, now: Duration) {
         if let Some(peer) = self.peers.get_mut(&member)
             && !peer.is_shunned()

@@ -34,9 +34,8 @@ impl Window {
     /// The greatest window.
     pub const MAX: Self = Self { bytes: 8 << 20, chunks: 1_024 };
 
-    /// Returns the window that fills a link for two round trips and one second, 128 KiB at least.
-    /// The second lets requests reach a source before it has the chunks. `bandwidth` is in bytes a
-    /// second.
+    /// Returns the window that fills a link of this many bytes a second for two round trips and one
+    /// second, at least 128 KiB. The second lets requests reach a source before the chunks do.
     pub fn of(round_trip: Duration, bandwidth: u64) -> Self {
         let millis = 2 * round_trip.as_millis() + 1_000;
         let bytes = u128::from(bandwidth) * millis / 1_000;

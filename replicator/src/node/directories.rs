@@ -56,8 +56,7 @@ pub(super) fn close_data(own: &Own, notes: &mut Notes) {
     }
 }
 
-/// Makes the symbolic links to the trees and logs of others, at the paths that the settings give as
-/// `directory`. A failure is only noted.
+/// Makes the links to trees and logs of others that the settings name. A failure is only noted.
 pub(super) fn link_replicas(own: &Own, notes: &mut Notes) {
     for it in &own.config.replicas {
         let namespace = Namespace { origin: it.writer, name: it.name.clone() };

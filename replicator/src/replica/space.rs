@@ -14,8 +14,7 @@ const RETRY_MAX: Duration = Duration::from_mins(5);
 /// If no chunk of a version comes for this time, it is given up for a newer one: members with parts
 /// of it may wait for each other after its origin has removed it.
 const GIVE_UP: Duration = Duration::from_secs(20);
-/// Maximum number of bytes of an update of priority 0; each further priority has four times as
-/// many.
+/// Maximum size of an update of priority 0, in bytes; each further priority has four times that.
 const URGENT_BYTES: u64 = 256 << 10;
 
 /// The progress of fetching a version.
