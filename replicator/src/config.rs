@@ -5,7 +5,7 @@
 //! address = "replica.example.org:4000"
 //!
 //! [[group]]
-//! name = "papers"            founds the group; or `join` with the line that `invite` printed
+//! name = "papers"            # founds the group; or `join` with the line that `invite` printed
 //!
 //! [[tree]]
 //! name = "papers"
@@ -52,21 +52,21 @@ pub const GROUPS_MAX: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Common settings of daemons: the admin listener, access rights, and the data directory with
-    /// keys, state and trees. Its public listener is the one of the feeds.
+    /// keys, state and trees. Its public listener, for feeds, is open only with `feed_listen`.
     pub daemon: daemon::Settings,
     /// Address for links and null calls.
     pub listen: SocketAddr,
-    /// Address at which feeds of collections are served to others, besides the admin listener.
+    /// Address at which feeds of collections are served, besides the admin listener; `None`: none.
     pub feed_listen: Option<SocketAddr>,
     /// Address at which the other members reach this one.
     pub address: Address,
     /// The member's site.
     pub site: Name,
-    /// Maximum number of bytes a second to one member.
+    /// Maximum number of bytes a second to one member; `None`: no limit.
     pub link_rate: Option<u64>,
-    /// Maximum number of bytes a second to all members of one other site together.
+    /// Maximum number of bytes a second to all members of one other site; `None`: no limit.
     pub site_rate: Option<u64>,
-    /// The member's groups.
+    /// The member's groups, 1 to [`GROUPS_MAX`].
     pub groups: Vec<GroupConfig>,
     /// The trees that the member publishes.
     pub trees: Vec<TreeConfig>,
@@ -108,11 +108,12 @@ impl GroupEntry {
 pub struct GroupConfig {
     /// Whether the member founds or joins the group.
     pub entry: GroupEntry,
-    /// How many members have to fail before the group can fall apart; `None` keeps the charter's.
+    /// Number of members that must fail before others lose each other; `None`: the charter's.
     pub connectivity: Option<Connectivity>,
-    /// Rules on who may join; they apply while this member leads.
+    /// Rules on who may join without an invitation; they apply while this member leads.
     pub allow: Vec<Rule>,
-    /// Rules on who may not join.
+    /// Rules on who may not be a member; they apply while this member leads. If `allow` and `deny`
+    /// are empty, only the founder replaces the lists of the charter.
     pub deny: Vec<Rule>,
     /// Deputies, in the order in which they take over.
     pub deputies: Vec<MemberId>,
@@ -166,7 +167,7 @@ pub struct ReplicaConfig {
     pub writer: MemberId,
     /// The symbolic link to it, `directory` in the settings.
     pub link: PathBuf,
-    /// Access to it on this machine, if it is a tree; for a collection it has no effect.
+    /// Access to it on this machine; the default for a collection, which is always private.
     pub access: AccessConfig,
 }
 
@@ -318,7 +319,7 @@ fn read_group(table: &Table<'_>) -> Option<GroupConfig> {
     Some(GroupConfig { entry: founds.or(joins)?, connectivity, allow, deny, deputies, carry })
 }
 
-/// Reads a list of texts; an error of `read` is a mistake and what is expected instead.
+/// Reads a list of texts. An error of `read` is a mistake's message and the expected value.
 fn read_all<T>(
     table: &Table<'_>,
     key: &str,
@@ -331,7 +332,7 @@ fn read_all<T>(
     read.collect()
 }
 
-/// Returns the own trees, the own collections, and those of others.
+/// Returns the member's own trees and collections, and the replicas of those of others.
 fn read_published(
     root: &Table<'_>,
     groups: &[&Name],

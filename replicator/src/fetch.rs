@@ -1,11 +1,12 @@
 //! Fetching of chunks: requests to neighbors, and neighbors that wait for chunks here.
 //!
-//! Each wanted chunk is requested from one neighbor at a time: the best source of its namespace that is up and
-//! does not stall. A neighbor that requests a chunk still on its way here waits. It gets the chunk as soon as its
-//! hash is verified (*cut-through*), so an update is on all links of the tree at once.
+//! Each wanted chunk is requested from one neighbor at a time: the best source of its namespace
+//! that is up and does not stall. A neighbor waits if it requests a chunk that has not come here
+//! yet, and gets it once its hash is verified (*cut-through*). So an update is on all links of the
+//! tree at once.
 //!
-//! A window for each neighbor bounds the requested chunks that have not come. Urgent chunks do not wait for a
-//! window that less urgent chunks fill.
+//! A window for each neighbor bounds the requested chunks that have not come. Urgent chunks do not
+//! wait for a window that less urgent chunks fill.
 //!
 //! # Differences from the paper
 //!
@@ -32,20 +33,20 @@ use crate::id::MemberId;
 use crate::message::{Message, Request};
 use crate::version::{Hash, Namespace, Number};
 
-/// A neighbor stalls if in this time it sends neither [`PACE_BYTES`] nor all requested chunks. It rests then.
+/// A neighbor stalls if it sends neither [`PACE_BYTES`] nor all requested chunks in this time.
 pub const STALL: Duration = Duration::from_secs(10);
-/// See [`STALL`].
+/// Number of bytes that a neighbor has to send in [`STALL`].
 pub const PACE_BYTES: u64 = 8 << 10;
-/// The first rest of a stalled neighbor. It doubles each time after, up to four times this.
+/// The first rest of a stalled neighbor. It doubles each time, up to four times this.
 pub const REST: Duration = Duration::from_secs(30);
 /// Maximum number of chunks wanted at once, of all namespaces.
 pub const WANTED_MAX: usize = 8_192;
 /// Maximum number of chunks for which one neighbor waits here.
 pub const WAITING_MAX: usize = 2_048;
-/// A neighbor is shunned after this many chunks that were never requested from it. Chunks that cross with a cancel
-/// do not count.
+/// A neighbor is shunned after this many chunks that were never requested from it. Chunks that
+/// cross with a cancel do not count.
 const UNASKED_SHUNNED: u32 = 3;
-/// After this many the link to it is closed.
+/// After more than this many, the link to the neighbor is closed.
 const UNASKED_MAX: u32 = 256;
 
 /// Neighbors that may have the chunks of a namespace, the best first.
@@ -92,7 +93,7 @@ pub enum Fault {
     /// It is slow, or waits itself, or never means to send.
     #[error("it does not send what it was asked for")]
     Stalls,
-    /// It is faulty or lies: a chunk that was changed on its way is one that nobody requested.
+    /// It is faulty or lies. A chunk that was changed on its way has a hash that nobody requested.
     #[error("it sends chunks that it was not asked for")]
     Unasked,
     /// Its disk is damaged, or it lies.
@@ -109,7 +110,7 @@ pub struct Fetch {
     /// The neighbors that wait for each chunk.
     waiting: BTreeMap<Hash, Vec<Waiting>>,
     out: Vec<(MemberId, Message)>,
-    /// Namespaces of which all sources have refused a chunk.
+    /// Namespaces with a chunk that all sources have refused.
     missing: BTreeSet<Namespace>,
     shunned: BTreeMap<MemberId, Shun>,
     faults: Vec<(MemberId, Fault)>,
@@ -175,15 +176,16 @@ impl Fetch {
         self.ask(now);
     }
 
-    /// Begins to fetch a version from these sources; the chunks of an older version are not wanted any more.
+    /// Begins to fetch a version from these sources. An older version is not fetched any more.
     pub fn begin(&mut self, namespace: &Namespace, number: Number, sources: Sources, priority: u8) {
         self.end(namespace);
         let priority = priority.min(PRIORITIES - 1);
         self.jobs.insert(namespace.clone(), Job { number, priority, sources });
     }
 
-    /// Replaces the sources of a namespace. Chunks that are not requested yet follow the new order. If the first sure
-    /// source has come up, so do the chunks requested from possible sources.
+    /// Replaces the sources of a namespace. Chunks that are not requested yet follow the new order.
+    /// If a sure source can be asked now and none could before, so do chunks requested from
+    /// possible sources.
     pub fn set_sources(&mut self, namespace: &Namespace, sources: Sources, now: Duration) {
         let Some(job) = self.jobs.get_mut(namespace).filter(|it| it.sources != sources) else {
             return;
@@ -198,13 +200,13 @@ impl Fetch {
         self.ask(now);
     }
 
-    /// Returns whether no sure source can be asked.
+    /// Returns whether all sure sources are down, rest or are shunned.
     fn lacks_source(&self, sources: &Sources) -> bool {
         let mut peers = sources.sure.iter().filter_map(|it| self.peers.get(it));
         peers.all(|it| it.rests() || it.is_shunned())
     }
 
-    /// Chooses the best source again for chunks that are not requested yet, or requested from one of `possible`.
+    /// Assigns chunks anew that are not requested yet, or are requested from one of `possible`.
     fn choose_again(&mut self, namespace: &Namespace, possible: &[MemberId]) {
         let mut all = self.wants.of(namespace);
         all.retain(|hash| {
@@ -255,8 +257,8 @@ impl Fetch {
         WANTED_MAX.saturating_sub(self.wants.len())
     }
 
-    /// Requests chunks of a namespace, given with their lengths in bytes in the order of need. Chunks beyond
-    /// [`Fetch::room`] are ignored: pass them again when some have come.
+    /// Requests chunks of a namespace, given with their lengths in bytes in the order of need.
+    /// Chunks beyond [`Fetch::room`] are ignored: pass them again when some have come.
     pub fn want(&mut self, namespace: &Namespace, chunks: &[(Hash, u32)], now: Duration) {
         let Some(job) = self.jobs.get(namespace) else { return };
         let priority = job.priority;
@@ -271,8 +273,8 @@ impl Fetch {
         self.ask(now);
     }
 
-    /// Takes the namespaces of which all sources that are up have refused a chunk since the last call: nobody has
-    /// those versions any more.
+    /// Takes the namespaces with a chunk that all sources that are up have refused since the last
+    /// call: nobody has those versions any more.
     pub fn take_missing(&mut self) -> BTreeSet<Namespace> {
         std::mem::take(&mut self.missing)
     }
@@ -337,7 +339,7 @@ impl Fetch {
         if UNASKED_MAX < count { Arrival::Flooded } else { Arrival::Unwanted }
     }
 
-    /// Takes in that a neighbor has none of these chunks. Returns the namespaces that wanted them from it.
+    /// Takes in that a neighbor lacks chunks. Returns the namespaces that wanted them from it.
     pub fn handle_gone(
         &mut self,
         from: MemberId,
@@ -358,8 +360,8 @@ impl Fetch {
         asked
     }
 
-    /// Takes in a request for a chunk that is not here. Returns whether the neighbor may wait for it; otherwise answer
-    /// that the chunk is gone. `is_expected`: whether this member will fetch that version.
+    /// Takes in a request for a chunk that is not here. Returns whether the neighbor may wait for
+    /// it; if not, answer that it is gone. `is_expected`: this member will fetch that version.
     pub fn wait(
         &mut self,
         who: MemberId,
@@ -371,8 +373,8 @@ impl Fetch {
     ) -> bool {
         let (namespace, number) = of;
         let is_coming = is_expected || self.wants.get(&hash).is_some();
-        // Each would wait for the other: while a flood spreads, both may have chosen the route through the other. If
-        // the other is still the best source from here, this member is not the best from there.
+        // Otherwise both would wait: in a flood, each may have chosen the route through the other.
+        // A neighbor that is still the best source here has to choose another itself.
         if self.wants.assigned(&hash) == Some(who) && !self.is_first(who, namespace) {
             self.wants.avoid(&hash, who);
             self.improve(vec![hash]);
@@ -407,8 +409,8 @@ impl Fetch {
         self.count_waiting();
     }
 
-    /// Takes out the neighbors that wait for chunks of a namespace up to this version, because no more of them will
-    /// come: look the chunks up once more, and answer that the others are gone.
+    /// Takes out the neighbors that wait for chunks of a namespace up to this version, because no
+    /// more of them will come: look the chunks up once more, and answer that the others are gone.
     pub fn take_waiting(
         &mut self,
         namespace: &Namespace,

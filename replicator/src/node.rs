@@ -77,7 +77,7 @@ impl Handle {
         (Self { commands, control }, asks)
     }
 
-    /// Has the core call `command`, which is to send the answer.
+    /// Has the core call `command`, which has to send the answer.
     async fn ask<T: Send + 'static>(
         &self,
         command: impl FnOnce(&mut Core, oneshot::Sender<T>) + Send + 'static,
@@ -88,7 +88,7 @@ impl Handle {
         answer.await.map_err(|_gone| Error::Stopped)
     }
 
-    /// As [`Handle::ask`], with the answer of a function that may refuse.
+    /// Does what [`Handle::ask`] does, for a command that returns its answer or a refusal.
     async fn try_ask<T: Send + 'static>(
         &self,
         command: impl FnOnce(&mut Core) -> Result<T, String> + Send + 'static,
@@ -113,8 +113,8 @@ impl Handle {
         answer.await?.map_err(Error::Refused)
     }
 
-    /// Verifies all files that readers see of all trees and collections, or of those of one name or
-    /// `NAME@WRITER`. Damaged files are fetched again.
+    /// Verifies all files that readers see: of all trees and collections, of those with one name,
+    /// or of `NAME@WRITER`. Damaged files are fetched again.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl Handle {
         self.try_ask(move |core| core.groups.lead(group.as_ref(), &core.own)).await
     }
 
-    /// Adds a note for the administrator to those of the member.
+    /// Adds a note for the administrator.
     pub async fn note(&self, text: String) -> Result<(), Error> {
         self.ask(|core, reply| {
             core.notes.add(text, core.own.now());

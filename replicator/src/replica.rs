@@ -1,14 +1,15 @@
-//! The replica: one member's state machine, which floods versions, fetches their chunks, and passes both on.
+//! The replica: a member's state machine, which floods versions and fetches and passes on chunks.
 //!
 //! Source: TR §8 (flood-d and mirror-d in one).
 //!
-//! Of each namespace one version is *held* (whole, on disk, seen by readers), and at most one is being fetched. A
-//! version is finished before a newer one is begun, unless nobody has it any more. So slow members get a version now
-//! and then, however fast the origin publishes. The held version only ever becomes newer.
+//! Of each namespace at most one version is *held* (whole, on disk, seen by readers), and at most
+//! one is being fetched. A version is finished before a newer one is begun, unless nobody has it
+//! any more. So slow members get a version now and then, however fast the origin publishes. The
+//! held version is never replaced by an older one.
 //!
 //! # Differences from the paper
 //!
-//! * A member switches to a version only when all of it is there. No file is deleted because a member did not answer.
+//! * A member switches only to whole versions. No file is deleted because a member did not answer.
 //! * Chunks are passed on as they come, before the version is whole here.
 //!
 //! Sans-I/O.
@@ -96,14 +97,14 @@ impl Replica {
         self.advance_all(now);
     }
 
-    /// Leaves a group. Fetching for its namespaces ends unless another group has them; held versions stay.
+    /// Leaves a group. Namespaces of no other group are not fetched any more; held versions stay.
     pub fn remove_group(&mut self, group: GroupId, now: Duration) {
         self.flood.remove_group(group);
         self.advance_all(now);
     }
 
-    /// Takes in a version that was known, or held, before a restart. Call it after [`Replica::set_group`]; call
-    /// [`Replica::handle_timeout`] after the last version.
+    /// Takes in a version that was known, or held, before a restart. Call it after
+    /// [`Replica::set_group`]; call [`Replica::handle_timeout`] after the last version.
     pub fn restore(&mut self, version: &Version, is_held: bool) {
         self.flood.handle_own(version);
         let space = self.space(&version.namespace);
@@ -117,8 +118,8 @@ impl Replica {
     ///
     /// # Errors
     ///
-    /// The version is not newer than the newest known one: sign a newer one. Or no group has the namespace: have a
-    /// leader list it.
+    /// The version is not newer than the newest known one: sign a newer one. Or no group has the
+    /// namespace: have a leader list it.
     pub fn publish(&mut self, version: &Version, now: Duration) -> Result<(), PublishError> {
         let namespace = &version.namespace;
         let newest = self.flood.newest(namespace);
@@ -246,7 +247,7 @@ impl Replica {
         }
     }
 
-    /// Takes in that chunks requested by a neighbor are not here. It waits for them, or is answered that they are gone.
+    /// Has a neighbor wait for requested chunks that are not here, or tells it that they are gone.
     pub fn handle_not_here(
         &mut self,
         to: MemberId,
@@ -269,7 +270,7 @@ impl Replica {
         self.finish(now);
     }
 
-    /// Returns whether this member will fetch that version.
+    /// Returns whether this member fetches that version, or will fetch it.
     fn expects(&self, namespace: &Namespace, number: Number) -> bool {
         let Some(target) = self.flood.target(namespace) else { return false };
         let Some(space) = self.spaces.get(namespace) else { return false };
@@ -282,15 +283,15 @@ impl Replica {
         is_next && number <= target.number && !space.is_invalid(number)
     }
 
-    /// Requests missing chunks of the version being fetched, in the order of need. Returns how many more may be
-    /// passed.
+    /// Requests missing chunks of the version being fetched, in the order of need. Returns how many
+    /// more may be passed.
     pub fn want(&mut self, of: &Namespace, chunks: &[(Hash, u32)], now: Duration) -> usize {
         self.fetch.want(of, chunks, now);
         self.finish(now);
         self.fetch.room()
     }
 
-    /// Sets the missing bytes of the version being fetched. The fewer they are, the more urgent is the version.
+    /// Sets the missing bytes of the version being fetched: the fewer, the more urgent it is.
     pub fn set_missing(&mut self, of: &Namespace, bytes: u64) {
         if let Some(progress) = self.space(of).fetching.as_mut() {
             progress.missing = bytes;
@@ -336,7 +337,7 @@ impl Replica {
         self.advance(of, now);
     }
 
-    /// Looks up once more the chunks that neighbors wait for up to this version, because no more of them will come.
+    /// Looks up again the chunks that neighbors wait for up to this version: no more will come.
     fn retry_waiting(&mut self, namespace: &Namespace, upto: Number) {
         for (to, hash, priority) in self.fetch.take_waiting(namespace, upto) {
             let namespace = namespace.clone();
@@ -387,7 +388,7 @@ impl Replica {
         self.pump();
     }
 
-    /// Takes in the results of the parts, and advances all due namespaces.
+    /// Takes in the results of `fetch`, and advances all due namespaces.
     fn finish(&mut self, now: Duration) {
         for namespace in self.fetch.take_missing() {
             let Some(number) = self.progress(&namespace).map(|it| it.version.number) else {
@@ -429,8 +430,9 @@ impl Replica {
         retries.chain(self.fetch.poll_timeout()).fold(self.compare_at, Duration::min)
     }
 
-    /// Takes in that the held version is damaged on disk. A tree of another origin is fetched once more, and is not
-    /// held until then. A tree of this member is not fetched, because nobody has more of it: publish it again.
+    /// Takes in that the held version is damaged on disk. A tree of another origin is not held
+    /// until it is fetched again. A tree of this member is not fetched, because nobody has more of
+    /// it: publish it again.
     pub fn handle_damaged(&mut self, of: &Namespace, now: Duration) {
         if of.origin != self.me && self.space(of).held.take().is_some() {
             self.advance(of, now);

@@ -201,7 +201,7 @@ async fn of_two_connections_one_stays() {
             if is_right(&links.0, true) && is_right(&links.1, false) {
                 break;
             }
-            // There is one connection only, if one end saw the other's before it dialed.
+            // If one end saw the other's connection before it dialed, there is only this one.
             if links.0.is_dialed() != links.1.is_dialed() && links.0.is_up() && links.1.is_up() {
                 break;
             }
@@ -267,7 +267,7 @@ async fn invalid_bytes_end_the_link_and_both_ends_know_why() {
     assert_eq!(reply[reply.len() - 5..reply.len() - 1], [1, 0, 0, 6]);
 }
 
-/// Makes a line to `to` that carries 16 KiB each 8 ms there, and all bytes back. Returns its address.
+/// Makes a line to `to`: 16 KiB each 8 ms there, without a limit back. Returns its address.
 async fn narrow(to: String) -> (String, JoinHandle<std::io::Result<()>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -96,7 +96,7 @@ async fn a_member_is_ready_while_its_replica_is_whole() {
     let version = cluster.publish().await.version;
     cluster.all_hold(&version).await;
     assert!(cluster.status(one).await.ready.ready);
-    // No other member can repair it.
+    // While the writer is away, nobody can repair the replica.
     cluster.halt(0).await;
     let file = cluster.replica(one).join("a");
     let mut permissions = fs::metadata(&file).unwrap().permissions();
@@ -138,7 +138,7 @@ async fn a_member_that_cannot_take_a_version_is_not_ready_until_it_can() {
     // No version was published yet.
     cluster.until_ready(0).await;
     cluster.until_ready(one).await;
-    // There is no room for the tree's folder.
+    // A file stands where the tree's folder has to be made.
     fs::write(cluster.folder(one), "").unwrap();
     fs::write(cluster.source("a"), "a").unwrap();
     let version = cluster.publish().await.version;
@@ -194,7 +194,7 @@ async fn a_denied_member_is_cut_off_and_cannot_return_under_another_key() {
     let took = cluster.until_unlinked(denied, &id).await;
     assert!(took < Duration::from_secs(10), "links were open for {took:?}");
     cluster.noted_by(denied, "its group's access list denies this member").await;
-    // Another key was not invited.
+    // The invitation has been used, so it does not admit another key.
     let again = cluster.join_by(&line).await;
     cluster.noted_by(again, "its invitation was used by another member").await;
     let withdrawn = cluster.invite().await;
@@ -222,7 +222,7 @@ async fn a_denied_member_is_cut_off_and_cannot_return_under_another_key() {
     let status = cluster.status(three).await;
     assert_eq!(standing(&status, &line), (InvitationStanding::Withdrawn, Some(id.clone())));
     assert_eq!(standing(&status, &withdrawn), (InvitationStanding::Withdrawn, None));
-    // A new invitation lets it in.
+    // With a new invitation, the refused member gets in.
     let new = cluster.invite().await;
     cluster.reload_with(other, &withdrawn.to_string(), &new.to_string()).await;
     cluster.holds(other, &second).await;
@@ -238,7 +238,7 @@ async fn an_invitation_that_has_ended_lets_nobody_in() {
     let status = cluster.status(0).await;
     let standings: Vec<_> = status.groups[0].invitations.iter().map(|it| it.standing).collect();
     assert_eq!(standings, [InvitationStanding::Open, InvitationStanding::Ended]);
-    // The charter still lists it, but no file has its secret.
+    // The charter still lists the ended invitation, but no file has its secret.
     let files = fs::read_dir(cluster.data(0).join("groups")).unwrap().map(|it| it.unwrap().path());
     let secrets: Vec<_> = files.filter(|it| it.extension().is_some()).collect();
     assert!(secrets.is_empty(), "{secrets:?}");

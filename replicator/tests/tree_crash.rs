@@ -1,7 +1,7 @@
-//! Tests of a member that is killed while it publishes, fetches and switches: acknowledged versions are there
-//! afterwards, and readers see one version.
+//! Tests of a member that is killed while it publishes, fetches and switches: acknowledged versions
+//! are there afterwards, and readers see one version.
 //!
-//! `HARVEST_CRASH_ROUNDS` sets the number of kills (default 6); `HARVEST_CRASH_SEED` repeats their times.
+//! `HARVEST_CRASH_ROUNDS` sets the number of kills (default 6), `HARVEST_CRASH_SEED` their times.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -41,7 +41,7 @@ fn identity() -> Identity {
 }
 
 fn open(dir: &Path) -> Arc<Store> {
-    // An origin keeps all versions.
+    // The origin keeps more than the `VERSIONS` that replicas fetch in turn.
     let options = Options { generations_kept: 8, ..Options::default() };
     Arc::new(Store::open(dir, options).unwrap())
 }
@@ -177,7 +177,7 @@ fn kill_after(role: &str, top: &Path, busy: Duration) -> Option<u64> {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // Lines printed before the kill count.
+    // The child may have printed more lines before the kill.
     while let Ok(line) = lines.recv_timeout(PATIENCE) {
         note(line);
     }

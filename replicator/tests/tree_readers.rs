@@ -1,6 +1,7 @@
 //! Tests of readers during constant switches of a tree: each pass sees one whole version.
 //!
-//! `HARVEST_READER_PASSES` sets the least number of passes (default 60), during a tenth as many switches.
+//! `HARVEST_READER_PASSES` sets the minimum number of passes (default 60); that of switches is a
+//! tenth of it.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -36,7 +37,7 @@ done 2>/dev/null
 
 type Files = BTreeMap<String, String>;
 
-/// Returns the files of a version: each names the version, and versions differ in the number of files.
+/// Returns the files of a version. Each names the version, and their number depends on it.
 fn files(sequence: u64) -> Files {
     let version = sequence % VERSIONS;
     let name = |n| format!("d{}/{n}", n % 3);

@@ -1,6 +1,6 @@
-//! Tests on a real disk that gets full: a file system of a few megabytes, mounted by a child in its own namespace.
-//! Readers see the same as before, the error names the disk, and work goes on once there is room. No chunk is fetched
-//! twice.
+//! Tests on a real disk that gets full: a file system of a few megabytes, mounted by a child in its
+//! own namespace. Readers see the same as before, the error names a path on the disk, and work goes
+//! on once there is room. Few chunks are fetched twice.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -81,7 +81,7 @@ fn fetch(origin: &Store, store: &Arc<Store>, version: &Version) -> (u64, Result<
     (count, outcome)
 }
 
-/// Fills the small disk, leaving less than `free` bytes.
+/// Fills the small disk, except for `free` bytes and less than 64 KiB more.
 fn fill(disk: &Path, free: usize) {
     let mut taken = vec![1; DISK_MIB << 20];
     while fs::write(disk.join("other"), &taken).is_err() {

@@ -47,11 +47,11 @@ impl AccessConfig {
     ///
     /// # Errors
     ///
-    /// There is no such group on this machine. Then give access to the tree only to the owner.
+    /// `/etc/group` cannot be read or has no such name. Then give access only to the owner.
     pub fn resolve(&self) -> Result<Access, String> {
         let Some(name) = &self.group else { return Ok(Access { mode: self.mode, group: None }) };
         let group = match name.parse() {
-            // The largest number means no group.
+            // `chown` takes the largest number to mean that the group stays.
             Ok(number) if number != u32::MAX => number,
             _ => number_of(Path::new(GROUPS), name)?,
         };

@@ -1,9 +1,9 @@
 //! The choice of a source for each chunk, and the sources that are passed over.
 //!
-//! A source that stalls rests for a while, and one that lies is shunned for longer. Neither is excluded, because it
-//! may be the only one with a chunk. Requests to such a source stay until there is a better source, so that a source
-//! that waits itself is not asked again and again. If two wait for each other, both keep waiting: the first that gets
-//! the chunk sends it to the other.
+//! A source that stalls rests for a while, and one that lies is shunned for longer. Neither is
+//! excluded, because it may be the only one with a chunk. Requests to such a source stay until
+//! there is a better source, so that a source that waits itself is not asked again and again. If
+//! two wait for each other, both keep waiting: the first that gets the chunk sends it to the other.
 //!
 //! Sans-I/O.
 
@@ -15,9 +15,9 @@ use super::{Fault, Fetch};
 use crate::id::MemberId;
 use crate::version::{Hash, Namespace};
 
-/// The first time for which a liar is shunned; it doubles each time after.
+/// Time for which a liar is shunned; it doubles each time, up to [`SHUN_MAX`].
 pub(super) const SHUN: Duration = Duration::from_mins(2);
-/// The longest time for which a liar is shunned, and the time for which it is remembered afterwards.
+/// The longest time for which a liar is shunned. It is remembered for this time afterwards.
 pub(super) const SHUN_MAX: Duration = Duration::from_hours(1);
 
 /// The rank of a source for a chunk, the best first.
@@ -28,7 +28,7 @@ enum SourceRank {
     Resting,
     /// It lied.
     Shunned,
-    /// It waits for the chunk itself, here.
+    /// It waits for the chunk from this member.
     Waiting,
 }
 
@@ -95,7 +95,7 @@ impl Fetch {
         }
     }
 
-    /// Moves those of these chunks whose source does not send to a better source, if there is one.
+    /// Assigns a source to chunks without one, or whose source is not ready while another is.
     pub(super) fn improve(&mut self, mut hashes: Vec<Hash>) {
         hashes.retain(|hash| {
             let Some(want) = self.wants.get(hash) else { return false };
@@ -123,7 +123,7 @@ impl Fetch {
         }
     }
 
-    /// Takes in that a neighbor has a version or a later one whole: its refusals do not count any more.
+    /// Takes in that a neighbor now holds the fetched version or a later one: asks it again.
     pub fn handle_held(&mut self, member: MemberId, namespace: &Namespace, now: Duration) {
         if let Some(peer) = self.peers.get_mut(&member)
             && !peer.is_shunned()
@@ -138,7 +138,7 @@ impl Fetch {
         self.ask(now);
     }
 
-    /// Shuns a neighbor that lied, for longer each time. While it is shunned, further faults are not reported.
+    /// Shuns a neighbor that lied, for longer each time. Its faults meanwhile are not reported.
     pub fn shun(&mut self, member: MemberId, why: Fault, now: Duration) {
         if self.shunned_until(member, now).is_some() {
             return;

@@ -1,4 +1,4 @@
-//! A neighbor as a source of chunks, and its count of chunks that it waits for.
+//! A neighbor as a source of chunks, and the number of chunks for which it waits here.
 //!
 //! Sans-I/O.
 
@@ -12,14 +12,14 @@ use crate::version::{Hash, Namespace};
 
 /// Number of priorities, from 0; smaller ones go first.
 pub const PRIORITIES: u8 = 16;
-/// Most times that a rest is doubled.
+/// Maximum number of times that a rest is doubled.
 const DOUBLINGS_MAX: u32 = 2;
 /// Maximum number of canceled requests that are remembered: as many chunks as can be on their way.
 const CANCELED_MAX: usize = 2 * Window::MAX.chunks;
-/// The next request waits until this part of the window is free (1/8), so that a message asks for several chunks.
+/// A request waits until an eighth of the window is free, so that it asks for several chunks.
 const FREE_SHARE: u64 = 8;
 
-/// Most bytes and chunks that may be requested from a neighbor at once.
+/// Maximum numbers of bytes and chunks that may be requested from a neighbor at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Bytes.
@@ -34,8 +34,8 @@ impl Window {
     /// The greatest window.
     pub const MAX: Self = Self { bytes: 8 << 20, chunks: 1_024 };
 
-    /// Returns the window that fills a link for two round trips and one second. With the second, a source that gets
-    /// a chunk only then has the request already. `bandwidth` is in bytes a second.
+    /// Returns the window that fills a link of this many bytes a second for two round trips and one
+    /// second, at least 128 KiB. The second lets requests reach a source before the chunks do.
     pub fn of(round_trip: Duration, bandwidth: u64) -> Self {
         let millis = 2 * round_trip.as_millis() + 1_000;
         let bytes = u128::from(bandwidth) * millis / 1_000;
@@ -67,7 +67,8 @@ pub(super) struct Peer {
     chunks: BTreeMap<Hash, RequestState>,
     /// Requested chunks and bytes, by priority.
     asked: [(usize, u64); PRIORITIES as usize],
-    /// Begin of the pace: when it last completed [`PACE_BYTES`] or all requests, or got the first request after that.
+    /// Time from which its pace is measured: when it last completed [`PACE_BYTES`] or all requests,
+    /// or got the first request after that.
     mark: Duration,
     /// Bytes sent since the mark.
     came: u64,
@@ -149,7 +150,7 @@ impl Peer {
         }
     }
 
-    /// Removes a chunk that may be on its way, and remembers it. Returns whether it was requested: send a cancel.
+    /// Removes a chunk, which may be on its way. Returns whether it was requested: send a cancel.
     pub(super) fn cancel(&mut self, hash: &Hash) -> bool {
         let was_asked = self.remove(hash);
         if was_asked {
@@ -165,7 +166,7 @@ impl Peer {
     pub(super) fn next_batch(&mut self, wants: &Wants, now: Duration) -> Option<Batch> {
         let (&(priority, _), first) = self.queue.first_key_value()?;
         let namespace = wants.get(first)?.namespaces.first()?.clone();
-        // Less urgent requests do not fill the window.
+        // Only requests of this or a more urgent priority fill the window.
         let urgent = self.asked.iter().take(usize::from(priority) + 1);
         let (mut chunks, mut bytes) = urgent.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
         let is_filled = |free: u64, of: u64| 0 < of && free < of.div_ceil(FREE_SHARE);
@@ -226,8 +227,8 @@ impl Peer {
         }
     }
 
-    /// Takes in a chunk that is not requested now. Returns the number of such chunks so far, or `None` if the request
-    /// for this one was canceled.
+    /// Takes in a chunk that is not requested now. Returns the number of such chunks so far, or
+    /// `None` if the request for this one was canceled.
     pub(super) fn count_unasked(&mut self, hash: &Hash) -> Option<u32> {
         if let Some(at) = self.canceled.iter().position(|it| it == hash) {
             self.canceled.remove(at);
@@ -237,7 +238,7 @@ impl Peer {
         Some(self.unasked)
     }
 
-    /// Returns when it counts as stalled, or when its rest ends.
+    /// Returns the time at which it stalls, or at which its rest ends.
     pub(super) fn timeout(&self) -> Option<Duration> {
         let stalls_at = (0 < self.all_asked()).then_some(self.mark + STALL);
         self.rests_until.or(stalls_at)
@@ -249,7 +250,7 @@ impl Peer {
         self.stalls = self.stalls.saturating_add(1);
     }
 
-    /// Notes that it lied; it rests until then.
+    /// Notes that it lied; it rests until this time.
     pub(super) fn shun(&mut self, until: Duration) {
         self.rests_until = Some(until);
         self.is_shunned = true;

@@ -430,7 +430,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// In no order of events is a chunk requested from two neighbors at once, or requested without being wanted.
+    /// Checks that a chunk is requested from one neighbor at a time, and only while it is wanted.
     #[test]
     fn there_is_one_request_for_a_chunk(steps in prop::collection::vec(step(), 1..60)) {
         let name = tree("a");

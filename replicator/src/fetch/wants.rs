@@ -90,7 +90,8 @@ impl Wants {
         Some((want.namespaces, want.assigned))
     }
 
-    /// Removes a namespace from a chunk. If it was the last, removes the chunk and returns its assigned neighbor.
+    /// Removes a namespace from a chunk. After the last one, removes the chunk and returns its
+    /// assigned neighbor.
     pub(super) fn remove_for(
         &mut self,
         hash: &Hash,
@@ -122,7 +123,7 @@ impl Wants {
         }
     }
 
-    /// Returns the neighbor to which it was assigned.
+    /// Takes a chunk from the neighbor to which it was assigned, and returns that neighbor.
     pub(super) fn unassign(&mut self, hash: &Hash) -> Option<MemberId> {
         self.all.get_mut(hash)?.assigned.take()
     }
@@ -152,7 +153,7 @@ impl Wants {
         }
     }
 
-    /// Notes that a neighbor does not have a chunk. Returns whether it was assigned to that neighbor.
+    /// Notes that a neighbor lacks a chunk. Returns whether the chunk was assigned to it.
     pub(super) fn refuse(&mut self, hash: &Hash, by: MemberId) -> bool {
         let Some(want) = self.all.get_mut(hash) else { return false };
         if !want.refused.contains(&by) {

@@ -133,8 +133,8 @@ impl Core {
         self.spaces.fresh_bytes() < FRESH_BYTES_MAX
     }
 
-    /// Does the actions of the machines until none is left, starts jobs, and sends commands to the
-    /// links.
+    /// Carries out the actions of the state machines until none is left, starts jobs, and sends
+    /// commands to the links.
     async fn settle(&mut self) {
         loop {
             let mut has_done = false;

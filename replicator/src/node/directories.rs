@@ -48,15 +48,15 @@ pub(super) fn note_closed(of: &Namespace, why: &str, own: &Own, notes: &mut Note
     notes.add(format!("{of}: only the owner has access to it: {why}"), own.now());
 }
 
-/// Makes the files of the data directory private: an older version of this program left them
-/// readable.
+/// Makes the files directly in the data directory private: an older version of this program left
+/// them readable. A failure is only noted.
 pub(super) fn close_data(own: &Own, notes: &mut Notes) {
     if let Err(error) = hide(&own.config.daemon.data, FILE, false) {
         notes.add(format!("others can still read it: {error}; chmod it"), own.now());
     }
 }
 
-/// Makes the directories in the settings links to the trees and logs of others.
+/// Makes the links to trees and logs of others that the settings name. A failure is only noted.
 pub(super) fn link_replicas(own: &Own, notes: &mut Notes) {
     for it in &own.config.replicas {
         let namespace = Namespace { origin: it.writer, name: it.name.clone() };

@@ -1,7 +1,7 @@
 //! Feeds of this member's own collections and of its replicas of others' collections.
 //!
-//! A feed is found by the name of its collection, to which its origin is added if several
-//! collections have that name.
+//! A feed is found by `NAME@ORIGIN`, or by the collection's name alone while no other has that
+//! name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub(crate) enum NoFeed {
     Several(Vec<String>),
 }
 
-/// How far a collection has come, and its feed's counters.
+/// The served version of a collection, and its feed's counters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reached {
     pub(super) version: Version,
@@ -107,8 +107,7 @@ impl Feeds {
 #[derive(Debug, Default)]
 pub(super) struct Feeding {
     feeds: Feeds,
-    /// By collection whose feed is being renewed: whether the feed has to be renewed again after
-    /// that.
+    /// The collections whose feeds are being renewed; true if another renewal has to follow.
     busy: BTreeMap<Namespace, bool>,
     stop: Shutdown,
 }
@@ -142,8 +141,8 @@ impl Feeding {
         &self.feeds
     }
 
-    /// Returns the job that renews the feed of a collection; none for a tree, or while the feed is
-    /// being renewed.
+    /// Returns the job that renews the feed of a collection; none for a tree, and none while the
+    /// feed is being renewed: then another renewal follows.
     pub(super) fn renew(&mut self, of: &Namespace, store: &Arc<Store>) -> Option<Renewing> {
         if store.kind() != Kind::Collection {
             return None;

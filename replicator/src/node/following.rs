@@ -36,13 +36,14 @@ use crate::version::{Name, Namespace};
 const RETRY: Duration = Duration::from_secs(1);
 /// Longest pause after failures.
 const RETRY_MAX: Duration = Duration::from_mins(5);
-/// Pause before a feed that has answered before is pulled again; it doubles with each failure. Its
-/// bound is [`BACK_SOON_MAX`], or a share ([`AWAY_SHARE`]) of the time since the last answer if
-/// that is longer: most feeds that fail soon after an answer are only being restarted.
+/// Pause after the first failure of a feed that has answered before; it doubles with each further
+/// one. Most such feeds are only being restarted.
 const BACK_SOON: Duration = Duration::from_millis(200);
+/// Longest such pause in the first two minutes after the last answer.
 const BACK_SOON_MAX: Duration = Duration::from_secs(5);
+/// Later, the longest pause is the time since the last answer divided by this, up to [`RETRY_MAX`].
 const AWAY_SHARE: u32 = 24;
-/// Shortest interval between two pulls, and between two published versions.
+/// Pause after a pull without news, and after a published version; a waiting caller ends it.
 const PACE: Duration = Duration::from_secs(1);
 /// Longest time for which the feed may hold back its answer while nothing is new.
 const WAIT: Duration = Duration::from_secs(10);
@@ -79,11 +80,11 @@ struct Followed {
     /// Time of the feed's last answer.
     answered_at: Option<Duration>,
     problem: Option<String>,
-    /// The failure of the last attempt to fold the log, if it failed.
+    /// The failure of the last folding of the log; `None` if it succeeded.
     unfolded: Option<FoldFailure>,
-    /// Callers that wait for another pull of the feed; `answered` has those that get the result of
-    /// the present pull.
+    /// Callers that wait for the next pull of the feed.
     asked: Vec<Waiter>,
+    /// Callers that wait for the present pull.
     answered: Vec<Waiter>,
     /// Whether the published version is damaged and has to be published again.
     is_damaged: bool,
@@ -96,8 +97,9 @@ struct Followed {
 struct FoldFailure {
     why: String,
     failures: u32,
-    /// Time of the last failure; `due` is the time of the next try.
+    /// Time of the last failure.
     at: Duration,
+    /// Time of the next try.
     due: Duration,
 }
 
@@ -186,7 +188,7 @@ impl Followed {
     }
 }
 
-/// Returns the pause after a failure that `failures` others came before.
+/// Returns the pause after a failure that follows `failures` others.
 fn pause(failures: u32) -> Duration {
     RETRY.saturating_mul(2_u32.saturating_pow(failures)).min(RETRY_MAX)
 }
@@ -404,7 +406,7 @@ impl Following {
         None
     }
 
-    /// Publishes the log of a damaged collection again; returns whether there is such a collection.
+    /// Publishes the log of a damaged collection again; returns whether this member follows it.
     pub(super) fn publish_again(&mut self, of: &Namespace, now: Duration) -> bool {
         let Some(followed) = self.all.get_mut(&of.name) else { return false };
         match followed.state {

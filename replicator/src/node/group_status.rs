@@ -14,8 +14,8 @@ use crate::replica::Replica;
 use crate::status::{GroupStatus, MemberStatus, TopologyLink};
 use crate::topology::Topology;
 
-/// Returns the status of a group with this name, as the member `me` with this content and these
-/// links knows it.
+/// Returns the status of a group with this name, as far as the member `me` knows it by its content
+/// and its links.
 pub(super) fn group_status(
     name: String,
     group: &Group,

@@ -25,13 +25,13 @@ use crate::message::Message;
 use crate::replica::Replica;
 use crate::version::{Kind, Name, Namespace};
 
-/// First bytes of the messages to the machine of a group.
+/// First bytes of the messages to the state machine of a group.
 const CHARTER: u8 = 0;
 const ROW: u8 = 1;
 const JOIN: u8 = 2;
 const REFUSED: u8 = 3;
 
-/// Returns a message of a group's machine as it goes over links.
+/// Returns a message of a group's state machine in the form for links.
 pub(super) fn to_message(group: GroupId, message: &group::Message) -> Message {
     let (tag, bytes) = match message {
         group::Message::Charter(bytes) => (CHARTER, bytes),
@@ -137,8 +137,8 @@ impl Groups {
         None
     }
 
-    /// Deletes the secret of the first invitation once its charter is on disk: the saved state ends
-    /// with the charter.
+    /// Deletes the secret of the first invitation once the group's present charter is on disk,
+    /// which means that the saved `state` ends with it.
     pub(super) fn handle_saved(&self, id: GroupId, state: &[u8], own: &Own, notes: &mut Notes) {
         let charter = self.get(id).and_then(Group::charter);
         if charter.is_some_and(|it| state.ends_with(&it.to_bytes())) {
@@ -286,7 +286,7 @@ impl Groups {
         Ok(id)
     }
 
-    /// Makes this member lead a group; returns the group's name.
+    /// Makes this member lead a group. Returns the group's name.
     pub(super) fn lead(&mut self, name: Option<&Name>, own: &Own) -> Result<String, String> {
         let (group, name) = self.by_name(name, own)?;
         group.lead(own.now()).map_err(|error| error.to_string())?;
@@ -315,7 +315,7 @@ fn open(id: GroupId, group: &GroupConfig, own: &Own, notes: &mut Notes) -> Resul
     opened.map_err(|error| Error::Open(name, error))
 }
 
-/// Returns the settings of a group's machine.
+/// Returns the settings of a group's state machine.
 fn settings(config: &Config, group: &GroupConfig, carried: Vec<Carried>) -> group::Settings {
     let name = group.entry.name();
     let is_in = |groups: &BTreeSet<Name>| groups.is_empty() || groups.contains(name);

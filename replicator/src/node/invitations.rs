@@ -73,7 +73,6 @@ fn first(data: &Path, group: GroupId) -> Result<Option<Invited>, Error> {
     Ok(parsed())
 }
 
-/// Returns the status of a group's invitations.
 pub(super) fn statuses(group: &Group, all: &[Invited], now: Duration) -> Vec<InvitationStatus> {
     let unix = net::clock::now_ms() / 1_000;
     let status = all.iter().rev().map(|it| {
@@ -115,7 +114,7 @@ pub(super) fn invite_first(
 pub(super) fn forget_first(id: GroupId, own: &Own, notes: &mut Notes) {
     let path = path(&own.config.daemon.data, id);
     let is_of_before = fs::metadata(&path).is_ok_and(|it| it.len() == 32);
-    // If the file stays, the invitation is valid as the charter says.
+    // If the file cannot be removed, the charter still limits the invitation.
     let is_gone = fs::remove_file(path).is_ok();
     if is_gone && is_of_before {
         let text = "the old invitation, which was for anybody and had no end, is withdrawn; each is for one \
@@ -138,7 +137,7 @@ mod tests {
         assert_eq!(Some(found.key), printed.invitation.public());
         assert_eq!((Some(found.ends), found.ends - found.made), (printed.ends, VALID.as_secs()));
         assert_eq!(first(dir.path(), GroupId(7)).unwrap(), None);
-        // In the older format, the file had no end.
+        // In the older format, the file had only the secret.
         fs::write(path(dir.path(), group), [7; 32]).unwrap();
         assert_eq!(first(dir.path(), group).unwrap(), None);
     }

@@ -20,7 +20,7 @@ use crate::tree::generation::LastFile;
 use crate::tree::store::Store;
 use crate::version::{Hash, Name};
 
-/// Time for which a link to a member that is no neighbor is kept.
+/// Minimum time for which a link to a member that is no neighbor is kept.
 const SPARE: Duration = Duration::from_mins(2);
 /// Maximum number of links to strangers, which are not members.
 const STRANGERS_MAX: usize = 32;
@@ -84,7 +84,7 @@ pub(super) struct Reading {
     member: MemberId,
     batch: Batch,
     store: Option<Arc<Store>>,
-    /// The chunks of the batch, as far as they are in memory.
+    /// The chunks of the batch; `None` for those that are not in memory.
     chunks: Vec<(Hash, Option<Bytes>)>,
 }
 

@@ -43,7 +43,7 @@ pub(super) enum Next {
 /// Result of a measurement, after the last answer.
 #[derive(Debug)]
 pub(super) struct Measured {
-    /// The groups that measure it.
+    /// The groups that measure the member.
     pub(super) groups: BTreeSet<GroupId>,
     pub(super) is_probing: bool,
     pub(super) shortest: Duration,

@@ -13,8 +13,8 @@ const AGAIN: Duration = Duration::from_mins(10);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
     pub(super) text: String,
-    /// Time of its first occurrence; `last` is that of its last one.
     pub(super) first: Duration,
+    /// Time of the last repetition; without any, the same as `first`.
     pub(super) last: Duration,
     pub(super) count: u64,
 }

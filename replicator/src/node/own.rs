@@ -25,7 +25,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Opens the data directory, and makes it if there is none. Blocks. Fails if another process uses it.
+    /// Opens the data directory, or makes it. Blocks. Fails if another process uses the directory.
     pub(super) fn open(config: Config, started: Instant) -> Result<Self, Error> {
         let data = &config.daemon.data;
         if !data.exists() {
@@ -48,7 +48,6 @@ impl Own {
         self.identity.public()
     }
 
-    /// Returns the namespace of a tree or collection of this member.
     pub(super) fn namespace(&self, name: &Name) -> Namespace {
         Namespace { origin: self.me, name: name.clone() }
     }

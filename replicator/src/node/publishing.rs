@@ -150,8 +150,8 @@ impl Committing {
     }
 }
 
-/// Returns the number of the next version, above all known ones. If this member does not hold the
-/// newest version, a new epoch begins.
+/// Returns the number of the next version, above all known ones. A new epoch begins if this member
+/// does not hold the newest version, or has contradicted itself in the present epoch.
 fn next_number(of: &Namespace, held: Option<Number>, flood: &Flood) -> Number {
     let known = flood.newest(of).map(|it| it.number);
     let spoilt = flood.contradiction(of).map(|it| it.0.number);

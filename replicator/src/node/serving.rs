@@ -136,8 +136,8 @@ impl Serving {
         self.handle_read(batch, absent)
     }
 
-    /// Ends a batch, of which these chunks were absent. Those that came during the reading are
-    /// queued again; returns the others.
+    /// Ends a batch; `absent` are its chunks that were not here. Those that came during the reading
+    /// are queued again. Returns the others, and those for which the queue has no room.
     pub(crate) fn handle_read(&mut self, batch: &Batch, absent: Vec<Hash>) -> Vec<Hash> {
         self.reading = None;
         let came = std::mem::take(&mut self.came);

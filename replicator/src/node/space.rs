@@ -1,4 +1,4 @@
-//! The disk's side of one namespace: one piece of work at a time, outside the core's thread.
+//! One namespace on disk: its store, with one piece of work at a time outside the core's thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,8 +25,9 @@ pub(super) struct Space {
     fresh: BTreeMap<Hash, Bytes>,
     queue: Vec<Hash>,
     queue_bytes: usize,
-    /// Requested chunks that have not come; `requested` is the number of all requested chunks.
+    /// Chunks of the last request that have not come.
     open: BTreeSet<Hash>,
+    /// Number of chunks in the last request.
     requested: usize,
     is_asking: bool,
     is_switching: bool,
@@ -137,7 +138,6 @@ impl Space {
         self.fresh.values().map(Bytes::len).sum()
     }
 
-    /// Returns how many bytes of files are missing, if known.
     pub(super) fn missing_bytes(&self) -> Option<u64> {
         self.fetch.as_ref()?.missing_bytes()
     }

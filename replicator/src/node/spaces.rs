@@ -43,8 +43,8 @@ pub(super) struct Spaces {
     restored: BTreeMap<Namespace, Vec<u8>>,
 }
 
-/// Removes the generations of a tree that are no longer needed, and returns how many are left.
-/// Blocks.
+/// Removes the generations of a tree that are no longer needed, and returns how many are left; 1
+/// after an error. Blocks.
 pub(super) fn remove_old(of: &Namespace, store: &Store) -> usize {
     store.remove_old().unwrap_or_else(|error| {
         tracing::warn!(%of, %error, "an old generation stays for now");
@@ -92,8 +92,8 @@ impl Spaces {
         Ok(())
     }
 
-    /// Opens the directory of a tree or collection, unless it is open; returns its store. Fails if
-    /// it is of the other kind.
+    /// Returns the store of a tree or collection, and opens its directory if it is not open. Fails
+    /// if the namespace has the other kind.
     pub(super) fn open_one(
         &mut self,
         of: &Namespace,
@@ -128,8 +128,8 @@ impl Spaces {
         }
     }
 
-    /// Takes over the access to trees from other settings; returns the stores whose access is to be
-    /// changed.
+    /// Takes over the access to trees from the settings; returns all stores, whose access has to be
+    /// opened anew.
     pub(super) fn set_access(&self, own: &Own, notes: &mut Notes) -> Vec<NamedStore> {
         let wanted = self.stores().map(|(of, store)| {
             // The change takes a while for many files, and other settings may come meanwhile.
@@ -222,7 +222,7 @@ impl Spaces {
         event.map(|(number, event)| (number, event, missing))
     }
 
-    /// Returns all stores: a crash or readers may have left old generations.
+    /// Returns all stores, in which a crash or readers may have left old generations.
     pub(super) fn named_stores(&self) -> Vec<NamedStore> {
         self.stores().map(|(of, store)| (of.clone(), store.clone())).collect()
     }
@@ -236,7 +236,7 @@ impl Spaces {
         }
     }
 
-    /// Returns the stores of which the removal of old generations is due again.
+    /// Returns the stores for which the removal of old generations is due again.
     pub(super) fn poll_old(&mut self, now: Duration) -> Vec<NamedStore> {
         let mut due = Vec::new();
         for (of, old) in self.old.iter_mut().filter(|it| it.1.again <= now) {

@@ -1,7 +1,7 @@
 //! State files of groups and of versions: small files, each replaced as a whole.
 //!
 //! ```text
-//! DATA/groups/GROUP              the saved state of a group's machine
+//! DATA/groups/GROUP              the saved state of a group's state machine
 //! DATA/groups/GROUP.invitation   see `invitations`
 //! DATA/versions/NAME@ORIGIN      the newest known version
 //! ```
@@ -22,7 +22,7 @@ use crate::version::Namespace;
 const GROUPS: &str = "groups";
 const VERSIONS: &str = "versions";
 const LOGS: &str = "logs";
-/// Length of the longest file that is read, in bytes. It bounds a group's state with its charter.
+/// Maximum length of a state file, in bytes; the longest is a group's state with its charter.
 const BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Clone, Debug)]

@@ -10,8 +10,8 @@ use crate::replica::Replica;
 use crate::status::{ListedStatus, Standing, Standings, VersionStatus, VersionsStatus};
 use crate::version::{Namespace, Number};
 
-/// Maximum number of versions that the status of a group names, except that it may name
-/// [`OF_ONE_MIN`] of each member in any case. The others are only counted.
+/// Maximum number of versions that the status of a group names; the others are only counted. Of
+/// each member [`OF_ONE_MIN`] may be named, even if that is more in all.
 const NAMED_MAX: usize = 4_096;
 /// See [`NAMED_MAX`].
 const OF_ONE_MIN: usize = 8;
@@ -55,8 +55,8 @@ impl Listed {
     }
 }
 
-/// Returns the versions of a group's members, in the order of `members`, and for each tree how many
-/// members have which standing, as far as the member `me` with this content knows.
+/// Returns, as far as the member `me` knows, the versions of a group's members in the order of
+/// `members`, and for each tree the number of members of each standing.
 pub(super) fn versions(
     group: &Group,
     members: &[MemberId],

@@ -116,7 +116,7 @@ impl Checking {
         self.check.may_watch
     }
 
-    /// Checks the watch, and starts one if there is none, if `check` allows a watch. Blocks.
+    /// If `check` allows a watch, keeps the present one if it is valid, or starts one. Blocks.
     pub(super) fn run(self) -> CheckResult {
         let Self { config, session, check, sink, stop } = self;
         if !check.may_watch {

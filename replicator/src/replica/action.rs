@@ -18,7 +18,7 @@ pub enum Action {
         /// The message.
         message: Message,
     },
-    /// Look chunks up and send those that are here; pass the others to [`super::Replica::handle_not_here`].
+    /// Look up chunks and send them; pass the absent ones to [`super::Replica::handle_not_here`].
     Lookup {
         /// The member that asks.
         to: MemberId,
@@ -45,10 +45,10 @@ pub enum Action {
     },
     /// Store on disk that this version exists, before any later action.
     Remember(Version),
-    /// Find the missing chunks of this version and pass them to [`super::Replica::want`]; if there are none, call
-    /// [`super::Replica::handle_whole`].
+    /// Find the missing chunks of this version and pass them to [`super::Replica::want`]; if there
+    /// are none, call [`super::Replica::handle_whole`].
     Begin(Version),
-    /// Stop fetching; keep the chunks that have come for the next version.
+    /// Stop fetching. The chunks that have come stay, for the next version.
     Stop(Namespace),
     /// Make this version visible to readers, then call [`super::Replica::handle_switched`].
     Switch(Version),
@@ -66,10 +66,10 @@ pub enum Action {
 /// A report to the administrator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The origin of a namespace has signed two versions of one number: no version of that epoch is taken any more.
+    /// The origin of a namespace has signed two versions of one number, which ends the epoch.
     Contradiction(Namespace),
-    /// A neighbor knows a newer version of this member's namespace than the member itself: go on in the epoch after
-    /// it.
+    /// A neighbor knows a newer version of this member's namespace than this member holds: the next
+    /// one to publish is in a later epoch.
     Behind(Namespace, Number),
     /// An announcement or evidence of a neighbor was refused.
     Refused(MemberId, Refusal),

@@ -17,10 +17,11 @@ impl Replica {
         }
     }
 
-    /// Returns the sources of a version: first the neighbor toward its entry, then those that hold it. If no neighbor
-    /// is such a source, other members of its groups with a link count, until the topology has a route. A part of a
-    /// group that was cut off may then fetch a chunk more than once. That lasts some seconds; if the writer is silent
-    /// and not in the topology, it lasts as long as such links.
+    /// Returns the sources of a version. Sure are the neighbors toward its entry into a group, and
+    /// those that hold it. If there are none, linked members of its groups that hold it are sure,
+    /// until the topology has a route. Meanwhile a part of a group that was cut off may fetch a
+    /// chunk more than once. That lasts some seconds; if the writer is silent and not in the
+    /// topology, it lasts as long as such links.
     pub(super) fn sources(&self, namespace: &Namespace, number: Number) -> Sources {
         let ways = self.flood.ways(namespace);
         let holds = |it: &MemberId| self.held_by(*it, namespace) >= Some(number);

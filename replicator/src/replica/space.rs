@@ -11,10 +11,10 @@ use crate::version::{Number, Version};
 const RETRY: Duration = Duration::from_secs(2);
 /// The longest pause before another try.
 const RETRY_MAX: Duration = Duration::from_mins(5);
-/// A version of which no chunk comes for this time is given up for a newer one: members with parts of it may wait for
-/// each other after its origin has removed it.
+/// If no chunk of a version comes for this time, it is given up for a newer one: members with parts
+/// of it may wait for each other after its origin has removed it.
 const GIVE_UP: Duration = Duration::from_secs(20);
-/// Most bytes of an update of priority 0; each further priority has four times as many.
+/// Maximum size of an update of priority 0, in bytes; each further priority has four times that.
 const URGENT_BYTES: u64 = 256 << 10;
 
 /// The progress of fetching a version.
@@ -24,7 +24,7 @@ pub struct Progress {
     pub version: Version,
     /// Bytes that have come.
     pub came: u64,
-    /// Known bytes that were missing at the beginning.
+    /// Missing bytes, as last given to [`super::Replica::set_missing`].
     pub missing: u64,
     /// When the last chunk came, or else the beginning.
     pub last: Duration,
@@ -41,7 +41,7 @@ pub enum Failure {
     Missing,
     /// The disk is full or faulty: it is tried again later.
     Disk,
-    /// Its content may not be replicated: it is never tried again.
+    /// Its content is invalid or too large: it is never tried again.
     Content,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Space {
     pub is_due: bool,
     pub failures: u32,
     retry_at: Option<Duration>,
-    /// The version of which no source had all chunks: a newer one need not wait for [`Space::retry_at`].
+    /// The version that no source had whole: a newer one need not wait for [`Space::retry_at`].
     missing: Option<Number>,
     /// Versions up to this one have invalid content.
     invalid_upto: Option<Number>,

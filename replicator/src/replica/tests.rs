@@ -10,7 +10,7 @@ const GROUP: GroupId = GroupId(1);
 const SECOND: Duration = Duration::from_secs(1);
 const NONE: Duration = Duration::ZERO;
 
-/// A replica with two neighbors: member 0 is the origin of a tree, member 1 the replica, member 2 another.
+/// A replica (member 1) with two neighbors: the origin of a tree (member 0), and member 2.
 struct Neighbors {
     all: [Identity; 3],
     replica: Replica,
@@ -71,7 +71,7 @@ impl Neighbors {
         self.replica.handle_message(self.id(from), message, now);
     }
 
-    /// A version is announced by its origin.
+    /// Takes in that the origin announces a version.
     fn announce(&mut self, sequence: u64, now: Duration) {
         let route = Route { distance: 0, entry: self.id(0) };
         let announcement = Announcement::new(GROUP, route, &self.version(sequence));
@@ -107,7 +107,7 @@ impl Neighbors {
         self.actions().into_iter().filter_map(requests).collect()
     }
 
-    /// Both neighbors refuse the root of a version.
+    /// Takes in that both neighbors refuse the root of a version.
     fn refuse(&mut self, sequence: u64, now: Duration) {
         for from in [0, 2] {
             self.receive(from, Message::Gone(vec![root(sequence)]), now);

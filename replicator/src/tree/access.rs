@@ -6,7 +6,7 @@
 //! folder by a symbolic link to it, the mode of the real folder is set. Inside trees no links are
 //! followed.
 //!
-//! All functions fail if the system refuses an operation, for example because a path is another
+//! An error means that the system refuses an operation, for example because a path is another
 //! user's.
 
 use std::fs::{self, DirBuilder, Permissions};
@@ -75,8 +75,8 @@ impl Access {
         self.group.filter(|it| *it != own_group())
     }
 
-    /// Closes the folder of a tree to others, unless its mode and group are right, because
-    /// [`Access::open`] may be called much later.
+    /// If the folder of a tree has another mode or group, lets only the owner pass it until
+    /// [`Access::open`] is called, which may be much later.
     pub(crate) fn close_others(&self, dir: &Path) -> Result<(), Error> {
         let found = fs::metadata(dir).map_err(Error::io(dir))?;
         let is_right = (found.mode() & 0o7777, found.gid()) == (self.mode, self.group());
@@ -102,8 +102,8 @@ impl Access {
 pub(super) struct Gate {
     /// The present access, and the wanted one, which was set last.
     access: Mutex<(Access, Access)>,
-    /// Held during a change, which may take a while. Waiting changes get it in any order, so each
-    /// applies the access that is wanted then.
+    /// Locked during a change, which may take a while. Waiting changes get the lock in any order,
+    /// so each applies the access that was wanted last.
     change: Mutex<()>,
 }
 
@@ -143,8 +143,8 @@ fn own_group() -> u32 {
     rustix::process::getegid().as_raw()
 }
 
-/// Gives the content of a folder to a group, and then the folder itself, so that an interrupted
-/// change is repeated.
+/// Gives a folder and its content to a group. The folder comes last: after an interruption it still
+/// has the old group, so the change is repeated.
 fn give(path: &Path, group: u32) -> Result<(), Error> {
     let found = match fs::symlink_metadata(path) {
         // The path was removed meanwhile.
@@ -182,8 +182,8 @@ pub(crate) fn make_private(dir: &Path) -> Result<(), Error> {
     set_mode(dir, FOLDER)
 }
 
-/// Makes the files of a folder private; with `deep`, everything below it. A missing folder is not
-/// an error.
+/// Sets the mode of the files in a folder to `file`; with `deep`, of all files below it, and makes
+/// the folders below it private. A missing folder is not an error.
 pub(crate) fn hide(dir: &Path, file: u32, deep: bool) -> Result<(), Error> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -25,13 +25,12 @@ use crate::version::{Hash, Kind};
 /// Prefix of the name of a build's directory. A number follows, which is not reused while a store
 /// is open, so that an earlier build cannot write into a later one.
 const BUILDING: &str = ".building-";
-/// A copied file, before it is known to be valid.
+/// Name of a copied file, before it is known to be valid.
 pub(super) const INCOMING: &str = "incoming";
-/// The chunks of a publisher's file, before it is known that the file did not change while it was
-/// read.
+/// Name of the list of a published file's chunks, until it is known that the file did not change
+/// while it was read.
 pub(super) const SPOOL: &str = "spool";
 
-/// Returns the directory of the build with this number.
 pub(super) fn building_dir(generations: &Path, number: u64) -> PathBuf {
     generations.join(format!("{BUILDING}{number}"))
 }
@@ -54,7 +53,7 @@ pub(super) struct Building {
     index: Writer,
     /// Number of bytes of the leaves so far.
     leaf_bytes: u64,
-    /// The directories that lead to the last entry.
+    /// Names of the directories above the last entry, and of that entry if it is a directory.
     open: Vec<String>,
     /// Paths to make durable; `None` if there are so many that the whole file system is synced
     /// instead.
@@ -153,7 +152,7 @@ impl Building {
         self.sources.write(record).map_err(Error::io(self.sources.path()))
     }
 
-    /// Replaces the stamps of a generation with the same manifest by the stamps of this one.
+    /// Moves the stamps to a generation with the same manifest, in place of those that it has.
     pub(super) fn hand_over_stamps(&mut self, to: &Generation) -> Result<(), Error> {
         self.sources.flush().map_err(Error::io(self.sources.path()))?;
         let path = to.dir().join(SOURCES);
@@ -269,7 +268,7 @@ impl Building {
         Ok(())
     }
 
-    /// Makes a file that has no path in the tree, [`INCOMING`] or [`SPOOL`], in place of an earlier one.
+    /// Makes a file outside of the tree, [`INCOMING`] or [`SPOOL`], in place of an earlier one.
     /// [`Building::finish`] removes it.
     pub(super) fn create_anew(&self, name: &str) -> Result<Output, Error> {
         let path = self.dir.join(name);

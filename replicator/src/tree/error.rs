@@ -24,7 +24,7 @@ pub enum Error {
     /// The daemon ends.
     #[error("stopped, as the daemon ends")]
     Stopped,
-    /// Another process uses this directory: its number, or `unknown`.
+    /// Another process uses this directory. The text is its process id, or `unknown`.
     #[error("{0} is in use by another process, {1}: stop it, or use another directory")]
     InUse(PathBuf, String),
     /// The bytes of a chunk do not have the hash under which they were sent: their sender is faulty
@@ -40,8 +40,8 @@ pub enum Error {
     /// A manifest cannot end after its last item, for example because chunks of a file are missing.
     #[error(transparent)]
     Unfinished(#[from] Fault),
-    /// The log of a collection is damaged, or does not continue the one before. Readers still see
-    /// what they saw before. The log's origin has to begin the log anew.
+    /// The log of a collection is damaged, or does not continue the one before. Its origin has to
+    /// begin the log anew.
     #[error(transparent)]
     Log(#[from] collection::Error),
     /// There are more entries or bytes than the settings allow.
@@ -83,7 +83,7 @@ pub enum Error {
         /// Entries in the directory.
         now: u64,
     },
-    /// The directory to publish contains the replicator's own data, or is inside it.
+    /// The directory to publish contains the store of its tree, or is inside it.
     #[error("{0} holds the replicator's own data: keep that elsewhere")]
     Own(PathBuf),
     /// There is no version to read yet.

@@ -3,7 +3,7 @@
 //!
 //! First come the chunks of the manifest, then those of files that differ from the present
 //! generation. Files that are equal to those of the present generation are linked, others are
-//! assembled from chunks of any generation.
+//! assembled from staged chunks and those of any generation.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -30,7 +30,7 @@ pub struct Fetch {
     store: Arc<Store>,
     version: Version,
     state: FetchState,
-    /// Chunks that no generation has.
+    /// Chunks of the manifest that no generation has; only staged chunks are searched for them.
     absent: HashSet<Hash>,
 }
 
@@ -66,7 +66,7 @@ struct Content {
 
 impl Fetch {
     /// Begins to fetch a version of a tree. Staged chunks of other versions are kept, unless they
-    /// are many more than this one can use.
+    /// are many more than this version can use.
     pub fn begin(store: &Arc<Store>, version: &Version) -> Result<Self, Error> {
         store.trim_staged(version.bytes)?;
         let (store, version) = (store.clone(), version.clone());
@@ -80,17 +80,17 @@ impl Fetch {
 
     /// Takes in the chunks that came since the last call, and returns the chunks to get now, the
     /// first needed first: at most `max`, and no more than [`WANTED_MAX`]. The length given for the
-    /// root is its limit. [`Store::put`] takes chunks in any order. The list is empty once all
-    /// chunks are here.
+    /// root is its maximum length. [`Store::put`] takes chunks in any order. The list is empty once
+    /// all chunks are here.
     ///
     /// Each call reads on in the manifest, and checks files of the present generation, until it has
     /// found enough missing chunks.
     ///
     /// # Errors
     ///
-    /// [`Error::Walk`], [`Error::Manifest`], [`Error::Bounds`]: the version cannot be used.
-    /// [`Error::Full`]: call again later. Fetching then begins anew, but keeps the chunks that have
-    /// come.
+    /// [`Error::Walk`], [`Error::Manifest`], [`Error::Bounds`], [`Error::OtherVersion`]: the
+    /// version cannot be used. [`Error::Full`]: call again later. Fetching then begins anew, but
+    /// keeps the chunks that have come.
     pub fn wanted(&mut self, max: usize) -> Result<Vec<Wanted>, Error> {
         let wanted = self.advance(max.clamp(1, WANTED_MAX));
         if wanted.is_err() {
@@ -99,8 +99,8 @@ impl Fetch {
         wanted
     }
 
-    /// Returns how many bytes of files are still to come: the bytes of wanted chunks, and of files
-    /// that have not been checked yet. `None` until the whole manifest has come.
+    /// Returns how many bytes of files may still have to come: the bytes of missing chunks, and of
+    /// files that have not been checked yet. `None` until the whole manifest has come.
     pub fn missing_bytes(&self) -> Option<u64> {
         let FetchState::Content(content) = &self.state else { return None };
         let wanted: u64 = content.missing.iter().map(|it| u64::from(it.bytes)).sum();
@@ -189,7 +189,7 @@ impl Fetch {
     ///
     /// # Errors
     ///
-    /// The errors of [`Fetch::wanted`]. Readers still see what they saw before.
+    /// The errors of [`Fetch::wanted`], and [`Error::Log`]. Readers still see what they saw before.
     pub fn switch(&mut self) -> Result<Option<Arc<Generation>>, Error> {
         if !self.wanted(1)?.is_empty() {
             return Ok(None);

@@ -23,7 +23,6 @@ use super::listing::Listing;
 const FOLDED: &str = "folded";
 /// Prefix of the files of a base.
 const BASE: &str = "base-";
-/// Size of the read buffer, in bytes.
 const READ_BYTES: usize = 256 << 10;
 
 /// Takes the chunks of a folded log.
@@ -34,7 +33,6 @@ type Stage<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Error>;
 pub(super) struct Folding {
     /// The serial of the last generation whose log was folded.
     serial: Mutex<u64>,
-    /// The last failure.
     failure: Mutex<Option<FoldFailure>>,
 }
 
@@ -73,7 +71,7 @@ impl Folding {
         outcome
     }
 
-    /// Returns the failure of the last folding; `None` if it succeeded.
+    /// Returns the failure of the last folding; `None` if it succeeded, or there was none.
     pub(super) fn failure(&self) -> Option<FoldFailure> {
         lock(&self.failure).clone()
     }

@@ -115,14 +115,14 @@ pub struct Generation {
     manifest: Arc<File>,
     nodes: File,
     index: Index,
-    /// The numbers of damaged files, as the index numbers them.
+    /// The numbers of damaged files: see [`file_number`].
     damaged: Mutex<BTreeSet<u64>>,
 }
 
 #[derive(Debug)]
 pub(super) enum ChunkRead {
     Bytes(Vec<u8>),
-    /// The generation does not list it.
+    /// The generation does not list the chunk.
     Unlisted,
     /// The chunk was in this file, which was changed or is damaged.
     Damaged(PathBuf),
@@ -159,8 +159,8 @@ impl Generation {
         })
     }
 
-    /// Returns whether its log still has bytes that have been purged from the present log. Such a
-    /// generation is removed early. The answer is also true if it cannot be found out.
+    /// Returns whether the generation's log still has bytes that have been purged from the present
+    /// log; true also if that is unknown. Such a generation is removed early.
     pub(super) fn holds_purged(&self, present: &Self) -> bool {
         self.kind == Kind::Collection
             && replica::holds_purged(&self.tree(), &present.tree()).unwrap_or(true)
@@ -269,8 +269,8 @@ impl Generation {
         self.tree().join(path.as_str())
     }
 
-    /// Returns whether a file's size, time and mode are unchanged since the file was made. Does not
-    /// read the file.
+    /// Returns whether a file has the listed size, time and mode, and is not known to be damaged.
+    /// Does not read the file.
     pub(super) fn is_untouched(&self, listed: &Listed) -> bool {
         let EntryKind::File { mode, bytes, modified } = listed.entry.kind else {
             return false;
@@ -285,8 +285,8 @@ impl Generation {
             })
     }
 
-    /// Returns whether a folder of the tree, or the tree's own folder, has its listed mode. Format
-    /// 1 lists no modes.
+    /// Returns whether a path is a folder with this listed mode. In format 1, which lists no modes,
+    /// the folder may have any mode.
     pub(super) fn is_open_as_made(&self, path: &Path, mode: Mode) -> bool {
         let is_it = |found: fs::Metadata| {
             let mode = mode.of_folder(self.kind);

@@ -27,8 +27,9 @@ const KEY_BYTES: usize = 16;
 const BLOCK_RECORDS: usize = 113;
 /// Maximum number of records sorted in memory at once.
 const RUN_RECORDS_MAX: usize = 1 << 20;
-/// Numbers of the two files that are not entries: the nodes and the manifest.
+/// Number of the file of nodes; numbers of entries are smaller.
 const NODES: u64 = u64::MAX;
+/// Number of the manifest; numbers of entries are smaller.
 const MANIFEST: u64 = u64::MAX - 1;
 
 type Record = [u8; RECORD_BYTES];
@@ -88,7 +89,7 @@ fn key(record: &[u8]) -> Option<&[u8; KEY_BYTES]> {
     record.first_chunk()
 }
 
-/// Writes an index, with the first location of each hash.
+/// Writes an index. Of several locations of a chunk, the one with the smallest record stays.
 #[derive(Debug)]
 pub(super) struct Writer {
     disk: Disk,

@@ -1,6 +1,6 @@
-//! A stream as a tree of chunks under one *root* chunk. The stream is cut into chunks by its
-//! content; the list of these chunks is cut in the same way, and so on, until one chunk holds the
-//! last list.
+//! Levels: a stream as a tree of chunks under one *root* chunk. The stream is cut into chunks by
+//! its content; the list of these chunks is cut in the same way, and so on, until one chunk holds
+//! the last list.
 //!
 //! A chunk of the stream is a *leaf*, a chunk of a list a *node*. Two streams that differ in one
 //! place differ in one or two leaves, and in one or two nodes of each list. A list is cut after
@@ -22,15 +22,15 @@ use std::collections::VecDeque;
 use super::chunk::{Chunker, MANIFEST};
 use crate::version::{Hash, Kind};
 
-/// Longest leaf, in bytes.
+/// Maximum length of a leaf, in bytes.
 pub const LEAF_BYTES_MAX: usize = MANIFEST.max;
 /// Maximum number of records in a node, or in the root.
 pub const NODE_RECORDS_MAX: usize = 1024;
-/// Longest node or root, in bytes: below the 64 KiB that any chunk may have.
+/// Maximum length of a node or root, in bytes: below the 64 KiB that any chunk may have.
 pub const NODE_BYTES_MAX: usize = HEAD_BYTES + NODE_RECORDS_MAX * RECORD_BYTES;
-/// Maximum number of levels of nodes, the root included.
+/// Maximum number of levels of lists, with the list in the root.
 pub const LEVELS_MAX: u8 = 8;
-/// Longest stream, in bytes.
+/// Maximum length of a stream, in bytes.
 pub const STREAM_BYTES_MAX: u64 = 64 << 30;
 /// Maximum number of chunks that a [`Walk`] wants at once, in the order of the stream.
 pub const LOOK_AHEAD_CHUNKS: usize = 256;
@@ -38,9 +38,9 @@ pub const LOOK_AHEAD_CHUNKS: usize = 256;
 /// Maximum number of nodes among the wanted chunks, because each leads to up to
 /// [`NODE_RECORDS_MAX`] more.
 const LOOK_AHEAD_NODES: usize = 16;
-/// Maximum number of records in a list that is not cut, but is the root.
+/// A list of at most this many records is not cut: the root holds it.
 const ROOT_RECORDS_MAX: usize = 256;
-/// Longest stream that is stored in the root itself, in bytes.
+/// Maximum length of a stream that is stored in the root itself, in bytes.
 const INLINE_BYTES_MAX: usize = MANIFEST.average;
 const NODE_RECORDS_MIN: usize = 32;
 /// One record in this number ends a node, on average.
@@ -253,10 +253,10 @@ impl Builder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WalkError {
-    /// The hash of the root is not the announced one.
+    /// The root is too long, or its hash is not the announced one.
     #[error("a root does not have the hash {0}")]
     Root(Hash),
-    /// The root has another format, kind or level, or it is too long.
+    /// The root has another format or kind, too many levels, or lengths that do not fit.
     #[error("a root is of an unknown format, another kind or too long")]
     Form,
     /// The chunk is not a list, or its lengths differ from the record that names it.

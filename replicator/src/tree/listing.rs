@@ -15,7 +15,6 @@ use super::manifest::{
 use super::path::EntryPath;
 use crate::version::Hash;
 
-/// Size of the read buffer, in bytes.
 const READ_BYTES: usize = 64 << 10;
 /// Bytes of the first read for a path; a longer entry takes a second read.
 const USUAL_ENTRY_BYTES: usize = 512;
@@ -82,8 +81,8 @@ impl Listing {
     /// Returns the next item and its offset; `None` at the end.
     fn next_item(&mut self) -> Result<Option<(Item, u64)>, Error> {
         loop {
-            // Marks may come before an item, so its offset is computed after it has been read. The
-            // manifest was valid when it was written, so an error means damage.
+            // The format may come before an item, so the item's offset is computed after it has
+            // been read. The manifest was valid when it was written, so an error means damage.
             let item = self.decoder.next_item().map_err(|_unsaid| self.damaged())?;
             if let Some(item) = item {
                 let length = match &item {

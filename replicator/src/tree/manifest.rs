@@ -25,13 +25,13 @@ pub use decoder::Decoder;
 pub(super) use decoder::{first_extent, first_path, format_of};
 pub use encoder::Encoder;
 
-/// Range of files' times of change, in seconds since 1970 (UTC): the range of ext4.
+/// Range of files' modification times, in seconds since 1970 (UTC): the range of ext4.
 pub const MODIFIED: RangeInclusive<i64> = -(1 << 31)..=(1 << 34) - (1 << 31) - 1;
 
 /// Number of bytes that a chunk of a file takes in a manifest: its length and its hash.
 pub const EXTENT_BYTES: usize = 4 + 32;
 
-/// Longest entry, in bytes, without the chunks of a file.
+/// Maximum length of an entry, in bytes, without the chunks of a file.
 pub(super) const ENTRY_BYTES_MAX: usize = 1 + 2 * (2 + PATH_BYTES_MAX) + MODE_BYTES;
 
 const MODE_BYTES: usize = 2;
@@ -84,7 +84,7 @@ pub enum EntryKind {
         mode: Mode,
         /// The length in bytes.
         bytes: u64,
-        /// The time of change, in seconds since 1970 (UTC); in [`MODIFIED`].
+        /// The modification time, in seconds since 1970 (UTC); in [`MODIFIED`].
         modified: i64,
     },
     /// A folder; in format 1 an empty one.
@@ -148,11 +148,10 @@ pub enum Fault {
     /// A symbolic link does not stay in the tree.
     #[error("{0:?}: {1}")]
     Target(EntryPath, #[source] PathError),
-    /// A mode has bits other than r and x of owner, group and others, or these three differ in
-    /// format 1.
+    /// A mode has bits other than r and x of owner, group and others, or is not one of format 1.
     #[error("mode {0:o} cannot stand in a manifest of this format")]
     Mode(u16),
-    /// A time of change is outside of [`MODIFIED`].
+    /// A modification time is outside of [`MODIFIED`].
     #[error("a file was changed {0} s after 1970, which file systems cannot store")]
     Modified(i64),
     /// A chunk is longer than the rest of its file or than any chunk may be, or too short although
@@ -231,7 +230,7 @@ impl Rules {
         Ok(())
     }
 
-    /// Refuses a mode that format 1 cannot have.
+    /// In format 1, refuses any mode but `in_format_1`.
     fn check(&self, mode: Mode, in_format_1: Mode) -> Result<(), Fault> {
         let is_valid = self.format != Format::One || mode == in_format_1;
         if is_valid { Ok(()) } else { Err(Fault::Mode(mode.bits())) }

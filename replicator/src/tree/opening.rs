@@ -25,7 +25,7 @@ pub(super) struct Opened {
     pub(super) all: Vec<Arc<Generation>>,
     /// The greatest serial of the generations found.
     pub(super) serial: u64,
-    /// The damaged generations, which were once whole.
+    /// The former paths of the damaged generations, which were once whole.
     pub(super) damaged: Vec<PathBuf>,
     /// Directories that were being made or removed, or are damaged. Their removal may take minutes.
     pub(super) leftovers: Vec<PathBuf>,

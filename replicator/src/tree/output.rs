@@ -1,4 +1,4 @@
-//! An output file of a tree, written from a given position on, with holes in place of zeros.
+//! An output file of a tree, written in order, with holes in place of long runs of zeros.
 
 use std::fs;
 use std::io;
@@ -11,12 +11,10 @@ use disk::Disk;
 
 use super::access;
 
-/// Size of the write buffer, in bytes.
 const WRITE_BYTES: usize = 256 << 10;
-/// Shortest hole, in bytes: a common block size of file systems.
+/// Minimum length of a hole, in bytes: a common block size of file systems.
 const HOLE_BYTES_MIN: usize = 4096;
 
-/// A file that is written from a given position on.
 #[derive(Debug)]
 pub(super) struct Output {
     file: disk::File,
@@ -94,7 +92,7 @@ impl Output {
         self.at = 0;
     }
 
-    /// Shares the blocks of another file (reflink). Returns whether the file system can do so. This
+    /// Shares the blocks of another file (reflink). Returns false if this is not possible. This
     /// file must be empty.
     pub(super) fn share(&mut self, source: &fs::File) -> io::Result<bool> {
         // A simulated disk has to see all writes.
@@ -126,7 +124,7 @@ impl Output {
         Ok(self.at)
     }
 
-    /// Completes the file: sets its mode, its group, if given, and its time of change in seconds
+    /// Completes the file: sets its mode, its group, if given, and its modification time in seconds
     /// after 1970.
     pub(super) fn seal(&mut self, mode: u32, group: Option<u32>, modified: i64) -> io::Result<()> {
         self.flush()?;

@@ -11,9 +11,9 @@ use std::fmt;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Longest path, and longest target of a symbolic link, in bytes.
+/// Maximum length of a path, and of the target of a symbolic link, in bytes.
 pub const PATH_BYTES_MAX: usize = 4096;
-/// Longest component of a path, in bytes.
+/// Maximum length of a component of a path, in bytes.
 pub const COMPONENT_BYTES_MAX: usize = 255;
 /// Maximum number of components of a path.
 pub const DEPTH_MAX: usize = 128;
@@ -79,7 +79,7 @@ impl EntryPath {
         Ok(Self(text.into()))
     }
 
-    /// Returns the path of the entry `name` in `directory`, or at the top without one.
+    /// Returns the path of the entry `name` in `directory`; `None` is the top of the tree.
     pub fn child(directory: Option<&Self>, name: &str) -> Result<Self, PathError> {
         check(name)?;
         directory.map_or_else(|| Self::new(name), |it| Self::new(&format!("{it}/{name}")))
@@ -132,7 +132,7 @@ fn check(name: &str) -> Result<(), PathError> {
         "." | ".." => "stands for another directory",
         name if COMPONENT_BYTES_MAX < name.len() => "has more than 255 bytes",
         name if name.contains(is_bad) => "holds a control character, a backslash or a colon",
-        // Some systems drop them.
+        // Some systems drop dots and spaces at the end of a name.
         name if name.ends_with(['.', ' ']) => "ends in a dot or a space",
         name if is_device(name) => "is that of a device on some systems",
         name if name.get(..OURS.len()).is_some_and(|it| it.eq_ignore_ascii_case(OURS)) => {

@@ -31,8 +31,8 @@ use super::problems::Problems;
 use super::store::Store;
 use crate::version::{Hash, Kind, Version};
 
-/// Shortest time from a file's change to the walk, in seconds, for which the next walk trusts the
-/// file's times.
+/// The next walk trusts the times of a file only if the file was changed more than this many
+/// seconds before the present walk.
 pub const TRUSTED_AFTER_SECONDS: i64 = 2;
 /// Maximum number of times that a file is read if it changes meanwhile.
 pub const READS_MAX: usize = 3;
@@ -179,8 +179,8 @@ impl Draft {
         switched
     }
 
-    /// Gives up the draft. The stamps of unchanged files are kept, so that the files are not read
-    /// again.
+    /// Gives up the draft. If it equals the present generation, that takes over the stamps, so that
+    /// unchanged files are not read again.
     pub fn discard(self) {
         let is_changed = self.is_changed();
         let Content::Made(mut building) = self.content else { return };

@@ -1,7 +1,7 @@
 //! Staging: the chunks of unfinished versions, appended to one file as they come, and a table of
 //! their positions in memory.
 //!
-//! After a crash the file is read, and cut off before the first damaged chunk, so that earlier
+//! At the start the file is read, and cut off before the first damaged chunk, so that earlier
 //! chunks need not be fetched again. In memory each chunk takes 17 bytes of a table whose size
 //! doubles when it is full: 71 MB for 3,000,000 chunks.
 
@@ -18,7 +18,7 @@ use super::error::Error;
 use super::output::Output;
 use crate::version::Hash;
 
-/// Longest chunk, in bytes.
+/// Maximum length of a chunk, in bytes.
 pub(super) const CHUNK_BYTES_MAX: u32 = 64 << 10;
 
 /// Number of bytes in one write.
@@ -113,7 +113,7 @@ impl Staging {
         None
     }
 
-    /// Adds a chunk, unless it is staged already or its bytes have another hash.
+    /// Adds a chunk, unless it is staged already. Refuses bytes with another hash.
     pub(super) fn put(&mut self, hash: &Hash, bytes: &[u8]) -> Result<(), Error> {
         if Hash::of(bytes) != *hash {
             return Err(Error::WrongHash(*hash));

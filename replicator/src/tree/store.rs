@@ -38,10 +38,10 @@ use crate::version::{Hash, Kind};
 const SYNCS_MAX: usize = 64;
 /// Maximum number of damaged files that are listed.
 pub(super) const DAMAGED_MAX: usize = 100;
-/// Staged chunks are dropped if they have more than this number of times the bytes of the version
-/// that is begun.
+/// At the start of a fetch, all staged chunks are dropped if they have more than this number of
+/// times the bytes of the version, and more than [`STAGED_BYTES_MIN`].
 const STAGED_VERSIONS_MAX: u64 = 2;
-/// Number of staged bytes that are always allowed.
+/// Number of staged bytes that are kept in any case.
 const STAGED_BYTES_MIN: u64 = 256 << 20;
 const CURRENT: &str = "current";
 const CURRENT_NEW: &str = "current.new";
@@ -59,11 +59,11 @@ pub struct Store {
     staging: Mutex<Staging>,
     /// The newest is the last.
     generations: RwLock<Vec<Arc<Generation>>>,
-    /// The last serial.
+    /// The greatest serial so far.
     serial: Mutex<u64>,
     /// The number of the last build.
     begun: Mutex<u64>,
-    /// Directories to remove, except that of the last build; they do nothing but take room.
+    /// Directories to remove, which only take room. That of the last build is not among them.
     leftovers: Mutex<Vec<PathBuf>>,
     damaged: Mutex<Vec<PathBuf>>,
     folding: Folding,
@@ -294,8 +294,8 @@ impl Store {
         })
     }
 
-    /// Returns the failure of the last folding here; `None` if it succeeded. After a failure all
-    /// chunks come from others.
+    /// Returns the failure of the last folding here; `None` if it succeeded, or there was none.
+    /// After a failure all chunks come from others.
     pub fn fold_failure(&self) -> Option<FoldFailure> {
         self.folding.failure()
     }
@@ -361,7 +361,7 @@ impl Store {
     }
 
     /// Completes a generation and makes it the present one. Drops all staged chunks. The log of a
-    /// collection must be valid, and must continue the present log.
+    /// collection must be valid, and must continue the present log unless that is damaged.
     pub(super) fn switch(&self, building: Building, meta: &Meta) -> Result<Arc<Generation>, Error> {
         if self.kind() == Kind::Collection {
             self.check_log(&building.dir().join(TREE))?;
@@ -417,8 +417,8 @@ impl Store {
     }
 
     /// Removes old generations beyond those to keep, and logs with purged records, unless a reader
-    /// has a lease on them. Returns how many of them remain. Call it after each switch, and from
-    /// time to time.
+    /// has a lease on them. Returns the number of those with a lease. Call it after each switch,
+    /// and from time to time.
     ///
     /// # Errors
     ///

@@ -42,18 +42,16 @@ pub(crate) struct Cluster {
     writer: String,
 }
 
-/// Returns a TCP port that is free now.
 fn port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 impl Cluster {
-    /// Founds a group of one member.
     pub(crate) async fn found() -> Self {
         Self::found_with("").await
     }
 
-    /// Founds a group whose tree is watched and published at most so often.
+    /// Founds a group whose tree is watched; a change waits at most `every` to be published.
     pub(crate) async fn watching(every: &str) -> Self {
         Self::found_with(&format!("watch = \"{every}\"\n")).await
     }
@@ -63,7 +61,7 @@ impl Cluster {
         Self::found_with(of_tree).await
     }
 
-    /// Founds a group long after its first invitation was printed. Returns the invitation's secret.
+    /// Founds a group whose first invitation has ended before. Returns the invitation's secret too.
     pub(crate) async fn found_late() -> (Self, [u8; 32]) {
         let dir = tempfile::tempdir().unwrap();
         let (data, name) = (dir.path().join("0"), Name::new("g").unwrap());
@@ -73,7 +71,7 @@ impl Cluster {
         let file = data.join("groups").join(format!("{group}.invitation"));
         let mut bytes = fs::read(&file).unwrap();
         let ends = u64::from_be_bytes(*bytes.last_chunk().unwrap());
-        // After the secret come the times of its beginning and its end.
+        // After the secret come the times of the invitation's start and end, in seconds.
         for (at, before) in [(32, 200_000), (40, 100_000)] {
             bytes[at..at + 8].copy_from_slice(&(ends - before).to_be_bytes());
         }
@@ -114,7 +112,7 @@ impl Cluster {
         self.join_group(0, "g").await
     }
 
-    /// Adds a member that reads the tree with these settings.
+    /// Adds a member whose replica of the tree has these settings.
     pub(crate) async fn join_reading(&mut self, of_tree: &str) -> usize {
         let invitation = self.invite().await;
         let (writer, link) = (&self.writer, self.beside("read"));
@@ -129,7 +127,6 @@ impl Cluster {
         self.handle(0).invite(None, None).await.unwrap().invitation
     }
 
-    /// Withdraws an invitation.
     pub(crate) async fn revoke(&self, invitation: &Invitation) {
         let id = InvitationId::of(&invitation.public().unwrap());
         assert_eq!(self.handle(0).revoke(None, id).await.unwrap(), id);
@@ -157,7 +154,7 @@ impl Cluster {
         self.handle(0).reload(Config::parse(&text).unwrap()).await.unwrap();
     }
 
-    /// Moves a member to the group of this name, by the invitation of another.
+    /// Moves a member to the group of this name, with an invitation by `leader`.
     pub(crate) async fn move_to(&mut self, member: usize, leader: usize, group: &str) {
         let name = Name::new(group).unwrap();
         let invitation = self.handle(leader).invite(Some(name), None).await.unwrap().invitation;
@@ -169,7 +166,7 @@ impl Cluster {
         self.resume(member).await;
     }
 
-    /// Waits until no other member has a link to a member. Returns the time taken.
+    /// Waits until no other member has a link to a member with this id. Returns the time taken.
     pub(crate) async fn until_unlinked(&self, member: usize, id: &str) -> Duration {
         let from = Instant::now();
         for other in (0..self.members.len()).filter(|it| *it != member) {
@@ -181,7 +178,7 @@ impl Cluster {
         from.elapsed()
     }
 
-    /// Adds a member to the group of this name, by the invitation of another.
+    /// Adds a member to the group of this name, with an invitation by `leader`.
     pub(crate) async fn join_group(&mut self, leader: usize, group: &str) -> usize {
         let name = Name::new(group).unwrap();
         let invitation = self.handle(leader).invite(Some(name), None).await.unwrap().invitation;
@@ -206,14 +203,12 @@ impl Cluster {
         }
     }
 
-    /// Stops a member properly.
     pub(crate) async fn halt(&mut self, member: usize) {
         let Running { shutdown, task, .. } = self.members[member].running.take().unwrap();
         shutdown.start();
         task.await.unwrap().unwrap();
     }
 
-    /// Starts a member again.
     pub(crate) async fn resume(&mut self, member: usize) {
         let server = Server::bind(self.members[member].config.clone()).await.unwrap();
         let (handle, shutdown) = (server.handle(), Shutdown::new());
@@ -243,7 +238,6 @@ impl Cluster {
         self.handle(member).status().await.unwrap()
     }
 
-    /// Waits until a member is ready.
     pub(crate) async fn until_ready(&self, member: usize) {
         let until = Instant::now() + PATIENCE;
         while !self.status(member).await.ready.ready {
@@ -260,7 +254,6 @@ impl Cluster {
         self.handle(member).verify(None).await.unwrap()
     }
 
-    /// Waits until a condition holds.
     pub(crate) async fn until(&self, condition: impl Fn(&Self) -> bool) {
         let until = Instant::now() + PATIENCE;
         while !condition(self) {
@@ -295,7 +288,7 @@ impl Cluster {
         matches!((seen, listing(&self.source(""))), (Ok(seen), Ok(there)) if seen == there)
     }
 
-    /// Returns the sequence of the tree's version.
+    /// Returns the sequence of the version that readers of the first member see.
     pub(crate) async fn sequence(&self) -> u64 {
         self.status(0).await.trees.first().map_or(0, sequence_of)
     }
@@ -345,7 +338,6 @@ impl Cluster {
         self.handle(0).reload(self.members[0].config.clone()).await.unwrap();
     }
 
-    /// Returns the data folder of a member.
     pub(crate) fn data(&self, member: usize) -> PathBuf {
         self.dir.path().join(member.to_string())
     }

@@ -182,7 +182,7 @@ async fn an_origin_that_stops_during_changes_or_loses_its_log_goes_on() {
         filled.await.unwrap();
         cluster.all_reach(&original).await;
         cluster.assert_equal();
-        // Logs begun within an hour begin with the same snapshot, so the new log reaches as far back as the lost one.
+        // Logs that begin within an hour share a snapshot, so the new one reaches as far back.
         let summary = reader.pull(&cluster.public_feed(1)).await;
         assert_eq!((summary.kind, summary.version), (Kind::Delta, original.version()));
         assert_eq!(reader.titles(), original.titles());

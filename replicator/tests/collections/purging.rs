@@ -42,8 +42,8 @@ fn has(bytes: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(bytes, part).is_some()
 }
 
-/// Returns the files below a directory that contain the word: plain, in the packed bytes of a log, or in any gzip
-/// data.
+/// Returns the files below a directory that contain the word: plain, in the packed bytes of a log,
+/// or in any gzip data.
 fn with_word(top: &Path, packed: &[u8]) -> Vec<PathBuf> {
     let holds = |path: &PathBuf| -> io::Result<bool> {
         let mut bytes = Vec::new();
@@ -68,7 +68,7 @@ async fn commit_packed(original: &Records, cluster: &Cluster) -> Vec<u8> {
     let after = last(&cluster.files(0));
     let from = if after.0 == before.0 { before.1.len() } else { 0 };
     let member = &after.1[from..];
-    // The packed text is at the end of a member.
+    // The packed text is at the end of a gzip member.
     member[member.len() - 80..member.len() - 16].to_vec()
 }
 

@@ -1,4 +1,4 @@
-//! Support for tests of collections: a feed's source, members that replicate it, and consumers, all in this process.
+//! Support for tests of collections: a feed's source, members and consumers in this process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -50,7 +50,7 @@ fn update(number: u32, title: &str) -> Change {
     Change::Update(record)
 }
 
-/// The files of a directory.
+/// The content of a directory's files, by name.
 pub(crate) type LogFiles = BTreeMap<String, Vec<u8>>;
 
 /// A collection in its own temporary folder.
@@ -96,7 +96,7 @@ impl Records {
         Self::open(dir)
     }
 
-    /// Commits objects, `each` in one commit.
+    /// Commits objects, `each` of them together.
     pub(crate) fn fill(&self, numbers: Range<u32>, title: &str, each: usize) {
         let all: Vec<Change> = numbers.map(|it| update(it, title)).collect();
         for changes in all.chunks(each) {
@@ -205,7 +205,6 @@ impl FeedSource {
         Self { base, feed, _tasks: tasks }
     }
 
-    /// Purges suppressed records from the disk.
     pub(crate) async fn purge(&self) -> PurgeReport {
         let feed = self.feed.lock().unwrap().clone();
         feed.purge(None).await.unwrap()
@@ -330,7 +329,6 @@ impl Cluster {
         self.running(0).handle.publish("c".to_owned(), false).await.unwrap()
     }
 
-    /// Returns the data folder of a member.
     pub(crate) fn data(&self, member: usize) -> PathBuf {
         self.dir.path().join(member.to_string())
     }
@@ -346,7 +344,7 @@ impl Cluster {
         format!("http://{at}/collections/c@{}/", self.origin).parse().unwrap()
     }
 
-    /// Requests a path from the public listener, and returns the head of the response, in lower case.
+    /// Requests a path from the public listener. Returns the response's head, in lower case.
     pub(crate) async fn get_head(&self, member: usize, host: &str, path: &str) -> String {
         let response = self.get(member, host, path).await;
         response.split("\r\n\r\n").next().unwrap_or_default().to_lowercase()
@@ -363,7 +361,7 @@ impl Cluster {
         String::from_utf8_lossy(&response).into_owned()
     }
 
-    /// Returns a member's statuses of the tree and the collection.
+    /// Returns a member's two statuses of the collection.
     pub(crate) async fn report(&self, member: usize) -> Option<(TreeStatus, CollectionStatus)> {
         let found = self.status(member).await.trees.into_iter().find(|it| it.name == "c")?;
         let collection = found.collection.clone()?;

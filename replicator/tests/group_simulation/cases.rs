@@ -36,7 +36,7 @@ impl World {
         }
     }
 
-    /// Has the leader's administrator make one invitation, and give it to members that never were in the group.
+    /// Has the leader's administrator make one invitation for members that never were in the group.
     fn invite(&mut self, members: &[usize], secret: [u8; 32]) {
         let leader = self.leader();
         let mut key = None;
@@ -60,7 +60,7 @@ impl World {
         let leader = self.leader();
         let mut access = self.charter(leader).unwrap().body().access.clone();
         change(&mut access);
-        // The next leader has it from the charter or from its own settings.
+        // The next leader has the list from the charter or from its own settings.
         for it in &mut self.members {
             it.settings.access = it.settings.access.is_some().then(|| access.clone());
         }
@@ -186,7 +186,7 @@ fn a_member_away_for_a_month_has_to_ask_again() {
         world.run(world.now + MINUTE * 5);
         world.settle_down(PATIENCE);
         assert_eq!(world.has(away), days < 30, "after {days} days");
-        // The access list allows it.
+        // The access list allows the member.
         world.denied.clear();
         world.settle_access(|it| it.allow = vec![Rule::Member(id)]);
         world.run(world.now + MINUTE * 6);
@@ -200,7 +200,7 @@ fn a_member_away_for_a_month_has_to_ask_again() {
 fn parts_find_each_other_after_hours() {
     for seed in 0..2 {
         let mut world = settled(seed, 6);
-        // One deputy is in the other part than the leader.
+        // A deputy is in the part without the leader.
         let leader = world.leader();
         let deputy = MemberId::of(&world.charter(leader).unwrap().deputies()[0]);
         let mut sides: Vec<u8> = (0..6).map(|it| u8::from(it % 2 == 0)).collect();
@@ -292,7 +292,7 @@ fn one_of_two_members_with_the_same_invitation_is_admitted() {
 fn a_denied_member_stays_out_even_if_it_was_a_deputy() {
     for seed in 0..8 {
         let mut world = settled(seed, 6);
-        // In every second world it is a deputy, which may think that it leads.
+        // In every second world the denied member is a deputy, which may think that it leads.
         let deputy = world.charter(0).unwrap().deputies()[0];
         let deputy = world.places[&MemberId::of(&deputy)];
         let leader = world.leader();

@@ -10,7 +10,7 @@ use replicator::id::GroupId;
 
 use super::member::Member;
 
-/// Messages that it remembers to repeat.
+/// Maximum number of messages that a liar remembers, to repeat them.
 const MEMORY: usize = 64;
 
 /// Remembers a message, to repeat it some time.
@@ -22,7 +22,7 @@ pub(crate) fn remember(member: &mut Member, message: &Message, dice: &mut Rng) {
     }
 }
 
-/// Returns the messages that it sends instead of a message.
+/// Returns the messages that a liar sends instead of a message.
 pub(crate) fn spoil(member: &mut Member, message: &Message, dice: &mut Rng) -> Vec<Message> {
     remember(member, message, dice);
     let old = member.memory[dice.usize(..member.memory.len())].clone();

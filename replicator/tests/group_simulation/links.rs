@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::member::Wanted;
 use super::world::{Event, World, pair};
 
-/// Longest wait for a member that does not answer.
+/// Maximum wait for a member that does not answer.
 const DIAL_MAX: Duration = Duration::from_secs(5);
 /// Longest time without messages after which a link is given up.
 pub(crate) const DEAD: Duration = Duration::from_secs(15);
@@ -145,7 +145,7 @@ impl World {
         let ends = pair(from, to);
         self.connections.push(Connection { ends, dialer: from, is_alive: true, last });
         for (at, other) in [(from, to), (to, from)] {
-            // The other may have lost the connection before without noticing.
+            // This end may not have noticed that an older connection was lost.
             if let Some(old) = self.members[at].links.insert(other, connection) {
                 self.connections[old].is_alive = false;
             }

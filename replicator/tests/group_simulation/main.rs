@@ -1,7 +1,8 @@
 //! Tests with simulated groups, links, faults and time: the same seed gives the same world.
 //!
 //! `HARVEST_REPLICATION_SEEDS` sets the number of worlds, `HARVEST_REPLICATION_SEED` selects one;
-//! `HARVEST_REPLICATION_TRACE` is a member's number, and prints its actions and the alarms of all members.
+//! `HARVEST_REPLICATION_TRACE` is a member's number, and prints its actions and the alarms of all
+//! members.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stderr, reason = "it prints the seed that failed")]
@@ -36,13 +37,13 @@ const PATIENCE: Duration = Duration::from_mins(15);
 /// Default number of worlds.
 const SEEDS: u64 = 300;
 
-/// Most messages of a member in a minute at rest: over each link at most five beats of each member, by the fastest
-/// clock, and with each neighbor two digests with their answers and a few late beats.
+/// Maximum number of messages of a member in a minute at rest: over each link five beats of each
+/// member, by the fastest clock, two digests with their answers, and a few late beats.
 fn rest_max(members: usize, links: usize) -> usize {
     links * (5 * members + 8)
 }
 
-/// Runs one of `share` worlds, and prints the seed of a failed one.
+/// Runs one in `share` of the worlds, and prints the seed of a failed one.
 fn each(name: &str, share: u64, run: impl Fn(u64)) {
     let number = |name: &str| std::env::var(name).ok().map(|it| it.parse::<u64>().unwrap());
     let seeds = match number("HARVEST_REPLICATION_SEED") {
@@ -120,7 +121,7 @@ fn a_neighbor_that_lies_harms_nobody_else() {
         for it in &mut world.members {
             it.settings.deputies = trusted.clone();
         }
-        // The liar would cut a mere tree in two.
+        // A topology that is only a tree would fall apart at the liar.
         world.members[0].settings.connectivity = Some(Connectivity::Two);
         world.reopen_founder();
         world.members[liar].conduct = Conduct::Liar;

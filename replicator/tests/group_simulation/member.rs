@@ -21,7 +21,6 @@ pub(crate) enum Conduct {
     Liar,
 }
 
-/// A wanted link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     /// Pause before the next attempt.
@@ -38,8 +37,9 @@ pub(crate) struct Member {
     pub kept: Option<Vec<u8>>,
     /// The state machine, while it runs.
     pub group: Option<Group>,
-    /// When it last started, on the world's clock, and the rate of its own clock, in percent.
+    /// When it last started, on the world's clock.
     pub started: Duration,
+    /// Rate of its own clock, in percent.
     pub rate: u32,
     /// Seconds by which its time of day is ahead.
     pub ahead: u64,
@@ -47,17 +47,17 @@ pub(crate) struct Member {
     pub life: u32,
     /// The end of a pause, in which it does nothing and loses nothing.
     pub paused: Option<Duration>,
-    /// Number of actions before a crash.
+    /// Number of actions that it still does before it crashes.
     pub doom: Option<usize>,
     /// The links that it believes to have, by the other end.
     pub links: BTreeMap<usize, usize>,
     pub wanted: BTreeMap<usize, Wanted>,
-    /// Ends of links to members that are not neighbors.
+    /// Times until which links to members that are not neighbors are kept.
     pub once: BTreeMap<usize, Duration>,
     pub wake: Duration,
     /// Members that it accused of lying, and how often.
     pub accused: BTreeMap<MemberId, usize>,
-    /// The minute being counted, and its messages.
+    /// The present minute, and the number of messages sent in it.
     pub sent: (u64, usize),
     /// The most messages that it sent in a minute.
     pub sent_max: usize,
@@ -65,7 +65,7 @@ pub(crate) struct Member {
     pub memory: Vec<Message>,
     /// The versions that its readers see, on disk.
     pub held: BTreeMap<Namespace, Number>,
-    /// It never comes back.
+    /// Whether it never comes back.
     pub is_gone: bool,
 }
 

@@ -83,7 +83,7 @@ impl World {
         world
     }
 
-    /// Has the first member found the group. The others get an invitation each, with a secret if they need one.
+    /// Has the first member found the group and invite each other, with a secret if needed.
     pub(crate) fn found(&mut self, are_invited: bool) {
         let first = &mut self.members[0];
         let identity = Arc::clone(&first.identity);
@@ -102,7 +102,7 @@ impl World {
         self.call(0, |_, _| {});
     }
 
-    /// Restarts the founder, with other settings.
+    /// Restarts the founder, so that its changed settings apply.
     pub(crate) fn reopen_founder(&mut self) {
         self.crash(0);
         self.start(0);
@@ -139,7 +139,6 @@ impl World {
         }
     }
 
-    /// Plans faults between `from` and `end`.
     pub(crate) fn plan(&mut self, from: Duration, end: Duration, faults: usize) {
         for _ in 0..faults {
             let at = self.moment(from, end);

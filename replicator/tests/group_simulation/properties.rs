@@ -93,7 +93,6 @@ impl World {
         }
     }
 
-    /// Checks that the group is sound.
     pub(crate) fn check(&self) -> Soundness {
         let honest = self.honest();
         let Some(first) = honest.first() else { return Ok(()) };

@@ -8,8 +8,9 @@ use super::world::World;
 /// A null call, or its answer (docs/links.md).
 const CALL_BYTES: usize = 64;
 
-/// Most messages of a member in a minute, whatever happens: over each link, a row or a beat of each member every 5 s
-/// and its holdings every 15 s, by clocks that run a quarter faster, and 60 charters, digests and requests.
+/// Maximum number of messages of a member in a minute, whatever happens: over each link, a row or
+/// beat of each member every 5 s and its holdings every 15 s, by clocks that run a quarter faster,
+/// and 60 charters, digests and requests.
 fn burst_max(members: usize) -> usize {
     (members - 1) * (22 * members + 60)
 }

@@ -69,13 +69,14 @@ pub(crate) struct World {
     pub places: BTreeMap<MemberId, usize>,
     /// Round trip and bytes a second, by pair.
     pub pairs: BTreeMap<[usize; 2], (Duration, u64)>,
-    /// Pairs that can never connect, and pairs that cannot now.
+    /// Pairs that can never connect.
     pub blocked: BTreeSet<[usize; 2]>,
+    /// Pairs that cannot connect now.
     cut: BTreeSet<[usize; 2]>,
     sides: Vec<u8>,
     /// Percent of calls that are not answered.
     pub loss: u8,
-    /// Greatest share by which queues lengthen a round trip.
+    /// Queues lengthen a round trip by at most this share of it.
     pub queues: f64,
     /// Messages over links and their bytes, by kind.
     pub traffic: BTreeMap<&'static str, (u64, u64)>,
@@ -324,7 +325,6 @@ impl World {
         });
     }
 
-    /// Does the actions of a member's state machine.
     fn act(&mut self, member: usize) {
         while let Some(action) = self.members[member].group.as_mut().and_then(Group::poll_action) {
             if let Some(left) = &mut self.members[member].doom {
@@ -465,7 +465,6 @@ impl World {
         }
     }
 
-    /// Ends all faults.
     pub(crate) fn heal(&mut self) {
         self.sides.fill(0);
         self.cut.clear();

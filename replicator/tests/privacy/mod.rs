@@ -17,12 +17,12 @@ fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Runs a command as that user.
+/// Runs a command as the user [`NOBODY`].
 fn as_nobody(program: &str, arguments: &[&Path]) -> Output {
     in_group(NOBODY, program, arguments)
 }
 
-/// Runs a command as that user in this group only.
+/// Runs a command as the user [`NOBODY`], in this group only.
 fn in_group(group: u32, program: &str, arguments: &[&Path]) -> Output {
     let root = rustix::process::geteuid().is_root();
     assert!(root, "it reads as another user, which only root can be: run it as root");
@@ -55,7 +55,7 @@ fn readable(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Opens the modes of a member's files, as older members left them. Trees, which readers see, stay as they are.
+/// Opens the modes of a member's files, except in trees, as older members left them.
 fn open_all_modes(dir: &Path) {
     chmod(dir, 0o755);
     for entry in fs::read_dir(dir).unwrap() {
@@ -72,7 +72,8 @@ fn open_all_modes(dir: &Path) {
     }
 }
 
-/// Readers go on while a member starts, and if it cannot start. Users that lost the right to read do not.
+/// Checks that readers go on while a member starts or fails to start, but not if they lost the
+/// right.
 async fn readers_go_on_while_it_starts(cluster: &mut Cluster, opened: usize) {
     let tree = cluster.folder(opened);
     cluster.halt(opened).await;
@@ -86,7 +87,7 @@ async fn readers_go_on_while_it_starts(cluster: &mut Cluster, opened: usize) {
     assert!(is_read(cluster));
     chmod(&tree, 0o705);
     cluster.try_bind(opened).await.unwrap_err();
-    // It is closed, or already opened with the right mode.
+    // The tree's folder is closed, or has already got the right mode.
     let mode = fs::metadata(&tree).unwrap().permissions().mode() & 0o777;
     assert!([0o700, 0o755].contains(&mode));
     fs::remove_file(&wrong).unwrap();
@@ -138,7 +139,7 @@ async fn a_file_that_is_private_at_its_origin_is_private_at_all_members() {
     assert!(!readable(&cluster.data(closed)).is_empty());
     cluster.resume(closed).await;
     is_closed(&cluster);
-    // This makes no version and counts as no damage.
+    // Closing the files does not damage the tree.
     assert_eq!(cluster.verify(closed).await[0].damaged_total, 0);
     fs::set_permissions(cluster.source("public.txt"), Permissions::from_mode(0o600)).unwrap();
     let changed = cluster.publish().await;
@@ -148,7 +149,7 @@ async fn a_file_that_is_private_at_its_origin_is_private_at_all_members() {
         let output = as_nobody("cat", &[&cluster.replica(member).join("public.txt")]);
         assert!(!output.status.success(), "{output:?}");
     }
-    // Without a restart it is closed and opened again.
+    // A tree can be closed and opened again without a restart.
     cluster.reload_with(opened, "mode = \"755\"", "mode = \"700\"").await;
     cluster.until(|cluster| readable(&cluster.data(opened)).is_empty()).await;
     cluster.reload_with(opened, "mode = \"700\"", "mode = \"711\"").await;

@@ -93,7 +93,7 @@ fn an_origin_sends_only_to_its_neighbors_in_the_tree() {
     assert_eq!(world.chunks_sent.iter().sum::<usize>(), chunks * 7);
 }
 
-/// Makes a world in which one member, from which others pull, has this conduct.
+/// Makes a world in which one member, between others in the tree, has this conduct.
 fn with_one(conduct: Conduct) -> (World, usize) {
     let mut world = World::of(8);
     let member = (1..8).find(|it| 1 < world.tree_neighbors(*it)).unwrap();

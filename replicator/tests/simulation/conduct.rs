@@ -6,7 +6,7 @@ use replicator::message::Message;
 use replicator::replica::Replica;
 use replicator::version::{Hash, Version};
 
-/// Messages that a member remembers to repeat.
+/// Maximum number of messages that a member remembers, to repeat them.
 const PAST_MAX: usize = 64;
 
 /// A member's conduct toward others.
@@ -24,7 +24,7 @@ pub(crate) enum Conduct {
     Parrot,
     /// It changes every chunk that it sends.
     Forger,
-    /// It changes messages, repeats old ones, and claims to have no chunks.
+    /// It drops and changes messages, repeats old ones, and claims to have no chunks.
     Liar,
 }
 

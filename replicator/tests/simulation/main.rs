@@ -24,9 +24,9 @@ use world::World;
 
 /// End of changes and faults.
 const END: Duration = Duration::from_secs(120);
-/// Time after which all have to be equal: by the slowest clock a stalled neighbor may rest for four minutes.
+/// Time for all to become equal: by the slowest clock, a stalled neighbor rests four minutes.
 const PATIENCE: Duration = Duration::from_mins(8);
-/// Most messages that arrive in a world of up to eight members, three trees and fifteen versions.
+/// Bound on messages that arrive in a world of up to 8 members, 3 trees and 15 versions.
 const MESSAGES_MAX: usize = 10_000;
 /// Default number of worlds.
 const SEEDS: u64 = 300;
@@ -46,7 +46,8 @@ fn each(name: &str, run: impl Fn(u64)) {
     }
 }
 
-/// Returns the honest members that an update reaches over links of honest members, in groups that have the namespace.
+/// Returns the honest members that an update reaches over honest members of the groups that have
+/// the namespace.
 fn reached(world: &World, space: usize) -> BTreeSet<usize> {
     let space = &world.spaces[space];
     let mut reached = BTreeSet::from([space.origin]);
@@ -85,7 +86,8 @@ fn without_faults_each_chunk_comes_once() {
         world.plan(END, 0);
         world.run(END + Duration::from_mins(1));
         assert_converged(&world);
-        // If several members carry a version across at once, three may request its root from each other in a circle.
+        // If several members carry a version across at once, three may request its root from each
+        // other in a circle.
         let may = usize::from(1 < world.groups.len());
         for node in &world.nodes {
             let twice = node.came.values().filter(|it| 1 < **it).count();
@@ -104,7 +106,8 @@ fn after_cuts_and_crashes_all_are_equal() {
     });
 }
 
-/// One member has this conduct. All others still become equal, with few messages, and accuse no honest member.
+/// Checks that one member of this conduct does not keep the others from becoming equal, with few
+/// messages and without accusing an honest member.
 fn others_converge(name: &str, conduct: Conduct) {
     each(name, |seed| {
         let mut world = World::new(seed, conduct);

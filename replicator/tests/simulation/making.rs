@@ -9,8 +9,8 @@ use super::conduct::Conduct;
 use super::node::Node;
 use super::world::SimulatedSpace;
 
-/// Makes groups of at least two members. Each but the first shares a member with one before it; every member is in
-/// one.
+/// Makes groups of at least two members. Every member is in a group, and every group but the first
+/// shares a member with an earlier one.
 pub(crate) fn groups(dice: &mut Rng, members: usize) -> Vec<BTreeSet<usize>> {
     let count = dice.usize(1..4);
     let mut groups = vec![BTreeSet::new(); count];
@@ -31,7 +31,7 @@ pub(crate) fn groups(dice: &mut Rng, members: usize) -> Vec<BTreeSet<usize>> {
     groups
 }
 
-/// Makes namespaces of honest origins, in the origin's groups and in some others that members can carry them to.
+/// Makes namespaces of honest origins, in their groups and some to which members carry them.
 pub(crate) fn spaces(
     dice: &mut Rng,
     nodes: &[Node],

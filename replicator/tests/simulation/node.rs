@@ -1,4 +1,4 @@
-//! A member of the simulated world: the real state machine, and a shell with a disk that may lose writes.
+//! A member of the simulated world: the real state machine, and a disk that may lose writes.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -42,7 +42,6 @@ pub(crate) struct Node {
     groups: BTreeMap<GroupId, Neighborhood>,
     walking: BTreeMap<Namespace, Version>,
     switching: BTreeMap<Namespace, Version>,
-    /// Messages to send.
     pub sent: Vec<(MemberId, Message)>,
     /// Versions to switch to, some time later.
     pub switches: Vec<Version>,
@@ -54,7 +53,6 @@ pub(crate) struct Node {
     pub is_up: bool,
     /// Number of versions whose chunks it keeps.
     pub versions_kept: usize,
-    /// Whether its disk is full.
     pub is_full: bool,
     /// The length that it assumes for wanted chunks, in bytes.
     pub length: u32,
@@ -195,7 +193,6 @@ impl Node {
         }
     }
 
-    /// Completes a switch.
     pub(crate) fn finish_switch(&mut self, version: &Version, now: Duration) {
         let before = self.disk.held.get(&version.namespace);
         assert!(before.is_none_or(|it| it.number < version.number), "held versions regress");
@@ -233,7 +230,6 @@ impl Node {
         self.act(now);
     }
 
-    /// Does the actions of the state machine.
     fn act(&mut self, now: Duration) {
         while let Some(action) = self.replica.poll_action() {
             match action {

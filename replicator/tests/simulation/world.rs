@@ -1,7 +1,7 @@
 //! A simulated world of members, links, faults and time.
 //!
-//! Messages over one link arrive in order, over several links in any order. Messages on their way are lost when the
-//! link is cut. Every member's clock runs at its own rate.
+//! Messages over one link arrive in order, over several links in any order. Messages on their way
+//! are lost when the link is cut. Every member's clock runs at its own rate.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -57,8 +57,9 @@ pub(crate) struct World {
     /// Number of a version's new chunks, and their bytes.
     pub sizes: Sizes,
     pub links: Vec<Link>,
-    /// Links by their ends, and those of each member.
+    /// Links by their ends.
     pub between: HashMap<[usize; 2], usize>,
+    /// Links of each member.
     pub links_of: Vec<Vec<usize>>,
     events: BinaryHeap<Reverse<(Duration, u64, usize)>>,
     pending: BTreeMap<usize, Event>,
@@ -125,7 +126,7 @@ impl World {
         Self::over(HashMap::new(), dice, nodes, groups, spaces, conduct)
     }
 
-    /// Makes a world with these links.
+    /// Makes a world with these lines.
     pub(crate) fn over(
         lines: HashMap<[usize; 2], Line>,
         mut dice: Rng,
@@ -196,7 +197,7 @@ impl World {
             let at = before(&mut self.dice);
             self.schedule(at, Event::Rearrange);
         }
-        // All faults end then.
+        // At `end`, all faults end.
         for member in 0..self.nodes.len() {
             self.schedule(end, Event::Restart { member });
         }

@@ -13,7 +13,7 @@ use super::cluster::Cluster;
 const RARELY: &str = "24 h";
 /// Environment of the child with its own limit of watches.
 const LIMITED: &str = "HARVEST_FEW_WATCHES";
-/// The most watches in that child's user namespace.
+/// File with the maximum number of watches in that child's user namespace.
 const LIMIT: &str = "/proc/sys/user/max_inotify_watches";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,7 +115,7 @@ fn directories_without_a_watch_are_walked_and_reported() {
 async fn fall_back() {
     let cluster = Cluster::watching("1 s").await;
     cluster.until(Cluster::is_published).await;
-    // The limit has no room for more directories.
+    // The limit allows no watches of more directories.
     fs::create_dir_all(cluster.source("a/b/c/d")).unwrap();
     fs::write(cluster.source("a/b/c/d/e"), "1").unwrap();
     cluster.until(Cluster::is_published).await;

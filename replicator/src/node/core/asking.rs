@@ -48,7 +48,7 @@ impl Core {
         ]
         .into_iter()
         .filter_map(|(name, differs)| differs.then_some(name))
-        // The address of the feeds is `feed_listen`.
+        // The common setting `listen` is `feed_listen` here, which is compared above.
         .chain(before.daemon.differences(&config.daemon).into_iter().filter(|it| *it != "listen"))
         .collect();
         if !fixed.is_empty() {

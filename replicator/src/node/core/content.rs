@@ -1,4 +1,4 @@
-//! Actions of the content's machine: on links and, by jobs, on disk.
+//! Actions of the content's state machine: on links and, by jobs, on disk.
 
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ impl Core {
         }
     }
 
-    /// Follows a new version: removes old generations and renews the feed.
+    /// Takes in a new version: removes old generations and renews the feed.
     pub(super) fn handle_new(&mut self, of: &Namespace) {
         self.remove_old(self.spaces.store(of).map(|it| (of.clone(), it.clone())));
         self.renew_feed(of);
@@ -108,7 +108,6 @@ impl Core {
         self.replica.handle_failed(of, number, failure, now);
     }
 
-    /// Starts the removal of generations that are no longer needed.
     pub(super) fn remove_old(&mut self, old: impl IntoIterator<Item = NamedStore>) {
         old.into_iter().for_each(|(of, store)| self.jobs.start(Job::Remove(of, store)));
     }

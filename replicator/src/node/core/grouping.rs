@@ -1,4 +1,4 @@
-//! Actions of the groups' machines.
+//! Actions of the groups' state machines.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ impl Core {
         self.groups.carry(&self.own, now);
     }
 
-    /// Starts with new members, and stops with former ones.
+    /// Begins to exchange content with linked new members, and ends it with former ones.
     fn meet(&mut self, now: Duration) {
         for (member, is_member) in self.links.set_members(|it| self.groups.is_member(it)) {
             if is_member {
@@ -78,7 +78,7 @@ impl Core {
         }
     }
 
-    /// Restores the versions, known before the start, of namespaces that a group lists now.
+    /// Restores versions that were known before the start, once a group lists their namespaces.
     fn restore(&mut self, now: Duration) {
         let (writers, flood) = (self.groups.writers(), self.replica.flood());
         let due =

@@ -104,7 +104,7 @@ impl Core {
                 }
                 self.replica.handle_message(member, message, now);
             }
-            // A member that asks to join may send nothing else.
+            // A stranger may ask to join, and send nothing else.
             Ok(_) => {}
             Err(error) => {
                 self.notes.add(format!("{member} sent an invalid message: {error}"), now);

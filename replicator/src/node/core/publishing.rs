@@ -60,7 +60,7 @@ impl Core {
         self.spaces.failures.remove(of);
         match self.replica.publish(&version, now) {
             Ok(()) => {}
-            // It is flooded once a group lists the tree.
+            // The version is flooded once a group lists the tree.
             Err(PublishError::Unlisted) => answer.is_listed = false,
             Err(error @ PublishError::Old(_)) => {
                 return self.answer(&of.name, reply, Err(error.to_string()), now);

@@ -102,7 +102,7 @@ impl Core {
         }
     }
 
-    /// Returns the status of a collection; none of a tree.
+    /// Returns the status of a collection; `None` for a tree.
     fn collection_status(&self, of: &Namespace, now: Duration) -> Option<CollectionStatus> {
         let is_mine = of.origin == self.own.me;
         let report = self.sources.following.report(&of.name, now).filter(|_| is_mine);

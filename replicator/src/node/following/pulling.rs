@@ -87,7 +87,8 @@ async fn open(
     Follower::open(ask, dir).await
 }
 
-/// Folds the log if that is due and wanted, and pulls the feed; returns whether the folder has changed.
+/// Folds the log if that is due and `fold` is given, which gets the result. Then pulls the feed,
+/// but not with a long poll after a folding. Returns whether the folder has changed.
 async fn follow(
     follower: &mut Follower,
     wait: Duration,

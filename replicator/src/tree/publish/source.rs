@@ -30,7 +30,7 @@ impl From<Error> for Unlisted {
     }
 }
 
-/// Makes an error of the system about an entry a problem of that entry alone.
+/// An error of the system about one entry is a problem of that entry alone.
 impl From<io::Error> for Unlisted {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -40,7 +40,7 @@ impl From<io::Error> for Unlisted {
     }
 }
 
-/// The stamp of a file: those of its attributes that change with its content.
+/// The stamp of a file: the attributes that show whether the file has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -111,7 +111,7 @@ pub(super) enum Names {
 
 pub(super) struct Folder(OwnedFd);
 
-/// Opens the directory to publish.
+/// Opens the directory to publish, which may be a symbolic link to one.
 pub(super) fn open_top(path: &Path) -> io::Result<Folder> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(Folder(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?))

@@ -25,7 +25,6 @@ use super::{Content, Draft, LOSS_ENTRIES_MIN, Publishing, READS_MAX};
 
 /// Longest tick of the clocks of file systems, in nanoseconds; for most it is four million.
 const TICK_NANOS: i64 = 20_000_000;
-/// Size of the read buffer, in bytes.
 const READ_BYTES: usize = 256 << 10;
 /// Percentage of the entries that have to remain.
 const KEPT_PERCENT: u64 = 70;
@@ -110,7 +109,7 @@ impl<'a> DraftMaker<'a> {
         Ok(Draft { store: store.clone(), content, root, totals, left_out })
     }
 
-    /// Returns whether the draft will be refused, so that the rest is only searched for more
+    /// Returns whether the draft has to be refused. Then the rest is only searched for more
     /// problems.
     fn is_refused(&self) -> bool {
         !self.publishing.leaves_out && self.problems.count != 0
@@ -269,8 +268,7 @@ impl<'a> DraftMaker<'a> {
         Ok(())
     }
 
-    /// Takes a file from the present generation, if it is unchanged since then; returns whether it
-    /// did.
+    /// Takes an unchanged file from the present generation. Returns false if the file must be read.
     fn reuse(&mut self, path: &EntryPath, stamp: &Stamp) -> Result<bool, Unlisted> {
         let Some(published) = &mut self.published else { return Ok(false) };
         let generation = published.generation().clone();
@@ -295,7 +293,7 @@ impl<'a> DraftMaker<'a> {
         Ok(true)
     }
 
-    /// Copies a file, and cuts the copy into chunks; repeats this if the file changed meanwhile.
+    /// Copies a file and cuts it into chunks; if it changed meanwhile, up to [`READS_MAX`] times.
     fn read(&mut self, dir: &Folder, name: &CStr) -> Result<ReadFile, Unlisted> {
         let mut last = None;
         for _ in 0..READS_MAX {

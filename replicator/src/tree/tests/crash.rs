@@ -1,7 +1,7 @@
 //! Tests of power cuts and full disks at any operation of the disk.
 //!
 //! `HARVEST_CRASH_ROUNDS` sets the number of rounds of six cuts (default 6); `HARVEST_CRASH_SEED`
-//! repeats one.
+//! sets the seed of the first round.
 
 use std::env;
 use std::fs;
@@ -192,7 +192,7 @@ fn a_full_disk_is_named_and_changes_nothing() {
             let found = next(&store, goal);
             faulty.fail(None);
             match found {
-                // The way back takes fewer operations, so it may succeed.
+                // Going back to the version before takes fewer operations, so it may succeed.
                 Ok(()) => held = goal,
                 Err(error) => {
                     assert!(matches!(&error, Error::Full { .. }), "seed {seed}, {lot}: {error}");

@@ -27,8 +27,8 @@ fn worked() -> Duration {
     Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// Changes one file of a tree of `files` files. Returns the processor time of publisher and
-/// replica, and the chunks transferred.
+/// Changes one file of a tree of `files` files. Returns the processor time of publisher and replica
+/// together, and the number of chunks transferred.
 fn change(files: usize) -> (Duration, usize) {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
