@@ -138,8 +138,8 @@ impl Rules {
         self.rules.iter().any(|rule| rule.actions.iter().any(is_run))
     }
 
-    /// Changes a record by every rule whose condition it meets. Returns these rules, in order, up
-    /// to the one that leaves the object out.
+    /// Changes a record by every rule whose condition it meets. Returns the verdict and these
+    /// rules, in order, up to the one that leaves the object out.
     pub fn apply(
         &self,
         record: &mut Record,

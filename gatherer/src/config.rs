@@ -126,7 +126,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Returns every mistake in these files, with its line and the expected form. Show them all.
+    /// Returns the mistakes in these files, with their lines and the expected forms. Show them all.
     pub fn parse_with(text: &str, files: Files<'_>) -> Result<Self, Vec<Mistake>> {
         let document = Document::parse(text)?;
         let root = document.root();

@@ -53,7 +53,7 @@ struct Schedule {
     failures: u32,
     /// Whether an administrator has released the hold; stays true until a harvest has finished.
     confirmed: bool,
-    /// Number of waiters for the next harvest, and for the one under way.
+    /// Numbers of waiters: for the next harvest, and for the one under way.
     waiters: (u64, u64),
 }
 

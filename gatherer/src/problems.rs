@@ -83,8 +83,8 @@ impl Problems {
         }
     }
 
-    /// Removes problems that walks before `walk` found at URLs where `walk`, which has ended, has
-    /// looked too: they are cured, or were found again.
+    /// Removes problems that earlier walks found at URLs that `walk`, which has ended, has visited,
+    /// too: they are cured, or `walk` has found them again.
     pub fn settle(&mut self, walk: Walk, has_looked: impl Fn(&str) -> bool) {
         self.remove(|it| {
             it.found_by.as_ref().is_some_and(|(found_by, url)| *found_by < walk && has_looked(url))

@@ -232,8 +232,8 @@ impl Site {
         lock(&self.problems).push(entry(object, kind, message), None);
     }
 
-    /// Puts a problem found by `walk` on the list, where it stays until a later walk does not find
-    /// it.
+    /// Puts a problem found by `walk` on the list, where it stays until a later walk visits the
+    /// same URL.
     pub(crate) fn problem_from_walk(
         &self,
         walk: Walk,

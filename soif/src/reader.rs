@@ -5,7 +5,7 @@
 //! the end. The same reader therefore serves a socket, a file, a decompressor, a test and a fuzzer.
 //!
 //! A byte is copied once, into the reader's buffer; records borrow from there. For a stream that is
-//! whole in memory, [`parse`] and [`Reader::over`] copy nothing.
+//! whole in memory, [`Reader::over`] copies nothing, and [`parse`] copies once.
 //!
 //! Source: TR §3 and Figure 3. A value's end is given by its byte count alone, so it may hold line
 //! feeds, braces and binary data.

@@ -1,6 +1,6 @@
 //! Title and first author of a vignette by its source.
 //!
-//! It is independent of the summarizers: it reads LaTeX (or the front matter of R Markdown) as
+//! This reader is independent of the summarizers: it reads LaTeX (or R Markdown's front matter) as
 //! text. If the source has no value, or leaves it to R or to a macro with arguments, there is no
 //! truth.
 

@@ -270,7 +270,7 @@ impl<'a> Committer<'a> {
 ///
 /// An earlier walk may have committed the file after its note was read here. As the records were
 /// compared with the older note, members published by the other walk would stay forever. Such a
-/// file is read again now, since no other thread commits.
+/// file is read again now, while no other thread commits.
 fn refreshed(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
     let Waiting::Prepared(file) = file else { return Some(file) };
     if lock(&run.root.known).committed(&file.url) == file.against {

@@ -112,7 +112,7 @@ pub(crate) fn worker() -> Program {
 const CASE: &str = "HARVEST_HOSTILE_CASE";
 /// Variable with the folder of the object.
 const FOLDER: &str = "HARVEST_HOSTILE_FOLDER";
-/// Name of the child's file there: a line about the object, and a line for each fault.
+/// Name of the file that the child writes there: a line about the object, and one for each fault.
 const VERDICT: &str = "verdict";
 
 /// Runs `a_maker` or `a_gatherer` in a process of its own.

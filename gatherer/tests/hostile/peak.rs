@@ -46,7 +46,7 @@ impl Watch {
     }
 }
 
-/// Returns the child processes of this one, started by any of its threads.
+/// Returns the ids of this process's children, started by any of its threads.
 pub(crate) fn workers() -> Vec<String> {
     let mut all = Vec::new();
     for thread in std::fs::read_dir("/proc/self/task").unwrap() {
