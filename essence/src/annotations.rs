@@ -1,19 +1,19 @@
 //! Annotations: people's statements about objects, laid over the objects' records.
 //!
 //! Source: the user's manual (manual annotations, stored apart from generated data and merged with
-//! it), and IAFA templates, which keepers of archives wrote for the same purpose. When an annotation
-//! is removed, the record is again as it was generated.
+//! it), and IAFA templates, which keepers of archives wrote for the same purpose. When an
+//! annotation is removed, the record is again as it was generated.
 //!
 //! A [`Statement`] replaces an attribute or adds lines to it. An [`Annotation`] is a group of
 //! statements in a file about one object, or about all objects whose URLs match a pattern.
-//! [`Annotations`] holds those of all files, in order: of two statements about the same attribute,
-//! the later one counts.
+//! [`Annotations`] holds those of all files, in order. Statements about one attribute are applied
+//! in this order: a later replacement overrides the earlier ones.
 //!
 //! # Differences from the paper
 //!
 //! * In addition to SOIF there are IAFA templates and taxonomies.
 //! * A statement may add to the record's value, or remove the attribute.
-//! * If a file has mistakes, its last valid content counts.
+//! * If a file has mistakes, its last valid content is used.
 //!
 //! Sans-I/O.
 
@@ -38,12 +38,12 @@ use settings::Mistake;
 use crate::fingerprint::fingerprint_of;
 use crate::rules;
 
-/// Maximum number of annotations in all files together; each object of an annotation counts.
+/// Maximum number of annotations in all files together. A term or template about several objects
+/// makes one annotation for each.
 pub const ANNOTATIONS_MAX: usize = 100_000;
-/// Maximum number of patterns in all files together, since each is matched with every gathered
-/// file.
+/// Maximum number of patterns in all files together. Each is matched with every gathered file.
 pub const PATTERNS_MAX: usize = 1_000;
-/// Longest value that an annotation may give an attribute, in bytes.
+/// Maximum length of a value that an annotation may give an attribute, in bytes.
 pub const VALUE_BYTES_MAX: usize = rules::VALUE_BYTES_MAX;
 
 /// Attributes that are lists: by default a statement adds to them.
@@ -54,7 +54,7 @@ const LISTS: &[&str] = &["Keywords", "Subject", "Subject-Code", "Identifier", "U
 pub enum Effect {
     /// The value is replaced; an empty value removes the attribute.
     Replace,
-    /// Lines are added, except those that are there already.
+    /// Lines are added, except empty ones and those that are there already.
     Add,
 }
 
@@ -71,8 +71,8 @@ pub struct Statement {
 
 impl Statement {
     /// Reads a statement: the attribute's name, followed by `+` for adding or `=` for replacing,
-    /// and a value. Without such a mark, the statement adds to attributes that are lists and
-    /// replaces others.
+    /// and a value. Without such a mark, a value is added to attributes that are lists; it replaces
+    /// others, and an empty value removes any attribute.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ fn is_protected(attribute: &str) -> bool {
     rules::is_identity(attribute) || begin.is_some_and(|it| it.eq_ignore_ascii_case("gatherer-"))
 }
 
-/// Statements of a file about one object, or about several.
+/// Statements of a file about one object, or about all objects that a pattern matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
     /// Line of the file where the annotation begins, from 1.
@@ -146,11 +146,11 @@ pub struct Annotation {
     pub statements: Arc<[Statement]>,
 }
 
-/// Reads a file of annotations, whose sort is given by the extension of its name.
+/// Reads a file of annotations, whose format is given by the extension of its name.
 ///
 /// # Errors
 ///
-/// Returns every mistake in the file, in the order of the file.
+/// Returns the mistakes that were found; damaged SOIF and very many mistakes may hide others.
 pub fn read(path: &Path, bytes: &[u8]) -> Result<Vec<Annotation>, Vec<Mistake>> {
     let text = || {
         std::str::from_utf8(bytes).map_err(|error| {
@@ -185,12 +185,12 @@ fn mistake_at(bytes: &[u8], at: usize, message: &str, expected: &str) -> Mistake
 pub struct Entry {
     file: Arc<Path>,
     annotation: Annotation,
-    /// Pattern of members; `None` if the annotation is about objects that are in no container.
+    /// Pattern of members; `None` if `about` is no pattern, or matches no members of containers.
     members: Option<GlobMatcher>,
     fingerprint: u64,
     /// Whether the annotation's pattern has matched a file since [`Annotations::reset_matches`].
     has_file: AtomicBool,
-    /// Whether the annotation's pattern of members has matched a member since then.
+    /// Whether the annotation's pattern of members has matched a member since that call.
     has_member: AtomicBool,
 }
 
@@ -240,8 +240,8 @@ pub struct Annotations {
 }
 
 impl Annotations {
-    /// Joins the annotations of files, in order of precedence. Leaves out invalid patterns, which
-    /// the readers have refused already.
+    /// Joins the annotations of files; later files take precedence. Leaves out invalid patterns,
+    /// which the readers have refused already.
     pub fn new(files: impl IntoIterator<Item = (Arc<Path>, Arc<[Annotation]>)>) -> Self {
         let mut all = Self::default();
         let mut builder = GlobSetBuilder::new();
@@ -305,7 +305,7 @@ impl Annotations {
     }
 
     /// Returns a fingerprint of the annotations about the file at `url` and its members; 0 if there
-    /// are none.
+    /// are none. Notes which patterns match the file.
     pub fn fingerprint_of_file(&self, url: &str) -> u64 {
         if self.entries.is_empty() {
             return 0;
@@ -350,8 +350,8 @@ impl Annotations {
         self.entries.iter().filter(is_pending).count()
     }
 
-    /// Notes that the object at `url` exists. Returns how many patterns of members match for the
-    /// first time.
+    /// Notes that the object at `url` exists. Returns how many patterns of members have matched
+    /// their first member by it.
     pub fn note_member(&self, url: &str) -> usize {
         if !url.contains('#') {
             return 0;
@@ -386,8 +386,7 @@ impl Annotations {
     }
 }
 
-/// Returns the fingerprint that combines the fingerprint `before` with the fingerprint `next`;
-/// never 0.
+/// Combines the fingerprints `before` and `next` into one; never 0.
 fn chained(before: u64, next: u64) -> u64 {
     fingerprint_of(&[&before.to_be_bytes(), &next.to_be_bytes()]).max(1)
 }

@@ -63,7 +63,8 @@ impl EssenceSettings {
     ///
     /// # Errors
     ///
-    /// A pattern is not a glob, or the folder cannot be read.
+    /// A pattern is not a glob, the folder cannot be read, or a path of `programs_read` does not
+    /// exist.
     pub fn of(essence: &EssenceConfig, full_text: &FullText) -> Result<(Self, Library), Error> {
         let library = library(essence)?;
         let mut settings = Self::default();
@@ -111,7 +112,7 @@ impl Chain {
     ///
     /// # Errors
     ///
-    /// A pattern is not a glob, or the folder of programs cannot be read.
+    /// The same as for [`EssenceSettings::of`].
     pub fn new(essence: &EssenceConfig, full_text: &FullText, host: Host) -> Result<Self, Error> {
         let Host { starter, scratch, clock, now_ms } = host;
         let programs =
@@ -145,8 +146,8 @@ impl Chain {
         extractor.extract(object, &|| false, left_out)
     }
 
-    /// Changes a record by the site's rules, and returns the rules that applied. Blocks for at most
-    /// about ten seconds.
+    /// Applies the site's rules to a record. Returns their verdict, and the rules that applied.
+    /// Blocks for at most about ten seconds.
     pub fn tune(&self, record: &mut Record) -> (Verdict, Vec<AppliedRule>) {
         let extractor = RuleCommands { programs: self.programs.as_ref(), read: &self.read };
         let tuned = extractor.tune(&self.rules, record, &mut rules_budget(self.clock), &|| false);
@@ -154,7 +155,7 @@ impl Chain {
     }
 
     /// Lays the annotations about a record's object over the record. Returns their statements, each
-    /// list with its `FILE:LINE`. Runs after the rules, since a person's statement takes
+    /// list with its `FILE:LINE`. Call it after the rules, since a person's statement takes
     /// precedence.
     pub fn annotate(&self, record: &mut Record) -> Vec<(String, Vec<annotations::Statement>)> {
         self.annotations.lay_over(record);

@@ -28,7 +28,7 @@ pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
 
 /// Default time limit of a program for one object, in seconds.
 const PROGRAM_SECS: u64 = 10;
-/// Largest allowed value of the setting `program_secs`.
+/// Maximum value of the setting `program_secs`.
 const PROGRAM_SECS_MAX: u64 = 600;
 
 /// The site's programs that summarize.
@@ -69,7 +69,7 @@ pub fn list_folder(path: &Path) -> io::Result<Vec<PathBuf>> {
 pub struct EssenceConfig {
     /// Recognizer of types, by the rule files and the built-in rules.
     pub typing: Arc<Recognizer>,
-    /// Meaning of markup.
+    /// Tables of the meaning of markup elements.
     pub markup: Tables,
     /// Templates for classes of PDF documents.
     pub templates: Templates,
@@ -83,7 +83,7 @@ pub struct EssenceConfig {
     pub declared: Declared,
     /// The site's programs that summarize.
     pub programs: Option<SitePrograms>,
-    /// Changes of records.
+    /// The site's rules, which change records.
     pub rules: Arc<Rules>,
     /// Files and folders of annotations.
     pub annotations: Vec<PathBuf>,
@@ -122,7 +122,7 @@ impl EssenceConfig {
     }
 }
 
-/// Returns what was read; if there are mistakes in it, adds them to `mistakes`.
+/// Returns the value that was read. If it has mistakes, adds them and returns the default.
 fn or_default<T: Default>(read: Result<T, Vec<Mistake>>, mistakes: &mut Vec<Mistake>) -> T {
     read.unwrap_or_else(|found| {
         mistakes.extend(found);
@@ -130,8 +130,8 @@ fn or_default<T: Default>(read: Result<T, Vec<Mistake>>, mistakes: &mut Vec<Mist
     })
 }
 
-/// Reads `pdf_templates = ["templates"]`: files, and folders whose `*.toml` files are read by name
-/// order.
+/// Reads `pdf_templates = ["templates"]`: files, and folders whose `*.toml` files are read in the
+/// order of their names.
 fn templates(table: &Table<'_>, from: Files<'_>, mistakes: &mut Vec<Mistake>) -> Templates {
     let mut files = Vec::new();
     for (i, path) in table.strings("pdf_templates").into_iter().map(PathBuf::from).enumerate() {

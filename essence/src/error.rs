@@ -35,7 +35,7 @@ pub enum Error {
     },
 }
 
-/// Returns the mistakes as ones in the file at `path`.
+/// Returns the mistakes with `path` as their file.
 pub(crate) fn in_file(found: Vec<Mistake>, path: &Path) -> impl Iterator<Item = Mistake> {
     found.into_iter().map(move |it| Mistake { file: Some(path.to_path_buf()), ..it })
 }

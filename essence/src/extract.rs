@@ -2,7 +2,7 @@
 //!
 //! Source: TR §4 and Figure 5: type recognition, presentation unnesting, summarizing. The pipeline
 //! makes only this call. A fault of a summarizer (a panic) does not end the run: it becomes a
-//! problem of the object, which gets a record by name.
+//! problem of the object, which gets a record made from its name.
 //!
 //! # Differences from the paper
 //!
@@ -32,8 +32,8 @@ use soif::digest::Md5;
 use crate::select::{LeftOut, Selection};
 use crate::summarize::Settings as SummarySettings;
 
-/// Maximum number of bytes that are unpacked if the content is not text: pictures and other
-/// binaries inside gzip are only typed.
+/// Maximum number of bytes that are unpacked of pictures, sound, video, backups and unknown
+/// binaries: they are only typed.
 const PEEK_BYTES: usize = 64 * 1024;
 
 /// Maximum number of bytes of one object, and everything in it, that go to programs of the site.
@@ -62,7 +62,7 @@ impl EssenceSettings {
     }
 
     /// Adds the object to its summary, for the site's program for its type, if there is one.
-    /// `given` counts the bytes of the same fetched object that go to programs.
+    /// `given` is the number of bytes of the same fetched object that go to programs.
     fn give(&self, object: &Object, r#type: Type, given: &mut u64, summary: &mut Summary) {
         if !self.programs.contains(&r#type) {
             return;
@@ -107,7 +107,8 @@ impl Explode {
 }
 
 /// Types, unnests and summarizes `object`. Returns its own record first, then one for each member
-/// of an archive, in the archive's order; each URL occurs once (the last member of a name counts).
+/// of an archive or entry of a list, in their order. Each URL occurs once: of several members of
+/// one name, the last is kept.
 ///
 /// `cancelled` is called inside every long loop, and serves both as the deadline and as the stop of
 /// the run. When it returns true, this function returns the summaries made so far, with a problem
@@ -120,7 +121,7 @@ pub fn extract(
     extract_selected(object, settings, cancelled, &mut |_why| ())
 }
 
-/// Works as [`extract`], but also calls `left_out` for each object that selection leaves out.
+/// Does the same as [`extract`], and calls `left_out` for each object that selection leaves out.
 pub fn extract_selected(
     object: Object,
     settings: &EssenceSettings,
@@ -143,8 +144,8 @@ pub fn extract_selected(
     last_of_each_url(run.found)
 }
 
-/// Returns the summary of an object that could not be read, with the reason. It is made from the
-/// object's name and the front of its content. A program of the site may still read the object.
+/// Returns a summary with `problem` of an object that could not be read. It is made from the
+/// object's name and the start of its content. A program of the site may still read the object.
 pub fn by_name(object: &Object, settings: &EssenceSettings, problem: Problem) -> Summary {
     let mut summary = bare_summary(object, settings, problem);
     let r#type = settings.type_of(object);
@@ -176,7 +177,7 @@ struct Run<'a> {
     cancelled: &'a dyn Fn() -> bool,
     budget: &'a Budget<'a>,
     found: Vec<Summary>,
-    /// Number of bytes that go to programs of the site.
+    /// Number of bytes of the fetched object that go to programs of the site.
     given: u64,
     left_out: &'a mut dyn FnMut(LeftOut),
 }
@@ -391,7 +392,7 @@ fn truncated(problems: &[Problem], url: &str) -> String {
     own.map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the digest of an object; `None` if the object is incomplete.
+/// Returns the digest of an object; `None` if it is unknown and the object incomplete.
 fn digest(object: &Object) -> Option<Md5> {
     object.md5.or_else(|| (!object.truncated).then(|| Md5::of(&object.bytes)))
 }
@@ -408,7 +409,8 @@ fn catch_fault<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Keeps the last summary of each URL: archives may contain a name twice, and the last one counts.
+/// Keeps the last summary of each URL: archives may contain a name twice, and the last one is
+/// valid.
 fn last_of_each_url(found: Vec<Summary>) -> Vec<Summary> {
     let mut positions: HashMap<String, usize> = HashMap::with_capacity(found.len());
     let mut kept: Vec<Summary> = Vec::with_capacity(found.len());

@@ -1,8 +1,8 @@
 //! Globs: the patterns of paths in all settings.
 //!
 //! `*` and `?` do not match slashes; `**` does. A pattern without a slash (except at its end)
-//! matches at any depth; one that begins with a slash matches only at the top. A pattern that
-//! matches a directory matches everything below it.
+//! matches at any depth, any other pattern only from the top. A pattern that matches a directory
+//! matches everything below it.
 //!
 //! Sans-I/O.
 

@@ -5,9 +5,9 @@
 //! an attribute and an expression).
 //!
 //! Expressions see the text of the object: its content if the content is text, else the text that
-//! the built-in summarizer extracts. `^` and `$` match at the ends of lines. Attributes that all
-//! records have (see `Attribute::lay`) get the same form as there; others keep the declared name.
-//! An attribute without a match is treated as if it were not declared.
+//! the built-in summarizer extracts. `^` and `$` match at the ends of lines. Common attributes (see
+//! `Attribute::lay`) are recognized in any case and written as in all records; others keep the
+//! declared name. An attribute without a match is treated as if it were not declared.
 //!
 //! # Differences from the paper
 //!
@@ -35,11 +35,11 @@ use crate::typing::Recognizer;
 
 /// Maximum memory of a compiled expression, in bytes.
 const EXPRESSION_BYTES_MAX: usize = 1024 * 1024;
-/// Steps to which the size of a smaller expression is rounded up, in bytes.
+/// Steps to which the memory of a smaller expression is rounded up, in bytes.
 const EXPRESSION_BYTES: &[usize] = &[16 * 1024, 64 * 1024, 256 * 1024];
 /// Maximum number of matches of one attribute.
 const MATCHES_MAX: usize = 1_000;
-/// Maximum number of bytes of the matches of one attribute other than the text.
+/// Maximum length of all matches of one attribute together, in bytes, except for the text.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
 /// Summarizers that a site has declared. Cheap to clone; compiled once.
@@ -59,7 +59,7 @@ struct Summarizer {
 struct Attribute {
     name: String,
     expressions: Vec<Expression>,
-    /// Whether every match counts, or only the first.
+    /// Whether all matches are taken, or only the first.
     all: bool,
 }
 
@@ -89,7 +89,7 @@ impl Expression {
         builder.build().map(Self)
     }
 
-    /// Returns an upper estimate of the expression's memory, in bytes.
+    /// Returns an upper bound of the expression's memory, in bytes.
     fn bytes(&self) -> usize {
         let fits = |bytes: &usize| Self::compile(self.0.as_str(), *bytes).is_ok();
         EXPRESSION_BYTES.iter().copied().find(fits).unwrap_or(EXPRESSION_BYTES_MAX)
@@ -153,7 +153,7 @@ impl Summarizer {
         let mut draft = if self.beside {
             built
         } else {
-            // If content could not be read, the expressions did not see it either.
+            // The problems stay: the expressions did not see content that could not be read.
             Draft { problems: built.problems, ..Draft::default() }
         };
         for attribute in &self.attributes {
@@ -171,13 +171,13 @@ impl Summarizer {
 }
 
 impl Attribute {
-    /// Returns the matches in the order of the expressions; those of one expression in the order of
-    /// the text.
+    /// Returns the matches, each of the first group if there is one: in the order of the
+    /// expressions, those of one expression in the order of the text.
     fn find(&self, text: &str, input: &Input<'_>) -> Vec<String> {
         let bytes_max = if self.is_text() { input.text_bytes_max() } else { VALUE_BYTES_MAX };
         let (mut found, mut left) = (Vec::new(), bytes_max);
         for Expression(expression) in &self.expressions {
-            // An expression without a match scans the whole text.
+            // The time is checked here, too: an expression without a match scans the whole text.
             if (input.cancelled)() {
                 return found;
             }

@@ -8,7 +8,7 @@
 //! # Differences from the paper
 //!
 //! * Spaces and tabs indent; a quote or slash within quotes or slashes is written with a backslash.
-//! * A rule file with a mistake is refused as a whole, with the line of every mistake.
+//! * A rule file with a mistake is refused as a whole, with the lines of the mistakes.
 //! * Commands run behind fences. If a command fails, the record stays as it was, with a problem.
 //! * Identifying attributes (`MD5`, `Gatherer-Id` …) cannot be set.
 //!
@@ -117,7 +117,7 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// Returns every mistake in the file, in the order of the lines.
+    /// Returns the first mistakes in the file, at most 20, in the order of the lines.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         parse::parse(text).map(|rules| Self { text: text.to_owned(), rules })
     }
@@ -138,8 +138,8 @@ impl Rules {
         self.rules.iter().any(|rule| rule.actions.iter().any(is_run))
     }
 
-    /// Changes a record by every rule whose condition it meets. Returns these rules, in order, up
-    /// to the one that leaves the object out.
+    /// Changes a record by every rule whose condition it meets. Returns the verdict and these
+    /// rules, in order, up to the one that leaves the object out.
     pub fn apply(
         &self,
         record: &mut Record,
@@ -174,7 +174,7 @@ impl Action {
             Self::Filter { attribute, command } => {
                 let Some(old) = record.get(attribute).map(<[u8]>::to_vec) else { return Ok(()) };
                 let new = run(command, &old)?;
-                // Most commands end their output with a line end.
+                // Most commands add a line feed at the end of their output.
                 let new = new.strip_suffix(b"\n").filter(|_| !old.ends_with(b"\n")).unwrap_or(&new);
                 set(record, attribute, new)
             }
@@ -207,7 +207,8 @@ impl Action {
     }
 }
 
-/// Returns whether no rule or annotation may change the attribute.
+/// Returns whether the attribute is one of [`IDENTITY`], which rules and annotations may not
+/// change.
 pub fn is_identity(attribute: &str) -> bool {
     IDENTITY.iter().any(|it| it.eq_ignore_ascii_case(attribute))
 }

@@ -3,17 +3,18 @@
 //! Source: TR §4 ("candidate selection"), the stop list and allow list of the user's manual, and
 //! Essence's rule that object code next to its source says nothing new.
 //!
-//! An object is left out before it is read by its name or its size, or because its source exists.
-//! It is left out by its type as soon as the type is known, with everything that it holds. An
-//! object that is left out has no record, and its earlier record is deleted.
+//! An object is left out by its name or its size, or because its source exists, before it is read.
+//! It is left out by its type as soon as the type is known. A stopped type leaves out everything
+//! that the object holds, too. An object that is left out has no record, and its earlier record is
+//! deleted.
 //!
 //! # Differences from the paper
 //!
 //! * Nothing is left out by default. The original's stop list had binaries, objects and backups,
 //!   but people look for these by name.
 //! * Stop list and allow list may be used together: the stop list wins.
-//! * The allow list does not prevent packed files and archives from being opened, only from having
-//!   records of their own: their members may be on the allow list.
+//! * Packed files and archives whose types are not on the allow list are still opened, since their
+//!   members may be on it. They only get no records of their own.
 //! * The site names the pairs of source and product itself.
 //!
 //! Sans-I/O.
@@ -62,7 +63,7 @@ impl LeftOut {
     }
 }
 
-/// Files that are made from others in the same folder, by names.
+/// Files that are made from other files in the same folder, both given by patterns of names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFor {
     /// Name of the product, with one `*` or none.
@@ -82,9 +83,9 @@ pub struct SelectionSettings {
     pub stop_names: Vec<String>,
     /// Patterns of the only names that are taken; if empty, all names.
     pub allow_names: Vec<String>,
-    /// Smallest size, in bytes.
+    /// Minimum size, in bytes.
     pub size_min: u64,
-    /// Largest size, in bytes.
+    /// Maximum size, in bytes; `None` for no limit.
     pub size_max: Option<u64>,
     /// Products that are left out if their source exists.
     pub source_for: Vec<SourceFor>,
@@ -132,8 +133,8 @@ impl Selection {
         })
     }
 
-    /// Returns why the object at `path` (below the top of its root, or in its container) with
-    /// `size` bytes is left out, regardless of its type; `None` if it may be taken.
+    /// Returns why the object at `path` (relative to its root or container) with `size` bytes is
+    /// left out, regardless of its type; `None` if it may be taken.
     pub fn by_name(&self, path: &Path, size: u64) -> Option<LeftOut> {
         if self.stop_names.is_match(path) {
             Some(LeftOut::StoppedName)

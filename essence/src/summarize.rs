@@ -1,7 +1,7 @@
 //! Summarizing by type: one object in, one record out.
 //!
 //! Source: TR §4. [`formats`] has the built-in summarizers. A summarizer that the site has declared
-//! ([`quick`](crate::quick)) takes the place of the built-in one or is laid over it.
+//! ([`quick`](crate::quick)) replaces the built-in one or is laid over it.
 //!
 //! Sans-I/O.
 
@@ -47,7 +47,7 @@ impl Settings {
 }
 
 /// Summarizes `object` by its type, and returns a record with its content attributes. For a type
-/// without a summarizer of its own, returns a record by name.
+/// without a summarizer, returns a record made from the name.
 pub fn summarize(
     object: &Object,
     r#type: Type,

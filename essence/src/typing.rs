@@ -22,7 +22,8 @@
 //! * Content takes precedence over the name where the two contradict each other: a PDF named `.txt`
 //!   is a PDF.
 //! * Types that did not exist then have new names (`Markdown`, `Rust`, `JSON` …).
-//! * One file of rules with all three kinds of conditions in place of three files of one kind each.
+//! * A file of rules may have all three kinds of conditions; the original had one file for each
+//!   kind.
 //!
 //! Sans-I/O.
 
@@ -60,9 +61,9 @@ pub enum Reason {
     Table,
     /// The media type that is registered for the extension.
     MediaType,
-    /// No more than that the content is text.
+    /// The content is text, and nothing else is known.
     Text,
-    /// No more than that the content is not text.
+    /// The content is not text, and nothing else is known.
     Binary,
     /// The object is empty.
     Empty,
@@ -128,7 +129,7 @@ fn of_text(by_name: Option<Type>, head: &[u8]) -> (Type, Reason) {
             // Names like `libfoo-1.2` and `report.3` end like those of manual pages.
             look => return look.map_or((Type::Text, Reason::Text), |it| (it, Reason::Look)),
         },
-        // Pictures, fonts and tables may be text (XPM, BDF, AFM); packed files may not.
+        // Pictures and fonts may be text (XPM, BDF, AFM); packed files may not.
         Some(Type::Image | Type::Font | Type::Audio | Type::Video | Type::Backup) => None,
         Some(named) if named.is_text() => None,
         Some(_) => {

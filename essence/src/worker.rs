@@ -8,16 +8,16 @@
 //! need (`fence`): files, the network, other processes. Then it reads objects from a socket and
 //! answers with summaries (`wire`). The gatherer keeps as many workers as it has threads that
 //! summarize (`pool`). It ends a worker that crashes, grows or takes too long: then the object gets
-//! a record by name, with a problem that gives the reason, and the run goes on.
+//! a record made from its name, with a problem that gives the reason, and the run goes on.
 //!
 //! # Differences from the paper
 //!
 //! * A process summarizes thousands of objects rather than one.
 //! * Text, pages, source and catalogs are summarized within the gatherer, in time and memory that
 //!   are linear in the length of the input: docs/essence.md names the libraries that are trusted
-//!   with them. If one of these panics, the object gets a record by name.
+//!   with them. If one of these panics, the object gets a record made from its name.
 //! * Catalogs and other text that is read from beginning to end go to a worker if they are long, or
-//!   packed, since their length is unknown then.
+//!   packed (their length is unknown then).
 
 pub mod budget;
 pub mod fence;
@@ -38,7 +38,7 @@ use formats::{Type, explode};
 
 use crate::extract::EssenceSettings;
 
-/// Largest size of an object whose text is read as a whole within the gatherer, in bytes.
+/// Maximum size of an object whose text is read as a whole within the gatherer, in bytes.
 const WITHIN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Clock by which deadlines are measured.
@@ -71,10 +71,10 @@ fn is_read_whole(r#type: Type) -> bool {
         || matches!(r#type, Type::Json | Type::Notebook | Type::Rcs | Type::Sccs)
 }
 
-/// Returns whether the object goes to a worker. All objects that are opened do, since their content
-/// may have any type, and so do long objects that are read as a whole. The content of gzip is typed
-/// by its name and its beginning, as when it is opened; if the content is not text, or its
-/// beginning cannot be read yet, it may have any type.
+/// Returns whether the object goes to a worker: by its type, if it is long and read as a whole, or
+/// if it is opened, since its content may have any type. Gzip stays in this process if its content,
+/// by its name and beginning, is text that is neither for a worker, nor opened, nor read as a
+/// whole.
 pub(crate) fn wants_worker(object: &Object, settings: &EssenceSettings) -> bool {
     match settings.type_of(object) {
         Type::Gzip => {

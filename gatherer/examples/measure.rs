@@ -1,14 +1,15 @@
 //! A measurement of the gatherer alone, without broker and index. `benches/gatherer` runs it.
 //!
-//! * `measure gather ROOT DATA [EXCLUDE…]`: a whole pass over ROOT in a new process, then a second one in
-//!   the same process: files, bytes, CPU-seconds of each pass (user and system, all threads, and those of
-//!   the workers), seconds by the clock, and the peak resident memory of the process and of one worker.
+//! * `measure gather ROOT DATA [EXCLUDE…]`: a whole pass over ROOT in a new process, then a second
+//!   one in the same process. Prints files, bytes, seconds by the clock and CPU-seconds of each
+//!   pass (user and system, all threads and workers), and the peak resident memory of the process
+//!   and of one worker.
 //! * `measure types ROOT`: types, unnests and summarizes every file of ROOT on one thread: files,
 //!   bytes and CPU-seconds of each type.
 //! * `measure walk ROOT`: reads the metadata of everything below ROOT on one thread.
 //! * `measure files DIRECTORY COUNT`: makes COUNT small files to gather.
-//! * `measure records ROOT FILE`: writes the records of every file of ROOT to FILE, in the order of their
-//!   paths, to be compared with those of another version.
+//! * `measure records ROOT FILE`: writes the records of every file of ROOT to FILE, in the order of
+//!   their paths, to compare them with those of another version.
 
 #![allow(clippy::print_stdout, reason = "it is there to print")]
 #![allow(clippy::unwrap_used, reason = "a measurement that fails may panic")]
@@ -42,7 +43,6 @@ const TICKS: f64 = 100.0;
 /// Time between two checks of the workers; long, as checks take time too.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Files in one of the generated directories.
 const FILES_IN_DIRECTORY: usize = 100;
 
 fn main() {
@@ -73,7 +73,7 @@ fn gather(root: &str, data: &str, exclude: &[&str]) {
     for root in &mut config.roots {
         if let Root::Tree(tree) = root {
             tree.exclude = exclude.iter().map(ToString::to_string).collect();
-            // Every file counts.
+            // Files that `.gitignore` files name are measured, too.
             tree.gitignore = false;
         }
     }
@@ -208,8 +208,7 @@ fn tree(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the CPU time so far of this process, of its workers and of those that have ended, user and
-/// system, all threads.
+/// Returns the CPU seconds so far of this process, its workers, and those that have ended.
 fn cpu_s() -> f64 {
     let ticks = |process: &str| -> Option<f64> {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
@@ -220,7 +219,7 @@ fn cpu_s() -> f64 {
     (own + workers().iter().filter_map(|it| ticks(it)).sum::<f64>()) / TICKS
 }
 
-/// Returns the CPU time of this thread so far.
+/// Returns the CPU seconds of this thread so far.
 fn thread_s() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

@@ -34,8 +34,8 @@ pub const REWALK: Duration = Duration::from_secs(3_600);
 /// Default interval between walks over polled roots.
 pub const POLL: Duration = Duration::from_secs(60);
 
-/// Maximum number of bytes that are read of one file; of a larger file, only the beginning is
-/// summarized.
+/// Default maximum number of bytes that are read of one file; of a larger file, only the beginning
+/// is summarized.
 pub const READ_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// Maximum number of threads that read and summarize.
@@ -44,10 +44,10 @@ pub const WORKERS_MAX: u64 = 256;
 /// Name of the collection's folder within the data folder.
 pub(crate) const COLLECTION: &str = "collection";
 
-/// Shortest interval between walks.
+/// Minimum interval or lifetime.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// Longest interval or lifetime: ten years.
+/// Maximum interval or lifetime: ten years.
 const INTERVAL_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3_600);
 
 /// Way in which the gatherer notices changes between two passes.
@@ -126,7 +126,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Returns every mistake in these files, with its line and the expected form. Show them all.
+    /// Returns the mistakes in these files, with their lines and the expected forms. Show them all.
     pub fn parse_with(text: &str, files: Files<'_>) -> Result<Self, Vec<Mistake>> {
         let document = Document::parse(text)?;
         let root = document.root();
@@ -196,7 +196,7 @@ impl Config {
     }
 
     /// Returns the gatherer's attributes that every record gets, in order; `host` and `port` are
-    /// public.
+    /// those under which others reach the gatherer.
     pub(crate) fn attributes(&self, host: &str, port: u16) -> Vec<(&'static str, String)> {
         vec![
             ("Time-to-Live", self.ttl.as_secs().to_string()),
@@ -231,7 +231,7 @@ impl Config {
     }
 }
 
-/// Reads `full_text = ["HTML"]`: types in `known`, or all types.
+/// Reads `full_text = ["HTML"]`: types that must be in `known`, or all types.
 fn full_text(table: &Table<'_>, known: Option<&Recognizer>) -> FullText {
     if table.strings("full_text").iter().any(|it| it.eq_ignore_ascii_case("all")) {
         return FullText::All;

@@ -33,13 +33,13 @@ const HARVESTS_MAX: usize = 4;
 /// Wait after the first failed harvest; doubled after each further failure in a row.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Longest wait after failures; a shorter interval of the root takes precedence.
+/// Maximum wait after failures; a shorter interval of the root takes precedence.
 const RETRY_MAX: Duration = Duration::from_secs(6 * 3_600);
 
-/// Longest time that the shutdown waits for harvests under way.
+/// Maximum time that the shutdown waits for harvests under way.
 const STOP_WAIT: Duration = Duration::from_millis(900);
 
-/// Longer than any harvest: the end of the present harvest, or a request, sets the next due time.
+/// Due time of a root under harvest, from now: the end, or a request, sets the real due time.
 const FAR_FUTURE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 struct Schedule {
@@ -51,9 +51,9 @@ struct Schedule {
     under_way: Option<Shutdown>,
     /// Number of failed harvests in a row.
     failures: u32,
-    /// Whether an administrator has released the hold; true until a harvest has finished.
+    /// Whether an administrator has released the hold; stays true until a harvest has finished.
     confirmed: bool,
-    /// Number of waiters for the next harvest, and for the one under way.
+    /// Numbers of waiters: for the next harvest, and for the one under way.
     waiters: (u64, u64),
 }
 
@@ -143,7 +143,7 @@ impl Harvests {
             let before = schedule.plan.as_ref().map(|it| &it.repository);
             if before != plan.as_ref().map(|it| &it.repository) {
                 (schedule.due, schedule.failures) = (now, 0);
-                // A harvest under way uses the old settings.
+                // A harvest under way uses the old settings, and is stopped.
                 schedule.under_way.iter().for_each(Shutdown::start);
             }
             schedule.plan = plan;

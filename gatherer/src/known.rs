@@ -18,10 +18,10 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use crate::progress::Hold;
 use crate::validator::Validator;
 
-/// Maximum number of files that a pass may lose without a hold.
+/// Maximum number of files that may be lost without a hold, whatever their share.
 pub const LOST_FILES_MAX: u64 = 100;
 
-/// Share of a root's files, in percent, above which a loss is held.
+/// Maximum share of a root's files, in percent, that may be lost without a hold, however many.
 pub const LOST_PERCENT_MAX: u64 = 30;
 
 /// Number of a walk over a root or a part of it; later walks have higher numbers.
@@ -150,8 +150,8 @@ impl KnownSet {
         self.gone = HashMap::new();
     }
 
-    /// Returns the hasher of this set. Hashing is most of the work on an object, and threads can
-    /// share it.
+    /// Returns the hasher of this set. Hashing is most of the work on an object; with copies of the
+    /// hasher, threads hash without a lock.
     pub fn hasher(&self) -> ObjectHasher {
         self.hasher.clone()
     }
@@ -185,7 +185,7 @@ impl KnownSet {
         self.objects.get(&self.key(url)).is_some_and(|mark| mark.seen < walk)
     }
 
-    /// Counts a known object as seen although the walk could not check it: objects below an
+    /// Marks a known object as seen although the walk could not check it: objects below an
     /// unreadable directory are not gone.
     pub fn spare(&mut self, url: &str, walk: Walk) {
         let key = self.key(url);
@@ -220,9 +220,9 @@ pub struct Losses<'a> {
     pub top: Top,
     /// The device of earlier passes, if there were any.
     pub device: Option<u64>,
-    /// Largest number of known files at the end of any order since the end of the last pass.
+    /// Maximum number of known files since the end of the last pass without a hold.
     pub of: u64,
-    /// Number of files lost since then, including `now`.
+    /// Number of files lost since that time, including `now`.
     pub lost: u64,
     /// Number of files to delete now.
     pub now: u64,
@@ -235,7 +235,7 @@ pub struct Losses<'a> {
 /// Decides whether the losses are held. Returns the reason; `None` if they are not held.
 ///
 /// A held root stays held until nothing is missing any more or an administrator confirms the loss.
-/// A loss in several parts is a loss too.
+/// Losses in several steps add up.
 pub fn hold(losses: &Losses<'_>) -> Option<Hold> {
     if losses.now == 0 || losses.confirmed {
         return None;
@@ -353,7 +353,7 @@ mod tests {
         check(&plain, None);
         check(&Losses { lost: 301, ..plain.clone() }, lost(301));
         check(&Losses { lost: 301, confirmed: true, ..plain.clone() }, None);
-        // A loss in several parts is a loss too; replaced files are not lost.
+        // Losses in several steps add up; replaced files are not lost.
         check(&Losses { lost: 301, now: 1, ..plain.clone() }, lost(301));
         check(&Losses { lost: 0, ..plain.clone() }, None);
         check(&Losses { of: 110, lost: 100, ..plain.clone() }, None);

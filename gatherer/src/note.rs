@@ -47,7 +47,7 @@ pub struct ObjectNote {
     /// MD5 of the bytes read, in hex.
     #[serde(rename = "d")]
     pub md5: String,
-    /// Whether there was not enough time for all of the object.
+    /// Whether time was too short for all of the object.
     #[serde(rename = "l", default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
     /// Its records, in order: its own first, then those of its members.
@@ -103,7 +103,7 @@ impl Brief {
         let settings = number(&mut rest, b",\"g\":")?;
         let annotated = rest.starts_with(b",\"a\":");
         let annotations = if annotated { number(&mut rest, b",\"a\":")? } else { 0 };
-        // Another byte after the last number means that the value has another form.
+        // Another text after the last number means that the value has another form.
         let validator = Validator::File(Stat { size, modified, modified_nanos, inode });
         rest.starts_with(b",\"d\":").then_some(Self { validator, unsure, settings, annotations })
     }
@@ -186,7 +186,7 @@ pub struct Difference {
     pub records: Vec<Published>,
 }
 
-/// Basis of an object's new records.
+/// Conditions under which an object's new records were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Basis {
     /// Fingerprint of the settings.
@@ -198,7 +198,8 @@ pub struct Basis {
 
 /// Compares an object's new records, each with the fingerprint of its annotations, with the records
 /// in its old note. A member whose MD5 and annotations are the same is not published again, unless
-/// the settings have changed.
+/// the settings have changed. If the object's content is the same, this holds for its own record
+/// and members without MD5, too.
 pub fn compare(old: Option<&ObjectNote>, basis: Basis, records: Vec<(Record, u64)>) -> Difference {
     let before = old.map(|note| note.records.as_slice()).unwrap_or_default();
     let same_settings = old.is_some_and(|note| note.brief.settings == basis.settings);
@@ -212,7 +213,7 @@ pub fn compare(old: Option<&ObjectNote>, basis: Basis, records: Vec<(Record, u64
         }
         let md5 = record.text("MD5").map(Cow::into_owned);
         let it = Published { url: record.url.clone(), md5, annotations };
-        // The object's own record comes first: it also has the object's modification time.
+        // The object's own record comes first: it also depends on the object's modification time.
         let same = same_settings
             && (basis.same_content || 0 < index && it.md5.is_some())
             && by_url.get(it.url.as_str()).is_some_and(|before| **before == it);

@@ -34,7 +34,7 @@ const CANDIDATES_MAX: usize = 1_024;
 /// Maximum number of summarized files that wait to be committed.
 const PREPARED_MAX: usize = 64;
 
-/// Maximum number of bytes of these files; a larger file waits alone.
+/// Maximum memory of summarized files that wait, in bytes; a larger file waits alone.
 const PREPARED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Carries out an order. Blocks until all its files are committed, or `stop` returns true.
@@ -118,7 +118,7 @@ impl Run<'_> {
             };
             match ready.map(send) {
                 Some(true) => {}
-                // No thread commits any more: the summaries are dropped there.
+                // No thread commits any more: count the file as dropped by the commit.
                 Some(false) => {
                     self.site.metrics.commit.enter(1);
                     self.site.metrics.commit.drop_one("stopped");

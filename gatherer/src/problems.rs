@@ -20,10 +20,10 @@ pub const ROOT_PROBLEM: &str = "root-missing";
 /// Kind of the problem that a repository could not be harvested to its end.
 pub const HARVEST_PROBLEM: &str = "harvest";
 
-/// Longest message, in bytes; the middle of a longer one is left out.
+/// Maximum length of a message, in bytes; the middle of a longer one is left out.
 const MESSAGE_BYTES_MAX: usize = 500;
 
-/// Longest name of an object, in bytes; the middle of a longer one is left out.
+/// Maximum length of an object's name, in bytes; the middle of a longer one is left out.
 const OBJECT_BYTES_MAX: usize = 1_000;
 
 /// Problem with one object.
@@ -51,15 +51,15 @@ struct ListedProblem {
 #[derive(Clone, Debug, Default)]
 pub struct Problems {
     newest: VecDeque<ListedProblem>,
-    /// Number of entries in `newest` by object; members count with their container.
+    /// Number of entries in `newest` by object, of members by their container.
     objects: HashMap<String, usize>,
     by_kind: BTreeMap<String, u64>,
     total: u64,
 }
 
 impl Problems {
-    /// Adds a problem. It replaces an older problem of the same kind and object. For `found_by`, a
-    /// walk that found it at the object's URL, see [`Problems::settle`].
+    /// Adds a problem. It replaces an older problem of the same kind and object. `found_by` is the
+    /// walk that found it at the object's URL; see [`Problems::settle`].
     pub fn push(&mut self, mut entry: Entry, found_by: Option<Walk>) {
         let found_by = found_by.map(|walk| (walk, entry.object.clone()));
         entry.message = shortened(&entry.message, MESSAGE_BYTES_MAX).into_owned();
@@ -83,8 +83,8 @@ impl Problems {
         }
     }
 
-    /// Removes problems that walks before `walk` found at URLs where `walk`, which has ended, has
-    /// looked too: they are cured, or were found again.
+    /// Removes problems that earlier walks found at URLs that `walk`, which has ended, has visited,
+    /// too: they are cured, or `walk` has found them again.
     pub fn settle(&mut self, walk: Walk, has_looked: impl Fn(&str) -> bool) {
         self.remove(|it| {
             it.found_by.as_ref().is_some_and(|(found_by, url)| *found_by < walk && has_looked(url))

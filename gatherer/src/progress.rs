@@ -50,8 +50,8 @@ pub struct Progress {
     pub deleted: u64,
     /// Files that had not changed.
     pub unchanged: u64,
-    /// Number of harvests that have not ended yet, with or without success: the first one of each
-    /// repository since the start, and confirmed ones.
+    /// Number of awaited harvests that have not ended yet, with or without success: the first one
+    /// of each repository since the start, and those that an administrator has confirmed.
     pub harvests_due: u64,
 }
 
@@ -96,7 +96,7 @@ pub struct RootStatus {
 pub struct AnnotationCounts {
     /// Number of annotation files.
     pub files: usize,
-    /// Number of annotations in them; one about several objects counts once for each object.
+    /// Number of annotations in them; a term or template about several objects is one for each.
     pub annotations: usize,
     /// Number of files and folders with mistakes; each is a problem.
     #[serde(rename = "wrong")]

@@ -35,7 +35,7 @@ const ROOT_CHECK: Duration = Duration::from_secs(10);
 /// a walk over the roots.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// Longest wait before the next try. A request for a pass causes a try immediately.
+/// Maximum wait before the next try. A request for a pass causes a try immediately.
 const RETRY_MAX: Duration = Duration::from_secs(300);
 
 /// Kind of the problem that the collection does not accept changes.
@@ -44,10 +44,10 @@ const NOT_ACCEPTING: &str = "not-accepting";
 /// Time between two updates of the progress.
 const PUBLISH: Duration = Duration::from_millis(100);
 
-/// Longest time that the shutdown waits for walks and files under way.
+/// Maximum time that the shutdown waits for walks and files under way.
 const STOP_WAIT: Duration = Duration::from_millis(900);
 
-/// Longer than any pass: the end of the present pass, or a request, sets the next due time.
+/// Added to the due time during a pass: the end, or a request, sets the real due time.
 const FAR_FUTURE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 enum Done {
@@ -87,22 +87,22 @@ struct Rounds {
     heal_pause: Duration,
     passing: bool,
     looking: bool,
-    /// Whether annotations are being read: a pass begun before the end would use outdated ones.
+    /// Whether annotations are being read. No pass begins meanwhile: it would use outdated ones.
     reading: bool,
     /// Time at which annotations are read outside of a pass.
     read_due: Option<Instant>,
-    /// Whether watches are being set: a pass begun before the end would miss changes meanwhile.
+    /// Whether watches are being set. No pass begins meanwhile: it would miss changes.
     starting_watch: bool,
     checking: bool,
     /// Watched device and inode of each root; `None` if nothing is watched.
     watched: Option<WatchedInodes>,
     session: Option<WatchSession>,
-    /// Whether the watch session began before the last finished pass.
+    /// Whether the last finished pass ran under the present watches.
     steady: bool,
     /// Roots whose held deletions are released until a pass has finished.
     releases: BTreeSet<String>,
-    /// Whether a look with earlier settings is under way: a pass begun before its end could delete
-    /// objects that the look then brings back.
+    /// Whether a look with earlier settings is under way. No pass begins meanwhile: the look could
+    /// bring back objects that the pass deletes.
     outdated: bool,
     /// Due time of the next pass; while a pass is under way, of the pass after it.
     pass_due: Instant,
@@ -413,8 +413,8 @@ impl Rounds {
         self.pass_due = now + retry_wait(self.refusals, RETRY, RETRY_MAX);
     }
 
-    /// Handles the outcome of commits. After a temporary failure, such as a full disk, waits if the
-    /// settings say so; after any other failure the collection must be opened again.
+    /// Handles the outcome of a pass or a look. After a temporary failure, such as a full disk,
+    /// waits if the settings say so; after any other failure the collection must be opened again.
     fn handle_outcome(&mut self, outcome: Result<(), collection::Error>) -> Result<(), Error> {
         match outcome {
             Ok(()) => {
@@ -487,8 +487,8 @@ mod tests {
         lock(&root_state.note).hold.clone()
     }
 
-    /// Replaces most files of a watched root, and makes a pass after calling `before`. The test
-    /// does not handle the watcher's events.
+    /// Replaces all files of a watched root, calls `before`, and makes a pass. The watcher's events
+    /// are not handled.
     async fn replace_files(before: impl Fn(&mut Rounds, &std::path::Path)) -> Option<Hold> {
         let folder = tempfile::tempdir().unwrap();
         let mut rounds = rounds(&folder).await;

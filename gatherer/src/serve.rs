@@ -33,7 +33,6 @@ use crate::progress::Status;
 use crate::server::Handle;
 use crate::shared::Shared;
 
-/// Templates of the gatherer.
 pub(crate) const TEMPLATES: &[Source] =
     &[Source { name: "gatherer.html", text: include_str!("../templates/gatherer.html") }];
 

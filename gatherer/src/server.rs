@@ -38,10 +38,10 @@ const SCRATCH: &str = "scratch";
 /// Maximum number of damaged members in the status.
 const DAMAGED_MAX: usize = 100;
 
-/// Longest time that requests in progress may take after the shutdown has started.
+/// Maximum time that requests in progress may take after the shutdown has started.
 const REQUESTS_DRAIN: Duration = Duration::from_millis(1_000);
 
-/// Longest time that the end waits for a commit under way.
+/// Maximum time that the end waits for a commit under way.
 const CLOSE: Duration = Duration::from_millis(600);
 
 /// A gatherer that is bound and ready to run.
@@ -198,8 +198,8 @@ impl Handle {
     }
 
     /// Returns whether the gatherer is ready. A gatherer in its first pass is ready, since it
-    /// serves the records made so far; a held root does not count, since it is the administrator's
-    /// matter. Blocks for a moment.
+    /// serves the records made so far. So is a gatherer with a held root, which is the
+    /// administrator's matter. Blocks for a moment.
     pub fn ready(&self) -> Readiness {
         Readiness::new(exchange::ready::checks(&self.shared.site.collection))
     }
@@ -223,7 +223,8 @@ impl Handle {
     }
 
     /// Releases the hold on `root` (a URL from the status; `None` means every root) and requests a
-    /// pass, which deletes the objects that are still missing then. Returns the released roots.
+    /// pass or harvest, which deletes the objects that are still missing then. Returns the released
+    /// roots.
     pub fn confirm(&self, root: Option<&str>) -> Vec<String> {
         let held: Vec<String> = self
             .status()

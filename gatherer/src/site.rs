@@ -38,9 +38,9 @@ const CHUNKS_MAX: usize = 16;
 pub(crate) struct RootState {
     pub(crate) known: Mutex<KnownSet>,
     pub(crate) note: Mutex<RootNote>,
-    /// Held while a batch is committed, so that comparisons with the known set stay valid.
+    /// Locked while a batch is committed, so that comparisons with the known set stay valid.
     pub(crate) commit: Mutex<()>,
-    /// Held while an order ends, so that only one order at a time changes the root's note.
+    /// Locked while an order ends, so that only one order at a time changes the root's note.
     pub(crate) finish: Mutex<()>,
 }
 
@@ -83,8 +83,8 @@ pub(crate) struct Site {
     pub(crate) annotating: AnnotationState,
     phase: Mutex<Phase>,
     walks: AtomicU32,
-    /// The epoch that began with the loss of records because of which every root is published
-    /// again.
+    /// Version at which a loss of records was found, if every root has been marked since then to be
+    /// published again.
     pub(crate) distrusted: Mutex<Option<Version>>,
     /// Roots in the settings that have had no finished pass since the collection was opened.
     unfinished: Mutex<BTreeSet<String>>,
@@ -132,8 +132,8 @@ impl Site {
         if is_all { self.collection.handle_caught_up() } else { Ok(()) }
     }
 
-    /// Finds out which fences the system has, if programs of the site are run: a worker, which
-    /// would report this, may never be needed. Blocks.
+    /// If programs of the site are run, starts a worker: only workers report which fences the
+    /// system lacks, and objects may need none. Blocks.
     pub(crate) fn probe_fences(&self, plans: &[Plan]) {
         let summarizing =
             plan::trees(plans).map(|it| &it.summarizing).find(|it| it.runs_programs());
@@ -232,8 +232,8 @@ impl Site {
         lock(&self.problems).push(entry(object, kind, message), None);
     }
 
-    /// Puts a problem found by `walk` on the list, where it stays until a later walk does not find
-    /// it.
+    /// Puts a problem found by `walk` on the list, where it stays until a later walk visits the
+    /// same URL.
     pub(crate) fn problem_from_walk(
         &self,
         walk: Walk,

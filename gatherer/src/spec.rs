@@ -57,8 +57,8 @@ pub(crate) fn is_repository(table: &Table<'_>) -> bool {
     table.string("access").is_some_and(|it| it.eq_ignore_ascii_case("oai"))
 }
 
-/// Returns messages about roots and maps that are in conflict: a tree inside another tree would be
-/// gathered twice under one URL. Returns no messages if there are no conflicts.
+/// Returns a message for each conflict: a tree inside another tree, which would be gathered twice
+/// under one URL, or two maps with one prefix or one directory.
 pub fn conflicts(roots: &[Root], maps: &[Map]) -> Vec<String> {
     let trees: Vec<&Tree> = trees(roots).collect();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests of annotations: they are laid over records, stored apart, and kept when objects are gathered again.
+//! Tests of annotations: laid over records, stored apart, and kept when objects are gathered again.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -23,7 +23,7 @@ fn notes(tree: &Tree) -> PathBuf {
     tree.folder.path().join("annotations")
 }
 
-/// Writes a file of annotations with an old time, so that the gatherer does not wait for the quiet time.
+/// Writes a file of annotations with an old time, so that the gatherer reads it at once.
 fn annotate(tree: &Tree, name: &str, text: &str) {
     let path = notes(tree).join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -206,7 +206,7 @@ async fn a_half_written_file_removes_no_annotations() {
         text.starts_with("line 1:1:") && text.contains("its earlier annotations count"),
         "{text}"
     );
-    // A file with a mistake is refused as a whole, and others count.
+    // A file with a mistake is refused as a whole, and others are used.
     annotate(tree, "a.soif", &soif(&desk.url("a.txt"), &[("Title", "x"), ("Note+", "")]));
     annotate(tree, "b.soif", &soif(&desk.url("b.txt"), &[("Title", "Said anew")]));
     assert_eq!(desk.gather().await, 1);
@@ -233,7 +233,7 @@ async fn an_annotation_without_an_object_is_reported_until_there_is_one() {
         format!("{}:2: no object has the URL {later} ", notes(tree).join("x.soif").display());
     assert!(problems[0].message.starts_with(&expected), "{problems:?}");
     assert_eq!(desk.bench.handle.status().annotations.unmatched, 1);
-    // Two annotations about one URL are both reported, and so is a pattern of members that matches only the archive.
+    // Both annotations about one URL are reported, and a pattern that matches an archive alone.
     annotate(tree, "y.soif", &soif(&later, &[("Title", "Said")]));
     let members = desk.url("box.tar#out/*.txt");
     annotate(tree, "z.toml", &format!("[[term]]\nlabel = 'L'\nobjects = ['{members}']\n"));

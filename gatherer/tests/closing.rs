@@ -28,7 +28,7 @@ async fn stopped_at_work_the_data_directory_is_free_at_once() {
         let (handle, shutdown) = (server.handle(), Shutdown::new());
         let (mut versions, mut progress) = (handle.versions(), handle.progress());
         let running = tokio::spawn(server.run(shutdown.clone()));
-        // In the middle of the files, or just after a commit.
+        // Even rounds stop while files are walked, odd rounds just after a commit.
         let busy = async {
             match round % 2 {
                 0 => progress.wait_for(|it| 0 < it.files_seen).await.map(drop),
@@ -48,6 +48,7 @@ async fn stopped_at_work_the_data_directory_is_free_at_once() {
         assert!(recovery.cut.is_empty(), "{recovery:?}");
         assert_eq!(collection.version(), handle.version(), "nothing comes after the stop");
         cut_short += usize::from(collection.len() < FILES as u64);
+        // A handle that still exists must not keep the data directory open.
         handles.push(handle);
     }
     assert!(0 < cut_short, "it was at work");

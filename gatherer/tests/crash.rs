@@ -23,7 +23,6 @@ use support::{Bench, Tree};
 /// Variable with the tree's folder for the test binary that is started again and killed.
 const VICTIM: &str = "HARVEST_TEST_VICTIM";
 
-/// Files of the tree.
 const FILES: usize = 3_000;
 
 /// Kills before the last start on one tree.
@@ -63,7 +62,8 @@ async fn a_killed_pass_goes_on_where_it_was() {
     }
 }
 
-/// Kills a gatherer of a new tree after each of these delays (in milliseconds), then lets it finish.
+/// Kills a gatherer of a new tree after each of these delays (in milliseconds), then lets it
+/// finish.
 async fn kill_and_go_on(delays: Vec<u64>) {
     println!("killed after {delays:?} ms");
     let tree = Tree::new();

@@ -1,5 +1,5 @@
-//! Tests of a full disk: the gatherer reports it, and goes on when there is space again; a run that ends by
-//! itself ends with an error.
+//! Tests of a full disk: the gatherer reports it, and goes on when there is space again. A run that
+//! does not wait for space ends with an error.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,8 +19,8 @@ use support::{Bench, Tree};
 /// Variable with the folder for the test binary that is started again with little space.
 const VICTIM: &str = "HARVEST_TEST_VICTIM";
 
-/// Largest size of a file, in the shell's blocks of 512 or 1,024 bytes: smaller than the collection of
-/// the tree.
+/// Maximum size of a file, in the shell's blocks of 512 or 1,024 bytes: less than the collection
+/// needs.
 const BLOCKS: usize = 2_048;
 
 /// Is the child process, which gathers until there is no space. Does nothing without the variable.
@@ -72,7 +72,8 @@ fn fill(path: &std::path::Path) {
     }
 }
 
-/// Waits until the gatherer accepts changes, or does not; returns why not.
+/// Waits until the gatherer accepts changes or, unless `accepting`, refuses them; returns the
+/// reason.
 async fn until_accepting(bench: &Bench, accepting: bool) -> Option<String> {
     let status = bench.status(|it| it.collection_problem.is_none() == accepting).await;
     let (_, text) = bench.get_admin("metrics").await;
@@ -110,7 +111,7 @@ async fn small_disk() {
     until_accepting(&bench, true).await;
     assert!(bench.file("new.txt").await.text("File-Size").is_some());
     let (tree, _) = bench.stop().await;
-    // A run that ends by itself does not wait.
+    // A run with `wait_for_space` off does not wait.
     let server = Server::bind(Config { wait_for_space: false, ..tree.config() }).await.unwrap();
     std::fs::write(&aside, noise(&mut word)).unwrap();
     fill(&other);

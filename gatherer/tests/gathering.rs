@@ -193,7 +193,7 @@ async fn members_of_an_archive_come_change_and_go_with_it() {
     write_tar(&bench.tree, "x.tar", &[("one.txt", "one"), ("two.txt", "2"), ("four.txt", "four")]);
     bench.until_url(&member("four.txt"), |it| it.is_some()).await;
     bench.until_url(&member("three.txt"), |it| it.is_none()).await;
-    // The archive itself, two, four, and the deletion of three; one has not changed.
+    // The archive, two.txt and four.txt are updated, three.txt is deleted; one.txt is unchanged.
     assert_eq!(bench.handle.version().serial, before + 4);
     fs::remove_file(bench.tree.path("x.tar")).unwrap();
     bench.until_url(&member("one.txt"), |it| it.is_none()).await;
@@ -225,10 +225,10 @@ async fn members_with_long_names_are_bounded_by_the_size_of_a_note() {
     bench.assert_conserved();
 }
 
-/// Variable with the folder for the test binary that is started again as a user without rights.
+/// Variable with the folder for the child process of the next test, which permissions restrict.
 const VISITOR: &str = "HARVEST_TEST_VISITOR";
 
-/// Is the body of the next test, for a user without permissions. Does nothing without the variable.
+/// Is the child process of the next test. Does nothing without the variable.
 #[tokio::test(flavor = "multi_thread")]
 async fn visitor() {
     let Ok(folder) = std::env::var(VISITOR) else { return };
@@ -262,7 +262,8 @@ async fn visitor() {
 
 #[test]
 fn unreadable_paths_are_reported_and_nothing_below_them_is_deleted() {
-    // Permissions do not stop root: run as `nobody` then, from a copy of the program that this user may read.
+    // Permissions do not restrict root: then the child runs as `nobody`, who may read only a copy
+    // of this program.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let copy = folder.path().join("copy");
@@ -318,7 +319,7 @@ async fn the_data_directory_is_not_gathered() {
     assert_eq!(bench.handle.status().objects, 1);
 }
 
-/// The state after an upgrade with another form of settings: everything is read, but nothing is published.
+/// With new settings everything is read again, but only changed records are published.
 #[tokio::test(flavor = "multi_thread")]
 async fn records_unchanged_by_new_settings_are_not_published_again() {
     let tree = Tree::with(&["a.txt", "b.md"]);
@@ -365,7 +366,7 @@ async fn new_settings_apply_without_a_restart_or_ask_for_one() {
     let text = bench.handle.reload(bad).unwrap_err().to_string();
     assert!(text.contains("\"a[\""), "{text}");
 
-    // The few objects of a removed root are deleted.
+    // The removed root has few objects, which are deleted. b.md is no longer excluded.
     bench.handle.reload(config).unwrap();
     bench.until("b.md", true).await;
     bench.until_url(&spec::file_url(&other.path().join("c.txt")), |it| it.is_none()).await;

@@ -130,7 +130,7 @@ async fn a_large_loss_is_held_until_it_is_confirmed() {
     let archive = Archive::start(150).await;
     let bench = start(Tree::with(&["a.txt"]), &archive).await;
     archive.lose(|number| 5 <= number);
-    // Other records are made of the same metadata: everything is harvested again.
+    // With `keep_original` the same metadata give other records: everything is harvested again.
     let mut settings = config(&bench.tree, &archive);
     let mut repository = Repository::new(archive.url.clone());
     repository.oai.keep_original = true;
@@ -194,8 +194,8 @@ async fn a_repository_that_is_no_longer_a_root_is_forgotten() {
     bench.stop().await;
 }
 
-/// Requests harvests repeatedly until the number of objects is reached: a repository does not list changes of
-/// the present second.
+/// Requests harvests until there are so many objects: a repository does not list changes of the
+/// present second.
 async fn until_objects(bench: &Bench, count: u64) {
     let tick = std::cell::Cell::new(0_u32);
     bench
@@ -220,13 +220,13 @@ async fn a_gatherer_is_a_root_of_another() {
     settings.roots.push(Root::Repository(soif));
     let bench = Bench::start_with(tree, settings).await;
     until_objects(&bench, 3).await;
-    // It is the same object, with the same record as at its origin.
+    // The object has the same record as at its origin, except for two attributes.
     let url = gatherer::spec::file_url(&origin.tree.path("a.txt"));
     let there = origin.object(&url).await.unwrap();
     let mut here = bench.object(&format!("{url} {}", origin.handle.id())).await.unwrap();
     assert_eq!(here.remove("Origin-Version"), 1);
     let mut expected = there.clone();
-    // This gatherer does not confirm it: it lives until its repository deletes it.
+    // This gatherer does not confirm the record, which lives until the repository deletes it.
     expected.set("Time-to-Live", (100 * 365 * 86_400_u64).to_string());
     assert_eq!(here, expected);
 

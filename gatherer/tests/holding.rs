@@ -44,7 +44,7 @@ async fn a_large_loss_is_held_until_it_is_confirmed() {
     );
     assert!(!page.contains("style="), "{page}");
 
-    // The hold lasts over a restart, and after a part is back.
+    // The hold survives a restart, and lasts when all files but one are back.
     let (tree, _) = bench.stop().await;
     for n in (1..239).step_by(2) {
         tree.write(&format!("d1/f{n}.txt"), &format!("file {n}"));

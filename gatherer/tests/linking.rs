@@ -34,7 +34,7 @@ async fn a_link_has_a_record_with_its_target() {
     bench.gather().await;
     assert!(bench.read() <= read + 4, "what has not changed is not read at every pass");
 
-    // Another link replaces it, and then a file.
+    // Another link replaces the link, and then a file.
     fs::remove_file(bench.tree.path("newest.txt")).unwrap();
     symlink("two.txt", bench.tree.path("newest.txt")).unwrap();
     bench.until_text("newest.txt", "two").await;

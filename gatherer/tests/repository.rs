@@ -1,4 +1,4 @@
-//! Tests of a gatherer as an OAI-PMH repository: it lists gathered objects, and deleted ones as deleted.
+//! Tests of a gatherer as an OAI-PMH repository: it lists gathered objects and deleted ones.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -11,7 +11,7 @@ use gatherer::Config;
 use gatherer::config::Watch;
 use support::{Bench, PATIENCE, Tree};
 
-/// Queries `/oai` until it can make lists.
+/// Queries `/oai` until the answer is not 503, and returns its body.
 async fn query_oai(bench: &Bench, query: &str) -> String {
     let end = net::clock::monotonic() + PATIENCE;
     loop {

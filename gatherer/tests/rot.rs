@@ -1,5 +1,5 @@
-//! Tests of damage: after a byte of the gatherer's data has changed between two runs, only lost records are
-//! gathered again.
+//! Tests of damage: after a byte of the gatherer's data has changed between two runs, only lost
+//! records are gathered again.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -18,7 +18,8 @@ use support::{Bench, Tree};
 
 const FILES: u64 = 400;
 
-/// Opens the collection of a gatherer that does not run; with `seal` also ends its segment.
+/// Opens the collection of a gatherer that does not run, with `seal` ends its segment, and returns
+/// the number of its problems.
 fn look(data: &Path, seal: bool) -> usize {
     let (collection, _) =
         Collection::open(&data.join("collection"), Options::default(), Stamp(clock::now_ms()))
@@ -30,7 +31,7 @@ fn look(data: &Path, seal: bool) -> usize {
     collection.verify().unwrap().problems.len()
 }
 
-/// Changes a byte of the first member with several changes, so that it is not a root's confirmation.
+/// Changes a byte of the first member that has several changes, so is not a root's confirmation.
 fn flip(data: &Path) {
     let files = fs::read_dir(data.join("collection")).unwrap().map(|it| it.unwrap().path());
     let mut segments: Vec<_> =
@@ -58,7 +59,7 @@ async fn check(sealed: bool) {
 
     let bench = Bench::start(tree).await;
     bench.passes(1).await;
-    // Damaged objects are reported, gathered again, and left out of the log.
+    // Damage is reported, its objects are gathered again, and its members are left out of the log.
     let status = bench.status(|it| it.damaged_total == 1 && it.damaged.is_empty()).await;
     assert_eq!(status.problems["damaged"], 1);
     let gathered = bench.handle.stages().iter().find(|it| it.stage == "summarize").unwrap().left;
@@ -91,11 +92,11 @@ async fn a_gatherer_with_a_damaged_feed_is_not_ready_until_repaired() {
     let bench = Bench::start(tree).await;
     let feed = "serves-whole-feed";
     assert_eq!(readiness(bench.get("readyz").await, feed), (200, None));
-    // The file cannot be gathered again for now.
+    // The files cannot be gathered again for now.
     let aside = bench.tree.folder.path().join("aside");
     fs::rename(bench.tree.root(), &aside).unwrap();
     flip(&bench.tree.data());
-    // The damage is found when it is read, if not before: the answer breaks off there.
+    // The damage is found at the latest when the feed reads it: the answer breaks off there.
     let client = Client::new(Settings { allow_private: true, ..Settings::default() });
     let ask = async || client.send(Request::get(bench.public.join("feed").unwrap())).await.unwrap();
     drop(ask().await.bytes(1 << 20).await);
@@ -121,7 +122,6 @@ async fn a_gatherer_with_a_damaged_feed_is_not_ready_until_repaired() {
     assert_eq!(bench.get("feed").await.0, 200);
 }
 
-/// Copies a folder.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
@@ -139,7 +139,7 @@ async fn records_lost_by_the_last_stop_are_not_released_before_a_full_pass() {
     tree.write("kept.txt", "kept");
     let bench = Bench::start(tree).await;
     bench.passes(1).await;
-    // The state after a power cut on a disk that loses later commits.
+    // Keeps a copy, to restore the state after a power cut on a disk that loses later commits.
     let (collection, before) =
         (bench.tree.data().join("collection"), bench.tree.folder.path().join("before"));
     copy(&collection, &before);
@@ -171,7 +171,7 @@ async fn records_lost_by_the_last_stop_are_not_released_before_a_full_pass() {
     assert_eq!(missing().await, None);
 }
 
-/// Checks the same with harvested records.
+/// Checks the same as [`check`] with harvested records.
 async fn check_harvested(sealed: bool) {
     let archive = Archive::start(u32::try_from(FILES).unwrap()).await;
     let start = async |tree: Tree| {
@@ -201,8 +201,8 @@ async fn check_harvested(sealed: bool) {
     assert_eq!(look(&tree.data(), false), 0);
 }
 
-/// Changes a byte in the header of the member with a delete, after ending its segment, and removes the
-/// key index, which has the delete too.
+/// Ends the segment, changes a byte in the header of its member with a delete, and removes the key
+/// index, which has the delete, too.
 fn lose_delete(data: &Path) {
     let folder = data.join("collection");
     let options = Options { segment_bytes_max: 1, ..Options::default() };

@@ -1,4 +1,4 @@
-//! Tests of a site's rules: they change published records, also by commands; and of workers that fail.
+//! Tests of a site's rules, which change published records, also by commands; of failing workers.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -22,8 +22,7 @@ Type == 'Text'
 \tTitle | exit 7
 ";
 
-/// Is the process that the gatherer starts if standard input is its file or socket; does nothing in a usual
-/// run.
+/// Is the gatherer's child process if standard input is its file or socket; else does nothing.
 #[test]
 fn started_by_a_gatherer() {
     let input = std::fs::read_link("/proc/self/fd/0").unwrap_or_default();
@@ -71,7 +70,7 @@ async fn a_stop_while_a_rule_s_command_runs_publishes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_fences_are_reported_if_only_commands_run() {
-    // The command is a worker that only answers with its missing fences: 17 bytes of JSON.
+    // The command acts as a worker that only reports its missing fences: 17 bytes of JSON.
     let says = r#"printf '\021\0\0\0\0\0\0\0\0\0\0\0{"missing":["x"]}' >&0; cat >/dev/null"#;
     let arguments = ["-c", says].map(str::to_owned).to_vec();
     for (rules, expected) in [
@@ -193,7 +192,7 @@ async fn commands_that_cannot_start_are_tried_again_and_keep_records() {
     let title = async |bench: &Bench| {
         bench.file("a.txt").await.text("Title").unwrap().lines().next_back().unwrap().to_owned()
     };
-    // A file in the place of the folder for commands.
+    // A file in the place of the folder for commands: they cannot start.
     let scratch = tree.data().join("scratch");
     std::fs::create_dir_all(tree.data()).unwrap();
     std::fs::write(&scratch, "").unwrap();

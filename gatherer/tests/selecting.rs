@@ -34,7 +34,7 @@ async fn products_are_gathered_only_without_their_source() {
     let mut config = with_choice(&tree.config(), choice);
     settings_of(&mut config).exclude = vec!["c.md".into()];
     let bench = Bench::start_with(tree, config).await;
-    // A source that is excluded is not gathered, and therefore its product is.
+    // c.md is excluded and not gathered, so its product c.html is gathered.
     assert_eq!(bench.handle.status().objects, 3);
     bench.until("a.html", false).await;
     let (_, metrics) = bench.get_admin("metrics").await;

@@ -58,13 +58,12 @@ sub soif_print {
 1;
 "#;
 
-/// A simple summarizer: no wrapping, and the program that it calls is beside it.
+/// A simple summarizer: no `@FILE` around the attributes; it calls a program beside it.
 const RECIPE: &str = "#!/bin/sh\ntitle=`head -1 \"$1\" | shout`\n\
                       printf 'Title{%d}:\\t%s\\n' ${#title} \"$title\"\n\
                       printf 'Argument{%d}:\\t%s\\n' ${#1} \"$1\"\n";
 
-/// Is the process that the gatherer starts if standard input is its file or socket; does nothing in a usual
-/// run.
+/// Is the gatherer's child process if standard input is its file or socket; else does nothing.
 #[test]
 fn started_by_a_gatherer() {
     let input = fs::read_link("/proc/self/fd/0").unwrap_or_default();
@@ -135,7 +134,7 @@ async fn programs_of_1995_run_unchanged() {
     assert_eq!(text("Title"), "Computer Networks");
     assert_eq!(text("Author"), "A. S. Tanenbaum\nD. J. Wetherall");
     assert_eq!([text("Type"), text("Nested-Filename")], ["Refer", "in/b.referbib"]);
-    // Attributes that it does not write, or may not, come from the built-in summarizer.
+    // Attributes that it does not write, or may not change, come from the built-in summarizer.
     assert!(text("Partial-Text").contains("%A A. S."), "{refer:?}");
     assert_eq!(text("MD5").len(), 32);
     for (record, title, argument, serves) in [

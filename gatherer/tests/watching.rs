@@ -11,7 +11,7 @@ use gatherer::Config;
 use gatherer::config::Watch;
 use support::{Bench, Tree};
 
-/// Longest time until a change is published.
+/// Maximum time until a change is published.
 const SOON: Duration = Duration::from_secs(2);
 
 #[track_caller]

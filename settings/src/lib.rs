@@ -29,7 +29,7 @@ pub use units::{nearest, parse_bytes, parse_duration};
 /// A mistake in a settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The file, if it is not the one that is read but one that it names.
+    /// The file with the mistake; `None` if it is the settings file itself, not one that it names.
     pub file: Option<PathBuf>,
     /// Line, from 1.
     pub line: usize,
@@ -68,9 +68,9 @@ pub struct Document<'t> {
 /// The result of the reading so far.
 #[derive(Debug, Default)]
 struct ReadState {
-    /// With the byte offset, to sort by.
+    /// The mistakes, each with its byte offset, by which they are sorted.
     mistakes: Vec<(usize, Mistake)>,
-    /// The keys that were read, by the path of their table.
+    /// The keys that were asked for, present or not, by the path of their table.
     known: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -79,7 +79,7 @@ impl<'t> Document<'t> {
     ///
     /// # Errors
     ///
-    /// Every syntax error that the parser found, and keys that are set twice, in the order of the
+    /// Syntax errors and keys that are set twice, at most one for each line, in the order of the
     /// file; show them all.
     pub fn parse(text: &'t str) -> Result<Self, Vec<Mistake>> {
         let lines = LineIndex::of(text);
@@ -154,8 +154,8 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Works as [`Self::refuse_unknown`], for a table that may have been read as a plain value:
-    /// that mistake is recorded already.
+    /// Does the same for a table that was read as one. If it was read as a plain value, that
+    /// mistake is recorded already.
     fn refuse_unknown_below(&self, table: &DeTable<'_>, path: &str) {
         if self.state.borrow().known.contains_key(path) {
             self.refuse_unknown(table, path);

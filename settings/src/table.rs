@@ -44,7 +44,7 @@ impl<'d> Table<'d> {
         self.table.is_some()
     }
 
-    /// Returns the line of its header, from 1.
+    /// Returns the line of the table's header, from 1; for a missing table, of the table around it.
     pub fn line(&self) -> usize {
         self.document.lines.line(self.header.start)
     }
@@ -54,7 +54,7 @@ impl<'d> Table<'d> {
         self.value(key).is_some()
     }
 
-    /// Records a mistake of meaning at the value of `key`, or at the table's header if there is none.
+    /// Records a mistake at the value of `key`, or at the table's header if the key is missing.
     pub fn mistake(&self, key: &str, message: impl Into<String>, expected: impl Into<String>) {
         let at = self.value(key).map_or(self.header.start, |value| value.span().start);
         self.document.record(at, message, expected);
@@ -85,7 +85,7 @@ impl<'d> Table<'d> {
         self.string(key).unwrap_or_else(|| default.to_owned())
     }
 
-    /// Returns the text `key`. If it is missing or empty, records a mistake and returns an empty text.
+    /// Returns the text `key`. A missing or blank text is a mistake, and the result is blank then.
     pub fn required_string(&self, key: &str) -> String {
         if !self.require(key, "a text in quotes") {
             return String::new();
@@ -166,7 +166,8 @@ impl<'d> Table<'d> {
         parse_bytes(text).or_else(|| self.wrong(value, format!("{key:?} is {text:?}"), EXPECTED))
     }
 
-    /// Returns the address and port `key`, such as `"127.0.0.1:8501"`; `localhost` is 127.0.0.1.
+    /// Returns the address and port `key`, such as `"127.0.0.1:8501"`, or `default` if it is
+    /// missing or wrong. `localhost` is 127.0.0.1.
     pub fn addr(&self, key: &str, default: SocketAddr) -> SocketAddr {
         const EXPECTED: &str = "an address and a port, such as \"127.0.0.1:8501\" or \"[::]:8501\"";
         let Some((text, value)) = self.text(key, EXPECTED) else { return default };
@@ -245,8 +246,8 @@ impl<'d> Table<'d> {
         read.collect()
     }
 
-    /// Returns the text `key`, or all texts of the list `key`, which must not be empty; none if it
-    /// is missing.
+    /// Returns the text `key` as a list of one, or the list of texts `key`, which must not be
+    /// empty. Returns an empty list if the key is missing or wrong.
     pub fn one_or_more(&self, key: &str) -> Vec<String> {
         const EXPECTED: &str = "a text in quotes, or a list of texts";
         let Some(value) = self.value(key) else { return Vec::new() };
@@ -287,7 +288,7 @@ impl<'d> Table<'d> {
         read.collect()
     }
 
-    /// Returns the table written `[key]`; one without values if it is missing.
+    /// Returns the table written `[key]`; if it is missing, a table without values.
     pub fn table(&self, key: &str) -> Self {
         let path = join(&self.path, key);
         let Some(value) = self.value(key) else {
@@ -332,12 +333,12 @@ impl<'d> Table<'d> {
     }
 }
 
-/// Records a mistake for every table with the same text `key` as an earlier one.
+/// Records a mistake for every table whose text `key` equals that of an earlier table.
 pub fn refuse_repeats(tables: &[Table<'_>], key: &str) {
     refuse(tables, key, |text| format!("{text:?}"));
 }
 
-/// Records mistakes as [`refuse_repeats`] does, without the text, which is a secret.
+/// Does the same as [`refuse_repeats`], but keeps the texts, which are secrets, out of messages.
 pub fn refuse_repeated_secrets(tables: &[Table<'_>], key: &str) {
     refuse(tables, key, |_secret| "the same".to_owned());
 }

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-/// Units of time, each with its length in seconds. A month is not one: it has no fixed length.
+/// Units of time: the names of each, and its length in seconds. There is no month: its length
+/// varies.
 const TIME_UNITS: &[(&[&str], f64)] = &[
     (&["ms", "millisecond", "milliseconds"], 0.001),
     (&["s", "sec", "secs", "second", "seconds"], 1.0),
@@ -14,7 +15,8 @@ const TIME_UNITS: &[(&[&str], f64)] = &[
     (&["w", "week", "weeks"], 604_800.0),
 ];
 
-/// Units of size, each with its length in bytes; compared without case, as nobody means bits.
+/// Units of size in lower case, each with its size in bytes. `Mb` is read as `MB`: no setting is in
+/// bits.
 const SIZE_UNITS: &[(&str, u64)] = &[
     ("b", 1),
     ("byte", 1),
@@ -29,7 +31,7 @@ const SIZE_UNITS: &[(&str, u64)] = &[
     ("tib", 1 << 40),
 ];
 
-/// Longest time that a setting may give, in seconds: 1,000 years. It keeps sums of times exact.
+/// Maximum time of a setting, in seconds: 1,000 years of 366 days, so that sums do not overflow.
 const SECONDS_MAX: f64 = 1_000.0 * 366.0 * 86_400.0;
 
 /// Reads a length of time: `30 days`, `5 min`, `1 h 30 min`, `250ms`, `1.5 hours`.
@@ -87,8 +89,8 @@ fn split_number(text: &str) -> Option<(&str, &str)> {
 
 /// Returns the name in `known` that is nearest to `name`, or `None` if none is near.
 ///
-/// Near means: at most one edit (a letter added, left out, changed, or two swapped) for every three
-/// letters, without regard to case, `-` and `_`.
+/// Near means: at most one edit (a letter added, left out or changed, or two neighbors swapped) for
+/// every three letters of `name`, but at least one edit. Case, `-` and `_` are ignored.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = folded(name);
     let edits_max = (plain.len() / 3).max(1);
@@ -97,7 +99,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 }
 
 fn folded(name: &str) -> Vec<char> {
-    // A key is a short word; a longer one is not a typing error, and the table below is quadratic.
+    // Further letters are ignored: the time of a comparison is quadratic in the length.
     const CHARS_MAX: usize = 64;
     let letters = name.chars().filter(|c| *c != '-' && *c != '_').take(CHARS_MAX);
     letters.flat_map(char::to_lowercase).collect()

@@ -1,4 +1,4 @@
-//! Benchmark of reading and writing typical summaries, beside scanning and copying memory.
+//! Benchmark of reading and writing typical summaries, compared with scanning and copying memory.
 //!
 //! `cargo bench -p soif`; `HARVEST_SOIF=FILE` reads that stream instead of a generated one.
 

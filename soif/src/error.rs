@@ -8,7 +8,8 @@
 pub struct ParseError {
     /// What was wrong.
     pub kind: ErrorKind,
-    /// Start of the damaged line or of the incomplete object, in bytes from the start of the stream.
+    /// Start of the damaged line or the incomplete object, in bytes from the start of the stream;
+    /// the stream's end if only a section is not closed.
     pub offset: u64,
 }
 
@@ -56,7 +57,7 @@ pub enum ErrorKind {
     /// An object starts before the previous one is closed.
     #[error("object not closed before the next one")]
     Unclosed,
-    /// A closing brace stands outside an object and a section.
+    /// A closing brace stands outside any object or section.
     #[error("closing brace outside an object")]
     StrayBrace,
     /// A section starts inside a section.

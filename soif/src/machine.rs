@@ -1,10 +1,11 @@
 //! The state machine under the reader: it finds the next event in a window of the stream.
 //!
-//! The machine owns no bytes. The window starts at `base` bytes into the stream. It grows only at
-//! its end, and loses only bytes before [`Machine::needed`]. Every decision depends on bytes within
-//! a bounded distance, never on the end of the window: any split gives the same events.
+//! The machine owns no bytes. The window starts at `base` bytes into the stream. The window grows
+//! only at its end, and loses only bytes before [`Machine::needed`]. Decisions depend on bytes
+//! within a bounded distance, never on where the window ends. So any split of the stream gives the
+//! same events.
 //!
-//! Source: TR §3; the quirks of the original's parser that [`Mode::Lenient`] takes.
+//! Source: TR §3; the original's parser, whose quirks [`Mode::Lenient`] accepts.
 //!
 //! Sans-I/O.
 
@@ -46,7 +47,6 @@ enum ParserState {
 
 /// Result of looking at one part of the stream.
 enum Step {
-    /// Continue at once.
     Continue,
     /// More bytes are needed.
     Wait,
@@ -60,7 +60,7 @@ pub(crate) struct Machine {
     limits: Limits,
     state: ParserState,
     section: Option<Section>,
-    /// The open section has damage, so its closing brace may be lost.
+    /// Damage was found since a section was closed, so the open section may have lost its brace.
     section_damaged: bool,
     /// Start of the object in the window; the bytes before it are no longer needed.
     start: usize,
@@ -81,7 +81,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new(mode: Mode, limits: Limits) -> Self {
-        // Sums of sizes cannot overflow.
+        // So that sums of sizes cannot overflow.
         let bounded = |bytes: usize| bytes.min(usize::MAX / 8);
         Self {
             mode,
@@ -131,8 +131,8 @@ impl Machine {
         *self.failed.get_or_insert(error)
     }
 
-    /// Goes to the next event in the window; `None` when that needs more bytes. `ended` says that
-    /// the window reaches to the end of the stream.
+    /// Returns the kind of the next event; `None` if it needs more bytes or the stream is over.
+    /// `ended` says that the window reaches to the end of the stream.
     pub(crate) fn step(
         &mut self,
         window: &[u8],
@@ -190,7 +190,8 @@ impl Machine {
         }
     }
 
-    /// Handles the end of the stream when the window holds no whole event. Returns whether to go on.
+    /// Handles the end of the stream when the window holds no whole event. Returns whether to parse
+    /// on: an incomplete object may contain the next ones.
     fn handle_end(&mut self, window: &[u8], base: u64) -> Result<bool, ParseError> {
         let whole = self.state == ParserState::Top
             && window.get(self.at..).unwrap_or_default().trim_ascii().is_empty();
@@ -310,7 +311,7 @@ impl Machine {
     }
 
     /// Returns the offset after `@UPDATE {` and white space, and whether the inside of a section
-    /// starts there. Otherwise a URL starts there, and this is an object of that type.
+    /// starts there. Otherwise a URL starts there, and this is an object with that template type.
     fn section_start(&self, rest: &[u8], from: usize) -> Scan<(usize, bool)> {
         for at in from..from + HEADER_SPACE_BYTES_MAX {
             match rest.get(at) {
@@ -379,7 +380,7 @@ impl Machine {
     }
 
     fn step_attribute(&mut self, window: &[u8], base: u64) -> Step {
-        // The longest record bounds the search, wherever the window ends.
+        // The maximum length of a record bounds the search, wherever the window ends.
         let most = window.len().min(self.start.saturating_add(self.limits.record_bytes_max));
         let next = self.skip_space(window.get(..most).unwrap_or_default());
         match next {
@@ -443,7 +444,7 @@ impl Machine {
         Ok(Some(()))
     }
 
-    /// Looks for a line that starts an object.
+    /// Looks for a line that starts an object or a section.
     fn step_lost(&mut self, window: &[u8], ended: bool) -> Step {
         let rest = window.get(self.at..).unwrap_or_default();
         let Some(line_end) = memmem::find(rest, b"\n@") else {

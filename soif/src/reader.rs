@@ -5,7 +5,7 @@
 //! the end. The same reader therefore serves a socket, a file, a decompressor, a test and a fuzzer.
 //!
 //! A byte is copied once, into the reader's buffer; records borrow from there. For a stream that is
-//! whole in memory, [`parse`] and [`Reader::over`] copy nothing.
+//! whole in memory, [`Reader::over`] copies nothing, and [`parse`] copies once.
 //!
 //! Source: TR §3 and Figure 3. A value's end is given by its byte count alone, so it may hold line
 //! feeds, braces and binary data.
@@ -47,7 +47,7 @@ impl Reader {
     /// that returned `None`.
     pub fn feed(&mut self, bytes: &[u8]) {
         let done = self.machine.needed();
-        // At least half of the buffer is released, so moving the rest costs no more than that.
+        // At least half of the buffer is released, so no more bytes are moved than released.
         if self.buffer.len() <= 2 * done {
             self.buffer.drain(..done);
             self.machine.shift(done);
@@ -61,8 +61,8 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// Strict: the stream is damaged at the error's offset. Every later call returns the same error;
-    /// the caller drops the connection or the file. Lenient: never.
+    /// Strict: the stream is damaged at the error's offset. Every later call returns the same
+    /// error; the caller drops the connection or the file. Lenient: never.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, ParseError> {
         let found = self.machine.step(&self.buffer, self.base, self.ended)?;
         Ok(found.map(|found| self.machine.event(found, &self.buffer, self.base)))
@@ -75,8 +75,8 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// Strict: the stream ends inside an object (at the error's offset) or a section. The events
-    /// returned before are whole.
+    /// Strict: the stream ends inside an object (at the error's offset) or a section, or events
+    /// were not pulled. The events returned before are whole.
     pub fn finish(&mut self) -> Result<(), ParseError> {
         self.ended = true;
         match self.mode {
@@ -133,7 +133,7 @@ impl Reader {
 }
 
 /// Reads the records of a stream that is whole in memory, strictly and within the default limits.
-/// Records outside sections count too.
+/// Records inside and outside sections are returned.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! A record: owned, or borrowed from the bytes of a stream.
 //!
-//! Source: TR §3 and Figure 3. Attributes keep their order and may repeat; look-up ignores case and
-//! the first wins.
+//! Source: TR §3 and Figure 3. Attributes keep their order and may repeat. Look-up ignores ASCII
+//! case and finds the first one.
 //!
 //! Sans-I/O.
 
@@ -66,14 +66,14 @@ impl Record {
 
     /// Adds an attribute at the end, even if the name exists already.
     ///
-    /// The writer replaces characters that a SOIF name cannot have (white space, control characters,
-    /// braces, a leading `@`) by `-`.
+    /// The writer replaces characters that a SOIF name cannot have (white space, control
+    /// characters, braces, a leading `@`) by `-`.
     pub fn push(&mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) {
         self.attributes.push(Attribute { name: name.into(), value: value.into() });
     }
 
-    /// Replaces the first attribute of that name and drops its repeats; adds an attribute at the end
-    /// when there is none.
+    /// Replaces the first attribute of that name and drops its repeats; adds an attribute at the
+    /// end when there is none.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) {
         let name = name.into();
         let Some(at) = self.attributes.iter().position(|it| it.name.eq_ignore_ascii_case(&name))
@@ -143,7 +143,7 @@ impl<'a> RecordRef<'a> {
         })
     }
 
-    /// Returns the value of the first attribute of that name, in any case.
+    /// Returns the value of the first attribute of that name; ASCII case is ignored.
     pub fn get(&self, name: &str) -> Option<&'a [u8]> {
         self.attributes().find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }

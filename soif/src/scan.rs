@@ -1,6 +1,6 @@
 //! Scanners for the small parts of a stream: names, byte counts, URLs. They keep no state.
 //!
-//! Source: TR §3; the quirks of the original's parser that [`Mode::Lenient`](crate::Mode) takes.
+//! Source: TR §3; the original's parser, whose quirks [`Mode::Lenient`](crate::Mode) accepts.
 //!
 //! Sans-I/O.
 
@@ -15,7 +15,7 @@ use crate::writer::{encode_url, is_name_byte, is_url_byte};
 /// Maximum number of digits in a byte count.
 const DIGITS_MAX: usize = 20;
 
-/// A part of the stream that is whole (`Some`), not yet complete (`None`) or damaged.
+/// A part of the stream: whole (`Some`), not yet complete (`None`) or damaged (`Err`).
 pub(crate) type Scan<T> = Result<Option<T>, ErrorKind>;
 
 /// Returns the text of a range that is known to be UTF-8.
@@ -30,7 +30,7 @@ pub(crate) fn is_name(name: &[u8]) -> bool {
         && std::str::from_utf8(name).is_ok()
 }
 
-/// Returns the end of the name at the start of `rest`; `name_max` is its longest, in bytes.
+/// Returns the end of the name at the start of `rest`, which has at most `name_max` bytes.
 pub(crate) fn name_end(rest: &[u8], name_max: usize) -> Scan<usize> {
     let head = rest.get(..=name_max).unwrap_or(rest);
     match memchr2(b'{', b'\n', head) {
@@ -85,7 +85,8 @@ pub(crate) fn closed_on_its_line(url: &[u8]) -> Option<&[u8]> {
     (trimmed.len() < before.len() || before.is_empty()).then_some(trimmed)
 }
 
-/// Returns a URL in which all bytes that a URL may not hold are percent-encoded.
+/// Returns a URL with all bytes that it may not hold percent-encoded (all but ASCII if it is not
+/// UTF-8); [`NO_URL`] if it is empty.
 pub(crate) fn repaired(url: &[u8]) -> String {
     if url.is_empty() {
         return NO_URL.to_owned();

@@ -1,8 +1,8 @@
 //! Sections and events of a stream, and the modes and limits of its reader.
 //!
-//! Source: TR §4 (incremental updates). `DELETE` removes objects, `REFRESH` re-arms the time-to-live
-//! of unchanged objects, `UPDATE` brings new and changed objects. The consumer keeps track of the
-//! open section; records outside any section are events like the others.
+//! Source: TR §4 (incremental updates). `DELETE` removes objects, `REFRESH` re-arms the
+//! time-to-live of unchanged objects, `UPDATE` brings new and changed objects. The caller keeps
+//! track of the open section; records outside any section are events, too.
 //!
 //! Sans-I/O.
 
@@ -53,30 +53,30 @@ pub enum Event<'a> {
 pub enum Mode {
     /// The first damage ends the stream with an error. Lines end in LF alone.
     Strict,
-    /// Damage is put on a list of problems, and reading goes on at the next object. CRLF is white
-    /// space between attributes. A space is taken for the TAB, and white space in a URL is
-    /// percent-encoded; each puts a problem on the list.
+    /// Damage becomes a problem, and reading goes on at the next object. CR is white space, too. A
+    /// space may stand for the TAB before a value, and a wrong URL is percent-encoded; each is a
+    /// problem.
     Lenient,
 }
 
 /// Limits of a reader, so that no stream can exhaust its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest attribute name or template type, in bytes.
+    /// Maximum length of an attribute's name or of a template type, in bytes.
     pub name_bytes_max: usize,
-    /// Longest URL, in bytes.
+    /// Maximum length of a URL, in bytes.
     pub url_bytes_max: usize,
-    /// Longest value, in bytes.
+    /// Maximum length of a value, in bytes.
     pub value_bytes_max: usize,
     /// Maximum number of attributes in a record.
     pub attributes_max: usize,
-    /// Longest record from `@` to `}`, in bytes.
+    /// Maximum length of a record from `@` to `}`, in bytes.
     pub record_bytes_max: usize,
 }
 
 impl Default for Limits {
-    /// Returns 1 KiB for a name, 64 KiB for a URL, 64 MiB for a value, 65,536 attributes and 128 MiB
-    /// for a record.
+    /// Returns 1 KiB for a name, 64 KiB for a URL, 64 MiB for a value, 65,536 attributes and 128
+    /// MiB for a record.
     fn default() -> Self {
         Self {
             name_bytes_max: 1024,

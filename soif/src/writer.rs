@@ -8,8 +8,9 @@
 //! # Differences from the original
 //!
 //! * Empty values are written.
-//! * White space, control characters and DEL in a URL are percent-encoded. So is a brace or an `@`
-//!   at its start: a reader would take it for the end or the inside of a section.
+//! * White space, control characters and DEL in a URL are percent-encoded. So is `}` or `@` at its
+//!   start: after a section's name, a reader would take `}` for the end of the section, and `@` for
+//!   its first record.
 //!
 //! Sans-I/O.
 
@@ -85,7 +86,7 @@ fn write_name(out: &mut Vec<u8>, name: &str) {
     }
 }
 
-/// Returns `url` as it is written: what a template header cannot carry is percent-encoded.
+/// Returns `url` as it is written: bytes that a template header cannot carry are percent-encoded.
 pub fn plain_url(url: &str) -> Cow<'_, str> {
     if url.bytes().all(is_url_byte) && !url.bytes().next().is_some_and(is_no_url_start) {
         return Cow::Borrowed(url);
@@ -100,7 +101,8 @@ pub(crate) fn is_no_url_start(byte: u8) -> bool {
     matches!(byte, b'@' | b'}')
 }
 
-/// Appends `url`; percent-encodes each byte that is not `kept` or may not stand first.
+/// Appends `url`; percent-encodes bytes that are not `kept`, and a first byte that may not be
+/// first.
 pub(crate) fn encode_url(out: &mut Vec<u8>, url: &[u8], kept: fn(u8) -> bool) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for (at, &byte) in url.iter().enumerate() {

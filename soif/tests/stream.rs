@@ -294,7 +294,6 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Cuts `stream` at `cuts`.
 fn split<'a>(stream: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     let mut at: Vec<usize> = cuts.iter().map(|it| it.index(stream.len() + 1)).collect();
     at.extend([0, stream.len()]);

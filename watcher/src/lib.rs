@@ -1,8 +1,8 @@
-//! A watcher of directories: reports changes from the system's notifications (inotify and the like).
+//! The watcher of directories: reports changes by the system's notifications, such as inotify.
 //!
-//! It reports paths that may have changed (reads do not count), lost events, and parts that are not
-//! watched any more. Its user makes up for the gaps: it walks everything after lost events, and from
-//! time to time.
+//! It reports paths that may have changed (not reads), lost events, and parts that are not watched
+//! any more. The caller has to make up for the gaps: it walks everything after lost events, and
+//! from time to time.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub enum WatchEvent {
     Failed(Error),
 }
 
-/// The system's watches on some directories, while this lives.
+/// The system's watches on some directories; dropping this ends them.
 #[derive(Debug)]
 pub struct Watcher {
     inner: RecommendedWatcher,
@@ -33,7 +33,7 @@ impl Watcher {
     ///
     /// # Errors
     ///
-    /// The system has no notifications, or no more of them: poll instead.
+    /// The system has no notifications, or allows no more instances: poll instead.
     pub fn start(
         follows_links: bool,
         mut report: impl FnMut(WatchEvent) + Send + 'static,
@@ -48,13 +48,13 @@ impl Watcher {
         Ok(Self { inner: RecommendedWatcher::new(handle, config)? })
     }
 
-    /// Watches a directory; in recursive mode also all that is below it, now and later. Blocks for
-    /// a walk through all directories.
+    /// Watches a directory; in recursive mode also everything below it, now and later. Then it
+    /// blocks for a walk through all directories.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::MaxFilesWatch`]: the system allows no more watches: poll instead. Others: the
-    /// path does not exist, or cannot be read.
+    /// [`ErrorKind::MaxFilesWatch`] if the system allows no more watches: poll instead. Other kinds
+    /// if the path does not exist or cannot be read.
     pub fn watch(&mut self, path: &Path, mode: RecursiveMode) -> Result<(), Error> {
         self.inner.watch(path, mode)
     }
@@ -63,7 +63,7 @@ impl Watcher {
     ///
     /// # Errors
     ///
-    /// It was not watched, or is gone.
+    /// The directory was not watched, or is gone.
     pub fn unwatch(&mut self, path: &Path) -> Result<(), Error> {
         self.inner.unwatch(path)
     }
@@ -82,7 +82,7 @@ pub fn reason(error: &Error) -> String {
     }
 }
 
-/// Returns whether an event may mean that a file has changed. Reads do not count.
+/// Returns whether an event may mean that a file has changed; false for reads.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write))

@@ -1,4 +1,4 @@
-//! The generator of docs/formats.md: the built-in types, how they are recognized and what is read of each.
+//! The generator of docs/formats.md: the built-in types, how each is recognized and what is read.
 //!
 //! * `cargo run -p essence --example formats > docs/formats.md`
 //! * `… --example formats -- seeds fuzz/seeds`: writes the samples as seeds of the fuzz targets.
@@ -26,7 +26,7 @@ fn main() {
     }
 }
 
-/// Writes each sample after a line with its type for the target `summarize`, with its name for `essence`.
+/// Writes each sample after a line with its type (target `summarize`) or its name (`essence`).
 fn seeds(folder: &Path) {
     for sample in samples::all() {
         for (target, line) in [("summarize", sample.r#type.name()), ("essence", sample.name)] {

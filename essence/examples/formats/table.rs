@@ -14,9 +14,9 @@ use crate::samples::{self, Sample};
 const BARE: &str = "x";
 /// Text that matches no rule.
 const WORDS: &[u8] = b"some words\nin lines\n";
-/// Longest beginning that is shown as a signature, in bytes.
+/// Maximum length of a beginning that is shown as a signature, in bytes.
 const SIGNATURE_BYTES_MAX: usize = 32;
-/// Longest value that is shown, in bytes.
+/// Maximum length of a value that is shown, in bytes.
 const VALUE_BYTES_MAX: usize = 160;
 /// Attributes of all, or nearly all, records.
 const COMMON: &[&str] = &["Title", "Type", "File-Size", "MD5", "Keywords"];
@@ -36,7 +36,6 @@ type may say more.
 
 ";
 
-/// Returns the page.
 pub(crate) fn page() -> String {
     let samples = samples::all();
     let mut page = HEAD.to_owned();
@@ -60,7 +59,7 @@ pub(crate) fn page() -> String {
     page
 }
 
-/// Returns the samples that are not of their type.
+/// Returns the samples that are recognized as another type.
 pub(crate) fn faults() -> Vec<String> {
     let wrong = |sample: &Sample| {
         let found = explain(sample.name, &sample.bytes).0;
@@ -99,7 +98,6 @@ fn explain(name: &str, bytes: &[u8]) -> (Type, Reason) {
     }
 }
 
-/// Returns how objects of the sample's type are recognized.
 fn ways(sample: &Sample) -> Vec<String> {
     let r#type = sample.r#type;
     let (named, bare) = (explain(sample.name, &sample.bytes), explain(BARE, &sample.bytes));
@@ -132,7 +130,7 @@ fn ways(sample: &Sample) -> Vec<String> {
     ways
 }
 
-/// Returns the shortest beginning by which the sample is recognized, unless that is long.
+/// Returns the shortest beginning by which the sample is recognized, if it is not too long to show.
 fn signature(sample: &Sample) -> Option<&[u8]> {
     let mut fronts = (1..=SIGNATURE_BYTES_MAX).filter_map(|it| sample.bytes.get(..it));
     fronts.find(|it| explain(BARE, it) == (sample.r#type, Reason::Signature))
@@ -149,7 +147,6 @@ fn attributes(summaries: &[Summary]) -> String {
     names.join(", ")
 }
 
-/// Renders the records.
 fn rendered(summaries: &[Summary]) -> String {
     let mut text = "```\n".to_owned();
     for summary in summaries {

@@ -1,14 +1,14 @@
 //! A measurement of what is read of papers in PDF, against truths from other sources.
 //!
 //! * `papers titles SITE-LIBRARY`: title and first author of the vignettes in the packages that
-//!   `packages.txt` names, unpacked so that `SITE-LIBRARY/PKG/doc` has the PDF beside its source. Prints
-//!   the share of titles that are exactly right and that are right after normalization (letters and
-//!   digits only, lower case, without accents), the share of first authors after normalization, and for
-//!   comparison the shares of the embedded title alone. Prints these for two halves, split by a hash of
-//!   the package's name: the rules were made on `tuned`, `held out` was not looked at. `-v` also prints
-//!   the errors in `tuned`.
-//! * `papers classes ROOT…`: `Document-Class` of the documents that `labels.txt` names, as a table of
-//!   label by answer. Documents are searched under each ROOT (Debian packages unpacked).
+//!   `packages.txt` names, unpacked so that `SITE-LIBRARY/PKG/doc` has the PDF beside its source.
+//!   Prints the share of titles that are exactly right and that are right after normalization
+//!   (letters and digits only, lower case, without accents), the share of first authors after
+//!   normalization, and for comparison the shares of the embedded title alone. Prints these for two
+//!   halves, split by a hash of the package's name: the rules were made on `tuned`, `held out` was
+//!   not looked at. `-v` also prints the errors in `tuned`.
+//! * `papers classes ROOT…`: `Document-Class` of the documents that `labels.txt` names, as a table
+//!   of label by answer. Documents are searched under each ROOT (Debian packages unpacked).
 
 #![allow(clippy::print_stdout, reason = "it is there to print")]
 #![allow(clippy::unwrap_used, reason = "a measurement that fails may panic")]

@@ -1,7 +1,8 @@
 //! Title and first author of a vignette by its source.
 //!
-//! It is independent of the summarizers: it reads LaTeX (or the front matter of R Markdown) as text. If
-//! the source leaves the value to R, to a macro with arguments, or has none, there is no truth.
+//! This reader is independent of the summarizers: it reads LaTeX (or R Markdown's front matter) as
+//! text. If the source has no value, or leaves it to R or to a macro with arguments, there is no
+//! truth.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,6 @@ pub(crate) struct Truth {
     pub(crate) author: Option<String>,
 }
 
-/// Reads a source with this extension.
 pub(crate) fn read(source: &str, extension: &str) -> Truth {
     if extension.eq_ignore_ascii_case("rmd") { markdown(source) } else { latex(source) }
 }
@@ -97,7 +97,6 @@ fn find_command(text: &str, command: &str) -> Option<usize> {
     })
 }
 
-/// Returns the first of several names.
 fn first(authors: &str) -> Option<String> {
     let mut name = authors.trim_start_matches(&[',', ' '][..]);
     for mark in [",", ";", " and ", " & ", "(", "<", " with "] {

@@ -2,7 +2,8 @@
 //! fields.
 //!
 //! A template without a `URI` describes no object (but a person or an archive), and is ignored; so
-//! are empty fields. Variants of `URI` name several objects, which get the same statements.
+//! are empty fields. Variants of `URI` (`URI-v1`, `URI-v2`) name several objects, which get the
+//! same statements.
 //!
 //! Sans-I/O.
 
@@ -11,7 +12,6 @@ use settings::Mistake;
 
 use super::{ANNOTATIONS_MAX, Annotation, Statement, mistake_at};
 
-/// Reads annotations; see [`super::read`].
 pub(super) fn read(text: &str) -> Result<Vec<Annotation>, Vec<Mistake>> {
     let (mut annotations, mut mistakes) = (Vec::new(), Vec::new());
     let mut any = false;

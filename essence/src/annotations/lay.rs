@@ -13,7 +13,7 @@ use super::{Effect, Statement, VALUE_BYTES_MAX};
 #[derive(Debug, Default)]
 struct Value<'s> {
     all: Option<Vec<u8>>,
-    /// The value's lines, if lines were added.
+    /// The lines of `all`, once lines were added.
     lines: Option<HashSet<Cow<'s, [u8]>>>,
 }
 

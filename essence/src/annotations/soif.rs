@@ -19,7 +19,7 @@ use soif::{Event, Limits, Mode, NO_URL, Reader, RecordRef, Section};
 
 use super::{ANNOTATIONS_MAX, Annotation, Statement, VALUE_BYTES_MAX, is_protected, mistake_at};
 
-/// Maximum number of mistakes that are reported.
+/// Maximum number of mistakes in records that are reported.
 const MISTAKES_MAX: usize = 100;
 
 const LIMITS: Limits = Limits {
@@ -30,7 +30,6 @@ const LIMITS: Limits = Limits {
     record_bytes_max: 8 * 1024 * 1024,
 };
 
-/// Reads annotations; see [`super::read`].
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<Annotation>, Vec<Mistake>> {
     let (mut annotations, mut mistakes) = (Vec::new(), Vec::new());
     let mut lines = Lines { bytes, at: 0, line: 1 };
@@ -78,7 +77,7 @@ fn annotation(
         match Statement::new(name, text(value)) {
             Ok(statement) => statements.push(statement),
             Err(message) => {
-                // Names are slices of the file's bytes.
+                // The name is a slice of the file's bytes, so its address gives its offset.
                 let at = name.as_ptr().addr().saturating_sub(lines.bytes.as_ptr().addr());
                 report(lines.mistake_at(at, &message, ""));
             }

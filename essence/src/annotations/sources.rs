@@ -1,9 +1,9 @@
 //! Annotation files on disk, each with the content that it had when it was last valid.
 //!
-//! A file is read again when its size, time or inode has changed and then stayed the same for a
-//! moment. A file that has mistakes, has become empty or cannot be read keeps its last valid
-//! content, and so do the files of a folder that cannot be read: an editor in the middle of a save
-//! removes nothing from the records. The annotations of a deleted file are removed.
+//! A file is read again when its size, time or inode has changed and its last change is a moment
+//! ago ([`QUIET`]). A file that has mistakes, has become empty or cannot be read keeps its last
+//! valid content. So do the files of a folder that cannot be read. Thus an editor in the middle of
+//! a save removes nothing from the records. The annotations of a deleted file are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Metadata};
@@ -23,7 +23,7 @@ pub const FILES_MAX: usize = 10_000;
 pub const BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Maximum depth of nested folders.
 const DEPTH_MAX: usize = 8;
-/// Time that a file must stay unchanged before it is read again.
+/// Minimum age of a file's last change before the file is read again.
 pub const QUIET: Duration = Duration::from_secs(1);
 /// Maximum number of mistakes of one file that are reported.
 const MISTAKES_MAX: usize = 5;
@@ -49,14 +49,15 @@ impl Stamp {
 /// A file with its last valid content.
 #[derive(Clone, Debug, Default)]
 struct Source {
-    /// Its stamp when it was last read.
+    /// Its stamp when it was last read; `None` to read it at the next check.
     stamp: Option<Stamp>,
-    /// Its device when it was last read.
+    /// Its device when it was last valid.
     device: Option<u64>,
-    /// Its annotations when it was last valid, and its length then, in bytes.
+    /// Its annotations when it was last valid.
     annotations: Arc<[Annotation]>,
+    /// Length of the file when it was last valid, in bytes.
     bytes: u64,
-    /// The mistake in its present content, and the consequence.
+    /// The mistake in its present content, and which content is used meanwhile.
     mistake: Option<String>,
 }
 
@@ -65,7 +66,7 @@ struct Source {
 pub struct FileProblem {
     /// The file or folder.
     pub path: PathBuf,
-    /// The mistake, its line, and which content counts meanwhile.
+    /// The mistake, its line, and which content is used meanwhile.
     pub message: String,
 }
 
@@ -86,7 +87,7 @@ pub struct LookOutcome {
     pub annotations: Option<Annotations>,
     /// Problems, by path.
     pub problems: Vec<FileProblem>,
-    /// Number of files that count.
+    /// Number of annotation files, also those with mistakes.
     pub files: usize,
     /// Whether a file has changed so recently that another check is needed after [`QUIET`].
     pub again: bool,
@@ -96,7 +97,7 @@ impl Sources {
     /// Checks the files at `paths`, and reads those that have changed. A path is a file, or a
     /// folder, which stands for all its files with the extensions of annotations. The files are
     /// ordered as in `paths`, and within a folder by their paths. `now_ms` is in Unix milliseconds.
-    /// Blocks.
+    /// The first check also reads files that have just changed. Blocks.
     pub fn look(&mut self, paths: &[PathBuf], now_ms: u64) -> LookOutcome {
         let mut listing = Listing::default();
         for path in paths {
@@ -129,7 +130,7 @@ impl Sources {
     }
 }
 
-/// Existing files in order, each listed once, and problems.
+/// Files in order, each listed once, and problems with paths.
 #[derive(Default)]
 struct Listing {
     files: Vec<PathBuf>,
@@ -280,13 +281,13 @@ impl Source {
         Self { mistake: Some(format!("{mistake}; {meanwhile} until then")), ..self }
     }
 
-    /// Works as [`Source::reject`], but the file will be read again at the next check.
+    /// Does the same as [`Source::reject`], but the file will be read again at the next check.
     fn unread(self, error: &io::Error) -> Self {
         Self { stamp: None, ..self }.reject(&format!("cannot be read: {error}"))
     }
 }
 
-/// Totals of the files that come before a file.
+/// Totals of the files taken so far.
 #[derive(Default)]
 struct Totals {
     bytes: u64,
@@ -295,8 +296,8 @@ struct Totals {
 }
 
 impl Totals {
-    /// Returns the file with its new content, or with its old content if the totals would be
-    /// exceeded.
+    /// Returns the file with its new content; with its old content, or none, if the totals would
+    /// exceed their maxima.
     fn take(&mut self, source: Source, old: Option<&Source>) -> Source {
         if let Err(mistake) = self.try_take(&source) {
             let kept = old.filter(|it| self.try_take(it).is_ok()).cloned().unwrap_or_default();

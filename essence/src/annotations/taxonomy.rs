@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The label becomes a line of `Subject`, like the subjects in catalogs; scheme and code become a
-//! line of `Subject-Code`, such as `LCC:QA76.9`.
+//! line of `Subject-Code`, such as `LCC:QA76.9`. A missing label or code is replaced by the other
+//! one.
 //!
 //! Sans-I/O.
 
@@ -19,7 +20,6 @@ use settings::{Document, Mistake, Table};
 
 use super::{Annotation, Effect, Statement, pattern_mistake};
 
-/// Reads annotations; see [`super::read`].
 pub(super) fn read(text: &str) -> Result<Vec<Annotation>, Vec<Mistake>> {
     let document = Document::parse(text)?;
     let mut annotations = Vec::new();

@@ -14,8 +14,8 @@ use crate::typing::{Recognizer, expression_mistake};
 
 /// Maximum number of expressions in all files together.
 const EXPRESSIONS_MAX: usize = 1_000;
-/// Maximum memory of all compiled expressions, in bytes. A worker holds them, and may use several
-/// times as much.
+/// Maximum memory of all compiled expressions, in bytes. A worker holds all of them; its own limit
+/// is several times higher.
 const EXPRESSIONS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Maximum number of attributes of one summarizer.
 const ATTRIBUTES_MAX: usize = 64;
@@ -33,7 +33,6 @@ struct Reading<'t> {
     bytes: usize,
 }
 
-/// Reads files; see [`super::Declared::read`].
 pub(super) fn read(
     files: &[(PathBuf, String)],
     typing: Option<&Recognizer>,

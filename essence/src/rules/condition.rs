@@ -30,7 +30,7 @@ impl Condition {
     }
 }
 
-/// Returns the attribute's value; empty if there is none. The object's URL counts as an attribute.
+/// Returns the attribute's value; empty if there is none. `URL` means the object's URL.
 fn value_of<'r>(record: &'r Record, attribute: &str) -> &'r [u8] {
     if attribute.eq_ignore_ascii_case("URL") {
         return record.url.as_bytes();

@@ -8,12 +8,11 @@ use super::{Action, RULES_MAX, Rule, is_identity};
 
 /// Maximum depth of nested parentheses.
 const DEPTH_MAX: usize = 50;
-/// Largest compiled expression, in bytes.
+/// Maximum size of a compiled expression, in bytes.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 /// Maximum number of mistakes that are reported.
 const MISTAKES_MAX: usize = 20;
 
-/// Reads the rules of a file; see the parent module.
 pub(super) fn parse(text: &str) -> Result<Vec<Rule>, Vec<Mistake>> {
     let (mut rules, mut mistakes): (Vec<Rule>, Vec<Mistake>) = (Vec::new(), Vec::new());
     // Whether the last condition has a mistake; if so, the instructions below it are only checked.

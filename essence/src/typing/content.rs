@@ -39,10 +39,11 @@ const MAGIC: &[(Type, &[&[u8]])] = &[
     (Type::Video, &[b"\x1aE\xdf\xa3"]),
 ];
 
-/// Largest offset of the header of a PDF, in bytes (PDF reference 1.7, appendix H).
+/// Length of the front that may contain the header of a PDF, in bytes (PDF reference 1.7, appendix
+/// H).
 const PDF_START_MAX: usize = 1024;
 
-/// Returns the table's signatures that decide on this type regardless of the object's name.
+/// Returns the table's signatures of this type.
 pub fn signatures_of(r#type: Type) -> Vec<&'static [u8]> {
     let own = MAGIC.iter().filter(|(it, _)| *it == r#type);
     own.flat_map(|(_, signatures)| signatures.iter().copied()).collect()
@@ -56,7 +57,8 @@ pub(super) fn by_magic(head: &[u8]) -> Option<Type> {
     let starts = |signatures: &[&[u8]]| signatures.iter().any(|it| head.starts_with(it));
     if let Some((found, _)) = MAGIC.iter().rev().find(|(_, signatures)| starts(signatures)) {
         return Some(match found {
-            // e_type 3 means a library as well as most executables: the name decides.
+            // In ELF, e_type 1 is an object file; 3 is a library or an executable: the name
+            // decides.
             Type::Command if starts(&[b"\x7fELF"]) && head.get(16) == Some(&1) => Type::Object,
             Type::Compressed if head.starts_with(b"BZh") && !is_bzip2(head) => return None,
             Type::Audio if head.starts_with(b"ID3") && is_text(head) => return None,

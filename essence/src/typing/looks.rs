@@ -26,7 +26,7 @@ const BEGINNINGS: &[(Type, &[&str])] = &[
     (Type::ShellArchive, &["# This is a shell archive"]),
 ];
 
-/// Days and months as written in the separator lines of a mailbox.
+/// Days of the week as written in the separator lines of a mailbox, three letters each.
 const DAYS: &[u8] = b"MonTueWedThuFriSatSun";
 const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 
@@ -36,7 +36,7 @@ const SEPARATOR_WORDS_MAX: usize = 12;
 /// Number of lines that are read to recognize a text.
 const LOOK_LINES: usize = 60;
 
-/// Number of lines in which the head of a memo may be.
+/// Number of lines in which the head of an RFC or a draft of one may be.
 const MEMO_LINES: usize = 20;
 
 /// Number of bytes at the front of markup that are searched for its vocabulary.
@@ -48,10 +48,10 @@ const PROLOG_PARTS_MAX: usize = 32;
 /// Minimum number of overstruck characters in a text for a printer.
 const OVERSTRUCK_MIN: usize = 5;
 
-/// Minimum number of macros, or of half as many comments, in a text for troff.
+/// Minimum score of a text for troff: a macro gives 1, a comment 2.
 const TROFF_MIN: usize = 4;
 
-/// Minimum number of lines of a table, and of columns in each.
+/// Minimum number of lines of a table.
 const TABLE_LINES_MIN: usize = 5;
 const TABLE_COLUMNS_MIN: usize = 3;
 
@@ -200,7 +200,7 @@ fn is_attribute(line: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(is_name) && value.get(1).is_none_or(u8::is_ascii_whitespace)
 }
 
-/// Recognizes a mailbox, or at least three mail fields before the first empty line.
+/// Recognizes a mailbox by its first two lines, other mail by three fields before an empty line.
 pub(super) fn mail(head: &[u8]) -> Option<Type> {
     let mut lines = head.split(|byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();
@@ -271,7 +271,6 @@ fn by_lines(head: &[u8]) -> Option<Type> {
         if let Some((found, _)) = BEGINNINGS.iter().find(begins) {
             return Some(*found);
         }
-        // A macro counts half as much as a comment.
         troff += usize::from(is_macro(line));
         troff += 2 * usize::from(starts(".\\\"") || starts("'\\\""));
         if starts("begin 6") && line.split(|byte| *byte == b' ').count() == 3 {
@@ -363,8 +362,9 @@ pub(super) fn json(front: &[u8]) -> Option<Type> {
     })
 }
 
-/// Returns whether every line has as many fields as the first, by one separator, and both counts
-/// are too high for a coincidence. Does not interpret quotes: tables with quotes go by their name.
+/// Returns whether every line has as many fields as the first, by one separator, and there are too
+/// many lines and fields for a coincidence. Quotes are not interpreted: tables with quotes are
+/// recognized by their names.
 fn is_table(head: &[u8]) -> bool {
     // The last line may be incomplete.
     let whole = memchr::memrchr(b'\n', head).and_then(|end| head.get(..end)).unwrap_or_default();

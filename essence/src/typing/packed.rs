@@ -10,14 +10,13 @@ use std::io::Read;
 use flate2::read::DeflateDecoder;
 use formats::Type;
 
-/// Maximum number of zip members whose names are read; only members in the head count.
+/// Maximum number of zip members whose names are read; members beyond the head are not seen.
 const MEMBERS_MAX: usize = 64;
 
 /// Maximum number of bytes of a package's list of content types that are unpacked.
 const CONTENT_TYPES_BYTES: u64 = 16 * 1024;
 
-/// Maximum number of entries of a compound file's directory that are read; only entries in the head
-/// count.
+/// Maximum number of directory entries of a compound file that are read, all within the head.
 const ENTRIES_MAX: usize = 64;
 
 /// Offset of a member's name from the start of its header, in bytes.
@@ -103,7 +102,7 @@ fn by_content_types(member: &Member<'_>) -> Option<Type> {
     } else {
         member.rest.take(CONTENT_TYPES_BYTES).read_to_end(&mut list)
     };
-    // The head may end within the list: the bytes unpacked so far still count.
+    // The head may end within the list: the bytes unpacked so far are used.
     let (Ok(_) | Err(_)) = outcome;
     let parts: [(&[u8], Type); 3] = [
         (b"\"/word/", Type::Word),
@@ -152,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// A zip file's first members: name, content, whether packed.
+    /// Returns the start of a zip file with these members: name, content, whether packed.
     fn zip(members: &[(&str, &[u8], bool)]) -> Vec<u8> {
         let mut file = Vec::new();
         for (name, content, packed) in members {
@@ -200,7 +199,7 @@ mod tests {
         check(&[("a.txt", b"word/", true)], None);
     }
 
-    /// A compound file whose directory is in sector `sector`.
+    /// Returns a compound file whose directory is in sector `sector`.
     fn ole(sector: u32, names: &[&str]) -> Vec<u8> {
         let mut file = vec![0; 512 * (sector as usize + 2)];
         file[..8].copy_from_slice(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1");

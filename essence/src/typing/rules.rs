@@ -29,7 +29,7 @@ use crate::error::in_file;
 /// Maximum number of rules in all files together.
 const RULES_MAX: usize = 10_000;
 
-/// Longest name of a type, in bytes.
+/// Maximum length of a type's name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
 /// Keys of the conditions that a rule may have, and whether they match text. Content is matched as
@@ -122,7 +122,7 @@ impl fmt::Display for DecidedBy<'_> {
     }
 }
 
-/// Two recognizers are equal if they were read from the same files.
+/// Two recognizers are equal if their rules are, including the rules' files and lines.
 impl PartialEq for Recognizer {
     fn eq(&self, other: &Self) -> bool {
         self.rules == other.rules && self.names == other.names
@@ -190,7 +190,7 @@ impl Recognizer {
     fn intern(&mut self, name: &str) -> Type {
         self.by_name(name).unwrap_or_else(|| {
             self.names.push(name.to_owned());
-            // There are at most as many names as rules.
+            // There are at most as many names as rules, and at most 10,000 rules.
             Type::Site(u16::try_from(self.names.len() - 1).unwrap_or(u16::MAX))
         })
     }
@@ -219,7 +219,8 @@ impl Recognizer {
         self.explain(url, name, head).r#type
     }
 
-    /// Works as [`Recognizer::recognize`], but also returns the rule that decided.
+    /// Does the same as [`Recognizer::recognize`], and returns the rule or the built-in reason,
+    /// too.
     pub fn explain(&self, url: &str, name: &str, head: &[u8]) -> Decision<'_> {
         let (r#type, by) = match self.first_match(url, name, head) {
             Some(rule) => (rule.r#type, DecidedBy::Rule { file: &rule.file, line: rule.line }),
@@ -231,8 +232,7 @@ impl Recognizer {
         Decision { r#type, name: self.name(r#type), by }
     }
 
-    /// Returns the rules without their files and lines, as text for a fingerprint on which records
-    /// depend.
+    /// Returns the rules without their files and lines, as text for the fingerprint of records.
     pub fn fingerprint_source(&self) -> String {
         let rule = |rule: &Rule| format!("{} {:?}\n", self.name(rule.r#type), rule.conditions);
         self.rules.iter().map(rule).collect()
@@ -275,7 +275,7 @@ impl Condition {
         Ok(Self { expressions, ranges })
     }
 
-    /// Returns whether the rule does not have this condition.
+    /// Returns whether the rule lacks this condition.
     fn is_none(&self, rule: usize) -> bool {
         self.ranges.get(rule).is_none_or(Range::is_empty)
     }

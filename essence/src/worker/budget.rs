@@ -44,7 +44,7 @@ impl ProgramBudget {
         Ok(self.end.min(now + self.time_max))
     }
 
-    /// Counts the outcome of a program that had the deadline `deadline`.
+    /// Adds the outcome of a program that had this deadline.
     pub(crate) fn count(&mut self, outcome: &Result<Vec<u8>, Failure>, deadline: Instant) {
         self.late += u32::from(outcome.is_err() && deadline <= (self.clock)());
         self.bytes += outcome.as_ref().map_or(0, Vec::len);

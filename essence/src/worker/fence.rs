@@ -32,7 +32,7 @@ pub struct ProgramFence {
     pub memory_bytes_max: u64,
     /// Maximum CPU time of each of the program's processes, in seconds.
     pub cpu_secs_max: u64,
-    /// Largest size of a file that the program may write, in bytes.
+    /// Maximum size of a file that the program may write, in bytes.
     pub file_bytes_max: u64,
 }
 
@@ -95,8 +95,8 @@ fn limit(limits: &[(Resource, u64)], missing: &mut Vec<String>) {
     }
 }
 
-/// Restricts the process by landlock to these files, without network, and to signals to its own
-/// children. Returns whether all restrictions apply.
+/// Restricts the process by landlock to these files, to no network, and to signals to itself and
+/// its children. Returns whether all restrictions apply.
 fn files(read: &[PathBuf], write: &[PathBuf], missing: &mut Vec<String>) -> bool {
     let version = ABI::V6;
     let restrict = || -> Result<RestrictionStatus, RulesetError> {
@@ -233,7 +233,7 @@ const COMPUTING: &[&[i64]] = &[
 const OUTWARD: &[&[i64]] = &[
     &[libc::SYS_socket, libc::SYS_socketpair, libc::SYS_connect, libc::SYS_bind],
     &[libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4],
-    // These leave the process group that is ended at the deadline.
+    // These would leave the process group that is ended at the deadline.
     &[libc::SYS_setsid, libc::SYS_setpgid],
     &[libc::SYS_ioprio_set],
     &[libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev],
@@ -242,8 +242,8 @@ const OUTWARD: &[&[i64]] = &[
     &[libc::SYS_chroot, libc::SYS_unshare, libc::SYS_setns],
     &[libc::SYS_bpf, libc::SYS_perf_event_open],
     &[libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key],
-    // Memory that belongs to no process: it is counted for none, and remains when all of them have
-    // ended.
+    // Memory that belongs to no process: no limit applies to it, and it remains when all processes
+    // have ended.
     &[libc::SYS_shmget, libc::SYS_msgget, libc::SYS_semget],
     &[libc::SYS_mq_open, libc::SYS_memfd_create, libc::SYS_memfd_secret],
     &[libc::SYS_io_uring_setup, libc::SYS_userfaultfd],
@@ -265,9 +265,10 @@ const SIGNALS: &[&[i64]] = &[
     &[libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo],
 ];
 
-/// Requests that set who receives a signal about readable input, and which signal: F_SETOWN,
-/// F_SETSIG and F_SETOWN_EX of `fcntl(2)`; FIOSETOWN and SIOCSPGRP of `ioctl(2)`.
+/// F_SETOWN, F_SETSIG and F_SETOWN_EX of `fcntl(2)`: who gets a signal about readable input, and
+/// which.
 const OWNERS: &[u32] = &[8, 10, 15];
+/// FIOSETOWN and SIOCSPGRP of `ioctl(2)`, which set the same receiver.
 const OWNERS_OF_OLD: &[u32] = &[0x8901, 0x8902];
 
 /// Flags that give a new process its own namespaces, in which it may be root, or that make it a

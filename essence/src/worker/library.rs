@@ -2,7 +2,7 @@
 //!
 //! Source: the user's manual, "Customizing the summarizing step": a program named after the type
 //! takes the name of a file as its only argument, and writes attributes in SOIF. Programs of 1995
-//! run unchanged: `HARVEST_HOME`, `PATH` and `PERL5LIB` lead to the files next to them.
+//! run unchanged: `HARVEST_HOME`, `PATH` and `PERL5LIB` lead them to the files next to them.
 //!
 //! A program runs behind fences (`program`), with the object in its working directory. Its output
 //! is laid over the record that is made without the program. If the program fails, that record is
@@ -49,8 +49,7 @@ pub struct Library {
     pub types: BTreeSet<Type>,
     /// Files whose names are like those of programs but which are not used, with the reason.
     pub unused: Vec<(PathBuf, String)>,
-    /// Text for a fingerprint on which records depend. It changes whenever a file of the folder
-    /// changes.
+    /// Text for the fingerprint of records, which changes whenever a file of the folder does.
     pub fingerprint_source: String,
     /// Files and folders that programs may read in addition to those of the system.
     pub(crate) read: Vec<PathBuf>,
@@ -81,7 +80,7 @@ impl Library {
         for entry in entries {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
-            // For a link, its target counts.
+            // The metadata of a link are those of its target.
             let Ok(metadata) = fs::metadata(&path) else { continue };
             if !metadata.is_file() || name.starts_with('.') {
                 continue;
@@ -185,15 +184,14 @@ fn home(folder: &Path) -> (&Path, &Path) {
     (home.unwrap_or(lib), lib)
 }
 
-/// Returns a file's name and metadata as a line of text.
 fn metadata_line(name: &str, metadata: &Metadata) -> String {
     let (size, mode) = (metadata.len(), metadata.mode());
     let (secs, nanos) = (metadata.mtime(), metadata.mtime_nsec());
     format!("{name} {size} {mode:o} {secs}.{nanos:09}\n")
 }
 
-/// Returns the type of a program whose name begins with `stem`; as an error, the reason why it has
-/// none.
+/// Returns the type of a program whose name begins with `stem`; as an error, the reason why the
+/// program cannot be used.
 fn program_type(stem: &str, metadata: &Metadata, typing: &Recognizer) -> Result<Type, String> {
     let found = typing.by_name(stem).ok_or_else(|| {
         format!("no type is called {stem:?}; a file of `types` in [essence] can make one")

@@ -18,13 +18,13 @@ use super::{Clock, Program, wants_worker};
 use crate::extract::{self, EssenceSettings, GIVEN_BYTES_MAX};
 use crate::select::LeftOut;
 
-/// Maximum memory of a worker, in bytes, beyond the memory of its program.
+/// Maximum memory of a worker, in bytes, beyond what is mapped when it starts.
 const MEMORY_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// Maximum resident memory of a worker, in bytes.
 const RESIDENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Maximum resident memory of a worker that is used again, in bytes.
 const REUSED_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// Maximum number of bytes of all records of one object.
+/// Maximum length of all records of one object together, in bytes.
 const ANSWER_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Maximum number of problems of one record.
 const PROBLEMS_MAX: usize = 1_000;
@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(2);
 const READY_TIME_MAX: Duration = Duration::from_secs(10);
 /// Maximum number of bytes of a worker's standard error that are read.
 const STDERR_BYTES_MAX: u64 = 1024 * 1024;
-/// Maximum time that a worker has to end after it broke off its answer.
+/// Maximum wait for the end of a worker that broke off its answer.
 const END_TIME_MAX: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// Time between two checks of a worker that is waited for.
 const POLL_TIME: Duration = Duration::from_millis(20);
@@ -72,10 +72,8 @@ impl Drop for Worker {
     }
 }
 
-/// Failure of a worker.
 #[derive(Debug)]
 enum Failure {
-    /// The run was stopped.
     Stopped,
     /// The worker took longer than allowed.
     Time,
@@ -192,7 +190,7 @@ impl Pool {
         settings: &EssenceSettings,
         fingerprint: u64,
     ) -> io::Result<Worker> {
-        // Workers with earlier settings are ended, when the lock is free again.
+        // Workers with earlier settings are dropped, which ends them. The lock is free meanwhile.
         let take = || self.idle().pop();
         while let Some(worker) = take() {
             if worker.settings == fingerprint {

@@ -26,21 +26,22 @@ use super::{Clock, Program};
 
 /// Maximum memory of each process, in bytes.
 const MEMORY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-/// Largest size of a file that a program may write, in bytes.
+/// Maximum size of a file that a program may write, in bytes.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Largest output of a program, in bytes.
+/// Maximum output of a program, in bytes.
 const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Maximum total size of the files in a program's folder, in bytes, and their maximum number.
+/// Maximum size of all files in a program's folder together, in bytes.
 const FILES_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 const FILES_MAX: usize = 10_000;
 /// Maximum depth of nested folders.
 const DEPTH_MAX: usize = 128;
-/// Maximum number of a program's processes, and the maximum memory of all of them, in bytes.
+/// Maximum number of a program's processes.
 const PROCESSES_MAX: usize = 256;
+/// Maximum resident memory of all processes of a program together, in bytes.
 const RESIDENT_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
-/// Time between two checks of these totals.
+/// Time between two checks of a program's files, processes and memory.
 const USAGE_TIME: Duration = Duration::from_millis(250);
-/// Maximum number of bytes of a program's standard error that are shown, and of lines.
+/// Maximum number of bytes of a program's standard error that are shown.
 const COMPLAINT_BYTES_MAX: usize = 300;
 const COMPLAINT_LINES_MAX: usize = 3;
 /// Reason for ending a program that writes more than allowed.
@@ -58,12 +59,11 @@ pub struct Programs {
     /// Parent of the programs' folders.
     scratch: PathBuf,
     clock: Clock,
-    /// Start of the run, in Unix milliseconds; the folders of earlier runs have other names.
+    /// Start of the run, in Unix milliseconds; it is a part of the folders' names.
     began: u64,
     count: AtomicU64,
 }
 
-/// Failure of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) why: String,
@@ -102,7 +102,8 @@ pub(crate) struct Job<'a> {
 
 impl Programs {
     /// Returns a runner that starts programs by means of `starter`, each in its own folder below
-    /// `scratch`, which is emptied. `now_ms` is in Unix milliseconds, and differs between runs.
+    /// `scratch`, which is removed first. `now_ms` is in Unix milliseconds, and differs between
+    /// runs.
     pub fn new(starter: Program, scratch: PathBuf, clock: Clock, now_ms: u64) -> Self {
         // Removes the folders of a run that was killed.
         remove(&scratch);
@@ -247,7 +248,8 @@ fn unlink(folder: &OwnedFd, name: &CStr) -> io::Result<bool> {
 }
 
 /// Returns the bytes on disk and the number of files below a folder. If files are too many or too
-/// deep, counts only some and returns a number above [`FILES_MAX`]. Makes folders enterable.
+/// deep, counts only some and returns a number above [`FILES_MAX`]. Gives folders the permissions
+/// that this needs.
 fn usage(folder: &Path) -> (u64, usize) {
     let (mut bytes, mut count) = (0_u64, 0);
     let mut folders = vec![(folder.to_path_buf(), 0)];
@@ -309,7 +311,7 @@ fn excess(child: &Child, work: &Path) -> Option<&'static str> {
     (FILES_BYTES_MAX < bytes || FILES_MAX < files).then_some(TOO_MUCH)
 }
 
-/// Reads the output of a program until it ends, or has to be ended.
+/// Reads the output of a program until it ends or has to be ended, and ends its process group.
 fn supervise(
     mut child: Child,
     work: &Path,
@@ -334,7 +336,7 @@ fn supervise(
     })
 }
 
-/// Waits until the program has ended; returns an error with the reason if it has to be ended.
+/// Waits until the program has ended, and returns `None`; returns the reason if it has to be ended.
 fn wait(
     child: &Child,
     work: &Path,
@@ -419,7 +421,7 @@ fn read<'a>(from: &mut Option<impl Read>, piece: &'a mut [u8]) -> &'a [u8] {
     match pipe.read(piece) {
         Ok(count @ 1..) => piece.get(..count).unwrap_or_default(),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock) => &[],
-        // Bytes that were read before a failure count.
+        // Bytes that were read before a failure are kept.
         Ok(0) | Err(_) => {
             *from = None;
             &[]

@@ -102,8 +102,7 @@ fn execute(
         .env("TMPDIR", folder)
         .env("LC_ALL", "C.UTF-8")
         .envs(variables);
-    // Missing fences have been reported with the first worker: at the latest when the gatherer
-    // started.
+    // Missing fences are reported by the first worker, which the gatherer has started before.
     let _missing = fence::enclose_program(fence);
     let error = command.exec();
     let hint = "if it begins with #!, is what follows there, with no carriage return behind it?";

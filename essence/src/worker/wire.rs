@@ -24,9 +24,9 @@ use super::fence::ProgramFence;
 use crate::extract::EssenceSettings;
 use crate::select::LeftOut;
 
-/// Largest head, in bytes; it holds problems and settings.
+/// Maximum length of a head, in bytes; it may hold problems or settings.
 const HEAD_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Largest body, in bytes: an object, or the record of one.
+/// Maximum length of a body, in bytes: an object, or a record and an object for a program.
 const BODY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// The first frame to a worker.
@@ -34,12 +34,11 @@ const BODY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 pub(super) enum Order {
     /// Summarize objects.
     Serve {
-        /// Settings of summarizing.
         settings: Box<EssenceSettings>,
         /// Maximum memory of the worker, in bytes.
         memory_bytes_max: u64,
     },
-    /// Become a program of the site, which reads the bytes after this frame.
+    /// Become a program of the site, which gets the bytes after this frame as its standard input.
     Become {
         fence: ProgramFence,
         /// Its working directory.
@@ -153,7 +152,7 @@ pub(super) fn summary(
 ///
 /// # Errors
 ///
-/// The other end is gone, or does not read in time.
+/// The other end is gone or does not read in time, or the frame is too long.
 pub(super) fn write(to: &mut impl Write, head: &impl Serialize, body: &[&[u8]]) -> io::Result<()> {
     let head = serde_json::to_vec(head)?;
     let body_bytes = body.iter().map(|it| it.len()).sum::<usize>();

@@ -34,11 +34,11 @@ pub(crate) fn crc(bytes: &[u8]) -> u32 {
     sum.sum()
 }
 
-/// Deflate, without a frame, that opens to as many MiB of zeros; it has a thousandth of their length.
+/// Returns raw deflate data of `mebibytes` MiB of zeros, a thousandth of their length.
 pub(crate) fn deflated_zeros(mebibytes: usize) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     let mebibyte = vec![0; 1 << 20];
-    // A flush ends at a byte, and the bytes after the first only refer back to zeros.
+    // A flush ends at a full byte, and the second piece only refers back to zeros: repeat it.
     encoder.write_all(&mebibyte).unwrap();
     encoder.flush().unwrap();
     let first = encoder.get_ref().len();
@@ -51,7 +51,7 @@ pub(crate) fn deflated_zeros(mebibytes: usize) -> Vec<u8> {
     bytes
 }
 
-/// Zeros in the format of zlib.
+/// Returns `mebibytes` MiB of zeros in the format of zlib.
 pub(crate) fn zlib_zeros(mebibytes: usize) -> Vec<u8> {
     let sum = u32::try_from((mebibytes << 20) % 65_521).unwrap() << 16 | 1;
     [&[0x78, 0xda][..], &deflated_zeros(mebibytes), &sum.to_be_bytes()].concat()
@@ -126,7 +126,7 @@ pub(crate) fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     zip_of(&members.collect::<Vec<_>>(), 1)
 }
 
-/// A zip file with one member, which opens to as many MiB of zeros.
+/// A zip file with one member of `mebibytes` MiB of zeros.
 pub(crate) fn zip_of_zeros(name: &str, mebibytes: usize) -> Vec<u8> {
     let size = u32::try_from(mebibytes << 20).unwrap();
     let (name, data) = (name.as_bytes(), &*deflated_zeros(mebibytes));
@@ -147,7 +147,6 @@ pub(crate) fn tar_header(name: &[u8], size: &[u8; 12], kind: u8) -> Vec<u8> {
     header
 }
 
-/// Sets the checksum of a header.
 pub(crate) fn tar_sum(header: &mut [u8]) {
     header[148..156].fill(b' ');
     let sum: u32 = header.iter().map(|it| u32::from(*it)).sum();
@@ -158,7 +157,6 @@ pub(crate) fn tar_size(size: usize) -> [u8; 12] {
     format!("{size:011o}\0").into_bytes().try_into().unwrap()
 }
 
-/// A tar of these files.
 pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, content) in files {
@@ -197,7 +195,6 @@ pub(crate) fn cpio(files: &[(&str, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// A Debian package.
 pub(crate) fn deb(control: &str, files: &[(&str, &[u8])]) -> Vec<u8> {
     let control = gzip(&tar(&[("./control", control.as_bytes())]));
     ar(&[
@@ -278,7 +275,7 @@ pub(crate) fn pdf_stream(dictionary: &str, data: &[u8]) -> Vec<u8> {
     [front.as_bytes(), data, b"\nendstream"].concat()
 }
 
-/// A PDF of one page whose content is object 4, with these resources, and further objects from 5 on.
+/// A PDF of one page whose content is object 4, with these resources and more objects from 5 on.
 pub(crate) fn pdf_page(content: Vec<u8>, resources: &str, more: Vec<Vec<u8>>) -> Vec<u8> {
     let mut objects = vec![
         b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),

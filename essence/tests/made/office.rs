@@ -8,7 +8,7 @@ fn number(number: usize) -> u32 {
     u32::try_from(number).unwrap()
 }
 
-/// A compound file of these streams, each in big sectors.
+/// Returns a compound file of these streams, each in sectors of its own.
 pub(crate) fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
     let mut sectors: Vec<u8> = Vec::new();
     let mut table: Vec<u32> = Vec::new();
@@ -22,7 +22,7 @@ pub(crate) fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
     };
     let mut directory = entry("Root Entry", 5, (NONE, 1), END, 0);
     for (index, (name, bytes)) in streams.iter().enumerate() {
-        // Small streams would be in small sectors.
+        // Streams below 4,096 bytes would be in the mini stream.
         let bytes = [*bytes, &vec![0; 4096_usize.saturating_sub(bytes.len())]].concat();
         let first = add(&bytes, END);
         let right = if index + 1 == streams.len() { NONE } else { number(index) + 2 };
@@ -60,7 +60,7 @@ fn entry(name: &str, kind: u8, (right, child): (u32, u32), first: u32, size: usi
     entry
 }
 
-/// A text for Word in one narrow piece: the streams `WordDocument` and `1Table`.
+/// A text for Word in one piece of 8-bit characters: the streams `WordDocument` and `1Table`.
 pub(crate) fn word(text: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut main = vec![0; 0x400];
     main[..4].copy_from_slice(&[0xec, 0xa5, 0xc1, 0]);

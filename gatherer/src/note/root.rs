@@ -15,13 +15,13 @@ pub const REPOSITORY: &str = "repository ";
 /// Note of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootNote {
-    /// Device of the root.
+    /// Device of the root at the end of its last pass without a hold.
     pub device: Option<u64>,
     /// End of the tree's last finished pass, in Unix milliseconds.
     pub confirmed: Option<u64>,
-    /// Number of known files at the end of that pass, or later if there were more.
+    /// Maximum number of known files since the end of the last pass without a hold.
     pub files: u64,
-    /// Number of files lost since then.
+    /// Number of files lost since that time.
     pub lost: u64,
     /// Whether the collection has lost records of this root. Then every file is published again,
     /// whatever its note, until a pass has finished.
@@ -37,7 +37,7 @@ pub struct RootNote {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Regather {
-    /// No.
+    /// It is not.
     #[default]
     No,
     /// The next harvest begins from the start.

@@ -28,7 +28,7 @@ const CHANGES_MAX: usize = 1_024;
 /// split.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Longest time that a record waits for others of its batch.
+/// Maximum time that a record waits for others of its batch.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -173,7 +173,7 @@ impl<'a> Committer<'a> {
             }
         }
         let is_seen = order.whole && self.end_pass(seen, &mut after);
-        // Growth alone needs no commit: the next pass counts again.
+        // Growth alone needs no commit: the next pass counts the files again.
         if after != (RootNote { files: after.files, ..before }) {
             let value = Some(note::to_bytes(&after));
             self.extra.notes.push(Note { key: note::root_key(url), value });
@@ -187,8 +187,8 @@ impl<'a> Committer<'a> {
         Ok(())
     }
 
-    /// Ends a pass over the whole root, and confirms all its live objects with one change. Returns
-    /// whether all files were seen and nothing is held.
+    /// Ends a pass over the whole root: confirms all its live objects with one change, unless its
+    /// top is missing or unreadable. Returns whether they are confirmed and nothing is held.
     fn end_pass(&mut self, seen: &WalkResult, after: &mut RootNote) -> bool {
         let plan = self.run.plan;
         let Top::Present { device, .. } = seen.top else {
@@ -235,7 +235,7 @@ impl<'a> Committer<'a> {
         self.run.site.problem_from_walk(self.run.walk, url.clone(), "held", message);
     }
 
-    /// Counts the vanished files. Files below unreadable paths do not count.
+    /// Returns the number of vanished files, without files below unreadable paths.
     fn count_vanished(&self, order: &Order, seen: &WalkResult) -> Result<u64, collection::Error> {
         if order.whole && lock(&self.run.root.known).unseen(seen.walk) == 0 {
             return Ok(0);
@@ -270,7 +270,7 @@ impl<'a> Committer<'a> {
 ///
 /// An earlier walk may have committed the file after its note was read here. As the records were
 /// compared with the older note, members published by the other walk would stay forever. Such a
-/// file is read again now, since no other thread commits.
+/// file is read again now, while no other thread commits.
 fn refreshed(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
     let Waiting::Prepared(file) = file else { return Some(file) };
     if lock(&run.root.known).committed(&file.url) == file.against {

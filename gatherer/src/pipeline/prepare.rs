@@ -79,7 +79,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
 
 struct Decision {
     difference: Difference,
-    /// Whether there was not enough time for all of the records.
+    /// Whether time was too short for all of the records.
     late: bool,
     /// Whether the next pass has to try again.
     again: bool,
@@ -133,8 +133,8 @@ fn compare(
     difference
 }
 
-/// Returns whether the collection has the same record, ignoring its time. An unreadable record
-/// counts as missing.
+/// Returns whether the collection has the same record, apart from its `Update-Time`. An unreadable
+/// record is taken for missing.
 fn is_published(run: &Run<'_>, record: &Record) -> bool {
     let oid = Oid::new(&run.site.id, &record.url);
     let Ok(Some(stored)) = run.site.collection.get(&oid) else { return false };
@@ -147,7 +147,7 @@ struct MadeRecords {
     records: Vec<Record>,
     /// Whether the records are incomplete for a temporary reason.
     may_pass: bool,
-    /// Whether there was not enough time for all of the records.
+    /// Whether time was too short for all of the records.
     late: bool,
 }
 

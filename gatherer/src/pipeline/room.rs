@@ -23,7 +23,7 @@ impl Room {
     }
 
     /// Waits until there is room for `bytes`, or the room is empty (a value larger than the room
-    /// gets all of it), or `is_stopped` returns true. In all three cases, takes the bytes then.
+    /// gets all of it), or `is_stopped` returns true. Takes the bytes in each of these cases.
     pub(crate) fn enter(&self, bytes: usize, is_stopped: &dyn Fn() -> bool) {
         let mut taken = lock(&self.taken_bytes);
         while 0 < *taken && self.bytes_max < taken.saturating_add(bytes) && !is_stopped() {

@@ -19,7 +19,7 @@ use crate::spec::upwards;
 use crate::tree::watch::WatchSession;
 use crate::validator::Validator;
 
-/// Memory of an attribute, or of another separate text, in addition to its bytes.
+/// Memory of an attribute's text, or of any other, in addition to its bytes, in bytes.
 const TEXT_BYTES: usize = 64;
 
 /// Order to gather a tree, or some of its paths.
@@ -58,7 +58,7 @@ pub(crate) struct WalkResult {
     pub(crate) top: Top,
     /// URLs that the walk has visited, with everything below them.
     pub(crate) scopes: BTreeSet<String>,
-    /// URLs that could not be read: nothing at or below them counts as vanished.
+    /// URLs that could not be read: nothing at or below them is taken for vanished.
     pub(crate) unread: BTreeSet<String>,
     pub(crate) finished: bool,
 }
@@ -80,9 +80,9 @@ pub(crate) struct Run<'a> {
     pub(crate) plan: &'a TreePlan,
     pub(crate) root: &'a RootState,
     pub(crate) walk: Walk,
-    /// The root without links.
+    /// The root's path without links.
     pub(crate) real: PathBuf,
-    /// The gatherer's own folder without links.
+    /// The path of the gatherer's own folder without links.
     pub(crate) own: PathBuf,
     /// Room for files that wait to be committed.
     pub(crate) room: Room,

@@ -199,9 +199,9 @@ impl Run<'_> {
         spec::public_url(&self.plan.maps, &spec::file_path(url))
     }
 
-    /// Returns whether only a decrease in the number of files counts as a loss. A watcher sees both
-    /// ends of a move, and so does a pass that replaces lost events. Any other pass may have found
-    /// another root in the old one's place: then all files that are gone count. Blocks.
+    /// Returns whether new files make up for vanished ones when losses are counted. They do after
+    /// events of a watcher, which sees both ends of a move, and in a pass that makes up for lost
+    /// events. Any other pass may have found another tree in the root's place. Blocks.
     pub(super) fn counts_on_balance(&self, order: &Order) -> bool {
         let directory = &self.plan.tree.directory;
         !order.whole || order.session.as_ref().is_some_and(|it| it.has_lost_events(directory))

@@ -18,18 +18,18 @@ use crate::site::Site;
 use crate::site::plan::{Plan, TreePlan, trees};
 use crate::tree::watch::WatchSession;
 
-/// Maximum number of deletions in one commit when a removed root is forgotten.
+/// Number of deletions after which a commit is made while a removed root is forgotten.
 const FORGET_MAX: usize = 4_096;
 
 pub(crate) struct PassRequest {
     /// Roots whose held deletions are released.
     pub(crate) confirmed: BTreeSet<String>,
     pub(crate) annotations: Vec<PathBuf>,
-    /// The watch session, if it began before the previous pass.
+    /// The watch session, if the previous pass ran under the same watches.
     pub(crate) session: Option<WatchSession>,
 }
 
-/// Gathers all trees in order. Blocks.
+/// Gathers all trees in order, forgets removed ones, and matches annotations. Blocks.
 pub(crate) fn pass(
     site: &Site,
     plans: &[Plan],

@@ -8,10 +8,10 @@ use oai::{Datestamp, Granularity};
 
 use crate::config::{Config, Watch};
 
-/// Number of characters of a date and time up to the minutes.
+/// Length of a date and time without its seconds, in bytes.
 const MINUTES: usize = "2026-01-31T12:00".len();
 
-/// Returns the gatherer's description for harvesters.
+/// Returns the facts about the gatherer that `/oai` shows. `started` is in Unix seconds.
 pub(crate) fn daemon(config: &Config, id: &str, started: u64) -> Daemon {
     Daemon {
         name: config.name.clone(),
@@ -30,7 +30,8 @@ fn interval(config: &Config) -> Option<Duration> {
     }
 }
 
-/// Returns the schedule for an interval that is counted from the first pass.
+/// Returns the schedule of updates at `interval` from `started` on (Unix seconds); `None` if
+/// neither an hour, a day nor a week is a whole number of intervals.
 fn since(interval: Duration, started: u64) -> Option<Syndication> {
     let started = i64::try_from(started).ok()?;
     let base = Datestamp::at(started, Granularity::Second).to_string();

@@ -22,7 +22,8 @@ const FILES_MAX: usize = 100;
 const FOLLOWED: &[u8] = b"lifts followed";
 
 impl Site {
-    /// Calls `each` with the file and the URL of every record of a file whose OID is `wanted`.
+    /// Calls `each` with the file's path and the record's URL for every record of a file whose OID
+    /// is `wanted`.
     fn for_each_record(
         &self,
         wanted: &dyn Fn(&Oid) -> bool,
@@ -44,7 +45,7 @@ impl Site {
     }
 
     /// Marks the files of lifted objects to be gathered again, which would not happen otherwise,
-    /// since the files have not changed. Also follows up lifts by other processes. Blocks.
+    /// since the files have not changed. Covers lifts by other processes, too. Blocks.
     pub(crate) fn follow_lifts(&self) -> Result<(), Error> {
         let stored = self.collection.note(FOLLOWED)?;
         let followed: Vec<String> =

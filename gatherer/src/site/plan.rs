@@ -63,8 +63,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// A pattern is not a glob, the folder of programs cannot be read, or roots or maps are in
-    /// conflict.
+    /// A pattern is not a glob, the folder of programs or a path of `programs_read` cannot be read,
+    /// or roots or maps are in conflict.
     pub(crate) fn of(config: &Config, id: &str, host: &str, port: u16) -> Result<Vec<Self>, Error> {
         if let Some(conflict) = spec::conflicts(&config.roots, &config.maps).pop() {
             return Err(Error::Failed(conflict));

@@ -19,11 +19,10 @@ pub(crate) struct Repositories {
     pub(crate) requests: Mutex<Requests>,
     /// The notes, by base URL.
     notes: Mutex<BTreeMap<String, RepositoryNote>>,
-    /// Held while a note is changed, in the collection and in `notes`, so that no change overwrites
-    /// another.
+    /// Locked while a note is changed, in the collection and in `notes`, so that no change
+    /// overwrites another.
     changing: Mutex<()>,
-    /// Number of harvests that have not ended yet, with or without success: the first one of each
-    /// repository since the start, and confirmed ones.
+    /// Number of awaited harvests that have not ended yet; see [`crate::Progress::harvests_due`].
     pub(crate) due: AtomicU64,
 }
 

@@ -26,7 +26,7 @@ const FILE: &str = "file://";
 /// Map from a directory to a prefix of URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
-    /// Beginning of the public URLs; ends with a slash.
+    /// Beginning of the public URLs; a slash is added if it does not end with one.
     pub url_prefix: Url,
     /// Absolute path of the directory that the prefix stands for.
     pub directory: PathBuf,

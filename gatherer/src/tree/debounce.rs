@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Time without events before the paths are returned.
 pub const QUIET: Duration = Duration::from_millis(150);
 
-/// Longest time that the first path waits.
+/// Maximum time that the first path waits.
 pub const WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// Maximum number of paths that are collected; if there are more, everything is walked.
@@ -39,7 +39,8 @@ pub struct Debounce {
 }
 
 impl Debounce {
-    /// Adds a changed path. Returns false if that would exceed [`PATHS_MAX`].
+    /// Adds a changed path. If that would exceed [`PATHS_MAX`], notes lost events and returns
+    /// false.
     pub fn handle_path(&mut self, path: &Path, now: Instant) -> bool {
         self.tick(now);
         if self.everything || self.paths.contains(path) {

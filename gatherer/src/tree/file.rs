@@ -16,8 +16,8 @@ use crate::validator::Stat;
 /// Number of bytes read at once; between two such pieces, a run can be cancelled.
 const PIECE_BYTES: u64 = 256 * 1024;
 
-/// Maximum memory reserved before a file is read that is smaller on disk than its size, in bytes:
-/// the size of a sparse file says little.
+/// Memory that is reserved for a file even if it takes less space on disk, in bytes: the size of a
+/// sparse file says little.
 const RESERVE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Unit of [`MetadataExt::blocks`], in bytes.
@@ -27,7 +27,7 @@ const BLOCK_BYTES: u64 = 512;
 /// milliseconds: file systems take times from a coarse clock.
 const CLOCK_MS: u64 = 20;
 
-/// The same age for a time in whole seconds: some file systems only store even seconds.
+/// The same age for times in whole seconds: some file systems store even seconds only.
 const COARSE_CLOCK_MS: u64 = 2_000;
 
 /// A file's content.
@@ -127,7 +127,7 @@ pub fn read(
 }
 
 /// Reads the symbolic link at `path` itself, with the limits of [`read`], at `now_ms` (Unix
-/// milliseconds). Its content is that of a file that stands for a link.
+/// milliseconds). Its content is `LINK_MARK` and the link's target.
 ///
 /// # Errors
 ///
@@ -195,7 +195,7 @@ fn is_old(stat: &Stat, now_ms: u64) -> bool {
     modified_ms(stat).saturating_add(clock_ms) < now_ms
 }
 
-/// Returns the modification time in Unix milliseconds; a time before 1970 counts as 1970.
+/// Returns the modification time in Unix milliseconds; a time before 1970 is taken for 1970.
 fn modified_ms(stat: &Stat) -> u64 {
     let seconds = u64::try_from(stat.modified).unwrap_or(0);
     seconds.saturating_mul(1_000).saturating_add(u64::from(stat.modified_nanos) / 1_000_000)

@@ -63,8 +63,8 @@ impl Filter {
         self.leaves_out_directory(below).or_else(|| self.leaves_out_file(below, size))
     }
 
-    /// Works as [`Filter::leaves_out`] for files that [`Filter::leaves_out_directory`] does not
-    /// leave out.
+    /// Does the same as [`Filter::leaves_out`] for files that pass
+    /// [`Filter::leaves_out_directory`].
     pub fn leaves_out_file(&self, below: &Path, size: u64) -> Option<LeftOut> {
         if self.include.as_ref().is_some_and(|include| !include.is_match(below)) {
             return Some("not-included");

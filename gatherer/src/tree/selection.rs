@@ -33,7 +33,8 @@ impl FileSelection {
     }
 
     /// Returns why the file at `path` (absolute) with `size` bytes is left out, in kebab case;
-    /// `None` if it is gathered. For a file outside all roots, only its name counts. Blocks.
+    /// `None` if it is gathered. For a file outside all roots, only its name and size decide.
+    /// Blocks.
     pub fn leaves_out(&self, path: &Path, size: u64) -> Option<&'static str> {
         let around = self.trees.iter().filter(|(top, _)| path.starts_with(top));
         let Some((top, filter)) = around.max_by_key(|(top, _)| top.as_os_str().len()) else {

@@ -1,10 +1,11 @@
 //! The walk over a root or a part of it, on several threads: visits every entry once, unordered.
 //!
 //! By default, hidden names are left out, `.gitignore` files are not honored, and symbolic links
-//! are not followed; see [`Tree`]. Unreadable entries are reported, so that nothing below them
-//! counts as gone.
+//! are not followed; see [`Tree`]. Unreadable entries are reported, so that nothing below them is
+//! taken for gone.
 //!
-//! This module judges the entries. `direct` finds them, or `ignoring` if `.gitignore` files count.
+//! This module judges the entries. `direct` finds them, or `ignoring` if `.gitignore` files are
+//! honored.
 
 mod direct;
 mod ignoring;
@@ -122,7 +123,7 @@ struct Entry<'a> {
 enum Next {
     /// Enter the entry, if it is a directory.
     Into,
-    /// Go on after the entry.
+    /// Go on to the next entry without entering this one.
     Past,
     /// Stop the whole walk.
     Stop,

@@ -25,7 +25,8 @@ use crate::site::plan::{Plan, trees};
 use crate::spec::{self, Symlinks};
 use crate::tree::debounce::{Debounce, Touched};
 
-/// Time from an event of an annotation file until annotations are read: longer than the quiet time.
+/// Time from an event of an annotation file until annotations are read: longer than the quiet time
+/// of such files.
 const ANNOTATIONS_WAIT: Duration = Duration::from_millis(1_100);
 
 /// Maximum length of a path's part in a message, in bytes.
@@ -121,7 +122,7 @@ impl Inbox {
 /// Device and inode of each watched directory, by the root's directory.
 pub(crate) type WatchedInodes = BTreeMap<PathBuf, (u64, u64)>;
 
-/// Watch session of a pass, with the watched directories and the lost events.
+/// Watch session of a pass: the watched directories when it began, and the lost events.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchSession {
     inbox: Arc<Inbox>,
@@ -131,21 +132,21 @@ pub(crate) struct WatchSession {
 }
 
 impl WatchSession {
-    /// Begins a pass: events lost from now on also count for the next pass.
+    /// Begins a pass. Events that are lost from now on concern this pass and the next one.
     pub(crate) fn begin(inbox: &Arc<Inbox>, watched: WatchedInodes) -> Self {
         let lost = inbox.lost.swap(false, Relaxed);
         Self { inbox: inbox.clone(), lost, watched }
     }
 
-    /// Returns whether this pass replaces lost events of a watch on this root, if the root's
-    /// directory is still the same. Blocks.
+    /// Returns whether this pass makes up for lost events of a watch on this root: events were
+    /// lost, the watch works, and the root's directory is still the same. Blocks.
     pub(crate) fn has_lost_events(&self, root: &Path) -> bool {
         (self.lost || self.inbox.lost.load(Relaxed))
             && self.inbox.failure().is_none()
             && anchor(root).is_some_and(|it| self.watched.get(root) == Some(&it.identity))
     }
 
-    /// Notes that the pass did not finish.
+    /// Notes that the pass did not finish, so that the next one makes up for the lost events.
     pub(crate) fn give_up(&self) {
         if self.lost {
             self.inbox.note_lost();

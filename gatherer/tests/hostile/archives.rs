@@ -216,13 +216,13 @@ fn named() -> Vec<(&'static str, &'static [u8])> {
     NAMES.iter().map(|it| (*it, &b"some words"[..])).collect()
 }
 
-/// A message of this content type.
+/// Returns a message whose content type and body are `rest`.
 fn mail(rest: &str) -> Vec<u8> {
     let fields = "From: a@a.example\nTo: b@b.example\nSubject: s\nMIME-Version: 1.0\n";
     format!("{fields}Content-Type: {rest}").into_bytes()
 }
 
-/// Returns a sparse GNU member: one piece at the end of 2⁶³ − 1 bytes.
+/// Returns a tar with a sparse GNU member: one piece at the end of 2⁶³ − 1 bytes.
 fn sparse() -> Vec<u8> {
     let mut header = tar_header(b"sparse", &tar_size(512), b'S');
     let huge = [0x80, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfd, 0xff];

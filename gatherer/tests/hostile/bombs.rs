@@ -64,12 +64,12 @@ pub(crate) const CASES: &[Case] = &[
     }),
 ];
 
-/// Returns 1,024 packed MiB of zeros.
+/// Returns 1,024 MiB of zeros, each packed for itself.
 fn gigabyte(pack: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     pack(&vec![0; MIB]).repeat(1024)
 }
 
-/// Returns a tar with such a member.
+/// Returns a packed tar with a member of 1,024 MiB of zeros.
 fn tarred(pack: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let header = tar_header(b"zeros", &tar_size(1 << 30), b'0');
     [pack(&header), gigabyte(pack)].concat()
@@ -97,12 +97,12 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::stream::encode_all(bytes, 1).unwrap()
 }
 
-/// Returns codes, each for one byte more than the code before it: 2 GiB in 128 KiB.
+/// Returns LZW codes, each for one byte more than the code before it: 2 GiB in 128 KiB.
 fn growing_codes() -> Vec<u8> {
     let mut bytes = vec![0x1f, 0x9d, 0x90];
     let (mut width, mut group): (usize, Vec<usize>) = (9, Vec::new());
     let codes: Vec<usize> = [0].into_iter().chain(257..65_536).collect();
-    // The number of known codes is that of the codes read except the first; groups of eight have one width.
+    // Each code read, except the first, defines one more. Eight codes in a group have one width.
     for (known, code) in codes.into_iter().enumerate() {
         let known = 257 + known.saturating_sub(1);
         if (1 << width <= known && width < 16) || group.len() == 8 {
@@ -173,11 +173,11 @@ impl Coder {
     }
 }
 
-/// Returns LZMA, without a frame, of `count` zeros: a literal, then the longest matches with the byte before.
+/// Returns raw LZMA of `count` zeros: a literal, then maximal matches with the byte before.
 fn lzma_zeros(count: u64) -> Vec<u8> {
     let mut coder = Coder { low: 0, range: u32::MAX, cache: 0, pending: 1, bytes: Vec::new() };
     let fresh = || 1024_u32;
-    // By state and the two lowest bits of the position, by the settings 0x5d.
+    // Indexed by the state and the two lowest bits of the position (settings byte 0x5d).
     let mut is_match = [fresh(); 12 * 4];
     let (mut is_rep, mut is_rep0) = ([fresh(); 12], [fresh(); 12]);
     let mut is_long = [fresh(); 12 * 4];
@@ -187,7 +187,7 @@ fn lzma_zeros(count: u64) -> Vec<u8> {
         coder.bit(&mut fresh(), false);
     }
     let (mut at, mut state) = (1, 0);
-    // The rest is shorter than a longest match; the size leaves it out.
+    // The rest is shorter than one match; [`whole`] leaves it out.
     for _ in 0..(count - 1) / 273 {
         let low_bits = usize::try_from(at & 3).unwrap();
         coder.bit(&mut is_match[state * 4 + low_bits], true);
@@ -246,14 +246,14 @@ fn sevenz(count: u64) -> Vec<u8> {
     [b"7z\xbc\xaf\x27\x1c\0\x04", &sum[..], &start, &data, &header].concat()
 }
 
-/// Returns gzip that unpacks to itself: stored pieces, and commands to repeat the last twenty bytes, in
-/// units of five bytes (Cox, "Zip files all the way down", 2010), here with a name in the header so that
-/// every repeated part is four units long. Its checksum is wrong, which shows only at the end.
+/// Returns gzip that unpacks to itself (Cox, "Zip files all the way down", 2010): stored pieces,
+/// and commands to repeat the last twenty bytes, in units of five bytes. The name in the header
+/// makes every repeated part four units long. The checksum is wrong, which shows only at the end.
 fn quine() -> Vec<u8> {
     let front: &[u8] = b"\x1f\x8b\x08\x08\0\0\0\0\x02\xffq.gz\0";
     let (one, four): (&[u8], &[u8]) = (b"\0\x05\0\xfa\xff", b"\0\x14\0\xeb\xff");
     let again: &[u8] = b"\x42\x88\x21\xc4\0";
-    // Two empty blocks fill up to the length of the header; then the last, empty too.
+    // Two empty blocks fill up to the length of the header; the last block is empty, too.
     let end: &[u8] = b"\x02\x08\x10\0\0\xff\xff\0\0\0\0\0\0\0\0";
     let bytes = [
         front, four, front, four, again, one, again, one, one, four, again, one, one, four, again,

@@ -296,7 +296,7 @@ pub(crate) const CASES: &[Case] = &[
     case("circle.doc", "", || {
         let (main, table) = word(b"words\r");
         let mut bytes = compound(&[("WordDocument", &main), ("1Table", &table)]);
-        // Every sector is followed by itself.
+        // The table says that every sector is followed by itself.
         let at = (usize::try_from(u32::from_le_bytes(bytes[0x4c..0x50].try_into().unwrap()))
             .unwrap()
             + 1)
@@ -335,7 +335,7 @@ pub(crate) const CASES: &[Case] = &[
     }),
 ];
 
-/// Returns forms that each draw the next one ten times: ten to the twelfth.
+/// Returns a PDF of twelve forms, each of which draws the next one ten times: 10¹² drawings.
 fn forms() -> Vec<u8> {
     let form = |next: usize| {
         let about = format!(
@@ -367,7 +367,6 @@ fn swollen(part: &str) -> Vec<u8> {
     zip_of(&[first, member(part.as_bytes(), data, true, 1 << 30)], 1)
 }
 
-/// A package of one part.
 fn packed(part: &str, content: &[u8]) -> Vec<u8> {
     let data = &*deflate(content);
     let size = u32::try_from(content.len()).unwrap();

@@ -1,9 +1,9 @@
-//! The hostile set: generated objects that try to harm a gatherer. Each goes alone through the chain of a
-//! gatherer, and all of them go through one run beside good files.
+//! The hostile set: generated objects that try to harm a gatherer. Each goes alone through the
+//! chain of a gatherer, and most go through one run beside good files.
 //!
-//! Each becomes a record within the promised time and memory, with a problem if a part was left out, and the
-//! run goes on. The maker and the reader of an object are processes of their own (this program, started
-//! anew), so that nothing else is in the measured memory.
+//! Each becomes a record within the promised time and memory, with a problem if a part was left
+//! out, and the run goes on. The maker and the reader of an object are processes of their own (this
+//! program, started anew), so that nothing else is in the measured memory.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests may panic and print")]
 
@@ -43,28 +43,26 @@ use url::Url;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Most time for an object: 10 s are promised; the test machine may be busy, and the code is not optimized.
+/// Maximum time for an object: five times the promised 10 s, since the machine may be busy.
 const TIME_MAX: Duration = Duration::from_secs(5 * 10);
-/// Largest resident memory of the gatherer, in bytes.
+/// Maximum resident memory of the gatherer, in bytes.
 const OWN_BYTES_MAX: u64 = 250 << 20;
-/// Most resident memory of a worker, in bytes: its limit, and its possible growth between two checks of the
-/// gatherer.
+/// Maximum resident memory of a worker, in bytes: its limit and growth between two checks.
 const WORKER_BYTES_MAX: u64 = (256 + 64) << 20;
 /// Time between two checks of the workers.
 pub(crate) const LOOK: Duration = Duration::from_millis(2);
-/// Longest record, in bytes.
+/// Maximum length of a record, in bytes.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 const VALUE_BYTES_MAX: usize = 128 << 10;
-/// Largest size of the records of one object, in bytes, and maximum number of them.
+/// Maximum length of all records of one object together, in bytes.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
 const RECORDS_MAX: usize = 1 + 10_000;
 
-/// A hostile object.
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
     /// Its file's name.
     name: &'static str,
-    /// Kinds of problems, one of which is expected unless it runs out of time; empty if nothing of it is lost.
+    /// Kinds of problems, by `|`; one of them is expected unless time is up. May be empty.
     problems: &'static str,
     make: fn() -> Vec<u8>,
 }
@@ -77,7 +75,6 @@ pub(crate) const fn case(
     Case { name, problems, make }
 }
 
-/// Returns all hostile objects.
 fn all() -> impl Iterator<Item = Case> {
     let sets = [
         bombs::CASES,
@@ -115,10 +112,10 @@ pub(crate) fn worker() -> Program {
 const CASE: &str = "HARVEST_HOSTILE_CASE";
 /// Variable with the folder of the object.
 const FOLDER: &str = "HARVEST_HOSTILE_FOLDER";
-/// Name of the file that it writes there: a line about the object, and a line for each fault.
+/// Name of the file that the child writes there: a line about the object, and one for each fault.
 const VERDICT: &str = "verdict";
 
-/// Runs one of the three helper tests in a process of its own.
+/// Runs `a_maker` or `a_gatherer` in a process of its own.
 ///
 /// # Errors
 ///
@@ -148,7 +145,7 @@ fn a_maker() {
     }
 }
 
-/// Reads the assigned object, or all of them; does nothing in a usual run.
+/// Reads the assigned object, or gathers the tree of the run; does nothing in a usual run.
 #[test]
 fn a_gatherer() {
     let Some((folder, name)) = assignment() else { return };
@@ -232,8 +229,7 @@ fn check(cases: &[Case]) {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Types, opens and summarizes the object like a gatherer; returns a line about it, and a line for every
-/// fault.
+/// Types, opens and summarizes the object like a gatherer; returns the text of [`VERDICT`].
 fn read(case: &Case, root: &Path) -> String {
     let config = Config::for_paths(&[root.to_owned()], &root.join("data"));
     let config = Config { worker: Some(worker()), ..config };
@@ -292,7 +288,6 @@ fn overdone(took: Duration, peak: Peak) -> Vec<String> {
     faults
 }
 
-/// Returns the faults of an object's records.
 fn faults_of(case: &Case, url: &str, found: &[Summary]) -> Vec<String> {
     let mut faults = Vec::new();
     if found.first().map(|it| it.record.url.as_str()) != Some(url) {

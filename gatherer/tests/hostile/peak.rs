@@ -4,7 +4,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Most resident memory, in bytes.
+/// Peak resident memory, in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Peak {
     pub(crate) own: u64,
@@ -18,16 +18,15 @@ impl std::fmt::Debug for Peak {
     }
 }
 
-/// Observer of the memory.
 pub(crate) struct Watch {
     stop: Sender<()>,
     thread: JoinHandle<u64>,
 }
 
 impl Watch {
-    /// Starts, with this time between two checks: the memory of an ended worker cannot be read.
+    /// Starts to check the workers at this interval: the memory of an ended one cannot be read.
     pub(crate) fn start(every: Duration) -> Self {
-        // Resets the kernel's peak so far.
+        // Resets the peak that the kernel has recorded.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
         let (stop, stopped) = mpsc::channel();
         let thread = thread::spawn(move || {
@@ -47,7 +46,7 @@ impl Watch {
     }
 }
 
-/// Returns the child processes of this one, started by any of its threads.
+/// Returns the ids of this process's children, started by any of its threads.
 pub(crate) fn workers() -> Vec<String> {
     let mut all = Vec::new();
     for thread in std::fs::read_dir("/proc/self/task").unwrap() {

@@ -167,7 +167,7 @@ fn png(chunks: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-/// Returns a directory that refers to itself, in each of the possible ways.
+/// Returns a TIFF with a directory that refers to itself, in each of the possible ways.
 fn circle() -> Vec<u8> {
     let entry = |tag: u16| [&tag.to_le_bytes()[..], &[4, 0, 1, 0, 0, 0, 8, 0, 0, 0]].concat();
     let entries: Vec<u8> = [330, 34665, 34853, 40965].into_iter().flat_map(entry).collect();

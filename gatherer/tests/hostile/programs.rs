@@ -7,7 +7,7 @@ const MIB: usize = 1 << 20;
 pub(crate) const CASES: &[Case] = &[
     case("tables.elf", "", || elf(u64::MAX / 2, 0xffff, &[])),
     case("sections.elf", "", || {
-        // Sections that are all the whole file: names, symbols, libraries.
+        // Each section covers the whole file, as symbols, strings, libraries or notes.
         let kinds = [2_u32, 3, 6, 11, 7];
         let section = |it: usize| {
             let link = u32::try_from(it % 64).unwrap().to_le_bytes();

@@ -1,4 +1,4 @@
-//! One run of a gatherer over the hostile set, beside good files and files that change while they are read.
+//! One run of a gatherer over hostile files, good files, and files that change during the read.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -14,19 +14,17 @@ use crate::peak::Watch;
 use crate::support::{Bench, Tree};
 use crate::{Case, LOOK, OWN_BYTES_MAX, WORKER_BYTES_MAX, all, alone, apart, worker};
 
-/// Number of good files.
 const GOOD: usize = 200;
 /// Number of files of each kind that change all the time.
 const RESTLESS: usize = 10;
-/// Kinds of changes.
 const CHANGES: &[&str] = &["growing", "shrinking", "vanishing", "replaced"];
 /// Time between two changes of a restless file.
 const REST: Duration = Duration::from_millis(2);
-/// Longest hostile file in the run, in bytes: other tests read each file alone.
+/// Maximum length of a hostile file in the run, in bytes: other tests read each file alone.
 const CASE_BYTES_MAX: usize = 2 << 20;
 /// Longer files that are in the run nevertheless.
 const LONG: &[&str] = &["letter.txt", "value.html", "hole.dat", "string.json", "pushes.dvi"];
-/// Longest time of the run.
+/// Maximum time of the run.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
 /// Changes the restless files until the other end of the channel is dropped.
@@ -107,7 +105,6 @@ fn a_run_over_all_of_them_ends_with_every_good_file() {
     apart("a_gatherer", Path::new(""), "").unwrap_or_else(|text| panic!("{text}"));
 }
 
-/// Gathers the whole tree.
 pub(crate) fn run() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(gather());

@@ -1,5 +1,5 @@
-//! Hostile texts, sources and catalogs: macros that double, endless lines, expressions that backtrack,
-//! revisions in a circle.
+//! Hostile texts, sources and catalogs: macros that double, endless lines, expressions that
+//! backtrack, revisions in a circle.
 
 use crate::{Case, case};
 

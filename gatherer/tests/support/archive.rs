@@ -20,22 +20,21 @@ use url::Url;
 /// 2026-01-01, in Unix seconds.
 pub(crate) const START: i64 = 1_767_225_600;
 
-/// Records of one response.
+/// Maximum number of records in one response.
 pub(crate) const PAGE: usize = 10;
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Datestamp and title by number; no title if it is deleted.
+    /// Datestamp and title of each record by its number; no title if it is deleted.
     items: BTreeMap<u32, (i64, Option<String>)>,
     /// The queries so far.
     queries: Vec<String>,
-    /// Status of all answers.
+    /// HTTP status of all answers; `None` for the usual ones.
     status: Option<u16>,
     /// Queries with this text are not answered.
     stalled: Option<String>,
 }
 
-/// The repository.
 pub(crate) struct Archive {
     pub(crate) url: Url,
     shared: Arc<Mutex<Shared>>,
@@ -154,7 +153,7 @@ fn written(shared: &Shared, request: &Result<Request, Fault>) -> String {
         Ok(Request::List { scope, .. }) => scope,
         Ok(_) => return writer.faults(&[Fault::new(Code::BadArgument, "")]),
     };
-    // A token has the first and last datestamp, and the number of records before it.
+    // A token has the list's first and last datestamp, and the number of records sent before.
     let (from, until, skip) = match scope {
         Scope::Selection(it) => {
             let from = it.from.map_or(i64::MIN, Datestamp::secs);

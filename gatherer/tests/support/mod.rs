@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use url::Url;
 
-/// Longest wait before a test fails: much longer than any step should take.
+/// Maximum wait before a test fails: much longer than any step should take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A temporary tree and the data directory beside it.
@@ -61,8 +61,9 @@ impl Tree {
         std::fs::write(path, content).unwrap();
     }
 
-    /// Sets the time of a file, in seconds since 1970. A file that was written just now is read again by
-    /// the next pass, since it may change once more within the same tick of the clock.
+    /// Sets the time of a file, in seconds since 1970. A file that was written just now would be
+    /// read again by the next pass, since it may change once more within the same tick of the
+    /// clock.
     pub(crate) fn date(&self, name: &str, seconds: u64) {
         let file = std::fs::File::options().write(true).open(self.path(name)).unwrap();
         file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
@@ -104,12 +105,12 @@ impl Bench {
         Self::start_with(tree, config).await
     }
 
-    /// Works as [`Bench::start`], with other settings.
+    /// Does the same as [`Bench::start`], with other settings.
     pub(crate) async fn start_with(tree: Tree, config: Config) -> Self {
         Self::start_within(tree, config, PATIENCE).await
     }
 
-    /// Works as [`Bench::start_with`], with a longer wait for the first pass.
+    /// Does the same as [`Bench::start_with`], with a longer wait for the first pass.
     pub(crate) async fn start_within(tree: Tree, config: Config, patience: Duration) -> Self {
         let server = Server::bind(config).await.unwrap();
         let url =
@@ -124,7 +125,7 @@ impl Bench {
         bench
     }
 
-    /// Stops the gatherer, and returns the time that it took.
+    /// Stops the gatherer. Returns its tree, and the time that the stop took.
     pub(crate) async fn stop(self) -> (Tree, Duration) {
         let began = clock::monotonic();
         self.shutdown.start();
@@ -137,7 +138,6 @@ impl Bench {
         self.progress(|it| is_idle(it, count)).await
     }
 
-    /// Waits for a progress that `wanted` accepts.
     pub(crate) async fn progress(&self, wanted: impl Fn(&Progress) -> bool) -> Progress {
         self.progress_within(PATIENCE, wanted).await
     }
@@ -152,7 +152,6 @@ impl Bench {
         found.unwrap_or_else(|_| panic!("{:#?}", self.handle.status())).unwrap().clone()
     }
 
-    /// Waits for a status that `wanted` accepts.
     pub(crate) async fn status(&self, wanted: impl Fn(&Status) -> bool) -> Status {
         let end = clock::monotonic() + PATIENCE;
         // There is no notification of a changed status.
@@ -210,7 +209,6 @@ impl Bench {
         clock::monotonic() - began
     }
 
-    /// Fetches an object's record.
     pub(crate) async fn object(&self, url: &str) -> Option<Record> {
         let mut address = self.public.join("object").unwrap();
         address.query_pairs_mut().append_pair("oid", url);
@@ -269,7 +267,6 @@ impl Bench {
         all
     }
 
-    /// Returns the only root's status.
     pub(crate) fn root(&self) -> RootStatus {
         self.handle.status().roots.remove(0)
     }

@@ -56,7 +56,7 @@ fn documents() -> Vec<Sample> {
     ]
 }
 
-/// A page with a heading and a line.
+/// Returns a DVI file with the word `Knots` on one page.
 fn dvi() -> Vec<u8> {
     let font = [
         &[243, 0, 0, 0, 0, 0][..],

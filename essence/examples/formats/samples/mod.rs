@@ -5,7 +5,6 @@ mod text;
 
 use formats::Type;
 
-/// An object of a type.
 pub(crate) struct Sample {
     pub(crate) r#type: Type,
     /// Its file's name.
@@ -13,7 +12,7 @@ pub(crate) struct Sample {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Types that no name or content gives, with the reason.
+/// Types that are recognized neither by name nor by content, each with its origin.
 pub(crate) const UNSEEN: &[(Type, &str)] = &[
     (Type::SymbolicLink, "the file system; a link has the record of what it leads to"),
     (Type::Directory, "the file system; its files have records"),

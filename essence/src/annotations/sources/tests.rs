@@ -2,7 +2,7 @@ use ::soif::{Record, write_record};
 
 use super::*;
 
-/// A folder of annotations, looked at after the quiet time that a gatherer waits for.
+/// A folder of annotations. All its files are old enough to be read.
 struct Bench {
     folder: tempfile::TempDir,
     sources: Sources,

@@ -24,8 +24,8 @@ const FULL_TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 const TEXTS: [&str; 2] = ["Partial-Text", "Full-Text"];
 
 /// Returns the attributes of the first object, in order; `None` if there are only other lines. A
-/// value has its stated size if a line can begin after it; otherwise it ends before the next
-/// attribute.
+/// value has its stated size if an attribute or the end follows there; otherwise it ends before the
+/// next attribute.
 pub(super) fn read(written: &[u8]) -> Option<Vec<(&str, &[u8])>> {
     let (mut found, mut has_others) = (Vec::new(), false);
     let mut rest = written;

@@ -23,10 +23,9 @@ use crate::validator::Stat;
 /// Size of the buffer for the names that are read at once, in bytes; a name takes up to 280.
 const NAMES_BYTES: usize = 32 * 1024;
 
-/// Length from which paths cannot be opened, in bytes.
+/// Minimum length of paths that cannot be opened, in bytes (`PATH_MAX`).
 const PATH_BYTES_END: usize = 4_096;
 
-/// Works as [`Walker::walk`].
 pub(super) fn walk(
     walker: &Walker<'_>,
     starts: &[PathBuf],
@@ -110,7 +109,7 @@ impl Walk<'_> {
             Ok(opened) => opened,
             Err(errno) => return self.fail(&path, errno),
         };
-        // To remove the name, `PathBuf` would search for its start.
+        // Not a `PathBuf`, which would search for the start of a name to remove it.
         let mut at = path.as_os_str().as_bytes().to_vec();
         if at.last() != Some(&b'/') {
             at.push(b'/');
@@ -146,8 +145,8 @@ impl Walk<'_> {
         Go::On
     }
 
-    /// Visits an entry, whose kind is given by its directory. Returns the next step, and whether
-    /// the entry is a link.
+    /// Visits an entry; `kind` is its kind by its directory, perhaps unknown. Returns the next
+    /// step, and whether the entry is a link.
     fn visit(&self, location: Location<'_>, kind: FileType, is_start: bool) -> (Next, bool) {
         let look = |flags| rustix::fs::statat(location.directory, location.name, flags);
         let mut kind = kind;
@@ -194,7 +193,6 @@ impl Walk<'_> {
         })
     }
 
-    /// Reports the system's error for an entry.
     fn fail(&self, path: &Path, errno: Errno) -> Go {
         let error = io::Error::from(errno);
         match trouble(Some(path.to_path_buf()), Some(&error), &error) {

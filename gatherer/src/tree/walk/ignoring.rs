@@ -23,15 +23,14 @@ const RULES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
 /// Maximum number of directories with unreadable rules that are reported individually.
 const SKIPPED_MAX: usize = 1_000;
 
-/// Works as [`Walker::walk`].
 pub(super) fn walk(
     walker: &Walker<'_>,
     starts: &[PathBuf],
     real: &ResolvedPaths,
     handle: &(dyn Fn(WalkItem<'_>) -> Go + Sync),
 ) {
-    // Every `.gitignore` file above an entry counts: walk once from the top, and skip entries that
-    // are neither above nor below a start.
+    // Every `.gitignore` file above an entry applies to it: walk once from the top, and skip
+    // entries that are neither above nor below a start.
     let top_only = [walker.tree.directory.clone()];
     let from = if walker.tree.gitignore && !starts.is_empty() { &top_only } else { starts };
     // The crate reads a directory's rules before it asks whether to enter the directory.
