@@ -160,7 +160,7 @@ impl fmt::Display for Oid {
 pub enum Change {
     /// The object is new or has changed; the record is complete. Its time-to-live starts again.
     Update(Record),
-    /// The object is unchanged: its time-to-live starts again. Never reaches an index.
+    /// The object is unchanged: its time-to-live starts again. Full-text indexes ignore it.
     Refresh(Oid),
     /// Every live object of `gatherer` under `root` still existed at `at`.
     Confirm {
@@ -181,7 +181,7 @@ pub enum Change {
 
 impl Change {
     /// Returns the object that the change is about; `None` for a [`Change::Confirm`] (and for an
-    /// update without identity, which no log holds).
+    /// update without an identifier, which no log contains).
     #[must_use]
     pub fn oid(&self) -> Option<Oid> {
         match self {
@@ -283,7 +283,7 @@ mod tests {
     }
 
     proptest! {
-        /// Otherwise an object would change its identifier on the way through a file.
+        /// If this failed, an object would change its identifier on the way through a file.
         #[test]
         fn an_identifier_survives_a_round_trip(url in "\\PC{1,20}[\\x00-\\x7f\u{a0}\u{3000}]{0,8}") {
             let mut record = Record::new("FILE", url);

@@ -35,8 +35,8 @@ use repairs::Repairs;
 ///
 /// Cheap to clone; all clones are the same collection. Methods block (all wait for the disk, and
 /// writers wait for each other): call them from `spawn_blocking`. A look-up by key fails only if
-/// the key index failed and cannot be rebuilt now; whatever writes fails as
-/// [`commit`](Self::commit) does.
+/// the key index failed and cannot be rebuilt now. Methods that write have the errors of
+/// [`commit`](Self::commit).
 #[derive(Clone, Debug)]
 pub struct Collection {
     pub(crate) inner: Arc<Inner>,
@@ -79,8 +79,8 @@ impl Collection {
         self.inner.log.version()
     }
 
-    /// Returns whether the log has all changes since `version`; otherwise a consumer at `version`
-    /// begins anew.
+    /// Returns whether the log has all changes after `version` that are not superseded. If not, a
+    /// consumer at `version` begins anew with a snapshot.
     #[must_use]
     pub fn continues_from(&self, version: Version) -> bool {
         self.inner.log.view().continues_from(version)
@@ -94,8 +94,8 @@ impl Collection {
         self.inner.tail().version()
     }
 
-    /// Returns the serial up to which deletes may be forgotten: a consumer behind that serial reads
-    /// from the start.
+    /// Returns the serial up to which deletes may be forgotten: a consumer whose cursor is below it
+    /// begins anew with a snapshot.
     #[must_use]
     pub fn horizon(&self) -> u64 {
         self.inner.log.view().horizon
@@ -134,7 +134,6 @@ impl Inner {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the record of known damage.
     pub(crate) fn repairs(&self) -> MutexGuard<'_, Repairs> {
         self.repairs.lock().unwrap_or_else(PoisonError::into_inner)
     }

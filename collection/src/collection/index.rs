@@ -1,9 +1,9 @@
 //! A collection's access to its key index: reads and writes, and a rebuild after a failure.
 //!
-//! A commit is acknowledged independently of the index: a durable commit is valid even if it cannot
-//! be indexed. While no index can be built (for example, on a full disk), look-ups fail and commits
-//! are refused. The rebuild is tried again after pauses that are as long as the attempts
-//! themselves, so the collection recovers by itself.
+//! The acknowledgment of a commit does not depend on the index: a durable commit is valid even if
+//! it cannot be indexed. While no index can be built (for example, on a full disk), look-ups fail
+//! and commits are refused. After a failed rebuild the next one is tried after a pause as long as
+//! the failed attempt, so the collection recovers by itself.
 //!
 //! Source: docs/collection.md, "The key index".
 
@@ -27,7 +27,7 @@ use crate::recover::replay::{self, OnDamage};
 #[derive(Debug)]
 pub(crate) struct Slot {
     keys: Option<Keys>,
-    /// Number of rebuilds.
+    /// Number of rebuilds so far, failed ones included.
     made: u64,
     failure: Option<Failure>,
 }
@@ -38,7 +38,7 @@ struct Failure {
     error: sled::Error,
     /// Whether a damaged member was the cause.
     is_damage: bool,
-    /// The time of the next attempt.
+    /// No other attempt is made before this time.
     until: Instant,
 }
 
@@ -88,13 +88,14 @@ impl Inner {
         second.map_err(|source| Error::keys(self.keys_dir(), source))
     }
 
-    /// Returns the number of rebuilds of the key index.
+    /// Returns the number of rebuilds of the key index so far, failed ones included.
     pub(crate) fn keys_made(&self) -> u64 {
         self.slot().made
     }
 
     /// Drops the key index and rebuilds it from the segments, unless another thread has done so
-    /// since the rebuild number `made`.
+    /// since [`keys_made`](Self::keys_made) was `made`. Fails at once in the pause after a failed
+    /// attempt.
     pub(crate) fn rebuild_keys(&self, made: u64, why: &str) -> Result<(), Error> {
         let mut slot = self.slot_mut();
         self.check_open()?;
@@ -116,7 +117,8 @@ impl Inner {
         self.make_keys(&mut slot, &|_damage| Ok(()))
     }
 
-    /// Returns whether there is no key index because of a damaged member.
+    /// Returns whether a damaged member has prevented the last rebuild, so that there is no key
+    /// index.
     pub(crate) fn is_damage_in_the_way(&self) -> bool {
         let slot = self.slot();
         slot.keys.is_none() && slot.failure.as_ref().is_some_and(|it| it.is_damage)
@@ -163,8 +165,8 @@ impl Inner {
         }
     }
 
-    /// Drops a key index that failed. The next read rebuilds it, or gets an error if that fails.
-    /// Nothing is lost, since the log has all entries.
+    /// Drops a key index that failed. The next read rebuilds it, or gets an error if the rebuild
+    /// fails. Nothing is lost, since the log has everything.
     pub(crate) fn give_up_keys(&self, error: &Error) {
         tracing::info!(dir = %self.dir.display(), %error, "the key index is given up for now");
         drop(self.slot_mut().keys.take());

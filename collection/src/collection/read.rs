@@ -48,8 +48,8 @@ impl Collection {
         Ok(None)
     }
 
-    /// Returns the serial of the newest change of the live object `oid`; `None` if there is none.
-    /// Reads no segment.
+    /// Returns the serial of the last update of the object `oid`; `None` if it is not live. Reads
+    /// no segment.
     pub fn serial(&self, oid: &Oid) -> Result<Option<u64>, Error> {
         let key = oid.key();
         let object = self.inner.read_keys(|keys| keys.object(&key))?;
@@ -104,7 +104,7 @@ impl Collection {
 
     /// Calls `look` with the serials of the updates that hold the live objects' records. The first
     /// call, and the first one after a rebuild of the key index, reads the whole key index. Commits
-    /// do not wait for `look`, which does not see their changes.
+    /// do not wait for `look`, and it does not see their changes.
     pub fn with_live<T>(&self, look: impl FnOnce(&RoaringTreemap) -> T) -> Result<T, Error> {
         let Some(live_set) = self.inner.live_set.get_or_build(|| self.build_live_set())? else {
             let why = "it is rebuilt again and again".to_owned();

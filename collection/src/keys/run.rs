@@ -34,13 +34,13 @@ pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("run-{number}"))
 }
 
-/// Returns the number of the run that a file of this name holds; `None` if the name is not one of a
-/// run's file.
+/// Returns the number of the run in the file of this name; `None` if it is not the name of a run's
+/// file.
 pub(super) fn number(name: &str) -> Option<u64> {
     name.strip_prefix("run-")?.parse().ok()
 }
 
-/// The first key of each block, cut after the byte that differs from the block before.
+/// The first key of each block, cut after the first byte that differs from the last key before.
 #[derive(Debug, Default)]
 struct Index {
     keys: Vec<u8>,
@@ -67,7 +67,7 @@ impl Index {
         Some((start, *self.block_ends.get(block)?))
     }
 
-    /// Returns the only block that may have `key`.
+    /// Returns the number of the only block that may have `key`.
     fn find(&self, key: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.key_ends.len());
         while low < high {
@@ -353,8 +353,9 @@ impl Block {
         Ok(true)
     }
 
-    /// Reads an entry's lengths: the part shared with a key of `known` bytes, its own part, the
-    /// value, and these numbers themselves. `None` if the entry is incomplete.
+    /// Reads an entry's lengths in bytes: of the part of the key shared with the key before, which
+    /// has `known` bytes; of the rest of the key; of the value (`None`: the key is removed); of
+    /// these numbers themselves. Returns `None` if the entry is malformed.
     fn entry(bytes: &[u8], known: usize) -> Option<(usize, usize, Option<usize>, usize)> {
         let mut rest = bytes;
         let mut length = || usize::try_from(get(&mut rest)?).ok();

@@ -177,7 +177,7 @@ impl Segment {
         unpacked.map_err(|what| self.damage(entry, what))
     }
 
-    /// Reads the header of a member of which all bytes are there.
+    /// Reads the header of a member whose bytes are all there.
     fn layout(&self, entry: &Entry, bytes: &[u8]) -> Result<MemberLayout, Error> {
         match Header::read(bytes) {
             Ok(Frame::Whole(layout)) if layout.member_bytes() == bytes.len() => Ok(layout),
@@ -222,7 +222,8 @@ impl Segment {
         checked.map_err(|what| self.damage(entry, what))
     }
 
-    /// Returns the error of a read: if the disk is the cause, the member is damaged.
+    /// Makes the error of a failed read. Marks the member as damaged if the disk or a short file is
+    /// the cause.
     fn misread(&self, entry: &Entry, error: io::Error) -> Error {
         match unreadable(&error) {
             Some(what) => self.damage(entry, what),
@@ -292,8 +293,8 @@ impl Segment {
     }
 }
 
-/// Returns the damage of bytes that cannot be read; `None` if the machine, not the disk, may be the
-/// cause.
+/// Returns the damage of bytes that cannot be read; `None` if the cause may be the machine instead
+/// of the disk.
 fn unreadable(error: &io::Error) -> Option<Damage> {
     match error.raw_os_error() {
         None if error.kind() == io::ErrorKind::UnexpectedEof => Some(Damage::Truncated),

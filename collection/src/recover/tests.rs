@@ -97,7 +97,7 @@ fn a_lost_acknowledged_end_is_a_hole_at_any_byte() {
         let sound = entries(&opened);
         assert!(there.eq(sound.iter().filter(|it| it.end() <= length as u64 && all.contains(it))));
         assert!(opened.cut.is_empty() && !opened.damaged.is_empty());
-        // For some lengths the collection is also started, and started again.
+        // For some lengths the log is also opened to write, twice.
         for _ in 0..if length % 10 == 0 { 2 } else { 0 } {
             let opened = again(dir.path());
             assert_eq!(opened.log.view().holes(), holes, "at byte {length}");
@@ -107,7 +107,7 @@ fn a_lost_acknowledged_end_is_a_hole_at_any_byte() {
     }
 }
 
-/// A start leaves damage at the end in place; later commits survive the next start.
+/// An opening leaves damage at the end in place, and later commits survive the next opening.
 #[test]
 fn commits_after_a_torn_end_stay() {
     let dir = sample(true);

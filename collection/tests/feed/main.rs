@@ -1,4 +1,4 @@
-//! Feeds over real connections: whole, held, cut anywhere, damaged, passed on, and requested by
+//! Feeds over real connections: whole, waiting, cut anywhere, damaged, passed on, and requested by
 //! many at once.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]

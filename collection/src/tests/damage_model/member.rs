@@ -55,7 +55,7 @@ pub(super) struct Member {
     seen: u64,
     /// The last serial before this member's data was damaged.
     harmed_at: u64,
-    /// The version of the loss after which everything has been published again.
+    /// The version of the last loss after which everything has been published again.
     regathered: Option<Version>,
     /// The generation of the last snapshot.
     generation: u64,
