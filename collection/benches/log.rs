@@ -1,5 +1,4 @@
-//! Speed of commits, disk space after churn, and speed at a large size; each beside a yardstick of
-//! the same run.
+//! Speed of commits and disk space after churn, each beside a yardstick of the same run.
 //!
 //! `cargo bench -p collection --bench log`. `HARVEST_RECORDS` is the number of records that the
 //! first part appends (default 200,000).
@@ -46,8 +45,7 @@ fn url(n: u64) -> String {
     format!("http://www.example.org/collection/{:03}/object-{n}.html", n % 997)
 }
 
-/// A writer of records whose words have natural frequencies (Zipf), so that they compress like
-/// text.
+/// A writer of records: their words have natural frequencies (Zipf), to compress like text.
 struct Author {
     words: Vec<String>,
 }
@@ -73,8 +71,7 @@ impl Author {
         let mut random = Random((n + 1) * 31 + round);
         let mut text = String::new();
         while text.len() + 230 < bytes {
-            // The rank is drawn below a random number, so low ranks come often: few words are
-            // frequent.
+            // Ranks are drawn below a random number, so few words are frequent, as in text.
             let rank = (0..2).fold(WORDS, |below, _| random.below(below) + 1);
             text.push_str(&self.words[rank - 1]);
             text.push(' ');

@@ -105,15 +105,13 @@ pub struct Oid {
 }
 
 impl Oid {
-    /// Makes the identifier of `url` at `gatherer`; white space in the URL is percent-encoded, as
-    /// it is in a stream.
+    /// Makes the identifier of `url` at `gatherer`. White space in the URL is percent-encoded.
     #[must_use]
     pub fn new(gatherer: &str, url: &str) -> Self {
         Self { gatherer: gatherer.to_owned(), url: plain_url(url).into_owned() }
     }
 
-    /// Returns the identifier of `record`: its URL and its `Gatherer-Id`; `None` if either is
-    /// missing.
+    /// Returns the identifier of `record`; `None` if its URL or its `Gatherer-Id` is missing.
     #[must_use]
     pub fn of(record: &Record) -> Option<Self> {
         let gatherer = record.text(GATHERER_ID)?;
@@ -173,9 +171,8 @@ pub enum Change {
     },
     /// The object is gone.
     Delete(Oid),
-    /// An administrator has taken the object down, with this notice; or the tombstone has no object
-    /// and only carries the notice (see [`Notice::carrier`]). An older reader sees a
-    /// [`Change::Delete`].
+    /// An administrator has taken the object down, with this notice; or there is no object, only a
+    /// [carrier](Notice::carrier) of the notice. An older reader sees a [`Change::Delete`].
     Suppress(Oid, Box<Notice>),
 }
 

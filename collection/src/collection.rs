@@ -57,7 +57,6 @@ pub(crate) struct Inner {
     /// Locked during a compaction, so that only one runs at a time. Holds the segments that the
     /// last compaction replaced, if it ended early because the disk was full.
     pub(crate) compacting: Mutex<Vec<Weak<Segment>>>,
-    /// Known damage, and the progress of its repair.
     pub(crate) repairs: Mutex<Repairs>,
     /// The list of suppressed objects.
     pub(crate) suppressed: Mutex<Suppressed>,
@@ -65,8 +64,7 @@ pub(crate) struct Inner {
     pub(crate) closing: AtomicBool,
     /// Set once every root or source has been visited since the opening.
     pub(crate) caught_up: AtomicBool,
-    /// The file lock, held while the collection is open; `None` if the collection is opened only to
-    /// read, without a lock.
+    /// The lock of the directory; `None` if the collection is opened only to read, without one.
     pub(crate) lock: Option<disk::lock::Lock>,
     /// The temporary folder with the key index of a collection that is opened only to read.
     pub(crate) overlay: Option<TempDir>,
@@ -138,14 +136,12 @@ impl Inner {
         self.repairs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the list of suppressed objects. If both locks are needed, take the writer's lock
-    /// first.
+    /// Locks the takedown list. If both locks are needed, take the writer's lock first.
     pub(crate) fn suppressed(&self) -> MutexGuard<'_, Suppressed> {
         self.suppressed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that the collection is not about to be closed; long operations call this at each
-    /// step.
+    /// Checks that the collection is not being closed; long operations do so at each step.
     ///
     /// # Errors
     ///

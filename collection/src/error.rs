@@ -12,8 +12,7 @@ use crate::change::Epoch;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The collection is open already, in another process or in this one. Stop that process, or use
-    /// another directory.
+    /// A process (perhaps this one) has the collection open. Stop it, or use another directory.
     #[error(
         "collection {dir} is in use by process {pid}: stop that process, or use another directory"
     )]
@@ -33,8 +32,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// The disk is full: a write failed, and nothing of the commit is kept. Free space and try
-    /// again.
+    /// The disk is full; nothing of the commit is kept. Free space and try again.
     #[error("no space left for collection {path}: free some, then try again ({source})")]
     Full {
         /// The file that could not grow.
@@ -108,8 +106,7 @@ pub enum Error {
         /// The source.
         name: String,
     },
-    /// A source cannot be reached or refuses the request. [`retry`](Error::retry) says when to try
-    /// again.
+    /// A source cannot be reached or refuses. [`retry`](Error::retry) says when to try again.
     #[error("source {name}: {error}")]
     Source {
         /// The source.

@@ -71,8 +71,7 @@ const TRIES: usize = 3;
 /// The options of a feed server. The [`Default`] is right except for tests.
 #[derive(Clone, Debug)]
 pub struct FeedOptions {
-    /// Maximum number of requests that wait at a time; further ones are answered at once. Default
-    /// 1,024.
+    /// Maximum number of waiting requests; others are answered at once. Default 1,024.
     pub waiting_max: usize,
     /// Time for which new consumers get the same snapshot. Default 1 h.
     pub snapshot_shared: Duration,
@@ -177,8 +176,7 @@ impl FeedServer {
         }
     }
 
-    /// Answers `GET` and `HEAD` of `/feed` and `/snapshot/ID`; 404 for other paths, 405 for other
-    /// methods.
+    /// Answers `GET` and `HEAD` of `/feed` and `/snapshot/ID`; otherwise 404 or 405.
     pub async fn respond(&self, request: Request<()>) -> Response<Body> {
         let answer = match (request.method(), request.uri().path()) {
             (&Method::GET | &Method::HEAD, "/feed") => self.feed(&request).await,
@@ -368,8 +366,7 @@ impl FeedServer {
         }
     }
 
-    /// Returns the snapshot for new consumers; makes a new one if there is none or if it is too
-    /// old.
+    /// Returns the snapshot for new consumers; makes a new one if necessary.
     async fn current_snapshot(&self) -> Result<Arc<Snapshot>, Refusal> {
         let mut snapshots = self.shared.snapshots.lock().await;
         let now = clock::monotonic();

@@ -40,15 +40,13 @@ use crate::takedown::Recheck;
 const LOST_MAX: usize = 100_000;
 /// Maximum number of damaged members that are remembered across a restart.
 const DAMAGED_MAX: usize = 1000;
-/// Number of the segment in the address of a hole without bytes; its offset is the serial before
-/// the hole.
+/// Segment number in the address of a hole without bytes; the offset is the serial before it.
 const NO_SEGMENT: u64 = u64::MAX;
 
 /// The outcome of a healing step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Healing {
-    /// Damaged members have left the log, and holes without bytes are closed, since no live object
-    /// was in them any more.
+    /// Damaged members and holes without bytes are gone: no live object was in them any more.
     Done {
         /// Number of members and holes.
         members: u64,
@@ -71,8 +69,7 @@ pub(crate) struct Lost {
     pub(crate) orphans: usize,
     /// Hashes of the roots whose confirmation is lost.
     roots: HashSet<u64>,
-    /// The first serial to read again, by source and epoch, for every source that holds a lost
-    /// object.
+    /// The first serial to read again, by source and epoch, for the holders of lost objects.
     sources: BTreeMap<String, BTreeMap<Epoch, u64>>,
 }
 
@@ -143,8 +140,8 @@ impl Collection {
 
     fn heal_known(&self, now: Stamp) -> Result<Option<Healing>, Error> {
         let inner = &self.inner;
-        // If the opening could not do this for lack of space, it is tried again: healing may free
-        // space.
+        // The opening may have lacked space for this. If it fails again, healing goes on: it may
+        // free space.
         let faced = self.handle_noted_loss(now);
         let view = inner.log.view();
         let damaged = view.damaged_members();
@@ -233,8 +230,7 @@ impl Collection {
         {
             let mut tail = inner.tail();
             tail.ensure_writable(&inner.log)?;
-            // The loss is noted first, so that the next opening can continue if this is
-            // interrupted.
+            // The loss is noted first, so that the next opening can continue.
             tail.note_loss(&inner.log)?;
             inner.rebuild_keys_without_damaged()?;
         }

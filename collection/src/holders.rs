@@ -4,8 +4,7 @@
 //! version of the object. The origin's newest version wins, whatever the order of arrival. A delete
 //! removes one holder; when the last holder is removed, the object is deleted.
 //!
-//! Both are stored as notes: one for the holders of each object, and one for the cursor of each
-//! source.
+//! Both are notes: one for the holders of each object, one for the cursor of each source.
 //!
 //! Source: ARCHITECTURE.md, "Invariants".
 //!
@@ -20,8 +19,7 @@ pub(crate) const HOLDERS: u8 = b'h';
 pub(crate) const CURSOR: u8 = b'c';
 /// Key of the note with the progress of the takedown list.
 pub(crate) const SUPPRESSED: u8 = b's';
-/// Key of the note of a loss of acknowledged changes; its value is the version at which it was
-/// found.
+/// Key of the note of a loss of acknowledged changes, with the version at which it was found.
 pub(crate) const AFTERMATH: u8 = b'd';
 /// First byte of the key of a caller's note.
 pub(crate) const USER: u8 = b'u';
@@ -85,8 +83,7 @@ impl Cursor {
         self.snapshot.as_ref().filter(|it| it.offset < Progress::TAKEN)
     }
 
-    /// Returns the snapshot that has ended, but whose unnamed objects are not released yet; `None`
-    /// if there is none.
+    /// Returns the snapshot that has ended, but whose unnamed objects are not released yet.
     pub(crate) fn taken(&self) -> Option<&Progress> {
         self.snapshot.as_ref().filter(|it| it.offset == Progress::TAKEN)
     }
@@ -219,8 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// Sets the holds of sources with their serials, or releases them (`None`), and compares the
-    /// holders.
+    /// Sets holds of sources with serials, or releases them (`None`); compares the holders.
     fn check(steps: &[(&str, Option<u64>)], expected: &str) {
         let mut holders = Holders::default();
         for (source, serial) in steps {

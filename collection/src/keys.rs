@@ -191,8 +191,7 @@ impl Keys {
         self.notes_from(prefix, prefix)
     }
 
-    /// Returns the same as [`notes`](Self::notes), but only from the key `from` on, which must
-    /// start with `prefix`.
+    /// Returns [`notes`](Self::notes) from the key `from` on, which starts with `prefix`.
     pub(crate) fn notes_from(
         &self,
         prefix: &[u8],

@@ -356,8 +356,8 @@ impl View {
             && !self.has_skipped(have)
     }
 
-    /// Returns whether `have` is among the skipped serials: the log lacks the changes that `have`
-    /// includes.
+    /// Returns whether `have` is among the skipped serials: then it includes changes that the log
+    /// lacks.
     pub(crate) fn has_skipped(&self, have: Version) -> bool {
         let is_between = |(from, to): &Skip| *from < have.serial && have.serial < *to;
         self.version.epoch == have.epoch && self.skips.iter().any(is_between)

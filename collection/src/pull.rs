@@ -65,8 +65,7 @@ pub struct Summary {
     /// Mean age of these changes at the end of the pull, in seconds, by the source's stamps and our
     /// clock; 0 if there were none. It is negative if the source's clock is ahead.
     pub age_secs: f64,
-    /// Number of objects that changed in deltas: of several changes of an object only the first
-    /// counts.
+    /// Number of objects that changed in deltas: an object's later changes do not count.
     pub changed: u64,
     /// Mean age of those first changes, computed as for `age_secs`, in seconds.
     pub changed_age_secs: f64,
@@ -75,8 +74,7 @@ pub struct Summary {
     /// Number of live objects at the source, as its answer claims, but at most `records_max`, and
     /// at most the objects held before plus the records received. 0 if no answer came.
     pub objects: u64,
-    /// The version of the source that the pull has reached; after a failed pull, the version that
-    /// it should have reached.
+    /// The source's version that the pull has reached or, if it failed, should have reached.
     pub version: Version,
     /// Number of times that the pull went on after a break.
     pub resumed: u32,
@@ -362,8 +360,7 @@ impl Puller {
             let (name, url) = (self.feed.source.clone(), url.to_string());
             return Err(Error::EpochBack { name, url, epoch_before, epoch });
         }
-        // The source's present versions are older than its earlier ones, and the newer version
-        // would win.
+        // The versions that the source had before are newer than its present ones, and would win.
         let now = Stamp(clock::now_ms());
         let forget =
             move |collection: &Collection, source: &str| collection.remove_source(source, now);
@@ -388,8 +385,7 @@ impl Puller {
     }
 }
 
-/// Writes the counts of a pull that ends at `now_ms` to its summary; the source held `held` objects
-/// before.
+/// Writes a pull's counts at `now_ms` to its summary; the source held `held` objects before.
 fn sum_up(summary: &mut Summary, tally: &Tally, held: u64, now_ms: u64) {
     let age_secs = |stamps_ms: u128, count: u64| match count {
         0 => 0.0,

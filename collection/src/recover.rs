@@ -36,8 +36,7 @@ use survey::{Highest, LogBounds, Survey};
 
 /// Number of serials skipped if the manifest was lost, and with it the bound of the serials used.
 const SERIALS_SKIPPED: u64 = 1 << 20;
-/// Maximum number of skips that are remembered. Consumers whose cursors are in older skips get a
-/// snapshot.
+/// Maximum number of skips that are remembered; a cursor in an older one gets a snapshot.
 const SKIPS_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +66,7 @@ pub(crate) fn fresh_epoch(now: Stamp, before: Epoch) -> Epoch {
     epoch.max(Epoch(before.0.saturating_add(1)))
 }
 
-/// Opens the log in `dir`, or makes it if there is none. `indexed` is the watermark of the key
-/// index.
+/// Opens the log in `dir`, or makes it. `indexed` is the watermark of the key index.
 ///
 /// # Errors
 ///
@@ -146,8 +144,7 @@ pub(crate) fn open(
     Ok(Opened { log: Log::new(disk, dir, view), tail, cut, damaged })
 }
 
-/// Writes the manifest if it has changed. Begins a segment if there is none, or if the last one
-/// ends with damage.
+/// Writes a changed manifest. Begins a segment if there is none or the last ends with damage.
 fn write(
     disk: &Disk,
     dir: &Path,
@@ -206,8 +203,7 @@ fn skip(manifest: &mut Manifest, reserved: u64) {
     manifest.skips.retain(|(_, to)| horizon < *to);
 }
 
-/// Marks the members that were found damaged in the past, and forgets those that are not in the log
-/// any more.
+/// Marks the members that were found damaged before, and forgets those that are gone.
 fn mark_damaged(manifest: &mut Manifest, segments: &[Arc<Segment>]) {
     manifest.damaged.retain(|(number, offset)| {
         let Some(segment) = segments.iter().find(|it| it.number == *number) else { return false };

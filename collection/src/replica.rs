@@ -1,5 +1,4 @@
-//! Replicas of a collection: its log as a folder of few files, written by an origin and copied to
-//! others.
+//! Replicas of a collection: its log as a folder of few files, copied from an origin.
 //!
 //! An origin follows a collection's feed and stores its members byte by byte ([`Follower`]): first
 //! a snapshot, the *base*, then commits in serial order, the *log*. The folder is replicated as a

@@ -129,8 +129,7 @@ pub struct Stats {
     pub segments: u64,
     /// Bytes of the segments.
     pub bytes: u64,
-    /// Deletes at or below this serial may be forgotten: a consumer with a lower cursor gets a
-    /// snapshot.
+    /// Deletes up to this serial may be forgotten: a lower cursor gets a snapshot.
     pub horizon: u64,
     /// Whether [`compact_if_due`](crate::Collection::compact_if_due) has something to do.
     pub compaction_due: bool,
@@ -181,8 +180,7 @@ pub struct Applied {
 }
 
 impl AddAssign for Applied {
-    /// Adds a later outcome, or that of another source: sums the counts, and keeps the newest
-    /// version.
+    /// Adds another outcome: sums the counts, and keeps the newest version.
     fn add_assign(&mut self, other: Self) {
         self.version = self.version.max(other.version);
         self.updated += other.updated;

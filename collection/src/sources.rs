@@ -100,8 +100,8 @@ impl Collection {
             let version = Version { epoch: pulled.epoch, serial };
             merge.change(version, change, generation.unwrap_or(0))?;
         }
-        // The list of suppressed objects is written first: the next opening, at the latest, carries
-        // out everything on it.
+        // The takedown list is written first: the next opening, at the latest, carries out all of
+        // it.
         self.inner.write_list()?;
         let mut deleted = 0;
         if let Some(generation) = pulled.end_of_snapshot {
@@ -172,8 +172,7 @@ pub(crate) struct HeldPage {
 }
 
 impl Inner {
-    /// Returns whether a commit accepts the record with the additional attribute
-    /// [`ORIGIN_VERSION`].
+    /// Returns whether a commit accepts the record once [`ORIGIN_VERSION`] is added.
     fn fits(&self, record: &Record) -> bool {
         const OVERHEAD: usize = 64;
         let attributes = record.attributes();
@@ -222,8 +221,7 @@ struct Merge<'a> {
     stored: HashMap<Oid, Option<Vec<u8>>>,
     /// The holes of the log: records in them are taken again, even if they are unchanged.
     unreadable: Holes,
-    /// Whether unknown changes were lost: then the holders' version may be that of a record that is
-    /// gone.
+    /// Whether unknown changes were lost: the record of the holders' version may be gone.
     is_aftermath: bool,
     /// The objects that are taken again because of a hole or a loss.
     regained: HashSet<Oid>,

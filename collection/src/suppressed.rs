@@ -163,8 +163,7 @@ pub struct Takedowns {
     pub active: u64,
     /// Records refused since the start, because they are suppressed.
     pub refused: u64,
-    /// Notices since the start that were altered, signed by another than the named signer, or dated
-    /// ahead.
+    /// Notices since the start that were altered, wrongly signed, or dated ahead.
     pub forged: u64,
     /// The last of these notices: its object, and the reason.
     pub last_forged: Option<String>,
@@ -442,8 +441,7 @@ impl Suppressed {
         self.latest(notice).is_some_and(|it| it.notice == *notice)
     }
 
-    /// Returns the latest notice on the subject of `notice` by the same signer; `None` if there is
-    /// none.
+    /// Returns the latest notice by the signer of `notice` on its subject.
     pub(crate) fn latest(&self, notice: &Notice) -> Option<&Suppression> {
         let key = (notice.key.clone(), notice.subject.clone());
         self.positions.get(&key).and_then(|it| self.list.get(*it))

@@ -23,8 +23,7 @@ use crate::log::Tail;
 use crate::notice::{Author, Notice, REASON_BYTES_MAX, Subject};
 use crate::suppressed::{HELD_BY_MAX, Mark, Scope, Suppression, Takedowns};
 
-/// Maximum number of prefixes of the key index that are searched separately; for more, the whole
-/// index is searched.
+/// Maximum number of key prefixes that are searched; for more, all keys are searched.
 const PREFIXES_MAX: usize = 10_000;
 /// Maximum number of objects found at a time.
 const FOUND_MAX: usize = 100_000;
@@ -150,8 +149,7 @@ impl Collection {
         }
     }
 
-    /// Carries out the notices that are not yet carried out in this log, or whose effects may be
-    /// lost.
+    /// Carries out the notices that are not carried out yet, or whose effects may be lost.
     pub(crate) fn suppress_again(&self, recheck: Recheck, now: Stamp) -> Result<(), Error> {
         let mut tail = self.inner.tail();
         let objects = self.inner.apply_list(&mut tail, &HashSet::new(), recheck, now)?;
@@ -164,8 +162,7 @@ impl Collection {
 }
 
 impl Inner {
-    /// Signs a notice, with a later date than all earlier ones by the same signer on the same
-    /// subject.
+    /// Signs a notice, dated after all earlier ones by the same signer on the same subject.
     fn sign(
         &self,
         author: &Author,
@@ -207,8 +204,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns the state of the list's file up to which all notices are carried out; `None` if it
-    /// is unknown.
+    /// Returns the state of the list's file up to which all notices are carried out, if known.
     fn done(&self) -> Result<Option<Mark>, Error> {
         let key = note_key(SUPPRESSED, &[]);
         let value = self.read_keys(|keys| keys.note(&key))?;

@@ -219,8 +219,7 @@ fn a_kill_at_any_moment_loses_nothing_acknowledged() {
         ["appending", "compacting"].iter().any(|it| killed[it] < least)
     };
     let mut round = 0;
-    // If too few kills have hit an important activity, by chance or on a busy machine, there are
-    // more rounds.
+    // There are more rounds if too few kills have hit an important activity.
     while round < rounds || (is_lacking(&killed) && round < rounds * 10) {
         let steps = random(&mut state) % 70;
         let steps = steps.saturating_sub(10);
@@ -394,8 +393,7 @@ fn child_short_of_files() {
     println!("epoch {}", before.epoch);
 }
 
-/// If such a manifest were in force, a failed compaction would remove segments that the real one
-/// names.
+/// Otherwise a failed compaction could remove segments that the real manifest names.
 #[test]
 fn a_manifest_that_was_not_written_is_not_in_force() {
     let dir = tempfile::tempdir().unwrap();

@@ -42,8 +42,8 @@ impl Collection {
         self.inner.commit_packed(&mut tail, &kept, &notes, &packed, now)
     }
 
-    /// Begins a new epoch: every consumer starts over with a snapshot. For restore, import and
-    /// rollback.
+    /// Begins a new epoch, after a restore, an import or a rollback: every consumer begins anew
+    /// with a snapshot.
     ///
     /// # Errors
     ///

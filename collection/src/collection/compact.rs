@@ -95,8 +95,7 @@ impl Inner {
             let is_first = total.segments.0 == 0;
             let count = affordable(&inputs, free);
             if count == 0 && !is_first {
-                // Readers still use the old segments. `compact_if_due` starts again once they have
-                // ended.
+                // Readers still use the old segments: `compact_if_due` waits for them.
                 return Ok(total);
             }
             // Commits always leave enough space to rewrite one segment.
@@ -187,8 +186,7 @@ impl Inner {
     }
 }
 
-/// Returns how many of the segments, from the first on, `free` bytes of space are enough to rewrite
-/// at once.
+/// Returns how many segments, from the first on, can be rewritten at once in `free` bytes.
 fn affordable(segments: &[Arc<Segment>], free: u64) -> usize {
     let mut left = free;
     let fits = |it: &&Arc<Segment>| {
@@ -199,8 +197,7 @@ fn affordable(segments: &[Arc<Segment>], free: u64) -> usize {
     segments.iter().take_while(fits).count()
 }
 
-/// New segments under construction. Their files are removed if this is dropped before they are
-/// installed.
+/// New segments under construction. A drop before they are installed removes their files.
 struct Rewrite<'a> {
     inner: &'a Inner,
     due: CompactionDue,
@@ -210,10 +207,8 @@ struct Rewrite<'a> {
     forgotten: Stamp,
     changes: Drafter,
     notes: Drafter,
-    /// Signatures of the notices that have a carrier in the outputs. Further carriers of the same
-    /// notice are dropped.
+    /// Signatures of the notices with a carrier in the outputs; further carriers are dropped.
     carried: HashSet<String>,
-    /// Members to leave out.
     damaged: Option<&'a HashSet<Address>>,
     /// The highest commit number read so far.
     commit: u64,
@@ -309,8 +304,7 @@ impl<'a> Rewrite<'a> {
 
     fn note(&mut self, note: &Note) -> Result<(), Error> {
         let known = self.inner.read_keys(|keys| keys.note(&note.key))?;
-        // Segments before this part may have earlier values of the note. Then its removal must
-        // stay.
+        // A removal must stay if segments before this part may have values of the note.
         let removed = note.value.is_none() && !self.first;
         if known == note.value && (known.is_some() || removed) {
             self.notes.push_note(note).map_err(|reason| self.misfit(reason))?;
@@ -331,15 +325,13 @@ impl<'a> Rewrite<'a> {
         self.flush(DRAFTS_MAX)
     }
 
-    /// Makes the error for a change that was committed but cannot be written again: a fault of the
-    /// program.
+    /// Makes the error for a committed change that cannot be written again: a program fault.
     fn misfit(&self, reason: &'static str) -> Error {
         let position = usize::try_from(self.kept).unwrap_or(usize::MAX);
         Error::Refused { position, object: "compaction".to_owned(), reason }
     }
 
-    /// Returns whether the change stays: it is not superseded, and not a tombstone that may be
-    /// dropped.
+    /// Returns whether the change stays: not superseded, and no tombstone that may be dropped.
     fn keeps(&mut self, scanned: &Scanned) -> Result<bool, Error> {
         let inner = self.inner;
         let serial = scanned.serial;
@@ -354,8 +346,7 @@ impl<'a> Rewrite<'a> {
             (Change::Refresh(_), Some(object)) => {
                 object.serial < serial && object.seen == scanned.stamp.0
             }
-            // The latest notice on a subject stays for ever, since a new consumer may come at any
-            // time.
+            // The latest notice on a subject stays for ever, for new consumers.
             (Change::Suppress(oid, notice), _)
                 if *oid == notice.carrier() && inner.suppressed().is_latest(notice) =>
             {

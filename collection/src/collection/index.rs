@@ -49,8 +49,7 @@ impl Slot {
 }
 
 impl Inner {
-    /// Returns the parent folder of the key index: a temporary one if the collection is opened only
-    /// to read.
+    /// Returns the folder with the key index: a temporary one in a collection opened to read.
     pub(crate) fn keys_home(&self) -> &Path {
         self.overlay.as_ref().map_or(&self.dir, |it| it.path())
     }
@@ -88,14 +87,12 @@ impl Inner {
         second.map_err(|source| Error::keys(self.keys_dir(), source))
     }
 
-    /// Returns the number of rebuilds of the key index so far, failed ones included.
     pub(crate) fn keys_made(&self) -> u64 {
         self.slot().made
     }
 
     /// Drops the key index and rebuilds it from the segments, unless another thread has done so
-    /// since [`keys_made`](Self::keys_made) was `made`. Fails at once in the pause after a failed
-    /// attempt.
+    /// since the rebuild number `made`. Fails at once in the pause after a failed attempt.
     pub(crate) fn rebuild_keys(&self, made: u64, why: &str) -> Result<(), Error> {
         let mut slot = self.slot_mut();
         self.check_open()?;
@@ -117,8 +114,7 @@ impl Inner {
         self.make_keys(&mut slot, &|_damage| Ok(()))
     }
 
-    /// Returns whether a damaged member has prevented the last rebuild, so that there is no key
-    /// index.
+    /// Returns whether there is no key index because of a damaged member.
     pub(crate) fn is_damage_in_the_way(&self) -> bool {
         let slot = self.slot();
         slot.keys.is_none() && slot.failure.as_ref().is_some_and(|it| it.is_damage)
@@ -226,8 +222,7 @@ mod tests {
         Batch { changes: vec![Change::Update(record)], notes: Vec::new() }
     }
 
-    /// Repeats `ask` until it succeeds, for at most 30 s: a failed attempt to rebuild is followed
-    /// by a pause.
+    /// Repeats `ask` for at most 30 s: a failed rebuild is followed by a pause.
     fn again<T>(ask: impl Fn() -> Result<T, Error>) -> T {
         let end = clock::monotonic() + std::time::Duration::from_secs(30);
         loop {

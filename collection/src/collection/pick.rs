@@ -1,7 +1,6 @@
 //! Reads of chosen changes of the log, and the search for the first change of a time span.
 //!
-//! Source: ours. Stamps never fall with serials, so the changes of a time span are a range of
-//! serials.
+//! Source: ours. Stamps never fall, so the changes of a time span are a range of serials.
 
 use std::vec::IntoIter;
 
@@ -191,8 +190,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(8))]
 
-        /// Some commits have changes, some only notes, with pauses between them; objects change
-        /// again.
+        /// Some commits have only notes; there are pauses; objects change again.
         #[test]
         fn changes_are_found_by_time_and_by_serial(
             commits in prop::collection::vec((0_u64..4, prop::collection::vec(0_usize..9, 0..6)), 0..12),

@@ -17,8 +17,7 @@ use crate::log::scan::Scan;
 use crate::log::segment::Entry;
 use crate::report::Stats;
 
-/// Number of attempts of a look-up that a compaction may interfere with; the last attempt uses a
-/// rebuilt key index.
+/// Number of attempts of a look-up during compactions; the last uses a rebuilt key index.
 const GET_TRIES: usize = 4;
 
 impl Collection {
@@ -48,8 +47,7 @@ impl Collection {
         Ok(None)
     }
 
-    /// Returns the serial of the last update of the object `oid`; `None` if it is not live. Reads
-    /// no segment.
+    /// Returns the serial of the live object's last update, without reading a segment.
     pub fn serial(&self, oid: &Oid) -> Result<Option<u64>, Error> {
         let key = oid.key();
         let object = self.inner.read_keys(|keys| keys.object(&key))?;
@@ -113,7 +111,6 @@ impl Collection {
         Ok(look(&live_set))
     }
 
-    /// Reads the live set from the key index.
     pub(crate) fn build_live_set(&self) -> Result<RoaringTreemap, Error> {
         let mut live_set = RoaringTreemap::new();
         let objects = self.inner.read_keys(|keys| Ok(keys.objects()))?;

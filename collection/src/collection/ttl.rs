@@ -20,8 +20,7 @@ use crate::report::Swept;
 
 /// Maximum time between two sweeps that counts towards expiry, in milliseconds: six hours.
 const PAUSE_MS_MAX: u64 = 6 * 3_600_000;
-/// Maximum time for which nothing expires after a longer pause between sweeps, in milliseconds: a
-/// day.
+/// Maximum time without expiry after a longer pause of sweeps, in milliseconds: a day.
 const HOLD_MS_MAX: u64 = 24 * 3_600_000;
 /// Minimum time between two notes of the sweep time in the manifest, in milliseconds: one hour.
 const NOTED_MS: u64 = 3_600_000;
@@ -193,15 +192,14 @@ mod tests {
         const STEP: usize = 5 * 3_600_000;
         let dir = tempfile::tempdir().unwrap();
         let mut collection = filled_with(dir.path(), 10);
-        // The objects stay unconfirmed for all but half a day of their time-to-live, with a sweep
-        // every five hours.
+        // The objects stay unconfirmed until half a day before their expiry, with a sweep every
+        // five hours.
         let begin = 29 * DAY + DAY / 2;
         let sweep = |collection: &Collection, at: u64| collection.sweep(Stamp(at), 0.9).unwrap();
         for at in (0..=begin).step_by(STEP) {
             assert_eq!(sweep(&collection, at), Swept::Done { expired: 0 });
         }
-        // The clock goes a day forward: everything would expire, but the sweep waits, also after a
-        // restart.
+        // The clock goes a day forward: the sweep waits, also after a restart.
         for at in (begin + DAY..begin + DAY + DAY / 2).step_by(STEP) {
             let until = Stamp(begin + 2 * DAY);
             assert_eq!(sweep(&collection, at), Swept::Waiting { until });

@@ -18,8 +18,7 @@ use crate::log::{SegmentRange, View};
 
 /// Largest answer that is cached, in bytes.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
-/// Smallest answer that is cached, in bytes: for a smaller one a file in memory costs more than it
-/// saves.
+/// Smallest answer that is cached, in bytes: a smaller file in memory costs more than it saves.
 const ANSWER_BYTES_MIN: u64 = 16 << 10;
 /// Largest total size of all cached answers, in bytes.
 const BYTES_MAX: u64 = 16 << 20;
@@ -121,7 +120,6 @@ impl AnswerCache {
         gone
     }
 
-    /// Drops all answers before a purge.
     pub(crate) fn clear(&self) {
         // An answer that is being made now will find another state in the cache, and is not cached.
         let all = std::mem::take(&mut *self.cached());

@@ -1,5 +1,4 @@
-//! The consumers of a feed and their versions, so that a purge can name the consumers that may have
-//! copies.
+//! The consumers of a feed and their versions: a purge names those that may have copies.
 //!
 //! They are kept in memory, up to a limit, and are forgotten when the daemon ends. A consumer's
 //! name is its id (or, if it sends none, its software) together with its address.
@@ -15,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::change::{Stamp, Version};
 use crate::wire::CONSUMER;
 
-/// Maximum number of consumers that are remembered; beyond it a new one replaces the one whose last
-/// request is the oldest.
+/// Maximum number of consumers; a new one replaces the one whose last request is the oldest.
 const CONSUMERS_MAX: usize = 10_000;
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 200;

@@ -48,8 +48,7 @@ impl Instance {
         }
     }
 
-    /// Returns the id and public key of a replica's origin; `None` for a collection that is written
-    /// here.
+    /// Returns the id and public key of a replica's origin; `None` for an own collection.
     pub(crate) fn owner(&self) -> Option<String> {
         match self {
             Self::Own(_) => None,

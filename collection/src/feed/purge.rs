@@ -35,8 +35,7 @@ pub struct PurgeReport {
     pub index_left: Option<u64>,
     /// Consumers of the feed that have not passed the last tombstone yet: they may have copies.
     pub consumers: Vec<Consumer>,
-    /// The time since which consumers are known, in Unix milliseconds; `None` if consumers are not
-    /// known at all.
+    /// The time since which all consumers are known, in Unix milliseconds; `None`: none is.
     pub since_ms: Option<u64>,
 }
 

@@ -108,13 +108,11 @@ impl Snapshots {
         self.kept.iter().find(|it| it.id == id).map(Arc::clone)
     }
 
-    /// Drops all snapshots before a purge.
     pub(crate) fn clear(&mut self) {
         self.kept.clear();
     }
 
-    /// Adds a new snapshot; drops the oldest one if there are too many. A snapshot with the same id
-    /// is replaced.
+    /// Adds a new snapshot; drops one with the same id, and the oldest if there are too many.
     pub(crate) fn add(&mut self, snapshot: Snapshot) -> Arc<Snapshot> {
         let snapshot = Arc::new(snapshot);
         self.kept.retain(|it| it.id != snapshot.id);
@@ -125,7 +123,7 @@ impl Snapshots {
         snapshot
     }
 
-    /// Drops old snapshots, and those of an earlier epoch: their consumers would have to begin
+    /// Drops old snapshots, and those of an earlier epoch, whose consumers would have to begin
     /// again at once.
     pub(crate) fn expire(&mut self, epoch: Epoch, now: Instant) {
         let kept_for = self.kept_for;

@@ -108,7 +108,7 @@ impl Inner {
     }
 }
 
-/// Lists the differences between two indexes, at most [`PROBLEMS_MAX`]; ends early when `goes_on`
+/// Lists at most [`PROBLEMS_MAX`] differences between two indexes; ends early when `goes_on`
 /// returns false.
 fn differences(
     keys: &Keys,

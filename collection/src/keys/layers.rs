@@ -48,8 +48,7 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// Sorted sources of entries, the newest source first. If a key has several entries, that of the
-/// newest source counts.
+/// Sorted sources of entries, the newest first. Of several entries of a key the newest counts.
 #[derive(Default)]
 pub(super) struct Layers<'a>(pub(super) Vec<Layer<'a>>);
 

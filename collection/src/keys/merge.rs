@@ -124,8 +124,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     panic.downcast_ref::<&str>().copied().unwrap_or("it panicked")
 }
 
-/// Returns how many of the runs, the newest first, are worth merging, and the level of the merged
-/// run.
+/// Returns how many of the newest runs are worth merging, and the level of the merged run.
 fn due(runs: &Runs) -> Option<(usize, u8)> {
     let (level, _) = runs.first()?;
     let (oldest_level, oldest) = runs.last()?;

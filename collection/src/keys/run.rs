@@ -34,8 +34,7 @@ pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("run-{number}"))
 }
 
-/// Returns the number of the run in the file of this name; `None` if it is not the name of a run's
-/// file.
+/// Returns the number in the name of a run's file; `None` for another name.
 pub(super) fn number(name: &str) -> Option<u64> {
     name.strip_prefix("run-")?.parse().ok()
 }
@@ -274,8 +273,7 @@ impl Run {
         disk.remove_file(&self.path)
     }
 
-    /// Looks up a key. `Some(None)` means that the key is removed in this run; `None` that the run
-    /// does not have the key.
+    /// Looks up a key. `Some(None)`: it is removed in this run; `None`: the run does not have it.
     pub(super) fn get(&self, key: &[u8]) -> io::Result<Option<Option<Vec<u8>>>> {
         if !self.filter.may_have(key) {
             return Ok(None);
@@ -335,7 +333,7 @@ impl Block {
         self.value.map(|(start, end)| &self.bytes[start..end])
     }
 
-    /// Goes to the next entry; returns false if there is none. The error is the position of the
+    /// Goes to the next entry; returns false if there is none. The error is the position of a
     /// malformed entry.
     fn advance(&mut self) -> Result<bool, usize> {
         if self.at == self.bytes.len() {

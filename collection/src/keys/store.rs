@@ -1,5 +1,4 @@
-//! The store of the key index: a table in memory, sorted runs on disk, and the few other keys in
-//! sled.
+//! The store of the key index: a table in memory, sorted runs on disk, other keys in sled.
 //!
 //! Writes go to the table. Once it is full (or the log that a restart would have to replay is
 //! long), it is *spilled*. Then the keys that are as many as objects are written to a new run, and
@@ -104,7 +103,7 @@ pub(super) struct StoreCore {
     /// The watermark up to which everything is durable. Locked while the list of runs changes.
     durable: Mutex<Option<Watermark>>,
     next: AtomicU64,
-    /// Set once after a failed sync of sled's file: no later sync writes those bytes, so the file
+    /// Set after a failed sync of sled's file: later syncs do not write those bytes, so the file
     /// may have gaps.
     holed: AtomicBool,
 }
@@ -188,8 +187,7 @@ impl Store {
     /// Returns the entries whose keys start with `prefix`, in order; for kinds of keys that are
     /// few.
     pub(super) fn few(&self, prefix: &[u8]) -> Outcome<Vec<Entry>> {
-        // The tables are read first: an entry that is spilled meanwhile is then read twice, and not
-        // missed.
+        // The tables come first: an entry that is spilled meanwhile is read twice, not missed.
         let mut found = Table::new();
         {
             let state = self.core.state();
@@ -375,8 +373,7 @@ impl StoreCore {
         let is_input = |number| inputs.iter().any(|(_, run)| run.number == number);
         let mut merged = Some(merged);
         let mut runs = Vec::new();
-        // Runs that were spilled meanwhile come before the inputs; the inputs are adjacent to each
-        // other.
+        // Runs that were spilled meanwhile come before the inputs, which are adjacent.
         for (level, run) in self.runs().iter() {
             if !is_input(run.number) {
                 runs.push((*level, run.clone()));
@@ -533,8 +530,7 @@ mod tests {
                         drop(store);
                         store = open();
                         if store.watermark() != spilled.1 {
-                            // `maintain` may have spilled after the last flush; nothing else may
-                            // differ.
+                            // `maintain` may have spilled after the last flush.
                             prop_assert!(spilled.1 < store.watermark());
                         }
                         let kept = listed(&store);

@@ -15,8 +15,7 @@ const GARBAGE_MIN: u64 = 10_000;
 /// it must also be at least half that of everything else. Only a compaction shows which notes are
 /// superseded.
 const NOTES_BYTES_MIN: u64 = 16 << 20;
-/// Minimum number of members since the last compaction that are worth packing together, if they are
-/// small.
+/// Minimum number of small members since the last compaction that are worth packing.
 const TAIL_MEMBERS_MIN: u64 = 512;
 /// Mean size below which members count as small, in bytes.
 const TAIL_MEMBER_BYTES: u64 = 8 << 10;

@@ -31,8 +31,7 @@ pub(crate) struct Missing {
 /// consumer whose cursor is among them may know changes that are not in the log.
 pub(crate) type Skip = (u64, u64);
 
-/// Ranges of serials, each above its first number and up to its second; in ascending order, without
-/// overlaps.
+/// Ranges of serials (above the first number, up to the second), ascending and not overlapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Holes(Vec<(u64, u64)>);
 

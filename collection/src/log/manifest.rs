@@ -31,8 +31,7 @@ pub(crate) struct Manifest {
     pub(crate) epoch: Epoch,
     /// Deletes at or below this serial may be forgotten.
     pub(crate) horizon: u64,
-    /// Commits up to this one have been compacted: an older key index cannot be brought up to date
-    /// by a replay.
+    /// Commits up to this one have been compacted: an older key index has to be rebuilt.
     pub(crate) compacted: u64,
     /// Number of changes that the last full compaction kept in addition to the live objects'
     /// updates.
@@ -63,8 +62,7 @@ pub(crate) struct Manifest {
     pub(crate) unswept_until: u64,
     /// Numbers of the segments, in log order; the last one is active.
     pub(crate) segments: Vec<u64>,
-    /// Lengths of the sealed segments, in bytes: nothing else shows that a file was cut at a
-    /// member's end.
+    /// Lengths of the sealed segments, in bytes: they show a file cut at a member's end.
     pub(crate) sealed: BTreeMap<u64, u64>,
     /// Members that were found damaged: their segments' numbers, and their offsets there.
     pub(crate) damaged: Vec<(u64, u64)>,
@@ -210,8 +208,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// The system's error; [`Unwritten`] also says whether the new manifest is on the disk
-    /// nevertheless.
+    /// The system's error, and whether the new manifest is on the disk all the same.
     pub(crate) fn write(&self, disk: &Disk, dir: &Path) -> Result<(), Unwritten> {
         let kept = |unwritten: Unwritten| Unwritten { replaced: false, ..unwritten };
         self.write_at(disk, dir, COPY).map_err(kept)?;

@@ -51,8 +51,7 @@ impl Puller {
         let mut tries = 1;
         loop {
             match self.take_in_place(link, until, summary).await {
-                // An earlier pull that was dropped may still have applied its last part, and moved
-                // the cursor.
+                // An earlier pull that was dropped may still have moved the cursor.
                 Err(error) if is_transfer_error(&error) && tries < FRUITLESS_MAX => tries += 1,
                 taken => return taken,
             }
@@ -93,8 +92,7 @@ impl Puller {
         taken.map_err(|error| self.feed.corrupt(link.display(), error))
     }
 
-    /// Makes an intake of the changes after the cursor or, if the log does not continue from there,
-    /// of the whole log.
+    /// Makes an intake of the changes after the cursor or, if that is unusable, of all changes.
     fn intake_of(&self, view: &View, cursor: Option<&Cursor>) -> Intake {
         let is_read = |it: &&Cursor| it.snapshot.is_none() || it.taken().is_some();
         if let Some(have) = cursor.filter(is_read).filter(|it| view.continues_from(it.version())) {
@@ -110,8 +108,7 @@ impl Puller {
         intake
     }
 
-    /// Opens the folder once it is newer than the cursor, or at `until`; at once without a usable
-    /// cursor.
+    /// Opens the folder once it is newer than the cursor, or at `until`.
     async fn newer(
         &self,
         link: &Path,
@@ -123,8 +120,7 @@ impl Puller {
             let link = link.to_owned();
             spawn_blocking(move || Replica::reached(&link).ok())
         };
-        // While there are no new changes, only `CHAIN` is read, since opening a folder takes
-        // longer.
+        // Until there are new changes, only `CHAIN` is read: an opening takes longer.
         while known.is_some()
             && clock::monotonic() < until
             && newest(link).await.unwrap_or_default() == known
@@ -152,8 +148,7 @@ fn open(link: &Path) -> Result<Replica, Error> {
     }
 }
 
-/// Takes the changes of a view after the intake's position; returns the tally and the number of
-/// bytes.
+/// Takes a view's changes after the intake's position; returns the tally and the bytes.
 async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
     let since = match intake.stream {
         Stream::Delta | Stream::Rest(_) => intake.serial,

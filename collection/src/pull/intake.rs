@@ -95,11 +95,9 @@ pub(crate) struct Intake {
     pub(crate) records_max: u64,
     /// Number of objects that the source held before.
     pub(crate) held: u64,
-    /// Whether changes are missing because they are damaged at the source; then nothing is
-    /// released.
+    /// Whether changes are missing, damaged at the source; then nothing is released.
     pub(crate) in_part: bool,
-    /// Whether the source has no changes after the snapshot: then unnamed objects are released at
-    /// the snapshot's end.
+    /// Whether no changes follow the snapshot: then unnamed objects are released at its end.
     pub(crate) is_newest: bool,
     /// Whether an administrator has confirmed any loss.
     pub(crate) confirmed: bool,

@@ -1,5 +1,4 @@
-//! Replay: brings the key index up to date with the log after a stop, or rebuilds it if it is
-//! unusable.
+//! Replay: brings the key index up to date with the log after a stop, or rebuilds it.
 //!
 //! Source: docs/collection.md, "The key index".
 
@@ -32,8 +31,7 @@ pub(crate) struct Indexed {
     pub(crate) rebuilt: Option<String>,
 }
 
-/// Opens the key index in `dir`, in its last durable state; the error says why it has to be
-/// rebuilt.
+/// Opens the key index in `dir`, in its last durable state; the error says why to rebuild it.
 pub(crate) fn existing(disk: &Disk, dir: &Path, options: &Options) -> Result<Keys, String> {
     let path = dir.join(KEYS);
     if !path.exists() {
@@ -147,8 +145,7 @@ pub(crate) fn fresh_keys(
     };
     make().inspect_err(|error| {
         if !matches!(error, Error::Stopped { .. }) {
-            // The index is unusable, and the disk may be full. The next call removes what is left
-            // of it.
+            // The index is unusable, and the disk may be full.
             let _ = Keys::remove(&path);
         }
     })

@@ -84,8 +84,8 @@ impl Survey<'_> {
             let segment = match opened {
                 Ok(segment) => segment,
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                    // The manifest has only an earlier length of the active segment, so its end may
-                    // have had any changes.
+                    // The manifest has only an earlier length of the active segment, so its lost
+                    // end may have had anything.
                     let is_empty = is_active && self.bounds.closed && self.bounds.end == 0;
                     let missing_bytes = if is_empty { 0 } else { sealed.unwrap_or(1) };
                     parts.push(ScannedSegment {
@@ -98,8 +98,7 @@ impl Survey<'_> {
                 Err(error) => return Err(error),
             };
             let written = segment.file_bytes()?;
-            // Bytes after the sealed length are the rest of a failed commit, which was never
-            // acknowledged.
+            // Bytes after the sealed length are the rest of a failed commit.
             let length = sealed.map_or(written, |it| it.min(written));
             let bodies = is_active || self.mode == Mode::Rebuild;
             let stretches = segment.survey(bodies, last, length, self.bounds.reserved)?;

@@ -15,8 +15,7 @@ use crate::{Batch, Change, Collection, Note, Oid, Options};
 
 const NOW: Stamp = Stamp(5);
 
-/// Makes three commits of a local member and two members of one change each, closed in order or
-/// not.
+/// Makes three commits, each of a local member and two members of one change each.
 fn sample(is_closed: bool) -> TempDir {
     let (made, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let options = Options { member_bytes_max: 1, ..Options::default() };
@@ -134,8 +133,7 @@ fn commits_after_a_torn_end_stay() {
     }
 }
 
-/// A member is in the place of another, or is cut out of the file: the key index knows the lost
-/// objects.
+/// Members are in the place of others, or cut out: the key index knows the lost objects.
 #[test]
 fn misplaced_members_cost_only_the_members_that_they_overwrote() {
     let sample = || {

@@ -135,15 +135,13 @@ impl LogFile {
 /// The contents of a log folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// A random number that identifies the log: a log that was begun anew has another one, and
-    /// continues no other log.
+    /// A random number that identifies the log. A log that is begun anew has another one.
     pub life: u64,
     /// The version that the log reaches.
     pub version: Version,
     /// Its number of live objects.
     pub objects: u64,
-    /// The id and the public key of the collection's owner, separated by a space; `None` if its
-    /// feed named none.
+    /// The collection's owner, as `ID KEY` (public key); `None` if its feed named none.
     pub owner: Option<String>,
     /// The last serial of the base, from 0.
     pub base: u64,

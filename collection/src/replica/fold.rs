@@ -32,13 +32,12 @@ use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
 pub const FOLD_BYTES_MIN: u64 = 16 << 20;
 /// Compression level of the result: the highest.
 const LEVEL_FOLD: u32 = 9;
-/// Number of changes in a part: at most about this many identifiers, of 40 bytes each, are in
-/// memory.
+/// About the maximum number of identifiers in memory at once, of 40 bytes each.
 const PART_CHANGES_MAX: u64 = 2_000_000;
 /// Maximum number of plain bytes of a member, unless a record is larger.
 const MEMBER_BYTES: usize = 64 << 10;
-/// A member is cut after a serial divisible by the second number, once it has the first number of
-/// plain bytes.
+/// Once a member has the first number of plain bytes, it is cut after the next serial divisible by
+/// the second number.
 const CUT: (usize, u64) = (32 << 10, 8);
 /// Number of complete drafts at which they are compressed together and written.
 const DRAFTS_MAX: usize = 16;
@@ -46,8 +45,7 @@ const DRAFTS_MAX: usize = 16;
 /// The key of an object, or of a root.
 type Key = [u8; 16];
 
-/// Returns whether a log has grown longer than its base by [`FOLD_BYTES_MIN`], or has purged
-/// changes.
+/// Returns whether a log is longer than its base by [`FOLD_BYTES_MIN`], or has purged changes.
 pub(crate) fn is_due(chain: &Chain) -> bool {
     chain.clean < chain.purged
         || chain.bytes(LogPart::Base) + FOLD_BYTES_MIN <= chain.bytes(LogPart::Log)
@@ -68,8 +66,7 @@ pub fn fold_into(dir: &Path, out: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(folded.files.iter().map(|it| out.join(it.name())).collect())
 }
 
-/// Folds the log in `dir` into files in `out`, which may be the same directory; returns the new
-/// contents.
+/// Folds the log in `dir` into files in `out` (perhaps the same); returns the new contents.
 pub(super) fn fold(disk: &Disk, dir: &Path, chain: &Chain, out: &Path) -> Result<Chain, Error> {
     let mut segments = Vec::with_capacity(chain.files.len());
     let mut after = 0;
@@ -215,8 +212,7 @@ impl<'a> FoldWriter<'a> {
                 end_of_commit: true,
                 epoch: self.chain.version.epoch,
                 commit: draft.commit,
-                // The base is computed from the member's own changes, so that it does not depend on
-                // earlier members.
+                // The base must not depend on earlier members.
                 base: draft.entries.first().map_or(0, |it| it.0 - 1),
                 entries: draft.entries,
                 ..Header::default()

@@ -92,8 +92,7 @@ pub(super) fn links(segment: &Segment, mut link: Link) -> Result<Vec<(u64, Link)
 /// Checks that `new` is a log folder, whole and without other files, and that it continues `old`,
 /// if there is one. Files that are the same in both are not read again. Blocks.
 ///
-/// A log that was begun anew, or was folded beyond the end of the old one, cannot be compared with
-/// it, and passes.
+/// A log that was begun anew, or folded beyond the end of the old one, passes uncompared.
 ///
 /// # Errors
 ///
@@ -138,8 +137,7 @@ pub fn holds_purged(old: &Path, newer: &Path) -> Result<bool, Error> {
     Ok(read(old)?.holds_purged(&read(newer)?))
 }
 
-/// Follows the chain through the files of a part; returns its value after the last member that the
-/// old log may have.
+/// Follows the chain through the files of a part; returns its value where the old log ends.
 fn follow_chain(
     dir: &Path,
     chain: &Chain,

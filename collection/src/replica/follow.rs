@@ -22,8 +22,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A follower of one feed into a log folder of its own. Disk work runs on blocking threads.
 ///
-/// A snapshot or a delta that breaks off is fetched again from its start. Until its end the folder
-/// has the state before.
+/// A stream that breaks off is fetched again from its start. The folder is always whole.
 #[derive(Debug)]
 pub struct Follower {
     feed: FeedClient,

@@ -158,8 +158,7 @@ impl Writer {
     }
 }
 
-/// Checks that all files are there, cuts the last one to its listed length, and checks that it
-/// matches the chain.
+/// Checks that all files are there. Cuts the last one to its length, and checks its chain.
 fn check_files(disk: &Disk, dir: &Path, chain: Option<Chain>) -> Result<Option<Chain>, Error> {
     let Some(chain) = chain else { return Ok(None) };
     for file in &chain.files {
@@ -313,8 +312,7 @@ impl<'a> StreamWriter<'a> {
         if header.last() < self.serial || self.to.serial < header.last() {
             return Err(damaged(Damage::Order));
         }
-        // Others rely on the chain, which is signed, so a member whose contents do not match its
-        // header is refused.
+        // Others rely on the chain, which is signed, so the contents must match the header.
         member.changes().map_err(damaged)?;
         let bytes = if header.base < self.serial {
             match rest(member, self.serial).map_err(damaged)? {

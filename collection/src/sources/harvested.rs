@@ -61,16 +61,14 @@ fn key_of(source: &str) -> Vec<u8> {
 }
 
 impl Collection {
-    /// Returns the position at which the harvest of `source` continues; `None` if there was no
-    /// harvest.
+    /// Returns where the harvest of `source` continues; `None` if there was no harvest.
     pub fn harvest_checkpoint(&self, source: &str) -> Result<Option<HarvestCheckpoint>, Error> {
         let serial = self.cursor(source)?.map(|it| it.serial);
         let noted = self.stored_checkpoint(source)?;
         Ok(noted.map(|(at, bytes)| HarvestCheckpoint { bytes, is_intact: serial == Some(at) }))
     }
 
-    /// Applies a part of a harvest, atomically with its checkpoint. Apply only one part of a source
-    /// at a time.
+    /// Applies a part of a harvest, atomically with its checkpoint; one part of a source at a time.
     ///
     /// # Errors
     ///
@@ -129,8 +127,7 @@ impl Collection {
         Ok(applied)
     }
 
-    /// Returns how many objects the source holds, and records it at the beginning of a full
-    /// harvest.
+    /// Returns how many objects the source holds; records it when a full harvest begins.
     fn begin_generation(
         &self,
         source: &str,
@@ -145,8 +142,7 @@ impl Collection {
         Ok(held)
     }
 
-    /// Returns the serial at which a checkpoint was stored, and the checkpoint; `None` if there is
-    /// none.
+    /// Returns the stored checkpoint, if there is one, and the serial at which it was stored.
     fn stored_checkpoint(&self, source: &str) -> Result<Option<(u64, Vec<u8>)>, Error> {
         let value = self.note(&key_of(source))?.unwrap_or_default();
         let mut rest = &value[..];

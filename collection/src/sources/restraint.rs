@@ -21,8 +21,7 @@ pub const LOSS_SHARE_MAX: f64 = 0.3;
 /// Maximum number of objects that are released without a confirmation, whatever their share.
 pub const LOSS_OBJECTS_MIN: u64 = 100;
 
-/// Largest ratio of plain to packed bytes of a stream: ten times the ratio that is usual for
-/// summaries.
+/// Largest ratio of plain to packed bytes of a stream: ten times that of usual summaries.
 pub const RATIO_MAX: u64 = 200;
 
 /// Number of plain bytes that are taken whatever the ratio is (64 MiB).
@@ -49,8 +48,7 @@ impl UnpackRatio {
     }
 }
 
-/// Returns whether a source that would release `lost` of `held` objects has to wait for a
-/// confirmation.
+/// Returns whether the release of `lost` of `held` objects needs a confirmation.
 pub(crate) fn is_loss(lost: u64, held: u64) -> bool {
     LOSS_OBJECTS_MIN < lost && LOSS_SHARE_MAX * (held as f64) < lost as f64
 }

@@ -1,5 +1,4 @@
-//! The file of the takedown list, as bytes: it is appended to or rewritten. It has a copy, in case
-//! it is damaged.
+//! The file of the takedown list, as bytes: appended to or rewritten. A copy replaces damage.
 //!
 //! Source: ours.
 

@@ -30,8 +30,7 @@ pub struct Purged {
     pub left: u64,
     /// Files that are not in the log any more, and are removed when their last reader has finished.
     pub still_read: Vec<PathBuf>,
-    /// The serial of the last tombstone of these subjects; consumers with a lower cursor may have
-    /// copies.
+    /// The serial of the subjects' last tombstone; consumers with a lower cursor may have copies.
     pub told_at: u64,
     /// Sources that held such objects at the takedown; a purge does not inform them.
     pub held_by: Vec<String>,
@@ -86,8 +85,7 @@ impl Collection {
 }
 
 impl Inner {
-    /// Removes damaged segments that an earlier release has put aside. Their sound members are in
-    /// the log.
+    /// Removes damaged segments that an earlier release put aside. The log has their sound members.
     fn remove_damaged(&self) -> Result<(), Error> {
         let failed = |error| Error::io("cannot list", &self.dir, error);
         for entry in fs::read_dir(&self.dir).map_err(failed)? {
@@ -101,8 +99,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Records, durably, that objects suppressed up to a serial have left the log: replicas have to
-    /// know.
+    /// Records durably, for replicas, up to which serial suppressed objects have left the log.
     fn note_purged(&self, told_at: u64) -> Result<(), Error> {
         let mut tail = self.tail();
         if tail.manifest.purged < told_at {

@@ -77,8 +77,7 @@ impl World {
         }
     }
 
-    /// Pulls from the previous member. It is no failure if the source lacks changes, or a cursor
-    /// was set back.
+    /// Pulls from the previous member; the source may lack changes.
     fn pull(&mut self, at: usize) {
         let (before, rest) = self.members.split_at_mut(at);
         match rest[0].pull(&before[at - 1]) {

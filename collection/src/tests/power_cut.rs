@@ -155,8 +155,7 @@ impl Run {
         }
     }
 
-    /// Works until the power is cut; returns the model with the interrupted action, which is also
-    /// possible.
+    /// Works until the power is cut; returns the model with the interrupted action.
     fn work(&mut self, faulty: &Faulty, collection: &Collection) -> Model {
         for _ in 0..STEPS {
             let (model, outcome) = self.act(faulty, collection);
@@ -216,8 +215,7 @@ fn restored(world: &World) -> TempDir {
     dir
 }
 
-/// Opens the state after a cut, with a second cut after `acts` operations; returns the state after
-/// that.
+/// Opens the state after a cut, with another cut after `acts` operations; returns its state.
 fn cut_while_opening(left: &World, seed: u64, acts: u64) -> (String, World) {
     let dir = restored(left);
     let faulty = Faulty::new(dir.path(), seed);

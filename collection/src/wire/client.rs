@@ -22,7 +22,7 @@ pub(crate) const PIECES_AHEAD: usize = 4;
 /// Maximum time until the next request to a source with holes, whatever its `Retry-After` says.
 const RETRY_MISSING_MAX: Duration = Duration::from_secs(3_600);
 
-/// Maximum time from the end of the requested wait to the answer. After that the source counts as
+/// Maximum time from the end of the requested wait to the answer; after that the source counts as
 /// unreachable.
 const SILENCE: Duration = Duration::from_secs(5);
 
@@ -33,8 +33,7 @@ pub struct PullLimits {
     pub records_max: u64,
     /// Maximum number of compressed bytes.
     pub bytes_max: u64,
-    /// Longest duration of the pull. The changes received until then are kept, and the next pull
-    /// continues from there.
+    /// Maximum duration of the pull. Its changes are kept, and the next pull continues from there.
     pub time_max: Duration,
 }
 

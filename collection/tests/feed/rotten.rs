@@ -42,8 +42,7 @@ fn flip(path: &PathBuf, at: u64, bit: u64) {
     file.write_all_at(&[byte[0] ^ 1 << (bit % 8)], at).unwrap();
 }
 
-/// Returns the ranges of a member's parts: gzip header, our field, its checksum, compressed bytes,
-/// trailer.
+/// Returns a member's parts: gzip header, our field, its checksum, compressed bytes, trailer.
 fn regions(member: &Member, bytes: &[u8]) -> [(u64, u64); 5] {
     let start = usize::try_from(member.offset).unwrap();
     let extra = u64::from(u16::from_le_bytes([bytes[start + 10], bytes[start + 11]]));
@@ -52,8 +51,7 @@ fn regions(member: &Member, bytes: &[u8]) -> [(u64, u64); 5] {
         .map(|(from, to)| (member.offset + from, member.offset + to))
 }
 
-/// Fetches a snapshot, and checks that it is cut before its end; returns the number of received
-/// bytes.
+/// Fetches a snapshot that is cut before its end; returns the number of received bytes.
 async fn fetch(server: &Server) -> u64 {
     let request = Request::get(host::join(&base(server.address), "feed"));
     // If the damage was found before the head went out, nothing was sent.

@@ -101,8 +101,7 @@ pub(crate) fn carried_anyhow(collection: &Collection) -> Vec<Notice> {
     changes.filter_map(notice_of).collect()
 }
 
-/// Makes a consumer that has all objects from the source `other`, and then `changes` from [`G`]
-/// itself.
+/// Makes a consumer with all objects from the source `other`, then `changes` from [`G`].
 pub(crate) fn consumer(dir: &Path, changes: Vec<Change>) -> Collection {
     let consumer = open(dir);
     let all = vec![update(G, "http://h/a"), update(G, "http://h/b"), update("g2", "http://h/a")];

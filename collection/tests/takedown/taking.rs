@@ -161,8 +161,7 @@ fn a_notice_of_the_objects_own_gatherer_counts_for_all_holders_and_is_passed_on(
     assert!(second.get(&Oid::new(G, "http://h/a")).unwrap().is_some());
 }
 
-/// Checks that the suppressed object is gone, but not the other gatherer's object with the same
-/// URL.
+/// Checks that the object is gone, but not another gatherer's object with the same URL.
 fn check_with_foreign(consumer: &Collection) {
     let lives = |gatherer, url| consumer.get(&Oid::new(gatherer, url)).unwrap().is_some();
     assert!(!lives(G, "http://h/a"));

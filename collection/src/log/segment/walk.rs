@@ -7,8 +7,7 @@ use crate::member::{Frame, Header, MEMBER_BYTES_MAX, MemberLayout};
 
 /// Number of bytes of a member that are read at first for its header.
 const PROBE_BYTES: usize = 4096;
-/// Sector size in bytes. A disk writes a sector whole: after a power cut, an unsynced sector was
-/// written or not.
+/// Sector size in bytes. A disk writes a sector whole or, after a power cut, not at all.
 const SECTOR_BYTES: u64 = 512;
 /// Minimum number of zeros in a row that are no coincidence: a sound member may end with two zeros
 /// and contain some more.

@@ -387,8 +387,7 @@ impl Member {
         }
     }
 
-    /// Requests `source` and returns the answer's status and headers, the snapshot's id, and the
-    /// received body.
+    /// Sends a request; returns status, headers, the snapshot's id, and the received body.
     fn ask(
         &self,
         path: &str,
