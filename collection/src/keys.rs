@@ -448,7 +448,7 @@ impl Writes<'_> {
         Ok(())
     }
 
-    /// Updates the number of objects of each source that an object has lost or got as a holder.
+    /// Updates the number of objects of each source that an object has lost or gained as a holder.
     fn count(&mut self, old: Option<&[u8]>, new: Option<&[u8]>) -> Outcome<()> {
         let sources = |value: Option<&[u8]>| -> Vec<String> {
             let holders = value.and_then(Holders::decode).unwrap_or_default();

@@ -12,7 +12,8 @@
 //! names source and offset.
 //!
 //! A source with a hole in its log sends only the changes before the hole, or a snapshot without
-//! them. They are applied, nothing is released, and the pull ends with [`Error::Missing`].
+//! the changes in it. The answer is applied, but nothing is released, and the pull ends with
+//! [`Error::Missing`].
 //!
 //! The changes and the losses of a source are limited: [`PullLimits`],
 //! [`restraint`](crate::restraint).

@@ -66,7 +66,7 @@ impl AddAssign for Compacted {
 pub struct Problem {
     /// The file.
     pub file: PathBuf,
-    /// Its offset in the file, in bytes; 0 for the key index and for changes that are missing.
+    /// The offset in the file, in bytes; 0 for the key index and for changes that are missing.
     pub offset: u64,
     /// The fault.
     pub message: String,

@@ -100,8 +100,7 @@ impl Collection {
             let version = Version { epoch: pulled.epoch, serial };
             merge.change(version, change, generation.unwrap_or(0))?;
         }
-        // The takedown list is written first: the next opening, at the latest, carries out all of
-        // it.
+        // The takedown list is written first: the next opening, at the latest, carries it out.
         self.inner.write_list()?;
         let mut deleted = 0;
         if let Some(generation) = pulled.end_of_snapshot {

@@ -393,7 +393,7 @@ fn child_short_of_files() {
     println!("epoch {}", before.epoch);
 }
 
-/// Otherwise a failed compaction could remove segments that the real manifest names.
+/// If it were, a failed compaction could remove segments that the manifest on the disk names.
 #[test]
 fn a_manifest_that_was_not_written_is_not_in_force() {
     let dir = tempfile::tempdir().unwrap();

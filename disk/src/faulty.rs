@@ -5,8 +5,8 @@
 //! tests can damage the files. What a power cut leaves of data that is not durable is random. Of a
 //! file: all or nothing, the start, some sectors, or zeros in their place. Of the new names in a
 //! directory: none, all, the first few, or some, independent of other directories. After a failed
-//! sync, later syncs do not write its data, and the old data may be gone too, until both are
-//! written again. Linux and disks behave in this way (Rebello et al., "Can applications recover
+//! sync, later syncs do not write its data, and the disk's old data may be gone too, until the data
+//! is written again. Linux and disks behave in this way (Rebello et al., "Can applications recover
 //! from fsync failures?", USENIX ATC 2020).
 //!
 //! Modes and owners of directories are not simulated: no power cut changes them.
@@ -53,9 +53,9 @@ impl Fault {
     }
 }
 
-/// The point of a power cut: a number of operations from now, of those in a phase whose description
+/// The point of a power cut: after a number of further operations of a phase whose description
 /// contains a word. A description has the phase, the operation, and the path below the directory,
-/// as in `append: sync segment-1`. Opening a file is no such operation.
+/// as in `append: sync segment-1`. Opening a file does not count.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
     /// The phase (see [`Faulty::enter`]); empty: any.
@@ -118,7 +118,7 @@ impl Faulty {
         self.state().free_bytes
     }
 
-    /// Returns the number of operations so far, without opened files and failures.
+    /// Returns the number of operations so far; opened files and failures do not count.
     pub fn acts(&self) -> u64 {
         self.state().acts
     }

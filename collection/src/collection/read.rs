@@ -47,7 +47,8 @@ impl Collection {
         Ok(None)
     }
 
-    /// Returns the serial of the live object's last update, without reading a segment.
+    /// Returns the serial of the last update of the object `oid`; `None` if it is not live. Reads
+    /// no segment.
     pub fn serial(&self, oid: &Oid) -> Result<Option<u64>, Error> {
         let key = oid.key();
         let object = self.inner.read_keys(|keys| keys.object(&key))?;

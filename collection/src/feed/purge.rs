@@ -35,7 +35,8 @@ pub struct PurgeReport {
     pub index_left: Option<u64>,
     /// Consumers of the feed that have not passed the last tombstone yet: they may have copies.
     pub consumers: Vec<Consumer>,
-    /// The time since which all consumers are known, in Unix milliseconds; `None`: none is.
+    /// The time since which all consumers are known, in Unix milliseconds; `None` if no consumers
+    /// are known.
     pub since_ms: Option<u64>,
 }
 

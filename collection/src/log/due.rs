@@ -19,7 +19,7 @@ const NOTES_BYTES_MIN: u64 = 16 << 20;
 const TAIL_MEMBERS_MIN: u64 = 512;
 /// Mean size below which members count as small, in bytes.
 const TAIL_MEMBER_BYTES: u64 = 8 << 10;
-/// A segment of at most this size is always part of the tail, in bytes.
+/// A segment just before the tail is added to it if it has at most this size, in bytes.
 const TAIL_BYTES_MIN: u64 = 1 << 20;
 
 /// The part of the log that is worth compacting.

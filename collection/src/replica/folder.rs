@@ -92,7 +92,7 @@ pub(super) fn links(segment: &Segment, mut link: Link) -> Result<Vec<(u64, Link)
 /// Checks that `new` is a log folder, whole and without other files, and that it continues `old`,
 /// if there is one. Files that are the same in both are not read again. Blocks.
 ///
-/// A log that was begun anew, or folded beyond the end of the old one, passes uncompared.
+/// A log that was begun anew, or folded beyond the end of the old one, is not compared with it.
 ///
 /// # Errors
 ///

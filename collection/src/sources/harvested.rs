@@ -68,7 +68,8 @@ impl Collection {
         Ok(noted.map(|(at, bytes)| HarvestCheckpoint { bytes, is_intact: serial == Some(at) }))
     }
 
-    /// Applies a part of a harvest, atomically with its checkpoint; one part of a source at a time.
+    /// Applies a part of a harvest, atomically with its checkpoint. Apply only one part of a source
+    /// at a time.
     ///
     /// # Errors
     ///

@@ -60,9 +60,8 @@ impl Collection {
     }
 
     /// Records how many objects `source` holds at the beginning of a snapshot. If the snapshot
-    /// replaces one that was `interrupted` (its generation), the lower of `held` and the number
-    /// recorded for that one. So objects that interrupted snapshots have added do not raise the
-    /// number.
+    /// replaces one that was `interrupted` (its generation), records the number of that one
+    /// instead, if it is lower: objects that interrupted snapshots have added do not count.
     pub(crate) fn remember_held(
         &self,
         source: &str,

@@ -1,4 +1,4 @@
-//! The file of the takedown list, as bytes: appended to or rewritten. A copy replaces damage.
+//! The file of the takedown list, as bytes: appended to or rewritten, with a copy against damage.
 //!
 //! Source: ours.
 
@@ -34,8 +34,8 @@ impl Mark {
         Some(Self { end: get(rest)?, writing: get(rest)? })
     }
 
-    /// Returns the offset in the file, whose state is `now`, from which it has changed since this
-    /// state: 0 if it was rewritten or restored.
+    /// Returns the offset from which a file in the state `now` has changed since this state: 0 if
+    /// it was rewritten or restored.
     pub(crate) fn before(self, now: Self) -> u64 {
         if self.writing == now.writing && self.end <= now.end { self.end } else { 0 }
     }

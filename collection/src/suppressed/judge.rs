@@ -32,7 +32,8 @@ const PATTERN_BYTES_MAX: usize = 1_000;
 const STARS_MAX: usize = 8;
 /// Maximum number of signatures checked for such a source in an hour (about two seconds of work).
 const CHECKS_AN_HOUR_MAX: u32 = 20_000;
-/// Maximum number of those that have patterns: each may require a search through all objects.
+/// Maximum number of notices with patterns checked for such a source in an hour: each may require a
+/// search through all objects.
 const PATTERNS_AN_HOUR_MAX: u32 = 200;
 const HOUR_MS: u64 = 3_600_000;
 /// Maximum time by which a notice's date may be ahead of the clock, in milliseconds: a day. A
