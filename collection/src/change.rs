@@ -220,7 +220,7 @@ impl Batch {
 pub struct Scanned {
     /// Its serial, from 1.
     pub serial: u64,
-    /// The time of its commit; never less than that of a lower serial.
+    /// The time of its commit; stamps never fall from one serial to the next.
     pub stamp: Stamp,
     /// The change.
     pub change: Change,

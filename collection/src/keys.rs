@@ -53,7 +53,7 @@ const NOTE: u8 = b'n';
 const SOURCE: u8 = b's';
 const SOURCE_CURSOR: u8 = b'v';
 
-/// Longest time-to-live, in milliseconds: 100 years.
+/// Maximum time-to-live, in milliseconds: 100 years.
 const TTL_MS_MAX: u64 = 100 * 365 * 86_400_000;
 
 /// Maximum number of keys written at once when objects are moved back in the expiry queue.
@@ -319,7 +319,7 @@ fn root_hash(gatherer: &str, root: &str) -> u64 {
 pub(crate) struct Writes<'a> {
     keys: &'a Keys,
     pending: Table,
-    /// Plain bytes of the changes' values and of the notes: what a start would have to replay.
+    /// Plain bytes of the changes' values and of the notes, which a start would have to replay.
     replay_bytes: u64,
     /// The changes to the live set; `None` if they are not needed.
     pub(crate) delta: Option<LiveSetDelta>,

@@ -76,7 +76,7 @@ pub struct Header {
     pub epoch: Epoch,
     /// The number of its commit; the last one, if compaction has joined several.
     pub commit: u64,
-    /// A serial below all serials of this member, and not below those of the members before it.
+    /// A serial below all serials of this member, but not below any of the members before it.
     pub base: u64,
     /// Serial and stamp of every change, in ascending order.
     pub entries: Vec<(u64, Stamp)>,

@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::change::{Oid, Stamp};
 use crate::error::Error;
 
-/// Longest reason, in bytes.
+/// Maximum length of a reason, in bytes.
 pub const REASON_BYTES_MAX: usize = 1_000;
 /// Maximum length of a subject's URL, and of an id, in bytes.
 const SUBJECT_BYTES_MAX: usize = 4_096;

@@ -39,8 +39,9 @@ impl Collection {
         self.apply_after(pulled, None, now)
     }
 
-    /// Applies changes, if the source's cursor is still `known`, that of the request (`None`: any):
-    /// a cursor that was set back meanwhile must not be moved forward again.
+    /// Applies changes, if the source's cursor is still `known`, as at the time of the request: a
+    /// cursor that was set back meanwhile must not be moved forward again. Without `known` it is
+    /// not checked.
     ///
     /// # Errors
     ///

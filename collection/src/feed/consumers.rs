@@ -16,7 +16,7 @@ use crate::wire::CONSUMER;
 
 /// Maximum number of consumers; a new one replaces the one whose last request is the oldest.
 const CONSUMERS_MAX: usize = 10_000;
-/// Longest name, in bytes.
+/// Maximum length of a consumer's name, in bytes; longer names are cut.
 const NAME_BYTES_MAX: usize = 200;
 
 /// A consumer of the feed.

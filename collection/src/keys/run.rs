@@ -144,8 +144,8 @@ impl Writer {
         })
     }
 
-    /// Appends an entry, whose key is greater than that of the entry before; `None` as the value
-    /// means that the key is removed.
+    /// Appends an entry. Its key must be greater than the last one. `None` as the value means that
+    /// the key is removed.
     pub(super) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> io::Result<()> {
         let mut shared = shared(&self.last, key);
         if self.block.is_empty() {

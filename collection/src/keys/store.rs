@@ -314,7 +314,7 @@ impl StoreCore {
         }
     }
 
-    /// Makes a table durable; returns the run with those of its keys that are many.
+    /// Makes a table durable; returns the new run, if the table has keys of kinds that are many.
     fn spill(
         &self,
         number: u64,

@@ -19,7 +19,7 @@ use crate::error::{Damage, Error};
 use crate::member::{Frame, Header, Member, MemberLayout, Unpacker};
 pub(crate) use walk::{SERIAL_MAX, Stretch};
 
-/// Longest header of a member, in bytes.
+/// Maximum length of a member's header, in bytes.
 const HEADER_BYTES_MAX: usize = (64 << 10) + 32;
 
 /// The position of a member, and its range of serials.

@@ -43,11 +43,11 @@ use std::str::FromStr;
 
 use crate::change::{Epoch, Version};
 
-/// Longest text, in bytes.
+/// Maximum length of a `CHAIN`, in bytes.
 pub const CHAIN_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of files of a folder.
 pub const FILES_MAX: usize = 8_192;
-/// Longest owner, in bytes.
+/// Maximum length of an owner, in bytes.
 const OWNER_BYTES_MAX: usize = 200;
 
 const TITLE: &str = "harvest log 1";

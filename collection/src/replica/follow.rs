@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::wire::client::{Answer, FeedClient, Kind, PIECES_AHEAD, PullLimits, forward};
 use crate::wire::{self, joined, value};
 
-/// Longest time that a request waits for new changes.
+/// Maximum time that a request waits for new changes.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A follower of one feed into a log folder of its own. Disk work runs on blocking threads.

@@ -26,7 +26,7 @@ const NOTICES_PER_SOURCE_MAX: usize = 10_000;
 const PATTERNS_MAX: usize = 1_000;
 /// Maximum number of patterns from one source, unless its takedowns count for all.
 const PATTERNS_PER_SOURCE_MAX: usize = 100;
-/// Longest pattern from a source whose takedowns do not count for all, in bytes.
+/// Maximum length of a pattern from a source whose takedowns do not count for all, in bytes.
 const PATTERN_BYTES_MAX: usize = 1_000;
 /// Maximum number of `*` in such a pattern.
 const STARS_MAX: usize = 8;
