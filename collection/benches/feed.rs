@@ -30,7 +30,7 @@ use url::Url;
 
 /// Records of a delta.
 const DELTA: u64 = 1_000;
-/// Number of requests to each server, in each of several turns.
+/// Number of requests to each server in a turn.
 const REQUESTS: usize = 1_000;
 const TURNS: usize = 5;
 /// Brokers that pull at once.
@@ -40,7 +40,7 @@ const CUTS: u64 = 5;
 /// Clock ticks of /proc in a second, on every present Linux.
 const TICKS: f64 = 100.0;
 
-/// What the binary allocates with.
+/// The allocator of the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -61,7 +61,7 @@ fn now() -> Stamp {
     Stamp(clock::now_ms())
 }
 
-/// A record of about 2 KB, of words.
+/// Makes a record of about 2 KB of words.
 fn record(n: u64) -> Record {
     const WORDS: &[u8] = b"gatherbrokerstreamrecordchangeobjectsourceindexqueryrootserialepochfeed";
     let mut record = Record::new("FILE", format!("http://www.example.org/{}/{n}.html", n % 97));
@@ -88,7 +88,7 @@ fn filled(dir: &Path, records: u64) -> Collection {
     collection
 }
 
-/// The other process: serves the collection and prints its address, until it is killed.
+/// Runs as the other process: serves the collection and prints its address, until it is killed.
 async fn serve_collection(dir: &Path) {
     let (collection, _) = Collection::open(dir, Options::default(), now()).unwrap();
     let feed = FeedServer::new(collection, FeedOptions::default());

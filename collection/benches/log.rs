@@ -1,5 +1,4 @@
-//! Speed of commits, disk space after churn, and speed at a large size; each beside a yardstick of
-//! the same run.
+//! Speed of commits and disk space after churn, each beside a yardstick of the same run.
 //!
 //! `cargo bench -p collection --bench log`. `HARVEST_RECORDS` is the number of records that the
 //! first part appends (default 200,000).
@@ -25,7 +24,7 @@ const BATCH: u64 = 1000;
 const CHURNED: u64 = 100_000;
 /// Number of times that each of them is overwritten.
 const OVERWRITES: u64 = 10;
-/// What the binary allocates with.
+/// The allocator of the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Number of words of the records' language.
@@ -46,7 +45,7 @@ fn url(n: u64) -> String {
     format!("http://www.example.org/collection/{:03}/object-{n}.html", n % 997)
 }
 
-/// A writer of records whose words have natural frequencies (Zipf), so that they compress as text does.
+/// A writer of records: their words have natural frequencies (Zipf), to compress like text.
 struct Author {
     words: Vec<String>,
 }
@@ -63,7 +62,7 @@ impl Author {
         Self { words: (0..WORDS).map(word).collect() }
     }
 
-    /// Makes a record of about `bytes` bytes; `round` makes it differ.
+    /// Makes a record of about `bytes` bytes, different in each `round`.
     fn record(&self, n: u64, round: u64, bytes: usize) -> Record {
         let mut record = Record::new("FILE", url(n));
         record.push("Gatherer-Id", GATHERER);
@@ -72,7 +71,7 @@ impl Author {
         let mut random = Random((n + 1) * 31 + round);
         let mut text = String::new();
         while text.len() + 230 < bytes {
-            // Twice a random number below a random number: few words are frequent, most are rare.
+            // Ranks are drawn below a random number, so few words are frequent, as in text.
             let rank = (0..2).fold(WORDS, |below, _| random.below(below) + 1);
             text.push_str(&self.words[rank - 1]);
             text.push(' ');

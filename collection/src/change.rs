@@ -105,15 +105,13 @@ pub struct Oid {
 }
 
 impl Oid {
-    /// Makes the identifier of `url` at `gatherer`; white space in the URL is percent-encoded, as
-    /// it is in a stream.
+    /// Makes the identifier of `url` at `gatherer`. White space in the URL is percent-encoded.
     #[must_use]
     pub fn new(gatherer: &str, url: &str) -> Self {
         Self { gatherer: gatherer.to_owned(), url: plain_url(url).into_owned() }
     }
 
-    /// Returns the identifier of `record`: its URL and its `Gatherer-Id`; `None` if either is
-    /// missing.
+    /// Returns the identifier of `record`; `None` if its URL or its `Gatherer-Id` is missing.
     #[must_use]
     pub fn of(record: &Record) -> Option<Self> {
         let gatherer = record.text(GATHERER_ID)?;
@@ -160,7 +158,7 @@ impl fmt::Display for Oid {
 pub enum Change {
     /// The object is new or has changed; the record is complete. Its time-to-live starts again.
     Update(Record),
-    /// The object is unchanged: its time-to-live starts again. Never reaches an index.
+    /// The object is unchanged: its time-to-live starts again. Full-text indexes ignore it.
     Refresh(Oid),
     /// Every live object of `gatherer` under `root` still existed at `at`.
     Confirm {
@@ -173,15 +171,14 @@ pub enum Change {
     },
     /// The object is gone.
     Delete(Oid),
-    /// An administrator has taken the object down, with this notice; or the tombstone has no object
-    /// and only carries the notice (see [`Notice::carrier`]). An older reader sees a
-    /// [`Change::Delete`].
+    /// An administrator has taken the object down, with this notice; or there is no object, only a
+    /// [carrier](Notice::carrier) of the notice. An older reader sees a [`Change::Delete`].
     Suppress(Oid, Box<Notice>),
 }
 
 impl Change {
     /// Returns the object that the change is about; `None` for a [`Change::Confirm`] (and for an
-    /// update without identity, which no log holds).
+    /// update without an identifier, which no log contains).
     #[must_use]
     pub fn oid(&self) -> Option<Oid> {
         match self {
@@ -223,7 +220,7 @@ impl Batch {
 pub struct Scanned {
     /// Its serial, from 1.
     pub serial: u64,
-    /// The time of its commit; never less than that of a lower serial.
+    /// The time of its commit; stamps never fall from one serial to the next.
     pub stamp: Stamp,
     /// The change.
     pub change: Change,
@@ -283,7 +280,7 @@ mod tests {
     }
 
     proptest! {
-        /// Otherwise an object would change its identifier on the way through a file.
+        /// If this failed, an object would change its identifier on the way through a file.
         #[test]
         fn an_identifier_survives_a_round_trip(url in "\\PC{1,20}[\\x00-\\x7f\u{a0}\u{3000}]{0,8}") {
             let mut record = Record::new("FILE", url);

@@ -35,8 +35,8 @@ use repairs::Repairs;
 ///
 /// Cheap to clone; all clones are the same collection. Methods block (all wait for the disk, and
 /// writers wait for each other): call them from `spawn_blocking`. A look-up by key fails only if
-/// the key index failed and cannot be rebuilt now; whatever writes fails as
-/// [`commit`](Self::commit) does.
+/// the key index failed and cannot be rebuilt now. Methods that write have the errors of
+/// [`commit`](Self::commit).
 #[derive(Clone, Debug)]
 pub struct Collection {
     pub(crate) inner: Arc<Inner>,
@@ -57,7 +57,6 @@ pub(crate) struct Inner {
     /// Locked during a compaction, so that only one runs at a time. Holds the segments that the
     /// last compaction replaced, if it ended early because the disk was full.
     pub(crate) compacting: Mutex<Vec<Weak<Segment>>>,
-    /// Known damage, and the progress of its repair.
     pub(crate) repairs: Mutex<Repairs>,
     /// The list of suppressed objects.
     pub(crate) suppressed: Mutex<Suppressed>,
@@ -65,8 +64,7 @@ pub(crate) struct Inner {
     pub(crate) closing: AtomicBool,
     /// Set once every root or source has been visited since the opening.
     pub(crate) caught_up: AtomicBool,
-    /// The file lock, held while the collection is open; `None` if the collection is opened only to
-    /// read, without a lock.
+    /// The lock of the directory; `None` if the collection is opened only to read, without one.
     pub(crate) lock: Option<disk::lock::Lock>,
     /// The temporary folder with the key index of a collection that is opened only to read.
     pub(crate) overlay: Option<TempDir>,
@@ -79,8 +77,8 @@ impl Collection {
         self.inner.log.version()
     }
 
-    /// Returns whether the log has all changes since `version`; otherwise a consumer at `version`
-    /// begins anew.
+    /// Returns whether the log has all changes after `version` that are not superseded. If not, a
+    /// consumer at `version` begins anew with a snapshot.
     #[must_use]
     pub fn continues_from(&self, version: Version) -> bool {
         self.inner.log.view().continues_from(version)
@@ -94,8 +92,8 @@ impl Collection {
         self.inner.tail().version()
     }
 
-    /// Returns the serial up to which deletes may be forgotten: a consumer behind that serial reads
-    /// from the start.
+    /// Returns the serial up to which deletes may be forgotten: a consumer whose cursor is below it
+    /// begins anew with a snapshot.
     #[must_use]
     pub fn horizon(&self) -> u64 {
         self.inner.log.view().horizon
@@ -134,19 +132,16 @@ impl Inner {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the record of known damage.
     pub(crate) fn repairs(&self) -> MutexGuard<'_, Repairs> {
         self.repairs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the list of suppressed objects. If both locks are needed, take the writer's lock
-    /// first.
+    /// Locks the takedown list. If both locks are needed, take the writer's lock first.
     pub(crate) fn suppressed(&self) -> MutexGuard<'_, Suppressed> {
         self.suppressed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that the collection is not about to be closed; long operations call this at each
-    /// step.
+    /// Checks that the collection is not being closed; long operations do so at each step.
     ///
     /// # Errors
     ///

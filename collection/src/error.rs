@@ -12,14 +12,14 @@ use crate::change::Epoch;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another process (or this one) has the collection open. Stop it, or use another directory.
+    /// A process (perhaps this one) has the collection open. Stop it, or use another directory.
     #[error(
         "collection {dir} is in use by process {pid}: stop that process, or use another directory"
     )]
     InUse {
         /// The collection's directory.
         dir: PathBuf,
-        /// The holder's process id, from the lock file.
+        /// The id of the process that has the collection open, from the lock file.
         pid: String,
     },
     /// The file system reports an error. Repair permissions or the disk; then open again.
@@ -32,7 +32,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// No room is left for a commit; nothing of it is kept. Free space and commit again.
+    /// The disk is full; nothing of the commit is kept. Free space and try again.
     #[error("no space left for collection {path}: free some, then try again ({source})")]
     Full {
         /// The file that could not grow.
@@ -50,7 +50,7 @@ pub enum Error {
         /// Needed bytes.
         needed: u64,
     },
-    /// The collection has been closed. Open it again.
+    /// The collection is closed, is being closed, or was opened only to read. Open it again.
     #[error("collection {dir} is closed: open it again")]
     Stopped {
         /// The collection's directory.
@@ -106,8 +106,7 @@ pub enum Error {
         /// The source.
         name: String,
     },
-    /// A source cannot be reached or refuses the request. [`retry`](Error::retry) says when to try
-    /// again.
+    /// A source cannot be reached or refuses. [`retry`](Error::retry) says when to try again.
     #[error("source {name}: {error}")]
     Source {
         /// The source.
@@ -228,7 +227,7 @@ pub enum Error {
         name: String,
         /// Number of objects that would be released.
         lost: u64,
-        /// Number of objects that the source holds.
+        /// Number of objects that the source held before.
         of: u64,
     },
     /// A source is back at an older epoch, or is another collection. Nothing is taken from the
@@ -267,7 +266,7 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// The bytes are not a gzip member written by Harvest.
+    /// The bytes do not begin with the header of a member that Harvest has written.
     #[error("no member header")]
     Header,
     /// The header does not match its checksum.

@@ -2,17 +2,18 @@
 //!
 //! `GET /feed?since=S&epoch=E&wait=SECONDS` answers with the members after serial `S` as they are
 //! on the disk: this costs a look-up and a file copy, but no compression per request. A request
-//! with an unknown epoch, or with a serial outside of the log, is redirected with 303 to a
-//! *snapshot* (snapshot.rs). `wait` (at most 60 s) delays the answer until there is a newer
-//! version. Either stream ends in an *end mark*, a member without changes that names the version
-//! reached. Without it the stream is incomplete.
+//! without a serial, with another epoch, or with a serial outside of the log is redirected with 303
+//! to a *snapshot* (snapshot.rs). `wait` (at most 60 s) delays the answer until there is a newer
+//! version. Both kinds of streams end with an *end mark*, a member without changes that names the
+//! version reached. A stream without an end mark is incomplete.
 //!
 //! Headers of both kinds of streams: `Harvest-Kind` (`delta` or `snapshot`), `Harvest-Format`,
-//! `Harvest-Epoch`, `Harvest-From` and `Harvest-To` (serials: after the first, up to the second),
-//! `Harvest-Objects` (live objects); `Harvest-Purged`, if there was a purge: subjects suppressed up
-//! to that serial are not in the stream any more. A request with `Harvest-Purged` is answered at
-//! once if more has been purged since that serial. A request may list its formats in
-//! `Harvest-Accept-Format`; the status 406 lists the formats of this server.
+//! `Harvest-Epoch`, `Harvest-From` and `Harvest-To` (the changes have serials above the first and
+//! up to the second), `Harvest-Objects` (live objects); `Harvest-Purged`, if there was a purge:
+//! objects suppressed up to that serial are not in the stream any more. A request with
+//! `Harvest-Purged`, the last purge that the consumer knows, does not wait if there was a later
+//! one. A request may list its formats in `Harvest-Accept-Format`; the status 406 lists the formats
+//! of this server.
 //!
 //! Damaged members are not served. A delta ends before the first of them and names the missing
 //! serials (`Harvest-Missing`: first and last serials, `A-B[,C-D]`); a consumer at that point gets
@@ -64,14 +65,13 @@ use snapshot::{Snapshot, Snapshots};
 /// Largest value of `wait`, in seconds.
 pub const WAIT_SECS_MAX: u64 = 60;
 
-/// Maximum number of attempts to make an answer from undamaged members.
+/// Maximum number of attempts to make an answer, if damage is found in each.
 const TRIES: usize = 3;
 
 /// The options of a feed server. The [`Default`] is right except for tests.
 #[derive(Clone, Debug)]
 pub struct FeedOptions {
-    /// Maximum number of requests that `wait` holds at a time; further ones are answered at once.
-    /// Default 1,024.
+    /// Maximum number of waiting requests; others are answered at once. Default 1,024.
     pub waiting_max: usize,
     /// Time for which new consumers get the same snapshot. Default 1 h.
     pub snapshot_shared: Duration,
@@ -105,7 +105,7 @@ impl Default for FeedOptions {
 pub struct Counters {
     /// Answers with a delta, empty ones included.
     pub deltas: u64,
-    /// Those of them that `wait` held and that then had new changes.
+    /// Deltas whose requests waited, and which then had new changes.
     pub woken: u64,
     /// Requests redirected to a snapshot.
     pub redirects: u64,
@@ -113,11 +113,12 @@ pub struct Counters {
     pub snapshots: u64,
     /// Answers with a snapshot, or with a part of one.
     pub snapshot_answers: u64,
-    /// Requests refused: malformed, of unknown format, for unknown snapshots.
+    /// Requests answered with an error: malformed, with an unknown format or path, for a snapshot
+    /// that is gone, at a hole, or failed here.
     pub refused: u64,
     /// Bytes of all bodies whose transfer has begun; consumers may not have fetched all of them.
     pub bytes: u64,
-    /// Requests that `wait` holds at present.
+    /// Requests that wait at present.
     pub waiting: u64,
 }
 
@@ -134,7 +135,7 @@ struct Shared {
     snapshots: Mutex<Snapshots>,
     answers: AnswerCache,
     waiting: Semaphore,
-    /// Wakes the waiting requests of consumers that may have purged changes.
+    /// Wakes the waiting requests of consumers that sent `Harvest-Purged`, after a purge.
     purges: Notify,
     counters: std::sync::Mutex<Counters>,
     consumers: SharedConsumers,
@@ -175,7 +176,7 @@ impl FeedServer {
         }
     }
 
-    /// Answers `GET` and `HEAD` of `/feed` and `/snapshot/ID`; 404 for all else.
+    /// Answers `GET` and `HEAD` of `/feed` and `/snapshot/ID`; otherwise 404 or 405.
     pub async fn respond(&self, request: Request<()>) -> Response<Body> {
         let answer = match (request.method(), request.uri().path()) {
             (&Method::GET | &Method::HEAD, "/feed") => self.feed(&request).await,
@@ -239,8 +240,9 @@ impl FeedServer {
         Ok(response)
     }
 
-    /// Waits for a version after `have`, or for a purge after `known`, the last purge that the
-    /// consumer knows, if it sent one. Returns whether it has waited and there is a newer version.
+    /// Waits for a version after `have`, for at most `wait`. If the consumer sent `known`, the last
+    /// purge that it knows, a later purge ends the wait, too. Returns whether it has waited and
+    /// there is a newer version.
     async fn wait(&self, have: Version, wait: Duration, known: Option<u64>) -> bool {
         let mut versions = self.shared.log.watch();
         if wait.is_zero() || *versions.borrow_and_update() != have {
@@ -354,8 +356,8 @@ impl FeedServer {
         Ok(snapshot::answer(&snapshot, request.method(), request.headers()))
     }
 
-    /// Drops the files of snapshots that are too old. Compaction may have replaced those files long
-    /// ago, and the next new consumer may not come for months.
+    /// Drops snapshots that are too old, which frees the space of their files: compaction may have
+    /// replaced these long ago, and the next new consumer may not come for months.
     fn expire_snapshots(&self) {
         let epoch = self.shared.log.version().epoch;
         // If the lock is taken, its holder expires the snapshots.
@@ -364,8 +366,7 @@ impl FeedServer {
         }
     }
 
-    /// Returns the snapshot for new consumers; makes a new one if there is none or if it is too
-    /// old.
+    /// Returns the snapshot for new consumers; makes a new one if necessary.
     async fn current_snapshot(&self) -> Result<Arc<Snapshot>, Refusal> {
         let mut snapshots = self.shared.snapshots.lock().await;
         let now = clock::monotonic();
@@ -403,11 +404,11 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// The answer to a consumer at some version.
+/// The answer to a consumer that has a version.
 enum FeedAnswer {
     Delta(Response<Body>),
     Snapshot,
-    /// The consumer's version is just before one of these holes.
+    /// The consumer's version is just before, or in, one of these holes.
     Missing(Holes),
 }
 

@@ -21,8 +21,8 @@ use crate::wire::client::Piece;
 /// The source's name in [`take_in`].
 pub const SOURCE: &str = "source";
 
-/// Takes in `pieces` as the stream of [`SOURCE`] up to `to`: as a snapshot if a generation is
-/// given, or else as a delta. Blocks; not from async code.
+/// Takes in `pieces` as the stream of [`SOURCE`] up to `to`: as a snapshot of the generation
+/// `snapshot`, if one is given, otherwise as a delta. Blocks: do not call it from async code.
 pub fn take_in(
     collection: &Collection,
     snapshot: Option<u64>,

@@ -5,10 +5,10 @@
 //! never requested. From then on no feed serves the member. The key index still knows which live
 //! objects are in it. A broker reads the sources that hold these objects again, from a serial
 //! before the first of them; a gatherer gets the objects' names and gathers them again. Once no
-//! live object is in a damaged member, a compaction leaves it out. Its other contents are lost:
-//! deletes (consumers that may have missed them get a snapshot), and notes, which are written again
-//! from the key index. A hole without bytes is closed in the same way. Losses that the key index
-//! does not know are handled by the [`aftermath`]; holes stay until that has ended.
+//! live object is in a damaged member, a compaction leaves it out. Its notes are written again from
+//! the key index. Its deletes are lost, so consumers that may have missed them get a snapshot. A
+//! hole without bytes is closed in the same way. Losses that the key index does not know are
+//! handled by the [`aftermath`]; holes stay until that has ended.
 //!
 //! Source: ours.
 
@@ -35,28 +35,28 @@ use crate::recover;
 use crate::report::{Health, Problem};
 use crate::takedown::Recheck;
 
-/// Maximum number of lost objects that are named at once; the others are named once these have been
+/// Maximum number of lost objects that are named at once. The others follow once these have been
 /// fetched or gathered again.
 const LOST_MAX: usize = 100_000;
 /// Maximum number of damaged members that are remembered across a restart.
 const DAMAGED_MAX: usize = 1000;
-/// Replaces the number of the segment in the address of a hole without bytes; the offset is then
-/// the serial before the hole.
+/// Segment number in the address of a hole without bytes; the offset is the serial before it.
 const NO_SEGMENT: u64 = u64::MAX;
 
 /// The outcome of a healing step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Healing {
-    /// Damaged members have left the log, since they held no live objects any more.
+    /// Damaged members and holes without bytes are gone: no live object was in them any more.
     Done {
-        /// Number of members.
+        /// Number of members and holes.
         members: u64,
     },
     /// The records of live objects are lost until the objects are fetched or gathered again.
     Waiting {
         /// The objects, at most 100,000 of them.
         lost: Vec<Oid>,
-        /// The sources that hold these objects. Their cursors have just been set back: pull them.
+        /// The sources that hold these objects, if their cursors have just been set back: pull
+        /// them. Empty if that was done less than six hours ago.
         sources: Vec<String>,
     },
 }
@@ -65,12 +65,11 @@ pub enum Healing {
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
     pub(crate) oids: Vec<Oid>,
-    /// Number of objects of unknown origin; these come first.
+    /// Number of objects without a root and without a holder; they come first in `oids`.
     pub(crate) orphans: usize,
-    /// Roots whose confirmation is lost.
+    /// Hashes of the roots whose confirmation is lost.
     roots: HashSet<u64>,
-    /// The first serial to read again, by source and epoch, for every source that holds a lost
-    /// object.
+    /// The first serial to read again, by source and epoch, for the holders of lost objects.
     sources: BTreeMap<String, BTreeMap<Epoch, u64>>,
 }
 
@@ -94,8 +93,8 @@ impl Collection {
         }
     }
 
-    /// Checks members, from where the last call ended, for about `bytes_max` bytes or up to the end
-    /// of the log, and marks damaged ones. Call this from time to time.
+    /// Checks members from the point at which the last call ended, about `bytes_max` bytes or up to
+    /// the end of the log, and marks damaged ones. Call this from time to time.
     ///
     /// # Errors
     ///
@@ -124,13 +123,14 @@ impl Collection {
                 }
             }
         }
-        // The next call starts from the beginning.
+        // The next call begins with the first segment.
         inner.repairs().scrubbed = Address::default();
         Ok(())
     }
 
     /// Heals known damage; call this from time to time. Returns `None` if there is no damage, or if
-    /// readers of replaced segments still hold the space that is needed.
+    /// healing has to wait: for the end of an aftermath, for readers of replaced segments whose
+    /// space is needed, or for the next call.
     pub fn heal(&self, now: Stamp) -> Result<Option<Healing>, Error> {
         match self.heal_known(now) {
             Err(_) if self.inner.is_damage_in_the_way() => self.give_up_keys_for_damage(now),
@@ -140,7 +140,8 @@ impl Collection {
 
     fn heal_known(&self, now: Stamp) -> Result<Option<Healing>, Error> {
         let inner = &self.inner;
-        // This repeats what the opening could not do for lack of space, which healing may free.
+        // The opening may have lacked space for this. If it fails again, healing goes on: it may
+        // free space.
         let faced = self.handle_noted_loss(now);
         let view = inner.log.view();
         let damaged = view.damaged_members();
@@ -176,9 +177,9 @@ impl Collection {
         Ok(Some(Healing::Waiting { lost: lost.oids, sources }))
     }
 
-    /// Deletes live objects in holes that nobody can provide again, and closes the holes once no
-    /// live object is in them. Objects of a root or a source stay until they have been fetched or
-    /// gathered again. Returns the number of deleted objects.
+    /// Deletes the live objects in holes that have neither a root nor a source to provide them
+    /// again, and closes the holes once no live object is in them. Other objects stay until they
+    /// have been fetched or gathered again. Returns the number of deleted objects.
     pub fn drop_damaged(&self, now: Stamp) -> Result<u64, Error> {
         let mut dropped = 0;
         loop {
@@ -229,8 +230,7 @@ impl Collection {
         {
             let mut tail = inner.tail();
             tail.ensure_writable(&inner.log)?;
-            // The loss is noted first, so that the next opening can continue if this is
-            // interrupted.
+            // The loss is noted first, so that the next opening can continue.
             tail.note_loss(&inner.log)?;
             inner.rebuild_keys_without_damaged()?;
         }
@@ -238,8 +238,8 @@ impl Collection {
         self.handle_noted_loss(now).map(|()| None)
     }
 
-    /// Rewrites the log without `damaged` members. Nothing may live in them or in holes without
-    /// bytes.
+    /// Rewrites the log without the `damaged` members, and closes holes without bytes. No live
+    /// object's record may be in either.
     fn leave_out(&self, damaged: &HashSet<Address>, now: Stamp) -> Result<Healing, Error> {
         let made = self.inner.keys_made();
         self.inner.compact(CompactionDue::All, Some(damaged), now)?;
@@ -249,10 +249,10 @@ impl Collection {
         let members = (damaged.len() - left.count()) as u64;
         let closed = self.inner.close_holes()?;
         if view.is_empty() {
-            // The log has no trace any more of the refreshes in those members.
+            // Refreshes from those members are in the key index, but not in the log any more.
             self.inner.rebuild_keys(made, "a damaged part of the log was left out")?;
         }
-        // Permanent tombstones may have been in them.
+        // Carriers of notices, which must stay for ever, may have been in those members.
         self.suppress_again(Recheck::Tombstones, now)?;
         tracing::warn!(members, closed, "damage is healed");
         Ok(Healing::Done { members: members + closed })
@@ -308,7 +308,7 @@ impl Inner {
                     break;
                 }
                 let Some(oid) = Oid::from_key(&key) else { continue };
-                // Perhaps no member has it, damaged or not.
+                // The object may be in no member at all, not even a damaged one.
                 let is_lost = unreadable.has(object.serial) || !view.covers(object.serial);
                 let is_of_root = roots.remove(&object.root);
                 let mut is_orphan = object.root == 0;
@@ -327,7 +327,7 @@ impl Inner {
                 if is_lost {
                     lost.oids.push(oid);
                     if is_orphan {
-                        // The order of the others is arbitrary.
+                        // The order of the objects that are no orphans does not matter.
                         let last = lost.oids.len() - 1;
                         lost.oids.swap(lost.orphans, last);
                         lost.orphans += 1;
@@ -335,14 +335,14 @@ impl Inner {
                 }
             }
             if is_all {
-                // A root without objects is no longer confirmed.
+                // A root without live objects needs no confirmation any more.
                 lost.roots.retain(|it| !roots.contains(it));
             }
             Ok(lost)
         })
     }
 
-    /// Sets sources back to the first serial with a lost object.
+    /// Sets the sources' cursors back to the serial before the first lost object.
     fn set_back(
         &self,
         sources: &BTreeMap<String, BTreeMap<Epoch, u64>>,

@@ -4,8 +4,7 @@
 //! version of the object. The origin's newest version wins, whatever the order of arrival. A delete
 //! removes one holder; when the last holder is removed, the object is deleted.
 //!
-//! Both are stored as notes: one for the holders of each object, and one for the cursor of each
-//! source.
+//! Both are notes: one for the holders of each object, one for the cursor of each source.
 //!
 //! Source: ARCHITECTURE.md, "Invariants".
 //!
@@ -20,8 +19,7 @@ pub(crate) const HOLDERS: u8 = b'h';
 pub(crate) const CURSOR: u8 = b'c';
 /// Key of the note with the progress of the takedown list.
 pub(crate) const SUPPRESSED: u8 = b's';
-/// Key of the note of a loss of acknowledged changes; its value is the version at which it was
-/// found.
+/// Key of the note of a loss of acknowledged changes, with the version at which it was found.
 pub(crate) const AFTERMATH: u8 = b'd';
 /// First byte of the key of a caller's note.
 pub(crate) const USER: u8 = b'u';
@@ -39,13 +37,12 @@ pub(crate) fn note_key(kind: u8, name: &[u8]) -> Vec<u8> {
 pub struct Progress {
     /// The snapshot's id at its server.
     pub id: String,
-    /// Number of its bytes that were applied, which is the start of the next member; the two
-    /// largest numbers are `IN_PART` and `TAKEN`.
+    /// Number of its bytes that were applied: the start of the next member. The two largest values
+    /// mean that the snapshot has ended: `IN_PART` and `TAKEN`.
     pub offset: u64,
     /// The serial that the snapshot reaches.
     pub to: u64,
-    /// The generation that marks the objects that this snapshot names; not 0, and new for each
-    /// snapshot.
+    /// The number that marks the objects named by this snapshot; not 0, and new for each snapshot.
     pub generation: u64,
 }
 
@@ -54,9 +51,9 @@ impl Progress {
     /// whole snapshot must still be fetched.
     pub(crate) const IN_PART: u64 = u64::MAX;
 
-    /// The offset of a snapshot that ended. The snapshot may be older than earlier pulls: only
-    /// together with the changes after it, up to the source's present version, does it show which
-    /// objects the source does not have any more.
+    /// The offset of a whole snapshot that ended. It may be older than earlier pulls. So only the
+    /// changes after it, up to the source's present version, complete the list of objects that the
+    /// source still has.
     pub(crate) const TAKEN: u64 = u64::MAX - 1;
 
     pub(crate) fn is_in_part(&self) -> bool {
@@ -71,7 +68,7 @@ pub struct Cursor {
     pub epoch: Epoch,
     /// The last serial applied.
     pub serial: u64,
-    /// The snapshot being applied, if one is.
+    /// The snapshot that is being applied, or whose objects are not settled yet; otherwise `None`.
     pub snapshot: Option<Progress>,
 }
 
@@ -86,8 +83,7 @@ impl Cursor {
         self.snapshot.as_ref().filter(|it| it.offset < Progress::TAKEN)
     }
 
-    /// Returns the snapshot that has ended while the objects that it did not name are still held;
-    /// `None` if there is none.
+    /// Returns the snapshot that has ended, but whose unnamed objects are not released yet.
     pub(crate) fn taken(&self) -> Option<&Progress> {
         self.snapshot.as_ref().filter(|it| it.offset == Progress::TAKEN)
     }
@@ -139,7 +135,7 @@ pub(crate) struct Holder {
     pub(crate) source: String,
     /// The origin's version of the object, as last sent by this source.
     pub(crate) version: Version,
-    /// The snapshot that last named the object; 0 if a delta did.
+    /// The generation of the snapshot that last named the object; 0 if a delta did.
     pub(crate) generation: u64,
 }
 
@@ -220,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// Plays `source version` (hold) or `source -` (release) and compares the holders.
+    /// Sets holds of sources with serials, or releases them (`None`); compares the holders.
     fn check(steps: &[(&str, Option<u64>)], expected: &str) {
         let mut holders = Holders::default();
         for (source, serial) in steps {

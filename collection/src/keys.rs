@@ -53,7 +53,7 @@ const NOTE: u8 = b'n';
 const SOURCE: u8 = b's';
 const SOURCE_CURSOR: u8 = b'v';
 
-/// Longest time-to-live, in milliseconds: 100 years.
+/// Maximum time-to-live, in milliseconds: 100 years.
 const TTL_MS_MAX: u64 = 100 * 365 * 86_400_000;
 
 /// Maximum number of keys written at once when objects are moved back in the expiry queue.
@@ -65,7 +65,7 @@ pub(crate) struct Watermark {
     pub(crate) epoch: Epoch,
     pub(crate) commit: u64,
     pub(crate) serial: u64,
-    /// Live objects.
+    /// Number of live objects.
     pub(crate) live: u64,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Object {
     pub(crate) seen: u64,
     /// Its time-to-live, in milliseconds.
     pub(crate) ttl: u64,
-    /// Its position in the expiry queue; never later than its expiry.
+    /// Its position in the expiry queue, in Unix milliseconds; never later than its expiry.
     pub(crate) due: u64,
     /// Hash of its gatherer and root; 0 if it has no root.
     pub(crate) root: u64,
@@ -165,8 +165,7 @@ impl Keys {
         self.store.unwritten_bytes()
     }
 
-    /// Returns whether its files may lack entries although everything was written: it has to be
-    /// rebuilt.
+    /// Returns whether the index has to be rebuilt: after a failed sync its files may lack entries.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.store.core.is_incomplete()
     }
@@ -192,8 +191,7 @@ impl Keys {
         self.notes_from(prefix, prefix)
     }
 
-    /// Returns the same as [`notes`](Self::notes), but from the key `from` on, which starts with
-    /// `prefix`.
+    /// Returns [`notes`](Self::notes) from the key `from` on, which starts with `prefix`.
     pub(crate) fn notes_from(
         &self,
         prefix: &[u8],
@@ -246,9 +244,10 @@ impl Keys {
         }))
     }
 
-    /// Calls `handle` with the objects that have expired at `now_ms`, those due for the longest
-    /// time first, until it returns false; then returns the next position. Objects that were
-    /// confirmed after their position was set are moved back in the queue.
+    /// Calls `handle` with the objects that have expired at `now_ms`, from the position `from` in
+    /// the queue on, until `handle` returns false; then returns the position of that object.
+    /// Returns `None` at the end, or when `goes_on` returns false. Objects that expire later than
+    /// their position says are moved back in the queue.
     pub(crate) fn expired(
         &self,
         now_ms: u64,
@@ -320,7 +319,7 @@ fn root_hash(gatherer: &str, root: &str) -> u64 {
 pub(crate) struct Writes<'a> {
     keys: &'a Keys,
     pending: Table,
-    /// Plain bytes of the changes.
+    /// Plain bytes of the changes' values and of the notes, which a start would have to replay.
     replay_bytes: u64,
     /// The changes to the live set; `None` if they are not needed.
     pub(crate) delta: Option<LiveSetDelta>,
@@ -332,7 +331,7 @@ impl Writes<'_> {
         self.pending.len()
     }
 
-    /// Writes the batch, with `commit` as the last commit covered.
+    /// Writes the batch; from then on the index covers everything up to `commit` and `serial`.
     pub(crate) fn commit(self, epoch: Epoch, commit: u64, serial: u64) {
         let watermark = Watermark { epoch, commit, serial, live: self.watermark.live };
         self.keys.store.apply(self.pending, Some(watermark), self.replay_bytes);
@@ -449,7 +448,7 @@ impl Writes<'_> {
         Ok(())
     }
 
-    /// Updates the number of objects of every source.
+    /// Updates the number of objects of each source that an object has lost or gained as a holder.
     fn count(&mut self, old: Option<&[u8]>, new: Option<&[u8]>) -> Outcome<()> {
         let sources = |value: Option<&[u8]>| -> Vec<String> {
             let holders = value.and_then(Holders::decode).unwrap_or_default();

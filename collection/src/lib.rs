@@ -1,14 +1,15 @@
 //! Records by object identifier and one change log, under an (epoch, serial) version.
 //!
-//! A gatherer's production database, a broker's storage, a replica: all are a [`Collection`], and
-//! every reader of a collection has a cursor on its log. On disk a collection is a directory of
-//! segments, append-only files of gzip members; the bytes on disk are the bytes on the wire.
+//! A gatherer's production database and a broker's storage are [`Collection`]s, a [`replica`] is a
+//! copy of a collection's log, and every consumer has a cursor on the log. On disk a collection is
+//! a directory of segments, append-only files of gzip members; the bytes on disk are the bytes on
+//! the wire.
 //!
 //! Each module uses those before it in this list, and none after it. [`member`], `log` and `keys`
 //! hold the changes on the disk; `recover` repairs them after a crash; `suppressed` is the list of
 //! takedowns. `collection` comes next, and after it `takedown`, `heal`, `sources` and `open`, which
 //! use it. Then `wire`, the protocol between a feed and its consumers, and [`replica`]; last
-//! [`feed`], and [`pull`], which requests one.
+//! [`feed`], and [`pull`], the client of a feed.
 //!
 //! Source: ARCHITECTURE.md, "The one idea".
 

@@ -1,7 +1,7 @@
 //! The log: segments in order; commits go to the last one.
 //!
-//! One thread writes, under the writer's lock, with a [`Tail`]; any number of threads read. The
-//! version bounds what readers see, and moves only when a commit is durable.
+//! One thread writes, under the writer's lock, with a [`Tail`]; any number of threads read. Readers
+//! see changes up to the view's version, which rises only when a commit is durable.
 //!
 //! Source: ARCHITECTURE.md, "The one idea".
 
@@ -61,7 +61,7 @@ pub(crate) struct View {
     pub(crate) residue: u64,
     /// Subjects suppressed up to this serial have been purged.
     pub(crate) purged: u64,
-    /// Any changes up to this serial may be missing in the log.
+    /// Any changes up to this serial may be missing in the log; 0: none is.
     pub(crate) doubt: u64,
     pub(crate) missing: Arc<[Missing]>,
     pub(crate) skips: Arc<[Skip]>,
@@ -128,8 +128,9 @@ impl Log {
         change(&mut self.view.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Appends one commit and returns when it is durable. The commit is in progress until readers
-    /// see it in the view's version, and the caller has to end it.
+    /// Appends one commit and returns when it is durable. From then on the commit is in progress
+    /// ([`settled`]). The caller ends it once the view's version shows it to readers, or after an
+    /// error.
     ///
     /// # Errors
     ///
@@ -185,7 +186,7 @@ impl Log {
         let file = &tail.active.file;
         let path = &tail.active.path;
         if let Err(error) = file.write_all_at(bytes, tail.end) {
-            // Otherwise the next opening would report the remaining bytes as a cut commit.
+            // Bytes that remain would be reported as a cut commit by the next opening.
             if file.set_len(tail.end).is_err() {
                 tail.halt = Some(Halt::Unsure);
             }
@@ -199,7 +200,7 @@ impl Log {
         Ok(())
     }
 
-    /// Seals the active segment and begins another.
+    /// Seals the active segment and begins a new one.
     ///
     /// # Errors
     ///
@@ -229,7 +230,7 @@ impl Tail {
     ///
     /// # Errors
     ///
-    /// The system's error; nothing has changed.
+    /// The system's error; the manifest is unchanged.
     pub(crate) fn note_loss(&mut self, log: &Log) -> Result<(), Error> {
         if self.manifest.lost {
             return Ok(());
@@ -276,7 +277,6 @@ impl Tail {
         Ok(())
     }
 
-    /// Changes the manifest of `log`.
     pub(crate) fn amend(
         &mut self,
         log: &Log,
@@ -302,8 +302,8 @@ impl Tail {
     }
 
     /// Brings the disk to its expected contents. All acknowledged changes were synced, so they are
-    /// on the disk. Only the block at the end of the last commit is checked, since a failed write
-    /// may have damaged it later.
+    /// on the disk. But a failed write may have damaged the block at the end of the last commit:
+    /// that member is checked, and the block is written again.
     fn resume(&mut self, log: &Log) -> Result<(), Error> {
         let (file, path) = (&self.active.file, &self.active.path);
         let failed = |error| Error::io("cannot write again to", path, error);
@@ -356,8 +356,8 @@ impl View {
             && !self.has_skipped(have)
     }
 
-    /// Returns whether `have` is among the skipped serials: the log lacks the changes that `have`
-    /// includes.
+    /// Returns whether `have` is among the skipped serials: then it includes changes that the log
+    /// lacks.
     pub(crate) fn has_skipped(&self, have: Version) -> bool {
         let is_between = |(from, to): &Skip| *from < have.serial && have.serial < *to;
         self.version.epoch == have.epoch && self.skips.iter().any(is_between)
@@ -375,8 +375,8 @@ impl View {
         Some((segment, entry))
     }
 
-    /// Returns whether a member, damaged or not, may have the change with that serial. Newer
-    /// changes may be in segments outside this view.
+    /// Returns whether a member, damaged or not, may have the change with that serial. That
+    /// includes changes after this view's version: they may be in segments outside of it.
     pub(crate) fn covers(&self, serial: u64) -> bool {
         self.version.serial < serial
             || self.find(serial).is_some_and(|(_, entry)| entry.base < serial)
@@ -446,7 +446,8 @@ impl View {
         Error::Damaged { path, offset: 0, what: Damage::Missing }
     }
 
-    /// Returns the served members after serial `since`, neighbors joined.
+    /// Returns the ranges of the members with changes after serial `since`, up to the view's
+    /// version, without local members; adjacent members are one range.
     pub(crate) fn parts(&self, since: u64) -> Vec<SegmentRange> {
         self.parts_without(since, &HashSet::new())
     }

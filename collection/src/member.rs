@@ -76,7 +76,7 @@ pub struct Header {
     pub epoch: Epoch,
     /// The number of its commit; the last one, if compaction has joined several.
     pub commit: u64,
-    /// A serial below all serials of this member, and not below those of the members before it.
+    /// A serial below all serials of this member, but not below any of the members before it.
     pub base: u64,
     /// Serial and stamp of every change, in ascending order.
     pub entries: Vec<(u64, Stamp)>,
@@ -169,8 +169,7 @@ fn seal(header: &[u8]) -> [u8; SEAL] {
 /// The outcome of reading the start of a member.
 #[derive(Debug)]
 pub(crate) enum Frame {
-    /// The header is incomplete: this many bytes are needed for all of it, or at least for the next
-    /// step.
+    /// The header is incomplete: at least this many bytes of it are needed to go on.
     More(usize),
     /// The header is complete and sound.
     Whole(MemberLayout),
@@ -243,8 +242,7 @@ impl Fields<'_> {
         None
     }
 
-    /// Reads all fields. The fields match the checksum, so `None` means that their writer is
-    /// faulty.
+    /// Reads all fields. They match the checksum, so `None` means that their writer is faulty.
     fn header(&mut self) -> Option<Result<(Header, u32, u64), Damage>> {
         let [format, flags] = self.take()?;
         if format != FORMAT {
@@ -297,7 +295,7 @@ pub(crate) fn get(bytes: &mut &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// Makes the member that ends a feed or a snapshot that reaches `version`.
+/// Makes the end mark of a feed or a snapshot up to `version`.
 #[must_use]
 pub fn end_mark(version: Version) -> Vec<u8> {
     let header = Header {

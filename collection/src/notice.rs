@@ -20,9 +20,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::change::{Oid, Stamp};
 use crate::error::Error;
 
-/// Longest reason, in bytes.
+/// Maximum length of a reason, in bytes.
 pub const REASON_BYTES_MAX: usize = 1_000;
-/// Longest pattern of a subject, and longest id, in bytes.
+/// Maximum length of a subject's URL, and of an id, in bytes.
 const SUBJECT_BYTES_MAX: usize = 4_096;
 /// Prefix of the identifiers of carriers: tombstones that have no object and only carry a notice.
 const CARRIER: &str = "harvest-notice:";
@@ -174,8 +174,8 @@ impl Notice {
         notice
     }
 
-    /// Returns whether the key's owner has signed exactly this notice.
-    /// [`is_of_signer`](Self::is_of_signer) says whether the key belongs to the signer's id.
+    /// Returns whether the key's owner has signed exactly this notice, and its texts are not too
+    /// long. [`is_of_signer`](Self::is_of_signer) says whether the key belongs to the signer's id.
     #[must_use]
     pub fn is_genuine(&self) -> bool {
         let length = self.reason.len() <= REASON_BYTES_MAX
@@ -229,16 +229,15 @@ impl Notice {
         })
     }
 
-    /// Returns the identifier of the tombstone that carries the notice when no object's tombstone
-    /// does.
+    /// Returns the identifier of the notice's carrier: a tombstone without an object.
     #[must_use]
     pub fn carrier(&self) -> Oid {
         let by = if self.by.is_empty() { "-" } else { self.by.as_str() };
         Oid::new(by, &format!("{CARRIER}{:016x}", xxh3_64(self.signature.as_bytes())))
     }
 
-    /// Returns whether a tombstone of `oid` may carry the notice: `oid` is in the subject, or is
-    /// the carrier.
+    /// Returns whether a tombstone of `oid` may carry the notice: `oid` is the carrier or, unless
+    /// the notice lifts a suppression, is in the subject.
     #[must_use]
     pub fn fits_tombstone(&self, oid: &Oid) -> bool {
         *oid == self.carrier() || (!self.lifted && self.subject.covers(oid))
@@ -339,7 +338,7 @@ mod tests {
     }
 
     proptest! {
-        /// Otherwise the signature would not verify at the next broker.
+        /// A notice that changed on the way would not verify at the next broker.
         #[test]
         fn a_notice_survives_the_way_through_a_member(
             url in "[a-z*:/@}\u{e4}]{1,40}", gatherer in "[0-9a-f]{0,16}", reason in "\\PC{0,60}\n?",
@@ -354,7 +353,8 @@ mod tests {
             prop_assert!(notice.is_genuine());
         }
 
-        /// Whatever the attributes' values, the tombstone is read, but the notice is not accepted.
+        /// Whatever values the attributes have, the tombstone is read, but the notice is not
+        /// genuine.
         #[test]
         fn nonsense_is_a_notice_that_is_not_genuine(parts in prop::array::uniform6("\\PC{0,20}")) {
             let [url, gatherer, reason, by, key, signature] = parts;

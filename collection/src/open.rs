@@ -79,7 +79,7 @@ impl Collection {
             }
         };
         let home = overlay.as_ref().map_or(dir, TempDir::path);
-        // A verification that was killed leaves a second key index, which is as large as the first.
+        // A killed verification leaves a second key index, as large as the first.
         let model = home.join(verify::MODEL);
         Keys::remove(&model).map_err(|source| Error::keys(model, source))?;
         let existing = match mode {

@@ -14,14 +14,15 @@ pub struct Options {
     pub member_bytes_max: usize,
     /// Maximum number of plain bytes of one record; larger records are refused.
     pub record_bytes_max: usize,
-    /// Shortest time for which deletes are remembered.
+    /// Minimum time for which deletes are remembered.
     pub horizon: Duration,
     /// Time-to-live of an object whose record does not give one.
     pub ttl_default: Duration,
-    /// Largest size in memory of the part of the key index that is not on disk yet, in bytes.
+    /// Size in memory at which the newest part of the key index is written to disk, in bytes.
     pub keys_table_bytes_max: usize,
     /// The path of the list of suppressed objects; `None`: `suppressed.soif` in the collection's
-    /// folder. A list outside the folder keeps its state when the folder is restored.
+    /// folder. A list outside of the folder keeps its state when the folder is restored from a
+    /// backup.
     pub suppressed: Option<PathBuf>,
 }
 

@@ -3,16 +3,17 @@
 //! A pull requests the changes after its cursor and applies them as they come, with the cursor. So
 //! it can end anywhere, even by a kill, and the next one continues without losing or repeating a
 //! change: deltas by serial, snapshots by byte range under their ETag. A snapshot is applied under
-//! a generation of its own. After the snapshot the pull requests the later changes. Objects named
-//! neither by the snapshot nor by these changes are released only at the end mark of the changes,
+//! a generation of its own. After the snapshot the pull requests the later changes. Objects that
+//! neither the snapshot nor these changes name are released only at the end mark of the changes,
 //! because a snapshot may be older than earlier pulls.
 //!
 //! A stream that breaks off or does not match its checksums is requested again from the last good
-//! member on. After two more attempts without progress the pull fails, with an error that names
-//! source and offset.
+//! member on. After three attempts in a row without progress the pull fails, with an error that
+//! names source and offset.
 //!
-//! A source with a hole in its log sends the changes before it, or a snapshot without it. Those are
-//! applied, nothing is released, and the source stays due for the rest ([`Error::Missing`]).
+//! A source with a hole in its log sends only the changes before the hole, or a snapshot without
+//! the changes in it. The answer is applied, but nothing is released, and the pull ends with
+//! [`Error::Missing`].
 //!
 //! The changes and the losses of a source are limited: [`PullLimits`],
 //! [`restraint`](crate::restraint).
@@ -63,20 +64,18 @@ pub struct Summary {
     /// Number of updates and deletes received.
     pub changes: u64,
     /// Mean age of these changes at the end of the pull, in seconds, by the source's stamps and our
-    /// clock; 0 if there were none; it may be below 0 if the clocks differ.
+    /// clock; 0 if there were none. It is negative if the source's clock is ahead.
     pub age_secs: f64,
-    /// Number of objects that changed; of several changes of one object, only the first counts. 0
-    /// for a snapshot.
+    /// Number of objects that changed in deltas: an object's later changes do not count.
     pub changed: u64,
     /// Mean age of those first changes, computed as for `age_secs`, in seconds.
     pub changed_age_secs: f64,
     /// Compressed bytes of the bodies.
     pub bytes: u64,
-    /// Live objects at the source, by its header; at most `records_max`, and at most the objects
-    /// held before plus the records received. 0 before the header came.
+    /// Number of live objects at the source, as its answer claims, but at most `records_max`, and
+    /// at most the objects held before plus the records received. 0 if no answer came.
     pub objects: u64,
-    /// The version of the source that the pull has reached; after a failed pull, the version that
-    /// it should have reached.
+    /// The source's version that the pull has reached or, if it failed, should have reached.
     pub version: Version,
     /// Number of times that the pull went on after a break.
     pub resumed: u32,
@@ -99,7 +98,7 @@ enum Next {
     Done,
     /// Request the newer changes.
     Again,
-    /// The snapshot is gone: request another one.
+    /// Request a snapshot: the one in progress is gone, or the source was forgotten.
     Anew,
 }
 
@@ -120,8 +119,8 @@ impl Puller {
     }
 
     /// Pulls the new changes. With `wait`, a source without new changes delays its answer for up to
-    /// that time (whole seconds, at most 60). May be dropped at any point; one pull of a source at
-    /// a time.
+    /// that time (whole seconds, at most 60). The future may be dropped at any point. Run only one
+    /// pull of a source at a time.
     ///
     /// # Errors
     ///
@@ -271,7 +270,7 @@ impl Puller {
         request
     }
 
-    /// Notes the key that the source names as its own, to recognize its notices.
+    /// Notes the key that the source names as its own: its notices are recognized by it.
     fn note_key(&self, response: &Response) {
         self.note_owner(response.headers.get(wire::KEY).and_then(|it| it.to_str().ok()));
     }
@@ -362,8 +361,7 @@ impl Puller {
             let (name, url) = (self.feed.source.clone(), url.to_string());
             return Err(Error::EpochBack { name, url, epoch_before, epoch });
         }
-        // The source's present versions are older than its earlier ones, and the newer version
-        // would win.
+        // The versions that the source had before are newer than its present ones, and would win.
         let now = Stamp(clock::now_ms());
         let forget =
             move |collection: &Collection, source: &str| collection.remove_source(source, now);
@@ -388,8 +386,7 @@ impl Puller {
     }
 }
 
-/// Writes the counts of a pull until `now_ms` to its summary; the source held `held` objects
-/// before.
+/// Writes a pull's counts at `now_ms` to its summary; the source held `held` objects before.
 fn sum_up(summary: &mut Summary, tally: &Tally, held: u64, now_ms: u64) {
     let age_secs = |stamps_ms: u128, count: u64| match count {
         0 => 0.0,

@@ -1,14 +1,14 @@
-//! Recovery: opening a log after a crash or a disk fault; repairs and reports what it finds.
+//! Recovery: opening a log after a crash or a disk fault, with repairs and a report.
 //!
 //! A commit exists when its last member, which has the commit flag, is durable. Bytes after the
 //! last whole commit were never acknowledged, and are cut off. Damage anywhere else stays where it
-//! is, under the same epoch. The member is listed as damaged, and its serials are a hole (see
-//! [`holes`](crate::log::holes)) until its live objects have been fetched or gathered again. If a
-//! file is too short or missing, the hole is on the manifest's list.
+//! is, and the epoch stays the same. The member is listed as damaged, and its serials are a hole
+//! (see [`holes`](crate::log::holes)) until its live objects have been fetched or gathered again.
+//! If a file is too short or missing, the hole is on the manifest's list.
 //!
 //! No serial is used twice. A log that was not closed in order may have lost its end without a
 //! trace. So the next commit gets serials above all those that may have been used; the manifest has
-//! that bound.
+//! a bound for these.
 //!
 //! Source: docs/collection.md, "On disk".
 
@@ -36,8 +36,7 @@ use survey::{Highest, LogBounds, Survey};
 
 /// Number of serials skipped if the manifest was lost, and with it the bound of the serials used.
 const SERIALS_SKIPPED: u64 = 1 << 20;
-/// Maximum number of skips that are remembered. Consumers whose cursors are in older skips get a
-/// snapshot.
+/// Maximum number of skips that are remembered; a cursor in an older one gets a snapshot.
 const SKIPS_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +66,7 @@ pub(crate) fn fresh_epoch(now: Stamp, before: Epoch) -> Epoch {
     epoch.max(Epoch(before.0.saturating_add(1)))
 }
 
-/// Opens the log in `dir`, or makes it if there is none. `indexed` is the watermark of the key
-/// index.
+/// Opens the log in `dir`, or makes it. `indexed` is the watermark of the key index.
 ///
 /// # Errors
 ///
@@ -146,7 +144,7 @@ pub(crate) fn open(
     Ok(Opened { log: Log::new(disk, dir, view), tail, cut, damaged })
 }
 
-/// Writes the manifest if it has changed, and begins a segment if there is none.
+/// Writes a changed manifest. Begins a segment if there is none or the last ends with damage.
 fn write(
     disk: &Disk,
     dir: &Path,
@@ -161,7 +159,7 @@ fn write(
         segments.push(Arc::new(Segment::create(disk, dir, number)?));
     }
     if segments.last().is_some_and(|it| it.ends_damaged()) {
-        // Later commits in that file would be taken for the missing rest of it.
+        // Later commits in that file would be taken for the rest of the damaged member.
         segments.push(Arc::new(Segment::create(disk, dir, next_number(manifest))?));
     }
     manifest.segments = segments.iter().map(|it| it.number).collect();
@@ -191,7 +189,7 @@ fn wait_for_space(
     }
 }
 
-/// Skips the serials that may have been used.
+/// Skips the serials up to `reserved`, which may have been used.
 fn skip(manifest: &mut Manifest, reserved: u64) {
     if manifest.serial < reserved {
         manifest.skips.push((manifest.serial, reserved));
@@ -205,8 +203,7 @@ fn skip(manifest: &mut Manifest, reserved: u64) {
     manifest.skips.retain(|(_, to)| horizon < *to);
 }
 
-/// Marks the members that were found damaged in the past, and forgets those that are not in the log
-/// any more.
+/// Marks the members that were found damaged before, and forgets those that are gone.
 fn mark_damaged(manifest: &mut Manifest, segments: &[Arc<Segment>]) {
     manifest.damaged.retain(|(number, offset)| {
         let Some(segment) = segments.iter().find(|it| it.number == *number) else { return false };
@@ -229,8 +226,8 @@ pub(crate) fn missing_problem(dir: &Path, missing: &Missing) -> Problem {
 }
 
 /// Reads the manifest or its copy. Makes one for a new directory, or, when rebuilding, from the
-/// files. Also returns whether the manifest can be relied on, and the problem if its copy is used.
-/// If it can be relied on, files that it does not name are leftovers.
+/// files. Also returns whether it lists all segments (it does not if it was made from the files),
+/// and the problem if the copy is used.
 fn manifest(
     disk: &Disk,
     dir: &Path,

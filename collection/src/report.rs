@@ -28,7 +28,7 @@ pub struct Recovery {
     /// Damaged or missing members, as far as they are found without reading all of the log. They
     /// stay in place until their live objects have been fetched or gathered again.
     pub damaged: Vec<Problem>,
-    /// Why the key index was rebuilt from the segments; `None` if it was not.
+    /// The reason why the key index was rebuilt from the segments; `None` if it was not.
     pub keys_rebuilt: Option<String>,
     /// Number of changes replayed into the key index.
     pub replayed: u64,
@@ -43,7 +43,7 @@ pub struct Recovery {
 pub struct Compacted {
     /// Number of segments read, and number written in their place.
     pub segments: (u64, u64),
-    /// Bytes of those segments before and after.
+    /// Bytes of the segments read, and of those written.
     pub bytes: (u64, u64),
     /// Changes kept.
     pub kept: u64,
@@ -61,12 +61,12 @@ impl AddAssign for Compacted {
     }
 }
 
-/// A fault that `verify` found.
+/// A fault in a collection's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The file.
     pub file: PathBuf,
-    /// Its offset in the file, in bytes; 0 for the key index.
+    /// The offset in the file, in bytes; 0 for the key index and for changes that are missing.
     pub offset: u64,
     /// The fault.
     pub message: String,
@@ -93,10 +93,10 @@ pub struct Report {
     pub objects: u64,
     /// The faults, in log order; at most 1,000 are listed.
     pub problems: Vec<Problem>,
-    /// Live objects with damaged or missing records that came from a root or a source, from which
-    /// they are gathered or fetched again. At most 100,000.
+    /// Live objects with damaged or missing records, to be gathered or fetched again from their
+    /// root or source; at most 100,000 together with `lost`.
     pub healable: Vec<Oid>,
-    /// Live objects with damaged or missing records and of unknown origin. At most 100,000.
+    /// Live objects with damaged or missing records, but without a root or a source.
     pub lost: Vec<Oid>,
     /// Whether the contents of a damaged or missing member are unknown: then everything has to be
     /// fetched or gathered again.
@@ -106,11 +106,11 @@ pub struct Report {
 /// The health of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Known damage that is not yet replaced, in log order.
+    /// Known damage that is not healed yet, in log order.
     pub damaged: Vec<Problem>,
     /// Members found damaged since the collection was opened.
     pub damaged_total: u64,
-    /// Why the last commit was refused, if the reason may pass by itself.
+    /// The reason why the last commit was refused, if it may pass by itself.
     pub refusing: Option<String>,
 }
 
@@ -129,10 +129,9 @@ pub struct Stats {
     pub segments: u64,
     /// Bytes of the segments.
     pub bytes: u64,
-    /// Deletes at or below this serial may be forgotten: feeds start above this serial or with a
-    /// snapshot.
+    /// Deletes up to this serial may be forgotten: a lower cursor gets a snapshot.
     pub horizon: u64,
-    /// Whether [`compact`](crate::Collection::compact) is worthwhile.
+    /// Whether [`compact_if_due`](crate::Collection::compact_if_due) has something to do.
     pub compaction_due: bool,
 }
 
@@ -144,8 +143,8 @@ pub enum Swept {
         /// Number of objects.
         expired: u64,
     },
-    /// The clock has jumped, or no sweep ran for long: nothing was deleted, so that live objects
-    /// can be confirmed first.
+    /// The clock has jumped, or no sweep ran for a long time: nothing was deleted, so that live
+    /// objects can be confirmed first.
     Waiting {
         /// The end of the wait.
         until: Stamp,
@@ -160,7 +159,7 @@ pub enum Swept {
     },
 }
 
-/// The outcome of a pull.
+/// The changes to a collection by a pull, or by another application of changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// The collection's version after it.
@@ -169,10 +168,10 @@ pub struct Applied {
     pub updated: u64,
     /// Objects (and roots) confirmed unchanged.
     pub refreshed: u64,
-    /// Objects deleted: their last holder released them.
+    /// Objects deleted: their last holder released them, or a notice suppresses them.
     pub deleted: u64,
     /// Changes without effect: older than the stored version, about unknown objects, repeated, or
-    /// without identity.
+    /// without an identifier.
     pub ignored: u64,
     /// Updates refused because their objects are suppressed.
     pub refused: u64,
@@ -181,8 +180,7 @@ pub struct Applied {
 }
 
 impl AddAssign for Applied {
-    /// Adds a later outcome, or that of another source: sums the counts, and keeps the newest
-    /// version.
+    /// Adds another outcome: sums the counts, and keeps the newest version.
     fn add_assign(&mut self, other: Self) {
         self.version = self.version.max(other.version);
         self.updated += other.updated;

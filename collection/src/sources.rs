@@ -33,14 +33,15 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// As for [`commit`](Self::commit). Records and roots without identity, and records that are
-    /// too large, are ignored and counted, not refused.
+    /// As for [`commit`](Self::commit). Records and roots without an identifier, and records that
+    /// are too large, cause no error: they are left out and counted.
     pub fn apply(&self, pulled: Pulled, now: Stamp) -> Result<Applied, Error> {
         self.apply_after(pulled, None, now)
     }
 
-    /// Applies changes, unless the source's cursor has changed since the request, when it was
-    /// `known`: a cursor that was set back meanwhile must not be moved forward again.
+    /// Applies changes, if the source's cursor is still `known`, as at the time of the request: a
+    /// cursor that was set back meanwhile must not be moved forward again. Without `known` it is
+    /// not checked.
     ///
     /// # Errors
     ///
@@ -100,8 +101,7 @@ impl Collection {
             let version = Version { epoch: pulled.epoch, serial };
             merge.change(version, change, generation.unwrap_or(0))?;
         }
-        // The list of suppressed objects is written first: the next opening, at the latest, carries
-        // out everything on it.
+        // The takedown list is written first: the next opening, at the latest, carries it out.
         self.inner.write_list()?;
         let mut deleted = 0;
         if let Some(generation) = pulled.end_of_snapshot {
@@ -118,14 +118,13 @@ impl Collection {
         Ok(applied)
     }
 
-    /// Returns whether a source's record is small enough; larger ones are left out.
+    /// Returns whether a source's record is small enough to be applied; larger ones are left out.
     pub fn takes(&self, record: &Record) -> bool {
         self.inner.fits(record)
     }
 
-    /// Forgets a source: releases all objects that it holds, and removes its cursor. If
-    /// interrupted, the source stays among [`sources`](Self::sources), and this can be called
-    /// again.
+    /// Forgets a source: releases all objects that it holds, and removes its cursor. If this is
+    /// interrupted, the source stays among [`sources`](Self::sources): call it again.
     pub fn remove_source(&self, source: &str, now: Stamp) -> Result<Applied, Error> {
         let mut tail = self.inner.tail();
         let mut total = Applied { version: tail.version(), ..Applied::default() };
@@ -173,7 +172,7 @@ pub(crate) struct HeldPage {
 }
 
 impl Inner {
-    /// Returns whether a commit accepts the record together with the added attribute.
+    /// Returns whether a commit accepts the record once [`ORIGIN_VERSION`] is added.
     fn fits(&self, record: &Record) -> bool {
         const OVERHEAD: usize = 64;
         let attributes = record.attributes();
@@ -222,7 +221,7 @@ struct Merge<'a> {
     stored: HashMap<Oid, Option<Vec<u8>>>,
     /// The holes of the log: records in them are taken again, even if they are unchanged.
     unreadable: Holes,
-    /// Whether unknown changes were lost; then notes may name records that are gone.
+    /// Whether unknown changes were lost: the record of the holders' version may be gone.
     is_aftermath: bool,
     /// The objects that are taken again because of a hole or a loss.
     regained: HashSet<Oid>,
@@ -374,9 +373,8 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// Returns whether an object is taken although it is not newer than its holders' version.
-    /// Either its record cannot be read, and this is the same version; or damage removed the
-    /// record, so any version is taken.
+    /// Returns whether an object is taken although it is not newer than its holders' version: if
+    /// its stored record is gone, or if that cannot be read and this is the `same` version.
     fn is_lost(&mut self, oid: &Oid, origin: Version, same: bool) -> Result<bool, Error> {
         // The updates of this pull are not in the key index yet.
         let was_held = self.stored.get(oid).is_some_and(Option::is_some);
@@ -397,8 +395,8 @@ impl<'a> Merge<'a> {
         Ok(is_lost)
     }
 
-    /// Returns whether the stored record is older than its holders' version, because the record of
-    /// that version was lost.
+    /// Returns whether the stored record is older than `origin`, its holders' version, because the
+    /// record of that version was lost.
     fn is_older(&self, serial: u64, origin: Version) -> bool {
         if !self.is_aftermath {
             return false;

@@ -34,9 +34,9 @@ pub(crate) use judge::Verdict;
 
 /// The file's usual name, in the data folder of a daemon.
 pub const FILE_NAME: &str = "suppressed.soif";
-/// Maximum number of holders that are named with a notice.
+/// Maximum number of holders that are listed with a notice.
 pub(crate) const HELD_BY_MAX: usize = 100;
-/// Size from which a file is rewritten (1 MiB), once more than half of it is superseded.
+/// Size from which the file is rewritten once more than half of it is superseded, in bytes (1 MiB).
 const REWRITE_BYTES_MIN: u64 = 1 << 20;
 
 const NOTICE: &str = "SUPPRESSION";
@@ -48,7 +48,7 @@ const WRITING: &str = "Writing";
 const SCOPE: &str = "Scope";
 const FROM: &str = "From-Source";
 const OVERRULED: &str = "Overruled";
-/// The span of a notice that is not in the file yet.
+/// Replaces the span of a notice that is not in the file (yet).
 const NOWHERE: (u64, u64) = (u64::MAX, u64::MAX);
 const HELD_BY: &str = "Held-By";
 
@@ -116,7 +116,7 @@ impl Suppression {
         old.notice.at < self.notice.at || (self.notice == old.notice && old.scope < self.scope)
     }
 
-    /// Returns the prefix of the keys of the objects that this suppresses (see [`Oid::key`]).
+    /// Returns a prefix of the keys (see [`Oid::key`]) of all objects that this may suppress.
     pub(crate) fn keys_from(&self) -> Vec<u8> {
         let subject = &self.notice.subject;
         let mut from = subject.beginning().as_bytes().to_vec();
@@ -163,12 +163,11 @@ pub struct Takedowns {
     pub active: u64,
     /// Records refused since the start, because they are suppressed.
     pub refused: u64,
-    /// Notices since the start that were altered, signed by another than the named signer, or dated
-    /// ahead.
+    /// Notices since the start that were altered, wrongly signed, or dated ahead.
     pub forged: u64,
     /// The last of these notices: its object, and the reason.
     pub last_forged: Option<String>,
-    /// Notices since the start that were not taken because their source sends too many.
+    /// Notices since the start that were not taken because they exceed a limit.
     pub surplus: u64,
     /// The last of these notices: its source, and the limit.
     pub last_surplus: Option<String>,
@@ -176,7 +175,7 @@ pub struct Takedowns {
     pub damaged: u64,
 }
 
-/// The list's state before the addition of a notice that is not in the file yet.
+/// A notice that is not in the file yet, and the list's state before it was added.
 #[derive(Debug)]
 struct Staged {
     position: usize,
@@ -199,7 +198,7 @@ pub(crate) struct Suppressed {
     /// The start and end of each notice in the file, in bytes.
     spans: Vec<(u64, u64)>,
     staged: Vec<Staged>,
-    /// A number that increases with each notice that is added or removed.
+    /// A number that rises with each notice that is added or removed.
     pub(crate) revision: u64,
     /// Positions in the list by signer's key and subject.
     positions: HashMap<(String, Subject), usize>,
@@ -256,9 +255,9 @@ impl Suppressed {
             if !new.supersedes(old) {
                 return None;
             }
-            // If another source sends the same notice, that does not narrow the scope.
+            // A notice that comes again, or a later one, does not narrow the scope.
             new.scope = new.scope.max(old.scope);
-            // If the same notice comes again, that does not undo an administrator's lift.
+            // A notice that comes again does not undo an administrator's lift.
             new.active &= old.active || new.notice != old.notice;
         }
         self.revision += 1;
@@ -370,8 +369,8 @@ impl Suppressed {
         Some(writing)
     }
 
-    /// Returns the rewritten list, and the notices' spans in it; `None` while most of the file is
-    /// in force, or while it has damage that may still be repaired by hand.
+    /// Returns the rewritten list, and the notices' spans in it; `None` while the file is short, or
+    /// mostly not superseded, or has damage that may still be repaired by hand.
     pub(crate) fn rewriting(&self) -> Option<(Writing, Vec<(u64, u64)>)> {
         let live: u64 = self.spans.iter().map(|(start, end)| end.saturating_sub(*start)).sum();
         let end = self.file.mark.end;
@@ -398,8 +397,7 @@ impl Suppressed {
         Some((self.file.replace(bytes), spans))
     }
 
-    /// Takes over the state after a write; `spans` are the notices' spans if the file was
-    /// rewritten.
+    /// Takes over the state after a write, with the notices' `spans` if the file was rewritten.
     pub(crate) fn written(
         &mut self,
         writing: &Writing,
@@ -422,7 +420,7 @@ impl Suppressed {
         self.file.mark
     }
 
-    /// Returns the notices after byte `from` of the file.
+    /// Returns the notices from byte `from` of the file on, and those that are not in the file.
     pub(crate) fn after(&self, from: u64) -> Vec<Suppression> {
         let all = self.list.iter().zip(&self.spans);
         all.filter(|(_, (start, _))| from <= *start).map(|(it, _)| it.clone()).collect()
@@ -443,8 +441,7 @@ impl Suppressed {
         self.latest(notice).is_some_and(|it| it.notice == *notice)
     }
 
-    /// Returns the latest notice on the subject of `notice` by the same signer; `None` if there is
-    /// none.
+    /// Returns the latest notice by the signer of `notice` on its subject.
     pub(crate) fn latest(&self, notice: &Notice) -> Option<&Suppression> {
         let key = (notice.key.clone(), notice.subject.clone());
         self.positions.get(&key).and_then(|it| self.list.get(*it))

@@ -1,10 +1,10 @@
 //! Takedowns: suppressed objects are deleted and refused, and consumers get signed tombstones.
 //!
 //! The notice is added to the list first (suppressed.rs). Then its objects are deleted from the
-//! log. The tombstone of an object that does not exist, the carrier, carries the notice and stays
-//! for ever. A note in the log records how much of the list was carried out. It lags behind after a
-//! crash, a full disk, or the restore of a backup. Then the opening carries out the rest, and so
-//! does the next pull, takedown or purge.
+//! log. Besides, the notice gets a tombstone of its own, the carrier, which has no object and stays
+//! for ever. A note in the log records how much of the list was carried out. The note lags behind
+//! after a crash, a full disk, or the restore of a backup. Then the opening, or the next pull,
+//! takedown or purge, carries out the rest.
 //!
 //! Source: ours.
 
@@ -23,13 +23,12 @@ use crate::log::Tail;
 use crate::notice::{Author, Notice, REASON_BYTES_MAX, Subject};
 use crate::suppressed::{HELD_BY_MAX, Mark, Scope, Suppression, Takedowns};
 
-/// Maximum number of prefixes of the key index that are searched separately; for more, the whole
-/// index is searched.
+/// Maximum number of key prefixes that are searched; for more, all keys are searched.
 const PREFIXES_MAX: usize = 10_000;
 /// Maximum number of objects found at a time.
 const FOUND_MAX: usize = 100_000;
 
-/// The part of the list to carry out again, in addition to the new notices.
+/// The part of the list to carry out again, besides the notices that are not carried out yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recheck {
     None,
@@ -90,12 +89,13 @@ impl Collection {
     ///
     /// # Errors
     ///
-    /// [`Error::NotSuppressed`]; otherwise as for [`suppress`](Self::suppress).
+    /// [`Error::NotSuppressed`]; otherwise as for [`suppress`](Self::suppress), or
+    /// [`Error::Outdated`].
     pub fn lift(&self, author: &Author, subject: Subject, now: Stamp) -> Result<Notice, Error> {
         let mut tail = self.inner.tail();
         tail.ensure_writable(&self.inner.log)?;
         if !self.inner.suppressed().on_subject(&subject).any(|it| it.active) {
-            // The lift may be on the list while its tombstone is still missing.
+            // An earlier call may have put the lift on the list, but not have carried it out.
             let undone = self.inner.undone()?.into_iter().rev();
             let mut lifts = undone.filter(|it| it.scope == Scope::Here && it.notice.lifted);
             let Some(lift) = lifts.find(|it| it.notice.subject == subject) else {
@@ -149,8 +149,7 @@ impl Collection {
         }
     }
 
-    /// Carries out the notices that are not yet carried out in this log, or whose effects may be
-    /// lost.
+    /// Carries out the notices that are not carried out yet, or whose effects may be lost.
     pub(crate) fn suppress_again(&self, recheck: Recheck, now: Stamp) -> Result<(), Error> {
         let mut tail = self.inner.tail();
         let objects = self.inner.apply_list(&mut tail, &HashSet::new(), recheck, now)?;
@@ -163,8 +162,7 @@ impl Collection {
 }
 
 impl Inner {
-    /// Signs a notice, with a later date than all earlier ones by the same signer on the same
-    /// subject.
+    /// Signs a notice, dated after all earlier ones by the same signer on the same subject.
     fn sign(
         &self,
         author: &Author,
@@ -206,8 +204,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns the state of the list's file up to which all notices are carried out; `None` if it
-    /// is unknown.
+    /// Returns the state of the list's file up to which all notices are carried out, if known.
     fn done(&self) -> Result<Option<Mark>, Error> {
         let key = note_key(SUPPRESSED, &[]);
         let value = self.read_keys(|keys| keys.note(&key))?;
@@ -254,7 +251,7 @@ impl Inner {
         for part in carriers.chunks(DELETES_MAX) {
             self.commit(tail, part, &[], now)?;
         }
-        // If a signer lifts a notice for its own objects, it sends these objects again.
+        // A gatherer that lifts a notice on its own objects sends these again by itself.
         if undone.iter().any(|it| it.notice.lifted && it.scope != Scope::Own) {
             self.forget_cursors(tail, now)?;
         }
@@ -296,8 +293,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns `wanted` live objects whose keys begin with `prefix`, with their notices; at most
-    /// [`FOUND_MAX`].
+    /// Returns the live objects whose keys begin with `prefix` and for which `wanted` returns a
+    /// notice, with that notice; at most [`FOUND_MAX`].
     fn live(
         &self,
         prefix: &[u8],
@@ -344,7 +341,8 @@ impl Inner {
     }
 }
 
-/// Returns the key prefixes of the objects to check; none begins with another.
+/// Returns the key prefixes of the objects to check; none begins with another. If they are too
+/// many, returns only the empty one, for all objects.
 fn prefixes(list: &[Suppression]) -> Vec<Vec<u8>> {
     let active = list.iter().filter(|it| it.active);
     let mut found: Vec<Vec<u8>> = active.map(Suppression::keys_from).collect();

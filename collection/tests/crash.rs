@@ -20,9 +20,9 @@ use collection::{
 use net::clock;
 use soif::Record;
 
-/// Set for the child: the directory of its collection.
+/// Environment variable of the child: the directory of its collection.
 const CHILD: &str = "HARVEST_CRASH_DIRECTORY";
-/// Set for a child that also compacts.
+/// Environment variable of a child that also compacts.
 const COMPACTS: &str = "HARVEST_CRASH_COMPACTS";
 /// Number of objects that are changed again and again.
 const OBJECTS: u64 = 20;
@@ -51,7 +51,7 @@ fn update(url: &str, step: u64) -> Change {
     Change::Update(record)
 }
 
-/// Whether the step deletes its object instead of changing it.
+/// Returns whether the step deletes its object instead of changing it.
 fn deletes(step: u64) -> bool {
     step.is_multiple_of(7)
 }
@@ -97,7 +97,7 @@ fn child() {
         scope.spawn(move || {
             for round in (0_u64..).take_while(|_| compacts) {
                 report("compacting");
-                // Far before the horizon: every delete stays.
+                // At so early a time no delete is older than the horizon: all stay.
                 if round.is_multiple_of(2) {
                     compacting.compact_tail(Stamp(1)).unwrap();
                 } else {
@@ -133,7 +133,7 @@ fn start_child(dir: &Path, compacts: bool) -> Child {
         .unwrap()
 }
 
-/// Lets the child acknowledge `steps`, and, for a kill in a compaction, begin one; spins `spin`
+/// Lets the child acknowledge `steps` steps and, with `compacts`, begin a compaction; spins `spin`
 /// times and kills it. Returns the last step that it reported, and its activity.
 fn run_and_kill(dir: &Path, steps: u64, spin: u64, compacts: bool) -> (u64, &'static str) {
     let mut child = start_child(dir, compacts);
@@ -219,7 +219,7 @@ fn a_kill_at_any_moment_loses_nothing_acknowledged() {
         ["appending", "compacting"].iter().any(|it| killed[it] < least)
     };
     let mut round = 0;
-    // By chance, or on a busy machine, few kills hit the important activities: then there are more rounds.
+    // There are more rounds if too few kills have hit an important activity.
     while round < rounds || (is_lacking(&killed) && round < rounds * 10) {
         let steps = random(&mut state) % 70;
         let steps = steps.saturating_sub(10);
@@ -393,7 +393,7 @@ fn child_short_of_files() {
     println!("epoch {}", before.epoch);
 }
 
-/// Otherwise a failed compaction would remove segments that the manifest names.
+/// If it were, a failed compaction could remove segments that the manifest on the disk names.
 #[test]
 fn a_manifest_that_was_not_written_is_not_in_force() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The byte format: gzip for any reader, packed by the backend that we measured.
+//! The byte format: gzip that any reader can unpack, compressed by the backend that we measured.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -106,7 +106,7 @@ fn a_member_above_the_limit_is_refused() {
 }
 
 proptest! {
-    /// Foreign bytes: an error or a wait for more, never a panic.
+    /// Foreign bytes cause an error, or a wait for more bytes, but never a panic.
     #[test]
     fn noise_is_refused(mut noise: Vec<u8>, at in 0..200_usize, keep: bool) {
         let good = GOOD.get_or_init(|| segment(&tempfile::tempdir().unwrap()).1);
@@ -123,8 +123,8 @@ proptest! {
 
 static GOOD: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
 
-/// Cargo unites features over the whole build, so a dependency can switch flate2's backend. Every
-/// backend packs differently: the same bytes prove the same code.
+/// Cargo unites features over the whole build, so a dependency can switch flate2's backend. Each
+/// backend compresses in its own way, so equal bytes show that the backend is the right one.
 #[test]
 fn deflate_is_packed_by_zlib_rs() {
     let words = ["segment", "member", "change", "stamp", "serial", "epoch", "cursor", "holder"];

@@ -1,7 +1,7 @@
-//! A large collection: its speed of commits, look-ups, opening and compaction, and that all records are there.
+//! A large collection: all records are there; speed of commits, look-ups, opening and compaction.
 //!
-//! `HARVEST_RECORDS` is the number of records (default 20,000). The figures are printed: run a release build
-//! with `--nocapture` to compare them with docs/measurements.md.
+//! `HARVEST_RECORDS` is the number of records (default 20,000). The figures are printed: run a
+//! release build with `--nocapture` to compare them with docs/measurements.md.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -23,7 +23,7 @@ fn url(n: u64) -> String {
     format!("http://www.example.org/collection/{:03}/object-{n}.html", n % 997)
 }
 
-/// A record of about 500 bytes, of words that compress as text does.
+/// Makes a record of about 500 bytes, of words that compress like text.
 fn record(n: u64) -> Record {
     const WORDS: [&str; 16] = [
         "gather", "broker", "stream", "record", "change", "object", "source", "index", "query",

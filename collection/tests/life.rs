@@ -266,7 +266,7 @@ fn a_snapshot_releases_what_it_does_not_name() {
     assert_eq!(collection.cursor("a").unwrap().unwrap().snapshot, None);
 }
 
-/// As after a restore of a source: no commit is larger than necessary.
+/// As after a restore of a source: no commit has more than 4,096 changes.
 #[test]
 fn a_snapshot_that_names_little_releases_the_rest_in_parts() {
     let dir = tempfile::tempdir().unwrap();
@@ -308,7 +308,7 @@ fn unconfirmed_objects_expire_unless_they_are_too_many() {
     let list =
         vec![update("a", "a"), update("b", "b"), Change::Update(brief), Change::Update(elsewhere)];
     collection.commit(changes(list), Stamp(0)).unwrap();
-    // Time counts only between sweeps; at this share they delete nothing.
+    // Only time with frequent sweeps counts towards expiry; with the share 0 they delete nothing.
     let sweep_often = |days: std::ops::Range<u64>| {
         for at in (days.start * DAY..days.end * DAY).step_by(6 * 3_600_000) {
             collection.sweep(Stamp(at), 0.0).unwrap();

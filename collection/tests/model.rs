@@ -142,7 +142,7 @@ impl Model {
         }
     }
 
-    /// The object's tombstone carries the notice, and so does one without an object.
+    /// The notice is in the tombstone of the object, if it is live, and in one without an object.
     fn suppress(&mut self, n: u8) {
         self.serial += 1 + u64::from(self.objects.remove(&n).is_some());
         self.suppressed.insert(n);
@@ -291,7 +291,7 @@ fn check(steps: &[Step]) {
     compare(&open(model.now).0, &model);
 }
 
-/// A case opens and verifies a collection dozens of times, so it gets a tenth of the cases of a pure property.
+/// A case opens and verifies a collection dozens of times, so there are a tenth of the usual cases.
 fn config() -> ProptestConfig {
     let cases = (ProptestConfig::default().cases / 10).max(1);
     ProptestConfig {
@@ -311,7 +311,7 @@ proptest! {
     }
 }
 
-/// The only way to lose a delete: its tombstone is dropped while an older update is still in the log.
+/// A delete would be lost if its tombstone were dropped while an older update is still in the log.
 #[test]
 fn a_delete_outlives_the_update_it_deletes() {
     let update =

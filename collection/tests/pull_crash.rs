@@ -1,6 +1,6 @@
-//! A consumer that is killed while it pulls. This binary starts itself as a child that pulls over a
-//! connection, which is cut at a random byte. It kills the child with SIGKILL a random moment later,
-//! while the child applies the received part. In the end every change is there, and none twice.
+//! A consumer that is killed while it pulls. This binary starts itself as a child, which pulls over
+//! a connection that is cut at a random byte. A random moment later, while the child applies the
+//! received part, it is killed with SIGKILL. In the end every change is there, and none twice.
 //!
 //! `HARVEST_CRASH_ROUNDS` is the number of kills (default 6); `HARVEST_CRASH_SEED` repeats a run.
 
@@ -35,12 +35,12 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower::service_fn;
 
-/// Set for the child: the directory of its collection, and the address of the source.
+/// Environment variables of the child: the directory of its collection; the address of the source.
 const DIRECTORY: &str = "HARVEST_PULL_DIRECTORY";
 const ADDRESS: &str = "HARVEST_PULL_ADDRESS";
 const GATHERER: &str = "00000000000000aa";
 const SOON: Duration = Duration::from_secs(60);
-/// No cut: more than any answer.
+/// A budget without a cut: more than any answer.
 const WHOLE: u64 = u64::MAX;
 
 fn open(dir: &Path) -> (Collection, Recovery) {

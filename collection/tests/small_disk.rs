@@ -15,7 +15,7 @@ use std::process::Command;
 use collection::{Batch, Change, Collection, Error, Oid, Options, Stamp};
 use soif::Record;
 
-/// Set for the child: the path of the small disk.
+/// Environment variable of the child: the path of the small disk.
 const DISK: &str = "HARVEST_SMALL_DISK";
 
 fn update(n: u64, state: &mut u64) -> Batch {

@@ -1,12 +1,13 @@
-//! A disk with faults, for tests of storage code. It knows the durable data, and can cut the power after
-//! any operation, or fail as full, read-only and worn disks do.
+//! A disk with faults, for tests of storage code. It knows which data is durable, and can cut the
+//! power at any operation, or fail as full, read-only and worn disks do.
 //!
-//! It works on real files below a directory, so written data can be read before it is durable, and tests
-//! can damage it. The remains of the rest after a power cut are random. Of a file: all or nothing, its
-//! start, some of its sectors, or zeros in their place. Of the names in each directory: none, all, the
-//! first few, or some, independent of other directories. Data of a failed sync is not written by a later
-//! sync, and the disk's old data may be gone too, until it is written again. Linux and disks behave in this
-//! way (Rebello et al., "Can applications recover from fsync failures?", USENIX ATC 2020).
+//! It works on real files below a directory, so written data can be read before it is durable, and
+//! tests can damage the files. What a power cut leaves of data that is not durable is random. Of a
+//! file: all or nothing, the start, some sectors, or zeros in their place. Of the new names in a
+//! directory: none, all, the first few, or some, independent of other directories. After a failed
+//! sync, later syncs do not write its data, and the disk's old data may be gone too, until the data
+//! is written again. Linux and disks behave in this way (Rebello et al., "Can applications recover
+//! from fsync failures?", USENIX ATC 2020).
 //!
 //! Modes and owners of directories are not simulated: no power cut changes them.
 
@@ -31,7 +32,7 @@ pub use world::{Item, World, restore, world};
 pub enum Fault {
     /// There is no space: half of the bytes are written, and new names fail at random.
     Full,
-    /// There is no space, which shows only at a sync.
+    /// There is no space, but only a sync fails.
     FullLate,
     /// Nothing may be written.
     ReadOnly,
@@ -52,15 +53,16 @@ impl Fault {
     }
 }
 
-/// The point of a power cut: after this number of further operations of a phase whose description contains a word.
-/// An empty phase is any. A description has the operation and the path below the directory, as in `sync segment-1`.
+/// The point of a power cut: after a number of further operations of a phase whose description
+/// contains a word. A description has the phase, the operation, and the path below the directory,
+/// as in `append: sync segment-1`. Opening a file does not count.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
-    /// See [`Faulty::enter`].
+    /// The phase (see [`Faulty::enter`]); empty: any.
     pub phase: &'static str,
     /// The word.
     pub word: &'static str,
-    /// Number of operations, at least 1.
+    /// Number of operations, at least 1: the last one is cut.
     pub acts: u64,
 }
 
@@ -96,7 +98,7 @@ impl Faulty {
         self.state().fault = fault.map(|it| (it, 0));
     }
 
-    /// Sets a fault after this number of operations since the disk was made.
+    /// Sets a fault that begins once [`acts`](Self::acts) has reached this number.
     pub fn fail_after(&self, fault: Fault, acts: u64) {
         self.state().fault = Some((fault, acts));
     }
@@ -116,17 +118,17 @@ impl Faulty {
         self.state().free_bytes
     }
 
-    /// Returns the number of operations so far.
+    /// Returns the number of operations so far; opened files and failures do not count.
     pub fn acts(&self) -> u64 {
         self.state().acts
     }
 
-    /// Whether the power has been cut.
+    /// Returns whether the power has been cut.
     pub fn is_cut(&self) -> bool {
         self.state().left.is_some()
     }
 
-    /// Cuts the power now, if it is not cut yet; returns the point of the cut and the state after it.
+    /// Cuts the power, if it is not cut yet; returns the point of the cut and the state after it.
     pub fn cut(&self) -> (String, World) {
         let mut state = self.state();
         if state.left.is_none() {

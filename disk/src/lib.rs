@@ -1,10 +1,11 @@
 //! Access to the disk: a thin layer over the file system, so that tests can replace the disk by one
-//! with faults. Such a disk drops data that was not made durable, or fails as real disks do.
+//! with faults, which drops data that was not made durable, or fails as real disks do.
 //!
 //! Offsets and lengths are in bytes. Errors are the system's; unless stated otherwise, nothing was
-//! done then. Without a replacement a call costs one comparison more.
+//! done. Without a replacement, a call costs one more comparison.
 //!
-//! Source: ours; Pillai et al., "All file systems are not created equal" (OSDI 2014), for the possible states after a power cut.
+//! Source: ours; for the possible states after a power cut, Pillai et al., "All file systems are
+//! not created equal" (OSDI 2014).
 
 pub mod faulty;
 pub mod lock;
@@ -60,7 +61,7 @@ impl Disk {
         }
     }
 
-    /// Performs a sync, unless the disk only simulates it.
+    /// Performs a sync, unless the disk skips or simulates syncs.
     fn sync_by(&self, act: Act<'_>, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         match self {
             Self::System => work(),
@@ -111,8 +112,9 @@ impl Disk {
         self.file(path, Act::Open { path, to_write: false }, &mut OpenOptions::new())
     }
 
-    /// Replaces the file at `path` by one with these bytes, durably. It is written as `new`, in the
-    /// same directory, with this mode less the umask. After a failure `new` may remain.
+    /// Replaces the file at `path` by one with these bytes, durably. They are first written to
+    /// `new`, in the same directory, with this mode less the umask. After a failure `new` may
+    /// remain.
     ///
     /// # Errors
     ///
@@ -175,8 +177,8 @@ impl Disk {
         self.remove_tree_while(path, &|| true).map(drop)
     }
 
-    /// Removes a tree while `goes_on`, which is asked before each name; returns whether all is
-    /// gone. Another process may remove it at the same time.
+    /// Removes a tree. Stops when `goes_on`, called before each removal, returns false; returns
+    /// whether all is gone. Another process may remove it at the same time.
     ///
     /// # Errors
     ///
@@ -257,7 +259,8 @@ impl File {
         &self.disk
     }
 
-    /// Reads some of the bytes, as many as can be read; 0 at the end of the file.
+    /// Reads at least one byte, perhaps fewer than fit in `bytes`; returns their number, 0 at the
+    /// end of the file.
     ///
     /// # Errors
     ///
@@ -302,7 +305,7 @@ impl File {
         Ok(self.real.metadata()?.len())
     }
 
-    /// Writes all of the bytes; a gap between the end of the file and them is filled with zeros.
+    /// Writes all of the bytes; zeros fill a gap between the end of the file and `at`.
     ///
     /// # Errors
     ///

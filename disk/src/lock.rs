@@ -1,7 +1,8 @@
 //! The lock of a directory: a lock file that holds the process's number.
 //!
-//! The lock is the system's and ends with the process, for any reason; the number in the file is for
-//! people. The file belongs to the owner alone, so that no other user can keep a daemon from starting.
+//! The operating system has the lock, and ends it with the process, however that ends. The number
+//! in the file is for people. The file belongs to the owner alone, so that no other user can keep a
+//! daemon from starting.
 //!
 //! Source: ours.
 
@@ -37,17 +38,17 @@ pub enum Error {
 
 /// The lock of a directory, held until it is dropped.
 ///
-/// A process that is being started has a copy of the open file for a moment, and would keep the lock
-/// that long: so it is given up, not only closed.
+/// A child that is being started has a copy of the open file for a moment, which would keep the
+/// lock. So dropping this unlocks the file, and does not only close it.
 #[derive(Debug)]
 pub struct Lock(File);
 
 impl Lock {
-    /// Gives the lock up before it is dropped.
+    /// Releases the lock before it is dropped.
     ///
     /// # Errors
     ///
-    /// The system's; the lock then ends with the process.
+    /// The system's. Then the lock ends with the process.
     pub fn release(&self) -> io::Result<()> {
         self.0.unlock()
     }

@@ -1,8 +1,8 @@
 //! Closing: frees the directory although clones still exist.
 //!
 //! A daemon that stops cannot wait for every page, pull and handle that holds a clone. So it closes
-//! the collection in two steps: first long operations end while the other requests are completed,
-//! then the directory is freed.
+//! the collection in two steps: first long operations end, while other requests are still
+//! completed; then the directory is freed.
 //!
 //! Source: ours.
 
@@ -17,16 +17,16 @@ use crate::log::manifest::{Manifest, Unwritten};
 
 impl Collection {
     /// Ends long operations (compaction, sweep, release of a source, verification) with
-    /// [`Error::Stopped`](crate::Error::Stopped) at its next step, in well under a second. Commits
-    /// and reads are still possible.
+    /// [`Error::Stopped`](crate::Error::Stopped) at their next step, in well under a second.
+    /// Commits and reads are still possible.
     pub fn begin_close(&self) {
         self.inner.closing.store(true, Ordering::Release);
     }
 
     /// Frees the directory, for all clones: waits for the commit in progress, makes the key index
     /// durable and releases the lock. From then on commits and look-ups end with
-    /// [`Error::Stopped`](crate::Error::Stopped); open files stay readable. A second close does
-    /// nothing.
+    /// [`Error::Stopped`](crate::Error::Stopped); files that are open by then stay readable. A
+    /// second close does nothing.
     pub fn close(&self) {
         self.begin_close();
         let inner = &self.inner;
@@ -45,7 +45,8 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// Makes the key index durable, and writes the end of the log to the manifest.
+    /// Ends all writes, and makes the key index durable. If the contents of the log's files are
+    /// certain, notes in the manifest where the log ends and that it was closed in order.
     pub(crate) fn end(&self) {
         let mut tail = self.tail();
         let is_sure = tail.halt.is_none();

@@ -14,7 +14,7 @@ use crate::member::content;
 use crate::member::pack::{self, Packed};
 use crate::recover;
 
-/// Compression level of commits: fast.
+/// Compression level of commits: the fastest.
 const LEVEL_COMMIT: u32 = 1;
 
 impl Collection {
@@ -42,8 +42,8 @@ impl Collection {
         self.inner.commit_packed(&mut tail, &kept, &notes, &packed, now)
     }
 
-    /// Begins a new epoch: every consumer starts over with a snapshot. For restore, import and
-    /// rollback.
+    /// Begins a new epoch, after a restore, an import or a rollback: every consumer begins anew
+    /// with a snapshot.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl Inner {
     fn append(&self, tail: &mut Tail, packed: &[Packed], now: Stamp) -> Result<Appended, Error> {
         tail.ensure_writable(&self.log)?;
         room::check(self, tail, packed)?;
-        // Without a key index nobody could look the changes up, so the commit is refused.
+        // Without a key index the changes could not be looked up, so the commit is refused.
         self.read_keys(|_keys| Ok(()))?;
         self.log.append(tail, packed, now, self.options.segment_bytes_max)
     }

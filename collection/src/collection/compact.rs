@@ -1,13 +1,14 @@
 //! Compaction: rewrites the log without superseded changes, while commits go on.
 //!
-//! A run of sealed segments is read in order. The changes that the key index still refers to go to
-//! new segments, with their serials and stamps, in full members, compressed well. Then the manifest
-//! is replaced, and each old file is removed when its last reader has finished. After a crash at
-//! any point either the old run is valid or the new one.
+//! Sealed segments are read in order, as many at a time as the free space allows. What is not
+//! superseded goes to new segments: changes and notes that the key index still has, and tombstones
+//! of objects that are not live. Serials and stamps stay; members are full and well compressed.
+//! Then the manifest is replaced, and each old file is removed when its last reader has finished.
+//! After a crash at any point the manifest names either the old segments or the new ones.
 //!
-//! In a run that begins with the first segment, tombstones before the horizon and removed notes are
-//! dropped too. In other runs they must stay: otherwise a rebuild would restore the removed objects
-//! from an earlier segment.
+//! Tombstones older than the horizon, and removals of notes, are dropped only together with the
+//! first segment of the log. Behind it they must stay: otherwise a rebuild of the key index would
+//! restore the removed objects and notes from an earlier segment.
 //!
 //! Source: docs/collection.md, "On disk".
 
@@ -26,33 +27,35 @@ use crate::member::pack;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
 use crate::report::Compacted;
 
-/// Compression level of compacted members: small.
+/// Compression level of compacted members: the highest, since they stay for long.
 const LEVEL_COMPACT: u32 = 9;
-/// Maximum number of drafts that are compressed together.
+/// Number of complete drafts, of changes or of notes, at which they are compressed and written.
 const DRAFTS_MAX: usize = 16;
 
 impl Collection {
-    /// Rewrites the whole log without superseded changes. Commits go on meanwhile.
+    /// Rewrites the whole log without superseded changes. Commits go on meanwhile. If the disk is
+    /// nearly full and readers still use replaced segments, only a part of the log is rewritten.
     ///
     /// # Errors
     ///
-    /// The file system reports an error, or a segment is damaged; the log is unchanged.
+    /// The file system reports an error, a segment is damaged, or the collection is closed. Parts
+    /// that were rewritten before stay rewritten.
     pub fn compact(&self, now: Stamp) -> Result<Compacted, Error> {
         self.inner.compact(CompactionDue::All, None, now)
     }
 
-    /// Packs the small members that commits have left at the end of the log.
+    /// Packs the small members that commits have left at the end of the log into full ones.
     pub fn compact_tail(&self, now: Stamp) -> Result<Compacted, Error> {
         self.inner.compact(CompactionDue::Tail, None, now)
     }
 
-    /// Compacts the part of the log for which it is worthwhile; returns `None` if there is no such
-    /// part. Call this from time to time.
+    /// Compacts the log, or its end, if that is worthwhile now; otherwise returns `None`. Call this
+    /// from time to time.
     pub fn compact_if_due(&self, now: Stamp) -> Result<Option<Compacted>, Error> {
         let no_room = self.inner.repairs().no_room;
         match due(&self.inner.log.view(), self.len(), no_room) {
-            // This compaction would end as early as the last one, after rewriting the same
-            // segments.
+            // The last compaction ended early for lack of space, and readers still use the segments
+            // that it replaced: another one would rewrite the same segments and end early again.
             Some(CompactionDue::All) if self.inner.is_space_held() => Ok(None),
             None => Ok(None),
             Some(due) => self.inner.compact(due, None, now).map(Some),
@@ -61,8 +64,8 @@ impl Collection {
 }
 
 impl Inner {
-    /// Rewrites the part that is `due`. If there are `damaged` members, they are left out, and the
-    /// notes are taken from the key index, since some may have been in those members.
+    /// Rewrites the part that is `due`. With `damaged`, these members are left out, and all notes
+    /// are taken from the key index, since the damaged members may have contained some.
     pub(crate) fn compact(
         &self,
         due: CompactionDue,
@@ -85,14 +88,14 @@ impl Inner {
         held.clear();
         let forgotten = Stamp(now.0.saturating_sub(self.options.horizon_ms()));
         let mut total = Compacted::default();
-        // The space of replaced segments is freed before the next part is written, unless they are
-        // being read.
+        // The space of a part's old segments is freed before the next part is written, unless
+        // somebody is reading them.
         while !inputs.is_empty() {
             let free = self.room(&self.tail(), 0).map_or(u64::MAX, |(free, _)| free);
             let is_first = total.segments.0 == 0;
             let count = affordable(&inputs, free);
             if count == 0 && !is_first {
-                // The next compaction continues, once nobody reads those segments any more.
+                // Readers still use the old segments: `compact_if_due` waits for them.
                 return Ok(total);
             }
             // Commits always leave enough space to rewrite one segment.
@@ -101,13 +104,13 @@ impl Inner {
             rewrite.damaged = damaged;
             rewrite.read(&inputs)?;
             if damaged.is_some() && is_first {
-                // All notes are written in the first part, because the other parts leave their
-                // notes out. So none is missing if the compaction ends early.
+                // With `damaged`, no part copies the notes of its members. So the first part gets
+                // all notes: none is lost if the compaction ends early.
                 rewrite.all_notes()?;
             }
             rewrite.finish()?;
-            // Flush before changes are dropped from the log: an older index could not catch up any
-            // more.
+            // A start replays the log from the last flush of the key index, so the index is flushed
+            // before changes are dropped from the log.
             self.read_keys(Keys::flush)?;
             let done = self.install(&inputs, start, commit, rewrite)?;
             held.extend(inputs.iter().map(Arc::downgrade));
@@ -129,7 +132,7 @@ impl Inner {
         }
     }
 
-    /// Replaces a run of segments, which begins with the segment `start`, by the new ones.
+    /// Replaces `inputs`, which begin at the index `start` in the list of segments, by the outputs.
     fn install(
         &self,
         inputs: &[Arc<Segment>],
@@ -157,8 +160,8 @@ impl Inner {
         }
         let replaced = tail.replace(manifest, &self.log);
         if replaced.is_err() && tail.halt.is_some() {
-            // The manifest may name the old segments or the new ones, so both stay until the next
-            // opening.
+            // The manifest on the disk may name the old segments or the new ones, so the files of
+            // both stay. The next opening removes those that it does not name.
             rewrite.outputs.clear();
         }
         replaced?;
@@ -183,7 +186,7 @@ impl Inner {
     }
 }
 
-/// Returns how many of the segments can be rewritten at once with `free` bytes of space.
+/// Returns how many segments, from the first on, can be rewritten at once in `free` bytes.
 fn affordable(segments: &[Arc<Segment>], free: u64) -> usize {
     let mut left = free;
     let fits = |it: &&Arc<Segment>| {
@@ -194,23 +197,22 @@ fn affordable(segments: &[Arc<Segment>], free: u64) -> usize {
     segments.iter().take_while(fits).count()
 }
 
-/// New segments under construction; removed if dropped before they are installed.
+/// New segments under construction. A drop before they are installed removes their files.
 struct Rewrite<'a> {
     inner: &'a Inner,
     due: CompactionDue,
-    /// Whether the run begins with the first segment.
+    /// Whether the part begins with the first segment of the log.
     first: bool,
     /// Tombstones before this moment may be dropped.
     forgotten: Stamp,
     changes: Drafter,
     notes: Drafter,
-    /// Signatures of the notices whose carriers are kept: one carrier of each is enough.
+    /// Signatures of the notices with a carrier in the outputs; further carriers are dropped.
     carried: HashSet<String>,
-    /// Members to leave out.
     damaged: Option<&'a HashSet<Address>>,
-    /// The newest commit read.
+    /// The highest commit number read so far.
     commit: u64,
-    /// The last serial written.
+    /// The last serial written so far.
     base: u64,
     outputs: Vec<Arc<Segment>>,
     /// The length of the last output, in bytes.
@@ -281,8 +283,8 @@ impl<'a> Rewrite<'a> {
             let damaged = |what| segment.fault(entry, what);
             self.commit = self.commit.max(entry.commit);
             if self.damaged.is_some_and(|it| it.contains(&(segment.number, entry.offset))) {
-                // The damaged member may have held deletes, so a consumer with an earlier cursor
-                // gets a snapshot.
+                // The damaged member may have contained deletes (unless it is local), so consumers
+                // with a cursor below its last serial get a snapshot.
                 let last = if entry.local { 0 } else { entry.last };
                 self.horizon = self.horizon.max(last);
                 continue;
@@ -302,7 +304,7 @@ impl<'a> Rewrite<'a> {
 
     fn note(&mut self, note: &Note) -> Result<(), Error> {
         let known = self.inner.read_keys(|keys| keys.note(&note.key))?;
-        // A removal must be kept as long as earlier values exist; only the first run drops those.
+        // A removal must stay if segments before this part may have values of the note.
         let removed = note.value.is_none() && !self.first;
         if known == note.value && (known.is_some() || removed) {
             self.notes.push_note(note).map_err(|reason| self.misfit(reason))?;
@@ -323,14 +325,13 @@ impl<'a> Rewrite<'a> {
         self.flush(DRAFTS_MAX)
     }
 
-    /// Makes the error of a change that was committed and cannot be written again, which is a fault
-    /// of the program.
+    /// Makes the error for a committed change that cannot be written again: a program fault.
     fn misfit(&self, reason: &'static str) -> Error {
         let position = usize::try_from(self.kept).unwrap_or(usize::MAX);
         Error::Refused { position, object: "compaction".to_owned(), reason }
     }
 
-    /// Returns whether the change is not superseded.
+    /// Returns whether the change stays: not superseded, and no tombstone that may be dropped.
     fn keeps(&mut self, scanned: &Scanned) -> Result<bool, Error> {
         let inner = self.inner;
         let serial = scanned.serial;
@@ -345,11 +346,11 @@ impl<'a> Rewrite<'a> {
             (Change::Refresh(_), Some(object)) => {
                 object.serial < serial && object.seen == scanned.stamp.0
             }
-            // New consumers must always get the notice.
+            // The latest notice on a subject stays for ever, for new consumers.
             (Change::Suppress(oid, notice), _)
                 if *oid == notice.carrier() && inner.suppressed().is_latest(notice) =>
             {
-                // A consumer whose cursor is past the first carrier has the notice.
+                // Only the first carrier stays: a consumer whose cursor is past it has the notice.
                 self.carried.insert(notice.signature.clone())
             }
             (Change::Delete(_) | Change::Suppress(..), None) => {
@@ -363,7 +364,7 @@ impl<'a> Rewrite<'a> {
         })
     }
 
-    /// Writes the drafts once there are `least` of them.
+    /// Writes the complete drafts if there are at least `least` of changes or of notes.
     fn flush(&mut self, least: usize) -> Result<(), Error> {
         let ready = self.changes.ready().max(self.notes.ready());
         if ready == 0 || ready < least {

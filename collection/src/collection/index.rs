@@ -1,9 +1,9 @@
 //! A collection's access to its key index: reads and writes, and a rebuild after a failure.
 //!
-//! A commit is acknowledged independently of the index: a durable commit is valid even if it cannot
-//! be indexed. While no index can be built (for example, on a full disk), look-ups fail and commits
-//! are refused. The rebuild is tried again after pauses that are as long as the attempts
-//! themselves, so the collection recovers by itself.
+//! The acknowledgment of a commit does not depend on the index: a durable commit is valid even if
+//! it cannot be indexed. While no index can be built (for example, on a full disk), look-ups fail
+//! and commits are refused. After a failed rebuild the next one is tried after a pause as long as
+//! the failed attempt, so the collection recovers by itself.
 //!
 //! Source: docs/collection.md, "The key index".
 
@@ -27,7 +27,7 @@ use crate::recover::replay::{self, OnDamage};
 #[derive(Debug)]
 pub(crate) struct Slot {
     keys: Option<Keys>,
-    /// Number of rebuilds.
+    /// Number of rebuilds so far, failed ones included.
     made: u64,
     failure: Option<Failure>,
 }
@@ -38,7 +38,7 @@ struct Failure {
     error: sled::Error,
     /// Whether a damaged member was the cause.
     is_damage: bool,
-    /// The time of the next attempt.
+    /// No other attempt is made before this time.
     until: Instant,
 }
 
@@ -49,8 +49,7 @@ impl Slot {
 }
 
 impl Inner {
-    /// Returns the parent folder of the key index: a temporary one if the collection is opened only
-    /// to read.
+    /// Returns the folder with the key index: a temporary one in a collection opened to read.
     pub(crate) fn keys_home(&self) -> &Path {
         self.overlay.as_ref().map_or(&self.dir, |it| it.path())
     }
@@ -88,13 +87,12 @@ impl Inner {
         second.map_err(|source| Error::keys(self.keys_dir(), source))
     }
 
-    /// Returns the number of rebuilds of the key index.
     pub(crate) fn keys_made(&self) -> u64 {
         self.slot().made
     }
 
     /// Drops the key index and rebuilds it from the segments, unless another thread has done so
-    /// since the rebuild number `made`.
+    /// since the rebuild number `made`. Fails at once in the pause after a failed attempt.
     pub(crate) fn rebuild_keys(&self, made: u64, why: &str) -> Result<(), Error> {
         let mut slot = self.slot_mut();
         self.check_open()?;
@@ -163,8 +161,8 @@ impl Inner {
         }
     }
 
-    /// Drops a key index that failed. The next read rebuilds it, or gets an error if that fails.
-    /// Nothing is lost, since the log has all entries.
+    /// Drops a key index that failed. The next read rebuilds it, or gets an error if the rebuild
+    /// fails. Nothing is lost, since the log has everything.
     pub(crate) fn give_up_keys(&self, error: &Error) {
         tracing::info!(dir = %self.dir.display(), %error, "the key index is given up for now");
         drop(self.slot_mut().keys.take());
@@ -224,8 +222,7 @@ mod tests {
         Batch { changes: vec![Change::Update(record)], notes: Vec::new() }
     }
 
-    /// Repeats `ask` until it succeeds, for at most 30 s: a failed attempt to rebuild is followed
-    /// by a pause.
+    /// Repeats `ask` for at most 30 s: a failed rebuild is followed by a pause.
     fn again<T>(ask: impl Fn() -> Result<T, Error>) -> T {
         let end = clock::monotonic() + std::time::Duration::from_secs(30);
         loop {

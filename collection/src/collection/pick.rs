@@ -1,7 +1,6 @@
 //! Reads of chosen changes of the log, and the search for the first change of a time span.
 //!
-//! Source: ours. Stamps never fall with serials, so the changes of a time span are a range of
-//! serials.
+//! Source: ours. Stamps never fall, so the changes of a time span are a range of serials.
 
 use std::vec::IntoIter;
 
@@ -13,7 +12,7 @@ use crate::log::segment::{Entry, Segment};
 use crate::member::content;
 use crate::member::{MEMBER_BYTES_MAX, Member, Unpacker};
 
-/// Iterator over chosen changes; see [`Collection::pick`]. Ends after an error.
+/// Iterator over the changes with chosen serials; see [`Collection::pick`]. Ends after an error.
 #[derive(Debug)]
 pub struct Picked {
     view: View,
@@ -58,8 +57,8 @@ impl Iterator for Picked {
 }
 
 impl Collection {
-    /// Returns the changes with these serials, which must ascend, in their order. Serials that the
-    /// log does not have, or has dropped, are left out.
+    /// Returns the changes with these serials, in serial order; the serials must ascend. Serials
+    /// that the log does not have, or has dropped, are left out.
     #[must_use]
     pub fn pick(&self, serials: Vec<u64>) -> Picked {
         let unpacker = Unpacker::new(MEMBER_BYTES_MAX);
@@ -81,7 +80,7 @@ impl Collection {
     }
 
     /// Returns the first serial with stamp `stamp` or later: every change before it has an earlier
-    /// stamp. It may be the serial of the next change to come, or of one that compaction has
+    /// stamp. The serial may be that of the next change to come, or of a change that compaction has
     /// dropped.
     ///
     /// # Errors
@@ -129,7 +128,7 @@ impl Collection {
     }
 }
 
-/// Returns the changes of the member that have one of `serials`, which ascend.
+/// Returns the member's changes with one of `serials`, which ascend.
 fn changes_of(member: &Member, serials: &[u64]) -> Result<Vec<Scanned>, Damage> {
     let (Some(first), Some(last)) = (serials.first(), serials.last()) else {
         return Ok(Vec::new());
@@ -145,7 +144,7 @@ fn changes_of(member: &Member, serials: &[u64]) -> Result<Vec<Scanned>, Damage> 
     Ok(found)
 }
 
-/// Returns those members of a segment that have changes before serial `end`.
+/// Returns the members of a segment that have changes, all of them before serial `end`.
 fn served(segment: &Segment, end: u64) -> Vec<Entry> {
     let is_served = |it: &&Entry| !it.local && it.changes != 0 && it.last < end;
     segment.entries().iter().filter(is_served).copied().collect()
@@ -155,8 +154,8 @@ fn last_stamp(segment: &Segment, entry: &Entry) -> Result<Stamp, Error> {
     Ok(segment.header(entry)?.entries.last().map(|(_, stamp)| *stamp).unwrap_or_default())
 }
 
-/// Returns the first index below `length` for which the predicate is false; the indexes for which
-/// it is true come first.
+/// Returns the first index for which the predicate is false, or `length` if there is none. The
+/// predicate must be true for all indexes before it, and false from there on.
 fn partition(
     length: usize,
     is_before: impl Fn(usize) -> Result<bool, Error>,
@@ -191,8 +190,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(8))]
 
-        /// Some commits have changes, some only notes, with pauses between them; objects change
-        /// again.
+        /// Some commits have only notes; there are pauses; objects change again.
         #[test]
         fn changes_are_found_by_time_and_by_serial(
             commits in prop::collection::vec((0_u64..4, prop::collection::vec(0_usize..9, 0..6)), 0..12),

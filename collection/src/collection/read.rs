@@ -17,8 +17,7 @@ use crate::log::scan::Scan;
 use crate::log::segment::Entry;
 use crate::report::Stats;
 
-/// Number of attempts of a look-up that a compaction may interfere with; the last attempt uses a
-/// rebuilt key index.
+/// Number of attempts of a look-up during compactions; the last uses a rebuilt key index.
 const GET_TRIES: usize = 4;
 
 impl Collection {
@@ -48,8 +47,8 @@ impl Collection {
         Ok(None)
     }
 
-    /// Returns the serial of the newest change of the live object `oid`; `None` if there is none.
-    /// Reads no segment.
+    /// Returns the serial of the last update of the object `oid`; `None` if it is not live. Reads
+    /// no segment.
     pub fn serial(&self, oid: &Oid) -> Result<Option<u64>, Error> {
         let key = oid.key();
         let object = self.inner.read_keys(|keys| keys.object(&key))?;
@@ -104,7 +103,7 @@ impl Collection {
 
     /// Calls `look` with the serials of the updates that hold the live objects' records. The first
     /// call, and the first one after a rebuild of the key index, reads the whole key index. Commits
-    /// do not wait for `look`, which does not see their changes.
+    /// do not wait for `look`, and it does not see their changes.
     pub fn with_live<T>(&self, look: impl FnOnce(&RoaringTreemap) -> T) -> Result<T, Error> {
         let Some(live_set) = self.inner.live_set.get_or_build(|| self.build_live_set())? else {
             let why = "it is rebuilt again and again".to_owned();
@@ -113,7 +112,6 @@ impl Collection {
         Ok(look(&live_set))
     }
 
-    /// Reads the live set from the key index.
     pub(crate) fn build_live_set(&self) -> Result<RoaringTreemap, Error> {
         let mut live_set = RoaringTreemap::new();
         let objects = self.inner.read_keys(|keys| Ok(keys.objects()))?;

@@ -10,7 +10,7 @@ use net::clock;
 use crate::error::Error;
 use crate::log::Address;
 
-/// Time until sources are read from the start again if they have not sent the lost objects.
+/// Time after which sources that have not sent the lost objects are read again.
 const REQUEST_AGAIN: Duration = Duration::from_secs(6 * 3600);
 
 /// The progress of the search for damage and of its repair.
@@ -20,9 +20,9 @@ pub(crate) struct Repairs {
     pub(crate) scrubbed: Address,
     /// Members found damaged since the collection was opened.
     pub(crate) damaged: HashSet<Address>,
-    /// When the sources of these holes were last read from the start.
+    /// For each hole, the time at which its sources' cursors were last set back.
     pub(crate) requested: HashMap<Address, Instant>,
-    /// The reason that the last commit was refused.
+    /// The reason why the last commit was refused, if it may pass by itself; `None` after a commit.
     pub(crate) refusing: Option<String>,
     /// Whether the last commit was refused because the disk was full.
     pub(crate) no_room: bool,
@@ -36,7 +36,7 @@ impl Repairs {
         self.no_room = matches!(refused, Some(Error::NoRoom { .. } | Error::Full { .. }));
     }
 
-    /// Returns whether the sources of these holes should be read from the start.
+    /// Returns whether the cursors of these holes' sources should be set back (again).
     pub(crate) fn should_request(&self, holes: &[Address]) -> bool {
         let now = clock::monotonic();
         let is_old = |at: &Instant| REQUEST_AGAIN <= now.saturating_duration_since(*at);

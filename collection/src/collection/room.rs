@@ -1,9 +1,9 @@
 //! Free disk space: commits stop while a compaction can still run.
 //!
-//! A compaction writes before it removes. So that a compaction can always run and free space,
-//! commits stop when little space is free: less than [`RESERVE_SHARE`] of the largest segment plus
-//! the unwritten bytes of the key index. The collection is still served, and commits are accepted
-//! again as soon as there is enough space.
+//! A compaction writes new segments before it removes old ones. So that it can always run and free
+//! space, commits are refused when less space is free than the sum of [`RESERVE_SHARE`] of the
+//! largest segment, the commit itself, and the unwritten bytes of the key index. The collection is
+//! still served, and commits are accepted again as soon as there is enough space.
 
 use super::Inner;
 use crate::error::Error;
@@ -11,10 +11,10 @@ use crate::keys::Keys;
 use crate::log::Tail;
 use crate::member::pack::Packed;
 
-/// Space that must stay free, in hundredths of the largest segment's size.
+/// Space that must stay free, in percent of the largest segment's size.
 pub(crate) const RESERVE_SHARE: u64 = 120;
 
-/// About the size of a member's header and of the file system's overhead for it, in bytes.
+/// Approximate size of a member's header, with the file system's overhead for it, in bytes.
 const MEMBER_OVERHEAD: u64 = 512;
 
 impl Inner {
@@ -102,7 +102,7 @@ mod tests {
         for n in 0..40 {
             collection.commit(update(n), Stamp(2)).unwrap();
         }
-        // The fault occurs at any position in a segment, and at the end of a full one.
+        // So the fault occurs at many positions in a segment, and at the end of a full one.
         for n in 40..80 {
             let before = collection.version();
             faulty.fail(Some(fault));

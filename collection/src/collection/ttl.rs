@@ -1,13 +1,13 @@
 //! Expiry: objects that stay unconfirmed for longer than their time-to-live are deleted.
 //!
 //! An object's time-to-live counts from its last update or refresh, or from the last confirmation
-//! of its root if that is later. The expiry queue is sorted by the former only. An object that
+//! of its root if that is later. The expiry queue does not know confirmations. An object that
 //! reaches the front of the queue although its root was confirmed later is moved back in the queue.
 //!
-//! Only time in which an object could be confirmed counts. If the last sweep is six hours or more
+//! Only time in which an object could be confirmed counts. If the last sweep is more than six hours
 //! ago, the clock has jumped, the machine slept, or the daemon was down. Then nothing expires for
-//! the same length of time, but at most for a day, unless an administrator orders it. After the
-//! clock is set back, objects live longer, which is harmless.
+//! as long again, but at most for a day, unless an administrator orders it. After the clock is set
+//! back, objects live longer, which is harmless.
 //!
 //! Source: TR §3 (Time-to-Live); docs/faults.md.
 
@@ -18,20 +18,19 @@ use crate::holders::Holders;
 use crate::log::Tail;
 use crate::report::Swept;
 
-/// Longest time between two sweeps that counts towards expiry, in milliseconds: six hours.
+/// Maximum time between two sweeps that counts towards expiry, in milliseconds: six hours.
 const PAUSE_MS_MAX: u64 = 6 * 3_600_000;
-/// Longest time for which nothing expires after a longer time without sweeps, in milliseconds: a
-/// day.
+/// Maximum time without expiry after a longer pause of sweeps, in milliseconds: a day.
 const HOLD_MS_MAX: u64 = 24 * 3_600_000;
-/// Time between two records of the sweep time, in milliseconds: one hour.
+/// Minimum time between two notes of the sweep time in the manifest, in milliseconds: one hour.
 const NOTED_MS: u64 = 3_600_000;
 /// Maximum number of objects deleted in one commit.
 pub(crate) const DELETES_MAX: usize = 4096;
 
 impl Collection {
-    /// Deletes the objects whose time-to-live has run out, unless they are more than `max_share` (0
-    /// to 1) of all objects. With a share below 1, nothing is deleted either for some time after a
-    /// period in which objects could not be confirmed.
+    /// Deletes the objects whose time-to-live has run out, unless they are more than the share
+    /// `max_share` (0 to 1) of all objects. After a period in which objects could not be confirmed,
+    /// it deletes nothing for some time, unless `max_share` is 1: an administrator's order.
     pub fn sweep(&self, now: Stamp, max_share: f64) -> Result<Swept, Error> {
         let mut tail = self.inner.tail();
         let until = self.unswept_until(&mut tail, now)?;
@@ -55,8 +54,8 @@ impl Collection {
         Ok(Swept::Done { expired })
     }
 
-    /// Records the time of the sweep, and returns the time until which nothing may expire without
-    /// an administrator's order.
+    /// Notes the time of the sweep, and returns the time (in Unix milliseconds) until which nothing
+    /// may expire without an administrator's order.
     fn unswept_until(&self, tail: &mut Tail, now: Stamp) -> Result<u64, Error> {
         let mut manifest = tail.manifest_now();
         let last = match (manifest.swept, tail.stamp.0) {
@@ -95,8 +94,8 @@ impl Collection {
         inner.check_open().map(|()| count)
     }
 
-    /// Returns the objects to delete in one commit, from the position `from` in the queue, and the
-    /// position after them.
+    /// Returns the objects to delete in one commit, from the position `from` in the queue on, and
+    /// the position to go on from; `None` at the end.
     fn first_expired(&self, now: Stamp, from: &[u8]) -> Result<(Vec<Oid>, Option<Vec<u8>>), Error> {
         let inner = &self.inner;
         let found = inner.read_keys(|keys| {
@@ -129,7 +128,7 @@ impl Inner {
     }
 }
 
-/// Returns whether `part` of `of` is at most `share`.
+/// Returns whether `part` is at most the share `share` (0 to 1) of `of`.
 fn is_within(part: u64, of: u64, share: f64) -> bool {
     part == 0 || part as f64 <= share * of as f64
 }
@@ -193,15 +192,14 @@ mod tests {
         const STEP: usize = 5 * 3_600_000;
         let dir = tempfile::tempdir().unwrap();
         let mut collection = filled_with(dir.path(), 10);
-        // The objects stay unconfirmed for all but half a day of their time-to-live, with a sweep
-        // every five hours.
+        // The objects stay unconfirmed until half a day before their expiry, with a sweep every
+        // five hours.
         let begin = 29 * DAY + DAY / 2;
         let sweep = |collection: &Collection, at: u64| collection.sweep(Stamp(at), 0.9).unwrap();
         for at in (0..=begin).step_by(STEP) {
             assert_eq!(sweep(&collection, at), Swept::Done { expired: 0 });
         }
-        // The clock goes a day forward: everything would expire, but the sweep waits, also after a
-        // restart.
+        // The clock goes a day forward: the sweep waits, also after a restart.
         for at in (begin + DAY..begin + DAY + DAY / 2).step_by(STEP) {
             let until = Stamp(begin + 2 * DAY);
             assert_eq!(sweep(&collection, at), Swept::Waiting { until });

@@ -18,8 +18,7 @@ use crate::log::{SegmentRange, View};
 
 /// Largest answer that is cached, in bytes.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
-/// Smallest answer that is cached, in bytes; for a smaller one, a file in memory costs more than it
-/// saves.
+/// Smallest answer that is cached, in bytes: a smaller file in memory costs more than it saves.
 const ANSWER_BYTES_MIN: u64 = 16 << 10;
 /// Largest total size of all cached answers, in bytes.
 const BYTES_MAX: u64 = 16 << 20;
@@ -68,8 +67,8 @@ impl AnswerCache {
         Some(file)
     }
 
-    /// Returns the parts and the tail as a file in memory, and caches it; `None` if the size is not
-    /// worth a file, or none can be made. Blocks.
+    /// Returns the parts and the tail as a file in memory, and caches it; `None` if their size is
+    /// outside of the limits, or no file can be made. Blocks.
     pub(crate) fn make(
         &self,
         view: &View,
@@ -101,9 +100,9 @@ impl AnswerCache {
         }
     }
 
-    /// Caches an answer if it ends at the present state of the log; returns the answers that it
-    /// replaces. Dropping the replaced answers takes time, so the caller drops them after it has
-    /// released the lock.
+    /// Caches an answer if it ends at the present state of the log. Returns the answers that are
+    /// not cached any more, or this one. Dropping them takes time, so the caller does it, without
+    /// the lock.
     fn keep(&self, view: &View, since: u64, file: MemoryFile) -> Vec<(u64, MemoryFile)> {
         let mut cached = self.cached();
         if cached.state != state(view) {
@@ -121,14 +120,13 @@ impl AnswerCache {
         gone
     }
 
-    /// Drops all answers before a purge.
     pub(crate) fn clear(&self) {
-        // An answer that is being made will find a changed state here, and is then not cached.
+        // An answer that is being made now will find another state in the cache, and is not cached.
         let all = std::mem::take(&mut *self.cached());
         drop(all);
     }
 
-    /// Drops answers that end at an older state, since nobody requests them any more.
+    /// Drops answers that end at an older state of the log, since nobody requests them any more.
     fn leave_behind(&self, view: &View) {
         let mut cached = self.cached();
         if cached.state != state(view) {

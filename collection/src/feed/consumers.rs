@@ -1,8 +1,7 @@
-//! The consumers of a feed and their versions; from these a purge names the consumers that may have
-//! copies.
+//! The consumers of a feed and their versions: a purge names those that may have copies.
 //!
-//! They are kept in memory since the start of the daemon, up to a limit. A consumer's name is its
-//! id (or, if it sends none, its software) together with its address.
+//! They are kept in memory, up to a limit, and are forgotten when the daemon ends. A consumer's
+//! name is its id (or, if it sends none, its software) together with its address.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,10 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::change::{Stamp, Version};
 use crate::wire::CONSUMER;
 
-/// Maximum number of consumers that are remembered; beyond it a new one replaces the one whose last
-/// request is the oldest.
+/// Maximum number of consumers; a new one replaces the one whose last request is the oldest.
 const CONSUMERS_MAX: usize = 10_000;
-/// Longest name, in bytes.
+/// Maximum length of a consumer's name, in bytes; longer names are cut.
 const NAME_BYTES_MAX: usize = 200;
 
 /// A consumer of the feed.
@@ -26,7 +24,7 @@ const NAME_BYTES_MAX: usize = 200;
 pub struct Consumer {
     /// Its id or software, and its address.
     pub name: String,
-    /// The version of its last request; serial 0 while it fetches a snapshot.
+    /// The version in its last request to `/feed`; epoch and serial are 0 if it sent none.
     pub version: String,
     /// The time of its last request, in Unix milliseconds.
     pub asked_ms: u64,
@@ -69,7 +67,7 @@ impl SharedConsumers {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Consumers {
     by_name: BTreeMap<String, (Version, Stamp)>,
-    /// The consumer whose last request is the oldest comes first.
+    /// The time of each consumer's last request, oldest first.
     by_time: BTreeSet<(Stamp, String)>,
     /// All consumers since this time are known; earlier ones may be forgotten.
     known_since: Stamp,
@@ -155,7 +153,7 @@ mod tests {
         assert_eq!(shared.behind(version(1, 9)), (Vec::new(), 5));
         shared.consumers().note("0", version(1, 9), Stamp(20_000));
         shared.consumers().note("another", version(1, 9), Stamp(20_001));
-        // The second consumer, whose last request came at 11, was forgotten.
+        // The consumer `1`, whose last request came at 11, was forgotten.
         assert_eq!(shared.behind(version(1, 9)), (Vec::new(), 12));
     }
 }

@@ -48,8 +48,7 @@ impl Instance {
         }
     }
 
-    /// Returns the id and public key of a replica's origin; `None` for a collection that is written
-    /// here.
+    /// Returns the id and public key of a replica's origin; `None` for an own collection.
     pub(crate) fn owner(&self) -> Option<String> {
         match self {
             Self::Own(_) => None,
@@ -57,8 +56,8 @@ impl Instance {
         }
     }
 
-    /// Handles a consumer whose cursor is among the skipped serials. At a replica nothing has to be
-    /// done: the origin handles its own consumers.
+    /// Handles a consumer whose cursor is among the serials that were skipped after an unclean
+    /// stop. At a replica nothing has to be done: the origin handles its own consumers.
     pub(crate) fn handle_skipped_cursor(&self, cursor: Version) -> Result<(), Error> {
         match self {
             Self::Own(collection) => collection.handle_skipped_cursor(cursor),

@@ -19,8 +19,8 @@ use crate::notice::Subject;
 use crate::takedown::purge::Purged;
 use crate::wire::joined;
 
-/// Number of checks for readers of files that left the log; most answers in progress end within
-/// this time.
+/// Maximum number of checks for readers of files that are not in the log any more; most answers in
+/// progress end before the last one.
 const READERS_TRIES: u32 = 10;
 /// Pause between two checks.
 const READERS_PAUSE: Duration = Duration::from_millis(50);
@@ -30,13 +30,13 @@ const READERS_PAUSE: Duration = Duration::from_millis(50);
 pub struct PurgeReport {
     /// The purge of the collection.
     pub purged: Purged,
-    /// Number of documents and old files that are still in the full-text index; `None` if there is
-    /// no index, or if the index will be rebuilt.
+    /// Number of deleted documents and old files that the full-text index still has; `None` if
+    /// there is no index, or if it will be rebuilt.
     pub index_left: Option<u64>,
     /// Consumers of the feed that have not passed the last tombstone yet: they may have copies.
     pub consumers: Vec<Consumer>,
-    /// The time since which consumers are known, in Unix milliseconds; `None` if consumers are not
-    /// known at all.
+    /// The time since which all consumers are known, in Unix milliseconds; `None` if no consumers
+    /// are known.
     pub since_ms: Option<u64>,
 }
 

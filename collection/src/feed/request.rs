@@ -16,7 +16,7 @@ const RETRY_SECS: u64 = 15;
 
 /// The parameters of a request to the feed.
 pub(super) struct Query {
-    /// The consumer's version; `None` if the request has none.
+    /// The consumer's version; `None` if the request lacks the serial or the epoch.
     pub(super) version: Option<Version>,
     pub(super) wait: Duration,
 }

@@ -1,11 +1,10 @@
 //! Snapshots: the whole log at one version, pinned while consumers fetch it.
 //!
-//! A snapshot is a list of file ranges. Neither commits nor a compaction change these ranges, and
-//! the active segment need not be sealed, since segments only grow. Since a snapshot's bytes never
-//! change, it has a strong ETag (its id in quotes), and can be fetched in ranges and by any number
-//! of readers. New consumers within the same hour share one snapshot; it can be fetched for a day.
-//! The list of snapshots is lost when the process ends: an unknown id is answered with 410, and the
-//! consumer requests a new snapshot.
+//! A snapshot is a list of file ranges. Their bytes never change: segments only grow, even the
+//! active one, and compaction writes new files. So a snapshot has a strong ETag (its id in quotes),
+//! and can be fetched in ranges and by any number of readers. New consumers within the same hour
+//! share one snapshot; it can be fetched for a day. The list of snapshots is lost when the process
+//! ends: an unknown id is answered with 410, and the consumer requests a new snapshot.
 //!
 //! While the log has holes, a snapshot contains the rest, and names the missing serials. Its
 //! consumer releases nothing, and sends another request later.
@@ -31,7 +30,7 @@ use crate::wire::{set_missing, set_stream_headers, value};
 /// A snapshot. Its files stay readable as long as it exists.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    /// Its name; no other version of this or another collection has the same one.
+    /// Its name, which no other snapshot has, of this or any other collection.
     pub(crate) id: String,
     pub(crate) to: Version,
     parts: Vec<SegmentRange>,
@@ -64,13 +63,13 @@ impl Snapshot {
         Self { id, to, parts, tail, bytes, objects, missing, damaged, made, view }
     }
 
-    /// Returns the bytes `from..=to`; `to` lies within the snapshot.
+    /// Returns the bytes `from..=to`. The caller makes sure that `to` lies within the snapshot.
     fn body(&self, from: u64, to: u64) -> Body {
         served::body(&self.parts, &self.tail, from, to + 1)
     }
 
-    /// Returns whether a new snapshot would lack just as much as this one. A snapshot that seemed
-    /// whole is not if a loss was found after it was made.
+    /// Returns whether this snapshot is as complete as a new one would be. A snapshot without known
+    /// holes is not if a loss of changes that it may lack was found after it was made.
     pub(crate) fn is_as_whole_as(&self, view: &View) -> bool {
         let is_doubted = 0 < view.doubt && view.doubt < self.to.serial;
         self.missing.is_empty() && !is_doubted || self.missing == view.possible_holes()
@@ -109,13 +108,11 @@ impl Snapshots {
         self.kept.iter().find(|it| it.id == id).map(Arc::clone)
     }
 
-    /// Drops all snapshots before a purge.
     pub(crate) fn clear(&mut self) {
         self.kept.clear();
     }
 
-    /// Adds a new snapshot; drops the oldest one if there are too many. A snapshot with the same id
-    /// is replaced.
+    /// Adds a new snapshot; drops one with the same id, and the oldest if there are too many.
     pub(crate) fn add(&mut self, snapshot: Snapshot) -> Arc<Snapshot> {
         let snapshot = Arc::new(snapshot);
         self.kept.retain(|it| it.id != snapshot.id);
@@ -126,7 +123,7 @@ impl Snapshots {
         snapshot
     }
 
-    /// Drops old snapshots, and those of an earlier epoch: their consumers would have to begin
+    /// Drops old snapshots, and those of an earlier epoch, whose consumers would have to begin
     /// again at once.
     pub(crate) fn expire(&mut self, epoch: Epoch, now: Instant) {
         let kept_for = self.kept_for;
@@ -196,7 +193,7 @@ fn select(headers: &HeaderMap, tag: &str, bytes: u64) -> Selection {
     if text(header::IF_NONE_MATCH).is_some_and(names_it) {
         return Selection::Unchanged;
     }
-    // With `If-Range`, a range of another version is useless.
+    // If `If-Range` names another snapshot, the range does not apply to this one.
     let same = !headers.contains_key(header::IF_RANGE) || text(header::IF_RANGE) == Some(tag);
     let range = text(header::RANGE).and_then(|it| it.trim().strip_prefix("bytes="));
     match range.filter(|_| same) {
@@ -205,7 +202,7 @@ fn select(headers: &HeaderMap, tag: &str, bytes: u64) -> Selection {
     }
 }
 
-/// Reads one range; `None` for a malformed range or several, which is then ignored.
+/// Reads one range; `None` if it is malformed or a list of ranges: the header is then ignored.
 fn parse_range(range: &str, bytes: u64) -> Option<Selection> {
     let (from, to) = range.split_once('-')?;
     let number = |text: &str| {

@@ -22,7 +22,7 @@ use crate::member::{get, put};
 
 impl Collection {
     /// Returns the version at which a loss of unknown changes was found, until
-    /// [`end_aftermath`](Self::end_aftermath) is called; `None` if nothing is missing.
+    /// [`end_aftermath`](Self::end_aftermath) is called; `None` if there is no such loss.
     pub fn aftermath(&self) -> Result<Option<Version>, Error> {
         let key = note_key(AFTERMATH, &[]);
         let value = self.inner.read_keys(|keys| keys.note(&key))?;
@@ -34,13 +34,13 @@ impl Collection {
     }
 
     /// Ends the aftermath of a loss, if there is one, after everything has been fetched or gathered
-    /// again: deletes live objects that are not known. `look` finds the known objects, and is
-    /// called once; objects that were committed after that call are kept. Returns the number of
+    /// again: deletes live objects that are not known. `look` is called once and returns the test
+    /// whether an object is known; objects updated after that call are kept. Returns the number of
     /// deleted objects. If this is interrupted, call it again.
     ///
     /// # Errors
     ///
-    /// As for [`commit`](Self::commit); or the error of `look`.
+    /// As for [`commit`](Self::commit); or an error of `look` or of the test.
     pub fn end_aftermath<K>(
         &self,
         look: impl FnOnce() -> Result<K, Error>,
@@ -78,8 +78,9 @@ impl Collection {
         Ok(deleted)
     }
 
-    /// Ends the aftermath in a collection that only [`apply`](Self::apply) fills, once each of
-    /// `sources` has been read again: deletes objects without a holder. Returns their number.
+    /// Ends the aftermath in a collection that only [`apply`](Self::apply) fills: deletes objects
+    /// without a holder, and returns their number. Does nothing until each of `sources` has been
+    /// read again.
     pub fn release_unheld(&self, sources: &BTreeSet<String>, now: Stamp) -> Result<u64, Error> {
         if self.aftermath()?.is_none() {
             return Ok(0);

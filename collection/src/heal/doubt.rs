@@ -16,7 +16,8 @@ use crate::collection::Collection;
 use crate::error::Error;
 
 impl Collection {
-    /// Handles a consumer whose `cursor` is among the skipped serials.
+    /// Handles a consumer whose `cursor` is among the skipped serials: from now on all changes up
+    /// to it are in doubt, unless everything was walked or pulled since the opening.
     ///
     /// # Errors
     ///

@@ -54,7 +54,7 @@ impl Collection {
         Ok(check.report)
     }
 
-    /// Rebuilds a key index that disagrees with the log.
+    /// Rebuilds the key index, for example if it disagrees with the log.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Inner {
     }
 
     fn compare_with(&self, model: &Keys, check: &mut Check) -> Result<(), Error> {
-        // Only a few commits came meanwhile; from here on neither index changes.
+        // Only a few commits came since the model was built; from here on neither index changes.
         let _still = self.tail();
         let live = replay::follow(model, &self.dir, &self.log.view(), &|| self.check_open())?;
         let path = self.dir.join(replay::KEYS);
@@ -108,7 +108,8 @@ impl Inner {
     }
 }
 
-/// Lists the differences between two indexes; ends early when `goes_on` returns false.
+/// Lists at most [`PROBLEMS_MAX`] differences between two indexes; ends early when `goes_on`
+/// returns false.
 fn differences(
     keys: &Keys,
     model: &Keys,

@@ -1,7 +1,6 @@
 //! A Bloom filter: recognizes, without reading a run, most keys that are not in it.
 //!
-//! With ten bits and seven probes for each key, about one absent key in a hundred is not
-//! recognized.
+//! With ten bits and seven probes a key, one absent key in a hundred is not recognized.
 //!
 //! Sans-I/O.
 //!

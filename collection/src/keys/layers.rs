@@ -48,13 +48,12 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// Sorted sources of entries, the newest source first. If a key has several entries, the first one
-/// counts.
+/// Sorted sources of entries, the newest first. Of several entries of a key the newest counts.
 #[derive(Default)]
 pub(super) struct Layers<'a>(pub(super) Vec<Layer<'a>>);
 
 impl Layers<'_> {
-    /// Returns the layer with the least key.
+    /// Returns the index of the layer with the least key, the newest of several; `None` at the end.
     pub(super) fn least(&self) -> Option<usize> {
         let mut least: Option<(usize, &[u8])> = None;
         for (at, layer) in self.0.iter().enumerate() {

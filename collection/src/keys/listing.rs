@@ -1,5 +1,4 @@
-//! Walks through the whole index, to compare it with another one, or to find the objects of a part
-//! of the log.
+//! Walks through the index: to compare it with another one, and to list objects and confirmations.
 
 use super::{EXPIRY, Keys, MD5, NOTE, OBJECT, Object, Outcome, ROOT, SOURCE, SOURCE_CURSOR, keyed};
 use crate::member::get;

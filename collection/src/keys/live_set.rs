@@ -1,9 +1,9 @@
 //! The live set: the serials of the updates that hold the live objects' records.
 //!
-//! A list of the log by date must leave out superseded changes, so it checks every change of a page
-//! against this set. The set is built from the key index at the first request, and kept current by
-//! the commits from then on. A collection that is never listed has no set. A million objects take
-//! some 100 kB.
+//! Whoever lists the log by date must leave out superseded changes, and checks every change of a
+//! page against this set. The set is built from the key index at the first request, and kept
+//! current by the commits from then on. A collection that is never listed has no set. A million
+//! objects take some 100 kB.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -76,7 +76,7 @@ impl LiveSet {
             let made = make();
             let mut state = self.state();
             let mut made = made.inspect_err(|_error| *state = SetState::Unknown)?;
-            // Otherwise the key index was rebuilt meanwhile.
+            // If the state is another one, the key index was rebuilt meanwhile.
             if let SetState::Building(delta) = std::mem::take(&mut *state) {
                 delta.apply(&mut made);
                 let made = Arc::new(made);

@@ -1,9 +1,9 @@
 //! Merging of runs, on a thread of its own, so that no commit waits for it.
 //!
 //! Eight runs of one level are merged into one of the next, so a key is written once per level, and
-//! a look-up reads few files. Once the newer runs together have more entries than the oldest one,
-//! all runs are merged into one. So the index takes at most about twice the space of its live
-//! entries.
+//! a look-up reads few files. Once there are three runs, and the newer ones together have more
+//! entries than the oldest, all runs are merged into one. So the index takes at most about twice
+//! the space of its live entries.
 //!
 //! Source: O'Neil et al., "The log-structured merge-tree" (1996).
 
@@ -124,8 +124,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     panic.downcast_ref::<&str>().copied().unwrap_or("it panicked")
 }
 
-/// Returns how many of the runs, the newest first, are worth merging, and the level of the merged
-/// run.
+/// Returns how many of the newest runs are worth merging, and the level of the merged run.
 fn due(runs: &Runs) -> Option<(usize, u8)> {
     let (level, _) = runs.first()?;
     let (oldest_level, oldest) = runs.last()?;
@@ -161,8 +160,8 @@ impl StoreCore {
         }
     }
 
-    /// Merges `runs`, of which the newest comes first, into one; returns `None` if `goes_on` has
-    /// stopped it.
+    /// Merges `inputs`, the newest first, into the run `number`; with `is_all` there are no older
+    /// runs. Returns `None` if `goes_on` has stopped it.
     fn merged(
         &self,
         number: u64,

@@ -34,13 +34,12 @@ pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("run-{number}"))
 }
 
-/// Returns the number of the run that a file of this name holds; `None` if the name is not one of a
-/// run's file.
+/// Returns the number in the name of a run's file; `None` for another name.
 pub(super) fn number(name: &str) -> Option<u64> {
     name.strip_prefix("run-")?.parse().ok()
 }
 
-/// The first key of each block, cut after the byte that differs from the block before.
+/// The first key of each block, cut after the first byte that differs from the last key before.
 #[derive(Debug, Default)]
 struct Index {
     keys: Vec<u8>,
@@ -67,7 +66,7 @@ impl Index {
         Some((start, *self.block_ends.get(block)?))
     }
 
-    /// Returns the only block that may have `key`.
+    /// Returns the number of the only block that may have `key`.
     fn find(&self, key: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.key_ends.len());
         while low < high {
@@ -145,8 +144,8 @@ impl Writer {
         })
     }
 
-    /// Appends an entry, whose key is greater than that of the entry before; `None` as the value
-    /// means that the key is removed.
+    /// Appends an entry. Its key must be greater than the last one. `None` as the value means that
+    /// the key is removed.
     pub(super) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> io::Result<()> {
         let mut shared = shared(&self.last, key);
         if self.block.is_empty() {
@@ -274,8 +273,7 @@ impl Run {
         disk.remove_file(&self.path)
     }
 
-    /// Looks up a key. `Some(None)` means that the key is removed in this run; `None` that the run
-    /// does not have the key.
+    /// Looks up a key. `Some(None)`: it is removed in this run; `None`: the run does not have it.
     pub(super) fn get(&self, key: &[u8]) -> io::Result<Option<Option<Vec<u8>>>> {
         if !self.filter.may_have(key) {
             return Ok(None);
@@ -335,7 +333,7 @@ impl Block {
         self.value.map(|(start, end)| &self.bytes[start..end])
     }
 
-    /// Goes to the next entry; returns false if there is none. The error is the position of the
+    /// Goes to the next entry; returns false if there is none. The error is the position of a
     /// malformed entry.
     fn advance(&mut self) -> Result<bool, usize> {
         if self.at == self.bytes.len() {
@@ -353,8 +351,9 @@ impl Block {
         Ok(true)
     }
 
-    /// Reads an entry's lengths: the part shared with a key of `known` bytes, its own part, the
-    /// value, and these numbers themselves. `None` if the entry is incomplete.
+    /// Reads an entry's lengths in bytes: of the part of the key shared with the key before, which
+    /// has `known` bytes; of the rest of the key; of the value (`None`: the key is removed); of
+    /// these numbers themselves. Returns `None` if the entry is malformed.
     fn entry(bytes: &[u8], known: usize) -> Option<(usize, usize, Option<usize>, usize)> {
         let mut rest = bytes;
         let mut length = || usize::try_from(get(&mut rest)?).ok();

@@ -1,5 +1,4 @@
-//! The store of the key index: a table in memory, sorted runs on disk, and the few other keys in
-//! sled.
+//! The store of the key index: a table in memory, sorted runs on disk, other keys in sled.
 //!
 //! Writes go to the table. Once it is full (or the log that a restart would have to replay is
 //! long), it is *spilled*. Then the keys that are as many as objects are written to a new run, and
@@ -47,11 +46,12 @@ const OVERFULL: usize = 4;
 const ENTRY_BYTES: usize = 96;
 /// Number of runs at which writers wait until runs have been merged.
 const RUNS_MAX: usize = 48;
-/// Number of entries that are read at once, between two checks of `goes_on`.
+/// Number of entries that a scan reads at once, and a merge between two checks of `goes_on`.
 pub(super) const CHUNK_ENTRIES: usize = 1024;
 
-/// Number of tries, and the pause between them, for a lock that sled has not released yet.
+/// Maximum number of further attempts to open sled while its lock is not released yet.
 const LOCK_TRIES: u32 = 200;
+/// Pause between two of these attempts.
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Keys that begin with at most this byte are as many as objects, and are stored in runs. The
@@ -72,10 +72,11 @@ struct StoreState {
     table: Table,
     /// Approximate size of `table`, in bytes.
     table_bytes: usize,
-    /// Plain bytes of the log since `durable`.
+    /// Plain bytes of the log that a start would have to replay.
     replay_bytes: u64,
-    /// The table that is being spilled, and its approximate size, in bytes.
+    /// The table that is being spilled.
     frozen: Arc<Table>,
+    /// Approximate size of `frozen`, in bytes.
     frozen_bytes: usize,
     /// The newest first.
     runs: Arc<Runs>,
@@ -99,11 +100,10 @@ pub(super) struct StoreCore {
     files: [File; 2],
     db: Db,
     state: Arc<RwLock<StoreState>>,
-    /// Locked while the list of runs changes. Holds the watermark up to which everything is
-    /// durable.
+    /// The watermark up to which everything is durable. Locked while the list of runs changes.
     durable: Mutex<Option<Watermark>>,
     next: AtomicU64,
-    /// Set once after a failed sync of sled's file: no later sync writes those bytes, so the file
+    /// Set after a failed sync of sled's file: later syncs do not write those bytes, so the file
     /// may have gaps.
     holed: AtomicBool,
 }
@@ -187,8 +187,7 @@ impl Store {
     /// Returns the entries whose keys start with `prefix`, in order; for kinds of keys that are
     /// few.
     pub(super) fn few(&self, prefix: &[u8]) -> Outcome<Vec<Entry>> {
-        // The tables are read first: an entry that is spilled meanwhile is then read twice, and not
-        // missed.
+        // The tables come first: an entry that is spilled meanwhile is read twice, not missed.
         let mut found = Table::new();
         {
             let state = self.core.state();
@@ -221,9 +220,9 @@ impl Store {
     }
 
     /// Spills the table if that is due, and starts a merge. If there are far too many runs, waits
-    /// for the merge until `goes_on` returns false. A failed spill is tried again at the next call.
-    /// It is returned as an error only once the table has grown far beyond its limit, or there are
-    /// too many runs.
+    /// for the merge until `goes_on` returns false. A failed spill is tried again at the next call,
+    /// and is an error only once the table has grown to four times its limit. A failed merge is an
+    /// error only while there are too many runs.
     pub(super) fn maintain(&self, goes_on: &dyn Fn() -> bool) -> Outcome<()> {
         let (bytes, replay_bytes) = {
             let state = self.core.state();
@@ -315,7 +314,7 @@ impl StoreCore {
         }
     }
 
-    /// Makes a table durable; returns the run with those of its keys that are many.
+    /// Makes a table durable; returns the new run, if the table has keys of kinds that are many.
     fn spill(
         &self,
         number: u64,
@@ -374,8 +373,7 @@ impl StoreCore {
         let is_input = |number| inputs.iter().any(|(_, run)| run.number == number);
         let mut merged = Some(merged);
         let mut runs = Vec::new();
-        // Runs that were spilled meanwhile come before the inputs; the inputs are adjacent to each
-        // other.
+        // Runs that were spilled meanwhile come before the inputs, which are adjacent.
         for (level, run) in self.runs().iter() {
             if !is_input(run.number) {
                 runs.push((*level, run.clone()));
@@ -391,8 +389,8 @@ impl StoreCore {
     }
 }
 
-/// Opens sled. Its threads release the lock a moment after its last handle is gone. No other
-/// process can have it, since we have the collection's lock.
+/// Opens sled. Its threads release its lock a moment after its last handle is gone. No other
+/// process can have that lock, since we have the collection's.
 fn open_sled(dir: &Path) -> Outcome<Db> {
     let mut tries = 0;
     loop {
@@ -532,7 +530,7 @@ mod tests {
                         drop(store);
                         store = open();
                         if store.watermark() != spilled.1 {
-                            // A spill that was due may have come after it, but nothing else.
+                            // `maintain` may have spilled after the last flush.
                             prop_assert!(spilled.1 < store.watermark());
                         }
                         let kept = listed(&store);

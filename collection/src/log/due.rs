@@ -7,20 +7,19 @@ use std::sync::Arc;
 use super::View;
 use super::segment::Segment;
 
-/// Minimum number of superseded changes that are worth a full compaction, if they are at least a
-/// third as many as the objects. They are compressed less well, so they then take half as much
-/// space as the objects.
+/// Minimum number of superseded changes that are worth a full compaction; they must also be at
+/// least a third as many as the objects. Since commits compress less well than compaction, that
+/// third takes half as much space as the objects.
 const GARBAGE_MIN: u64 = 10_000;
-/// Minimum size of the notes written since the last compaction that are worth a full one, in bytes,
-/// unless all other bytes are at least twice as many. Only a compaction shows which notes are
+/// Minimum size of the notes written since the last compaction that are worth a full one, in bytes;
+/// it must also be at least half that of everything else. Only a compaction shows which notes are
 /// superseded.
 const NOTES_BYTES_MIN: u64 = 16 << 20;
-/// Minimum number of members since the last compaction that are worth packing together, if they are
-/// small.
+/// Minimum number of small members since the last compaction that are worth packing.
 const TAIL_MEMBERS_MIN: u64 = 512;
 /// Mean size below which members count as small, in bytes.
 const TAIL_MEMBER_BYTES: u64 = 8 << 10;
-/// Segments below this size are always packed together with the tail, in bytes.
+/// A segment just before the tail is added to it if it has at most this size, in bytes.
 const TAIL_BYTES_MIN: u64 = 1 << 20;
 
 /// The part of the log that is worth compacting.
@@ -32,8 +31,9 @@ pub(crate) enum CompactionDue {
     Tail,
 }
 
-/// Decides whether compaction is worthwhile; with `no_room`, any gain makes it so. Damaged segments
-/// cannot be compacted before they are repaired.
+/// Decides whether compaction is worthwhile for a log with `objects` live objects; with `no_room`
+/// it is as soon as it frees any space. Damaged segments cannot be compacted before they are
+/// repaired.
 pub(crate) fn due(view: &View, objects: u64, no_room: bool) -> Option<CompactionDue> {
     let (mut changes, mut members, mut bytes) = (0_u64, 0_u64, 0_u64);
     let (mut notes_bytes, mut other_bytes) = (0_u64, 0_u64);
@@ -61,8 +61,8 @@ pub(crate) fn due(view: &View, objects: u64, no_room: bool) -> Option<Compaction
     (small && is_sound(&view.segments[tail_start(&view.segments)..])).then_some(CompactionDue::Tail)
 }
 
-/// Returns the index of the first segment of the tail: the last segments, as far back as each is
-/// not much larger than those after it.
+/// Returns the index of the first segment of the tail. Going back from the end, a segment belongs
+/// to the tail if it is at most twice as large as all those after it together, or very small.
 pub(crate) fn tail_start(segments: &[Arc<Segment>]) -> usize {
     let mut bytes = 0;
     let mut start = segments.len();

@@ -1,10 +1,10 @@
 //! Holes: serials whose acknowledged changes the log cannot provide until they are fetched or
 //! gathered again.
 //!
-//! A damaged member makes a hole that consists of the serials in its header or, if that is damaged,
-//! of all serials between its neighbors. Changes without any bytes left (a file was cut short, or
-//! is gone) are on the manifest's list. No cursor passes a hole: a feed ends before it, and a
-//! consumer there waits.
+//! The hole of a damaged member has the serials in its header or, if the header is damaged, all
+//! serials between its neighbors. Holes without any bytes (a file was cut short, or is gone) are
+//! listed in the manifest. No cursor passes a hole: a feed ends before it, and a consumer there
+//! waits.
 //!
 //! Source: ours.
 //!
@@ -12,7 +12,7 @@
 
 use std::fmt;
 
-/// Maximum number of ranges in a header.
+/// Maximum number of ranges that are written to a header.
 const NAMED_MAX: usize = 100;
 
 /// A hole without bytes in the log.
@@ -26,13 +26,12 @@ pub(crate) struct Missing {
     pub(crate) commit: u64,
 }
 
-/// Serials skipped after an unclean stop: after the first number, up to the second. Changes that
-/// were lost in that stop without being noticed may have had these serials. So a consumer whose
-/// cursor is among them may know changes that are not in the log.
+/// Serials skipped after an unclean stop: those above the first number and up to the second.
+/// Changes that were lost in that stop without being noticed may have had these serials. So a
+/// consumer whose cursor is among them may know changes that are not in the log.
 pub(crate) type Skip = (u64, u64);
 
-/// Ranges of serials, each after the first number and up to the second; in ascending order, without
-/// overlaps.
+/// Ranges of serials (above the first number, up to the second), ascending and not overlapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Holes(Vec<(u64, u64)>);
 
@@ -70,9 +69,9 @@ impl Holes {
     }
 }
 
-/// First and last serials, as in `Harvest-Missing`: `12-40,77-77`. Beyond the limit the last holes
-/// are written as one range, with the serials between them. The header stays short, but may report
-/// sound serials as missing.
+/// First and last serials, as in `Harvest-Missing`: `12-40,77-77`. If there are too many, the last
+/// ones are written as one range with the serials between them: the header stays short, but may
+/// report sound serials as missing.
 impl fmt::Display for Holes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = self.0.last().map_or(0, |(_, last)| *last);

@@ -21,8 +21,8 @@ use crate::error::Error;
 use crate::log::holes::{Missing, Skip};
 
 const NAME: &str = "MANIFEST";
-/// A copy that is used if the manifest is damaged. It is written before the manifest, so it is
-/// never older.
+/// A copy that is used if the manifest is damaged or missing. It is written before the manifest, so
+/// it is never older.
 const COPY: &str = "MANIFEST.copy";
 const TITLE: &str = "harvest collection 1";
 
@@ -31,8 +31,7 @@ pub(crate) struct Manifest {
     pub(crate) epoch: Epoch,
     /// Deletes at or below this serial may be forgotten.
     pub(crate) horizon: u64,
-    /// Commits up to this one have been compacted: replay cannot catch up a key index that is
-    /// older.
+    /// Commits up to this one have been compacted: an older key index has to be rebuilt.
     pub(crate) compacted: u64,
     /// Number of changes that the last full compaction kept in addition to the live objects'
     /// updates.
@@ -46,14 +45,15 @@ pub(crate) struct Manifest {
     pub(crate) doubt: u64,
     /// The length of the active segment at the time of writing, in bytes.
     pub(crate) end: u64,
-    /// No change has got a serial above this one since this manifest was written; 0: unknown.
+    /// Upper bound of the serials given to changes while this manifest is in force; 0: unknown.
     pub(crate) reserved: u64,
     /// Whether the collection was closed in order: the log ends with `serial` and `commit`.
     pub(crate) closed: bool,
-    /// The last serial, stamp (Unix milliseconds) and commit when this manifest was written.
-    /// Compaction may have dropped the change that had them.
+    /// The last serial when this manifest was written. Compaction may have dropped its change.
     pub(crate) serial: u64,
+    /// The last stamp at that time, in Unix milliseconds.
     pub(crate) stamp: u64,
+    /// The number of the last commit at that time.
     pub(crate) commit: u64,
     /// The time of the last sweep for expiry, in Unix milliseconds; 0: never.
     pub(crate) swept: u64,
@@ -62,14 +62,13 @@ pub(crate) struct Manifest {
     pub(crate) unswept_until: u64,
     /// Numbers of the segments, in log order; the last one is active.
     pub(crate) segments: Vec<u64>,
-    /// Lengths of the sealed segments, in bytes. Nothing else reveals that a file was cut at a
-    /// member's end.
+    /// Lengths of the sealed segments, in bytes: they show a file cut at a member's end.
     pub(crate) sealed: BTreeMap<u64, u64>,
     /// Members that were found damaged: their segments' numbers, and their offsets there.
     pub(crate) damaged: Vec<(u64, u64)>,
     /// Holes without bytes, in log order.
     pub(crate) missing: Vec<Missing>,
-    /// Serials skipped since the horizon, in order.
+    /// The serials skipped since the horizon, in ascending order.
     pub(crate) skips: Vec<Skip>,
 }
 
@@ -209,8 +208,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// The system's error, and the information whether the new manifest is on the disk
-    /// nevertheless.
+    /// The system's error, and whether the new manifest is on the disk all the same.
     pub(crate) fn write(&self, disk: &Disk, dir: &Path) -> Result<(), Unwritten> {
         let kept = |unwritten: Unwritten| Unwritten { replaced: false, ..unwritten };
         self.write_at(disk, dir, COPY).map_err(kept)?;

@@ -1,6 +1,6 @@
 //! A scan of the log, in serial order.
 //!
-//! A reader keeps the files that it reads: a compaction removes them after their last reader.
+//! The files that a scan reads stay readable: they are removed only after their last reader.
 //!
 //! Source: ARCHITECTURE.md, "The one idea".
 
@@ -16,16 +16,17 @@ use crate::member::{MEMBER_BYTES_MAX, Unpacker};
 #[derive(Debug)]
 pub struct Scan {
     view: View,
-    /// The last serial that the caller does not want.
+    /// Changes up to this serial are left out.
     since: u64,
-    /// The indexes of the segment and of the member in it that are read next.
+    /// The index of the segment that is read next.
     segment: usize,
+    /// The index in it of the member that is read next.
     member: usize,
     ahead: IntoIter<Scanned>,
     unpacker: Unpacker,
     /// The last serial before the first hole without bytes.
     hole: Option<u64>,
-    /// Whether damage is skipped.
+    /// Whether damaged members are skipped.
     lenient: bool,
     failed: bool,
 }
@@ -43,7 +44,7 @@ impl Scan {
         scan
     }
 
-    /// Returns a scan of the whole log without the damaged members.
+    /// Returns a scan of the whole log without damaged members and holes.
     pub(crate) fn of_sound(view: View) -> Self {
         Self { hole: None, lenient: true, ..Self::new(view, 0) }
     }
@@ -78,7 +79,7 @@ impl Scan {
                     self.segment += 1;
                     self.member = 0;
                 }
-                // Newer changes are left to the next scan.
+                // Changes after the view's version are left to a later scan.
                 Some(entry) if self.view.version.serial < entry.last => return None,
                 Some(entry) => {
                     self.member += 1;

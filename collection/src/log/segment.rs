@@ -19,7 +19,7 @@ use crate::error::{Damage, Error};
 use crate::member::{Frame, Header, Member, MemberLayout, Unpacker};
 pub(crate) use walk::{SERIAL_MAX, Stretch};
 
-/// Longest header of a member, in bytes.
+/// Maximum length of a member's header, in bytes.
 const HEADER_BYTES_MAX: usize = (64 << 10) + 32;
 
 /// The position of a member, and its range of serials.
@@ -104,8 +104,7 @@ impl Segment {
         Ok(Self::with(disk, path, number, file))
     }
 
-    /// Opens the file of segment `number` to read and, with `to_write`, also to write. The caller
-    /// sets its entries.
+    /// Opens the file of a segment, with `to_write` also to write. The caller sets its entries.
     pub(crate) fn open(
         disk: &Disk,
         dir: &Path,
@@ -139,7 +138,6 @@ impl Segment {
         }
     }
 
-    /// Returns the directory of members.
     pub(crate) fn entries(&self) -> RwLockReadGuard<'_, Vec<Entry>> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,7 +175,7 @@ impl Segment {
         unpacked.map_err(|what| self.damage(entry, what))
     }
 
-    /// Reads the header of a member of which all bytes are there.
+    /// Reads the header of a member whose bytes are all there.
     fn layout(&self, entry: &Entry, bytes: &[u8]) -> Result<MemberLayout, Error> {
         match Header::read(bytes) {
             Ok(Frame::Whole(layout)) if layout.member_bytes() == bytes.len() => Ok(layout),
@@ -222,7 +220,7 @@ impl Segment {
         checked.map_err(|what| self.damage(entry, what))
     }
 
-    /// Returns the error of a read: if the disk is the cause, the member is damaged.
+    /// Makes the error of a failed read. A member that the disk cannot read is marked as damaged.
     fn misread(&self, entry: &Entry, error: io::Error) -> Error {
         match unreadable(&error) {
             Some(what) => self.damage(entry, what),
@@ -274,13 +272,11 @@ impl Segment {
         Ok(bytes)
     }
 
-    /// Returns the length of the file, in bytes.
     pub(crate) fn file_bytes(&self) -> Result<u64, Error> {
         self.file.length().map_err(|error| Error::io("cannot read", &self.path, error))
     }
 
-    /// Reads `bytes` bytes at `offset`, or the part of them before the first byte that the disk
-    /// cannot read.
+    /// Reads `bytes` bytes at `offset`, up to the first one that the disk cannot read.
     fn readable(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, Error> {
         let mut window = vec![0; bytes];
         let (read, error) = self.file.read_up_to(&mut window, offset);
@@ -292,8 +288,7 @@ impl Segment {
     }
 }
 
-/// Returns the damage of bytes that cannot be read; `None` if the machine, not the disk, may be the
-/// cause.
+/// Returns the damage of bytes that the disk cannot read; `None` for other errors.
 fn unreadable(error: &io::Error) -> Option<Damage> {
     match error.raw_os_error() {
         None if error.kind() == io::ErrorKind::UnexpectedEof => Some(Damage::Truncated),

@@ -16,8 +16,8 @@ use net::body::{self, Body};
 use super::SegmentRange;
 use super::segment::{Entry, Segment};
 
-/// Largest piece that is read and sent at once, in bytes, unless one member is larger. One piece is
-/// read ahead.
+/// Maximum size of a piece that is read and sent at once, in bytes. A larger member is checked
+/// first, and then sent in several pieces. One piece is read ahead.
 const PIECE_BYTES_MAX: u64 = 128 << 10;
 
 /// Returns the total number of bytes in the parts.
@@ -25,14 +25,13 @@ pub(crate) fn bytes_of(parts: &[SegmentRange]) -> u64 {
     parts.iter().map(|it| it.end - it.start).sum()
 }
 
-/// Returns a body with the bytes `from..to` of the parts and the `tail` after them, which are
-/// counted as one sequence.
+/// Returns a body with the bytes `from..to` of the parts followed by the `tail`.
 pub(crate) fn body(parts: &[SegmentRange], tail: &Bytes, from: u64, to: u64) -> Body {
     body::pieces(pieces(parts, tail, from, to), to.saturating_sub(from))
 }
 
-/// Returns a function that reads, piece by piece, the bytes `from..to` of the parts and the `tail`
-/// after them, which are counted as one sequence.
+/// Returns a function that reads, piece by piece, the bytes `from..to` of the parts followed by the
+/// `tail`.
 pub(crate) fn pieces(
     parts: &[SegmentRange],
     tail: &Bytes,
@@ -108,8 +107,8 @@ impl Remainder {
     }
 }
 
-/// Returns the member that contains the byte `start`, and those of the next members that fit in a
-/// piece with it and begin before `end`.
+/// Returns the member that contains the byte `start`, and the next members that fit in a piece with
+/// it and begin before `end`.
 fn members_at(segment: &Segment, start: u64, end: u64) -> Vec<Entry> {
     let entries = segment.entries();
     let from = entries.partition_point(|it| it.end() <= start);

@@ -37,15 +37,16 @@ const NOTE: &str = "NOTE";
 pub(crate) struct Draft {
     /// SOIF, which is complete once the section is closed.
     pub(crate) plain: Vec<u8>,
-    /// Kind and identity of every change, compared when the draft is read back.
+    /// A hash of each change's kind and object (or note's key), compared when the draft is read
+    /// back.
     identities: Vec<u64>,
-    /// The identities of those changes that have an object.
+    /// Hashes of the objects of the changes.
     objects: HashSet<u64>,
     /// The open section.
     section: Option<Section>,
     /// Whether it holds notes.
     pub(crate) local: bool,
-    /// Serials and stamps of the changes that are in a log already.
+    /// Serials and stamps of the changes, if they come from a log.
     pub(crate) entries: Vec<(u64, Stamp)>,
     /// The commit of the last of these changes.
     pub(crate) commit: u64,
@@ -58,7 +59,7 @@ impl Draft {
     }
 
     /// Returns whether a change fits: by number, by size, and with at most one change of each
-    /// object.
+    /// object. An empty draft takes any change.
     fn has_room(&self, bytes: usize, object: Option<u64>, bytes_max: usize) -> bool {
         let repeated = object.is_some_and(|it| self.objects.contains(&it));
         self.len() == 0
@@ -217,7 +218,8 @@ impl Drafter {
 }
 
 /// Cuts a batch into the members of one commit. Notes come first, so that the last member, which
-/// ends the commit, is one that is served. Refuses changes that would not be read back unchanged.
+/// ends the commit, is one that is served. Refuses changes that would be read back as another kind
+/// of change or of another object.
 pub(crate) fn drafts(
     changes: &[Change],
     notes: &[Note],
@@ -262,8 +264,8 @@ fn refused(position: usize, change: &Change, reason: &'static str) -> Error {
 }
 
 impl Draft {
-    /// Returns the position of the first change that is not read back unchanged; `None` if there is
-    /// none.
+    /// Returns the position of the first change that is read back with another kind or object;
+    /// `None` if there is none.
     fn misread(&self) -> Option<usize> {
         let mut seen = 0;
         let mut wrong = None;

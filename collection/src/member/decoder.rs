@@ -104,8 +104,8 @@ impl Decoder {
         if rest.is_empty() {
             return Ok(());
         }
-        // The remaining bytes may be unchecked, because the decoder was waiting for more. Check
-        // them, so that the answer does not depend on the pieces.
+        // The remaining bytes may be unchecked, because the decoder was waiting for more. They are
+        // checked now, so that the error does not depend on the sizes of the pieces.
         let what = Header::read(rest).err().unwrap_or(Damage::Truncated);
         Err(Error::Stream { offset: self.offset, what })
     }

@@ -10,15 +10,15 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use crate::change::{Change, Oid};
 
-/// Maximum number of objects remembered (about a megabyte); each change of a further object counts
-/// as its first.
+/// Maximum number of objects that are remembered (about a megabyte); every change of any other
+/// object counts as its first.
 const OBJECTS_MAX: usize = 1 << 16;
 
 /// The objects changed so far in a stream.
 #[derive(Debug, Default)]
 pub(crate) struct FirstChanges {
     hasher: RandomState,
-    /// Hashes of the objects: in a full set one object in 2⁴⁷ is confused with another.
+    /// Hashes of the objects: with a full set one new object in 2⁴⁸ is taken for a known one.
     seen: HashSet<u64>,
 }
 

@@ -32,9 +32,9 @@ const POLL_PERIOD: Duration = Duration::from_secs(1);
 const OPEN_TRIES: u32 = 3;
 
 impl Puller {
-    /// Takes the new changes of the log folder that `link` points to. With `wait` it waits up to
-    /// that time for new changes. May be dropped at any point; only one pull of a source at a time,
-    /// as with [`pull`](Self::pull). `summary` gets the outcome, also after an error.
+    /// Takes the new changes of the log folder that `link` points to; with `wait`, waits up to that
+    /// time for them. The future may be dropped at any point. Run only one pull of a source at a
+    /// time, as with [`pull`](Self::pull). `summary` gets the outcome, also after an error.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl Puller {
         let mut tries = 1;
         loop {
             match self.take_in_place(link, until, summary).await {
-                // A pull that was dropped may have applied its last part meanwhile.
+                // An earlier pull that was dropped may still have moved the cursor.
                 Err(error) if is_transfer_error(&error) && tries < FRUITLESS_MAX => tries += 1,
                 taken => return taken,
             }
@@ -92,7 +92,7 @@ impl Puller {
         taken.map_err(|error| self.feed.corrupt(link.display(), error))
     }
 
-    /// Makes an intake of the changes after the cursor, or of everything from the base.
+    /// Makes an intake of the changes after the cursor or, if that is unusable, of all changes.
     fn intake_of(&self, view: &View, cursor: Option<&Cursor>) -> Intake {
         let is_read = |it: &&Cursor| it.snapshot.is_none() || it.taken().is_some();
         if let Some(have) = cursor.filter(is_read).filter(|it| view.continues_from(it.version())) {
@@ -108,7 +108,7 @@ impl Puller {
         intake
     }
 
-    /// Opens the folder once it is newer than the cursor, or once the waiting time is over.
+    /// Opens the folder once it is newer than the cursor, or at `until`.
     async fn newer(
         &self,
         link: &Path,
@@ -120,8 +120,7 @@ impl Puller {
             let link = link.to_owned();
             spawn_blocking(move || Replica::reached(&link).ok())
         };
-        // While there are no new changes, only `CHAIN` is read, since opening a folder takes
-        // longer.
+        // Until there are new changes, only `CHAIN` is read: an opening takes longer.
         while known.is_some()
             && clock::monotonic() < until
             && newest(link).await.unwrap_or_default() == known
@@ -149,8 +148,7 @@ fn open(link: &Path) -> Result<Replica, Error> {
     }
 }
 
-/// Takes the changes of a view after the intake's position; returns the tally and the number of
-/// bytes.
+/// Takes a view's changes after the intake's position; returns the tally and the bytes.
 async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
     let since = match intake.stream {
         Stream::Delta | Stream::Rest(_) => intake.serial,
@@ -159,8 +157,8 @@ async fn read(view: View, intake: Intake) -> (Tally, u64, Result<(), Error>) {
     let parts = view.parts(since);
     let tail = Bytes::from(member::end_mark(view.version));
     let length = served::bytes_of(&parts) + tail.len() as u64;
-    // All bytes pass through this task, so the reader and the intake stop if it is dropped. That
-    // matters because another pull may follow.
+    // All bytes pass through this task. So if it is dropped, the reader and the intake stop, and do
+    // not disturb the next pull.
     let (sender, mut pieces) = mpsc::channel(PIECES_AHEAD);
     let reader = spawn_blocking(move || {
         let mut read = served::pieces(&parts, &tail, 0, length);

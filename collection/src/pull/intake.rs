@@ -4,9 +4,9 @@
 //! together with their cursor. If the stream ends early, the good part before it is applied, and
 //! the next request continues from there.
 //!
-//! One commit of ours may hold several commits of the source, or a part of a very large one. In
-//! both cases a consumer is consistent at the end mark, and a thousand small commits cost one fsync
-//! instead of a thousand.
+//! One commit of ours may contain several commits of the source, or a part of a very large one. A
+//! consumer is consistent at the end mark all the same, and a thousand small commits cost one
+//! fsync.
 //!
 //! Source: docs/collection.md, "On the wire".
 
@@ -24,19 +24,20 @@ use crate::report::Applied;
 use crate::sources::restraint::{RATIO_MAX, UnpackRatio, is_loss};
 use crate::wire::client::Piece;
 
-/// Number of changes, and below number of plain bytes, from which a commit is worthwhile.
+/// Number of changes from which a commit of ours is worthwhile.
 const APPLY_CHANGES: usize = 4_096;
+/// Number of plain bytes from which a commit of ours is worthwhile.
 const APPLY_BYTES: usize = 4 << 20;
 
-/// Size above which a commit of the source is split, in plain bytes.
+/// Number of plain bytes from which a commit of the source is split.
 const SPLIT_BYTES: usize = 16 << 20;
 
 /// The kind and the start of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Delta,
-    /// The changes since a snapshot that ended; objects that neither the snapshot nor these changes
-    /// name are released.
+    /// The changes after a snapshot that ended. At their end, objects that neither the snapshot nor
+    /// these changes name are released.
     Rest(Progress),
     /// A snapshot from byte `offset` on.
     Snapshot {
@@ -53,7 +54,7 @@ impl Stream {
     }
 }
 
-/// The counts of a pull; each of its streams continues the counts of the stream before.
+/// The counts of a pull, over all of its streams.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Updates and deletes.
@@ -80,12 +81,13 @@ pub(crate) struct Intake {
     pub(crate) source: String,
     pub(crate) url: String,
     pub(crate) stream: Stream,
-    /// The version, in this epoch, that the stream has to reach.
+    /// The epoch of the stream.
     pub(crate) epoch: Epoch,
+    /// The serial that the stream has to reach.
     pub(crate) to: u64,
     /// The last serial taken in.
     pub(crate) serial: u64,
-    /// The cursor in the collection.
+    /// The source's cursor in the collection.
     pub(crate) stored: Option<Cursor>,
     /// Bytes to skip at the beginning of the stream.
     pub(crate) skip: u64,
@@ -93,11 +95,9 @@ pub(crate) struct Intake {
     pub(crate) records_max: u64,
     /// Number of objects that the source held before.
     pub(crate) held: u64,
-    /// Whether changes are missing because they are damaged at the source; then nothing is
-    /// released.
+    /// Whether changes are missing, damaged at the source; then nothing is released.
     pub(crate) in_part: bool,
-    /// Whether the source has no changes since the snapshot: then unnamed objects are released at
-    /// the end of the snapshot.
+    /// Whether no changes follow the snapshot: then unnamed objects are released at its end.
     pub(crate) is_newest: bool,
     /// Whether an administrator has confirmed any loss.
     pub(crate) confirmed: bool,
@@ -134,8 +134,8 @@ impl Intake {
         }
     }
 
-    /// Gives a new snapshot a different generation from that of an interrupted one, whatever the
-    /// clock says.
+    /// Gives a new snapshot a higher generation than that of the interrupted one in `cursor`,
+    /// whatever the clock says.
     pub(crate) fn begin_after(&mut self, cursor: Option<&Cursor>) {
         if let (Stream::Snapshot { generation, .. }, Some(last)) =
             (&mut self.stream, cursor.and_then(|it| it.snapshot.as_ref()))
@@ -148,9 +148,9 @@ impl Intake {
     ///
     /// # Errors
     ///
-    /// [`Error::Stream`]: the stream is damaged or cut short; the part before is applied, as it is
-    /// after [`Error::OverLimit`], [`Error::Swollen`] and [`Error::Loss`]. Any other error is the
-    /// collection's own.
+    /// [`Error::Stream`]: the stream is damaged or cut short; the part before the damage is
+    /// applied. So is the part before [`Error::OverLimit`], [`Error::Swollen`] and [`Error::Loss`].
+    /// Any other error is the collection's own.
     pub(crate) fn run(mut self, mut pieces: mpsc::Receiver<Piece>) -> (Tally, Result<(), Error>) {
         if let Err(error) = self.note_held() {
             return (self.tally, Err(error));
@@ -167,8 +167,8 @@ impl Intake {
                 None => return (self.tally, Ok(())),
             }
         };
-        // After any other error nothing is left to apply. If applying failed, the cursor must not
-        // pass the lost changes.
+        // After other errors everything is applied, or applying has failed: then the cursor must
+        // not pass the changes that were not applied.
         let is_cut = matches!(outcome, Ok(()) | Err(Error::Stream { .. }));
         if !self.ended && is_cut {
             let applied = self.apply();
@@ -255,7 +255,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Counts a change for the source's change rate, and for the age of our copies.
+    /// Counts a change, for the source's change rate and the age of our copies.
     fn count(&mut self, stamp: Stamp, change: &Change) {
         if matches!(change, Change::Refresh(_) | Change::Confirm { .. }) {
             return;
@@ -263,18 +263,18 @@ impl Intake {
         let stamp_ms = u128::from(stamp.0);
         self.tally.changes += 1;
         self.tally.stamps_ms += stamp_ms;
-        // The objects of a snapshot may be old.
+        // An object in a snapshot may have changed long ago.
         if !matches!(self.stream, Stream::Snapshot { .. }) && self.tally.seen.is_first(change) {
             self.tally.firsts += 1;
             self.tally.first_stamps_ms += stamp_ms;
         }
     }
 
-    /// Prevents a snapshot that ends at byte `at` from releasing most of the source's earlier
-    /// objects.
+    /// Checks at the end mark, at byte `at`, that the stream does not release most of the objects
+    /// that the source held, unless an administrator has confirmed that.
     fn check_loss(&mut self, at: u64) -> Result<(), Error> {
         let Some(generation) = self.released_generation() else { return Ok(()) };
-        // A source cannot lose more than it held.
+        // Even the loss of all its objects would be allowed.
         if self.confirmed || !is_loss(self.held, self.held) {
             return Ok(());
         }
@@ -287,7 +287,7 @@ impl Intake {
         self.apply_to(self.start() + self.decoder.offset())
     }
 
-    /// Applies the changes before byte `offset` of the stream.
+    /// Applies the changes taken so far, with the cursor at byte `offset` of the stream.
     fn apply_to(&mut self, offset: u64) -> Result<(), Error> {
         let (epoch, to, serial) = (self.epoch, self.to, self.serial);
         let end_of_snapshot = self.released_generation().filter(|_| self.ended);

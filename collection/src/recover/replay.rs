@@ -1,5 +1,4 @@
-//! Replay: brings the key index up to date with the log after a stop, or rebuilds it if it is
-//! unusable.
+//! Replay: brings the key index up to date with the log after a stop, or rebuilds it.
 //!
 //! Source: docs/collection.md, "The key index".
 
@@ -32,7 +31,7 @@ pub(crate) struct Indexed {
     pub(crate) rebuilt: Option<String>,
 }
 
-/// Opens the key index in `dir`, in its last durable state; the error is why it has to be rebuilt.
+/// Opens the key index in `dir`, in its last durable state; the error says why to rebuild it.
 pub(crate) fn existing(disk: &Disk, dir: &Path, options: &Options) -> Result<Keys, String> {
     let path = dir.join(KEYS);
     if !path.exists() {
@@ -47,7 +46,7 @@ pub(crate) fn existing(disk: &Disk, dir: &Path, options: &Options) -> Result<Key
 }
 
 /// Brings the key index in `dir` up to date with the log; rebuilds it if it is missing or unusable.
-/// Damaged members are left out. If the index had not reached them, the loss is noted first.
+/// Damaged members that the index had not reached are left out, and the loss is noted first.
 ///
 /// # Errors
 ///
@@ -73,15 +72,15 @@ pub(crate) fn open_keys(
             return Ok(Indexed { keys, live, replayed, rebuilt: None });
         }
         Err(CatchUpError::Log(error)) => return Err(error),
-        // A new log has no index yet, which is not worth a report.
+        // A new log has no index yet: that is not reported as a rebuild.
         Err(CatchUpError::Keys(why)) => (commit != 0).then_some(why),
     };
     let (keys, live) = fresh_keys(&log.disk, (dir, KEYS), options, &view, &note_loss, &|| Ok(()))?;
     Ok(Indexed { keys, live, replayed: 0, rebuilt: why })
 }
 
-/// Decides about a damaged member or a hole in a replay: the replay fails with the returned error,
-/// or continues without the member if there is none.
+/// Decides about a damaged member or a hole in a replay: after an error the replay fails with it,
+/// after `Ok` it goes on without the member.
 pub(crate) type OnDamage<'a> = &'a dyn Fn(Error) -> Result<(), Error>;
 
 pub(crate) fn fail(damage: Error) -> Result<(), Error> {
@@ -122,9 +121,9 @@ fn catch_up(
     }
 }
 
-/// Builds a key index in a directory of that name; returns it and the number of live objects. After
-/// a failure the directory is removed; after a stop it stays, and the next opening continues from
-/// its state.
+/// Builds a key index in the directory `name` of `dir`, which is removed first; returns it and the
+/// number of live objects. A failure removes the directory. After a stop it stays, and the next
+/// opening continues from its state.
 pub(crate) fn fresh_keys(
     disk: &Disk,
     (dir, name): (&Path, &str),
@@ -146,8 +145,7 @@ pub(crate) fn fresh_keys(
     };
     make().inspect_err(|error| {
         if !matches!(error, Error::Stopped { .. }) {
-            // The index is unusable, and the disk may be full. The next call removes what is left
-            // of it.
+            // The index is unusable, and the disk may be full.
             let _ = Keys::remove(&path);
         }
     })

@@ -27,7 +27,7 @@ pub(super) struct LogBounds {
     pub(super) reserved: u64,
     /// The end of the active segment by the manifest, in bytes.
     pub(super) end: u64,
-    /// Whether the log was closed there.
+    /// Whether the log was closed in order, at `end`.
     pub(super) closed: bool,
 }
 
@@ -84,8 +84,8 @@ impl Survey<'_> {
             let segment = match opened {
                 Ok(segment) => segment,
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                    // The manifest knows only an earlier length, so the lost end may have held
-                    // anything.
+                    // The manifest has only an earlier length of the active segment, so its lost
+                    // end may have had anything.
                     let is_empty = is_active && self.bounds.closed && self.bounds.end == 0;
                     let missing_bytes = if is_empty { 0 } else { sealed.unwrap_or(1) };
                     parts.push(ScannedSegment {
@@ -98,8 +98,7 @@ impl Survey<'_> {
                 Err(error) => return Err(error),
             };
             let written = segment.file_bytes()?;
-            // The bytes after that length are the rest of a failed commit, which was never
-            // acknowledged.
+            // Bytes after the sealed length are the rest of a failed commit.
             let length = sealed.map_or(written, |it| it.min(written));
             let bodies = is_active || self.mode == Mode::Rebuild;
             let stretches = segment.survey(bodies, last, length, self.bounds.reserved)?;
@@ -116,8 +115,8 @@ impl Survey<'_> {
         Ok(parts)
     }
 
-    /// Removes the rest of an unacknowledged commit from the end of the log; returns the segment
-    /// and the offset at which to cut; `None` if nothing is to be cut.
+    /// Removes the rest of an unacknowledged commit from the end of `parts`; returns the segment to
+    /// cut and the offset; `None` if nothing is to be cut.
     pub(super) fn cut_unfinished(
         &mut self,
         parts: &mut [ScannedSegment],
@@ -183,7 +182,7 @@ impl Survey<'_> {
                 let (to, upto) = self.hole_end(next, (last, commit), unknown);
                 let is_told = part.stretches.last().is_some_and(|it| it.entry().is_none());
                 if last < to || !is_told {
-                    // If the last serial is known, what is missing is earlier changes or notes.
+                    // If the last serial is there, only earlier changes or notes are missing.
                     let base = if last < to { last } else { first_jump(&entries).unwrap_or(last) };
                     missing.push(Missing { base, last: to, commit: upto });
                 }
@@ -202,7 +201,7 @@ impl Survey<'_> {
             Some(Stretch::Gap { .. }) | None => false,
         };
         let known = manifest.missing.iter().map(|it| it.commit).max().unwrap_or(0);
-        // Compaction may have dropped those commits.
+        // Commits up to `compacted` may have been dropped by compaction.
         if is_open || commit.max(known).max(manifest.compacted) < self.bounds.commit {
             let (to, commit) = (self.bounds.serial.max(last), self.bounds.commit.max(commit));
             missing.push(Missing { base: last, last: to, commit });
@@ -211,7 +210,8 @@ impl Survey<'_> {
     }
 
     /// Returns the last serial and commit of a hole after `before` (serial and commit). The hole
-    /// ends at the member `next`; at the end of the log it has `bytes` unknown bytes.
+    /// ends before the member `next`; without `next` it is at the end of the log and has `bytes`
+    /// bytes that the manifest does not know.
     fn hole_end(&self, next: Option<&Entry>, before: (u64, u64), bytes: u64) -> (u64, u64) {
         let (serial, commit) = match next {
             Some(next) => (next.base, next.commit.saturating_sub(u64::from(next.start_of_commit))),
@@ -273,7 +273,7 @@ fn whole_commits(stretches: &[Stretch]) -> usize {
 }
 
 /// Returns whether the end of the log may be the rest of an unacknowledged commit after a power
-/// cut. Then any of its unsynced sectors may be missing, with zeros in their place. Bytes that are
+/// cut. Then some of its sectors may be zeros, because they were not written yet. Bytes that are
 /// wrong without such zeros may have been acknowledged.
 fn is_unsynced(segment: &Segment, rest: &[Stretch]) -> Result<bool, Error> {
     let mut is_damaged = false;

@@ -15,8 +15,7 @@ use crate::{Batch, Change, Collection, Note, Oid, Options};
 
 const NOW: Stamp = Stamp(5);
 
-/// Makes three commits of a local member and two members of one change each, closed in order or
-/// not.
+/// Makes three commits, each of a local member and two members of one change each.
 fn sample(is_closed: bool) -> TempDir {
     let (made, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let options = Options { member_bytes_max: 1, ..Options::default() };
@@ -97,7 +96,7 @@ fn a_lost_acknowledged_end_is_a_hole_at_any_byte() {
         let sound = entries(&opened);
         assert!(there.eq(sound.iter().filter(|it| it.end() <= length as u64 && all.contains(it))));
         assert!(opened.cut.is_empty() && !opened.damaged.is_empty());
-        // For some lengths the collection is also started, and started again.
+        // For some lengths the log is also opened to write, twice.
         for _ in 0..if length % 10 == 0 { 2 } else { 0 } {
             let opened = again(dir.path());
             assert_eq!(opened.log.view().holes(), holes, "at byte {length}");
@@ -107,7 +106,7 @@ fn a_lost_acknowledged_end_is_a_hole_at_any_byte() {
     }
 }
 
-/// A start leaves damage at the end in place; later commits survive the next start.
+/// An opening leaves damage at the end in place, and later commits survive the next opening.
 #[test]
 fn commits_after_a_torn_end_stay() {
     let dir = sample(true);
@@ -134,8 +133,7 @@ fn commits_after_a_torn_end_stay() {
     }
 }
 
-/// A member is in the place of another, or is cut out of the file: the key index knows the lost
-/// objects.
+/// Members are in the place of others, or cut out: the key index knows the lost objects.
 #[test]
 fn misplaced_members_cost_only_the_members_that_they_overwrote() {
     let sample = || {

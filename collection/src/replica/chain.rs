@@ -16,20 +16,20 @@
 //! ```
 //!
 //! A *life* begins with a snapshot of the origin's feed. `base` has the serial that the snapshot
-//! reaches, and the chain's value there. A file has a rising number, members of the base or later
-//! commits, its last serial, its length in bytes, and the chain's value after it. `serial` is the
+//! reaches, and the chain's value there. A `file` line has the file's number (rising), its part of
+//! the log, its last serial, its length in bytes, and the chain's value after it. `serial` is the
 //! last serial of the whole log. Changes that were superseded before they were read may be missing,
-//! at the end too. `owner` is the id and the public key that the origin's feed names as its own, or
-//! `-`.
+//! so the last file may end below it. `owner` is the id and the public key that the origin's feed
+//! names as its own, or `-`.
 //!
-//! `purged` is there if it is not 0 0: the serial up to which the origin has purged suppressed
-//! subjects, and the serial up to which the files are free of them. If the second is less, the log
-//! is about to be folded. If the second serial of a log is less than the first serial of a newer
-//! log, the files of the older one have bytes that must be removed.
+//! `purged` has the serial up to which the origin has purged suppressed objects, and the serial up
+//! to which the files are free of them; the line is absent if both are 0. If the second is less,
+//! the log is about to be folded. If the second serial of a log is less than the first serial of a
+//! newer log, the files of the older one have bytes that must be removed.
 //!
 //! **The chain.** The chain's value after a member is the BLAKE3 hash of the value before it and
 //! the member's bytes. When a log is folded (`fold`), its base changes, but the value at the base's
-//! serial stays the same, so later members still continue the chain. So the owner of a log up to
+//! serial stays the same, so later members still continue the chain. So whoever has the log up to
 //! some serial can check whether another log continues it. The chain is signed with the version of
 //! the namespace under which the folder is published.
 //!
@@ -43,11 +43,11 @@ use std::str::FromStr;
 
 use crate::change::{Epoch, Version};
 
-/// Longest text, in bytes.
+/// Maximum length of a `CHAIN`, in bytes.
 pub const CHAIN_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of files of a folder.
 pub const FILES_MAX: usize = 8_192;
-/// Longest owner, in bytes.
+/// Maximum length of an owner, in bytes.
 const OWNER_BYTES_MAX: usize = 200;
 
 const TITLE: &str = "harvest log 1";
@@ -112,7 +112,7 @@ impl LogPart {
 /// A file of a log folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogFile {
-    /// The number in the file's name; later files have greater numbers.
+    /// The number in its name; later files have greater numbers.
     pub number: u64,
     /// Its part of the log.
     pub part: LogPart,
@@ -135,15 +135,13 @@ impl LogFile {
 /// The contents of a log folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// A random number that identifies the log: a log that was begun anew has another one, and
-    /// continues no other log.
+    /// A random number that identifies the log. A log that is begun anew has another one.
     pub life: u64,
     /// The version that the log reaches.
     pub version: Version,
     /// Its number of live objects.
     pub objects: u64,
-    /// The id and the public key of the collection's owner, separated by a space; `None` if its
-    /// feed named none.
+    /// The collection's owner, as `ID KEY` (public key); `None` if its feed named none.
     pub owner: Option<String>,
     /// The last serial of the base, from 0.
     pub base: u64,

@@ -6,9 +6,9 @@
 //!
 //! # Differences from a compaction
 //!
-//! Deletes are dropped as soon as they are part of the base, since consumers before the end of the
-//! base begin with the base. Members are cut after changes with certain serials, so that old and
-//! new files are the same where nothing was superseded.
+//! Deletes are dropped at once, since consumers with a cursor below the end of the new base begin
+//! anew with the base. Members are cut after changes with certain serials, so that old and new
+//! files are the same where nothing was superseded.
 //!
 //! Source: ours.
 
@@ -28,32 +28,32 @@ use crate::member::content::Drafter;
 use crate::member::pack;
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
 
-/// Shortest log that is folded, in bytes, however short the base is.
+/// Number of bytes by which a log must be longer than its base to be folded.
 pub const FOLD_BYTES_MIN: u64 = 16 << 20;
-/// Compression level of the result: small.
+/// Compression level of the result: the highest.
 const LEVEL_FOLD: u32 = 9;
-/// Maximum number of identifiers in memory at once, about 40 bytes each.
+/// About the maximum number of identifiers in memory at once, of 40 bytes each.
 const PART_CHANGES_MAX: u64 = 2_000_000;
 /// Maximum number of plain bytes of a member, unless a record is larger.
 const MEMBER_BYTES: usize = 64 << 10;
-/// A member may be cut once it has the first number of plain bytes, after a serial divisible by the
-/// second number.
+/// Once a member has the first number of plain bytes, it is cut after the next serial divisible by
+/// the second number.
 const CUT: (usize, u64) = (32 << 10, 8);
-/// Maximum number of drafts that are compressed together.
+/// Number of complete drafts at which they are compressed together and written.
 const DRAFTS_MAX: usize = 16;
 
 /// The key of an object, or of a root.
 type Key = [u8; 16];
 
-/// Returns whether a log has grown longer than its base, or has purged changes.
+/// Returns whether a log is longer than its base by [`FOLD_BYTES_MIN`], or has purged changes.
 pub(crate) fn is_due(chain: &Chain) -> bool {
     chain.clean < chain.purged
         || chain.bytes(LogPart::Base) + FOLD_BYTES_MIN <= chain.bytes(LogPart::Log)
 }
 
 /// Makes the files that the log folder `dir` will have after a folding, due or not, in the
-/// directory `out`. They are not synced. Most of them are the same, byte by byte, for a log that
-/// was folded somewhat later. Blocks.
+/// directory `out`. The files are synced, the directory is not. If the log is folded somewhat later
+/// instead, most files are the same, byte by byte. Blocks.
 ///
 /// # Errors
 ///
@@ -66,8 +66,7 @@ pub fn fold_into(dir: &Path, out: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(folded.files.iter().map(|it| out.join(it.name())).collect())
 }
 
-/// Folds the log in `dir` into files in `out`, which may be the same directory; returns the new
-/// contents.
+/// Folds the log in `dir` into files in `out` (perhaps the same); returns the new contents.
 pub(super) fn fold(disk: &Disk, dir: &Path, chain: &Chain, out: &Path) -> Result<Chain, Error> {
     let mut segments = Vec::with_capacity(chain.files.len());
     let mut after = 0;
@@ -107,7 +106,8 @@ fn scan(
     Ok(())
 }
 
-/// Returns the serials of the changes that are not superseded.
+/// Returns the serials of the changes that stay: those that are not superseded, without deletes,
+/// but with all carriers of notices.
 fn live(segments: &[Segment]) -> Result<RoaringTreemap, Error> {
     let count = |it: &Segment| it.entries().iter().map(|it| u64::from(it.changes)).sum::<u64>();
     let changes: u64 = segments.iter().map(count).sum();
@@ -133,7 +133,7 @@ fn live(segments: &[Segment]) -> Result<RoaringTreemap, Error> {
                 }
                 Change::Suppress(oid, notice) => {
                     last.remove(&key);
-                    // New consumers must always get the notice.
+                    // New consumers, too, must get the notice.
                     if *oid == notice.carrier() {
                         live.insert(serial);
                     }
@@ -200,7 +200,7 @@ impl<'a> FoldWriter<'a> {
         Ok(())
     }
 
-    /// Writes the drafts once there are `least` of them.
+    /// Writes the complete drafts if there are at least `least`.
     fn flush(&mut self, least: usize) -> Result<(), Error> {
         if self.drafter.ready() < least {
             return Ok(());
@@ -212,8 +212,7 @@ impl<'a> FoldWriter<'a> {
                 end_of_commit: true,
                 epoch: self.chain.version.epoch,
                 commit: draft.commit,
-                // The base follows from the member's own changes alone, so it does not depend on
-                // earlier members.
+                // The base must not depend on earlier members.
                 base: draft.entries.first().map_or(0, |it| it.0 - 1),
                 entries: draft.entries,
                 ..Header::default()

@@ -92,8 +92,7 @@ pub(super) fn links(segment: &Segment, mut link: Link) -> Result<Vec<(u64, Link)
 /// Checks that `new` is a log folder, whole and without other files, and that it continues `old`,
 /// if there is one. Files that are the same in both are not read again. Blocks.
 ///
-/// A log that was begun anew continues no other, nor does a log that was folded beyond the end of
-/// the old one.
+/// A log that was begun anew, or folded beyond the end of the old one, is not compared with it.
 ///
 /// # Errors
 ///
@@ -138,7 +137,7 @@ pub fn holds_purged(old: &Path, newer: &Path) -> Result<bool, Error> {
     Ok(read(old)?.holds_purged(&read(newer)?))
 }
 
-/// Follows the chain through the files of a part; returns its value at the end of the old log.
+/// Follows the chain through the files of a part; returns its value where the old log ends.
 fn follow_chain(
     dir: &Path,
     chain: &Chain,
@@ -187,7 +186,7 @@ pub(super) fn list(dir: &Path) -> Result<Vec<String>, Error> {
     entries.map(name).collect()
 }
 
-/// Puts a `CHAIN` in force, durably: a crash leaves either the old one or the new one.
+/// Replaces `CHAIN`, durably: a crash leaves either the old one or the new one.
 pub(super) fn write_chain(disk: &Disk, dir: &Path, chain: &Chain) -> Result<(), Error> {
     let (path, new): (PathBuf, PathBuf) = (dir.join(CHAIN), dir.join(CHAIN_NEW));
     // The listed files must be durable before the list.

@@ -17,13 +17,12 @@ use crate::error::Error;
 use crate::wire::client::{Answer, FeedClient, Kind, PIECES_AHEAD, PullLimits, forward};
 use crate::wire::{self, joined, value};
 
-/// Longest time that a request waits for new changes.
+/// Maximum time that a request waits for new changes.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A follower of one feed into a log folder of its own. Disk work runs on blocking threads.
 ///
-/// A snapshot or a delta that breaks off is fetched again from its start. The folder is always
-/// complete.
+/// A stream that breaks off is fetched again from its start. The folder is always whole.
 #[derive(Debug)]
 pub struct Follower {
     feed: FeedClient,
@@ -74,9 +73,10 @@ impl Follower {
         &self.dir
     }
 
-    /// Folds the log, if it has grown longer than its base, or has changes that were purged at its
-    /// source. Returns whether the log was folded. May be dropped at any point; the folding then
-    /// continues, and the next call waits for its end.
+    /// Folds the log, if it has grown longer than its base by
+    /// [`FOLD_BYTES_MIN`](super::FOLD_BYTES_MIN), or has changes that were purged at its source.
+    /// Returns whether the log was folded. May be dropped at any point; the folding then continues,
+    /// and the next call waits for its end.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl Follower {
         self.feed.transferred(&response.url, taken, fetched)
     }
 
-    /// Runs `work` on the folder, and reads its state after that.
+    /// Runs `work` on the folder, and takes over the state after it.
     async fn with<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Writer) -> Result<T, Error> + Send + 'static,

@@ -101,7 +101,7 @@ impl Replica {
         self.with(|it| it.chain.holds_purged(&it.chain))
     }
 
-    /// Returns the serial up to which suppressed subjects have been purged at the origin, and here.
+    /// Returns the serial up to which suppressed objects are purged at the origin and here.
     #[must_use]
     pub fn purged(&self) -> u64 {
         self.with(|it| it.view.purged)

@@ -20,11 +20,12 @@ use crate::wire::client::Piece;
 
 /// Length at which a file of the base is closed, in bytes.
 pub(super) const BASE_FILE_BYTES: u64 = 64 << 20;
-/// Bounds of the length at which a file of the log is closed, in bytes. Between them, the length is
-/// a 64th of the log. It is small because the last file is copied with each version.
+/// Lower and upper bound of the length at which a file of the log is closed, in bytes; between them
+/// it is the log's length divided by [`LOG_PARTS`]. Files are short because each version copies the
+/// last one.
 const LOG_FILE_BYTES: (u64, u64) = (1 << 20, 8 << 20);
 const LOG_PARTS: u64 = 64;
-/// Compression level of the rest of a partly known member: fast.
+/// Compression level of the rest of a partly known member: the fastest.
 const LEVEL_REST: u32 = 1;
 
 /// An origin's log folder.
@@ -143,8 +144,7 @@ impl Writer {
         self.replace(chain)
     }
 
-    /// Folds the log, if it has grown longer than the base or has purged changes. Blocks. Returns
-    /// whether the log was folded.
+    /// Folds the log, if that is due (see [`is_due`]). Blocks. Returns whether the log was folded.
     pub(crate) fn fold_if_due(&mut self) -> Result<bool, Error> {
         let Some(chain) = self.chain.clone().filter(is_due) else { return Ok(false) };
         if self.unclean {
@@ -158,7 +158,7 @@ impl Writer {
     }
 }
 
-/// Checks that all files are there, and that the last one matches the chain.
+/// Checks that all files are there. Cuts the last one to its length, and checks its chain.
 fn check_files(disk: &Disk, dir: &Path, chain: Option<Chain>) -> Result<Option<Chain>, Error> {
     let Some(chain) = chain else { return Ok(None) };
     for file in &chain.files {

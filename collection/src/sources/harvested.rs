@@ -1,4 +1,4 @@
-//! Harvested changes: a foreign repository is a source without serials of its own, taken in parts.
+//! Harvested changes: those of a foreign repository, a source without serials, applied in parts.
 //!
 //! Records get serials in their order of arrival, in an epoch that is made for the source. So the
 //! later one of two versions of an object wins. The harvest's checkpoint is committed with each
@@ -7,7 +7,7 @@
 //! harvest) are not counted as changes.
 //!
 //! A full harvest is a snapshot: its objects get its generation, and all others are released at its
-//! end, under the same [`restraint`](crate::restraint).
+//! end. The same [`restraint`](crate::restraint) applies.
 //!
 //! Source: ARCHITECTURE.md, "Invariants".
 
@@ -29,7 +29,7 @@ use crate::report::Applied;
 pub struct Harvested {
     /// The source's name.
     pub source: String,
-    /// Updates and deletes in their order of arrival; of several for one object, the last counts.
+    /// Updates and deletes in their order of arrival; of several for one object the last counts.
     pub changes: Vec<Change>,
     /// The number of the full harvest, higher than all before; 0 for a harvest of changes.
     pub generation: u64,
@@ -61,8 +61,7 @@ fn key_of(source: &str) -> Vec<u8> {
 }
 
 impl Collection {
-    /// Returns the position at which the harvest of `source` continues; `None` if there was no
-    /// harvest.
+    /// Returns where the harvest of `source` continues; `None` if there was no harvest.
     pub fn harvest_checkpoint(&self, source: &str) -> Result<Option<HarvestCheckpoint>, Error> {
         let serial = self.cursor(source)?.map(|it| it.serial);
         let noted = self.stored_checkpoint(source)?;
@@ -129,8 +128,7 @@ impl Collection {
         Ok(applied)
     }
 
-    /// Records how many objects the source holds at the beginning of a full harvest, and returns
-    /// that number.
+    /// Returns how many objects the source holds; records it when a full harvest begins.
     fn begin_generation(
         &self,
         source: &str,
@@ -145,8 +143,7 @@ impl Collection {
         Ok(held)
     }
 
-    /// Returns the serial at which a checkpoint was stored, and the checkpoint; `None` if there is
-    /// none.
+    /// Returns the stored checkpoint, if there is one, and the serial at which it was stored.
     fn stored_checkpoint(&self, source: &str) -> Result<Option<(u64, Vec<u8>)>, Error> {
         let value = self.note(&key_of(source))?.unwrap_or_default();
         let mut rest = &value[..];
@@ -174,9 +171,9 @@ impl Collection {
     }
 }
 
-/// Removes changes that a later one of the same object supersedes. Otherwise an earlier update
-/// would win over a last update that is already stored. Changes with an origin's version are
-/// ordered by that version.
+/// Removes changes that a later one of the same object supersedes: an earlier update would win over
+/// a last one that is already stored. Updates with an origin's version stay, since that version
+/// orders them.
 fn last_of_each(changes: Vec<Change>) -> Vec<Change> {
     let mut seen = HashSet::new();
     let mut kept: Vec<Change> = Vec::with_capacity(changes.len());
@@ -253,8 +250,7 @@ mod tests {
         );
         let oid = Oid::new("00000000000000aa", "oai:x:2");
         assert_eq!(collection.get(&oid).unwrap().unwrap().record.text("Title").unwrap(), "c");
-        // A record that comes again unchanged is not a change; older and newer ones cannot be told
-        // apart.
+        // A record that comes again unchanged is not a change.
         let version = collection.version();
         let again = vec![update(1, "a"), update(2, "c")];
         let applied = collection.apply_harvested(part(again, "two"), Stamp(11)).unwrap();
@@ -285,7 +281,7 @@ mod tests {
             title()
         };
         assert_eq!(apply(vec![update(1, "a")]).as_deref(), Some("a"));
-        // Unchanged, after all.
+        // The last update is the stored one.
         assert_eq!(apply(vec![update(1, "b"), update(1, "a")]).as_deref(), Some("a"));
         assert_eq!(apply(vec![delete(1), update(1, "a")]).as_deref(), Some("a"));
         assert_eq!(apply(vec![update(1, "a"), update(1, "b")]).as_deref(), Some("b"));

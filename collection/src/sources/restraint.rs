@@ -18,14 +18,13 @@ use crate::member::{get, put};
 /// Largest share of a source's objects that a snapshot releases without a confirmation.
 pub const LOSS_SHARE_MAX: f64 = 0.3;
 
-/// Number of objects that are released without a confirmation, whatever their share.
+/// Maximum number of objects that are released without a confirmation, whatever their share.
 pub const LOSS_OBJECTS_MIN: u64 = 100;
 
-/// Largest ratio of plain to packed bytes of a stream: ten times the ratio that is usual for
-/// summaries.
+/// Largest ratio of plain to packed bytes of a stream: ten times that of usual summaries.
 pub const RATIO_MAX: u64 = 200;
 
-/// Plain bytes taken before that ratio is checked (64 MiB).
+/// Number of plain bytes that are taken whatever the ratio is (64 MiB).
 pub const RATIO_FREE_BYTES: u64 = 64 << 20;
 
 /// Returns the key of the note with the number of objects that a source held.
@@ -49,8 +48,7 @@ impl UnpackRatio {
     }
 }
 
-/// Returns whether a source that would release `lost` of `held` objects has to wait for a
-/// confirmation.
+/// Returns whether the release of `lost` of `held` objects needs a confirmation.
 pub(crate) fn is_loss(lost: u64, held: u64) -> bool {
     LOSS_OBJECTS_MIN < lost && LOSS_SHARE_MAX * (held as f64) < lost as f64
 }
@@ -61,9 +59,9 @@ impl Collection {
         Ok(sources.into_iter().find(|(name, _)| name == source).map_or(0, |(_, count)| count))
     }
 
-    /// Records how many objects `source` holds at the beginning of a snapshot. If it replaces an
-    /// `interrupted` one, the number from before that one is kept. So the objects that snapshots
-    /// add do not change this number, however often they are interrupted.
+    /// Records how many objects `source` holds at the beginning of a snapshot. If the snapshot
+    /// replaces one that was `interrupted` (its generation), records the number of that one
+    /// instead, if it is lower: objects that interrupted snapshots have added do not count.
     pub(crate) fn remember_held(
         &self,
         source: &str,
@@ -71,7 +69,7 @@ impl Collection {
         held: u64,
         interrupted: Option<u64>,
     ) -> Result<(), Error> {
-        // A source cannot lose more than it held.
+        // Even the loss of all its objects would be allowed.
         if !is_loss(held, held) {
             return Ok(());
         }
@@ -110,7 +108,7 @@ impl Collection {
             from = part.next;
         }
         if is_loss(lost, of) {
-            // The loss may include objects of an interrupted snapshot.
+            // `lost` may include objects that an interrupted snapshot has added.
             return Err(Error::Loss { name: source.to_owned(), lost: lost.min(of), of });
         }
         Ok(())

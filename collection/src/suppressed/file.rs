@@ -1,5 +1,4 @@
-//! The file of the takedown list, as bytes: it is appended to or rewritten. It has a copy, in case
-//! it is damaged.
+//! The file of the takedown list, as bytes: appended to or rewritten, with a copy against damage.
 //!
 //! Source: ours.
 
@@ -15,7 +14,7 @@ use crate::member::{get, put};
 /// A state of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// Number of times that the file had been rewritten.
+    /// Number of times that the file was rewritten.
     pub(crate) writing: u64,
     /// Its length, in bytes.
     pub(crate) end: u64,
@@ -29,14 +28,14 @@ impl Mark {
         out
     }
 
-    /// Reads a note's value; `None` if it is malformed.
+    /// Reads the bytes of [`encode`](Self::encode); `None` if they are malformed.
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let rest = &mut bytes;
         Some(Self { end: get(rest)?, writing: get(rest)? })
     }
 
-    /// Returns where the bytes after this state begin in a file in the state `now`: at 0 if the
-    /// file was rewritten or restored since.
+    /// Returns the offset from which a file in the state `now` has changed since this state: 0 if
+    /// it was rewritten or restored.
     pub(crate) fn before(self, now: Self) -> u64 {
         if self.writing == now.writing && self.end <= now.end { self.end } else { 0 }
     }
@@ -63,7 +62,7 @@ pub(crate) struct Writing {
     /// The file; `None` if it is still to be opened or made.
     file: Option<File>,
     is_anew: bool,
-    /// Offset of the bytes.
+    /// Offset of the first record of the bytes.
     pub(crate) at: u64,
     bytes: Vec<u8>,
     /// The state after the write.

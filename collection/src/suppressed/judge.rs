@@ -26,23 +26,24 @@ const NOTICES_PER_SOURCE_MAX: usize = 10_000;
 const PATTERNS_MAX: usize = 1_000;
 /// Maximum number of patterns from one source, unless its takedowns count for all.
 const PATTERNS_PER_SOURCE_MAX: usize = 100;
-/// Longest pattern from a source whose takedowns do not count for all, in bytes.
+/// Maximum length of a pattern from a source whose takedowns do not count for all, in bytes.
 const PATTERN_BYTES_MAX: usize = 1_000;
 /// Maximum number of `*` in such a pattern.
 const STARS_MAX: usize = 8;
 /// Maximum number of signatures checked for such a source in an hour (about two seconds of work).
 const CHECKS_AN_HOUR_MAX: u32 = 20_000;
-/// Maximum number of these notices with patterns: each may require a search through all objects.
+/// Maximum number of notices with patterns checked for such a source in an hour: each may require a
+/// search through all objects.
 const PATTERNS_AN_HOUR_MAX: u32 = 200;
 const HOUR_MS: u64 = 3_600_000;
-/// Longest time by which a notice's date may be ahead of the clock, in milliseconds: a day. A
+/// Maximum time by which a notice's date may be ahead of the clock, in milliseconds: a day. A
 /// notice cannot be lifted before its date.
 const AHEAD_MS_MAX: u64 = 24 * HOUR_MS;
 
 /// The decision about a notice from a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is on the list, in force, and counts for the object.
+    /// It is on the list already, in force, and counts for the object.
     Known,
     /// It is added to the list.
     Take(Scope),
@@ -55,7 +56,7 @@ pub(crate) enum Verdict {
 pub(crate) struct SourceTrust {
     /// Sources whose takedowns count for all.
     pub(crate) trusted: BTreeSet<String>,
-    /// The keys that sources name as their own; our key has the empty name.
+    /// The keys that sources name as their own, by source; the empty name has our own key.
     pub(crate) keys: HashMap<String, String>,
     hours: HashMap<String, Hour>,
 }
@@ -71,7 +72,7 @@ struct Hour {
 }
 
 impl SourceTrust {
-    /// Returns whether notices of `key` count for all.
+    /// Returns whether notices signed with `key` count for all objects.
     fn trusts(&self, key: &str) -> bool {
         let mut sources = self.trusted.iter().map(String::as_str).chain([""]);
         sources.any(|it| self.keys.get(it).is_some_and(|it| it == key))

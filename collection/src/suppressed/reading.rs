@@ -40,8 +40,8 @@ impl Suppressed {
             self.counts.damaged += 1;
             let (path, byte) = (self.file.path.display(), at as u64 + done);
             tracing::error!(%path, byte, %error, "a part of the takedown list is lost");
-            // An incomplete record may seem to include the next one, so the search continues right
-            // after its beginning. The next beginning found is then that of a complete record.
+            // An incomplete record may seem to include the next one. So the search for the next
+            // record continues right after the beginning of the incomplete one.
             let index = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
             let next = next_record(bytes, at + index(done));
             let is_before = done != 0 && at + index(error.offset) < next;

@@ -28,9 +28,9 @@ pub struct Purged {
     pub bytes: (u64, u64),
     /// Records of suppressed objects that are still in the log; 0 unless there is a fault.
     pub left: u64,
-    /// Files that left the log and are removed with their last reader.
+    /// Files that are not in the log any more, and are removed when their last reader has finished.
     pub still_read: Vec<PathBuf>,
-    /// The serial of the last tombstone; consumers whose cursors are before it may have a copy.
+    /// The serial of the subjects' last tombstone; consumers with a lower cursor may have copies.
     pub told_at: u64,
     /// Sources that held such objects at the takedown; a purge does not inform them.
     pub held_by: Vec<String>,
@@ -38,8 +38,8 @@ pub struct Purged {
 
 impl Collection {
     /// Rewrites the log and the key index without the bytes of suppressed objects (all of them, or
-    /// just those of `only`). Then searches the log for records of them that are left. Drop readers
-    /// of the log before the call.
+    /// just those of `only`). Then counts the records of them that are left in the log. Drop
+    /// readers of the log first: the files that they read stay.
     ///
     /// # Errors
     ///
@@ -85,8 +85,7 @@ impl Collection {
 }
 
 impl Inner {
-    /// Removes damaged segments that an earlier release has put aside: their sound members are in
-    /// the log.
+    /// Removes damaged segments that an earlier release put aside. The log has their sound members.
     fn remove_damaged(&self) -> Result<(), Error> {
         let failed = |error| Error::io("cannot list", &self.dir, error);
         for entry in fs::read_dir(&self.dir).map_err(failed)? {
@@ -100,8 +99,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Records, durably, that subjects suppressed up to a serial have left the log, because
-    /// replicas have to know it.
+    /// Records durably, for replicas, up to which serial suppressed objects have left the log.
     fn note_purged(&self, told_at: u64) -> Result<(), Error> {
         let mut tail = self.tail();
         if tail.manifest.purged < told_at {

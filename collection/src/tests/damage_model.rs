@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// Pulls from the previous member. A source with missing changes is not a failure.
+    /// Pulls from the previous member; the source may lack changes.
     fn pull(&mut self, at: usize) {
         let (before, rest) = self.members.split_at_mut(at);
         match rest[0].pull(&before[at - 1]) {
@@ -241,7 +241,7 @@ fn a_snapshot_that_is_older_than_the_last_pull_removes_nothing() {
     world.pull(1);
     assert_eq!(world.members[1].changes(), before, "nothing was deleted, nor came again");
     assert_eq!(world.members[1].content(), world.tree);
-    // The pull releases removed objects nevertheless.
+    // Objects that were removed are released nevertheless.
     world.tree.retain(|it, _| !it.starts_with("http://later/1"));
     world.members[1].forget_cursor();
     world.pass_and_pull();

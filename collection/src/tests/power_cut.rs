@@ -57,7 +57,7 @@ struct Model {
 struct Run {
     random: u64,
     model: Model,
-    /// The next step; never used twice, whatever its outcome.
+    /// The last step begun; its number is not used again, whatever the outcome.
     step: u64,
 }
 
@@ -126,7 +126,7 @@ impl Run {
     /// Performs one action; returns the collection's model after a complete action.
     fn act(&mut self, faulty: &Faulty, collection: &Collection) -> (Model, Result<(), Error>) {
         let same = self.model.clone();
-        // The time is far before the horizon, so every delete stays.
+        // At so early a time no delete is older than the horizon, so every delete stays.
         let now = Stamp(1);
         match self.random(20) {
             0 => {
@@ -155,7 +155,7 @@ impl Run {
         }
     }
 
-    /// Works until the power is cut; returns the other possible model.
+    /// Works until the power is cut; returns the model with the interrupted action.
     fn work(&mut self, faulty: &Faulty, collection: &Collection) -> Model {
         for _ in 0..STEPS {
             let (model, outcome) = self.act(faulty, collection);
@@ -215,8 +215,7 @@ fn restored(world: &World) -> TempDir {
     dir
 }
 
-/// Opens the state after a cut, with a second cut after `acts` operations; returns the state after
-/// that.
+/// Opens the state after a cut, with another cut after `acts` operations; returns its state.
 fn cut_while_opening(left: &World, seed: u64, acts: u64) -> (String, World) {
     let dir = restored(left);
     let faulty = Faulty::new(dir.path(), seed);

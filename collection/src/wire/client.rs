@@ -19,10 +19,10 @@ use crate::wire::{self, value};
 /// Maximum number of pieces of a body that wait for their taker; each is at most 256 KiB.
 pub(crate) const PIECES_AHEAD: usize = 4;
 
-/// Longest time until the next request to a source with holes, whatever its answer says.
+/// Maximum time until the next request to a source with holes, whatever its `Retry-After` says.
 const RETRY_MISSING_MAX: Duration = Duration::from_secs(3_600);
 
-/// Longest time that an answer may take after the requested wait. After it the source counts as
+/// Maximum time from the end of the requested wait to the answer; after that the source counts as
 /// unreachable.
 const SILENCE: Duration = Duration::from_secs(5);
 
@@ -33,8 +33,7 @@ pub struct PullLimits {
     pub records_max: u64,
     /// Maximum number of compressed bytes.
     pub bytes_max: u64,
-    /// Longest duration of the pull. The changes received until then are kept, and the next pull
-    /// continues from there.
+    /// Maximum duration of the pull. Its changes are kept, and the next pull continues from there.
     pub time_max: Duration,
 }
 
@@ -83,9 +82,9 @@ pub struct FeedClient {
 }
 
 impl FeedClient {
-    /// Makes a client of the source named `source`, whose feed is at `feed` below `base`. Errors
-    /// show the name. It sends no credentials, and does not connect to private networks; the
-    /// methods below change that.
+    /// Makes a client of the feed at `feed` below `base`; errors name the source as `source`. The
+    /// client sends no credentials, and does not connect to private networks, unless the methods
+    /// below change that.
     #[must_use]
     pub fn new(client: Client, base: Url, source: impl Into<String>) -> Self {
         Self {
@@ -119,7 +118,7 @@ impl FeedClient {
 
     /// Makes a request for `path` below the base. The source may delay its answer by `wait`, and
     /// the exchange may take at most `total`. A request with a wait goes to a source that has
-    /// answered before, so its time-out is short.
+    /// answered before, so its answer is awaited only for a short time beyond `wait`.
     pub(crate) fn get(&self, path: &str, wait: Duration, total: Duration) -> Request {
         let mut request = Request::get(host::join(&self.base, path))
             .credentials(self.credentials.clone())
@@ -211,7 +210,7 @@ impl FeedClient {
         }
     }
 
-    /// Returns the error of bytes from `url`: damage names the source.
+    /// Adds the source and `url` to an error if it is about damaged bytes.
     pub(crate) fn corrupt(&self, url: impl ToString, error: Error) -> Error {
         let (name, url) = (self.source.clone(), url.to_string());
         match error {
@@ -220,8 +219,8 @@ impl FeedClient {
         }
     }
 
-    /// Returns the outcome of a transfer: `taken` is that of its bytes, `fetched` that of the
-    /// connection.
+    /// Returns the outcome of a transfer from `taken`, the outcome of applying the bytes, and
+    /// `fetched`, that of receiving them.
     pub(crate) fn transferred<T>(
         &self,
         url: &Url,
@@ -229,7 +228,7 @@ impl FeedClient {
         fetched: Result<(), net::Error>,
     ) -> Result<T, Error> {
         match (taken, fetched) {
-            // The connection is why the bytes end too early.
+            // The bytes end too early because the connection failed.
             (Err(Error::Stream { what: Damage::Truncated, .. }), Err(error)) => {
                 Err(self.failed(error))
             }
@@ -251,7 +250,7 @@ impl FeedClient {
     }
 }
 
-/// A message to an intake.
+/// A message from the receiver of a body to the thread that takes its bytes.
 #[derive(Debug)]
 pub(crate) enum Piece {
     Bytes(Bytes),
@@ -259,7 +258,7 @@ pub(crate) enum Piece {
     End,
 }
 
-/// Passes a body on to `pieces`, piece by piece, and then its end.
+/// Passes on a body to `pieces`, piece by piece, and then its end.
 pub(crate) async fn forward(
     response: &mut Response,
     pieces: &mpsc::Sender<Piece>,
@@ -287,7 +286,8 @@ pub(crate) fn range_start(response: &Response) -> Option<u64> {
     range.split_once('-')?.0.trim().parse().ok()
 }
 
-/// Returns whether the transfer failed, so that another one may continue at the same offset.
+/// Returns whether another request may succeed now: the transfer failed, its bytes were damaged, or
+/// the cursor was set back.
 pub(crate) fn is_transfer_error(error: &Error) -> bool {
     use net::Error::{Cut, Protocol, Timeout};
     match error {

@@ -40,7 +40,7 @@ fn open(dir: &Path) -> (Collection, Recovery) {
     Collection::open(dir, options, Stamp(5)).unwrap()
 }
 
-/// Commits objects 1 to 3, 4 to 6 … with a note and, in the last commit, a cursor.
+/// Commits objects 1 to 3, 4 to 6 …, each time with a note; returns the live objects.
 fn fill(dir: &Path, commits: u64) -> BTreeMap<String, u64> {
     let (collection, _) = open(dir);
     for n in 0..commits {
@@ -65,7 +65,7 @@ fn answers(collection: &Collection) -> BTreeMap<String, u64> {
     found
 }
 
-/// Returns those of the objects 1 to `last` that can be read, and those that are only known.
+/// Returns the objects from 1 to `last` that can be read, and those whose records are damaged.
 fn states(collection: &Collection, last: u64) -> (Vec<u64>, Vec<u64>) {
     let (mut whole, mut damaged) = (Vec::new(), Vec::new());
     for n in 1..=last {
@@ -324,7 +324,7 @@ fn keys_from_before_a_compaction_are_rebuilt() {
     let (collection, _) = open(dir.path());
     let changes = vec![Change::Delete(Oid::new("g", "http://1"))];
     collection.commit(Batch { changes, notes: vec![] }, Stamp(6)).unwrap();
-    // Late enough for the tombstone to go: a replay would miss it.
+    // So late that the tombstone goes: a replay would miss the delete.
     collection.compact(Stamp(u64::MAX / 2)).unwrap();
     assert_eq!(collection.stats().changes, 5);
     let version = collection.version();

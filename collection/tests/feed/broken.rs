@@ -141,7 +141,7 @@ async fn damage_is_found_named_and_fetched_again() {
     assert_eq!(broker.titles(), source.titles());
 
     let broker = Store::new();
-    // Resumed answers begin later in the stream: damage them near their start.
+    // Resumed answers begin later in the stream, so they are damaged near their start.
     let always = proxy(server.address, |number| Harm::Flip(if number < 2 { 9_000 } else { 900 }));
     let error = puller(always.await, &broker).pull(None).await.unwrap_err();
     let Error::Corrupt { name, url, offset, what } = &error else { panic!("{error}") };

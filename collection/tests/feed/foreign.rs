@@ -92,7 +92,7 @@ async fn a_source_cannot_exceed_its_limits() {
     }
 }
 
-/// Makes an answer with a delta's head and only an end mark.
+/// Makes an answer with a delta's headers and only an end mark.
 fn delta(epoch: Epoch, from: u64, to: u64, objects: u64) -> Response<Body> {
     let mark = end_mark(Version { epoch, serial: to });
     let mut response = Response::new(net::body::full(mark));

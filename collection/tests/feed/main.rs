@@ -1,5 +1,4 @@
-//! Feeds over real connections: whole, held, cut anywhere, damaged, passed on, and requested by
-//! many at once.
+//! Feeds over real connections: waiting, cut, damaged, passed on, requested by many at once.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -1,5 +1,5 @@
-//! Flipped bytes on the disk: found by every reader, reported, never sent, and replaced from those
-//! that still have the objects.
+//! Flipped bytes on the disk: found by every reader, reported, never sent, and replaced from
+//! sources that still have the objects.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -42,7 +42,7 @@ fn flip(path: &PathBuf, at: u64, bit: u64) {
     file.write_all_at(&[byte[0] ^ 1 << (bit % 8)], at).unwrap();
 }
 
-/// Returns the ranges of a member: gzip's header, our field, its checksum, compressed bytes, trailer.
+/// Returns a member's parts: gzip header, our field, its checksum, compressed bytes, trailer.
 fn regions(member: &Member, bytes: &[u8]) -> [(u64, u64); 5] {
     let start = usize::try_from(member.offset).unwrap();
     let extra = u64::from(u16::from_le_bytes([bytes[start + 10], bytes[start + 11]]));
@@ -51,7 +51,7 @@ fn regions(member: &Member, bytes: &[u8]) -> [(u64, u64); 5] {
         .map(|(from, to)| (member.offset + from, member.offset + to))
 }
 
-/// Fetches a snapshot, which is cut before its end; returns the number of received bytes.
+/// Fetches a snapshot that is cut before its end; returns the number of received bytes.
 async fn fetch(server: &Server) -> u64 {
     let request = Request::get(host::join(&base(server.address), "feed"));
     // If the damage was found before the head went out, nothing was sent.
@@ -79,7 +79,7 @@ enum Kind {
     Compacted,
 }
 
-/// Checks that no answer passes the hole, and that newcomers get its serials.
+/// Checks that no answer passes the hole, and that the snapshot names its serials as missing.
 async fn check_answers(server: &Server, (base, last): (u64, u64), what: &str) {
     let missing = format!("{}-{last}", base + 1);
     let snapshot = get(server.address, "feed").await;
@@ -207,7 +207,7 @@ async fn a_broker_takes_damaged_objects_from_its_sources_again() {
     };
     assert_eq!(sources, ["source"]);
     assert!(lost.iter().all(|it| broker.collection.get(it).is_err()));
-    // Its sources are requested once.
+    // The sources are named only once.
     let again = broker.collection.heal(now()).unwrap().unwrap();
     assert_eq!(again, Healing::Waiting { lost: lost.clone(), sources: Vec::new() });
     let summary = pull(server.address, &broker).await;

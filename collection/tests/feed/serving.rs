@@ -1,4 +1,4 @@
-//! Tests of the feed server: ranges, conditions, many requests at once, and changes of the log meanwhile.
+//! Tests of the feed server: ranges, conditions, many requests at once, changes of the log.
 
 use std::time::Duration;
 

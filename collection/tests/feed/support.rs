@@ -1,4 +1,4 @@
-//! Support of the feed tests: a collection, its server, and a proxy between client and server that does harm.
+//! Support of the feed tests: a collection, its server, and a proxy that harms answers.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -87,7 +87,7 @@ pub(crate) fn oid(n: u32) -> Oid {
 pub(crate) fn update(n: u32, title: &str) -> Change {
     let mut record = Record::new("FILE", oid(n).url);
     record.push("Title", format!("{title} {n}"));
-    // Does not compress well, so that streams have some length.
+    // This does not compress well, so that streams have some length.
     record.push(
         "Keywords",
         format!("{:x}", u128::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)),

@@ -204,7 +204,7 @@ fn a_source_cannot_exceed_its_share_of_the_list() {
         apply(&consumer, "another", vec![carrier(&wrong)]);
     }
     assert_eq!(consumer.takedowns().surplus, 52);
-    // A lift is still accepted, other sources have their own shares, and local notices always count.
+    // Lifts, other sources' notices, and local notices are still taken.
     let lift = Notice::sign(&hostile, subject("http://x/5*"), true, "", Stamp(8));
     apply(&consumer, "hostile", vec![carrier(&lift)]);
     assert_eq!(consumer.takedowns().active, 99);

@@ -1,4 +1,4 @@
-//! Takedowns: suppressed objects are deleted, are refused from every source, and consumers are informed.
+//! Takedowns: suppressed objects are deleted and refused, and consumers are informed.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! Tests of purging: no bytes remain, and the report names the possible owners of copies.
+//! Tests of purging: no bytes remain, and the report names who may have copies.
 
 use std::fs;
 use std::io::Read as _;

@@ -34,7 +34,7 @@ pub(crate) fn subject(text: &str) -> Subject {
     Subject::parse(text).unwrap()
 }
 
-/// Opens a collection in `dir/collection` with its list beside it.
+/// Opens the collection in `dir/collection`, with its takedown list beside it.
 pub(crate) fn open(dir: &Path) -> Collection {
     let options = Options { suppressed: Some(list(dir)), ..Options::default() };
     Collection::open(&dir.join("collection"), options, Stamp(1)).unwrap().0
@@ -77,7 +77,6 @@ pub(crate) fn check(collection: &Collection, expected: &[&str]) {
     assert_eq!(collection.verify().unwrap().problems, []);
 }
 
-/// Returns all changes of the log.
 pub(crate) fn changes_of(collection: &Collection) -> Vec<Change> {
     collection.scan(0).unwrap().map(|it| it.unwrap().change).collect()
 }
@@ -95,14 +94,14 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Returns the notices that the log still carries, damaged or not.
+/// Returns the notices that the log still carries, even if parts of it are damaged.
 pub(crate) fn carried_anyhow(collection: &Collection) -> Vec<Notice> {
     let one = |serial| collection.pick(vec![serial]).next()?.ok();
     let changes = (1..=collection.version().serial).filter_map(one).map(|it| it.change);
     changes.filter_map(notice_of).collect()
 }
 
-/// Makes a consumer that pulled `changes` from the gatherer [`G`], after all objects from another source.
+/// Makes a consumer with all objects from the source `other`, then `changes` from [`G`].
 pub(crate) fn consumer(dir: &Path, changes: Vec<Change>) -> Collection {
     let consumer = open(dir);
     let all = vec![update(G, "http://h/a"), update(G, "http://h/b"), update("g2", "http://h/a")];

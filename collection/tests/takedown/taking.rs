@@ -1,4 +1,4 @@
-//! Tests of takedowns: objects go, stay away, and the notice is passed on.
+//! Tests of takedowns: objects are deleted and refused, and the notice is passed on.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ fn suppressed_objects_are_deleted_and_refused() {
     let done = collection.suppress(&me, subject("http://h/a/*"), "a letter", Stamp(7)).unwrap();
     assert_eq!((done.objects, done.held_by), (3, vec!["s".to_owned()]));
     check(&collection, &["http://h/b"]);
-    // From any source.
+    // Updates are refused from any source.
     commit(&collection, vec![update(G, "http://h/a/1"), update(G, "http://h/c")]);
     let applied = apply(&collection, "t", vec![update(G, "http://h/a/9"), update(G, "http://h/d")]);
     assert_eq!((applied.updated, applied.refused), (1, 1));
@@ -161,7 +161,7 @@ fn a_notice_of_the_objects_own_gatherer_counts_for_all_holders_and_is_passed_on(
     assert!(second.get(&Oid::new(G, "http://h/a")).unwrap().is_some());
 }
 
-/// The other gatherer's object with that URL is another object.
+/// Checks that the object is gone, but not another gatherer's object with the same URL.
 fn check_with_foreign(consumer: &Collection) {
     let lives = |gatherer, url| consumer.get(&Oid::new(gatherer, url)).unwrap().is_some();
     assert!(!lives(G, "http://h/a"));
@@ -181,7 +181,7 @@ fn a_torn_or_damaged_record_of_the_list_costs_only_itself() {
     }
     drop(collection);
     let whole = fs::read(list(dir.path())).unwrap();
-    // Without a copy.
+    // Writes the list, and removes its copy.
     let leave = |bytes: &[u8]| {
         fs::write(list(dir.path()), bytes).unwrap();
         let copy = list(dir.path()).with_extension("soif.copy");

@@ -1,4 +1,4 @@
-//! The durable contents of a file, and the possible remains of the rest after a power cut.
+//! The durable contents of a file, and what may remain of later writes after a power cut.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,9 +7,9 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Size of a write of the disk, in bytes.
+/// Unit in which the disk writes, in bytes.
 const SECTOR: usize = 512;
-/// Size of a write of the system, in bytes.
+/// Unit in which the system writes to the disk, in bytes.
 const PAGE: usize = 4096;
 
 /// The contents of a file, and the metadata that is simulated.
@@ -60,10 +60,10 @@ impl Random {
 pub(super) struct StoredFile {
     /// The durable contents.
     durable: Content,
-    /// Its shortest length since then, in bytes: bytes before that are in place, old or new.
+    /// The file's shortest length since `durable`, in bytes: bytes before it remain, old or new.
     shortest: usize,
-    /// Pages whose sync failed, with their bytes then: the disk's bytes are unknown until they are
-    /// written again.
+    /// Pages whose sync failed, by number, with their bytes at that time. Until a page is written
+    /// again, its bytes on the disk are unknown.
     ruined: BTreeMap<usize, Vec<u8>>,
     /// Its contents when its last name was removed.
     pub(super) removed: Option<Content>,
@@ -92,7 +92,7 @@ impl StoredFile {
         self.ruined.extend(lost.map(|(page, bytes)| (page, bytes.to_vec())));
     }
 
-    /// Notes written bytes, which the next sync makes durable.
+    /// Notes a write: the next sync makes its pages durable, even those whose sync failed.
     pub(super) fn written(&mut self, at: u64, bytes: usize) {
         let start = usize::try_from(at).unwrap_or(usize::MAX);
         let end = start.saturating_add(bytes);
@@ -100,7 +100,7 @@ impl StoredFile {
             .retain(|page, _| end <= page * PAGE || (page + 1) * PAGE <= start || bytes == 0);
     }
 
-    /// Notes a change of the length, which writes no bytes again.
+    /// Notes a change of the length, which does not write pages again whose sync failed.
     pub(super) fn set_length(&mut self, bytes: u64) {
         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.shortest = self.shortest.min(length);
@@ -110,7 +110,7 @@ impl StoredFile {
         });
     }
 
-    /// Notes pages that others have written, as far as that is visible.
+    /// Notes pages that others have written again, as far as different bytes show it.
     fn forget_rewritten(&mut self, now: &[u8]) {
         self.ruined.retain(|page, then| page_of(now, *page) == *then);
     }
@@ -148,7 +148,7 @@ impl StoredFile {
                 bytes.truncate(until);
                 bytes.extend(durable.iter().skip(bytes.len()));
             }
-            // Bytes after a cut are gone.
+            // The file is cut, and the bytes after the cut are gone.
             3 => bytes.truncate(shortest + until % (now.len() - shortest + 1)),
             // The length can be durable before the bytes.
             4 => bytes[shortest..].fill(0),

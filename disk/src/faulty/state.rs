@@ -1,5 +1,5 @@
-//! The state of a disk with faults: its files, directories and links, the effects of each operation, and the remains
-//! after a power cut.
+//! The state of a disk with faults: its files, directories and links, the effects of operations,
+//! and what remains after a power cut.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ pub(super) struct State {
     top: PathBuf,
     pub(super) phase: &'static str,
     pub(super) target: Option<Target>,
-    /// The fault, and the number of operations before it begins.
+    /// The fault, and the value of `acts` from which it exists.
     pub(super) fault: Option<(Fault, u64)>,
     pub(super) free_bytes: Option<u64>,
     /// Byte ranges that cannot be read.
@@ -93,7 +93,7 @@ impl State {
         state
     }
 
-    /// Takes over files that others have made, as durable, if they are wanted.
+    /// Takes over what others have made, as durable: directories, and the files that are wanted.
     fn take_in(&mut self, world: World, mut is_wanted: impl FnMut(&mut Random) -> bool) {
         let mut linked = HashMap::new();
         for (path, item) in world {
@@ -123,12 +123,12 @@ impl State {
         self.nodes.len() - 1
     }
 
-    /// Returns the number of a path. Files that others have made are not durable.
+    /// Returns the number of a path. If others have made it, it is added as not durable.
     pub(super) fn id(&mut self, path: &Path) -> Id {
         if let Some(id) = self.names.get(path) {
             return *id;
         }
-        // A file that is gone meanwhile has no name.
+        // For a file that is gone meanwhile, a node without a name is added.
         let Ok(mut item) = Item::read(path) else { return self.add(Item::Directory) };
         if let Item::File(content) = &mut item {
             Arc::make_mut(content).bytes.clear();
@@ -164,7 +164,7 @@ impl State {
         files.filter_map(|(path, id)| Some((*id, Content::read(path).ok()?))).collect()
     }
 
-    /// Checks whether an operation fails.
+    /// Fails if the operation fails, because of the fault or for lack of space.
     pub(super) fn refuse(&mut self, act: Act<'_>) -> io::Result<()> {
         if let Some((fault, _)) = self.fault.filter(|it| it.1 <= self.acts) {
             let fails = match fault {
@@ -249,7 +249,7 @@ impl State {
         format!("{}: {what} {below}", self.phase)
     }
 
-    /// Notes what an operation is about to remove.
+    /// Notes the contents and the space that an operation is about to remove.
     pub(super) fn note_before(&mut self, act: Act<'_>) -> io::Result<()> {
         let freed = match act {
             Act::SetLength { file, bytes } => file.length()?.saturating_sub(bytes),
@@ -261,7 +261,7 @@ impl State {
                 }
                 found.map_or(0, |it| if it.nlink() == 1 { it.len() } else { 0 })
             }
-            // Another process has removed it.
+            // Another process has removed the file that had this name.
             Act::Create(path) if self.names.contains_key(path) && !path.exists() => {
                 self.put(path, None);
                 0

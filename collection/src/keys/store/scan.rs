@@ -19,7 +19,7 @@ pub(in crate::keys) struct Scan {
 }
 
 impl Scan {
-    /// Reads the next entries; all of them may be removals.
+    /// Reads the next entries into `chunk`, which may stay empty: all of them may be removals.
     fn refill(&mut self, from: &[u8]) -> Outcome<()> {
         let mut chunk = Vec::new();
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);

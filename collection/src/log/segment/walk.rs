@@ -5,13 +5,12 @@ use super::{Entry, Segment};
 use crate::error::{Damage, Error};
 use crate::member::{Frame, Header, MEMBER_BYTES_MAX, MemberLayout};
 
-/// Number of bytes of a member that are read to find its header.
+/// Number of bytes of a member that are read at first for its header.
 const PROBE_BYTES: usize = 4096;
-/// Sector size in bytes: a disk writes each sector whole. After a power cut an unsynced sector is
-/// there or not.
+/// Sector size in bytes. A disk writes a sector whole or, after a power cut, not at all.
 const SECTOR_BYTES: u64 = 512;
-/// Number of zeros in a row that cannot be a coincidence: a sound member may end with two zeros and
-/// contain some more.
+/// Minimum number of zeros in a row that are no coincidence: a sound member may end with two zeros
+/// and contain some more.
 const ZEROS_MIN: usize = 8;
 /// Block size in bytes: a disk reads a whole block or none of it.
 const BLOCK_BYTES: u64 = 4096;
@@ -20,13 +19,14 @@ const WINDOW_BYTES: usize = 1 << 20;
 /// Maximum number of bytes that the search reads to check apparent members, as a multiple of the
 /// segment's size.
 const RESYNC_SHARE: u64 = 8;
-/// Upper bound of serials: a header with a larger one is not that of a member.
+/// Upper bound of serials: a header with a larger one does not belong to a member.
 pub(crate) const SERIAL_MAX: u64 = 1 << 48;
 
 impl Segment {
     /// Goes through the first `length` bytes, member by member; skips damage up to the next sound
-    /// member with serials up to `upto`. With `bodies` the compressed bytes are checked too, not
-    /// only the headers. Members with a serial below `after` count as damage.
+    /// member with serials above `after` and up to `upto`. With `bodies` the compressed bytes are
+    /// checked too, not only the headers. Members out of order, or with serials up to `after`, are
+    /// damage.
     ///
     /// # Errors
     ///
@@ -150,8 +150,8 @@ impl Segment {
     }
 
     /// Returns whether all bytes of the range in one of the disk's sectors are zeros, which means
-    /// that the sector was never written. Fewer than [`ZEROS_MIN`] bytes do not count, because they
-    /// may be zeros by chance.
+    /// that the sector was never written. A part of a sector below [`ZEROS_MIN`] bytes is left out,
+    /// because it may be zeros by chance.
     pub(crate) fn misses_sector(&self, from: u64, bytes: u64) -> Result<bool, Error> {
         let end = from + bytes;
         let mut start = from;
@@ -209,7 +209,7 @@ impl Stretch {
         }
     }
 
-    /// Returns its start and length in bytes, and its damage; `None` if it is sound.
+    /// Returns its offset and length in bytes, and its damage; `None` if it is sound.
     pub(crate) fn damage(&self) -> Option<(u64, u64, Damage)> {
         match *self {
             Self::Sound(_) => None,
@@ -222,8 +222,8 @@ impl Stretch {
 /// Keeps the longest sequence of members whose serials ascend and begin after serial `after`. The
 /// other members are in the wrong places, where they have overwritten members, and become gaps.
 fn leave_out_of_order(found: &mut [Stretch], after: u64) {
-    // For each length of an ascending sequence: its last member, and the lowest possible serial of
-    // that.
+    // For each length: the ascending sequence that ends with the lowest serial, as the index of its
+    // last member, and that serial.
     let mut ends: Vec<(usize, u64)> = Vec::new();
     let mut before: Vec<Option<usize>> = vec![None; found.len()];
     for (at, stretch) in found.iter().enumerate() {

@@ -47,8 +47,7 @@ pub(super) struct Harm {
 }
 
 impl Harm {
-    /// Returns whether the harm hits one of the two manifests: without both, a collection cannot be
-    /// opened.
+    /// Returns whether the harm hits one of the two manifests: an opening needs one of them.
     pub(super) fn hits_manifest(&self) -> bool {
         matches!(self.target, TargetFile::Manifest | TargetFile::Copy)
     }
@@ -69,7 +68,7 @@ impl Harm {
             HarmKind::Remove,
         ];
         let kind = kind[usize::try_from(random.below(6)).unwrap()];
-        // A process can still write to an open file after its removal, so a removal needs a closed
+        // A process can still write to a removed file that it has open, so a removal needs a closed
         // collection.
         let at_rest = matches!(kind, HarmKind::Remove) || random.below(2) == 0;
         Self { target, kind, at_rest }

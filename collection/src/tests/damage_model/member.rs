@@ -55,7 +55,7 @@ pub(super) struct Member {
     seen: u64,
     /// The last serial before this member's data was damaged.
     harmed_at: u64,
-    /// The version of the loss after which everything has been published again.
+    /// The version of the last loss after which everything has been published again.
     regathered: Option<Version>,
     /// The generation of the last snapshot.
     generation: u64,
@@ -387,8 +387,7 @@ impl Member {
         }
     }
 
-    /// Requests `source` and returns the answer's status and headers, the snapshot's id, and the
-    /// received body.
+    /// Sends a request; returns status, headers, the snapshot's id, and the received body.
     fn ask(
         &self,
         path: &str,
