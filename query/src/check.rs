@@ -6,8 +6,7 @@ use super::{Bound, Kind, Value, kind, number, period};
 
 /// Longest regular expression, in bytes.
 const PATTERN_BYTES_MAX: usize = 256;
-/// Largest compiled regular expression, in bytes: bounds the time in which the index makes an
-/// automaton of it.
+/// Largest compiled regular expression, in bytes; bounds the time in which an automaton is made.
 const PATTERN_COMPILED_BYTES_MAX: usize = 256 * 1024;
 
 /// Checks that `value` makes sense for `field`; an error describes the mistake.

@@ -30,13 +30,13 @@ impl TextField {
     pub const DEFAULT: [Self; 6] =
         [Self::Title, Self::Keywords, Self::Description, Self::Author, Self::Url, Self::Body];
 
-    /// Returns whether a plain word matches all its forms here; not where endings mean nothing.
+    /// Returns whether a plain word finds all its forms in this field; in others only itself.
     pub const fn is_inflected(self) -> bool {
         matches!(self, Self::Title | Self::Keywords | Self::Description | Self::Body)
     }
 
-    /// Returns the attributes, in small letters, of which one must exist for the field to exist;
-    /// none if it always exists.
+    /// Returns the attributes, in small letters, that make the field exist: a record with any of
+    /// them has the field. Empty if every record has it.
     pub const fn names(self) -> &'static [&'static str] {
         match self {
             Self::Title => &["title"],

@@ -1,7 +1,7 @@
 //! ASCII folding: letters without their accents, and other characters with an ASCII equivalent.
 //!
-//! The table is that of the broker's index engine (tantivy's `AsciiFoldingFilter`, from Lucene): `é`
-//! is `e`, `ß` is `ss`, `⑳` is `20`, `«` is `"`. The index's tests compare the two.
+//! The table is that of the broker's index engine (tantivy's `AsciiFoldingFilter`, from Lucene):
+//! `é` is `e`, `ß` is `ss`, `⑳` is `20`, `«` is `"`. The index's tests compare the two.
 //!
 //! Sans-I/O.
 
@@ -13,8 +13,8 @@ pub fn fold_char(c: char) -> Option<&'static str> {
     run.get(at).copied().filter(|folded| !folded.is_empty())
 }
 
-/// Runs of characters: the first character, and the equivalents of it and of its successors; an
-/// empty one where a character stays.
+/// Runs of successive characters: the first character, and the equivalents of all of them in order.
+/// A character with an empty equivalent stays as it is.
 static RUNS: &[(char, &[&str])] = &[
     ('\u{ab}', &["\""]),
     (

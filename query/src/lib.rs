@@ -1,11 +1,11 @@
 //! The query language, version 1: it parses text to a tree and matches records.
 //!
 //! Source: TR §5 and the user's manual, "Doing queries": words, phrases, `Attribute : value`, and
-//! Boolean combinations of them. [`parse()`] reads a typed query; [`Query`]'s `Display` writes it in
-//! a canonical form that parses to the same tree. [`Matcher`] decides whether one record matches,
-//! where there is no index: views, filtered feeds, a registry's routing. An index must agree with
-//! the rest: which text of a record is searched ([`record`]), under which names ([`field`]), and how
-//! text becomes words ([`words`]).
+//! Boolean combinations of them. [`parse()`] reads a typed query; [`Query`]'s `Display` writes it
+//! in a canonical form that parses to the same tree. [`Matcher`] decides whether one record
+//! matches, where there is no index: views, filtered feeds, a registry's routing. An index must
+//! agree with the rest: which text of a record is searched ([`record`]), under which names
+//! ([`field`]), and how text becomes words ([`words`]).
 //!
 //! | written | finds |
 //! |---|---|
@@ -21,8 +21,8 @@
 //! | `\` | makes the next character an ordinary one |
 //!
 //! Words side by side mean AND: each further word narrows the answer, as on every search page. `+`
-//! therefore has a meaning of its own: it marks the required words, and the unmarked words beside it
-//! only affect the ranking. AND, OR, NOT and TO are operators in capitals only.
+//! therefore has a meaning of its own: it marks the required words, and the unmarked words beside
+//! it only affect the ranking. AND, OR, NOT and TO are operators in capitals only.
 //!
 //! # Differences from the original
 //!
@@ -63,9 +63,9 @@ pub const DEPTH_MAX: usize = 32;
 /// Maximum number of words, phrases and other conditions in one query.
 pub const LEAVES_MAX: usize = 128;
 
-/// Highest cost of all prefixes, fuzzy words and regular expressions in one query: each needs an
-/// automaton that walks through the words of the index. A prefix counts one, a fuzzy word one for
-/// each part (`foo-bar~1` two), a regular expression [`REGEX_COST`].
+/// Maximum total cost of the patterns in one query: prefixes, fuzzy words and regular expressions,
+/// each of which needs an automaton that walks through the words of the index. A prefix costs 1, a
+/// fuzzy word 1 for each part (`foo-bar~1` costs 2), a regular expression [`REGEX_COST`].
 pub const PATTERNS_MAX: usize = 16;
 /// Cost of a regular expression among the patterns: its automaton is by far the largest.
 pub const REGEX_COST: usize = 4;
@@ -185,8 +185,7 @@ impl Query {
         Matcher::new(self).matches(record)
     }
 
-    /// Calls `visit` with every leaf that is required or raises the rank, but not with leaves under
-    /// a NOT.
+    /// Calls `visit` with every leaf that is not under a NOT: it is required or raises the rank.
     pub fn for_each_wanted<'a>(&'a self, visit: &mut dyn FnMut(&'a Leaf)) {
         fn walk<'a>(node: &'a Node, visit: &mut dyn FnMut(&'a Leaf)) {
             match node {

@@ -23,10 +23,10 @@ use crate::{Leaf, Node, Query, Value, span};
 /// The attributes of a record that match a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
-    /// Names, in small letters, of the attributes that match a wanted or an optional condition.
-    /// Values without an attribute of their own have their names of queries: `url`, `host`,
-    /// `gatherer`, `oid`, `size`, `year`, `modified`, `updated`. Empty if the query only excludes or
-    /// asks for everything.
+    /// Names, in small letters, of the attributes that match a required or an optional condition.
+    /// Values that are not found by an attribute's own name have their names in queries: `url`,
+    /// `host`, `gatherer`, `oid`, `size`, `year`, `modified`, `updated`. Empty if the query only
+    /// excludes records or asks for all.
     pub attributes: BTreeSet<String>,
 }
 
@@ -54,7 +54,7 @@ enum Tree {
 /// The condition of one leaf.
 #[derive(Clone, Debug)]
 struct Condition {
-    /// Wanted, not excluded.
+    /// Whether the leaf is not under a NOT.
     wanted: bool,
     predicate: Predicate,
 }
@@ -90,7 +90,7 @@ enum Test {
     Forms { word: String, stem: String },
     /// Words side by side.
     Phrase(Phrase),
-    /// For each of the words, one at most that number of edits away, all in one field.
+    /// For each of these words, a word at most this number of edits away, all in one field.
     Near(Vec<Vec<char>>, usize),
     /// A word that matches as a whole; `None` for an invalid pattern.
     Regex(Option<Regex>),
@@ -100,9 +100,9 @@ enum Test {
 #[derive(Clone, Debug, Default)]
 struct Outcome {
     holds: bool,
-    /// Names under which it holds.
+    /// Names of the attributes for which it holds.
     names: BTreeSet<String>,
-    /// For [`Test::Near`]: the field (`None` for an attribute's own text) and the index of the word.
+    /// For [`Test::Near`]: the words found, by field (`None`: an attribute's own text) and index.
     near: BTreeSet<(Option<TextField>, usize)>,
 }
 
@@ -313,7 +313,7 @@ fn predicate(leaf: &Leaf) -> Option<Predicate> {
     }
 }
 
-/// Returns the predicate of a value of words; `None` if it has no word.
+/// Returns the predicate for a value that is searched by its words; `None` if it has no word.
 fn words(scope: Scope, value: &Value) -> Option<Predicate> {
     let test = match value {
         Value::Word(text) | Value::Phrase(text) => {

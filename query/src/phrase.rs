@@ -22,7 +22,7 @@ pub(crate) struct Progress {
 }
 
 impl Phrase {
-    /// Returns the phrase of `words` and one word that begins with `beginning`; not both empty.
+    /// Returns the phrase of `words` and, if given, one further word that begins with `beginning`.
     pub(crate) fn new(words: Vec<String>, beginning: Option<String>) -> Self {
         let mut phrase = Self { fallback: Vec::with_capacity(words.len()), words, beginning };
         let mut matched = 0;
@@ -48,7 +48,7 @@ impl Phrase {
         ends || self.beginning.is_none() && is_whole(progress.matched)
     }
 
-    /// Returns the number of first words that match after `matched` words and then `word`.
+    /// Returns how many words of the phrase match when `word` follows `matched` matching words.
     fn after(&self, mut matched: usize, word: &str) -> usize {
         loop {
             if self.words.get(matched).is_some_and(|it| it == word) {

@@ -11,20 +11,21 @@ use soif::digest::Md5;
 
 use crate::field::{Quantity, Target, TextField, target};
 
-/// Most of an object's text that is searched, in bytes.
+/// Maximum length of the searched part of a full or partial text, in bytes.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
-/// Most of any other attribute's value that is searched, in bytes.
+/// Maximum length of the searched part of any other attribute's value, in bytes.
 pub const VALUE_BYTES_MAX: usize = 256 << 10;
 /// Maximum number of attributes of one object that are searched by their names.
 pub const ATTRIBUTES_MAX: usize = 1_000;
 /// Longest attribute name that is searched, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
-/// Longest type, in bytes.
+/// Longest type, in bytes; the rest of a longer one is cut off.
 pub const TYPE_BYTES_MAX: usize = 256;
-/// Longest OID that is its own key, in bytes; a longer one has a digest as key.
+/// Longest OID whose text is its key, in bytes; the key of a longer one has a digest.
 pub const OID_BYTES_MAX: usize = 4 << 10;
 
-/// Attributes about the gathering of an object, not about its content: found by their names only.
+/// Attributes that are not added to the body. Its own texts aside, they are about the gathering of
+/// an object, not about its content, and are found by naming them.
 const BOOKKEEPING: &[&str] = &[
     "file-size",
     "full-text",
@@ -48,7 +49,8 @@ const BOOKKEEPING: &[&str] = &[
     "url-references",
 ];
 
-/// Attributes that are fields themselves; other names of fields are valid only in queries.
+/// Attributes whose values are the text of a field. Other names of text fields are for queries: an
+/// attribute with such a name (`Text`, `Host`) is treated like any other.
 const OWN: &[&str] = &[
     "title",
     "keywords",
@@ -67,12 +69,12 @@ pub enum Searched<'a> {
     Name,
     /// Text of a field. No phrase reaches from one text into the next.
     Text(TextField, &'a str),
-    /// Text that is found by naming the attribute; its [`integer`] too.
+    /// Text that queries find by the attribute's name: by its words, or as an [`integer`].
     Attribute(&'a str),
 }
 
-/// Calls `visit` with every item of `record` that is searched by words or names, and its name in
-/// small letters. Values without an attribute (URL, host) come under their names of queries.
+/// Calls `visit` with the name, in small letters, of every item of `record` that is searched by
+/// words or names, and with the item. The URL, type, host and gatherer come under `url`, `type`, ….
 pub fn searched(record: &Record, visit: &mut dyn FnMut(&str, Searched<'_>)) {
     for attribute in record.attributes().iter().take(ATTRIBUTES_MAX) {
         let name = attribute.name.to_ascii_lowercase();
@@ -122,7 +124,7 @@ pub fn integer(value: &str) -> Option<i64> {
     value.trim().parse().ok()
 }
 
-/// Returns a number of the record; `None` if it has none.
+/// Returns a number of the record; `None` if it has no such number.
 pub fn quantity(record: &Record, quantity: Quantity) -> Option<i64> {
     let saturated = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     match quantity {
@@ -132,7 +134,7 @@ pub fn quantity(record: &Record, quantity: Quantity) -> Option<i64> {
             record.number("Last-Modification-Time").and_then(|seconds| i64::try_from(seconds).ok())
         }
         Quantity::Year => {
-            // A reference names the year of its work, which says more than the time of its file.
+            // An entry of a bibliography has its work's year, which says more than its file's time.
             let own = record.number("Year").and_then(|year| i64::try_from(year).ok());
             own.filter(|year| (1_000..=9_999).contains(year)).or_else(|| {
                 let moment =
@@ -193,8 +195,8 @@ pub fn oid_parse(oid: &str) -> Option<(String, &str)> {
     Some((gatherer_id.replace("%3A", ":").replace("%25", "%"), url))
 }
 
-/// Returns the key of an object: its [`oid_text`], with a digest in place of the URL if it is too
-/// long.
+/// Returns the key of an object: its [`oid_text`], or if that is longer than [`OID_BYTES_MAX`], the
+/// gatherer's id with a digest.
 pub fn oid_key(gatherer_id: &str, url: &str) -> String {
     let text = oid_text(gatherer_id, url);
     if text.len() <= OID_BYTES_MAX {

@@ -6,15 +6,14 @@ use std::borrow::Cow;
 
 use frostem::{Algorithm, Stemmer};
 
-/// Returns the stem of a word of [`Words`](crate::words::Words); a word with letters beyond ASCII is
-/// its own stem.
+/// Returns the stem of a word from [`Words`](crate::words::Words). A word with characters beyond
+/// ASCII is its own stem.
 pub fn stem(word: &str) -> Cow<'_, str> {
-    // A stemmer is only the address of a function.
+    // A new stemmer for each word costs nothing: it is only the address of a function.
     if word.is_ascii() { Stemmer::new(Algorithm::English).stem(word) } else { Cow::Borrowed(word) }
 }
 
-/// Returns the common prefix of all words with the stem `stem`. Few words have that prefix; only
-/// those are worth the stemmer.
+/// Returns a prefix of all words with the stem `stem`. Only words with it need the stemmer.
 pub fn root(stem: &str) -> &str {
     let other = match stem.len() {
         // A word with a stem of one letter begins with that letter.

@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 
 use super::{Bound, Kind, Value};
 
-/// Reads a whole number; `k`, `M`, `G` and `T` (any case, `B` or `iB` after them allowed) multiply
-/// by powers of 1024.
+/// Reads a whole number. A unit `k`, `M`, `G` or `T` (any case; `B` or `iB` may follow) multiplies
+/// it by a power of 1024.
 pub(crate) fn number(text: &str) -> Option<i64> {
     let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
     let (digits, unit) = text.split_at_checked(digits)?;
@@ -23,8 +23,8 @@ pub(crate) fn number(text: &str) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Reads `2024`, `2024-03`, `2024-03-09`, `2024-03-09T12:30:00` (UTC) or more than four digits of
-/// Unix seconds. Returns the first and the last second, in Unix seconds.
+/// Reads `2024`, `2024-03`, `2024-03-09`, `2024-03-09T12:30:00` (UTC), or Unix seconds of more than
+/// four digits. Returns the period's first and last second, in Unix seconds.
 pub(crate) fn period(text: &str) -> Option<(i64, i64)> {
     if 4 < text.len() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         let second = text.parse().ok()?;
@@ -47,8 +47,8 @@ pub(crate) fn period(text: &str) -> Option<(i64, i64)> {
     Some((seconds(first.at(0, 0, 0, 0))?, seconds(last.at(23, 59, 59, 0))?))
 }
 
-/// Returns the first and the last number of `value` for an attribute of that kind; `None` if it
-/// means no number.
+/// Returns the first and the last number that `value` covers in an attribute of this kind; `None`
+/// if it covers none. Without a kind, text that is no number is read as a date.
 pub fn span(value: &Value, kind: Option<Kind>) -> Option<(i64, i64)> {
     let as_number = |text: &str| number(text).map(|it| (it, it));
     let reads = |text: &str| match kind {

@@ -63,9 +63,9 @@ impl TypedWord {
         Some(Value::Range(bound(low), bound(high)))
     }
 
-    /// Reads it as a word, a prefix (`word*`) or a fuzzy word (`word~`, `word~2`).
+    /// Returns the value: a plain word, a prefix (`word*`) or a fuzzy word (`word~`, `word~2`).
     ///
-    /// An error is its offset in the word and its length, both in bytes, and a message.
+    /// An error is the mistake's offset in the word and its length, both in bytes, and a message.
     pub(super) fn value(&self) -> Result<Value, (usize, usize, String)> {
         let chars = &self.chars[..];
         if let [body @ .., (_, '*', false)] = chars
@@ -99,7 +99,7 @@ fn text(chars: &[TypedChar]) -> String {
     chars.iter().map(|(_, c, _)| c).collect()
 }
 
-/// Returns the text of a word without its ending; the error is that of [`TypedWord::value`].
+/// Returns the text of a word without its `*` or `~`; an error is as in [`TypedWord::value`].
 fn plain(chars: &[TypedChar]) -> Result<String, (usize, usize, String)> {
     let Some((at, ..)) = chars.iter().find(|(_, c, escaped)| *c == '*' && !escaped) else {
         return Ok(text(chars));
@@ -123,7 +123,7 @@ pub(super) fn field_name(text: &str) -> Option<&str> {
     (begins && !after.starts_with(':') && !after.starts_with("//")).then_some(name)
 }
 
-/// Text that begins with a slash.
+/// Kinds of text that begins with a slash.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SlashToken {
     /// `/pattern/`; escaped slashes are resolved. `len` is in bytes and includes the slashes.
@@ -136,8 +136,8 @@ pub(super) enum SlashToken {
     Path,
 }
 
-/// Distinguishes `/pattern/` from `/a/path`: the second slash of a pattern stands before a space, a
-/// parenthesis or the end.
+/// Distinguishes `/pattern/` from `/a/path`: after the second slash of a pattern comes a space, `)`
+/// or the end. Without a second slash, signs such as `[` and `.*` make the text an open pattern.
 pub(super) fn regex(text: &str) -> SlashToken {
     let mut pattern = String::new();
     let mut chars = text.char_indices().skip(1);

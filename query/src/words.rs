@@ -12,7 +12,7 @@
 
 use crate::folding::fold_char;
 
-/// Longest word, in bytes as written; longer runs are data, not words, and are left out.
+/// Longest word, in bytes as written. Longer runs are left out: they are data, not words.
 pub const WORD_BYTES_MAX: usize = 128;
 
 /// Iterator over the words of a text.
@@ -21,7 +21,7 @@ pub struct Words<'a> {
     text: &'a str,
     /// How much of the text has been read, in bytes.
     at: usize,
-    /// Runs read, too long ones included.
+    /// Number of runs read, with those that were too long.
     runs: usize,
 }
 
@@ -32,7 +32,7 @@ pub struct Span {
     pub start: usize,
     /// End, in bytes.
     pub end: usize,
-    /// Index of the word in the text, from 0; runs too long for a word count.
+    /// Index of the word in the text, from 0. Runs that are too long for a word have an index too.
     pub position: usize,
 }
 
@@ -85,11 +85,11 @@ pub fn fold(text: &str) -> String {
     folded
 }
 
-/// Turns a typed regular expression into one for words: without accents, and ignoring case unless it
-/// has only small letters, as words have.
+/// Turns a typed regular expression into one for words: without accents, and without regard to case
+/// unless it has only small letters, as words have.
 pub fn pattern(typed: &str) -> String {
     let mut pattern = String::with_capacity(typed.len());
-    // Capitals may be classes: `\W`.
+    // Capitals stay, because they may be classes: `\W` is not `\w`.
     typed.chars().for_each(|c| push_folded(&mut pattern, c));
     // A case-sensitive automaton is made in half the time.
     let is_small = pattern

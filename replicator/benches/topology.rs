@@ -1,7 +1,8 @@
 //! Time and quality of topologies: `cargo bench -p replicator --bench topology`.
 //!
-//! For model groups it prints: the median time for the topology; the cost of its tree and of all its links, relative
-//! to the minimum spanning tree; and the most links between two members, in the tree and in the minimum spanning tree.
+//! For model groups it prints: the median time to compute the topology; the cost of its tree and
+//! of all its links, relative to the minimum spanning tree; and the most links between two members
+//! in its tree and in the minimum spanning tree.
 
 #![allow(clippy::print_stdout, reason = "the benchmark prints its results")]
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]

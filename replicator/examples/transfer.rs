@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p replicator --example transfer [-- MEGABYTES [MEMBERS]]
 //!
-//! One member publishes files of random bytes; then the others (by default 1) join and get them, all in this process,
-//! over links of this machine. It prints seconds in programs and in the system, and their sum for each gigabyte.
+//! One member publishes files of random bytes. Then the others (by default 1) join and get them,
+//! all in this process, over local links. It prints user and system time, and their sum for a GB.
 
 #![allow(clippy::print_stdout, reason = "the example prints its results")]
 #![allow(clippy::unwrap_used, reason = "a measurement that fails may panic")]
@@ -27,7 +27,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Clock ticks a second in `/proc`.
 const TICKS: f64 = 100.0;
 
-/// Returns the seconds of this process in programs and in the system.
+/// Returns the user and system time of this process, in seconds.
 fn cpu() -> [f64; 2] {
     let text = fs::read_to_string("/proc/self/stat").unwrap();
     // The fields after the name, which may contain any character.
@@ -73,7 +73,7 @@ async fn main() {
     for _ in 0..members {
         cluster.join().await;
     }
-    // It watches the link that readers follow, because a status request has its own cost.
+    // The link that readers follow shows the version. A status request would take CPU time itself.
     let holds = |member: usize| {
         let current = fs::read_link(cluster.replica(member));
         current.is_ok_and(|it| it.to_string_lossy().contains(&format!("-{version}/")))

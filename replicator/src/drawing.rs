@@ -24,8 +24,8 @@ pub fn inline(group: &GroupStatus) -> String {
     draw(group, "")
 }
 
-/// Draws the topology as a separate file, in a color that is visible on white and on black: browsers would ignore
-/// a style sheet in it ([`web::headers::POLICY`]).
+/// Draws the topology as a separate file, in a color that is visible on white and on black, because
+/// browsers ignore a style sheet in such a file ([`web::headers::POLICY`]).
 pub fn standalone(group: &GroupStatus) -> String {
     draw(group, " color=\"#6b7280\"")
 }

@@ -38,7 +38,7 @@ pub enum Error {
     /// These settings differ from those in use.
     #[error("{} can only be changed by a restart", .0.join(", "))]
     NeedsRestart(Vec<&'static str>),
-    /// A tree that the replicator itself keeps fails.
+    /// An operation on one of the replicator's trees fails.
     #[error(transparent)]
     Tree(#[from] crate::tree::error::Error),
     /// The replicator refuses the request.

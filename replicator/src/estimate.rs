@@ -1,22 +1,22 @@
-//! Estimates of the links between members: round trips and bandwidths, their measurement, their age, and their
-//! short form on the wire.
+//! Estimates of the links between members: round trips and bandwidths, measured, aged and encoded.
 //!
-//! Source: TR §8 (a null UDP call, the time of a 64 KB block over TCP, often in the first hour and seldom
-//! after, flooded to all).
+//! Source: TR §8 (null UDP calls and 64 KB blocks over TCP, frequent in the first hour, flooded).
 //!
 //! # Differences from the paper
 //!
-//! * Bandwidth is read off the usual transfers. Only links without transfers are probed, and links whose readings,
-//!   those of the other end included, do not agree.
-//! * The probe doubles its block on a warm connection until it takes long enough to measure ([`Probe`]), and
-//!   subtracts the round trip. 64 KB on a new connection take several round trips while the window opens: at 40 ms
-//!   they read 2.6 Mbit/s on a link of 50 (`tests/paper/tr_probe.rs`).
-//! * The round trip is the shortest of the last few, because queues only add to it. The bandwidth is the greatest of
-//!   the last few readings, because other traffic only takes from it. So a transfer that was held back by something
-//!   else never lowers it.
-//! * Members of two sites share the line between the sites. They probe it in turns ([`Sites::turn`]); once three
-//!   agree on its bandwidth, all use it ([`Lines`]). A line costs three or four probes, however many members use it.
-//! * Estimates age: a member that was not measured for [`LIFE`] is not chosen as a neighbor.
+//! * Bandwidth is read off the usual transfers. Only links without transfers are probed, and links
+//!   whose readings at both ends do not agree.
+//! * The probe doubles its block on a warm connection until a block takes long enough to measure
+//!   ([`Probe`]), and subtracts the round trip. The paper's 64 KB on a new connection take several
+//!   round trips while the window opens: with a round trip of 40 ms they show 2.6 Mbit/s on a link
+//!   of 50 Mbit/s (`tests/paper/tr_probe.rs`).
+//! * The round trip is the shortest of the last few, because queues only add to it. The bandwidth
+//!   is the greatest of the last few readings, because other traffic only takes from it. So a
+//!   single transfer that something else held back does not lower it.
+//! * Members of two sites share the line between the sites. They probe it in turns
+//!   ([`Sites::turn`]); once three agree on its bandwidth, all use it ([`Lines`]). A line costs
+//!   three or four probes, however many members use it.
+//! * Estimates age: a link that was not measured for [`LIFE`] is not used in the topology.
 //!
 //! Sans-I/O.
 
@@ -42,27 +42,29 @@ pub const LIFE: Duration = Duration::from_hours(24);
 pub const YOUNG: Duration = Duration::from_hours(1);
 /// Pause between two measurements while some member was never called.
 pub const PAUSE_NEW: Duration = Duration::from_secs(1);
-/// The pause while the member is young or wants to probe a link. Its probes lie at least as far apart.
+/// The pause while the member is young or wants to probe a link. Probes keep at least this pause.
 pub const PAUSE_YOUNG: Duration = Duration::from_secs(5);
 /// The pause in all other cases.
 pub const PAUSE_OLD: Duration = Duration::from_mins(4);
 
 /// Number of round trips remembered.
 const ROUND_TRIPS: usize = 8;
-/// Number of bandwidth readings remembered: after so many lower ones the link counts as slower.
+/// Number of bandwidth readings remembered. After this many lower ones the link counts as slower.
 const READINGS: usize = 4;
-/// Transfers within this time of a reading add to it instead of making their own: their obstacle is the same.
+/// A transfer within this time after a transfer's reading only raises that reading, and makes no
+/// new one: the same obstacle may slow down both.
 const READING: Duration = Duration::from_mins(1);
 /// Two readings agree if they differ by at most this share of the greater, in hundredths.
 const AGREE_PERCENT: u64 = 10;
-/// Readings that agree are probed again after this time without a reading.
+/// A link whose readings agree is probed again after this time without a reading.
 const PROBE_AGAIN: Duration = Duration::from_hours(12);
-/// Readings that agree are probed once more after this time: when a group has just met, the same traffic may have
-/// lowered all of them. A probe amid cross traffic does not count as this one.
+/// A link whose readings agree is probed once more this time after the last: when a group has just
+/// met, the same traffic may have lowered all readings. A probe amid cross traffic is not enough.
 const PROBE_ONCE_MORE: Duration = Duration::from_mins(3);
-/// Pause after the first probe of a link: by its end the other end has flooded its own result. It doubles with each
-/// probe that settles nothing, up to [`PROBE_DOUBLINGS_MAX`] times.
+/// Pause after the first probe of a link. By its end the link's other end has flooded its result.
+/// The pause doubles with each probe after which no readings agree.
 const PROBE_PAUSE: Duration = Duration::from_secs(40);
+/// Maximum number of times that [`PROBE_PAUSE`] doubles.
 const PROBE_DOUBLINGS_MAX: u32 = 4;
 /// Transfers of fewer bytes give no reading.
 const TRANSFER_BYTES_MIN: u64 = 128 << 10;
@@ -80,7 +82,7 @@ pub struct Estimate {
     readings: Vec<Reading>,
     /// When the last probe was begun.
     probed: Option<Duration>,
-    /// Number of probes since two readings agreed.
+    /// Number of probes since the readings last agreed, at most [`PROBE_DOUBLINGS_MAX`] and one.
     probes: u32,
     /// When the link was last measured, on the member's own clock since its start.
     measured: Option<Duration>,
@@ -98,7 +100,7 @@ struct Reading {
 enum Method {
     Transfer,
     Probe,
-    /// A probe amid cross traffic, which measured the rest of the line.
+    /// A probe amid cross traffic, which measured what that traffic left of the line.
     ProbeAmidTraffic,
 }
 
@@ -110,7 +112,7 @@ impl Estimate {
         self.measured = Some(now);
     }
 
-    /// Takes in a transfer that only the link slowed down; too short ones are ignored.
+    /// Takes in a transfer that only the link slowed down. Too small or too short ones are ignored.
     pub fn handle_transfer(&mut self, bytes: u64, took: Duration, now: Duration) {
         let round_trip = self.round_trip().unwrap_or_default();
         let least = TRANSFER_MIN.max(round_trip * TRANSFER_ROUND_TRIPS_MIN);
@@ -127,8 +129,8 @@ impl Estimate {
         self.handle_reading(now);
     }
 
-    /// Takes in the bandwidth that a [`Probe`] measured, in bytes a second; `has_cross_traffic` says whether the line
-    /// carried other traffic meanwhile.
+    /// Takes in the bandwidth that a [`Probe`] measured, in bytes a second. `has_cross_traffic`:
+    /// the line carried other traffic meanwhile.
     pub fn handle_probe(&mut self, bandwidth: u64, has_cross_traffic: bool, now: Duration) {
         let by = if has_cross_traffic { Method::ProbeAmidTraffic } else { Method::Probe };
         self.readings.insert(0, Reading { rate: bandwidth.max(1), at: now, by });
@@ -149,8 +151,8 @@ impl Estimate {
         self.probes = self.probes.saturating_add(1).min(PROBE_DOUBLINGS_MAX + 1);
     }
 
-    /// Returns whether a probe is useful and not too soon after the last. `theirs` is the bandwidth that the other end
-    /// reports, `line` the bandwidth that members found for the line between the two sites.
+    /// Returns whether a probe is useful and not too soon after the last. `theirs` is the bandwidth
+    /// that the other end reports, `line` the one that members agree on for the two sites' line.
     pub fn wants_probe(&self, theirs: Option<u64>, line: Option<u64>, now: Duration) -> bool {
         let doublings = self.probes.saturating_sub(1);
         if self.probed.is_some_and(|it| now < it + PROBE_PAUSE * (1 << doublings)) {
@@ -163,8 +165,9 @@ impl Estimate {
         last.at + again <= now || !is_settled
     }
 
-    /// Returns whether the link has carried the same bandwidth at two times. A probe amid cross traffic does not
-    /// count, nor do transfers that agree with it: they may be that traffic.
+    /// Returns whether the link has carried the same bandwidth at two times, [`READING`] apart. A
+    /// probe amid cross traffic does not count. Transfers that agree with such a probe count only
+    /// if another probe agrees too: they may be that traffic.
     fn is_lasting(&self) -> bool {
         let Some(first) = self.bandwidth() else { return false };
         let agreeing = || self.readings.iter().filter(|it| agree(first, it.rate));
@@ -176,9 +179,9 @@ impl Estimate {
         at.next().zip(at.next_back()).is_some_and(|(last, first)| first + READING <= last)
     }
 
-    /// Returns whether enough readings agree with the greatest: one if others report the same, all [`READINGS`] if
-    /// others report a faster link, else two. One has to be a probe's, because both ends read the same transfers, and
-    /// the same obstacle may slow down all of a transfer.
+    /// Returns whether enough readings agree with the greatest, itself included: one if others
+    /// report the same, all [`READINGS`] if others report a faster link, else two. One has to be a
+    /// probe's, because both ends read the same transfers, and one obstacle may slow all of them.
     fn is_agreed(&self, others: Option<u64>) -> bool {
         let Some(first) = self.bandwidth() else { return false };
         let agrees = |it: u64| agree(first, it);
@@ -207,7 +210,7 @@ impl Estimate {
     }
 }
 
-/// Greater bandwidths count as this one, in bytes a second: an update costs little on any such link.
+/// Greater bandwidths count as this one, in bytes a second: updates cost little on such links.
 const FAST: u64 = 50_000_000;
 
 /// Returns whether two readings, in bytes a second, differ by at most [`AGREE_PERCENT`].
@@ -254,9 +257,9 @@ impl Candidate<'_> {
     }
 }
 
-/// Returns whom to measure next: members to probe first, then members never measured, in their order, then the one
-/// whose measurement is oldest. `all` are all other members; `last` is when a measurement last began. All times are on
-/// the member's own clock since its start.
+/// Returns whom to measure next: first a member to probe, then one that was never measured, then
+/// the one whose measurement is oldest. `all` are all other members; `last` is when a measurement
+/// last began. All times are on the member's own clock since its start.
 pub fn measure(all: &[Candidate<'_>], last: Option<Duration>, now: Duration) -> Measure {
     let pause = if all.iter().any(|it| it.estimate.measured.is_none()) {
         PAUSE_NEW
@@ -280,9 +283,9 @@ pub fn measure(all: &[Candidate<'_>], last: Option<Duration>, now: Duration) -> 
     }
 }
 
-/// Returns the costs of links between `members` for updates of `bytes`, from the members' rows. If both ends report
-/// their link, the worse report counts, because updates may go either way. Rows and entries of other members are
-/// ignored, and entries older than [`LIFE`].
+/// Returns the costs of links between `members` for updates of `bytes`, from the members' rows. If
+/// both ends report their link, the worse report counts, because updates may go either way. Ignored
+/// are rows and entries of others, and entries that are too old ([`LIFE`]) or lack a number.
 pub fn costs(members: &[u64], rows: &[Row], bytes: u64) -> Costs {
     let mut costs = Costs::new(members.len());
     let positions: HashMap<u64, usize> =

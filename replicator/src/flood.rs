@@ -1,18 +1,18 @@
-//! The flood: announcements of versions passed on to all neighbors, and the side from which content comes.
+//! The flood: announcements of versions, passed on to all neighbors, and the sources of content.
 //!
-//! Source: TR §8 (flood-d): a new version goes over all links of a group's topology, once over each. A member of
-//! two groups carries it across.
+//! Source: TR §8 (flood-d): a new version goes over all links of a group's topology, once over
+//! each. A member of two groups carries it across.
 //!
-//! A version comes into a group by its *entry*: the origin itself in the origin's own groups, elsewhere the
-//! member that carried it. All members of a group agree on the least [`Route`], and pull from their neighbor in
-//! the tree that is nearer to its entry. So no members wait for each other in a circle.
+//! A version comes into a group by its *entry*: the origin itself in the origin's own groups,
+//! elsewhere the member that carried it. All members of a group agree on the least [`Route`], and
+//! pull from their neighbor in the tree toward its entry. So none wait for each other in a circle.
 //!
 //! # Differences from the paper
 //!
 //! * Versions are signed, so a member can hold one back, but not change it.
-//! * Two different versions of one number are kept as evidence and passed on. They end their epoch: no version
-//!   of it is taken any more ([`Flood::target`]). An origin that made an honest mistake, because it was restored
-//!   from a backup, goes on in the next epoch.
+//! * Two different versions of one number are kept as evidence and passed on. They end their epoch:
+//!   no version of it is taken any more ([`Flood::target`]). An origin that made an honest mistake,
+//!   because it was restored from a backup, goes on in the next epoch.
 //!
 //! Sans-I/O.
 
@@ -34,11 +34,11 @@ pub const DISTANCE_MAX: u8 = 16;
 /// A group's members, links and namespaces.
 #[derive(Clone, Debug, Default)]
 pub struct Neighborhood {
-    /// The members in order, by which the topology numbers them.
+    /// The members in the order of ids. The topology numbers them in this order, from 0.
     pub members: Vec<MemberId>,
     /// The group's topology.
     pub topology: Topology,
-    /// The group's namespaces with their writers' keys; at most [`NAMESPACES_MAX`] count.
+    /// The group's namespaces with their writers' keys. Only the first [`NAMESPACES_MAX`] are used.
     pub writers: BTreeMap<Namespace, [u8; 32]>,
 }
 
@@ -76,13 +76,13 @@ struct Space {
 pub enum Outcome {
     /// The version is newer than any before.
     News(Namespace),
-    /// It has a better route to the newest version.
+    /// The newest version came on a better route than before.
     Nearer(Namespace),
-    /// It is known already, or out of date.
+    /// The version or evidence is known already, or out of date.
     Nothing,
-    /// Its origin contradicts itself: report it to the administrator.
+    /// The namespace's origin contradicts itself: report it to the administrator.
     Contradiction(Namespace),
-    /// It is refused; the sender may be out of date, faulty, or a liar.
+    /// The version or evidence is refused; the sender may be out of date, faulty, or a liar.
     Refused(Refusal),
 }
 
@@ -166,7 +166,7 @@ impl Flood {
         self.sharing(namespace).next().is_some()
     }
 
-    /// Returns whether a member may have the content of a namespace: only members of its groups may.
+    /// Returns whether a member may have a namespace's content: only members of its groups may.
     pub fn serves(&self, member: MemberId, namespace: &Namespace) -> bool {
         self.groups
             .values()
@@ -178,20 +178,21 @@ impl Flood {
         self.spaces.get(namespace)?.newest.as_ref()
     }
 
-    /// Returns two different versions of one number, if there are such.
+    /// Returns two different versions of one number, the greatest such number, if any are known.
     pub fn contradiction(&self, namespace: &Namespace) -> Option<&(Version, Version)> {
         self.spaces.get(namespace)?.contradiction.as_deref()
     }
 
-    /// Returns the version to fetch: the newest, unless its origin has contradicted itself in its epoch or later.
+    /// Returns the version to fetch: the newest, unless the origin has contradicted itself in that
+    /// version's epoch or a later one.
     pub fn target(&self, namespace: &Namespace) -> Option<&Version> {
         let space = self.spaces.get(namespace)?;
         let ended = space.contradiction.as_ref().map(|it| it.0.number.epoch);
         space.newest.as_ref().filter(|it| ended.is_none_or(|epoch| epoch < it.number.epoch))
     }
 
-    /// Returns the neighbors to ask for the content of a namespace, the best first: those toward an entry, then the
-    /// others that share the namespace.
+    /// Returns the neighbors to ask for the content of a namespace, the best first: those toward an
+    /// entry, then the others in groups that have the namespace.
     pub fn sources(&self, namespace: &Namespace) -> Vec<MemberId> {
         let sharing = self.groups.values().filter(|it| it.writers.contains_key(namespace));
         let mut sources = self.ways(namespace);
@@ -199,8 +200,8 @@ impl Flood {
         sources
     }
 
-    /// Returns those of [`sources`](Self::sources) that lie toward an entry, at most one for each group: none while
-    /// the topology does not reach the entry.
+    /// Returns the [`sources`](Self::sources) toward an entry, at most one for each group: none for
+    /// a group while its topology does not reach the entry.
     pub fn ways(&self, namespace: &Namespace) -> Vec<MemberId> {
         let routes = self.spaces.get(namespace).into_iter().flat_map(|it| &it.routes);
         let mut routes: Vec<(Route, GroupId)> = routes.map(|(group, it)| (*it, *group)).collect();
@@ -221,8 +222,8 @@ impl Flood {
         }
     }
 
-    /// Takes in a version that this member knew before a restart or has just published, and passes it on. Versions
-    /// of namespaces that no group has are ignored.
+    /// Takes in a version that this member knew before a restart or has just published, and passes
+    /// it on. Versions of namespaces that no group has are refused.
     pub fn handle_own(&mut self, version: &Version) -> Outcome {
         let namespace = version.namespace.clone();
         let groups: Vec<GroupId> = self.sharing(&namespace).collect();
@@ -280,7 +281,8 @@ impl Flood {
         }
     }
 
-    /// Takes in a verified version, and passes it on to all neighbors but `from`.
+    /// Takes in a verified version. If it is new or has a better route, announces it to all
+    /// neighbors but `from`.
     fn take(
         &mut self,
         version: &Version,
@@ -339,8 +341,9 @@ impl Flood {
         self.carry(namespace);
     }
 
-    /// Carries the newest version across, into the groups whose best entry is this member. All neighbors there get
-    /// it, also those that announced it in another group, because all have to agree on the route.
+    /// Carries the newest version across, into the groups whose best entry is this member. All
+    /// neighbors there get it, also those that announced it in another group, because all have to
+    /// agree on the route.
     fn carry(&mut self, namespace: &Namespace) {
         let groups: Vec<GroupId> = self.sharing(namespace).collect();
         for group in groups {

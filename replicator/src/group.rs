@@ -71,8 +71,7 @@ use state::SavedGroup;
 pub const BEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// Silence after which the others search for a member.
 pub const LOST_AFTER: Duration = Duration::from_secs(50);
-/// Silence of the leader after which the first deputy takes over; the second does so after twice
-/// this time.
+/// Silence of the leader after which the first deputy takes over; the second waits twice as long.
 pub const TAKEOVER_AFTER: Duration = Duration::from_mins(1);
 /// Silence after which a member loses its links.
 pub const UNLINKED_AFTER: Duration = Duration::from_mins(3);
@@ -80,10 +79,9 @@ pub const UNLINKED_AFTER: Duration = Duration::from_mins(3);
 pub const DROPPED_AFTER: Duration = Duration::from_hours(30 * 24);
 /// Interval at which a member compares its rows with those of one neighbor.
 pub const COMPARE_INTERVAL: Duration = Duration::from_mins(1);
-/// Number of consecutive failed connections or calls after which a member reports that there is no
-/// link.
+/// Number of consecutive failed connections or calls after which a member reports a missing link.
 pub const FAILURES_MAX: u32 = 3;
-/// Maximum number of links that are up on record.
+/// Maximum number of links on record; further ones that come up are ignored.
 pub const LINKS_UP_MAX: usize = 1_024;
 
 /// If a member's timer is late by more than this, the member was not running, so it cannot judge
@@ -98,8 +96,7 @@ struct Peer {
     /// How long it had been silent before `since`.
     before: Duration,
     estimate: Estimate,
-    /// What members have found out about the line between the two sites, which the link shares with
-    /// others.
+    /// The members' findings on the line between the two sites, which the link shares with others.
     line: Option<Line>,
     /// Time of the last call to it.
     called: Option<Duration>,
@@ -139,9 +136,9 @@ pub struct Group {
     settings: Settings,
     invitation: Option<Invitation>,
     charter: Option<Arc<Charter>>,
-    /// The sequence of a signed message consists of the incarnation and the count of messages
-    /// signed in it.
+    /// Upper half of the sequences of this member's signed messages; rises with each start.
     incarnation: u32,
+    /// Lower half of the sequence of the last message that was signed.
     signed: u32,
     own: Option<OwnRow>,
     /// Time at which this member's own row was made.
@@ -197,8 +194,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Resumes a group from its saved state, or, without a saved charter, joins it with an
-    /// invitation.
+    /// Resumes a group from its saved state, or without a saved charter joins it by invitation.
     ///
     /// # Errors
     ///
@@ -441,7 +437,7 @@ impl Group {
         }
     }
 
-    /// Starts to observe the others anew: a member that did not run cannot judge their silence.
+    /// Starts to observe the others anew: while this member did not run, it heard nobody.
     fn handle_awake(&mut self, now: Duration) {
         let until = self.due.review;
         let silences: Vec<(MemberId, Duration)> =

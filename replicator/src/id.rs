@@ -7,7 +7,8 @@ use std::str::FromStr;
 
 use crate::version::Hash;
 
-/// A member's id: the first eight bytes of the SHA-256 of its public key, as `net::identity::id_of` returns them.
+/// A member's id: the first eight bytes of the SHA-256 of its public key's hex digits, as
+/// `net::identity::id_of` returns them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId(pub u64);
 

@@ -1,9 +1,10 @@
-//! The replicator: trees and collections kept equal at all members of a group. An update crosses each slow link once.
+//! The replicator: keeps trees and collections equal at all members of a group.
 //!
 //! Source: TR §8 (flood-d and mirror-d).
 //!
-//! Members of a group measure the links between them (`estimate`), and agree on a tree of low cost and on links beside
-//! it (`topology`). They flood announcements over all of these links, and pull announced versions along the tree.
+//! Members of a group measure the links between them (`estimate`), and agree on a tree of low cost
+//! and on links beside it (`topology`). They flood announcements over all of these links, and pull
+//! announced versions along the tree. So an update crosses each slow link once.
 
 pub mod config;
 pub mod drawing;

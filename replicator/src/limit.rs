@@ -1,9 +1,9 @@
 //! Rate limits of links: token buckets, each for one link or shared by all links between two sites.
 //!
-//! A bucket fills at its rate up to its burst, and may be overdrawn: a caller that overdraws it has to
-//! wait, and the next caller waits longer. A link pays for its messages after they were sent, a little at
-//! a time ([`Share`]). So the next message is chosen as late as possible, and links that share a bucket
-//! get equal numbers of bytes, whatever the size of their messages.
+//! A bucket fills at its rate up to its burst, and may be overdrawn: a caller that overdraws it has
+//! to wait, and the next caller waits longer. A link pays for its messages after they were sent, a
+//! little at a time ([`Share`]). So the next message is chosen as late as possible, and links that
+//! share a bucket get equal numbers of bytes, whatever the size of their messages.
 //!
 //! Source: the generic cell rate algorithm (ITU-T I.371, annex A).
 //!
@@ -11,16 +11,16 @@
 
 use std::time::Duration;
 
-/// The least rate, in bytes a second: the null call and the keep-alive need some.
+/// The least rate, in bytes a second: null calls and pings need some bandwidth.
 pub const RATE_MIN: u64 = 256;
 /// One payment of a link, in bytes. After it the next link has its turn.
 pub const PAYMENT_BYTES: u64 = 4 << 10;
 
-/// The greatest rate, in bytes a second, and the greatest burst, in bytes: more than any link carries.
+/// The greatest rate (bytes a second) and the greatest burst (bytes): more than any link carries.
 pub const RATE_MAX: u64 = 1 << 40;
 
-/// A payment that is through within this time counts as paid, because timers are not finer. A burst
-/// should therefore last some milliseconds, or the rate is not reached.
+/// A payment that will be through within this time counts as paid, because timers are not finer. A
+/// burst should therefore last some milliseconds, or the rate is not reached.
 pub const SLACK: Duration = Duration::from_millis(1);
 
 const NANOS: i128 = 1_000_000_000;
@@ -30,20 +30,20 @@ const NANOS: i128 = 1_000_000_000;
 pub struct Bucket {
     rate: u64,
     burst: u64,
-    /// The time at which everything taken is paid, in bytes times nanoseconds at this rate, so that no
+    /// The time at which all bytes taken are paid, in nanoseconds times the rate, so that no
     /// fraction is lost. Negative if that was before the member started.
     paid: i128,
 }
 
 impl Bucket {
-    /// Makes a full bucket of `burst` bytes that fills at `rate` bytes a second, from [`RATE_MIN`] to
-    /// [`RATE_MAX`].
+    /// Makes a full bucket of `burst` bytes, at most [`RATE_MAX`], that fills at `rate` bytes a
+    /// second, brought between [`RATE_MIN`] and [`RATE_MAX`].
     pub fn new(rate: u64, burst: u64) -> Self {
         let burst = burst.min(RATE_MAX);
         Self { rate: rate.clamp(RATE_MIN, RATE_MAX), burst, paid: -i128::from(burst) * NANOS }
     }
 
-    /// Takes `bytes` bytes. Returns how long the caller has to wait for them.
+    /// Takes `bytes` bytes. Returns how long the caller has to wait before it uses them.
     pub fn take(&mut self, now: Duration, bytes: u64) -> Duration {
         let now = self.units(now);
         // Waits are rounded up by less than a nanosecond: the bytes of that time are not lost.
@@ -64,7 +64,7 @@ impl Bucket {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     owed: u64,
-    /// The time at which the last payment is through.
+    /// The time at which the bucket has the bytes of the last payment.
     through: Duration,
 }
 
@@ -74,11 +74,11 @@ impl Share {
         self.owed = self.owed.saturating_add(bytes);
     }
 
-    /// Pays part of the debt. Returns when to ask again; `None` if less than [`PAYMENT_BYTES`] is owed,
-    /// so that the next message may go.
+    /// Pays part of the debt. Returns when to ask again; `None` if all payments are through and
+    /// less than [`PAYMENT_BYTES`] is owed, so that the next message may go.
     pub fn poll(&mut self, bucket: &mut Bucket, now: Duration) -> Option<Duration> {
         while self.through <= now + SLACK {
-            // All links pay equal amounts in turn, so all get equal shares.
+            // All links pay in equal amounts, so all get equal shares.
             if self.owed < PAYMENT_BYTES {
                 return None;
             }
@@ -129,8 +129,7 @@ mod tests {
         }
     }
 
-    /// Simulates links that always have messages of their own size to send, until `last`. Returns the bytes
-    /// sent by each.
+    /// Simulates links that always send messages of these sizes, until `last`. Returns their bytes.
     fn send(bucket: &mut Bucket, sizes: &[u64], last: Duration) -> Vec<u64> {
         let mut links: Vec<(Share, Duration, u64)> =
             sizes.iter().map(|_| (Share::default(), Duration::ZERO, 0)).collect();
@@ -153,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        /// Over any time a busy bucket gives exactly its burst and its rate.
+        /// Over any time, a busy bucket gives exactly its burst and its rate times that time.
         #[test]
         fn no_fraction_is_lost(
             rate in RATE_MIN..1_000_000_000,

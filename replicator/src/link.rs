@@ -38,8 +38,8 @@ use queue::Queue;
 /// A token bucket for a rate limit, which several links may share.
 pub type Limit = Arc<Mutex<Bucket>>;
 
-/// Maximum number of replies about the link itself that wait to be sent; while they wait, further
-/// requests get no reply.
+/// Maximum number of replies about the link itself that wait to be sent. While so many wait,
+/// further requests get no reply.
 const REPLIES_MAX: usize = 64;
 
 /// An event on a link, or in making one.
@@ -53,7 +53,7 @@ pub enum Event {
     Goodput(Link, Sample),
     /// A probe has ended: bytes a second, or no result.
     Probed(Link, Option<u64>),
-    /// The time from a null call to a member to its answer.
+    /// The time between a null call to a member and its answer.
     RoundTrip(MemberId, Duration),
     /// There is room again on a link that was full.
     Room(Link),
@@ -138,7 +138,7 @@ struct Shared {
     address: SocketAddr,
     is_dialed: bool,
     call_key: Option<[u8; 32]>,
-    /// Start of this member, from which all times count.
+    /// Start of this member: all times on the link are counted from it.
     started: Instant,
     since: Duration,
     state: Mutex<LinkState>,
@@ -156,7 +156,7 @@ struct LinkState {
     probing: Option<Probing>,
     pulse: Pulse,
     closing: Option<Reason>,
-    /// Whether a sender was refused for lack of room, and no `Room` was reported since.
+    /// Whether a message was refused for lack of room, and no `Room` was reported since.
     is_full: bool,
     is_down: bool,
 }
@@ -214,8 +214,7 @@ impl Link {
         self.shared.key
     }
 
-    /// Returns the address of the other end; if that end has dialed, the port in it cannot be
-    /// dialed back.
+    /// Returns the address of the other end. If that end has dialed, its port cannot be dialed.
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }
@@ -225,8 +224,7 @@ impl Link {
         self.shared.is_dialed
     }
 
-    /// Returns the key for null calls that both ends have derived from this link; `None` if there
-    /// is none.
+    /// Returns the key for null calls that both ends derive from this link, if TLS gives one.
     pub fn call_key(&self) -> Option<[u8; 32]> {
         self.shared.call_key
     }
@@ -293,14 +291,13 @@ impl Link {
         self.state().queue.bytes()
     }
 
-    /// Sets the buckets that pay for sent bytes.
+    /// Sets the rate limits, in place of the present ones. Each of them is charged for sent bytes.
     pub fn set_limits(&self, limits: Vec<Limit>) {
         self.state().limits = limits.into_iter().map(|it| (it, Share::default())).collect();
         self.shared.wake.notify_one();
     }
 
-    /// Starts a probe of the bandwidth, unless one is under way; the result is an
-    /// [`Event::Probed`].
+    /// Starts a probe of the bandwidth, unless one is under way. It ends with [`Event::Probed`].
     pub fn probe(&self, round_trip: Duration) {
         self.state().probing.get_or_insert_with(|| Probing::new(round_trip));
         self.shared.wake.notify_one();

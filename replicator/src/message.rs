@@ -1,9 +1,10 @@
 //! Messages between members about content, and their wire forms.
 //!
-//! Source: TR §8; the forms are ours (docs/links.md, "Frames").
+//! Source: TR §8. The wire forms are Harvest's own (docs/links.md, "Frames").
 //!
-//! A message begins with a byte for its kind. Numbers are big-endian; texts and lists follow their length.
-//! All lengths are bounded. A message with bytes left over is refused: its sender is faulty or lies.
+//! A message begins with a byte for its kind. Numbers are big-endian; texts and lists follow their
+//! length. All lengths are bounded. A message with bytes left over is refused: its sender is faulty
+//! or lies.
 //!
 //! Sans-I/O.
 
@@ -23,17 +24,17 @@ pub const CHUNKS_MAX: usize = 256;
 pub const CHUNK_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of namespaces of a group.
 pub const NAMESPACES_MAX: usize = 1_024;
-/// Longest message between the machines of a group, in bytes.
+/// Longest message between the state machines of a group, in bytes.
 pub const GROUP_BYTES_MAX: usize = 272 << 10;
 
 /// A message from one member to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// To the group's state machine: charters, joins, estimates.
+    /// For the group's state machine: charters, joins, estimates.
     Group {
         /// The group.
         group: GroupId,
-        /// The machine's own message, at most [`GROUP_BYTES_MAX`] bytes.
+        /// The state machine's own message, at most [`GROUP_BYTES_MAX`] bytes.
         bytes: Vec<u8>,
     },
     /// There is a new version.
@@ -60,7 +61,7 @@ pub enum Message {
         group: GroupId,
         /// Whether the sender asks for the receiver's list in return.
         asks: bool,
-        /// At most [`NAMESPACES_MAX`], in the order of their namespaces.
+        /// At most [`NAMESPACES_MAX`] versions, in the order of their namespaces.
         known: Vec<VersionSummary>,
     },
     /// The sender has a version whole, and readers see it.
@@ -87,16 +88,16 @@ pub struct Announcement {
     pub group: GroupId,
     /// The way into that group.
     pub route: Route,
-    /// The version as [`Version::to_bytes`]; the receiver checks it first.
+    /// The version as [`Version::to_bytes`], not checked yet.
     pub version: Vec<u8>,
 }
 
 /// The way of a version into a group. All members prefer the smaller one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Route {
-    /// Groups between the origin's and this one: 0 in the origin's own.
+    /// Number of groups that the version came through before this one: 0 in the origin's own.
     pub distance: u8,
-    /// The member that brought it: the origin itself in its own.
+    /// The member that brought it into this group: in the origin's own groups the origin.
     pub entry: MemberId,
 }
 
@@ -109,7 +110,7 @@ pub struct VersionSummary {
     pub number: Number,
     /// The first half of that version's root. It reveals different versions of one number.
     pub root: [u8; 16],
-    /// The number that two different versions have, if there are such.
+    /// The number that two different versions have, if such versions are known.
     pub contradicted: Option<Number>,
 }
 
@@ -122,7 +123,7 @@ pub struct Request {
     pub number: Number,
     /// Smaller priorities go first.
     pub priority: u8,
-    /// At most [`CHUNKS_MAX`], in the order in which they are needed.
+    /// At most [`CHUNKS_MAX`] chunks, in the order in which they are needed.
     pub chunks: Vec<Hash>,
 }
 

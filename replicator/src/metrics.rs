@@ -72,7 +72,7 @@ pub(crate) fn samples(status: &Status) -> Vec<Sample> {
     samples
 }
 
-/// Returns how many members of a group have which version of a tree.
+/// Returns the numbers of a group's members with the newest version of a tree, an older one, ….
 fn standings(group: &GroupStatus, tree: &ListedStatus) -> Vec<Sample> {
     let Standings { newest, behind, nothing, unknown } = tree.standings;
     let (name, writer) = tree.tree.split_once('@').unwrap_or((&tree.tree, ""));

@@ -1,7 +1,8 @@
 //! Readiness of a member, for `/readyz`.
 //!
-//! A member that is behind is ready: readers see a complete version, the old or the next. So is a member to which
-//! others have fallen silent. A member that cannot take a version is not: it stays behind until an administrator acts.
+//! A member that is behind is ready: readers see a complete version, the old or the next. A member
+//! that hears nothing of others is ready too. A member that cannot take a version is not ready: it
+//! stays behind until an administrator acts.
 //!
 //! Sans-I/O.
 
@@ -57,7 +58,7 @@ fn label(tree: &TreeStatus) -> String {
     format!("{}@{}", tree.name, tree.writer)
 }
 
-/// Returns what readers of a tree miss.
+/// Returns why readers of a tree lack data; `None` if they do not.
 fn missing(tree: &TreeStatus) -> Option<String> {
     if tree.is_contradicted {
         return Some(

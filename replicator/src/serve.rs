@@ -1,7 +1,7 @@
-//! HTTP answers of a member: for its administrator the page, status, topology, metrics and commands; for
-//! everybody the feeds of its collections and its health.
+//! HTTP answers of a member: for its administrator the page, status, topology, metrics and
+//! commands; for everybody the feeds of its collections and its health.
 //!
-//! Requests that change anything need the token; if the settings say so, reading requests need it too.
+//! Requests that change anything need the token; by a setting, requests that read need it too.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ pub(crate) fn feeds(handle: Handle, feeds: Feeds, describe: Router, pages: &Page
     pages.frame(router)
 }
 
-/// Returns routes to the feed and the snapshots of each collection below its own path: `/collections/NAME@ORIGIN/`.
+/// Returns routes to the feed and snapshots of each collection, below `/collections/NAME@ORIGIN/`.
 fn feed_routes(feeds: Feeds) -> Router {
     Router::new()
         .route("/collections/{name}/feed", any(feed))
@@ -176,7 +176,7 @@ impl GroupQuery {
     }
 }
 
-/// Draws the requested group; without a name, the first.
+/// Draws the topology of the requested group; without a name, of the first one.
 async fn topology(
     State(Admin { handle, .. }): State<Admin>,
     Query(query): Query<GroupQuery>,

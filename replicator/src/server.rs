@@ -51,8 +51,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// A folder cannot be used or is in use, a port is taken, or a group cannot be resumed; the message tells
-    /// what to do.
+    /// A folder cannot be used or is in use, a port is taken, or a group cannot be resumed. The
+    /// message has the remedy.
     pub async fn bind(config: Config) -> Result<Self, Error> {
         let listen = |error: net::Error| Error::Listen(error.to_string());
         let listener = net::server::bind(config.listen).await.map_err(listen)?;

@@ -1,4 +1,4 @@
-//! Status and reports of a member: plain data for its administrator, its page, its metrics and its readiness.
+//! Status and reports of a member: plain data for administrator, page, metrics and readiness.
 
 use collection::feed::Counters;
 use daemon::describe::Facts;
@@ -49,9 +49,9 @@ pub struct GroupStatus {
     pub is_member: bool,
     /// Its leader.
     pub leader: Option<String>,
-    /// Number of changes of the leader.
+    /// The charter's epoch, which rises when the leader changes.
     pub epoch: u64,
-    /// Number of charters since the last change.
+    /// The charter's revision: number of charters in this epoch before it.
     pub revision: u64,
     /// Its deputies, in the order in which they take over.
     pub deputies: Vec<String>,
@@ -86,7 +86,7 @@ pub struct MemberStatus {
     pub silence: u64,
     /// Whether there is a link to it.
     pub is_linked: bool,
-    /// The invitation by which it came; none if the access list admitted it, or it is not known.
+    /// The invitation by which it came; `None` if a rule admitted it, or it is not known.
     pub invitation: Option<String>,
     /// The versions that it has.
     pub versions: VersionsStatus,
@@ -128,7 +128,7 @@ pub struct TreeStatus {
     pub is_contradicted: bool,
     /// The version being fetched.
     pub fetching: Option<FetchStatus>,
-    /// The last version that could not be taken, and why; none after one was taken.
+    /// The last version that could not be taken, and why; `None` after a version was taken.
     #[serde(default)]
     pub failure: Option<String>,
     /// Its path for readers.
@@ -139,7 +139,7 @@ pub struct TreeStatus {
     pub bytes: u64,
     /// Damaged files.
     pub damaged: Vec<String>,
-    /// Neighbors, with the version that each one reports to hold.
+    /// The neighbors, with the version that each reports to have.
     pub held_by: Vec<(String, String)>,
     /// How its changes are noticed, if it is published without a command.
     pub watch: Option<WatchStatus>,
@@ -147,14 +147,14 @@ pub struct TreeStatus {
     pub collection: Option<CollectionStatus>,
 }
 
-/// How changes of a tree are noticed.
+/// The watching of a tree for changes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WatchStatus {
-    /// Longest wait of a change, in seconds, and interval of walks if there are no events.
+    /// Longest time until a change is published, and interval of walks without events, in seconds.
     pub every: u64,
-    /// Why there are no events, and what to do about it; none if there are.
+    /// Why there are no events, and the remedy; `None` if there are events.
     pub problem: Option<String>,
-    /// Why the tree could not be published the last time, and what to do about it; none if it could.
+    /// Why the last attempt to publish the tree failed, and the remedy; `None` if it did not fail.
     #[serde(default)]
     pub unpublished: Option<String>,
 }
@@ -185,7 +185,7 @@ pub struct CollectionStatus {
 /// A failure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FailureStatus {
-    /// What failed, why, and what to do about it.
+    /// The failure, its reason and the remedy.
     pub text: String,
     /// How long ago, in seconds.
     pub ago: u64,
@@ -226,41 +226,41 @@ pub struct NoteStatus {
     pub text: String,
     /// How often it occurred.
     pub count: u64,
-    /// Last time of it, in seconds since 1970 (UTC).
+    /// Time of its last occurrence, in seconds since 1970 (UTC).
     pub at: u64,
-    /// Seconds since then.
+    /// Seconds since its last occurrence.
     pub ago: u64,
 }
 
-/// Comparison of a member's version with the newest known here.
+/// Comparison of a member's version with the newest one known here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// No report of it has come.
+    /// No report of the member has come.
     #[default]
     Unknown,
-    /// It has none yet.
+    /// The member has no version yet.
     Nothing,
-    /// It has one of an earlier epoch.
+    /// The member has a version of an earlier epoch.
     EarlierEpoch,
-    /// It has an earlier one.
+    /// The member has an earlier version of the same epoch.
     Behind,
-    /// It has a newer one.
+    /// The member has a newer version.
     Ahead,
-    /// It has the newest.
+    /// The member has the newest version, or none if none is known here.
     Newest,
 }
 
 /// Counts of members, or of trees, by the standing of their versions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standings {
-    /// Those that have the newest version known here, or a newer one; or none, if none is known.
+    /// Number with [`Standing::Newest`] or [`Standing::Ahead`].
     pub newest: u64,
-    /// Those that have an earlier one.
+    /// Number with [`Standing::Behind`] or [`Standing::EarlierEpoch`].
     pub behind: u64,
-    /// Those that have none yet.
+    /// Number with [`Standing::Nothing`].
     pub nothing: u64,
-    /// Those of which no report has come.
+    /// Number with [`Standing::Unknown`].
     pub unknown: u64,
 }
 
@@ -278,14 +278,14 @@ impl Standings {
 /// Versions that a member has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VersionsStatus {
-    /// Seconds since the member's last report came here. A member reports every change, so the report is
-    /// valid while the member is not silent, however old it is. None for this member, and for members without
-    /// a report since their start.
+    /// Seconds since the member's last report came here. A member reports every change, so even an
+    /// old report is valid while the member is not silent. `None` for this member, and for members
+    /// without a report since their start.
     pub heard: Option<u64>,
     /// Counts over all trees and collections of the group.
     pub standings: Standings,
-    /// Versions by the names of their trees, but those that are not the newest first; only as many as there
-    /// is room for.
+    /// First the versions that are not the newest, then the others, each by the names of their
+    /// trees; only as many as there is room for.
     pub named: Vec<VersionStatus>,
 }
 
@@ -294,11 +294,11 @@ pub struct VersionsStatus {
 pub struct VersionStatus {
     /// Name and writer, joined by `@`.
     pub tree: String,
-    /// The version that readers see there; none if there is none, or it is not known.
+    /// The version that readers see there; `None` if there is none, or it is not known.
     pub version: Option<String>,
     /// Its standing.
     pub standing: Standing,
-    /// By how many versions it is behind, if both are of one epoch.
+    /// By how many versions it is behind the newest, if both are of one epoch.
     pub behind: Option<u64>,
 }
 
@@ -377,7 +377,7 @@ pub struct Published {
     pub tree: String,
     /// Epoch and sequence of the version that readers see now, joined by a point.
     pub version: String,
-    /// Whether there was anything new.
+    /// Whether a new version was made.
     pub is_changed: bool,
     /// Files, folders and symbolic links.
     pub entries: u64,

@@ -1,22 +1,22 @@
-//! The topology of a group: a spanning tree of low cost for content, and links beside it, so that the loss of a
-//! member cuts nobody off.
+//! The topology of a group: a spanning tree of low cost for content, and links beside it, so that
+//! the loss of a member cuts nobody off.
 //!
-//! Source: TR §8: "take a minimum spanning tree and add low cost links until the graph's connectivity
-//! requirement is met".
+//! Source: TR §8: "take a minimum spanning tree and add low cost links until the graph's
+//! connectivity requirement is met".
 //!
-//! Every member computes the same topology from the same costs: only whole numbers are compared, and
-//! members are numbered in the order of their ids.
+//! Every member computes the same topology from the same costs: only whole numbers are compared,
+//! and members are numbered in the order of their ids.
 //!
 //! # Differences from the paper
 //!
-//! * A link costs the time that an update takes over it: two round trips and its bytes over the bandwidth
-//!   ([`cost`]). The paper takes the ratio of bandwidth to delay, which is not a time, and whose sum along a
-//!   path has no meaning.
-//! * [`Bounds`] limit the tree's depth and each member's neighbors in it, as far as there are other links.
-//!   Without them the tree of 300 members may be 33 links deep, and one well-connected member may serve all.
+//! * A link costs the time that an update takes over it: two round trips and its bytes over the
+//!   bandwidth ([`cost`]). The paper takes the ratio of bandwidth to delay, which is not a time,
+//!   and whose sum along a path has no meaning.
+//! * [`Bounds`] limit the tree's depth and each member's neighbors in it, as far as the links
+//!   allow. Without bounds a tree of 300 members may be 33 links deep, or one member may serve all.
 //! * *k*-connected refers to members (vertices); *k*-connectivity of links follows from it.
-//! * A topology that is nearly as good as the best stays as it is ([`next`]), because a member that changes
-//!   neighbors begins its transfers anew.
+//! * A topology that is nearly as good as the best stays as it is ([`next`]), because a member that
+//!   changes neighbors begins its transfers anew.
 //!
 //! Sans-I/O.
 
@@ -35,13 +35,13 @@ use blocks::Blocks;
 pub const UNREACHABLE: u32 = u32::MAX;
 /// Maximum number of members of a topology.
 pub const MEMBERS_MAX: usize = 4_096;
-/// A new topology replaces the current one only if it costs less than this share of it.
+/// A new topology counts as clearly cheaper if it costs less than this share of the current cost.
 const WORTH_CHANGING: f64 = 0.85;
-/// Links of each member, the cheapest ones, that are tried first; they nearly always suffice.
+/// Number of each member's cheapest links, which are tried first: they nearly always suffice.
 const NEAREST: usize = 24;
 
-/// Returns the cost of a link: the time in microseconds that an update of `bytes` takes over it, with two
-/// round trips for the request. `bandwidth` is in bytes a second.
+/// Returns the cost of a link: the time in microseconds that an update of `bytes` takes over it,
+/// with two round trips for the request. `bandwidth` is in bytes a second.
 pub fn cost(round_trip: Duration, bandwidth: u64, bytes: u64) -> u32 {
     let sending = u128::from(bytes) * 1_000_000 / u128::from(bandwidth.max(1));
     let all = 2 * round_trip.as_micros() + sending;
@@ -58,7 +58,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Makes the costs of `members` members, at most [`MEMBERS_MAX`], with all links [`UNREACHABLE`].
+    /// Makes costs of this many members, at most [`MEMBERS_MAX`], with all links [`UNREACHABLE`].
     pub fn new(members: usize) -> Self {
         let members = members.min(MEMBERS_MAX);
         Self { members, between: vec![UNREACHABLE; members * members] }
@@ -69,7 +69,7 @@ impl Costs {
         self.members
     }
 
-    /// Sets the cost of the link between two members. Unknown members and a member's link to itself are ignored.
+    /// Sets the cost of the link between two members. Unknown and equal members are ignored.
     pub fn set(&mut self, a: usize, b: usize, cost: u32) {
         if a == b || self.members <= a.max(b) {
             return;
@@ -100,7 +100,7 @@ pub struct Link(u16, u16);
 
 impl Link {
     fn new(a: usize, b: usize) -> Self {
-        // Members are at most MEMBERS_MAX.
+        // Numbers of members are below MEMBERS_MAX.
         let number = |it: usize| u16::try_from(it).unwrap_or(u16::MAX);
         Self(number(a.min(b)), number(a.max(b)))
     }
@@ -145,9 +145,9 @@ impl Connectivity {
 /// Bounds of the tree, kept as far as the links allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Most links from the tree's center to a member: no path has more than twice as many.
+    /// Maximum number of links from the tree's center to a member; a path has at most twice this.
     pub depth_max: usize,
-    /// Most neighbors of a member in the tree. With the links beside it, it has at most twice as many.
+    /// Maximum number of a member's neighbors in the tree; with the links beside it, twice this.
     pub degree_max: usize,
 }
 
@@ -176,9 +176,10 @@ impl Topology {
         all
     }
 
-    /// Makes a topology of `members` members from links that another member computed: pairs of members, the smaller
-    /// number first, in ascending order both in the tree and beside it. `None` if they do not form a topology: an end
-    /// is unknown, they are out of order or repeated, or the tree has a circle.
+    /// Makes a topology of `members` members from links that another member computed: pairs of
+    /// members, the smaller number first, in ascending order both in the tree and beside it. `None`
+    /// if they do not form a topology: an end is unknown, they are out of order or repeated, or the
+    /// tree has a circle.
     pub fn from_links(members: usize, tree: &[(u16, u16)], beside: &[(u16, u16)]) -> Option<Self> {
         let mut tops: Vec<u16> =
             (0..members.min(MEMBERS_MAX)).filter_map(|it| it.try_into().ok()).collect();
@@ -207,7 +208,7 @@ impl Topology {
         let degree_max = bounds.degree_max.saturating_mul(2);
         let near = nearest(costs);
         for lost in 1..connectivity.number() {
-            // For three-connectivity the rest has to be two-connected without any single member.
+            // For three-connectivity the members have to be two-connected without any one of them.
             let gone: Vec<Option<usize>> =
                 if lost == 1 { vec![None] } else { (0..costs.members()).map(Some).collect() };
             for gone in gone {
@@ -216,7 +217,8 @@ impl Topology {
         }
     }
 
-    /// Adds the cheapest links that are needed so that without `gone` no single member cuts off others.
+    /// Adds the cheapest links that are needed so that, without `gone`, the loss of no single
+    /// member separates others.
     fn thicken(&mut self, costs: &Costs, gone: Option<usize>, degree_max: usize, near: &[Link]) {
         let mut blocks = Blocks::new(self, gone);
         if blocks.is_whole() {
@@ -229,7 +231,7 @@ impl Topology {
             }
         }
         let mut every = Vec::new();
-        // First the nearest links, then all, then all without the bound.
+        // First the nearest links, then all, then all without the bound on degrees.
         for round in 0..3 {
             if round == 1 {
                 every = sorted(costs, |_, _| true);
@@ -280,8 +282,8 @@ impl Topology {
         })
     }
 
-    /// Returns for each member its neighbor in the tree toward `origin`, from which it pulls. `None` for the origin
-    /// and for members that the tree does not connect to it.
+    /// Returns for each member its neighbor in the tree toward `origin`, from which it pulls.
+    /// `None` for the origin and for members that the tree does not connect to it.
     pub fn toward(&self, origin: usize) -> Vec<Option<usize>> {
         let adjacency = adjacency(self.members, self.tree.iter().copied());
         let mut toward = vec![None; self.members];
@@ -298,12 +300,12 @@ impl Topology {
         toward
     }
 
-    /// Returns the most links of the tree between two members.
+    /// Returns the number of links of the tree's longest path, in the part that member 0 is in.
     pub fn diameter(&self) -> usize {
         tree::longest_path(&adjacency(self.members, self.tree.iter().copied()), 0).len().max(1) - 1
     }
 
-    /// Returns the sum of the costs; `u64::MAX` if a link is down.
+    /// Returns the sum of the costs of all links; `u64::MAX` if a link is [`UNREACHABLE`].
     fn cost(&self, costs: &Costs) -> u64 {
         if self.links().any(|it| costs.get(it.a(), it.b()) == UNREACHABLE) {
             return u64::MAX;
@@ -312,8 +314,9 @@ impl Topology {
     }
 }
 
-/// Returns the topology that follows `current` for the same members. It is `current` itself, unless another costs
-/// clearly less, in its tree or in all, a link is down, or `connectivity` is not reached.
+/// Returns the topology that follows `current`: `current` itself, unless another one reaches other
+/// members or is clearly cheaper (all its links, or its tree), a link is down, or `connectivity` is
+/// not reached.
 pub fn next(
     current: &Topology,
     costs: &Costs,
@@ -323,7 +326,7 @@ pub fn next(
     let new = Topology::new(costs, connectivity, bounds);
     let old_cost = current.cost(costs);
     let is_less = |new: u64, old: u64| (new as f64) < old as f64 * WORTH_CHANGING;
-    // Content goes over the tree: even if all links are used, the choice of the tree matters.
+    // Content goes over the tree, so a cheaper tree is worth a change even if all links stay.
     let is_worth_it = is_less(new.cost(costs), old_cost)
         || is_less(costs.sum(&new.tree), costs.sum(&current.tree));
     let reaches_as = (current.members, current.tree.len()) == (new.members, new.tree.len());
@@ -360,7 +363,7 @@ fn adjacency(members: usize, links: impl Iterator<Item = Link>) -> Vec<Vec<usize
     adjacency
 }
 
-/// Returns the links of each member to the [`NEAREST`] others, the cheapest first.
+/// Returns the [`NEAREST`] cheapest links of each member, in the order of cost.
 fn nearest(costs: &Costs) -> Vec<Link> {
     let reach: Vec<u32> = (0..costs.members())
         .map(|member| {
@@ -376,7 +379,7 @@ fn nearest(costs: &Costs) -> Vec<Link> {
     sorted(costs, within)
 }
 
-/// Returns all reachable links that are `wanted`, the cheapest first.
+/// Returns all links that are `wanted` and not [`UNREACHABLE`], the cheapest first.
 fn sorted(costs: &Costs, wanted: impl Fn(usize, usize) -> bool) -> Vec<Link> {
     let mut all = Vec::new();
     for a in 0..costs.members() {

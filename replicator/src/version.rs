@@ -2,10 +2,10 @@
 //!
 //! Source: TR §8 (mirror-d's version numbers).
 //!
-//! A **namespace** is a tree or a collection of one origin. Only that origin writes to it, so versions
-//! are never merged: the greatest (epoch, sequence) is the newest. An origin that lost its count goes on
-//! in a greater epoch. Two different versions of one number are *equivocation*. Both are signed, so
-//! together they prove it to anybody.
+//! A **namespace** is a tree or a collection of one origin. Only that origin writes to it, so
+//! versions are never merged: the greatest (epoch, sequence) is the newest. An origin that lost its
+//! count goes on in a greater epoch. Two different versions of one number are *equivocation*. Both
+//! are signed, so together they prove it to anybody.
 //!
 //! # Differences from the paper
 //!
@@ -38,7 +38,7 @@ const SIGNATURE_BYTES: usize = 64;
 /// Prefix of the signed bytes, so that the signature is valid for nothing else.
 const DOMAIN: &[u8] = b"harvest replicator version\0";
 
-/// The BLAKE3 hash of a chunk.
+/// A BLAKE3 hash, such as that of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);
 
@@ -66,8 +66,8 @@ impl fmt::Debug for Hash {
     }
 }
 
-/// The name of a tree, a group or a site: 1 to 40 of a–z, 0–9, `-`, `_` and `.`, the first a letter or a
-/// digit. It is safe in a path as it is.
+/// The name of a tree, a group or a site: 1 to 40 of a–z, 0–9, `-`, `_` and `.`, the first a letter
+/// or a digit. It is safe in a path as it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
@@ -148,7 +148,7 @@ impl fmt::Display for Namespace {
 /// A version's number. Of two versions the one with the greater number is newer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Number {
-    /// Rises when an origin has lost its count.
+    /// Rises when an origin has lost its count, or has contradicted itself.
     pub epoch: u64,
     /// Rises by one with each version.
     pub sequence: u64,
@@ -160,8 +160,8 @@ impl fmt::Display for Number {
     }
 }
 
-/// One version of a namespace, signed by its origin. Only [`Version::sign`] and [`Version::from_bytes`] make
-/// one, so every version has a valid signature.
+/// One version of a namespace, signed by its origin. Only [`Version::sign`] and
+/// [`Version::from_bytes`] make one, so every version has a valid signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     /// The namespace.
@@ -170,7 +170,7 @@ pub struct Version {
     pub kind: Kind,
     /// The version's number.
     pub number: Number,
-    /// Bytes of the whole content, for estimates and bounds; files may share some of them.
+    /// Bytes of all content, for estimates and bounds. Files may share some of them.
     pub bytes: u64,
     /// The chunk that leads to all others.
     pub root: Hash,
@@ -207,8 +207,8 @@ impl Version {
         version
     }
 
-    /// Writes the version: format, kind, origin, epoch, sequence, bytes, root, length of the name, name,
-    /// signature. Numbers are big-endian. At most [`VERSION_BYTES_MAX`].
+    /// Writes the version: format, kind, origin, epoch, sequence, bytes, root, length of the name,
+    /// name, signature. Numbers are big-endian. At most [`VERSION_BYTES_MAX`].
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.unsigned();
         bytes.extend(self.signature);
@@ -230,7 +230,7 @@ impl Version {
         [DOMAIN, &self.unsigned()].concat()
     }
 
-    /// Reads exactly the bytes that [`Version::to_bytes`] writes, and checks that `key` is the origin's and
+    /// Reads exactly the output of [`Version::to_bytes`]. Checks that `key` is the origin's and has
     /// made the signature.
     ///
     /// # Errors
@@ -244,7 +244,7 @@ impl Version {
         if is_theirs { Ok(version) } else { Err(VersionError::Forged(origin)) }
     }
 
-    /// Reads the namespace that these bytes claim, to look up its origin's key. Checks no signature.
+    /// Reads the namespace that these bytes claim, to look up its key. Checks no signature.
     pub fn namespace_of(bytes: &[u8]) -> Option<Namespace> {
         Self::parse(bytes).map(|it| it.namespace)
     }

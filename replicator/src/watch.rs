@@ -1,7 +1,7 @@
-//! The schedule of one watched tree: it is walked soon after a change or, without events, at an interval.
+//! The schedule of a watched tree: walks soon after changes or, without events, at an interval.
 //!
-//! A walk reads all of the tree. Before each walk, and at an interval besides, a *check* tells whether the system
-//! still reports events. A check takes the shell a moment, or long if directories have to be watched anew.
+//! A walk reads the whole tree. Before each walk, and also at an interval, a *check* tells whether
+//! the system still reports events. A check is short, unless the tree has to be watched anew.
 //!
 //! Sans-I/O.
 
@@ -18,14 +18,14 @@ pub(crate) struct Events {
     pub(crate) changed: Option<(Duration, Duration)>,
     /// Whether events were lost.
     pub(crate) is_lost: bool,
-    /// Why there are no more events.
+    /// The reason why there are no more events.
     pub(crate) failure: Option<WatchFailure>,
 }
 
-/// Why there are no events of a tree.
+/// The reason why a tree is not watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WatchFailure {
-    /// The problem, and what to do about it.
+    /// The problem and the remedy.
     pub(crate) why: String,
     /// Whether it will probably last.
     pub(crate) is_lasting: bool,
@@ -33,11 +33,11 @@ pub(crate) struct WatchFailure {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
-    /// Whether a walk comes next, in any case.
+    /// Whether a walk is due, whatever the check finds.
     pub(crate) is_before_walk: bool,
-    /// Whether the present watch is no longer of use.
+    /// Whether the tree has to be watched anew, because events were lost.
     pub(crate) is_anew: bool,
-    /// Whether directories may be watched at all: not while a try is known to be of no use.
+    /// Whether the tree may be watched: not for a while after a failure that will probably last.
     pub(crate) may_watch: bool,
 }
 
@@ -45,11 +45,11 @@ pub(crate) struct Check {
 pub(crate) enum Checked {
     /// The tree is watched, as before.
     Watched,
-    /// It is watched anew.
+    /// The tree is watched anew.
     Started,
-    /// It is not watched.
+    /// The tree cannot be watched.
     Failed(WatchFailure),
-    /// It is not watched, and that was not tried.
+    /// The tree is not watched, and the check did not try.
     Untried,
 }
 
@@ -64,7 +64,7 @@ enum WatchState {
 /// The schedule of one tree.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// Longest wait of a change, and interval of walks without events.
+    /// Longest time between a change and its walk, and interval of walks without events.
     every: Duration,
     state: WatchState,
     changed: Option<(Duration, Duration)>,
@@ -73,7 +73,7 @@ pub(crate) struct Watch {
     check_at: Duration,
     /// Time of the next walk, even without events.
     walk_at: Duration,
-    /// Earliest time of a walk: walking takes at most half of the time.
+    /// Earliest time of the next walk, so that walking takes at most half of the time.
     rested_at: Duration,
     /// Time of the next try to watch the tree.
     try_at: Duration,
@@ -100,12 +100,12 @@ impl Watch {
         (self.walk_at, self.try_at) = (now, now);
     }
 
-    /// Returns why there are no events; `None` if there are.
+    /// Returns why the tree is not watched; `None` if it is.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.as_ref().map(|it| it.why.as_str())
     }
 
-    /// Takes in events. Returns whether there are no more events since just now.
+    /// Takes in events. Returns whether the watch has failed with them.
     pub(crate) fn handle_events(&mut self, events: Events, now: Duration) -> bool {
         if let Some((first, last)) = events.changed {
             let first = self.changed.map_or(first, |it| it.0);
@@ -125,7 +125,7 @@ impl Watch {
         }
     }
 
-    /// Returns the time at which [`poll_check`](Self::poll_check) has a check; `None` during a check or a walk.
+    /// Returns the time of the next [`poll_check`](Self::poll_check); `None` during check and walk.
     pub(crate) fn poll_timeout(&self) -> Option<Duration> {
         (self.state == WatchState::Idle).then(|| self.check_at.min(self.due()))
     }
@@ -148,8 +148,8 @@ impl Watch {
         })
     }
 
-    /// Takes in the result of a check. Returns whether the tree is to be walked now; `is_busy` tells whether
-    /// it is being published already.
+    /// Takes in the result of a check. Returns whether the tree is to be walked now; `is_busy`
+    /// tells whether it is being published already.
     pub(crate) fn handle_checked(&mut self, found: Checked, is_busy: bool, now: Duration) -> bool {
         if self.state != WatchState::Checking {
             return false;

@@ -95,8 +95,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes the length of a text in one byte, then the text. Its maker has checked that it has at
-/// most 255 bytes.
+/// Writes the length of a text in one byte, then the text. Texts have at most 255 bytes: their
+/// types make sure of it.
 pub(crate) fn put_text(bytes: &mut Vec<u8>, text: &str) {
     let text = text.as_bytes();
     let text = text.get(..usize::from(u8::MAX)).unwrap_or(text);
@@ -104,8 +104,7 @@ pub(crate) fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend(text);
 }
 
-/// Writes the count of items in two bytes, then the items. Items beyond the largest such count are
-/// left out.
+/// Writes the count of items in two bytes, then the items. Items beyond 65,535 are left out.
 pub(crate) fn put_list<T>(bytes: &mut Vec<u8>, list: &[T], mut one: impl FnMut(&mut Vec<u8>, &T)) {
     let list = list.get(..usize::from(u16::MAX)).unwrap_or(list);
     bytes.extend(u16::try_from(list.len()).unwrap_or(u16::MAX).to_be_bytes());

@@ -1,7 +1,7 @@
-//! The style sheet and the icon: built into the binary or an administrator's own, with strong validators.
+//! The style sheet and the icon, built in or an administrator's own, with strong validators.
 //!
-//! Pages name an asset with the hash of its bytes (`/assets/style.css?v=HASH`). Under that address it never changes
-//! and is cached for a year. Under the address without the hash it is revalidated at each request.
+//! Pages name an asset with the hash of its bytes (`/assets/style.css?v=HASH`). Under that address
+//! it never changes and is cached for a year. Without the hash it is revalidated at each request.
 
 use std::hash::{DefaultHasher, Hasher as _};
 
@@ -16,9 +16,9 @@ const EMBEDDED: &[(&str, &str, &[u8])] = &[
     ("icon.svg", "image/svg+xml", include_bytes!("../assets/icon.svg")),
 ];
 
-/// For addresses with the hash.
+/// `Cache-Control` for addresses with the present hash.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-/// For addresses without the hash: keep it, but revalidate each time.
+/// `Cache-Control` for other addresses: keep the asset, but revalidate it each time.
 const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
 
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ struct Asset {
     name: &'static str,
     content_type: &'static str,
     bytes: Bytes,
-    /// Hexadecimal.
+    /// Hash of the bytes, in hexadecimal digits.
     hash: String,
 }
 

@@ -1,11 +1,11 @@
 //! Charts: from data to SVG text, without a script.
 //!
-//! [`Chart::standalone`] writes a file that looks right alone, in a browser or in a paper. [`Chart::inline`] writes
-//! an element for one of our pages, in the page's colors. Up to [`SERIES_MAX`] series differ by dash, marker and
-//! hatching, not by color alone.
+//! [`Chart::standalone`] writes a file that looks right alone, in a browser or in a paper.
+//! [`Chart::inline`] writes an element for one of our pages, in the page's colors. Up to
+//! [`SERIES_MAX`] series differ by dash, marker and hatching, not by color alone.
 //!
-//! Any input gives a chart of at most [`BYTES_MAX`] bytes: values that are not finite are gaps, long texts are cut,
-//! and of many points only those that can be distinguished are drawn (module `trace`).
+//! Any input gives a chart of at most [`BYTES_MAX`] bytes: values that are not finite are gaps,
+//! long texts are cut, and points that cannot be distinguished are not all drawn (`trace`).
 //!
 //! Sans-I/O.
 
@@ -43,7 +43,8 @@ pub const PREFIX_CHARS_MAX: usize = 60;
 
 /// A point: x and y. A point that is not finite, or that an axis cannot show, is a gap.
 ///
-/// Values further from 0 than 10¹⁵⁰ are drawn there, and values nearer to it than 10⁻¹⁵⁰ as 0.
+/// Values further from 0 than 10¹⁵⁰ are drawn as if at 10¹⁵⁰ or -10¹⁵⁰. Values nearer to 0 than
+/// 10⁻¹⁵⁰ are drawn as 0, on a logarithmic axis as 10⁻¹⁵⁰.
 pub type Point = (f64, f64);
 
 /// A chart: series over two axes.
@@ -171,10 +172,11 @@ impl Chart {
 
     /// Draws an `svg` element for an HTML page, without its title, which the page shows.
     ///
-    /// Its colors are the page's custom properties `--text`, `--muted`, `--line`, `--ground` and, if present,
-    /// `--series-1` to `--series-8`. It has no style of its own, which the policy of our pages would forbid. Its
-    /// ids begin with `prefix`: ASCII letters, digits, `-` and `_`, different for each chart of a page. Other
-    /// characters count as `-`, and characters beyond [`PREFIX_CHARS_MAX`] are cut.
+    /// Its colors are the page's custom properties `--text`, `--muted`, `--line`, `--ground` and,
+    /// if present, `--series-1` to `--series-8`. It has no style of its own, which the policy of
+    /// our pages would forbid. Its ids begin with `prefix`: ASCII letters, digits, `-` and `_`,
+    /// different for each chart of a page. Other characters become `-`, and those beyond
+    /// [`PREFIX_CHARS_MAX`] are cut.
     pub fn inline(&self, prefix: &str) -> String {
         let clean = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
         let prefix: String = prefix.chars().take(PREFIX_CHARS_MAX).map(clean).collect();

@@ -6,8 +6,8 @@ use http::header::{
     CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 
-/// Policy: only our own style sheet and images. No script at all, so text of a foreign document could never run
-/// even if it got past the escaping; no framing; forms only to this site.
+/// Policy: only our own style sheet and images. No script at all, so text of a foreign document
+/// could never run even if it got past the escaping; no framing; forms only to this site.
 pub const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
                           base-uri 'none'; frame-ancestors 'none'";
 
@@ -23,7 +23,7 @@ const SECURE: [(HeaderName, HeaderValue); 5] = [
     ),
 ];
 
-/// Adds the security headers that `response` does not have yet; for `axum::middleware::map_response`.
+/// Adds the security headers that `response` lacks; for `axum::middleware::map_response`.
 #[allow(clippy::unused_async, reason = "axum's map_response takes an async function")]
 pub async fn secure(mut response: Response) -> Response {
     for (name, value) in SECURE {

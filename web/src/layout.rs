@@ -90,8 +90,7 @@ struct Loaded {
 }
 
 impl Pages {
-    /// Reads the templates: the shared ones, `sources`, and the files of `folder`, which replace both.
-    /// Blocks.
+    /// Reads the templates: the shared ones, `sources`, and `folder`, which replaces both. Blocks.
     ///
     /// A file of the folder that is wrong is not an error: see [`Self::problems`].
     ///
@@ -160,8 +159,8 @@ impl Pages {
         }
     }
 
-    /// Frames a daemon's routes: adds `/assets/…`, answers 404 and 405 as pages or JSON, and puts the
-    /// security headers on every answer. `router` must not have a fallback of its own.
+    /// Frames a daemon's routes: adds `/assets/…`, answers 404 and 405 as pages or JSON, and puts
+    /// the security headers on every answer. `router` must not have a fallback of its own.
     pub fn frame(&self, router: Router) -> Router {
         let (assets, none, other) = (self.clone(), self.clone(), self.clone());
         let asset =

@@ -1,8 +1,8 @@
 //! Pages for people, shared by all daemons.
 //!
 //! - [`chart`] draws charts as SVG text.
-//! - [`layout`] renders pages from [`templates`], with the style and icon of `/assets/`, and adds the common
-//!   answers of all daemons: [`failure`] and [`headers`].
+//! - [`layout`] renders pages from [`templates`], with the style and icon of `/assets/`, and adds
+//!   the common answers of all daemons: [`failure`] and [`headers`].
 
 mod assets;
 pub mod chart;

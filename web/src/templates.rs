@@ -1,8 +1,7 @@
-//! The templates of a daemon's pages: built into the binary, each replaceable by a file of an administrator's
-//! folder.
+//! The templates of a daemon's pages: built in, and replaceable by files of an administrator.
 //!
-//! A wrong replacement never takes a page down: it is named in [`Pages::problems`](crate::Pages::problems), and the
-//! built-in template is used instead.
+//! A wrong replacement never takes a page down: it is named in
+//! [`Pages::problems`](crate::Pages::problems), and the built-in template is used instead.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +24,7 @@ pub const FILES_MAX: usize = 256;
 /// A template that is built into the binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Its name, which ends in `.html`; a file of this name in the administrator's folder replaces it.
+    /// Its name, which ends in `.html`. An administrator's file of this name replaces it.
     pub name: &'static str,
     /// Its text.
     pub text: &'static str,
@@ -85,14 +84,14 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, String> {
 #[derive(Debug)]
 pub(crate) struct Templates {
     embedded: Environment<'static>,
-    /// With the administrator's files; `None` when there are none.
+    /// The built-in templates with the administrator's over them; `None` without such files.
     replaced: Option<Environment<'static>>,
-    /// By the file's name.
+    /// The problems of the administrator's files, by the file's name.
     problems: Mutex<BTreeMap<String, String>>,
 }
 
 impl Templates {
-    /// Reads `sources`, and `folder`'s `.html` files over them. `prepare` adds functions and globals.
+    /// Reads `sources`, then `folder`'s `.html` files. `prepare` adds functions and globals.
     pub(crate) fn new(
         sources: &[Source],
         folder: &Folder,
@@ -193,7 +192,7 @@ fn query_part(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// Writes a value, escaped in HTML; `/` stays as it is, so that addresses can be read in the source.
+/// Writes a value, escaped in HTML; `/` stays, so that addresses can be read in the source.
 fn format_value(
     out: &mut Output<'_>,
     state: &mut State<'_, '_>,
@@ -246,7 +245,7 @@ pub fn size(bytes: u64) -> String {
     if bytes < 1_024 {
         return if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") };
     }
-    // In tenths of the unit, rounded to the nearest.
+    // In tenths of the unit, rounded down.
     let mut tenths = u128::from(bytes) * 10 / 1_024;
     let mut unit = 0;
     while 10_240 <= tenths && unit + 1 < UNITS.len() {

@@ -1,4 +1,4 @@
-//! Tests of charts as readers get them: every test parses the SVG text as XML and measures its elements.
+//! Tests of charts as readers get them: the SVG text is parsed as XML and its elements measured.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use web::chart::{Axis, Chart, Marks, Point, SERIES_MAX, Scale, Series};
 use xml::Element;
 
-/// Checks `chart` alone and in a page, and writes the file for a look by a person.
+/// Checks `chart` alone and in a page, and writes it to a file for people to look at.
 fn drawn(name: &str, chart: &Chart) -> ParsedChart {
     let alone = chart.standalone();
     fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.svg")), &alone).unwrap();
@@ -53,7 +53,7 @@ fn curve() -> Chart {
     }
 }
 
-/// As many lines as there may be, one of them broken.
+/// A chart with the maximum number of lines, one of them broken.
 fn lines(apart: f64) -> Chart {
     let line = |index: u32| {
         let level = f64::from(index) * apart;
@@ -225,7 +225,7 @@ fn a_chart_without_data_says_so() {
         );
     }
     insta::assert_snapshot!("empty", plain(vec![]).standalone());
-    // A point that the other axis cannot show does not count either.
+    // A point that one of the axes cannot show is not drawn either.
     let log = chart(
         Axis::new("x"),
         Axis::new("y").logarithmic(),

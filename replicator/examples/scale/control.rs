@@ -1,4 +1,4 @@
-//! Control traffic: the messages of a group about its members and their links, in the simulated world of groups.
+//! Control traffic: messages about members and links, in the simulated world of groups.
 
 #[path = "../../tests/group_simulation/liar.rs"]
 #[allow(dead_code, reason = "the tests need more of it")]
@@ -40,23 +40,23 @@ pub(crate) use plan::pairs;
 
 /// Time before which all members start.
 const STARTED: Duration = Duration::from_mins(2);
-/// Longest time until they agree.
+/// Longest wait until all members agree, know each other's versions or follow a deputy.
 const PATIENCE: Duration = Duration::from_mins(15);
 /// Members that publish a tree.
 const WRITERS: usize = 10;
 /// Clock ticks a second in `/proc`.
 const TICKS: f64 = 100.0;
-/// Number of turns; the fastest counts, because others may need the processor.
+/// Turns of a measurement. The fastest is printed, because other processes slow down the rest.
 const TURNS: usize = 9;
 /// Kinds of messages, as the simulation counts them.
 const KINDS: [&str; 6] = ["beats", "rows", "digests", "holdings", "null calls", "charters"];
 const STEP: Duration = Duration::from_secs(1);
 /// Time after which all have heard of all.
 const HEARD: Duration = Duration::from_mins(4);
-/// Pings, their answers, each with its header, and what TLS adds to a record (docs/links.md): every 5 s, both ways.
+/// Bytes of pings and answers on a link in a minute: each with its header and TLS (docs/links.md).
 const PING_BYTES: f64 = 2.0 * 2.0 * (4.0 + 8.0 + 22.0) * 12.0;
 
-/// A group on which all members have agreed.
+/// A group whose members agree on its charter.
 pub(crate) struct Settled {
     world: World,
     members: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Settled {
     took: Duration,
 }
 
-/// Messages at rest, for each member and minute.
+/// Messages at rest for each member and minute, and the number of all new charters together.
 #[derive(Debug)]
 pub(crate) struct Rest {
     kinds: Vec<(&'static str, f64, f64)>,
@@ -127,7 +127,7 @@ pub(crate) fn settle(members: usize, seed: u64) -> Settled {
     Settled { world, members, took }
 }
 
-/// Returns whether all members that are up have the same charter, with this many members that are not silent.
+/// Returns whether all members that are up have one charter, in which this many are not silent.
 fn agree(world: &World, members: usize) -> bool {
     let up = (0..world.members.len()).filter(|it| world.members[*it].is_up());
     let charters: Vec<_> = up.map(|it| world.charter(it)).collect();
@@ -150,7 +150,7 @@ impl Settled {
         self.charter().to_bytes().len()
     }
 
-    /// Runs for `time` from a moment on. Returns the messages meanwhile.
+    /// Runs up to `from`, then for `time`. Returns the messages of that `time`.
     pub(crate) fn rest(&mut self, from: Duration, time: Duration) -> Rest {
         self.world.run(from);
         self.world.traffic.clear();
@@ -170,8 +170,8 @@ impl Settled {
         Rest { kinds, bytes, pings, work: work / minutes, charters }
     }
 
-    /// Has all members switch to a version of one tree at once. Prints when each knows it of all others, and the
-    /// messages for that.
+    /// Has all members switch to a version of one tree at once. Prints the time until each knows
+    /// this of all others, and the messages for that.
     pub(crate) fn hold(&mut self) {
         self.world.run(self.world.now + HEARD);
         let tree = self.charter().body().trees.first().expect("a tree").tree.namespace();
@@ -255,7 +255,7 @@ impl Rest {
         println!("   in all  pings      work  charters");
     }
 
-    /// Prints messages and bytes of each kind; the work is all that the simulation does for a member.
+    /// Prints messages and bytes of each kind. The work is a member's share of all work done.
     pub(crate) fn print(&self, name: &str) {
         print!("{name:<12}");
         for kind in KINDS {

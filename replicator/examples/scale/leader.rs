@@ -1,4 +1,4 @@
-//! The time for a topology of all members in one group. A leader never computes as much if groups are stitched.
+//! The time for a topology of all members in one group. With several groups no leader computes it.
 
 #[path = "../../benches/group_models.rs"]
 #[allow(dead_code, reason = "the bench needs more of it")]
@@ -11,7 +11,7 @@ use super::control::processor;
 /// Least processor time of a measurement, in seconds, because its clock is coarse.
 const WORK_MIN: f64 = 0.3;
 
-/// Prints the mean time.
+/// Prints the mean times for a tree and for a 2-connected topology.
 pub(crate) fn print(members: usize) {
     let mut costs = Costs::new(members);
     group_models::make(group_models::Model::Sites, members, 9, |a, b, cost| costs.set(a, b, cost));

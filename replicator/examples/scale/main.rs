@@ -1,12 +1,12 @@
-//! Scale of groups of 30, 300 and 3,000 members: their messages, the time of an update, and the leader's work, in the
-//! worlds of the seeded simulations, with the state machines of `harvest`:
+//! Scale of groups of 30, 300 and 3,000 members: their messages, the time of an update, and the
+//! leader's work, in the worlds of the seeded simulations, with the state machines of `harvest`:
 //!
 //!     cargo run --release -p replicator --example scale [-- MEMBERS…]
 //!     cargo run --release -p replicator --example scale -- memory MEMBERS
 //!     cargo run --release -p replicator --example scale -- holdings MEMBERS
 //!
-//! docs/scale.md explains the numbers. Times of work are of this machine; all others are of the simulated
-//! world, and the same in each run.
+//! docs/scale.md explains the numbers. Times of work are of this machine; all others are of the
+//! simulated world, and the same in each run.
 
 #![allow(clippy::print_stdout, reason = "the example prints its results")]
 #![allow(clippy::print_stderr, reason = "the worlds say what is amiss")]

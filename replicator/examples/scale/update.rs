@@ -24,11 +24,13 @@ use node::{Node, Pool};
 use replicator::version::{Name, Namespace};
 use world::{SimulatedSpace, World};
 
-/// Chunks of an update, and their bytes.
+/// Number of chunks of an update.
 const CHUNKS: usize = 64;
+/// Length of each chunk, in bytes.
 const CHUNK_BYTES: usize = 16 << 10;
-/// An announcement's and a chunk's first byte (`message/wire.rs`).
+/// First byte of an announcement (`message/wire.rs`).
 const ANNOUNCE: u8 = 2;
+/// First byte of a chunk (`message/wire.rs`).
 const CHUNK: u8 = 9;
 /// Longest time until all members have an update.
 const PATIENCE: Duration = Duration::from_hours(2);
@@ -39,23 +41,23 @@ const REST: Duration = Duration::from_mins(10);
 #[derive(Debug)]
 pub(crate) struct Update {
     members: usize,
-    /// Members that have it.
+    /// Number of members that have the update.
     pub held: usize,
     pub links: u64,
-    /// Its bytes, root included.
+    /// Length of the update with its root, in bytes.
     pub bytes: u64,
     pub announcements: u64,
     pub announcement_bytes: u64,
     /// Bytes of all messages over all links.
     pub sent: u64,
     chunk_bytes: u64,
-    /// Until the last member has it.
+    /// Time until the last member has the update.
     took: Duration,
-    /// Time over the slowest path through the trees, if each member passes chunks on at once.
+    /// Time over the slowest path through the trees, if each member passes bytes on at once.
     least: Duration,
-    /// Most links between the origin and a member, along the trees.
+    /// Maximum number of links between the origin and a member, along the trees.
     depth: usize,
-    /// Bytes of all members in a minute at rest.
+    /// Bytes that all members together send in a minute at rest.
     rest: f64,
 }
 
@@ -128,8 +130,8 @@ fn make(members: usize, seed: u64) -> World {
     world
 }
 
-/// Returns the time of this many bytes to the member that gets them last along the trees, and the most links to a
-/// member.
+/// Returns the least time in which this many bytes reach the last member along the trees, and the
+/// maximum number of links to a member.
 fn slowest(world: &World, bytes: u64) -> (Duration, usize) {
     let mut ways = vec![None; world.nodes.len()];
     ways[0] = Some((u64::MAX, Duration::ZERO, 0));
@@ -159,8 +161,8 @@ impl Update {
         );
     }
 
-    /// Prints a line. Announcements and their bytes are those of one member; all bytes and those of chunks are
-    /// relative to the least possible; bytes at rest are those of one member in a minute.
+    /// Prints a line. Announcements and their bytes are for each member; all bytes and those of
+    /// chunks are relative to the least possible; bytes at rest are for each member and minute.
     pub(crate) fn print(&self) {
         assert_eq!(self.held, self.members, "all have it");
         let members = self.members as f64;

@@ -1,4 +1,4 @@
-//! Lines between sites: the members of two sites share the line between them, so a few measure it for all.
+//! Lines between sites: all members of two sites share their line, so a few measure it for all.
 //!
 //! Sans-I/O.
 
@@ -8,15 +8,15 @@ use super::{Row, agree};
 
 /// Members that have to agree on a line's bandwidth, so that no single liar decides it.
 const WITNESSES_MIN: usize = 3;
-/// Maximum number of readings of one member that count for a line; the greatest ones count.
+/// Maximum number of readings of one member that are used for a line: its greatest ones.
 const READINGS_OF_ONE_MAX: usize = 4;
-/// Maximum number of readings of all members that count for a line.
+/// Maximum number of readings of all members that are used for a line.
 const READINGS_MAX: usize = 64;
 
-/// The bandwidths of the lines between and within sites, from the rows of members with links over them.
+/// The bandwidths of the lines between and within sites, from the rows of their members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// The site's number of each member.
+    /// The number of each member's site.
     sites: HashMap<u64, usize>,
     /// The line between two sites, the smaller number first.
     between: BTreeMap<(usize, usize), Line>,
@@ -46,8 +46,8 @@ impl Line {
         }
     }
 
-    /// Returns the line that these readings show; `None` if too few members have measured it. `readings` are pairs of
-    /// a member and bytes a second, in any order.
+    /// Returns the line that these readings show; `None` if too few members have measured it.
+    /// `readings` are pairs of a member and bytes a second, in any order.
     fn of(readings: &[(u64, u64)]) -> Option<Self> {
         let is_enough = |members: BTreeSet<u64>| WITNESSES_MIN <= members.len();
         let is_agreed = |rate: u64| {
@@ -64,7 +64,7 @@ impl Line {
 }
 
 impl Lines {
-    /// Computes the lines from the members' rows. Members that are in none of the `sites` are left out.
+    /// Computes the lines from the members' rows. Members in none of the `sites` are left out.
     pub fn new<'a>(sites: &Sites<'_>, rows: impl IntoIterator<Item = &'a Row>) -> Self {
         let mut readings: BTreeMap<(usize, usize), Vec<(u64, u64)>> = BTreeMap::new();
         for row in rows {
@@ -94,14 +94,14 @@ impl Lines {
     }
 }
 
-/// The members of each site, and their turns to probe lines. In turns, two probes of a line do not disturb each other,
-/// and later members find the line measured.
+/// The members of each site, and their turns to probe lines. In turns, two probes of a line do not
+/// disturb each other, and members with later turns find the line measured.
 ///
-/// Sites meet like the teams of a tournament: in each round a site meets one other, and in one round itself. When all
-/// have met, the next lap begins, with other members.
+/// Sites meet like the teams of a tournament: in each round a site meets one other, and in one
+/// round itself. When all have met, the next lap begins, in which other members probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sites<'a> {
-    /// The site's number of each member.
+    /// The number of each member's site.
     of: HashMap<u64, usize>,
     /// The sites in the order of names, each with its members in the order of ids.
     members: Vec<(&'a str, Vec<u64>)>,
@@ -123,13 +123,13 @@ impl<'a> Sites<'a> {
         Self { of, members: all }
     }
 
-    /// Returns the turn, counted from 0, in which a member probes the line to another, unless the line is measured by
-    /// then. `None` if one of the two is in no site.
+    /// Returns the turn, counted from 0, in which `from` probes its line to `to`, unless the line
+    /// is measured by then. `None` if one of them is in no site, or both are the same member.
     pub fn turn(&self, from: u64, to: u64) -> Option<u32> {
         let (one, other) = (*self.of.get(&from)?, *self.of.get(&to)?);
         let (near, far) = (&self.members.get(one)?.1, &self.members.get(other)?.1);
         let (i, j) = (near.binary_search(&from).ok()?, far.binary_search(&to).ok()?);
-        // In lap L member L of a site probes member L of the other; each time around shifts the pairs by one.
+        // In lap L, members L of both sites are a pair; each time around shifts the pairs by one.
         let around = (j + far.len() - i % far.len()) % far.len();
         let is_near = one == other;
         let lap = i + near.len() * if is_near { around.checked_sub(1)? } else { around };
@@ -139,8 +139,8 @@ impl<'a> Sites<'a> {
             (a, b) if b + 1 == teams => 2 * a % (teams - 1),
             (a, b) => (a + b) % (teams - 1),
         };
-        // In the first lap both ends probe, because only together they have enough readings; later one after the
-        // other.
+        // In the first lap both ends probe, because only together they have enough readings. In
+        // later laps they probe one after the other.
         let rounds = if lap == 0 { 0 } else { 2 * lap - 1 + usize::from(other < one) };
         u32::try_from(rounds * teams + round).ok()
     }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     proptest! {
-        /// In each turn a member probes at most one other. Both ends of a line probe only in the first lap.
+        /// A member probes at most one other in a turn. Both ends of a line probe only in lap 0.
         #[test]
         fn members_take_turns_at_a_line(sizes in prop::collection::vec(1u64..6, 1..7)) {
             let names = names(7);

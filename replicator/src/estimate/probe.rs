@@ -8,32 +8,35 @@ use std::time::Duration;
 
 use super::rate;
 
-/// The first block of a probe, in bytes: a quarter of the paper's, so that many can probe a slow link.
+/// The first block, in bytes: a quarter of the paper's, so that many members can probe a slow link.
 const BLOCK_FIRST: u64 = 16 << 10;
-/// The last, in bytes.
+/// The largest block of a probe, in bytes.
 const BLOCK_LAST: u64 = 4 << 20;
-/// A block that takes longer than this and than [`BLOCK_ROUND_TRIPS`] is the last.
+/// A block that takes at least this time and [`BLOCK_ROUND_TRIPS`] is the last.
 const BLOCK_TIME: Duration = Duration::from_millis(500);
+/// See [`BLOCK_TIME`] and [`SAME_TIME`].
 const BLOCK_ROUND_TRIPS: u32 = 4;
-/// A block that takes longer than this and than [`BLOCK_ROUND_TRIPS`] is the last if its rate is within
-/// [`SAME_PERCENT`] of the one before.
+/// A block that takes at least this time and [`BLOCK_ROUND_TRIPS`] is the last if its rate differs
+/// by at most [`SAME_PERCENT`] from the greatest so far.
 const SAME_TIME: Duration = Duration::from_millis(100);
+/// See [`SAME_TIME`].
 const SAME_PERCENT: u64 = 5;
-/// A block that takes fewer round trips does not count: a buffer may have taken it at once.
+/// A block before the last that takes fewer round trips is not counted: buffers may have taken it.
 const COUNTED_ROUND_TRIPS: u32 = 2;
 
-/// A block of this size that takes at most [`FAST_TIME`] is the last: see [`FAST`](super::FAST).
+/// A block of at least this size that takes at most [`FAST_TIME`] is the last ([`super::FAST`]).
 const FAST_BYTES: u64 = 512 << 10;
+/// See [`FAST_BYTES`].
 const FAST_TIME: Duration = Duration::from_millis(10);
 
 /// A measurement of bandwidth over a warm connection: blocks double until one takes long enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The link's round trip; each block takes one besides its own time.
+    /// The link's round trip. Each block takes one in addition to its own time on the link.
     round_trip: Duration,
     /// Size of the block on its way, in bytes.
     block: u64,
-    /// The greatest rate of the blocks before it, in bytes a second.
+    /// The greatest rate of the counted blocks before that one, in bytes a second.
     rate_max: u64,
 }
 
@@ -52,7 +55,7 @@ impl Probe {
         (Self { round_trip, block: BLOCK_FIRST, rate_max: 0 }, Step::Send(BLOCK_FIRST))
     }
 
-    /// Takes in the time that the last block took.
+    /// Takes in the time that the last block took, and returns the next step.
     pub fn handle_sent(&mut self, took: Duration) -> Step {
         // A round trip measured on a full link is too long, and would make the link look too fast.
         let found = rate(self.block, took - self.round_trip.min(took / BLOCK_ROUND_TRIPS));
@@ -61,7 +64,7 @@ impl Probe {
         let is_same = SAME_TIME.max(self.round_trip * BLOCK_ROUND_TRIPS) <= took
             && found.abs_diff(self.rate_max) <= found / 100 * SAME_PERCENT;
         if is_fast || is_long || is_same || BLOCK_LAST <= self.block {
-            // The last block may have lost packets, or waited at one of the ends.
+            // The last block may be slower, because it lost packets or waited at one of the ends.
             return Step::Done(found.max(self.rate_max));
         }
         if self.round_trip * COUNTED_ROUND_TRIPS <= took {
@@ -82,8 +85,8 @@ mod tests {
         Duration::from_millis(count)
     }
 
-    /// A model of TCP: the window begins with ten segments and doubles each round trip until the link is full. It
-    /// stays open for the next block.
+    /// A model of TCP: the window begins with ten segments and doubles each round trip until the
+    /// link is full. It stays open for the next block.
     struct Tcp {
         round_trip: Duration,
         bandwidth: u64,

@@ -17,18 +17,18 @@ const UNKNOWN: u16 = u16::MAX;
 /// One member's estimates of all its links at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The member: the first eight bytes of its id.
+    /// The member's id.
     pub from: u64,
     /// Number of the row; newer rows of a member have greater ones.
     pub sequence: u64,
-    /// One for each other member to which the link is measured.
+    /// One for each other member to which the link is measured, or that does not answer.
     pub entries: Vec<LinkEstimate>,
 }
 
 /// The estimate of a link in a row, its numbers exact to 0.05 % (four significant digits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkEstimate {
-    /// The other member: the first eight bytes of its id.
+    /// The other member's id.
     pub to: u64,
     round_trip: u16,
     bandwidth: u16,
@@ -49,22 +49,22 @@ impl LinkEstimate {
         }
     }
 
-    /// Returns the round trip; `None` if the other was never called.
+    /// Returns the round trip; `None` if it is not known, or the other member does not answer.
     pub fn round_trip(self) -> Option<Duration> {
         (self.round_trip != UNKNOWN).then(|| Duration::from_micros(decode(self.round_trip)))
     }
 
-    /// Returns the bandwidth, in bytes a second; `None` if it was never measured.
+    /// Returns the bandwidth, in bytes a second; `None` as for the round trip.
     pub fn bandwidth(self) -> Option<u64> {
         (self.bandwidth != UNKNOWN).then(|| decode(self.bandwidth))
     }
 
-    /// Returns the same with another bandwidth, in bytes a second.
+    /// Returns the entry with another bandwidth, in bytes a second.
     pub fn with_bandwidth(self, bandwidth: u64) -> Self {
         Self { bandwidth: encode(bandwidth), ..self }
     }
 
-    /// Returns the age at the time of sending, in whole minutes.
+    /// Returns the age of the measurement when the entry was made, in whole minutes.
     pub fn age(self) -> Duration {
         Duration::from_mins(u64::from(self.age))
     }
@@ -97,8 +97,8 @@ fn decode(code: u16) -> u64 {
 }
 
 impl Row {
-    /// Writes the row: member, number and count, then the entries, all numbers little-endian. Entries beyond
-    /// [`MEMBERS_MAX`] are left out.
+    /// Writes the row: member, sequence and count, then the entries, all numbers little-endian.
+    /// Entries beyond [`MEMBERS_MAX`] are left out.
     pub fn to_bytes(&self) -> Vec<u8> {
         let entries = self.entries.get(..MEMBERS_MAX).unwrap_or(&self.entries);
         let mut bytes = Vec::with_capacity(HEAD_BYTES + entries.len() * ENTRY_BYTES);
@@ -114,8 +114,8 @@ impl Row {
         bytes
     }
 
-    /// Reads the bytes that [`Row::to_bytes`] has written; `None` if there are more or fewer than the count says, or
-    /// the count is above [`MEMBERS_MAX`].
+    /// Reads the bytes that [`Row::to_bytes`] has written; `None` if there are more or fewer
+    /// entries than the count says, or the count is above [`MEMBERS_MAX`].
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (from, rest) = bytes.split_first_chunk()?;
         let (sequence, rest) = rest.split_first_chunk()?;

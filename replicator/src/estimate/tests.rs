@@ -20,7 +20,7 @@ fn the_shortest_of_the_last_round_trips_counts() {
         estimate.handle_round_trip(ms(took), ms(at as u64));
     }
     assert_eq!(estimate.round_trip(), Some(ms(41)));
-    // A longer round trip counts after eight of them.
+    // A longer round trip counts when the last eight were longer.
     (0..8).for_each(|at| estimate.handle_round_trip(ms(80), ms(10 + at)));
     assert_eq!((estimate.round_trip(), estimate.age(ms(27))), (Some(ms(80)), Some(ms(10))));
 }
@@ -68,12 +68,12 @@ fn a_probe_corrects_a_reading_that_was_too_low() {
     let wants = |it: &Estimate, now: Duration| it.wants_probe(None, None, now);
     let again = now + PROBE_PAUSE;
     assert!(!wants(&estimate, again - ms(1)) && wants(&estimate, again));
-    // If the other end reports the same, no probe is wanted but one a while later.
+    // If the other end reports the same, only one more probe is wanted, a while later.
     assert!(!estimate.wants_probe(Some(45 * MBIT), None, again));
     let once_more = now + PROBE_ONCE_MORE;
     assert!(!estimate.wants_probe(Some(45 * MBIT), None, once_more - ms(1)));
     assert!(estimate.wants_probe(Some(45 * MBIT), None, once_more));
-    // A report of the same transfer does not count.
+    // The other end's report of the same transfer does not count.
     let mut transferred = Estimate::default();
     transfers(&mut transferred, &[26, 26]);
     assert!(transferred.wants_probe(Some(26 * MBIT), None, again));
@@ -99,11 +99,11 @@ fn a_probe_beside_other_traffic_is_repeated() {
         estimate.handle_probe(rate, has_cross_traffic, now);
         is_wanted
     };
-    // This holds however often the rate was the same.
+    // Another probe is wanted no matter how often the rate was the same.
     assert!((0..3).all(|_| find(26 * MBIT, true)));
     assert!(find(48 * MBIT, false) && find(48 * MBIT, false));
     assert!(!find(48 * MBIT, false));
-    // Transfers do not confirm it: they may be the other traffic.
+    // Transfers do not confirm such a probe: they may be the cross traffic.
     let mut estimate = Estimate::default();
     estimate.handle_probe(26 * MBIT, true, ms(0));
     transfers(&mut estimate, &[26, 26]);

@@ -1,10 +1,10 @@
-//! Reconciliation: two neighbors compare the versions that they know, when their link comes up and now and then, to
-//! find what a flood lost.
+//! Reconciliation: two neighbors compare the versions that they know, when their link comes up and
+//! now and then, to find announcements that a flood lost.
 //!
 //! Source: anti-entropy, as TR §8 cites it of Clearinghouse (Demers et al. 1987).
 //!
-//! One sends a digest of its list for a group. If the other's digest differs, it sends its own list and asks for the
-//! first one's. Each then announces the versions that the other lacks.
+//! One neighbor sends a digest of its list for a group. If the other's digest differs, the other
+//! sends its list and asks for the first one's. Each announces the versions that the other lacks.
 //!
 //! Sans-I/O.
 
@@ -54,7 +54,7 @@ impl Flood {
         }
     }
 
-    /// Takes in a neighbor's list of versions, and announces those that it lacks.
+    /// Takes in a neighbor's list of versions, and sends the versions and evidence that it lacks.
     pub fn handle_versions(
         &mut self,
         from: MemberId,

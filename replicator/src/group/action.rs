@@ -79,8 +79,7 @@ pub enum Message {
 /// Tasks for the shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Replace the saved state of the group with these bytes, and sync them, before any later
-    /// action.
+    /// Replace the group's saved state with these bytes, and sync them, before any later action.
     Persist(Vec<u8>),
     /// Send a message to those of the receivers whose links are up.
     Send {

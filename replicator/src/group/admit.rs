@@ -17,8 +17,8 @@ use crate::id::MemberId;
 const ASK_PAUSE_MIN: Duration = Duration::from_secs(5);
 /// See [`ASK_PAUSE_MIN`].
 const ASK_PAUSE_MAX: Duration = Duration::from_mins(5);
-/// Maximum number of requests that are handled at once; after these, the rate is
-/// [`REQUESTS_A_SECOND`].
+/// Maximum number of requests that are handled in one burst. After these, at most
+/// [`REQUESTS_A_SECOND`] are handled.
 const REQUESTS_MAX: u32 = 64;
 /// See [`REQUESTS_MAX`].
 const REQUESTS_A_SECOND: u32 = 8;
@@ -30,7 +30,7 @@ const PASSED_MAX: usize = 64;
 pub(super) struct Admission {
     /// Pause before the next own request.
     pause: Duration,
-    /// By requester: the member that the request came from, and the time.
+    /// The forwarded requests by requester: the member that the request came from, and the time.
     passed: BTreeMap<MemberId, (MemberId, Duration)>,
     /// How many more requests may be handled, and the time at which this number was last raised.
     budget: (u32, Duration),
@@ -118,9 +118,9 @@ impl Group {
     }
 
     /// Returns the member to ask: the neighbor toward the leader, else each linked member in turn,
-    /// else the maker of the invitation. A member without a charter then asks anyone linked to it:
-    /// after the loss of its disk, it may not be able to reach others itself. None if none of these
-    /// is linked.
+    /// else the member that the invitation names, else, without a charter, anyone that is linked:
+    /// after the loss of its disk, this member may not be able to reach others itself. `None` if
+    /// none of these is linked.
     fn next_to_ask(&self) -> Option<MemberId> {
         let in_turn = |all: Vec<MemberId>| all.get(self.turn % all.len().max(1)).copied();
         let is_peer = |it: &&MemberId| self.peers.contains_key(it);
@@ -132,7 +132,8 @@ impl Group {
         self.next_hop().or_else(peer).or(entry).or_else(any)
     }
 
-    /// Returns the neighbor toward the leader; none if the link to it is down or this member leads.
+    /// Returns the neighbor toward the leader, or the leader itself if it is linked. `None` if the
+    /// link is down or this member leads.
     pub(super) fn next_hop(&self) -> Option<MemberId> {
         let charter = self.charter.as_ref()?;
         let leader = charter.leader();

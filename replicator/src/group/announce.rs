@@ -15,14 +15,14 @@ use crate::estimate::{Estimate, LinkEstimate};
 use crate::id::{GroupId, MemberId};
 use crate::topology::cost;
 
-/// Shortest pause before a row that adds or removes a link, or adds a bandwidth.
+/// Shortest pause before a row with a [`Change::Whole`].
 const ROW_PAUSE: Duration = Duration::from_secs(5);
-/// Shortest pause before any other row, or a second for each entry if that is longer. So each
-/// member's rows take about 14 bytes a second in a group of any size.
+/// Shortest pause before any other row; a second for each entry if that is longer. So each member's
+/// rows take at most about 14 bytes a second in a group of any size.
 const ROW_PAUSE_USUAL: Duration = Duration::from_secs(15);
-/// Change of a link's cost, bandwidth or round trip, in hundredths, above which it is announced
-/// again. Bandwidth and round trip count by themselves, because the cost may depend little on one
-/// of them.
+/// Change of a link's cost, bandwidth or round trip, in hundredths, above which the link is
+/// announced again. Bandwidth and round trip are compared too, because the cost may depend little
+/// on one of them.
 const CHANGE_PERCENT: u64 = 10;
 /// Smallest difference of round trips that counts.
 const ROUND_TRIP_CHANGE_MIN: Duration = Duration::from_millis(5);
@@ -43,7 +43,7 @@ const LOOK: Duration = Duration::from_secs(5);
 enum Change {
     None,
     Some,
-    /// The link has come or gone, or its bandwidth has become known.
+    /// The other member stopped or began to answer, or the bandwidth of a known link became known.
     Whole,
 }
 
@@ -146,8 +146,8 @@ impl Group {
         }
     }
 
-    /// Takes in one of this member's own messages. If it is newer than all of them, it was sent
-    /// before the disk was lost.
+    /// Takes in one of this member's own messages. If it is newer than all that this member knows
+    /// of, it was sent before the disk was lost.
     fn handle_own(
         &mut self,
         sequence: u64,
@@ -160,7 +160,7 @@ impl Group {
         }
     }
 
-    /// Asks a neighbor for the rows that are missing here.
+    /// Asks a neighbor for the rows that this member lacks.
     fn ask_rows(&mut self, from: MemberId, now: Duration) {
         let Some(linked) = self.linked.get_mut(&from) else { return };
         if linked.asked.is_none_or(|it| it + ASK_PAUSE <= now) {
@@ -169,8 +169,7 @@ impl Group {
         }
     }
 
-    /// Sends a digest to a member, so that the member sends its newer rows and asks for those that
-    /// it lacks.
+    /// Sends a digest to a member, which answers with newer rows and asks for those that it lacks.
     pub(super) fn compare(&mut self, member: MemberId, is_answer: bool) {
         let Some(charter) = &self.charter else { return };
         if !self.linked.contains_key(&member) {
@@ -225,7 +224,7 @@ impl Group {
         }
     }
 
-    /// Compares rows with the next neighbor; each gets its turn.
+    /// Compares rows with the next linked member in turn.
     pub(super) fn compare_next(&mut self, now: Duration) {
         self.due.compare = now + COMPARE_INTERVAL;
         let all: Vec<MemberId> =
@@ -236,8 +235,7 @@ impl Group {
         }
     }
 
-    /// Tries to reach one of the lost members; any member counts as lost if there is no link to a
-    /// member.
+    /// Tries to reach one of the lost members. While no member is linked, all count as lost.
     pub(super) fn look(&mut self, now: Duration) {
         self.due.look = now + LOOK;
         let Some(charter) = self.charter.clone() else { return };
@@ -270,7 +268,7 @@ impl Group {
         }
     }
 
-    /// Returns the sequence and the last beat of a member's known row; none if no row is known.
+    /// Returns the sequence and the last beat of a member's row; `None` if no row of it is known.
     pub fn row_mark(&self, member: MemberId) -> Option<(u64, u16)> {
         self.rows.get(member).map(KnownRow::mark)
     }
@@ -286,7 +284,7 @@ fn change(announced: &[LinkEstimate], now: &[LinkEstimate]) -> Change {
         None if is_unanswered(*it) => Change::Whole,
         None => Change::Some,
         Some(old) if is_unanswered(*old) != is_unanswered(*it) => Change::Whole,
-        // Once it is announced, the others need not measure the bandwidth in their turn.
+        // Once the bandwidth is announced, the others need not measure the line in their turn.
         Some(old) if old.bandwidth().is_none() && it.bandwidth().is_some() => Change::Whole,
         Some(old) if has_part_changed(*old, *it) => Change::Some,
         Some(old) => match (price(*old), price(*it)) {
@@ -302,8 +300,8 @@ fn change(announced: &[LinkEstimate], now: &[LinkEstimate]) -> Change {
     now.iter().map(one).fold(least, Change::max)
 }
 
-/// Returns whether the bandwidths or the round trips differ by more than [`CHANGE_PERCENT`], where
-/// both the old and the new value are known.
+/// Returns whether the bandwidths or the round trips differ by more than [`CHANGE_PERCENT`]. They
+/// do not if one of the two is unknown.
 fn has_part_changed(old: LinkEstimate, new: LinkEstimate) -> bool {
     let differs = |a: u64, b: u64| a.max(b) * CHANGE_PERCENT < a.abs_diff(b) * 100;
     let bandwidths = old.bandwidth().zip(new.bandwidth());

@@ -7,9 +7,9 @@
 //! * It is signed, in a chain that starts at the founder's key (`mandate`), so that any member may
 //!   pass it on.
 //! * The access list and the deputies are in it, so that a new leader has all that the old one had.
-//! * A silent member stays in it for a month, without links, with the sequence of its last message,
-//!   so that no older message revives it. The sequences of the last 256 members that left are kept
-//!   for the same reason.
+//! * A silent member stays in it for a month, without links, with the sequence of its last row, so
+//!   that no older row revives it. The sequences of the last 256 members that left are kept for the
+//!   same reason.
 //!
 //! Sans-I/O.
 
@@ -36,7 +36,7 @@ pub const CHARTER_BYTES_MAX: usize = GROUP_BYTES_MAX - 64;
 
 /// Version of the wire form.
 const FORMAT: u8 = 4;
-/// The version before [`FORMAT`], in which invitations have no member and no end.
+/// The version before [`FORMAT`], which is still read. Its invitations are for anybody and endless.
 const FORMAT_3: u8 = 3;
 
 /// A group's charter. Only signing and [`Charter::from_bytes`] make one, so every charter is signed
@@ -59,8 +59,7 @@ pub enum CharterError {
     /// The charter is of another group.
     #[error("a charter of another group, {0}")]
     Foreign(GroupId),
-    /// A mandate of its chain is not signed by the member that it names: the charter was made up,
-    /// or changed on its way.
+    /// A mandate of its chain is not signed by the member that it names: it is forged or changed.
     #[error("a charter is not signed by {0} or it may not lead the group")]
     Forged(MemberId),
 }
@@ -115,7 +114,7 @@ impl Charter {
         let mandate = Mandate::sign(identity, group, number, deputies.to_vec(), Hash::of(&after));
         let chain = [before, std::slice::from_ref(&mandate)].concat();
         let mut bytes = vec![FORMAT];
-        // At most MANDATES_MAX.
+        // A sound chain has at most MANDATES_MAX mandates.
         bytes.push(u8::try_from(chain.len()).unwrap_or(u8::MAX));
         chain.iter().for_each(|it| it.write(&mut bytes));
         bytes.extend(after);
@@ -179,8 +178,7 @@ impl Charter {
         (is_named && charter.is_sound()).then_some(charter)
     }
 
-    /// Returns whether the leader and the deputies are members, and each mandate of the chain is
-    /// allowed.
+    /// Returns whether the leader and the deputies are members, and the chain of mandates is valid.
     fn is_sound(&self) -> bool {
         let is_member = |it: &[u8; 32]| {
             self.body.member(MemberId::of(it)).is_some_and(|member| member.key() == it)
@@ -212,12 +210,12 @@ impl Charter {
         self.chain.first().map_or([0; 32], |it| it.leader)
     }
 
-    /// Returns the epoch. It rises when another member takes the lead.
+    /// Returns the epoch. It rises when a member takes the lead, and to answer a former deputy.
     pub fn epoch(&self) -> u64 {
         self.mandate().epoch
     }
 
-    /// Returns the revision. It rises with each charter of an epoch.
+    /// Returns the revision. It rises with each charter of an epoch, from 0.
     pub fn revision(&self) -> u64 {
         self.mandate().revision
     }
@@ -242,8 +240,8 @@ impl Charter {
         Hash::of(&self.bytes)
     }
 
-    /// Returns the members to which a member has links, those of the topology's tree first; none
-    /// for an id that is no member.
+    /// Returns the members to which the topology links a member, those of its tree first; none for
+    /// an id that is no member.
     pub fn neighbors(&self, member: MemberId) -> impl Iterator<Item = &Member> {
         let position = self.body.position(member).unwrap_or(usize::MAX);
         self.body.topology.neighbors(position).filter_map(|it| self.body.members.get(it))

@@ -123,7 +123,7 @@ impl Group {
         }
     }
 
-    /// Sends the charter to a member that may not have it yet; nothing goes to strangers.
+    /// Sends the charter to a member that may not have it yet. Strangers get nothing.
     pub(super) fn offer_charter(&mut self, member: MemberId) {
         let Some(charter) = self.charter.clone() else { return };
         if charter.body().member(member).is_some() {

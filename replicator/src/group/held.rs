@@ -8,9 +8,9 @@
 //!
 //! A member sends all its holdings at once, together with its beat, if anything has changed and the
 //! pause is over: at most about 30 bytes a second. If it holds more than [`ENTRIES_MAX`] trees, the
-//! message names those that changed last and counts the others. Since every change is sent, the last
-//! known message of a member is valid as long as its beats arrive. docs/decisions/versions.md says
-//! what that costs and why it stays.
+//! message names those that changed last and counts the others. Since every change is sent, the
+//! last known message of a member is valid as long as its beats arrive. docs/decisions/versions.md
+//! says what that costs and why it stays.
 //!
 //! # Differences from the paper
 //!
@@ -61,14 +61,12 @@ pub struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Returns the member's version of a tree or a collection; none if it has no version or does
-    /// not name it.
+    /// Returns the member's version of a tree or a collection; `None` if it does not name one.
     pub fn number(&self, of: Tag) -> Option<Number> {
         self.signed.number(of)
     }
 
-    /// Returns how many trees the member holds without naming their versions, because there are too
-    /// many.
+    /// Returns how many trees the member has without naming their versions, for lack of room.
     pub fn left_out(&self) -> u16 {
         self.signed.left_out
     }
@@ -82,12 +80,13 @@ impl Held<'_> {
 
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
-    /// Count of the group's members; `listed` has the group's trees.
+    /// Number of the group's members.
     members: u32,
+    /// The group's trees.
     listed: BTreeSet<Tag>,
-    /// Trees that are held here: the version, and the time since which it is held.
+    /// The version of each tree that readers see here, and the time since which they see it.
     own: BTreeMap<Tag, (Number, Duration)>,
-    /// This member's last message, and the time at which it was sent; without it, the next is due at once.
+    /// This member's last message, and when it was sent. With `None` the next is due at once.
     pub(super) sent: Option<(Signed, Duration)>,
     /// The last message of each other member, and the time at which it came.
     received: BTreeMap<MemberId, (Signed, Duration)>,
@@ -127,9 +126,9 @@ impl Holdings {
         (entries, u16::try_from(left_out).unwrap_or(u16::MAX))
     }
 
-    /// Returns those members of `there`, and `me` (this member), that lack a version which another
-    /// one holds. Reports older than [`BEHIND_MAX`] do not count: a member that has not caught up
-    /// by then may never do so.
+    /// Returns the members among `there` and `me` (this member) that lack a version which another
+    /// of them has. Versions reported longer ago than [`BEHIND_MAX`] do not count: a member that
+    /// has not caught up by then may never do so.
     pub(super) fn behind(
         &self,
         me: MemberId,
@@ -158,8 +157,8 @@ impl Holdings {
         received().filter(|it| is_behind(&it.0)).map(|it| it.0.from).chain(own).collect()
     }
 
-    /// Returns the entries to send now and the number of trees left out; none if the same was sent
-    /// last, or if the pause is not over.
+    /// Returns the entries to send now and the number of trees left out; `None` if the same was
+    /// sent last, or if the pause is not over.
     fn poll(&self, now: Duration) -> Option<(Vec<(Tag, Number)>, u16)> {
         let news = self.entries();
         match &self.sent {
@@ -173,23 +172,21 @@ impl Holdings {
         }
     }
 
-    /// Returns the sequence of a member's last known message, this member included; 0 if there is
-    /// none.
+    /// Returns the sequence of any member's last known message; 0 if there is none.
     pub(super) fn sequence(&self, member: MemberId) -> u64 {
         let sent = self.sent.iter().map(|it| &it.0).find(|it| it.from == member);
         let received = || self.received.get(&member).map(|it| &it.0);
         sent.or_else(received).map_or(0, |it| it.sequence)
     }
 
-    /// Returns the messages that are newer than the sequences in `known`, those that another member
-    /// has.
+    /// Returns the messages that are newer than the sequences in `known`, which another member has.
     pub(super) fn after(&self, known: &BTreeMap<MemberId, u64>) -> impl Iterator<Item = Arc<[u8]>> {
         let all = self.sent.iter().chain(self.received.values()).map(|it| &it.0);
         let is_new = |it: &&Signed| known.get(&it.from).copied().unwrap_or_default() < it.sequence;
         all.filter(is_new).map(|it| Arc::clone(&it.bytes))
     }
 
-    /// Returns whether `known` has a greater sequence than is known here for any member.
+    /// Returns whether `known` is ahead of this member for any id for which `is_member` holds.
     pub(super) fn lacks(
         &self,
         known: &BTreeMap<MemberId, u64>,
@@ -198,8 +195,7 @@ impl Holdings {
         known.iter().any(|(id, sequence)| self.sequence(*id) < *sequence && is_member(*id))
     }
 
-    /// Takes in the holdings of another member; returns whether the message is new, or why it is
-    /// dropped.
+    /// Takes in another member's holdings; returns whether they are new, or why they are dropped.
     pub(super) fn take(
         &mut self,
         signed: Signed,
@@ -219,8 +215,8 @@ impl Holdings {
 }
 
 impl Group {
-    /// Takes in the versions that readers see here, those of other groups' namespaces included.
-    /// Call it before [`Group::handle_timeout`].
+    /// Takes in the versions that readers see here. Those of other groups' trees may be among them,
+    /// and are left out. Call it before [`Group::handle_timeout`].
     pub fn handle_held<'a>(
         &mut self,
         all: impl Iterator<Item = (&'a Namespace, Number)>,
@@ -240,7 +236,7 @@ impl Group {
         self.held.sent = Some((signed, now));
     }
 
-    /// Returns the last reported holdings of a member; none until a message of its present
+    /// Returns the last reported holdings of a member; `None` until a message of its present
     /// incarnation has arrived.
     pub fn held_by(&self, member: MemberId) -> Option<Held<'_>> {
         let (signed, received) = self.held.received.get(&member)?;

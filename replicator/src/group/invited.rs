@@ -6,8 +6,8 @@
 //!
 //! Their ends are in seconds since 1970, by the leader's clock. While that clock is ahead,
 //! invitations end too early; they are valid again once it is right. A clock that goes back
-//! prolongs no invitation: an invitation also ends when the time has passed that was left when the
-//! leader first saw it, and it is not valid before it was made.
+//! prolongs no invitation: the leader notes the remaining time when it first sees an invitation,
+//! and measures it with its monotonic clock. An invitation is not valid before it was made.
 //!
 //! Sans-I/O.
 
@@ -80,8 +80,8 @@ impl Invited {
         InvitationId::of(&self.key)
     }
 
-    /// Returns the reason why it does not admit this member; none if it does. `is_over` says that
-    /// its time is over.
+    /// Returns the reason why it does not admit this member; `None` if it does. `is_over` says
+    /// whether its time is over.
     fn refusal(&self, member: MemberId, is_over: bool) -> Option<Reason> {
         match self {
             Self { used_by: Some(by), .. } if *by != member => Some(Reason::Used),
@@ -132,7 +132,7 @@ impl Clock {
         self.unix.saturating_add(now.saturating_sub(self.at).as_secs())
     }
 
-    /// Records the remaining time of invitations that are seen for the first time.
+    /// Notes the remaining time of invitations seen for the first time; forgets those not in `all`.
     pub(super) fn watch(&mut self, all: &[Invited], now: Duration) {
         self.ends.retain(|id, _| all.iter().any(|it| it.id() == *id));
         let unix = self.unix(now);
@@ -151,7 +151,7 @@ impl Clock {
 
 impl Group {
     /// Takes in the time of day, in seconds since 1970 (UTC). Call it again before other input: the
-    /// clock may have been set meanwhile. Before the first call, the time counts from 0.
+    /// clock may have been set meanwhile. Without a first call, the time of day is that of 1970.
     pub fn handle_clock(&mut self, unix: u64, now: Duration) {
         (self.clock.unix, self.clock.at) = (unix, now);
     }
@@ -182,7 +182,8 @@ impl Group {
         Ok(invited)
     }
 
-    /// Adds an invitation to the charter, such as one that was made before the group existed.
+    /// Adds an invitation to the charter, such as the one that was made before the group existed.
+    /// Nothing changes if the charter has it already.
     pub fn add_invited(&mut self, invited: Invited, now: Duration) -> Result<(), InviteError> {
         let all = self.charter.iter().flat_map(|it| &it.body().invitations);
         let is_open = |it: &&Invited| {
@@ -275,8 +276,8 @@ impl Group {
 }
 
 impl Body {
-    /// Records that a member joins with an invitation. Returns whether the invitation still admits
-    /// it.
+    /// Records that a member joins with an invitation. Returns whether the invitation admits it;
+    /// its end is not checked again.
     pub(super) fn use_up(&mut self, id: InvitationId, by: MemberId) -> bool {
         let found = self.invitations.iter_mut().find(|it| it.id() == id);
         let Some(it) = found.filter(|it| it.refusal(by, false).is_none()) else { return false };
@@ -332,8 +333,7 @@ mod tests {
             assert!(!clock.is_over(&it, at(hours * 3_600)));
         }
         assert!(clock.is_over(&it, at(DAY)));
-        // It is not valid before it was made, except for the difference that two members' clocks
-        // may have.
+        // It is not valid before it was made, but two members' clocks may differ a little.
         clock.ends.clear();
         (clock.unix, clock.at) = (1_000_000 - BEHIND_MAX, at(0));
         assert!(!clock.is_over(&it, at(0)));

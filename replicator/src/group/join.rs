@@ -29,10 +29,11 @@ pub const REQUEST_BYTES_MAX: usize = 14 << 10;
 pub const HOPS_MAX: u8 = 16;
 
 const FORMAT: u8 = 3;
-/// Prefix of invitations.
+/// First field of an invitation's line.
 const PREFIX: &str = "harvest-group-1";
-/// Prefixes of signed bytes, so that a signature is valid for nothing else.
+/// Prefix of a request's signed bytes, so that the signature is valid for nothing else.
 const DOMAIN: &[u8] = b"harvest replicator join\0";
+/// Prefix of the bytes that an invitation's key signs.
 const DOMAIN_INVITED: &[u8] = b"harvest replicator invited\0";
 
 /// An invitation: the line that `init` and `invite` print. If it has a secret, the first member
@@ -95,14 +96,14 @@ impl Invitation {
         GroupId::of(&self.founder, self.name.as_str())
     }
 
-    /// Returns the public key that must be in the charter for the invitation to be valid; none if
-    /// it has no secret.
+    /// Returns the public key that must be in the charter for the invitation to be valid; `None`
+    /// without a secret.
     pub fn public(&self) -> Option<[u8; 32]> {
         Some(Identity::of(&self.secret?)?.public())
     }
 
-    /// Returns the proof that the member with this key was invited, for its request; none without a
-    /// secret.
+    /// Returns the proof that the member with this key was invited, for its request; `None` without
+    /// a secret.
     fn proof(&self, group: GroupId, key: &[u8; 32]) -> Option<Proof> {
         let identity = Identity::of(&self.secret?)?;
         let signature = identity.sign_raw(&invited(group, key));
@@ -247,8 +248,7 @@ pub(super) struct Forwarded<'a> {
 }
 
 impl<'a> Forwarded<'a> {
-    /// Writes the count of hops, the kind of address (0 for none, 4 or 6), the address, and the
-    /// request.
+    /// Writes the number of hops, the kind of address (0 for none, 4, 6), the address, the request.
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = vec![self.hops];
         match self.seen {
@@ -338,7 +338,7 @@ impl Reason {
     ];
 }
 
-/// Returns the refusal for a member that asks for a group in which this member is not.
+/// Returns the refusal for a member that asks to join a group to which this member does not belong.
 pub(crate) fn not_here(member: MemberId) -> super::Message {
     super::Message::Refused(Refused { member, reason: Reason::Group }.to_bytes().into())
 }

@@ -17,7 +17,7 @@ use crate::id::{InvitationId, MemberId};
 
 /// Interval at which a leader checks for changes, and a deputy checks whether its leader is silent.
 const REVIEW: Duration = Duration::from_secs(5);
-/// Shortest pause between two charters: all members that join within it are entered in one charter.
+/// Shortest pause between two charters. All members that join during a pause enter one charter.
 const CHARTER_PAUSE: Duration = Duration::from_secs(2);
 /// Shortest pause between two computations of the topology while the members do not change.
 const TOPOLOGY_PAUSE: Duration = Duration::from_secs(15);
@@ -25,7 +25,7 @@ const TOPOLOGY_PAUSE: Duration = Duration::from_secs(15);
 const ANSWER_PAUSE: Duration = Duration::from_secs(30);
 /// Interval at which the members' silences are saved.
 const PERSIST_PAUSE: Duration = Duration::from_hours(1);
-/// Number of deputies that are not silent, unless the administrator has listed the deputies.
+/// Minimum number of deputies that are not silent, unless the administrator has listed deputies.
 const DEPUTIES: usize = 2;
 
 /// State of leading: granted requests and pauses.
@@ -55,7 +55,7 @@ pub(super) struct Lead {
 #[derive(Debug)]
 struct Granted {
     request: Request,
-    /// The requester at the time of the request.
+    /// The requester with its addresses at the time of the request.
     caller: Caller,
     /// Invitation with which a new member joins.
     by: Option<InvitationId>,
@@ -137,8 +137,8 @@ pub(super) fn caller(member: &Member) -> Caller {
 }
 
 impl Group {
-    /// Leads the group from now on, in a greater epoch. Founders, former leaders and deputies may
-    /// do so.
+    /// Leads the group from now on, in a greater epoch. The founder, former leaders and deputies
+    /// may do so.
     ///
     /// # Errors
     ///
@@ -154,8 +154,7 @@ impl Group {
         Ok(())
     }
 
-    /// Grants a request, or returns the reason for its refusal. Old and repeated requests are
-    /// ignored.
+    /// Grants a request, or returns why it is refused. Old and repeated requests are ignored.
     pub(super) fn decide(
         &mut self,
         request: &Request,
@@ -171,8 +170,7 @@ impl Group {
         if known.is_some_and(|it| request.sequence <= it.request) || id == self.me {
             return Ok(());
         }
-        // If it was signed before the requester left, it is a repeated copy, which brings nobody
-        // back.
+        // A request signed before the requester left is a repeated copy: it brings nobody back.
         if body.gone(id).is_some_and(|it| request.sequence <= it) {
             return Ok(());
         }
@@ -196,8 +194,7 @@ impl Group {
         Ok(())
     }
 
-    /// Takes in the charter of a former deputy: the leader answers it, others report it to the
-    /// leader.
+    /// Takes in a former deputy's charter: the leader answers it, others report it to the leader.
     pub(super) fn handle_revoked(&mut self, by: MemberId, charter: &Charter, now: Duration) {
         let epoch = charter.epoch();
         let may_say = self.lead.answered.is_none_or(|it| it + ANSWER_PAUSE <= now);
@@ -240,8 +237,7 @@ impl Group {
         }
     }
 
-    /// Returns whether this member is a deputy that has to take over, since the leader has been
-    /// silent for long enough.
+    /// Returns whether this member is a deputy for which the leader has been silent long enough.
     fn is_heir(&self, charter: &Charter, now: Duration) -> bool {
         let key = self.identity.public();
         let rank = charter.deputies().iter().position(|it| *it == key);
@@ -283,7 +279,7 @@ impl Group {
         }
     }
 
-    /// Applies the administrator's settings.
+    /// Applies the administrator's settings, and removes the members that they deny.
     fn settle(&self, body: &mut Body) {
         if let Some(access) = &self.settings.access {
             body.access = access.clone();
@@ -306,8 +302,7 @@ impl Group {
         body.members.retain(|it| !denied.contains(&it.id()));
     }
 
-    /// Marks the members that have become silent or are back, and removes those that have been
-    /// silent for a month.
+    /// Marks members that have become silent or are back; removes those silent for a month.
     fn expire(&self, body: &mut Body, now: Duration) {
         let is_gone = |it: &Member| {
             it.id() != self.me && it.silent.is_some() && DROPPED_AFTER <= self.silence(it.id(), now)
@@ -325,8 +320,7 @@ impl Group {
         }
     }
 
-    /// Records the last known sequences of the members that are in `before` and no longer in
-    /// `body`.
+    /// Records the last known sequences of the members of `before` that are not in `body`.
     fn record_former(&self, before: &Body, body: &mut Body) {
         let is_gone = |it: &&Member| body.member(it.id()).is_none();
         let gone = before.members.iter().filter(is_gone).map(|it| {
@@ -347,7 +341,7 @@ impl Group {
         trees::keep(trees, |member, tree| is_member(member) && !is_denied(tree));
     }
 
-    /// Computes the topology, if the members or the estimates of their links have changed.
+    /// Computes the topology if the members have changed, or, after a pause, if rows have.
     fn connect(&mut self, charter: &Charter, body: &mut Body, now: Duration) {
         let old = charter.body();
         let same = |(one, other): (&Member, &Member)| {
@@ -366,8 +360,8 @@ impl Group {
         body.topology = links::next(body, &self.all_rows());
     }
 
-    /// Returns the next deputies: those that the administrator has listed; if there are none, the
-    /// last leader and the present deputies, completed by the members with the most links.
+    /// Returns the next deputies: those that the administrator has listed; without any, the last
+    /// leader and the present deputies, completed by the members with the most links.
     fn deputies(&self, charter: &Charter, body: &Body) -> Vec<[u8; 32]> {
         let member = |it: MemberId| body.member(it).filter(|it| it.id() != self.me);
         let listed = self.settings.deputies.iter();

@@ -11,11 +11,11 @@ use crate::id::MemberId;
 /// Size of an update for which the costs of links are computed, in bytes.
 pub const UPDATE_BYTES: u64 = 1 << 20;
 
-/// Assumed costs of unmeasured links, in microseconds: that of a link which the topology already
-/// has, that of a link within a site, and that of any other link. Every measured cost is below the
-/// last two.
+/// Assumed cost of an unmeasured link that the topology already has, in microseconds.
 const HELD: u32 = 100_000;
+/// Assumed cost of any other unmeasured link within a site, in microseconds: above most measured.
 const NEAR: u32 = 60_000_000;
+/// Assumed cost of any other unmeasured link between sites, in microseconds.
 const FAR: u32 = 1_800_000_000;
 
 /// Returns whether an entry reports that the member it is about was called and did not answer.
@@ -76,8 +76,7 @@ pub(super) fn costs(body: &Body, rows: &[Row]) -> Costs {
     costs
 }
 
-/// Returns the next topology of a group: the present one in `body`, unless another is clearly
-/// better.
+/// Returns a group's next topology: the present one in `body`, unless another is clearly better.
 pub(super) fn next(body: &Body, rows: &[Row]) -> Topology {
     topology::next(&body.topology, &costs(body, rows), body.connectivity, Bounds::DEFAULT)
 }

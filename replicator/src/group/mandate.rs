@@ -7,8 +7,8 @@
 //! forged one, whatever charters it has missed.
 //!
 //! No member is twice in a chain: when a former leader leads again, its new mandate takes the place
-//! of its old one, and the mandates after that are left out. So a chain is never longer than the
-//! number of members that ever led.
+//! of its old one, and the mandates after the old one are left out. So a chain has at most as many
+//! mandates as members ever led.
 //!
 //! Sans-I/O.
 
@@ -68,8 +68,7 @@ impl Mandate {
         self.deputies.iter().position(|it| it == key).map(|it| it + 1)
     }
 
-    /// Returns the number of this mandate: of one leader's mandates, the newer one has the greater
-    /// number.
+    /// Returns the number of this mandate, which is greater in newer mandates of one leader.
     pub(super) fn number(&self) -> (u64, u64) {
         (self.epoch, self.revision)
     }
@@ -90,7 +89,7 @@ impl Mandate {
             bytes.extend(number.to_be_bytes());
         }
         bytes.extend(self.leader);
-        // At most DEPUTIES_MAX.
+        // A sound mandate has at most DEPUTIES_MAX deputies.
         bytes.push(u8::try_from(self.deputies.len()).unwrap_or(u8::MAX));
         bytes.extend(self.deputies.as_flattened());
         bytes.extend(self.body.0);
@@ -127,7 +126,7 @@ pub(super) fn before<'a>(chain: &'a [Mandate], key: &[u8; 32]) -> Option<&'a [Ma
 }
 
 /// Returns whether each leader is a deputy of the one before it, has a greater epoch, and is in the
-/// chain only once.
+/// chain only once, and no mandate names a member twice.
 pub(super) fn is_chain(chain: &[Mandate]) -> bool {
     let follows = |[one, next]: &[Mandate; 2]| {
         one.epoch < next.epoch && one.deputies.contains(&next.leader) && one.group == next.group

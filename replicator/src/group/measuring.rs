@@ -19,8 +19,8 @@ const MEASURE_SPREAD_MS: u64 = 2_000;
 const RECALL: Duration = Duration::from_mins(1);
 /// Time after a transfer during which there are no probes.
 const QUIET: Duration = Duration::from_secs(10);
-/// Longest time for which transfers delay a probe of a link without a known bandwidth: the link is
-/// not used before.
+/// Longest time for which transfers delay a probe of a link without a known bandwidth. Such a link
+/// is hardly used before its probe.
 const QUIET_WAIT_MAX: Duration = Duration::from_mins(5);
 /// Longest time for which transfers delay a probe of a link with a known bandwidth.
 const QUIET_WAIT_AGAIN_MAX: Duration = Duration::from_hours(1);
@@ -29,8 +29,7 @@ fn sites(charter: &Charter) -> Sites<'_> {
     Sites::new(charter.body().members.iter().map(|it| (it.id().0, it.site.as_str())))
 }
 
-/// Returns the bandwidth that a member reports of its link to `me`, in bytes a second; none if it
-/// reports none.
+/// Returns the bandwidth that a member reports of its link to `me`, in bytes a second, if any.
 fn theirs(rows: &Rows, member: MemberId, me: MemberId) -> Option<u64> {
     rows.get(member)?.signed.row.entries.iter().find(|it| it.to == me.0)?.bandwidth()
 }
@@ -40,9 +39,9 @@ fn is_recent(busy: Option<Duration>, now: Duration) -> bool {
 }
 
 impl Group {
-    /// Returns the rows of all members that are not silent, this one included. Where a member has
-    /// not measured a link's bandwidth itself, its row gets the bandwidth of the line between the
-    /// two sites, if that is known.
+    /// Returns the rows of all members that are not silent or have sent a row since, this one
+    /// included. Where a member has not measured a link's bandwidth itself, its row gets the
+    /// bandwidth of the line between the two sites, if that is known.
     pub fn all_rows(&self) -> Vec<Row> {
         let Some(charter) = &self.charter else { return Vec::new() };
         let lines = Lines::new(&sites(charter), self.live_rows());
@@ -75,7 +74,7 @@ impl Group {
     }
 
     /// Returns the bandwidth of the link to a member, in bytes a second: the measured one, or else
-    /// the one reported for the line that the link shares with others; none if neither is known.
+    /// that of the line which the link shares with others; `None` if neither is known.
     pub fn bandwidth(&self, member: MemberId) -> Option<u64> {
         let peer = self.peers.get(&member)?;
         peer.estimate.bandwidth().or_else(|| peer.line.map(Line::bandwidth))
@@ -110,8 +109,7 @@ impl Group {
             .filter(|(id, it)| is_there(id, it))
             .map(|(id, it)| (*id, it))
             .collect();
-        // Each member begins with the member after itself, so that not all call the same member at
-        // once.
+        // Each member begins with the member after itself, so that not all call the same one.
         let before = there.partition_point(|(id, _)| *id < self.me);
         there.rotate_left(before);
         let busy = self.busy_sites(&charter, now);
@@ -146,8 +144,7 @@ impl Group {
         };
     }
 
-    /// Returns the sites where transfers are probably under way: a member there lacks a version
-    /// that others hold.
+    /// Returns the sites where transfers are probable: a member there lacks a version of others.
     fn busy_sites<'a>(&self, charter: &'a Charter, now: Duration) -> BTreeSet<&'a Name> {
         let members = || charter.body().members.iter().filter(|it| it.silent.is_none());
         let there = members().map(|it| it.id()).collect();

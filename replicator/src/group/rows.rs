@@ -13,8 +13,7 @@
 //!
 //! # Differences from the paper
 //!
-//! flood-d floods its measurements unsigned, and a site counts as silent when nothing comes from
-//! it.
+//! flood-d floods its measurements unsigned. A site from which nothing comes counts as silent.
 //!
 //! Sans-I/O.
 
@@ -35,8 +34,8 @@ pub(super) use own::OwnRow;
 
 /// Maximum number of beats after a row.
 pub const BEATS_MAX: u16 = 120;
-/// Shortest average pause between accepted rows of one member; at most [`BURST_ROWS`] are accepted
-/// at once.
+/// Shortest average pause between accepted rows of one member. After a longer time without rows, up
+/// to [`BURST_ROWS`] are accepted at once.
 pub const PAUSE_ROWS: Duration = Duration::from_secs(4);
 /// See [`PAUSE_ROWS`].
 pub const BURST_ROWS: u32 = 8;
@@ -103,11 +102,11 @@ pub(super) enum Intake {
     New,
     /// The message is known, or older than the known one.
     Old,
-    /// The beat's row is not here: ask for it.
+    /// The beat's row is not known: ask for it.
     Lacking,
     /// The message is not from the member that it names.
     Forged,
-    /// The member that it names sends too many.
+    /// The member that it names sends too many messages.
     TooOften,
 }
 
@@ -126,7 +125,7 @@ impl Rows {
         self.latest.iter().map(|(id, it)| (*id, it))
     }
 
-    /// Returns the time of a member's last known sign of life; none if there was none.
+    /// Returns the time of a member's last known sign of life, if there was one.
     pub(super) fn advanced(&self, member: MemberId) -> Option<Duration> {
         self.get(member)?.advanced
     }
@@ -144,7 +143,7 @@ impl Rows {
         self.iter().flat_map(|(id, it)| it.after(marks.get(&id).copied().unwrap_or_default()))
     }
 
-    /// Returns whether `marks` are ahead of the known rows of any member.
+    /// Returns whether `marks` are ahead of the known row of any id for which `is_member` holds.
     pub(super) fn lacks(
         &self,
         marks: &BTreeMap<MemberId, Mark>,
@@ -240,7 +239,7 @@ mod tests {
         let alive = NOW + GAP_MIN * 2;
         assert_eq!(take(&mut rows, &beats[1], alive), Intake::New);
         assert_eq!(rows.advanced(member), Some(alive));
-        // Old messages, and messages that another member has meanwhile received.
+        // Old messages count for nothing. The first new one after a silence is no sign of life.
         let later = alive + GAP_MAX * 2;
         for old in [&beats[0], &beats[1], &one.bytes()] {
             assert_eq!(take(&mut rows, old, later), Intake::Old);
@@ -248,7 +247,7 @@ mod tests {
         assert_eq!(take(&mut rows, &beats[2], later), Intake::New);
         assert_eq!(take(&mut rows, &own(2).bytes(), later), Intake::New);
         assert_eq!(rows.advanced(member), Some(alive));
-        // It is back.
+        // The member is back.
         assert_eq!(take(&mut rows, &beats[3], later + GAP_MAX), Intake::Old);
         assert_eq!(take(&mut rows, &own(2).beat().unwrap(), later + GAP_MAX), Intake::New);
         assert_eq!(rows.advanced(member), Some(later + GAP_MAX));

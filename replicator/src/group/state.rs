@@ -24,12 +24,11 @@ pub(super) struct SavedGroup {
 }
 
 impl SavedGroup {
-    /// Writes format, incarnation, count of silent members, id and minutes of each, and the
-    /// charter.
+    /// Writes format, incarnation, number of silent members, id and minutes of each, and charter.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![FORMAT];
         bytes.extend(self.incarnation.to_be_bytes());
-        // At most MEMBERS_MAX.
+        // A group has at most MEMBERS_MAX members.
         bytes.extend(u16::try_from(self.silences.len()).unwrap_or(u16::MAX).to_be_bytes());
         for (member, minutes) in &self.silences {
             bytes.extend(member.0.to_be_bytes());

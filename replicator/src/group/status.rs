@@ -20,7 +20,7 @@ impl Group {
         now.saturating_sub(since.max(last))
     }
 
-    /// Returns how long a member has been silent, including this member's earlier runs; zero for
+    /// Returns how long a member has been silent, this member's earlier runs included; zero for
     /// this member.
     pub fn silence(&self, member: MemberId, now: Duration) -> Duration {
         let Some(peer) = self.peers.get(&member) else { return Duration::ZERO };
@@ -39,7 +39,7 @@ impl Group {
         self.group
     }
 
-    /// Returns the charter in force; none before this member has been admitted.
+    /// Returns the charter in force; `None` before this member has been admitted.
     pub fn charter(&self) -> Option<&Arc<Charter>> {
         self.charter.as_ref()
     }
@@ -59,9 +59,8 @@ impl Group {
         self.charter.iter().flat_map(|it| it.neighbors(self.me))
     }
 
-    /// Returns the topology that this member would choose. None before this member has been
-    /// admitted. Where it differs from the charter's, the leader has other rows, or has not
-    /// recomputed yet.
+    /// Returns the topology that this member would choose; `None` before it has been admitted.
+    /// Where it differs from the charter's, the leader has other rows, or has not recomputed yet.
     pub fn computed(&self) -> Option<Topology> {
         let charter = self.charter.as_ref()?;
         Some(links::next(charter.body(), &self.all_rows()))
@@ -73,7 +72,7 @@ impl Group {
     }
 
     /// Returns the invitation to print for a new member: with the secret half of an invitation's
-    /// key, or without a secret for a member on the access list. None without a charter.
+    /// key, or without a secret for a member on the access list. `None` without a charter.
     pub fn invitation(&self, secret: Option<[u8; 32]>) -> Option<Invitation> {
         let charter = self.charter.as_ref()?;
         let leader = charter.body().member(charter.leader())?;

@@ -4,9 +4,9 @@
 //! it has seen. So the order in which they arrive does not matter, and two parts of a group that
 //! have a leader each agree on one charter as soon as they meet.
 //!
-//! One fact is outside that order: a deputy may have been removed. A member that knows of the
-//! removal ([`Refusal::Revoked`]) does not follow the former deputy, and the leader answers with a
-//! greater epoch, which all follow.
+//! One case is outside that order: a removed deputy may still sign charters. A member that knows of
+//! the removal does not follow the former deputy ([`Refusal::Revoked`]), and the leader answers
+//! with a greater epoch, which all follow.
 //!
 //! # Differences from the paper
 //!
@@ -31,8 +31,7 @@ pub struct Standing {
     rank: Reverse<usize>,
     leader: Reverse<MemberId>,
     revision: u64,
-    /// Decides between two charters of the same number: a leader that has lost its disk may sign
-    /// such.
+    /// Decides between two charters of one number, which a leader may sign after it lost its disk.
     hash: Hash,
 }
 
@@ -83,7 +82,7 @@ impl Charter {
         }
         let both = || self.chain().iter().zip(known.chain());
         let shared = both().take_while(|(new, old)| new.leader == old.leader);
-        // Both chains begin with the founder, so this one exists.
+        // Both chains begin with the founder, so they share at least one leader.
         let Some((new, old)) = shared.clone().last() else {
             return Err(Refusal::Foreign);
         };

@@ -272,7 +272,7 @@ fn a_deputy_takes_over_and_a_dead_member_loses_its_links() {
     assert!(charter.body().member(id(1)).unwrap().silent.is_some());
     assert_eq!(charter.neighbors(id(1)).count(), 0);
     assert_eq!(charter.body().topology.tree().len(), 4);
-    // It comes back with its saved state: it follows, and has links again.
+    // The dead member comes back with its saved state: it follows, and has links again.
     let saved = net.saved[&id(1)].clone();
     let back = Group::open(identity(1), settings(1, None), Some(&saved), None, net.now).unwrap();
     net.groups.insert(id(1), back);
@@ -338,7 +338,7 @@ fn parts_with_a_leader_each_merge_again() {
         (silent, charter.body().topology.tree().len()),
         (0, charter.body().members.len() - 1)
     );
-    // The old leader's settings do not apply until it leads again: then the new member is in, too.
+    // The old leader's settings do not apply until it leads again. Then they admit the new member.
     assert!(!net.groups[&id(8)].is_member());
     let now = net.now;
     let founder = net.groups.get_mut(&id(1)).unwrap();
@@ -367,7 +367,7 @@ fn a_member_that_did_not_answer_is_called_again_while_its_link_is_up() {
 fn a_member_that_has_lost_its_disk_asks_any_linked_member() {
     let mut net = TestNet::new(4);
     net.run(2 * MINUTE);
-    // The maker of its invitation is no longer there.
+    // The member that its invitation names does not exist.
     let mut invitation = net.groups[&id(1)].invitation(None).unwrap();
     invitation.key = identity(99).public();
     net.kill(id(3));

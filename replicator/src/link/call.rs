@@ -26,7 +26,7 @@ pub const PACKET_BYTES: usize = 64;
 pub const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of members that can be called; above it, the oldest key is forgotten.
 pub const MEMBERS_MAX: usize = 1_024;
-/// Calls of one member that are answered in a second.
+/// Calls of one member that are answered in a second, on average.
 pub const ANSWERS_PER_SECOND: u64 = 8;
 
 const MAGIC: [u8; 4] = *b"hvc\x01";
@@ -102,17 +102,16 @@ struct Peer {
     key: [u8; 32],
     is_dialer: bool,
     since: Duration,
-    /// Number of the last call made to the member; `asked` has that call with its time while it is
-    /// unanswered.
+    /// Number of the last call to the member.
     calls: u64,
+    /// The last call to the member with its time, while it is unanswered.
     asked: Option<(u64, Duration)>,
-    /// Greatest number of a call by the member that was answered: only calls with greater numbers
-    /// are answered.
+    /// Greatest number of a genuine call by the member. Only greater numbers are answered.
     answered: u64,
     answers: Bucket,
 }
 
-/// What the caller has to do after a packet.
+/// Action of the socket's owner after a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Send this back to its sender.
@@ -172,7 +171,7 @@ impl Calls {
         let Some(packet) = Packet::parse(bytes) else { return Outcome::Ignore };
         let Some(&member) = self.by_key.get(&packet.key_id) else { return Outcome::Ignore };
         let Some(peer) = self.peers.get_mut(&member) else { return Outcome::Ignore };
-        // A packet of our own that somebody sent back is not a call of the other member.
+        // A packet of this member that somebody sends back is not a call of the other member.
         let is_ours = packet.by_dialer == peer.is_dialer;
         if packet.is_answer != is_ours || !is_genuine(bytes, &peer.key) {
             return Outcome::Ignore;
@@ -258,7 +257,7 @@ mod tests {
         assert_eq!(b.handle_packet(&back, ms(1)), Outcome::Ignore);
         let late = ANSWER_MAX + ms(1);
         assert_eq!(a.handle_packet(&back, late), Outcome::Ignore);
-        // Nor does the answer to a call that was given up.
+        // The answer to a call that was given up does not count either.
         let first = a.call(B, late).unwrap();
         a.call(B, late).unwrap();
         let back = answer(b.handle_packet(&first, late));

@@ -73,7 +73,7 @@ impl Caller {
                     let _ = self.socket.try_send_to(&answer, from);
                 }
                 Outcome::RoundTrip(member, took) => {
-                    // If the events are full, the round trip is dropped.
+                    // If the channel is full, the round trip is dropped.
                     let _ = events.try_send(Event::RoundTrip(member, took));
                 }
                 Outcome::Ignore => {}

@@ -18,10 +18,10 @@ pub const BACKOFF_MIN: Duration = Duration::from_secs(1);
 pub const BACKOFF_MAX: Duration = Duration::from_mins(2);
 /// Time for which a link must be up to reset the pauses.
 pub const SETTLED: Duration = Duration::from_secs(30);
-/// Maximum number of connections of one address (of one /64 for IPv6) that have not shown a key
-/// yet, or are still being closed.
+/// Maximum number of connections from one address (for IPv6, from one /64) that have not shown a
+/// key yet, or are still being closed.
 pub const STRANGERS_PER_ADDRESS_MAX: usize = 16;
-/// Maximum number of such connections of all addresses.
+/// Maximum number of such connections from all addresses together.
 pub const STRANGERS_MAX: usize = 256;
 
 /// Returns whether a new connection to a member replaces the present one. For each connection, the
@@ -41,8 +41,8 @@ pub struct Backoff {
 
 impl Backoff {
     /// Records a failure, and returns the pause before the next attempt. The pause doubles each
-    /// time. `lot`, a random number, selects a value between half of the pause and the whole pause,
-    /// so that members that lost their links together do not all dial again at the same moment.
+    /// time, up to [`BACKOFF_MAX`]. `lot`, a random number, selects a value from half of the pause
+    /// to the whole pause, so that members that lost their links together do not all dial at once.
     pub fn handle_failed(&mut self, lot: u64) -> Duration {
         let wait = BACKOFF_MIN * 2u32.saturating_pow(self.failures.min(16));
         self.failures += 1;
@@ -97,7 +97,7 @@ impl Strangers {
     }
 }
 
-/// Returns the network that counts as one address.
+/// Returns the address itself for IPv4, and its /64 for IPv6.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(it) => {

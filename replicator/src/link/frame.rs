@@ -15,7 +15,7 @@ pub const MESSAGE_BYTES_MAX: usize = (272 << 10) + (4 << 10);
 pub const PIECE_BYTES_MAX: usize = 16 << 10;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 4;
-/// Bytes of free space that the decoder provides for the next read.
+/// Bytes of free space that the decoder reserves when less than a quarter of them is left.
 const SPACE_BYTES: usize = 64 << 10;
 
 /// Marks a pressed frame: it was ready as soon as the frame before had been sent, so the link was
@@ -40,14 +40,14 @@ pub enum Frame {
     },
     /// The last piece of a block has been received.
     Taken,
-    /// A goodput sample.
+    /// A goodput sample, as the sender of this frame measured it on received bytes.
     Goodput {
-        /// Bytes of pressed frames.
+        /// Received bytes.
         bytes: u64,
-        /// Microseconds in which these bytes came.
+        /// Microseconds in which the bytes came.
         micros: u64,
     },
-    /// The other end closes the link.
+    /// The sender closes the link.
     Bye(Reason),
 }
 
@@ -214,7 +214,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// The bytes are not a frame, which the first four of them already show. Close the link.
+    /// The bytes are not a frame. Close the link. The header alone shows a wrong length or kind.
     pub fn next_frame(&mut self) -> Result<Option<(Frame, bool)>, Error> {
         let Some(first) = self.buffer.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
         let [a, b, c, kind] = *first;
@@ -235,8 +235,8 @@ impl Decoder {
         Frame::parse(kind, body).map(|frame| Some((frame, pressed)))
     }
 
-    /// Returns the length of the frame that has begun to come, as far as it is known; `None`
-    /// between two frames.
+    /// Returns the length of the frame that has begun to come, its header included; `None` between
+    /// two frames. Until the header is whole, the length is that of the header.
     pub fn begun(&self) -> Option<usize> {
         if self.buffer.is_empty() {
             return None;

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-/// Time that is not measured at the beginning of a transfer, while TCP's window is still opening.
+/// Time at the beginning of a transfer that is not measured, because TCP's window is still opening.
 pub const OPENING: Duration = Duration::from_millis(250);
 /// The shortest sample, in bytes.
 pub const SAMPLE_BYTES_MIN: u64 = 128 << 10;
@@ -33,17 +33,18 @@ pub struct Sample {
 /// Measures the received frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Goodput {
-    /// Time since which the link has not been idle; `None` if it is idle.
+    /// Beginning of the transfer: the last time at which a frame that was not pressed ended. `None`
+    /// before the first such frame, and after an interruption until the next.
     busy: Option<Duration>,
-    /// Start of the count, and the bytes since then.
+    /// Start of the sample, once [`OPENING`] is over, and the bytes since then.
     begun: Option<(Duration, u64)>,
-    /// The sample up to the end of the last whole frame.
+    /// The sample up to the last read in which a frame ended.
     whole: Option<Sample>,
 }
 
 impl Goodput {
-    /// Counts the bytes of one read. The flag says whether all frames that the read finished were
-    /// pressed; it is `None` if the read finished no frame.
+    /// Counts the bytes of one read, and returns a sample that has ended. `pressed` says whether
+    /// all frames that ended in the read were pressed; it is `None` if no frame ended.
     pub fn handle_read(
         &mut self,
         bytes: u64,
@@ -74,7 +75,8 @@ impl Goodput {
         None
     }
 
-    /// Ends the sample, because something other than the link held back bytes.
+    /// Ends the sample and returns it if it is long enough, because something other than the link
+    /// held back bytes.
     pub fn interrupt(&mut self) -> Option<Sample> {
         let sample = self.whole.filter(|it| SAMPLE_BYTES_MIN <= it.bytes);
         *self = Self::default();
@@ -127,7 +129,7 @@ mod tests {
         goodput.handle_read(KIB, Some(false), ms(0));
         goodput.handle_read(KIB, Some(true), ms(250));
         goodput.handle_read(300 * KIB, Some(true), ms(350));
-        // The header of a frame that was not pressed comes long before its end.
+        // After a pause a frame comes that was not pressed: first its header, then its end.
         assert_eq!(goodput.handle_read(KIB, None, ms(5_000)), None);
         let sample = Sample { bytes: 300 * KIB, took: ms(100) };
         assert_eq!(goodput.handle_read(KIB, Some(false), ms(5_001)), Some(sample));

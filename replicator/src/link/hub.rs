@@ -22,8 +22,8 @@ use super::{Event, Link};
 use crate::id::MemberId;
 use crate::version::Hash;
 
-/// Maximum number of events that wait for the receiver; at this number, nothing more is read from
-/// any link.
+/// Maximum number of events that wait for the receiver. While so many wait, links whose messages
+/// find no room are not read.
 pub const EVENTS_MAX: usize = 128;
 /// Maximum number of links of one member.
 pub const LINKS_MAX: usize = 512;
@@ -33,7 +33,7 @@ const DIALS_MAX: usize = 32;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Longest time that the hub waits while nothing is due.
 const IDLE: Duration = Duration::from_hours(1);
-/// Time that all links together have to send their goodbyes at the end.
+/// Time in which all links send their goodbyes at the end, or a refused connection gets its reason.
 const GOODBYES: Duration = Duration::from_millis(1_500);
 
 /// A member to connect to.
@@ -54,18 +54,17 @@ pub enum Command {
     Once(Neighbor),
 }
 
-/// Checks whether the owner of a key may connect. The error is the reason why not.
+/// Checks whether the owner of a key may connect. An error is the reason of the refusal.
 pub type KeyCheck = Arc<dyn Fn(&[u8; 32]) -> Result<(), Reason> + Send + Sync>;
 
 /// A wanted neighbor.
 #[derive(Debug, Default)]
 struct Wanted {
     backoff: Backoff,
-    /// Time of the next attempt; `None` while there is a link, or if there will be no further
-    /// attempt.
+    /// Time of the next attempt; `None` while there is a link, or if no attempt will follow.
     due: Option<Duration>,
     is_dialing: bool,
-    /// The member that was reached at this address the last time.
+    /// The member that was last reached at this address.
     member: Option<MemberId>,
 }
 
@@ -292,8 +291,7 @@ impl Hub {
         }
         let link = Link::new(&stream, self.started);
         self.links.insert(member, link.clone());
-        // The line between two sites may have been repaired, so other members are tried at once,
-        // too.
+        // The line between two sites may be up again, so other members are tried at once, too.
         let now = self.now();
         for wanted in self.wanted.values_mut() {
             wanted.due = wanted.due.map(|it| it.min(now));

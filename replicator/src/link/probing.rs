@@ -12,7 +12,7 @@ use crate::estimate::{Probe, Step};
 
 /// Time after which a block that is not acknowledged gives no result.
 pub const BLOCK_MAX: Duration = Duration::from_secs(30);
-/// Bytes of a block for each byte of other data that may be sent during the block.
+/// Bytes that a block must have for each byte of other data sent during it, to give a result.
 const OTHERS: u64 = 16;
 
 /// A probe under way.
@@ -37,7 +37,7 @@ pub enum Progress {
 }
 
 impl Probing {
-    /// Begins to probe a link that has this round trip.
+    /// Begins a probe of a link with this round trip.
     pub fn new(round_trip: Duration) -> Self {
         let (probe, step) = Probe::new(round_trip);
         let block = match step {

@@ -1,4 +1,4 @@
-//! The pulse of a link: pings while nothing else shows that the link lives, and limits on its
+//! The pulse of a link: regular pings, whose answers show that the link lives, and limits on its
 //! slowness.
 //!
 //! The other end may be far away on a slow line, but not endlessly slow. A frame that has begun, in
@@ -17,7 +17,7 @@ pub const SLOW: Duration = Duration::from_secs(60);
 /// See [`SLOW`].
 pub const SLOW_BYTES: usize = 16 << 10;
 
-/// What is to be done about a link.
+/// The action that a link needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Send a ping with this number.
@@ -40,7 +40,7 @@ pub struct Pulse {
     reading: Option<Duration>,
     /// Deadline for the bytes that are being sent.
     writing: Option<Duration>,
-    /// Whether received events wait for the receiver; while they do, nothing more is read.
+    /// Whether an event waits for the receiver. Meanwhile nothing more is read.
     is_delivering: bool,
 }
 
@@ -57,7 +57,7 @@ impl Pulse {
         }
     }
 
-    /// Records that bytes came. `finished` says whether they finished a frame; `begun` is the
+    /// Records that bytes came. `finished` says whether a frame ended with them; `begun` is the
     /// length of the frame that has begun to come, if any.
     pub fn handle_received(&mut self, finished: bool, begun: Option<usize>, now: Duration) {
         self.received = now;
@@ -68,7 +68,7 @@ impl Pulse {
         };
     }
 
-    /// Records that received events begin or cease to wait for the receiver.
+    /// Records that an event begins or ceases to wait for the receiver.
     pub fn handle_delivering(&mut self, is_delivering: bool, now: Duration) {
         if self.is_delivering && !is_delivering {
             let took = now.saturating_sub(self.received);
@@ -88,7 +88,7 @@ impl Pulse {
         self.writing = None;
     }
 
-    /// Returns what is to be done now.
+    /// Returns the action that is due now, or the time until which to wait.
     pub fn poll(&mut self, now: Duration) -> Verdict {
         let reading = self.reading.filter(|_| !self.is_delivering);
         let slow = [reading, self.writing].into_iter().flatten().min();

@@ -25,7 +25,7 @@ pub const CHUNKS_MAX: usize = 1_024;
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of waiting messages, without chunks.
 pub const MESSAGES_MAX: usize = 8_192;
-/// Number of chunks of which one is of a less urgent class.
+/// One of this number of chunks is of a less urgent class, if such a chunk waits.
 pub const TURNS: u32 = 8;
 /// Bytes of messages in a row after which one chunk is sent.
 pub const STEERING_BYTES_MAX: usize = 256 << 10;
@@ -49,7 +49,7 @@ pub struct Queue {
     classes: [Class; CLASSES],
     /// Bytes of messages sent since the last chunk.
     steering: usize,
-    /// Chunks sent since the last one of a less urgent class, counted while such chunks waited.
+    /// Number of chunks sent since the last turn of a less urgent class, while such classes waited.
     passed: u32,
     /// The less urgent class that had the last turn.
     turn: usize,
@@ -148,7 +148,7 @@ impl Queue {
             && self.messages.len() <= MESSAGES_MAX / 2
     }
 
-    /// Returns how many bytes wait.
+    /// Returns how many bytes of messages and chunks wait.
     pub fn bytes(&self) -> usize {
         self.message_bytes + self.classes.iter().map(|it| it.bytes).sum::<usize>()
     }
@@ -266,8 +266,8 @@ mod tests {
     }
 
     proptest! {
-        /// Checks that a chunk of the most urgent class is sent after at most one other chunk,
-        /// whatever waits and was sent before.
+        /// Checks that a chunk of the most urgent class is sent after at most one other chunk, no
+        /// matter which chunks wait and were sent before.
         #[test]
         fn a_small_update_overtakes(
             classes in prop::collection::vec(0u8..4, 1..200),

@@ -19,7 +19,7 @@ use super::probing::Progress;
 use super::pulse::Verdict;
 use super::{End, Event, Link, LinkState};
 
-/// Maximum number of bytes of small frames that are sent together: one record of TLS.
+/// Bytes from which on a batch of frames gets no further message: those of one record of TLS.
 const BATCH_BYTES: usize = 16 << 10;
 /// Longest time that sending a goodbye may take.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ enum Next {
     Close(Reason),
     /// Wait until something is to be sent.
     Sleep,
-    /// Wait until this time, because the rate limits allow no more before it.
+    /// Wait until this time, because the rate limits allow nothing before.
     Pay(Duration),
 }
 
@@ -198,7 +198,7 @@ impl Link {
             Frame::Bye(reason).encode(false, buffer);
             return Next::Close(reason);
         }
-        // Replies about the link itself are small, and are not held back.
+        // Replies about the link itself are small. Rate limits do not hold them back.
         for reply in std::mem::take(&mut state.replies) {
             reply.encode(pressed || !buffer.is_empty(), buffer);
         }
@@ -217,8 +217,7 @@ impl Link {
         Next::Write
     }
 
-    /// Records sent bytes. Returns whether a sender was refused for lack of room, and there is room
-    /// now.
+    /// Records sent bytes. Returns whether there is room again for a message that was refused.
     fn written(&self, bytes: usize) -> bool {
         self.shared.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
         let mut state = self.state();
@@ -228,7 +227,7 @@ impl Link {
         has_room
     }
 
-    /// Watches the clock; returns the reason when the link has to end.
+    /// Watches the clock until the link has to end, and returns the reason.
     async fn watch(&self, events: &mpsc::Sender<Event>) -> End {
         let member = self.member();
         loop {
@@ -256,8 +255,7 @@ impl Link {
 }
 
 impl LinkState {
-    /// Charges sent bytes to the rate limits. Returns the time until which to wait; `None` if there
-    /// is no need to wait.
+    /// Charges sent bytes to the rate limits. Returns the time until which to wait, if at all.
     fn pay(&mut self, now: Duration) -> Option<Duration> {
         let until = self.limits.iter_mut().filter_map(|(bucket, share)| {
             share.poll(&mut bucket.lock().unwrap_or_else(PoisonError::into_inner), now)
@@ -265,7 +263,8 @@ impl LinkState {
         until.max()
     }
 
-    /// Appends messages, a little more than [`BATCH_BYTES`] at most, or one long message.
+    /// Appends messages until the buffer has [`BATCH_BYTES`] or more (the last one may be long), or
+    /// if there is nothing to send, a piece of a probe.
     fn fill(&mut self, buffer: &mut BytesMut, pressed: bool, now: Duration) {
         while buffer.len() < BATCH_BYTES {
             let Some(message) = self.queue.next() else { break };

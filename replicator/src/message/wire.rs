@@ -25,7 +25,7 @@ const GONE: u8 = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{bytes} bytes of kind {kind} are no message: they are wrong at byte {at}")]
 pub struct MessageError {
-    /// How many bytes there are.
+    /// Number of bytes.
     pub bytes: usize,
     /// The first byte; 0 if there is none.
     pub kind: u8,
@@ -50,7 +50,7 @@ impl Message {
             }
             Self::Evidence { group, first, second } => {
                 head(&mut to, EVIDENCE, *group);
-                // Versions have at most VERSION_BYTES_MAX.
+                // A version has at most VERSION_BYTES_MAX bytes.
                 to.push(u8::try_from(first.len()).unwrap_or_default());
                 to.extend(first);
                 to.extend(second);

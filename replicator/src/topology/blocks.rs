@@ -1,11 +1,12 @@
 //! Blocks of a graph (biconnected components), kept up to date as links are added.
 //!
-//! If all links of a graph are in one block, any two members stay connected when any third is lost (Menger).
-//! The links of a spanning tree are kept in disjoint sets, one for each block. A link beside the tree unites
-//! all sets on the path between its ends. Each set knows its top member, so a path is climbed set by set.
+//! If all links of a graph are in one block, any two members stay connected when any third is lost
+//! (Menger). The links of a spanning tree are kept in disjoint sets, one for each block. A link
+//! beside the tree unites all sets on the path between its ends. Each set knows its top member, so
+//! a path is climbed set by set.
 //!
-//! Source: J. Westbrook and R. E. Tarjan, "Maintaining bridge-connected and biconnected components on-line"
-//! (Algorithmica 7, 1992); this is the case with a fixed tree.
+//! Source: J. Westbrook and R. E. Tarjan, "Maintaining bridge-connected and biconnected components
+//! on-line" (Algorithmica 7, 1992); this is the case with a fixed tree.
 //!
 //! Sans-I/O.
 
@@ -17,7 +18,7 @@ pub(super) struct Blocks {
     depths: Vec<usize>,
     /// The root of each member's part.
     roots: Vec<usize>,
-    /// The union-find parent of each member; a member stands for the link to the one above it.
+    /// The union-find parent of each member. A member stands for its link upward in the tree.
     sets: Vec<usize>,
     /// The top member of each set, indexed by the set's representative.
     tops: Vec<usize>,
@@ -47,7 +48,7 @@ impl Blocks {
         it
     }
 
-    /// Visits a part, breadth first.
+    /// Visits the part with this root breadth first, and makes its spanning tree.
     fn plant(&mut self, root: usize, gone: Option<usize>, adjacency: &[Vec<usize>]) {
         self.roots[root] = root;
         let mut order = vec![root];
@@ -73,8 +74,8 @@ impl Blocks {
         self.surplus == 0
     }
 
-    /// Adds a link. Returns whether it has united blocks. Links between parts and links of the removed member
-    /// change nothing.
+    /// Adds a link. Returns whether it has united blocks. Links between parts and links of the
+    /// removed member change nothing.
     pub(super) fn join(&mut self, a: usize, b: usize) -> bool {
         let root = self.roots[a];
         if root == usize::MAX || root != self.roots[b] {

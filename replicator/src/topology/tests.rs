@@ -215,7 +215,7 @@ proptest! {
         let costs = costs(MODELS[model], members, seed);
         let bounds = Bounds { depth_max, degree_max: 3 };
         let all: Vec<Link> = sorted(&costs, |_, _| true);
-        // The graph of all links is the best that is possible.
+        // No topology stays better connected than the graph of all links.
         let every = Topology { members, tree: all, beside: Vec::new() };
         let three = Topology::new(&costs, Connectivity::Three, bounds);
         let two = Topology::new(&costs, Connectivity::Two, bounds);

@@ -1,15 +1,16 @@
 //! A spanning tree of low cost, bounded in depth and degree.
 //!
-//! Source: Prim's algorithm over a full matrix, O(n²). Shallower trees come from its variant by C. J. Alpert et al.
-//! ("Prim-Dijkstra tradeoffs for improved performance-driven routing tree design", IEEE Transactions on CAD 14,
-//! 1995): a link costs more the deeper it hangs, here by a share of its cost for each link above it. So a site, whose
-//! links cost nearly the same, turns from a chain into a star before a second slow link leads to it.
+//! Source: Prim's algorithm over a full matrix, O(n²). Shallower trees come from its variant by
+//! C. J. Alpert et al. ("Prim-Dijkstra tradeoffs for improved performance-driven routing tree
+//! design", IEEE Transactions on CAD 14, 1995): a link costs more the deeper it hangs, here by a
+//! share of its cost for each link above it. So a site, whose links cost nearly the same, turns
+//! from a chain into a star before a second slow link leads to it.
 //!
 //! Sans-I/O.
 
 use super::{Bounds, Costs, Link, UNREACHABLE, adjacency};
 
-/// Sixteenths of a link's cost that each link above it adds, tried in order until the tree is shallow enough.
+/// Slopes (see [`Growth`]) that are tried in order until the tree is shallow enough.
 const SLOPES: [u64; 5] = [0, 2, 8, 32, 128];
 
 /// Returns the links of a spanning tree for each part of connected members, in order.
@@ -35,7 +36,7 @@ pub(super) fn spanning(costs: &Costs, bounds: Bounds) -> Vec<Link> {
     links
 }
 
-/// Returns the center of each part, in the middle of its longest path, and the path's number of links.
+/// Returns the middle of each part's longest path, and the number of links of the path.
 fn centers(adjacency: &[Vec<usize>]) -> Vec<(usize, usize)> {
     let mut seen = vec![false; adjacency.len()];
     let mut centers = Vec::new();
@@ -66,7 +67,7 @@ pub(super) fn longest_path(adjacency: &[Vec<usize>], member: usize) -> Vec<usize
     path
 }
 
-/// Returns the members that a member reaches, the nearest first, and for each its predecessor.
+/// Returns the members that a tree's member reaches, the nearest first, and their predecessors.
 fn walk(adjacency: &[Vec<usize>], from: usize) -> (Vec<usize>, Vec<Option<usize>>) {
     let (mut order, mut before) = (vec![from], vec![None; adjacency.len()]);
     let mut done = 0;
@@ -114,7 +115,7 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// Grows until all members are in it: from the first root, and from others in parts that it does not reach.
+    /// Grows until no member is outside: from a root, and from further ones in parts out of reach.
     fn grow(mut self, roots: &[usize]) -> Vec<Link> {
         let mut links = Vec::new();
         let mut roots = roots.iter().copied();

@@ -1,8 +1,7 @@
 //! Layout of a chart: positions of margins, ticks and names.
 //!
-//! Lines and highlighted points have their names beside them, unless a name would cover something. Bars are in the
-//! legend. So are all lines if one of them has no room for its name, and a highlighted point without
-//! room.
+//! Lines and highlighted points have their names beside them, where there is room. The legend names
+//! the bars, all lines if one of them has no room, and highlighted points without room.
 
 use super::scale::{CATEGORIES_SHOWN_MAX, Fit, Range, TICKS_MAX, Tick, project};
 use super::text::{self, LINE, SIZE, TITLE_SIZE};
@@ -26,10 +25,10 @@ const TICK_ROOM: f64 = 8.0;
 /// Least distance between the labels of two ticks.
 const LABEL_ROOM: f64 = 10.0;
 
-/// Room for names at the ends of lines, at most.
+/// Maximum room for names at the ends of lines.
 const NAMES_MAX: f64 = 160.0;
 
-/// Room for the labels of the y axis, at most; numbers are shorter.
+/// Maximum room for the labels of the y axis. Numbers need less.
 const Y_LABELS_MAX: f64 = 225.0;
 
 /// Distance between a point and its name.
@@ -44,10 +43,10 @@ pub(super) const SAMPLE: f64 = 52.0;
 /// Distance between two entries of the legend.
 const ENTRY_ROOM: f64 = 20.0;
 
-/// Lines that the label of one category may take.
+/// Maximum number of lines of the label of one category.
 const CATEGORY_LINES_MAX: usize = 2;
 
-/// The end of a text that is at its position.
+/// The part of a text that is at the text's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -64,8 +63,8 @@ pub(super) struct Label {
     pub anchor: Anchor,
 }
 
-/// A chart laid out. Ticks, traces and names are in units from the upper left corner of the plot, everything else
-/// in units from that of the chart.
+/// A chart laid out. Ticks, traces and names are in units from the upper left corner of the plot,
+/// everything else in units from that of the chart.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     pub title: Vec<Label>,
@@ -78,10 +77,10 @@ pub(super) struct Layout {
     pub whole: f64,
     pub x_label: Option<Label>,
     pub y_label: Option<Label>,
-    /// Each with its position on the axis.
+    /// Positions of the ticks with the lines of their labels.
     pub x_ticks: Vec<(f64, Vec<Label>)>,
     pub y_ticks: Vec<(f64, Label)>,
-    /// Position of 0 on the y axis, if that is within the plot.
+    /// Position of 0 on a linear y axis, if it is within the plot.
     pub zero: Option<f64>,
     pub traces: Vec<Trace>,
     /// Names beside their marks, each with the index of its series.
@@ -272,7 +271,7 @@ fn traces(chart: &Chart, plot: &Plot<'_>, width: f64) -> Vec<Trace> {
     traced.collect()
 }
 
-/// Returns names at the right ends of all lines; `None` if one would cover something or pass `right`.
+/// Returns names at the right ends of all lines; `None` if one covers something or passes `right`.
 fn ends(traces: &[Trace], names: &[String], right: f64) -> Option<Vec<(usize, Label)>> {
     let all = Area { left: 0.0, top: -NAME_HALF, right, bottom: PLOT_HEIGHT + NAME_HALF };
     let mut named: Vec<(usize, Label)> = Vec::new();
@@ -357,7 +356,8 @@ fn x_ticks(x: &Range<'_>, axis: &Axis, left: f64, width: f64) -> Vec<(f64, Vec<L
     fitting(if is_named { CATEGORIES_SHOWN_MAX } else { TICKS_MAX }, place, apart)
 }
 
-/// Returns the result of `place` for the largest count, up to `most`, at which all neighbors are apart.
+/// Returns the result of `place` for the largest count, up to `most`, with which all neighbors are
+/// apart; without such a count, at most one item.
 fn fitting<T>(
     most: usize,
     place: impl Fn(usize) -> Vec<T>,

@@ -21,8 +21,8 @@ impl fmt::Display for Units {
     }
 }
 
-/// Formats `value`, one of several that are multiples of `step`, which is above 0; as per cent if
-/// `percent`.
+/// Formats `value`, a multiple of `step`, with the digits that distinguish such multiples; as per
+/// cent if `percent`. `step` is above 0.
 pub(super) fn show(value: f64, step: f64, percent: bool) -> String {
     let (value, step, unit) = match percent {
         // A no-break space.
@@ -45,7 +45,7 @@ pub(super) fn show(value: f64, step: f64, percent: bool) -> String {
 fn plain(value: f64, step: f64) -> String {
     let digits = trimmed(&format!("{:.*}", decimals(step), value.abs()));
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
-    // Years have no separator.
+    // Numbers of four digits may be years, and have no separator.
     if whole.len() < 5 {
         return digits;
     }

@@ -1,8 +1,8 @@
 //! The colors of a chart, alone and in a page.
 //!
-//! The colors of the series serve light and dark backgrounds alike. Each has a contrast of at least 3 to 1 to
-//! either (WCAG 2.2, 1.4.11), and any two differ for every kind of color vision. Within those bounds they are as
-//! far apart as eight colors can be.
+//! The colors of the series serve light and dark backgrounds alike. Each has a contrast of at least
+//! 3 to 1 to either (WCAG 2.2, 1.4.11), and any two differ for every kind of color vision. Within
+//! those bounds they are as far apart as eight colors can be.
 
 use super::SERIES_MAX;
 
@@ -28,8 +28,8 @@ const SERIES: [&str; SERIES_MAX] =
     ["#0077bb", "#cc7744", "#bb22ff", "#dd0000", "#776655", "#2299cc", "#cc0099", "#998888"];
 
 impl Role {
-    /// Returns the name in class names, and the colors on a light ground, on a dark ground, and in a
-    /// page that has none for this role.
+    /// Returns the name in class names, and the colors on a light ground, on a dark ground, and in
+    /// a page that has none for this role.
     fn row(self) -> [&'static str; 4] {
         match self {
             Self::Ground => ["ground", "#ffffff", "#101512", "Canvas"],
@@ -71,8 +71,9 @@ mod tests {
 
     type Color = [f64; 3];
 
-    /// Color vision without one kind of cone, after full vision, in linear RGB: Machado, Oliveira and Fernandes, "A
-    /// physiologically-based model for simulation of color vision deficiency" (2009), severity 1.
+    /// Full color vision, then vision without one kind of cone, in linear RGB: Machado, Oliveira
+    /// and Fernandes, "A physiologically-based model for simulation of color vision deficiency"
+    /// (2009), severity 1.
     const VISION: [[Color; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [

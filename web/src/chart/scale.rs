@@ -4,16 +4,16 @@ use super::number;
 use super::text;
 use super::{Axis, CATEGORY_CHARS_MAX, Scale};
 
-/// Values further from 0 are drawn here.
+/// Values further from 0 are drawn at this distance from 0.
 const VALUE_MAX: f64 = 1e150;
 
-/// Values nearer to 0 count as 0.
+/// Values nearer to 0 are drawn as 0; on a logarithmic axis, values below this as this.
 const VALUE_MIN: f64 = 1e-150;
 
-/// Spans below this share of the values count as none: ticks would need too many digits.
+/// A span below this share of the values is taken as none: its ticks would need too many digits.
 const SPAN_MIN: f64 = 1e-12;
 
-/// Share of a whole step by which a value may miss it, for rounding.
+/// Share of a step by which a value may miss a whole step because of rounding.
 const SLACK: f64 = 1e-9;
 
 /// Maximum number of ticks on an axis of numbers, apart from the one at its start.
@@ -29,7 +29,7 @@ pub(super) enum Fit {
     Exact,
     /// With room at both ends, as a share of the whole.
     Padded(f64),
-    /// With room for half the least distance between values at both ends.
+    /// With room at both ends: half of the least distance between values.
     Bars,
     /// Out to the next tick, including 0 if `zero`.
     Nice { zero: bool },
@@ -39,8 +39,9 @@ pub(super) enum Fit {
 #[derive(Clone, Debug)]
 pub(super) struct Range<'a> {
     axis: &'a Axis,
-    /// Ends: values, logarithms to 10 or indices, by the axis' scale.
+    /// Lower end: a value, its decimal logarithm or an index, by the axis' scale.
     low: f64,
+    /// Upper end, in the same form.
     high: f64,
 }
 
@@ -53,7 +54,7 @@ pub(super) struct Tick {
 }
 
 impl<'a> Range<'a> {
-    /// Returns the range of `axis` for those of `values` that it can show; `None` if it can show none.
+    /// Returns the range of `axis` for the `values` that it can show; `None` if it can show none.
     pub(super) fn new(axis: &'a Axis, values: impl Iterator<Item = f64>, fit: Fit) -> Option<Self> {
         let mut projected: Vec<f64> = values.filter_map(|value| project(axis, value)).collect();
         projected.sort_unstable_by(f64::total_cmp);
@@ -98,7 +99,7 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// Returns at most about `count` ticks, in ascending order.
+    /// Returns about `count` ticks or fewer, in ascending order.
     pub(super) fn ticks(&self, count: usize) -> Vec<Tick> {
         match &self.axis.scale {
             Scale::Linear => {
@@ -151,7 +152,7 @@ impl<'a> Range<'a> {
         ((projected - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
-    /// Widens a range of a single value.
+    /// Widens a range whose ends are equal, or nearly so ([`SPAN_MIN`]).
     fn widen(&mut self) {
         let size = self.low.abs().max(self.high.abs());
         if self.high - self.low > size * SPAN_MIN {
@@ -203,7 +204,7 @@ impl<'a> Range<'a> {
     }
 }
 
-/// Projects `value` onto `axis`: itself, or its logarithm; `None` for a gap.
+/// Returns `value` as `axis` places it: itself, or its decimal logarithm; `None` for a gap.
 pub(super) fn project(axis: &Axis, value: f64) -> Option<f64> {
     if !value.is_finite() {
         return None;
@@ -218,8 +219,8 @@ pub(super) fn project(axis: &Axis, value: f64) -> Option<f64> {
     }
 }
 
-/// Returns the step from one labelled category to the next, at least `least`. Categories are often months, so the
-/// step is whole years or a divisor of a year.
+/// Returns the step from one labelled category to the next, at least `least`. Categories are often
+/// months, so the step is whole years or a divisor of a year.
 fn every(least: usize) -> usize {
     let part = [1, 2, 3, 4, 6].into_iter().find(|part| least <= *part);
     part.unwrap_or_else(|| least.next_multiple_of(12))
@@ -232,7 +233,7 @@ fn gap(sorted: &[f64]) -> f64 {
     if least.is_finite() { least } else { 0.0 }
 }
 
-/// Returns the least of 1, 2 and 5 times a power of ten that divides `span` into at most `count` parts.
+/// Returns the least 1, 2 or 5 times a power of ten that cuts `span` into at most `count` parts.
 fn step(span: f64, count: usize) -> f64 {
     let least = span / count.max(1) as f64;
     let power = 10f64.powf(least.log10().floor());
@@ -248,7 +249,8 @@ fn multiples(low: f64, high: f64, step: f64) -> impl Iterator<Item = f64> {
     many.take_while(move |index| *index <= last).map(move |index| (index * step).clamp(low, high))
 }
 
-/// Rounds a logarithm `up` or down to the logarithm of a power of ten, or if `fine` of 1, 2 or 5 times one.
+/// Rounds a decimal logarithm `up` or down to that of a power of ten; if `fine`, to that of 1, 2 or
+/// 5 times a power of ten.
 fn round_log(projected: f64, up: bool, fine: bool) -> f64 {
     let mantissas: &[f64] = if fine { &[1.0, 2.0, 5.0, 10.0] } else { &[1.0, 10.0] };
     let mut marks = mantissas.iter().map(|mantissa| projected.floor() + mantissa.log10());

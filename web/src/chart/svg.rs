@@ -1,7 +1,7 @@
 //! Rendering of a chart as SVG text.
 //!
-//! Colors are attributes, so a renderer without style sheets draws them, too. In a standalone chart a style
-//! replaces them if the reader prefers dark. In a page they are the page's own.
+//! Colors are attributes, so a renderer without style sheets draws them, too. In a standalone chart
+//! a style replaces them if the reader prefers dark. In a page they are the page's own.
 
 use std::fmt::{self, Write as _};
 
@@ -35,8 +35,7 @@ const HATCHES: [(u32, u32); SERIES_MAX] =
 
 const FONT: &str = "system-ui, Helvetica, Arial, sans-serif";
 
-/// Draws `chart` as a part of a page, with ids that begin with `page_prefix`; without a prefix, as a
-/// file of its own.
+/// Draws `chart` for a page, with ids that begin with `page_prefix`; without it, as its own file.
 pub(super) fn write(chart: &Chart, page_prefix: Option<&str>) -> String {
     let is_standalone = page_prefix.is_none();
     let layout = Layout::new(chart, is_standalone);
@@ -316,8 +315,8 @@ impl Pen<'_> {
         ));
     }
 
-    /// Returns the attributes for the class and the colors of an element; in a standalone chart also the
-    /// style's classes of the colors.
+    /// Returns the attributes for the class and the colors of an element; in a standalone chart
+    /// also the classes by which the style changes the colors.
     fn paint(&self, class: &str, fill: Fill, stroke: Option<Role>) -> String {
         let color = |role: Role| {
             if self.is_standalone { role.light().to_owned() } else { role.inherited() }

@@ -24,7 +24,7 @@ pub(super) fn clip(text: &str, chars_max: usize) -> String {
     kept
 }
 
-/// Estimates the width of `text` at `size`, rather too wide, since the reader's font is unknown.
+/// Estimates the width of `text` at `size`; rather too wide, because the reader's font is unknown.
 pub(super) fn width(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
         'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '|' | '!' | '\'' | ' ' | '\u{a0}' => 0.34,

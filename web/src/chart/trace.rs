@@ -1,17 +1,17 @@
 //! Traces: the points of a series in units of the plot, reduced to those that can be distinguished.
 //!
-//! In each column of one unit, a line keeps its first, least, largest and last point, which draws the same as all
-//! of them. The bars of one column become one, as long as the longest of them.
+//! In each column of one unit, a line keeps its first, least, largest and last point, which look
+//! the same as all points. The bars of one column become one, as long as the longest of them.
 
 use std::collections::BTreeSet;
 
 use super::scale::Range;
 use super::{Marks, Point, Series};
 
-/// Items of a line, points and gaps, that a column may hold without being reduced.
+/// Maximum number of points and gaps of a line in a column that is not reduced.
 const ITEMS_MAX: usize = 4;
 
-/// Distance between two markers on a line, in units, at least.
+/// Minimum distance between two markers on a line, in units.
 const MARKERS_APART: f64 = 30.0;
 
 const BAR_MAX: f64 = 64.0;
@@ -44,7 +44,7 @@ pub(super) struct Plot<'a> {
     pub height: f64,
 }
 
-/// Index of a series among those of bars, and their count.
+/// Index of a series among the series of bars, and the number of these.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BarIndex {
     pub index: usize,
@@ -105,7 +105,7 @@ impl Plot<'_> {
         Some(Spot { x: x * self.width, y: (1.0 - y) * self.height })
     }
 
-    /// Traces `series`; `bar_index` is its index among those of bars.
+    /// Traces `series`; `bar_index` is used if it has bars.
     pub(super) fn trace(&self, series: &Series, bar_index: BarIndex) -> Trace {
         match &series.marks {
             Marks::Line(points) => {
@@ -122,7 +122,7 @@ impl Plot<'_> {
     fn ordered(&self, points: &[Point]) -> Vec<Option<Spot>> {
         let mut last = f64::NEG_INFINITY;
         let keyed = points.iter().map(|point| {
-            // A gap is at its x, or without one after the point before it.
+            // A gap is at its x. If the axis cannot show that x, it follows the point before.
             last = self.x.position(point.0).unwrap_or(last);
             (last, self.spot(*point))
         });
@@ -160,7 +160,7 @@ impl Trace {
         }
     }
 
-    /// Returns whether anything is drawn within `area`.
+    /// Returns whether the line, the bars or the center of the highlighted point meet `area`.
     pub(super) fn touches(&self, area: &Area) -> bool {
         match self {
             Self::Line(runs, _) => runs.iter().any(|run| {
@@ -195,8 +195,8 @@ fn runs(line: Vec<Option<Spot>>) -> Vec<Vec<Spot>> {
     runs.map(|run| run.iter().flatten().copied().collect()).collect()
 }
 
-/// Returns the first, highest, lowest and last point of one column, in their order. Gaps between them are too
-/// narrow to be seen; a gap after them stays.
+/// Returns the first, highest, lowest and last point of one column, in their order. Gaps between
+/// points are too narrow to be seen and left out; a gap at the column's start or end stays.
 fn reduced(items: Vec<Option<Spot>>) -> Vec<Option<Spot>> {
     if items.len() <= ITEMS_MAX {
         return items;
@@ -220,7 +220,8 @@ fn reduced(items: Vec<Option<Spot>>) -> Vec<Option<Spot>> {
     kept
 }
 
-/// Returns the points with a marker: those alone in their run, and others not too close to the last.
+/// Returns the points with a marker: those alone in their run, and others that are at least
+/// [`MARKERS_APART`] to the right of the marker before.
 fn markers(runs: &[Vec<Spot>]) -> Vec<Spot> {
     let mut last = f64::NEG_INFINITY;
     let mut marked = Vec::new();

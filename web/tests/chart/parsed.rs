@@ -88,7 +88,7 @@ fn spots(path: &str) -> Vec<Spot> {
     found
 }
 
-/// Estimates the area of a text in Helvetica, a narrow font: left, top, right, bottom, in units of the chart.
+/// Estimates the area of a text in the narrow Helvetica: left, top, right, bottom, in chart units.
 fn area(element: &Element, size: f64, shift: Spot) -> [f64; 4] {
     let size = element.attributes.get("font-size").map_or(size, |it| it.parse().unwrap());
     let em = |c: char| match c {

@@ -1,5 +1,5 @@
-//! A strict XML reader for the tests of charts: one root, every tag closed, every attribute quoted and unique,
-//! every character and reference allowed. It panics at anything else and says where.
+//! A strict XML reader for the tests of charts: one root, every tag closed, every attribute quoted
+//! and unique, every character and reference allowed. It panics at anything else and says where.
 
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 /// Longest address, in bytes.
 pub const ADDRESS_BYTES_MAX: usize = 255;
 
-/// A member's address: a host's name or IP address, and a port, as in `example.org:4000` and `[2001:db8::1]:4000`.
+/// A member's host name or IP address, and port: `example.org:4000`, `[2001:db8::1]:4000`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(Box<str>);
 

@@ -30,14 +30,14 @@ pub struct Member {
     pub site: Name,
     /// Sequence of the request that set this entry: older requests change nothing.
     pub request: u64,
-    /// Sequence of its last message, if it is silent: only a newer message revives it.
+    /// Sequence of its last row, if it is silent: only a newer row revives it.
     pub silent: Option<u64>,
-    /// Invitation by which it came; none if a rule admitted it, or the charter had an older format then.
+    /// Invitation by which it came; `None` if a rule admitted it, or the charter had format 3 then.
     pub invitation: Option<InvitationId>,
 }
 
 impl Member {
-    /// A member that is not silent.
+    /// Makes a member that is not silent and came without an invitation.
     pub fn new(key: [u8; 32], address: Address, site: Name, request: u64) -> Self {
         let (id, silent, invitation) = (MemberId::of(&key), None, None);
         Self { id, key, address, site, request, silent, invitation }
@@ -95,13 +95,13 @@ pub struct Body {
     pub connectivity: Connectivity,
     /// The access list.
     pub access: Access,
-    /// In the order of their making.
+    /// The invitations in the order in which they were made.
     pub invitations: Vec<Invited>,
-    /// In the order of their ids; links name them by their position.
+    /// The members in the order of their ids; links name them by their positions.
     pub members: Vec<Member>,
-    /// The last [`GONE_MAX`] that left and have not come back, in the order in which they left.
+    /// The last [`GONE_MAX`] members that left and have not come back, in the order of leaving.
     pub gone: Vec<Former>,
-    /// In the order of writer and name.
+    /// The trees and collections in the order of writer and name.
     pub trees: Vec<Listed>,
     /// The links between neighbors.
     pub topology: Topology,
@@ -123,7 +123,7 @@ impl Body {
         self.gone.iter().find(|it| it.member == member).map(|it| it.sequence)
     }
 
-    /// Inserts a member at its position, or replaces it.
+    /// Inserts a member at its position, or replaces it. It is no former member any more.
     pub(in super::super) fn put(&mut self, member: Member) {
         self.gone.retain(|it| it.member != member.id);
         match self.members.binary_search_by_key(&member.id, Member::id) {
@@ -132,7 +132,7 @@ impl Body {
         }
     }
 
-    /// Records former members; above the bound the earliest are forgotten.
+    /// Records former members. Beyond [`GONE_MAX`], those that left first are forgotten.
     pub(in super::super) fn record_former(&mut self, gone: Vec<Former>) {
         self.gone.extend(gone);
         let surplus = self.gone.len().saturating_sub(GONE_MAX);
@@ -180,7 +180,7 @@ impl Body {
         bytes
     }
 
-    /// Reads a body of this format. Invitations of format 3 were for anybody and had no end: they are no longer valid.
+    /// Reads a body of this format. Invitations of format 3 are dropped: they are no longer valid.
     pub(super) fn from_bytes(bytes: &[u8], format: u8) -> Option<Self> {
         let mut from = Reader(bytes);
         let name = from.name()?;

@@ -9,7 +9,7 @@ use crate::id::InvitationId;
 use crate::topology::{Bounds, Connectivity, Costs, Topology};
 use crate::version::{Kind, Name};
 
-/// Identities of the founder, who is the first, and of others.
+/// Identities of a group's members, the founder's first.
 struct Cast(Vec<Identity>);
 
 fn tree(of: &Member) -> GroupTree {
@@ -229,7 +229,7 @@ fn a_group_is_bound_to_its_founders_key() {
     assert_eq!(other.succeeds(&charter), Err(Refusal::Foreign));
 }
 
-/// The founder leads in epoch 1 and 0, 1 and 2 are deputies one after another.
+/// The founder is member 0 and leads in epoch 1. Members 1 and 2 are its deputies, in this order.
 #[test]
 fn later_charters_succeed_earlier_ones() {
     let cast = Cast::new(6);
@@ -267,8 +267,8 @@ fn a_former_deputy_is_not_followed() {
     // Nor are deputies that it named.
     let by_friend = cast.amend(&usurped, 3, (3, 0), &[]);
     assert_eq!(by_friend.succeeds(&new), Err(refusal));
-    // Members that knew no better follow it, until the leader answers. Then all follow the answer, and no
-    // longer the former deputy.
+    // Members that do not know of the change follow the former deputy, until the leader answers.
+    // Then all follow the answer, and no longer the former deputy.
     assert_eq!(usurped.succeeds(&old), Ok(()));
     let answer = cast.amend(&new, 0, (3, 0), &[2]);
     assert_eq!((answer.succeeds(&usurped), answer.succeeds(&new)), (Ok(()), Ok(())));
@@ -283,7 +283,7 @@ fn a_former_deputy_is_not_followed() {
 fn parts_of_two_charters_do_not_make_a_third() {
     let cast = Cast::new(4);
     let (one, two) = (cast.founded(&[1]), cast.founded(&[2]));
-    // The mandate of one before the body of the other, and a deputy's mandate in place of the founder's.
+    // One's mandate before the other's body, and a deputy's mandate in place of the founder's.
     let swap = cast.amend(&one, 1, (2, 0), &[]);
     let head = two.to_bytes().len() - one.body.to_bytes().len();
     let mut mixed = two.to_bytes()[..head].to_vec();
@@ -298,7 +298,7 @@ fn parts_of_two_charters_do_not_make_a_third() {
     swap.chain[1].write(&mut cut);
     cut.extend(swap.body.to_bytes());
     assert!(Charter::from_bytes(&cut, one.group(), None).is_err());
-    // Only signatures of the known charter are not checked again.
+    // Signatures that the known charter has too are not checked again.
     assert_eq!(Charter::from_bytes(&swap.to_bytes(), one.group(), Some(&one)), Ok(swap));
 }
 

@@ -1,17 +1,18 @@
 //! The tree list of a charter: the trees that a group carries, and the members that list them.
 //!
-//! A tree is listed by its writer, if that is a member, and by members that carry it over from another group. It stays
-//! as long as any member lists it. Its kind is the one that its writer gives, or else the first one given.
+//! A tree is listed by its writer, if that is a member, and by members that bring it in from
+//! another group. It stays as long as any member lists it. Its kind is the one that its writer
+//! gives, or else the first one given.
 //!
-//! Each entry gives the group's distance from the writer. The writer itself gives 0. A member that carries
-//! the tree gives one more than the least distance in the group from which it carries it (`carry`), at most
-//! [`DISTANCE_MAX`]. So if a tree circulates among groups after its writer has left all of them, its distance
-//! rises with each round, until nobody may list it.
+//! Each member states the group's distance from the writer. The writer itself states 0. A member
+//! that brings the tree in states one more than the least distance in the other group (`carry`), at
+//! most [`DISTANCE_MAX`]. So if a tree circulates among groups after its writer has left all of
+//! them, its distance rises with each round, until nobody may list it.
 //!
 //! # Differences from the paper
 //!
-//! A flood-d carries everything that any of its groups brings. Here the leader knows the writers, so that
-//! nobody has to accept trees that are not meant for the group.
+//! A flood-d carries everything that any of its groups brings. Here the leader knows the writers,
+//! so that nobody has to accept trees that are not meant for the group.
 //!
 //! Sans-I/O.
 
@@ -22,8 +23,8 @@ use crate::wire::{Reader, put_list, put_text};
 
 /// Maximum number of trees and collections of a group.
 pub const TREES_MAX: usize = 1_024;
-/// Most members on record as listing one tree: its writer, and those at the least distance. When one of them
-/// leaves, another takes its place.
+/// Maximum number of members on record as listing one tree: its writer, and those at the least
+/// distance. When one of them leaves, another takes its place.
 pub const LISTERS_MAX: usize = 3;
 
 /// A tree or a collection that the group carries.
@@ -33,7 +34,7 @@ pub struct GroupTree {
     pub writer: [u8; 32],
     /// Its name among the trees of its writer.
     pub name: Name,
-    /// GroupTree or collection.
+    /// Tree or collection.
     pub kind: Kind,
 }
 
@@ -64,7 +65,7 @@ impl GroupTree {
 pub struct Carried {
     /// The tree.
     pub tree: GroupTree,
-    /// Count of groups that it has come through, from its writer's on: 1 to [`DISTANCE_MAX`].
+    /// Number of groups that it came through, its writer's included: 1 to [`DISTANCE_MAX`].
     pub distance: u8,
 }
 
@@ -89,7 +90,7 @@ impl Carried {
 pub struct Lister {
     /// Its id.
     pub member: MemberId,
-    /// Count of groups that the tree has come through: 0 if this is its writer.
+    /// Number of groups that the tree came through: 0 if this member is its writer.
     pub distance: u8,
 }
 
@@ -104,7 +105,7 @@ pub(in super::super) fn are_in_order<'a>(mut trees: impl Iterator<Item = &'a Gro
 pub struct Listed {
     /// The tree.
     pub tree: GroupTree,
-    /// In the order of their ids; at least one and at most [`LISTERS_MAX`].
+    /// The members in the order of their ids: at least one, at most [`LISTERS_MAX`].
     pub by: Vec<Lister>,
 }
 
@@ -146,7 +147,8 @@ impl Listed {
         self.by.iter().find(|it| it.member == member)
     }
 
-    /// Returns whether a member that lists the tree need not request it.
+    /// Returns whether `lister` need not request its entry: it is on record with this distance, or
+    /// all places are taken by members at no greater distance.
     fn is_settled_for(&self, lister: Lister) -> bool {
         match self.lister(lister.member) {
             Some(noted) => noted.distance == lister.distance,
@@ -173,8 +175,7 @@ impl Listed {
     }
 }
 
-/// Makes a member list exactly these trees with their distances, as far as there is room. Returns whether
-/// there was room for all.
+/// Makes a member list exactly these trees with their distances. Returns whether all had room.
 pub(in super::super) fn list(
     all: &mut Vec<Listed>,
     member: MemberId,

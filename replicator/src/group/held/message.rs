@@ -16,8 +16,8 @@ pub(super) const ENTRY_BYTES: usize = 8 + 8 + 8;
 /// Prefix of the signed bytes, so that no signature serves for anything else.
 const DOMAIN: &[u8] = b"harvest replicator held\0";
 
-/// Short key of a tree: the first eight bytes of the hash of writer and name. Two trees with one tag would be
-/// shown alike; no data depends on it.
+/// Short key of a tree: the first eight bytes of the hash of writer and name. Two trees with one
+/// tag would be shown with the same version; no data depends on that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tag(pub(super) u64);
 
@@ -34,18 +34,18 @@ impl Tag {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Signed {
     pub(in super::super) from: MemberId,
-    /// Newer messages have a greater sequence; it is counted together with that of rows.
+    /// Sequence: greater in newer messages, and counted together with that of rows.
     pub(in super::super) sequence: u64,
-    /// Trees with their versions that readers see, in the order of their tags.
+    /// Trees with the versions that the member's readers see, in the order of tags.
     pub(super) entries: Vec<(Tag, Number)>,
-    /// Count of the group's other trees that it holds.
+    /// Number of the group's other trees that the member has.
     pub(super) left_out: u16,
     pub(super) bytes: Arc<[u8]>,
 }
 
 impl Signed {
-    /// Signs and writes: kind, member, sequence, count of trees left out; tag, epoch and sequence of each
-    /// tree; signature.
+    /// Signs and writes: kind, member, sequence, number of trees left out; tag, epoch and sequence
+    /// of each tree; signature.
     pub(super) fn sign(
         identity: &Identity,
         group: GroupId,
@@ -67,7 +67,7 @@ impl Signed {
         Self { from, sequence, entries, left_out, bytes: bytes.into() }
     }
 
-    /// Reads the output of [`Signed::sign`], and nothing else. The signature is still to be checked.
+    /// Reads the output of [`Signed::sign`], and nothing else. Does not check the signature.
     pub(in super::super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if HELD_BYTES_MAX < bytes.len() {
             return None;
@@ -81,7 +81,7 @@ impl Signed {
             entries.push((Tag(from.u64()?), from.number()?));
         }
         let is_in_order = entries.array_windows().all(|[one, next]| one.0 < next.0);
-        // Trees are left out only of a full message.
+        // Only a full message may leave out trees.
         let is_full = left_out == 0 || entries.len() == ENTRIES_MAX;
         let found = Self { from: member, sequence, entries, left_out, bytes: bytes.into() };
         (is_in_order && is_full).then_some(found)

@@ -24,7 +24,7 @@ fn version(sequence: u64) -> Number {
     Number { epoch: 1_700_000_000, sequence }
 }
 
-/// Holdings in a group of so many trees.
+/// Returns empty holdings in a group of this many trees.
 fn among(trees: usize) -> Holdings {
     let listed = (0..trees).map(|it| Tag::of(&tree(it))).collect();
     Holdings { listed, ..Holdings::default() }
@@ -36,7 +36,7 @@ impl Holdings {
         self.set_own(all.iter().map(|it| (&it.0, it.1)), now);
     }
 
-    /// The message that is sent now, if any.
+    /// Returns the message that is sent now, if any.
     fn send(&mut self, sequence: u64, now: Duration) -> Option<Signed> {
         let signed = Signed::sign(&identity(), GROUP, sequence, self.poll(now)?);
         self.sent = Some((signed.clone(), now));
@@ -71,7 +71,7 @@ fn holdings_are_sent_only_when_they_change() {
         here.hold(&[(0, 1), (1, 4), (2, 10 + minutes)], now);
         assert_eq!(here.send(3, now), None);
     }
-    // A lost tree is no longer held.
+    // A tree that this member has lost is no longer named.
     let later = NOW + Duration::from_mins(100);
     here.hold(&[(1, 4)], later);
     assert_eq!(here.send(3, later).unwrap().number(Tag::of(&tree(0))), None);

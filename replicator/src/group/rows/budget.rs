@@ -1,4 +1,4 @@
-//! Budgets: bounds on the messages of each member, so that those beyond are neither taken nor passed on.
+//! Budgets: bounds on the messages of each member. Further ones are neither taken nor passed on.
 //!
 //! Sans-I/O.
 
@@ -8,13 +8,13 @@ use std::time::Duration;
 use super::{BURST_ROWS, Intake, PAUSE_ROWS};
 use crate::id::MemberId;
 
-/// By member: how many more messages are taken, and since when that is counted.
+/// By member: how many more messages may be taken, and the time from which further ones are earned.
 #[derive(Debug, Default)]
 pub(in super::super) struct Budgets(BTreeMap<MemberId, (u32, Duration)>);
 
 impl Budgets {
-    /// Decides whether a new message of a member is taken. Its signature is checked only if the budget
-    /// allows, and only signed messages are charged.
+    /// Decides whether a new message of a member is taken. Its signature is checked only if the
+    /// budget allows, and only messages with a valid signature are charged.
     pub(in super::super) fn take(
         &mut self,
         member: MemberId,
@@ -38,7 +38,7 @@ impl Budgets {
     }
 }
 
-/// Returns the present value of a budget.
+/// Returns a budget with what it has earned until `now`.
 fn earned((left, since): (u32, Duration), now: Duration) -> (u32, Duration) {
     let pauses = now.saturating_sub(since).as_secs() / PAUSE_ROWS.as_secs();
     let pauses = u32::try_from(pauses).unwrap_or(u32::MAX);

@@ -19,12 +19,12 @@ pub(super) const ROW: u8 = 1;
 pub(super) const BEAT: u8 = 2;
 const DIGEST: u8 = 3;
 pub(in super::super) const HELD: u8 = 4;
-/// Kind, member, sequence, number, value.
+/// Length of a beat: kind, member, sequence, number, value.
 const BEAT_BYTES: usize = 1 + 8 + 8 + 2 + 32;
 /// Prefix of the signed bytes, so that no signature serves for anything else.
 const DOMAIN: &[u8] = b"harvest replicator row\0";
 
-/// Hashes a value so many times.
+/// Hashes a value this many times.
 pub(in super::super) fn ahead(value: [u8; 32], times: u16) -> [u8; 32] {
     (0..times).fold(value, |value, _| Hash::of(&value).0)
 }
@@ -35,13 +35,13 @@ pub(in super::super) enum RowMessage<'a> {
     Row(Signed),
     /// A beat, still to be checked.
     Beat(Beat),
-    /// What the sender has.
+    /// The sender's charter and its marks, for comparison.
     Digest(Digest<'a>),
     /// Holdings of a member, still to be checked.
     Held(held::Signed),
 }
 
-/// Reads a message; none if it is malformed.
+/// Reads a message; `None` if it is malformed.
 pub(in super::super) fn read(bytes: &[u8]) -> Option<RowMessage<'_>> {
     match *bytes.first()? {
         ROW => Signed::from_bytes(bytes).map(RowMessage::Row),
@@ -132,8 +132,8 @@ pub(in super::super) struct Digest<'a> {
 const MARK_BYTES: usize = 8 + 8 + 2 + 8;
 
 impl<'a> Digest<'a> {
-    /// Writes kind, whether it is an answer, epoch, revision, charter's hash, and for each member id,
-    /// sequence of its row, number of its last beat and sequence of its holdings.
+    /// Writes kind, whether it is an answer, epoch, revision, charter's hash, and for each member
+    /// id, sequence of its row, number of its last beat and sequence of its holdings.
     pub(in super::super) fn write(
         is_answer: bool,
         (epoch, revision, charter): (u64, u64, Hash),

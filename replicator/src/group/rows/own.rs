@@ -30,7 +30,7 @@ impl OwnRow {
         entries: Vec<LinkEstimate>,
     ) -> Self {
         let row = Row { from: MemberId::of(&identity.public()).0, sequence, entries };
-        // Nobody else can make this signature, and it has no other use.
+        // Nobody else can make this signature, and it is never sent.
         let text =
             [DOMAIN_SEED, &group.0.to_be_bytes(), sequence.to_be_bytes().as_slice()].concat();
         let seed = Hash::of(&identity.sign_raw(&text)).0;
@@ -50,7 +50,7 @@ impl OwnRow {
         Arc::clone(&self.bytes)
     }
 
-    /// Returns the next beat; none if a row is due.
+    /// Returns the next beat; `None` if the row has no more, so that a new row is due.
     pub(in super::super) fn beat(&mut self) -> Option<Arc<[u8]>> {
         if self.beats == BEATS_MAX {
             return None;
@@ -65,7 +65,7 @@ impl OwnRow {
         Beat { from: MemberId(self.row.from), sequence, number, value }.to_bytes()
     }
 
-    /// Returns the messages that a member lacks which is at `mark`.
+    /// Returns the messages that a member with this mark lacks.
     pub(in super::super) fn after(&self, mark: Mark) -> impl Iterator<Item = Arc<[u8]>> {
         let row = (mark.0 < self.row.sequence).then(|| self.bytes());
         let beat = (self.beats != 0 && mark < self.mark()).then(|| self.last());

@@ -108,7 +108,7 @@ fn a_writer_that_joins_later_sets_the_kind_of_its_tree() {
     net.settle(5, |it| it.trees.clear());
     net.run(MINUTE);
     assert_eq!(of_writer(&net), [tree(5, "tree")]);
-    // A denied writer's trees are denied too, whoever brings them, and no member asks for them again.
+    // A denied writer's trees are denied too, whoever brings them. No member asks for them again.
     net.deny(5);
     net.groups.remove(&id(5));
     assert_eq!(of_writer(&net), []);

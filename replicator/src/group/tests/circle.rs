@@ -4,8 +4,9 @@ use super::*;
 use crate::group::charter::Carried;
 use crate::group::state::SavedGroup;
 
-/// The writer of the circulating tree, and the founder of its group.
+/// The writer of the circulating tree.
 const WRITER: u8 = 1;
+/// The founder of the writer's group.
 const FOUNDER: u8 = 10;
 
 /// Several groups, with the members that carry trees between them.
@@ -48,7 +49,7 @@ impl Circle {
         }
     }
 
-    /// Returns the distance of the writer's tree in each group; none where it is missing.
+    /// Returns the distance of the writer's tree in each group; `None` where the tree is missing.
     fn distances(&self) -> Vec<Option<u8>> {
         let is_it = |it: &&charter::Listed| it.tree.writer == identity(WRITER).public();
         let distance = |net: &TestNet| {
@@ -99,13 +100,13 @@ fn a_circulating_tree_does_not_outlive_its_writer() {
 
 #[test]
 fn a_tree_that_circulates_outside_its_writers_group_ends_as_well() {
-    // The first group brings it into a circle of three others; two ways lead into it.
+    // The tree goes from the first group into a circle of three others, on two ways.
     let groups: [&[u8]; 4] =
         [&[FOUNDER, WRITER, 21, 25], &[20, 21, 22, 24], &[30, 22, 23], &[40, 23, 24, 25]];
     let carriers = [(21, 0, 1), (22, 1, 2), (23, 2, 3), (24, 3, 1), (25, 0, 3)];
     let mut circle = Circle::new(&groups, &carriers);
     assert_eq!(circle.distances(), [Some(0), Some(1), Some(2), Some(1)]);
-    // One of the ways is enough: the group at the end of the other gets it through the circle.
+    // One way is enough: the group at the end of the other way gets the tree through the circle.
     circle.worlds[0].kill(id(21));
     circle.carriers.remove(0);
     circle.carried.remove(0);

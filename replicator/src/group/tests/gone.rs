@@ -1,4 +1,4 @@
-//! Tests of former members, and of what brings them back.
+//! Tests of former members: which requests bring them back.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn an_old_request_brings_nobody_back() {
     let mut net = TestNet::new(5);
     net.run(3 * MINUTE);
     net.kill(id(5));
-    // That member needs a link to the leader.
+    // The member that forwards the requests again needs a link to the leader.
     let links = net.links.clone();
     let by = (2..5).find(|it| links.contains(&(id(1).min(id(*it)), id(1).max(id(*it))))).unwrap();
     net.deny_or_not(5, true);
@@ -48,7 +48,7 @@ fn an_old_request_brings_nobody_back() {
     assert!(!net.has(5) && gone != 0);
     assert_ne!(net.replay(by, 5), 0);
     assert!(!net.has(5), "its earlier requests do not count");
-    // A new leader knows it as well.
+    // A new leader knows the former member's sequence as well.
     net.kill(id(1));
     net.run(6 * MINUTE);
     assert_eq!(net.charter().body().gone(id(5)), Some(gone));
@@ -96,7 +96,7 @@ fn a_former_member_that_has_lost_its_disk_asks_with_a_greater_sequence() {
         let gone = net.charter().body().gone(id(4)).unwrap();
         assert!(2 << 32 < gone && !net.has(4));
         net.alarms.clear();
-        // It begins at nothing, or with an old state.
+        // It starts without a saved state, or with an old one.
         let invitation = net.groups[&id(1)].invitation(None);
         let saved = (!is_disk_lost).then_some(old.as_slice());
         let back = Group::open(identity(4), settings(4, None), saved, invitation, net.now);

@@ -1,4 +1,4 @@
-//! Tests of holdings: the versions that each member holds, as all others see them.
+//! Tests of holdings: the versions that each member has, as all others see them.
 
 use super::*;
 use crate::group::held::Tag;
@@ -63,7 +63,7 @@ fn old_holdings_do_not_count_after_a_restart() {
     net.run(6 * MINUTE);
     assert_eq!(net.seen(1, 4, 2), Some(Some(3)));
     assert!(5 * MINUTE <= net.groups[&id(1)].silence(id(4), net.now));
-    // Its saved group is there, but the tree is lost.
+    // The member starts with its saved group, but its tree is lost.
     net.held.remove(&id(4));
     let saved = net.saved[&id(4)].clone();
     let back = Group::open(identity(4), settings(4, None), Some(&saved), None, net.now).unwrap();

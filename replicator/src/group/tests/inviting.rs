@@ -1,4 +1,4 @@
-//! Tests of invitations: members that join by one, and members that do not.
+//! Tests of invitations: whom they admit, and whom they do not.
 
 use super::*;
 use crate::group::charter::Member;
@@ -91,7 +91,7 @@ fn a_member_that_asks_again_by_its_own_invitation_is_admitted() {
     assert!(net.groups[&id(7)].is_member() && net.has_member(7));
     assert_eq!(net.reasons(7), []);
     assert_eq!(net.invited(7).used_by, Some(id(7)));
-    // Another charter forgets the member. It is admitted again, since nobody else used its invitation.
+    // A charter forgets the member. It is admitted again: nobody else has used its invitation.
     let now = net.now;
     let founder = net.groups.get_mut(&id(1)).unwrap();
     let charter = founder.charter.clone().unwrap();
@@ -183,7 +183,7 @@ fn denying_a_member_withdraws_its_invitation_and_closes_its_links() {
     assert!(net.parted.iter().all(|it| it.1 == id(7)));
     net.kill(id(7));
     assert!(!net.has_member(7) && net.invited(7).is_withdrawn);
-    // Later charters close no link that it may have for another group.
+    // Later charters do not close a link that the denied member may have for another group.
     let count = net.parted.len();
     net.come(7, 1, 7);
     net.run(MINUTE);
@@ -265,7 +265,7 @@ fn of_too_many_invitations_closed_ones_are_dropped() {
 
 const TICK: Duration = Duration::from_millis(500);
 
-/// It is granted after one charter, and denied before the next.
+/// The member's request is granted after one charter, and the member is denied before the next.
 #[test]
 fn an_invitation_is_not_used_up_by_a_member_denied_before_its_entry() {
     let mut net = TestNet::new(2);

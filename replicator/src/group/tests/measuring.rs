@@ -13,7 +13,8 @@ fn few_members_probe_the_line_that_all_share() {
         let ends = (site(*from).min(site(*to)), site(*from).max(site(*to)));
         by_line.entry(ends).or_default().push(*at);
     }
-    // Three lines between sites and three within them, each probed by three or four members, and once more.
+    // Three lines between sites and three within them. Three or four members probe each line, and
+    // later each of them once more.
     assert_eq!(by_line.len(), 6);
     for (ends, at) in &by_line {
         assert!((3..=8).contains(&at.len()), "{ends:?} at {at:?}");
