@@ -20,7 +20,7 @@ use tower::ServiceExt as _;
 
 const GATHERER: &str = "0123456789abcdef";
 const NOW: Stamp = Stamp(1_700_000_000_000);
-/// Objects about harvest, without two duplicates.
+/// Number of objects about harvest, not counting two duplicates.
 const HARVESTS: usize = 25;
 
 struct Site {

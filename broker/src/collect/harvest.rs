@@ -135,8 +135,8 @@ fn internal(error: &Error) -> FailedPull {
     FailedPull { failure: Failure::Ours, message: error.to_string(), retry_after: None }
 }
 
-/// Returns the version up to which a source has been read, and the number of its objects, limited
-/// to `most`. The number is `told`, which the source reported, or otherwise the number held here.
+/// Returns the version up to which a source has been read, and the number of its objects, at most
+/// `most`: `told`, if the source reported it, otherwise the number of objects that it holds here.
 async fn progress(
     collection: Collection,
     source: String,
@@ -152,7 +152,7 @@ async fn progress(
     blocking("cursor of a source", look).await.map_err(|it| internal(&it))
 }
 
-/// Number of changes so far, and sum of their times.
+/// Number of changes so far, and sum of their times in Unix seconds.
 #[derive(Debug, Default)]
 struct Tally {
     changes: u64,

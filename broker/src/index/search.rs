@@ -207,7 +207,7 @@ fn excerpt(highlighter: &Highlighter, stored: &StoredHit) -> Snippet {
     snippet::cut(&stored.text, &marks)
 }
 
-/// Returns the other objects with a hit's content, in the order of (URL, gatherer).
+/// Returns other objects with a hit's content, the first [`DUPLICATES_MAX`] by (URL, gatherer).
 fn duplicates(
     searcher: &Searcher,
     fields: &Fields,

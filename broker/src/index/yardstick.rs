@@ -23,7 +23,7 @@ use crate::error::Error;
 pub struct Ranking {
     /// The hits' OIDs, best first.
     pub oids: Vec<String>,
-    /// Number of objects that match.
+    /// Number of objects that match, as in [`Answer::total`](crate::answer::Answer::total).
     pub total: u64,
     /// Number of facet values counted, over all facets.
     pub facet_values: usize,

@@ -212,7 +212,6 @@ fn node() -> impl Strategy<Value = Node> {
     })
 }
 
-/// Returns a site whose index is in memory.
 fn in_memory() -> Site {
     let mut site = Site::new();
     let options = IndexOptions { threads: 1, heap_bytes: 15 << 20, ..IndexOptions::default() };
