@@ -1,14 +1,14 @@
 //! Measured freshness of a source's part of the collection, from the results of its pulls.
 //!
 //! Source: Adly §3.1. An element is stale from its change at the source until the pull that brings
-//! the change. A pull knows both ends: every change carries its stamp. Over the span since the
-//! pull before, the stale share of the source's N elements, averaged over time, is therefore
+//! the change. A pull knows both ends: every change carries its stamp. Averaged over the span since
+//! the pull before, the stale share of the source's N elements is therefore
 //!
 //! ```text
 //! Σ (pull time − stamp) / (N · span)
 //! ```
 //!
-//! Freshness is one minus that. Several pulls are averaged by their element-seconds (N · span).
+//! Freshness is 1 minus that share. Several pulls are averaged by their element-seconds (N · span).
 //! Each older pull counts `1 − gain` times as much as the next, so the average follows a source
 //! that changes its behavior.
 //!
@@ -26,7 +26,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of element-seconds of one pull that count, so that sums stay finite.
+/// Maximum number of element-seconds of a pull, so that sums stay finite; a larger pull is ignored.
 const SPAN_MAX: f64 = 1e30;
 
 /// Decayed sums of one source's pulls, to seven digits.
@@ -38,14 +38,14 @@ pub struct Measured {
     all: f32,
 }
 
-/// The result of one pull for the time since the pull before.
+/// The result of a pull: the changes in the span since the pull before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
     /// Length, seconds.
     pub secs: f64,
     /// Elements at the source, N.
     pub elements: u64,
-    /// Changes found.
+    /// Number of changes found.
     pub changes: u64,
     /// Mean age of the changes when the pull ended, seconds; any value if there are none.
     pub age_secs: f64,

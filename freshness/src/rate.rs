@@ -1,7 +1,7 @@
 //! Update rate of a source, estimated from its pulls.
 //!
 //! Source: Adly §4, after Jacobson: `λ = (1 − g) λ_before + g λ_sample`, where the sample is the
-//! updates that a pull brought over the time in which they gathered. Cho and Garcia-Molina,
+//! updates that a pull brought, divided by the time since the pull before. Cho and Garcia-Molina,
 //! "Estimating frequency of change", for the two better samples of [`Method`].
 //!
 //! # Differences from the paper
@@ -57,21 +57,23 @@ const DISPERSION_MAX: f32 = 1e18;
 /// Method by which the updates of a pull become a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// The paper's: updates over time. Right for sources that count every change, low for those that show a record
-    /// once, however often it changed.
+    /// The paper's: updates divided by time. Right for sources that report every change, too low
+    /// for sources that list a record once however often it changed.
     #[default]
     Ewma,
-    /// From the number of records that did *not* change: `−N ln((N − U + 0.5) / (N + 0.5)) / I`, finite even if all
-    /// changed. Moved by the gain as [`Ewma`](Self::Ewma). Needs N.
+    /// From the number of records that did *not* change: `−N ln((N − U + 0.5) / (N + 0.5)) / I`,
+    /// finite even if all changed. The gain moves the estimate as with [`Ewma`](Self::Ewma). Needs
+    /// N.
     BiasReduced,
-    /// From the times of the last change of each changed record, the maximum likelihood: `N U / (Σ ages + (N − U)
-    /// I)`. It uses decayed sums of the changes and of the times below them, so a longer pull counts for more.
-    /// Needs N and ages; a pull without ages is treated as [`BiasReduced`](Self::BiasReduced).
+    /// From the times of the last change of each changed record, the maximum likelihood: `N U / (Σ
+    /// ages + (N − U) I)`. It divides decayed sums of the changes and of these times, so a longer
+    /// pull has more weight. Needs N and ages; a pull without ages is treated as
+    /// [`BiasReduced`](Self::BiasReduced).
     Datestamps,
 }
 
-/// Gain of a sample, and the size of a sample. The number lies above 0 and is at most 1; others are clamped, and
-/// NaN counts as [`GAIN_DEFAULT`].
+/// Gain of a sample, and the size of a sample. The gain is above 0 and at most 1; other numbers are
+/// clamped, and NaN becomes [`GAIN_DEFAULT`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gain {
     /// As in the paper: each pull is a sample, and each but the first moves the estimate by this gain.
@@ -118,9 +120,9 @@ impl Default for Rules {
 /// The result of one pull for the time since the pull before.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pull {
-    /// Records that changed, each counted once if the source does so: U.
+    /// Number of changes, U; of changed records, if the source lists each once.
     pub updates: u64,
-    /// Records at the source now, N, if the source states it.
+    /// Number of records at the source now, N, if the source states it.
     pub elements: Option<u64>,
     /// Time since the pull before, in seconds: I.
     pub elapsed_secs: f64,
@@ -145,7 +147,7 @@ pub struct State {
     pub pending_secs: f64,
     /// Time by which the pending updates are divided, in seconds; at most `pending_secs`.
     pub pending_exposure_secs: f64,
-    /// Pulls so far, the first one included.
+    /// Number of pulls since the last restart, the first one included.
     pub pulls: u32,
     /// Number of changes that come at once: decayed mean of the squared error of a sample, relative to changes that
     /// come one by one.
@@ -157,9 +159,10 @@ pub struct State {
 pub struct Estimate {
     /// The rate λ, in updates a second; finite, not negative.
     pub rate: f64,
-    /// The rate is as certain as that of a source whose changes come one by one and were counted for this time, in
-    /// seconds; 0 if the origin of the rate is unknown. Above two changes for each record and pull,
-    /// [`Method::BiasReduced`] claims too long a time (at N = U = 1,000 thirty times as long as is right).
+    /// The rate is as certain as that of a source whose changes come one by one and were counted
+    /// for this time, in seconds; 0 if the origin of the rate is unknown. With more than two
+    /// changes of each record between pulls, [`Method::BiasReduced`] overstates it (thirtyfold at N
+    /// = U = 1,000).
     pub secs: f64,
 }
 
@@ -190,10 +193,10 @@ impl Estimator {
         self.state
     }
 
-    /// Takes in a pull.
+    /// Handles a pull.
     ///
-    /// All numbers of the first pull are ignored. A failed pull is not handed in: its updates and its time come
-    /// with the next one that succeeds.
+    /// All numbers of the first pull are ignored. Leave out failed pulls: the next successful pull
+    /// has their updates and their time.
     pub fn handle(&mut self, pull: Pull) {
         self.state.pulls = self.state.pulls.saturating_add(1);
         if self.state.pulls == 1 {
@@ -210,7 +213,7 @@ impl Estimator {
         }
     }
 
-    /// Forgets the pull before: the next one brings everything (the source answered with a snapshot). The estimate
+    /// Forgets the last pull, since the next one brings everything (a snapshot). The estimate
     /// stays.
     pub fn handle_restart(&mut self) {
         self.state.pulls = 0;

@@ -25,7 +25,7 @@ use crate::date::{
     AT_SECS_MAX, AT_SECS_MIN, DAY_SECS, days_of_month, from_days, parse_date_time, to_days,
 };
 
-/// Longest value that is read, in bytes.
+/// Maximum length of a frequency and of a base, in bytes.
 pub const VALUE_BYTES_MAX: usize = 64;
 
 /// The period in which updates are counted.
@@ -140,8 +140,8 @@ impl Syndication {
         Ok(Self { period, frequency, base_secs })
     }
 
-    /// Reads the values of updatePeriod, updateFrequency and updateBase, white space around them
-    /// left out.
+    /// Reads the values of updatePeriod, updateFrequency and updateBase, without the white space
+    /// around them.
     ///
     /// # Errors
     ///
@@ -181,8 +181,8 @@ impl Syndication {
         let start = self.start(period);
         let parts = i128::from(self.frequency);
         let length = self.start(period + 1) - start;
-        // The first part whose start, rounded down, is past `after`. Beyond the last one, this is
-        // where the next period starts.
+        // The first part whose start, rounded down, is past `after`. After the last part of the
+        // period, it is the start of the next period.
         let part = ((after - start + 1) * parts + length - 1).div_euclid(length);
         let next = start + part * length / parts;
         i64::try_from(next).unwrap_or(i64::MAX)

@@ -25,7 +25,7 @@ pub enum Model {
     Poisson,
 }
 
-/// Below this, the first terms of a series are more exact than the formula.
+/// The x below which the first terms of a series are more exact than the formula.
 const SMALL: f64 = 1e-3;
 
 impl Model {
@@ -63,7 +63,7 @@ impl Model {
         if 1.0 <= share {
             return f64::INFINITY;
         }
-        // The curve is concave: from the left, Newton's steps never leave the left.
+        // The curve is concave, so Newton's steps from the left never pass the solution.
         let mut x = 2.0 * share;
         for _ in 0..100 {
             let step = (share - self.staleness(x)) / self.slope(x);
@@ -78,8 +78,8 @@ impl Model {
 
 /// Returns the x of the Poisson curve at which x² times the slope is `marginal`, 0 to 1; infinite from 1 on.
 ///
-/// That product, 1 − (1+x)e⁻ˣ, is the cost of a little more time for a source that is pulled every x. In the
-/// optimum it is in proportion to cλ/(aN²). Its inverse is a branch of Lambert's W.
+/// That product, 1 − (1+x)e⁻ˣ, is the marginal loss by a longer interval. In the optimum it is
+/// proportional to cλ/(aN²). Its inverse is a branch of Lambert's W.
 pub(super) fn x_of_marginal(marginal: f64) -> f64 {
     if 1.0 <= marginal {
         return f64::INFINITY;
@@ -88,9 +88,9 @@ pub(super) fn x_of_marginal(marginal: f64) -> f64 {
     if p < SMALL {
         return p * (1.0 + p * (1.0 / 3.0 + p * (11.0 / 72.0 + p * 43.0 / 540.0)));
     }
-    // x − ln(1+x) = −ln(1−marginal), which has no cancellation where the product nears 1. In the square root of
-    // twice that, x is a smooth curve. A ratio of polynomials follows it to 3·10⁻⁸ up to 9, where the product is 1
-    // to rounding; one Newton step squares the error.
+    // x − ln(1+x) = −ln(1−marginal), without cancellation where the product nears 1. x is a smooth
+    // function of t, the root of twice that. A ratio of polynomials follows it to 3·10⁻⁸ up to t =
+    // 9, where the product is 1 to rounding; one Newton step squares the error.
     let target = -(-marginal).ln_1p();
     let t = (2.0 * target).sqrt();
     let above =
