@@ -82,7 +82,6 @@ pub fn report<K: Display>(report: &Report<K>, predictions: &[Prediction]) -> Str
     text
 }
 
-/// End of a line.
 const END: &str = "\r\n";
 
 fn source_line<K: Display>(row: &SourceRow<K>) -> Line {

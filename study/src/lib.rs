@@ -10,9 +10,9 @@
 //!
 //! # Differences from the paper
 //!
-//! * We know Liu's paper by its words and not by its formulas. Each module states how it read a definition.
-//! * The uniform and the adaptive algorithm (§5) need a network and a clock; only their computations are here. The
-//!   caller must date a harvest by its start and by the source's own clock.
+//! * Our copy of Liu's paper lacks the formulas. Each module states how it reads a definition.
+//! * The uniform and the adaptive algorithm (§5) need a network and a clock; only their
+//!   computations are here. A harvest must be dated by its start, on the source's own clock.
 //! * Subscribe-and-notify and push (§6) need no computation.
 //!
 //! Sans-I/O.

@@ -15,17 +15,16 @@
 
 use std::sync::Arc;
 
-/// Largest rate that is simulated, in changes a second (8.6 · 10¹⁰ a day).
+/// Maximum rate, in changes a second (8.6 · 10¹⁰ a day).
 pub const RATE_MAX: f64 = 1e6;
-/// Largest mean size of a burst, in changes.
+/// Maximum mean size of a burst, in changes.
 pub const BURST_MAX: f64 = 1e6;
 /// Number of steps of a drift, of equal length and equal ratio.
 pub const DRIFT_STEPS: f64 = 64.0;
 /// Shortest time for which a rate is constant, in seconds.
 const PIECE_SECS_MIN: f64 = 1e-6;
-/// The latest moment, in seconds; later ones count as this.
+/// The latest time, in seconds; later times are treated as this one.
 pub const SECS_MAX: f64 = 1e10;
-/// A day, in seconds.
 const DAY_SECS: f64 = 86_400.0;
 
 /// One change of a [`Process::Replay`].
@@ -37,8 +36,8 @@ pub struct Change {
     pub element: u32,
 }
 
-/// Process of a repository's changes. Rates are in changes a second, times in seconds of the world's clock;
-/// senseless numbers count as the nearest sensible one.
+/// Process of a repository's changes. Rates are in changes a second, times in seconds of the
+/// world's clock; senseless numbers become the nearest sensible one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Process {
     /// Random changes, each of a random element.
@@ -67,9 +66,9 @@ pub enum Process {
     /// As [`Poisson`](Self::Poisson), with a rate that changes by a factor over some time, in
     /// [`DRIFT_STEPS`] steps, and stays there.
     Drifting {
-        /// The rate λ before.
+        /// The rate λ before the drift.
         rate: f64,
-        /// Rate afterwards over rate before; 0 or more.
+        /// Rate afterwards divided by rate before; 0 or more.
         factor: f64,
         /// Begin of the drift.
         from: f64,
@@ -138,7 +137,7 @@ impl ChangeRate {
         })
     }
 
-    /// Returns the rate at `at`, and its end.
+    /// Returns the rate at `at`, and the time until which it is constant.
     pub(super) fn piece(&self, at: f64) -> Piece {
         let Piece { rate, until } = match self.0 {
             Process::Daily { rate, share, hours, begin_secs } => {
