@@ -1,5 +1,5 @@
-//! Tests of a broker end to end, over loopback: it collects, indexes, answers, and loses nothing when
-//! sources die, come back, share objects or are removed.
+//! Tests of a broker end to end, over loopback: it collects, indexes, answers, and loses nothing
+//! when sources die, come back, share objects or are removed.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

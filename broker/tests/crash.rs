@@ -1,5 +1,5 @@
-//! Test of a broker that is killed at random points and started again: no change is lost or doubled, and
-//! index and catalog agree.
+//! Test of a broker that is killed at random points and started again: no change is lost or
+//! doubled, and index and catalog agree.
 //!
 //! The broker runs in a process of its own: this test program, started again with an environment
 //! variable that makes [`child`] a broker instead of a test.

@@ -1,8 +1,8 @@
-//! Live test of the paper's result: sources that change at rates 1 : 5 : 10 : 50 are pulled at intervals
-//! that go with the inverse roots, and the measured freshness reaches the aim.
+//! Live test of the paper's result: sources that change at rates 1 : 5 : 10 : 50 are pulled at
+//! intervals that go with the inverse roots, and the measured freshness reaches the aim.
 //!
-//! Follow is off: only the schedule starts pulls. Time runs fast: changes a second instead of a day.
-//! `HARVEST_FRESHNESS_SECONDS` makes the run longer and the figures steadier.
+//! Follow is off: only the schedule starts pulls. Time runs fast: changes a second instead of a
+//! day. `HARVEST_FRESHNESS_SECONDS` makes the run longer and the figures steadier.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -112,8 +112,8 @@ async fn intervals_and_freshness_are_those_of_the_paper() {
     assert!(THETA - FRESHNESS_TOLERANCE <= freshness, "freshness {freshness}: {shown:#?}");
 }
 
-/// By default a broker assumes random changes: for such sources the measured freshness is the aim, with
-/// fewer pulls than in eq. 3.
+/// By default a broker assumes random changes: for such sources the measured freshness is the aim,
+/// with fewer pulls than in eq. 3.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_at_random_need_fewer_pulls() {
     let freshness = Freshness { theta: THETA_RANDOM, ..Freshness::default() };

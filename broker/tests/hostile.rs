@@ -1,5 +1,5 @@
-//! Tests of hostile and broken sources: each is bounded in time, memory and disk, and named in status
-//! with its kind of failure. The good source beside it is collected and searched as before.
+//! Tests of hostile and broken sources: each is bounded in time, memory and disk, and named in
+//! status with its kind of failure. The good source beside it is collected and searched as before.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -122,8 +122,8 @@ fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(u8::try_from(number).unwrap());
 }
 
-/// Returns a sound member with one object, number `serial`, and a text; see docs/collection.md. `lie` is
-/// added to the announced length.
+/// Returns a sound member with one object, number `serial`, and a text; see docs/collection.md.
+/// `lie` is added to the announced length.
 fn member(serial: u64, text: &str, lie: u32) -> Vec<u8> {
     let (before, after) = section(serial, text.len());
     let plain = [&before, text, &after].concat();
@@ -230,7 +230,7 @@ impl Beside {
         assert_eq!(self.broker.total(word).await, 20, "{word}");
     }
 
-    /// Waits until the bad source has failed with `kind`; the good one must be served before and after.
+    /// Waits until the bad source fails with `kind`; the good one must be served before and after.
     async fn fails(&self, kind: &str) -> SourceStatus {
         self.serves("before").await;
         let failed = |it: &Status| it.sources[1].errors.by_kind.contains_key(kind);

@@ -1,5 +1,5 @@
-//! Tests of the broker's public routes over a real collection and index: pages for people, and answers
-//! for programs.
+//! Tests of the broker's public routes over a real collection and index: pages for people, and
+//! answers for programs.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -1,5 +1,5 @@
-//! Tests of bit rot: a byte of the broker's data changes between two runs. The lost objects are fetched
-//! again, and search finds everything.
+//! Tests of bit rot: a byte of the broker's data changes between two runs. The lost objects are
+//! fetched again, and search finds everything.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

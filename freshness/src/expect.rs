@@ -14,9 +14,10 @@
 //! * As in the paper, the pace is assumed to be constant, and all of the history counts alike.
 //!   [`rate`](crate::rate) follows a pace that changes.
 //! * A source that never changed has no interval to learn; it is pulled at the acceptable latency.
-//! * The interval is capped by the acceptable latency, which is the longest interval. If that is shorter than the
-//!   learned interval, best estimation pulls as often as the uniform model. Only a schedule known in advance, as
-//!   from [`Syndication`](crate::syndication::Syndication), allows longer pauses.
+//! * The interval is capped by the acceptable latency, which is the longest interval. If it is
+//!   shorter than the learned one, best estimation pulls as often as the uniform model. Only a
+//!   schedule known in advance, as from [`Syndication`](crate::syndication::Syndication), allows
+//!   longer pauses.
 //!
 //! Sans-I/O.
 
@@ -28,8 +29,8 @@ pub const INTERVAL_SECS_MIN: f64 = 0.001;
 /// Maximum interval, latency or period, in seconds (some 30,000 years); longer ones are treated so.
 pub const INTERVAL_SECS_MAX: f64 = 1e12;
 
-/// Clamps an interval in seconds to bounds. NaN becomes the longest interval, and a longest interval of NaN counts
-/// as [`INTERVAL_SECS_MAX`]. The result is finite and above 0.
+/// Clamps an interval in seconds to bounds. NaN becomes the longest interval, and a longest
+/// interval of NaN counts as [`INTERVAL_SECS_MAX`]. The result is finite and above 0.
 pub fn within(interval: f64, bounds: Bounds) -> f64 {
     let floor = seconds(bounds.interval_min, INTERVAL_SECS_MIN);
     let longest = seconds(bounds.interval_max, INTERVAL_SECS_MAX).max(floor);

@@ -9,13 +9,13 @@
 //! * *Update interval*: the time between two updates that follow each other; its mean, standard
 //!   deviation and coefficient of variation are those of the paper's table 2 ([`Moments`]).
 //! * *Update frequency*: updates divided by the time observed ([`History::frequency`]).
-//! * *Update cost*: for a data provider the requests that it got and the records that it sent; for the harvester
-//!   the same, summed over all sources ([`Cost`]).
+//! * *Update cost*: for a data provider the requests that it got and the records that it sent; for
+//!   the harvester the same, summed over all sources ([`Cost`]).
 //!
 //! # Differences from the paper
 //!
-//! * The paper observes at regular intervals. Ours may come at any time, in order. A step back in time restarts the
-//!   clock, and no interval is measured across it.
+//! * The paper observes at regular intervals. Ours may come at any time, in order. A step back in
+//!   time restarts the clock, and no interval is measured across it.
 //! * The paper's granularity is a day. Ours is an option; with a day, several changes on one (UTC)
 //!   day count as one update, and intervals are whole days.
 //! * The first observation brings everything. It starts the clock and is no update.
@@ -130,7 +130,7 @@ impl Moments {
         (self.count > 0 && self.mean.is_finite()).then_some(self.mean)
     }
 
-    /// Returns the standard deviation of a sample (divisor: count − 1); `None` for fewer than two numbers.
+    /// Returns the standard deviation of a sample (divisor: count − 1); `None` below two numbers.
     pub fn deviation(&self) -> Option<f64> {
         let variance = self.squares / self.count.checked_sub(1)? as f64;
         variance.is_finite().then(|| variance.max(0.0).sqrt())
@@ -174,7 +174,7 @@ pub struct History {
 }
 
 impl History {
-    /// Takes in an observation at `at_secs` (clamped to the years 1 to 9999) that found `records` updated.
+    /// Adds an observation of `records` updates at `at_secs` (clamped to the years 1 to 9999).
     pub fn handle(&mut self, at_secs: i64, records: u64, settings: Settings) -> Status {
         let at = at_secs.clamp(AT_SECS_MIN, AT_SECS_MAX);
         self.count_request(records, settings.log);
@@ -194,8 +194,8 @@ impl History {
         Status::Changed
     }
 
-    /// Stops the clock: the next observation brings everything (the source answered with a snapshot). Measurements
-    /// stay.
+    /// Stops the clock: the next observation brings everything (the source answered with a
+    /// snapshot). Measurements stay.
     pub fn handle_restart(&mut self) {
         self.started = false;
         self.updated_secs = None;
@@ -217,7 +217,7 @@ impl History {
         over(self.updates, self.known_secs(log, until_secs))
     }
 
-    /// Returns the average record update rate, in records a second; `None` while no time has been observed.
+    /// Returns the average record update rate, records a second; `None` before any time has passed.
     pub fn record_rate(&self, log: Log, until_secs: i64) -> Option<f64> {
         over(self.records, self.known_secs(log, until_secs))
     }

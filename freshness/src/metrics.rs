@@ -81,8 +81,9 @@ impl Measured {
     }
 }
 
-/// Returns the freshness of several sources together: the mean by weight times elements (Adly §3.1, §6), as for a
-/// policy's θ. Sources without a measurement and weights of NaN are left out; `None` if nothing is left.
+/// Returns the freshness of sources together: the mean by weight times elements (Adly §3.1, §6), as
+/// for a policy's θ. Sources without a measurement and weights of NaN are left out; `None` if
+/// nothing is left.
 pub fn overall(sources: impl Iterator<Item = (Option<f64>, f64, u64)>) -> Option<f64> {
     let (mut sum, mut mass) = (0.0, 0.0);
     for (freshness, weight, elements) in sources {
@@ -101,9 +102,9 @@ mod tests {
 
     const GAIN: f64 = 0.25;
 
-    /// Simulates a source whose element `i % elements` changes at every multiple of `1 / rate` seconds, pulled
-    /// every `interval` seconds, and compares the measurement with the truth: the stale share of elements, sampled
-    /// every millisecond.
+    /// Simulates a source whose element `i % elements` changes at every multiple of `1 / rate`
+    /// seconds, pulled every `interval` seconds, and compares the measurement with the truth: the
+    /// stale share of elements, sampled every millisecond.
     fn check(rate: f64, elements: usize, interval: f64, tolerance: f64) {
         let mut measured = Measured::default();
         let (mut stale_now, mut stale_sum, mut looks) = (vec![false; elements], 0_usize, 0_usize);

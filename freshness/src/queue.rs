@@ -7,8 +7,8 @@
 //!
 //! # Differences from the paper
 //!
-//! * The pseudo-code takes the source with the shortest *interval* next, which would pull the fastest source
-//!   forever. We take the source that is due first.
+//! * The pseudo-code takes the source with the shortest *interval* next, which would pull the
+//!   fastest source forever. We take the source that is due first.
 //! * The caller gives the times; nothing here waits.
 //!
 //! Sans-I/O.

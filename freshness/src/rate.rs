@@ -6,26 +6,26 @@
 //!
 //! # Differences from the paper
 //!
-//! * The pseudo-code keeps the last *sample* as λ_before, the text the last *estimate*. We follow the
-//!   text: the pseudo-code's rule forgets all but two samples (variance 0.625 of a sample's instead
-//!   of g/(2−g) = 0.143), and two pulls without updates would end all pulls.
+//! * The pseudo-code keeps the last *sample* as λ_before, the text the last *estimate*. We follow
+//!   the text: the pseudo-code's rule forgets all but two samples (variance 0.625 of a sample's
+//!   instead of g/(2−g) = 0.143), and two pulls without updates would end all pulls.
 //! * A sample is divided by the real time since the pull before, not by the planned interval.
 //! * The first pull brings everything instead of updates: it starts the clock and gives no sample.
 //! * The first sample is the first estimate.
-//! * Pulls that follow each other within a fraction of a second (a followed source) are pooled until they make a
-//!   sample of [`SAMPLE_SECS_MIN`]. [`Gain::Settling`] also pools pulls of few changes, each of which alone would
-//!   make the rate jump.
+//! * Pulls that follow each other within a fraction of a second (a followed source) are pooled
+//!   until they make a sample of [`SAMPLE_SECS_MIN`]. [`Gain::Settling`] also pools pulls of few
+//!   changes, each of which alone would make the rate jump.
 //! * A record that changed twice between two pulls is one update. The paper's sample misses the
 //!   first change and is low by the factor (1 − e^−x)/x when the average record changes x times;
 //!   the other methods make up for it.
-//! * The estimate has an uncertainty. With a rate alone, a source that was quiet for one lucky day would wait as
-//!   long as one that was quiet for a year.
+//! * The estimate has an uncertainty. With a rate alone, a source that was quiet for one lucky day
+//!   would wait as long as one that was quiet for a year.
 //!
-//! Every method divides the updates of a pull by a time, its exposure: the elapsed time, less the part that could
-//! not be observed. Pooling, gain and uncertainty are the same for each method.
+//! Every method divides the updates of a pull by a time, its exposure: the elapsed time, less the
+//! part that could not be observed. Pooling, gain and uncertainty are the same for each method.
 //!
-//! Numbers from outside may be anything. NaN, negative and infinite numbers count as the nearest sensible number,
-//! and every result is finite.
+//! Numbers from outside may be anything. NaN, negative and infinite numbers count as the nearest
+//! sensible number, and every result is finite.
 //!
 //! Sans-I/O.
 
@@ -47,8 +47,8 @@ pub const SAMPLE_SECS_MIN: f64 = 0.5;
 /// Changes, found or expected, that make a sample of [`Gain::Settling`].
 pub const SAMPLE_CHANGES_MIN: f64 = 8.0;
 
-/// Longest time between two pulls that is believed, in seconds (30 years); a clock that jumps must not make a rate
-/// vanish.
+/// Longest time between two pulls that is believed, in seconds (30 years); a clock that jumps must
+/// not make a rate vanish.
 pub const ELAPSED_SECS_MAX: f64 = 1e9;
 
 /// Largest number of changes that are assumed to come at once.
@@ -76,7 +76,7 @@ pub enum Method {
 /// clamped, and NaN becomes [`GAIN_DEFAULT`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gain {
-    /// As in the paper: each pull is a sample, and each but the first moves the estimate by this gain.
+    /// As in the paper: each pull is a sample; each but the first moves the estimate by this gain.
     Fixed(f64),
     /// Pulls are pooled until they hold [`SAMPLE_CHANGES_MIN`] changes, found or expected. A sample
     /// moves the estimate by its share of the remembered time, and at least by this gain. So at
@@ -126,8 +126,8 @@ pub struct Pull {
     pub elements: Option<u64>,
     /// Time since the pull before, in seconds: I.
     pub elapsed_secs: f64,
-    /// Sum of the ages of the changed records at the moment of the pull, in seconds, if the source gives
-    /// datestamps. An age lies between 0 and I, and the sum is clamped to that.
+    /// Sum of the ages of the changed records at the moment of the pull, in seconds, if the source
+    /// gives datestamps. An age lies between 0 and I, and the sum is clamped to that.
     pub ages_secs: Option<f64>,
 }
 
@@ -149,8 +149,8 @@ pub struct State {
     pub pending_exposure_secs: f64,
     /// Number of pulls since the last restart, the first one included.
     pub pulls: u32,
-    /// Number of changes that come at once: decayed mean of the squared error of a sample, relative to changes that
-    /// come one by one.
+    /// Number of changes that come at once: decayed mean of the squared error of a sample, relative
+    /// to changes that come one by one.
     pub dispersion: f32,
 }
 
@@ -220,8 +220,8 @@ impl Estimator {
         self.state.clear_pending();
     }
 
-    /// Returns the rate with its certainty; `None` before the first sample. A rate of 0 means that the source was
-    /// watched and did not change.
+    /// Returns the rate with its certainty; `None` before the first sample. A rate of 0 means that
+    /// the source was watched and did not change.
     pub fn estimate(&self) -> Option<Estimate> {
         let state = &self.state;
         match state.rate {
@@ -310,8 +310,8 @@ impl State {
         (self.pending_updates, self.pending_secs, self.pending_exposure_secs) = (0, 0.0, 0.0);
     }
 
-    /// Compares the pending pulls with the estimate's expectation. Changes that come one by one miss it by the root
-    /// of their number, changes that come B at once by √B times as much.
+    /// Compares the pending pulls with the estimate's expectation. Changes that come one by one
+    /// miss it by the root of their number, changes that come B at once by √B times as much.
     fn disperse(&mut self, weight: f64) {
         let (Some(rate), true) = (self.rate, self.sure_secs > 0.0) else {
             self.dispersion = 1.0;

@@ -13,8 +13,8 @@
 //!   way.
 //! * Times are whole seconds, rounded down. Above one update a second, every second has one.
 //! * The schedule holds before the base, too.
-//! * The default of a missing element is daily, 1 and 1970-01-01T00:00:00Z. The first two are the module's; it has
-//!   no default for the base.
+//! * The default of a missing element is daily, 1 and 1970-01-01T00:00:00Z. The first two are the
+//!   module's; it has no default for the base.
 //!
 //! Sans-I/O.
 
@@ -60,7 +60,7 @@ impl Period {
         }
     }
 
-    /// Returns the length in seconds; of months and years, on average over the calendar's 400 years.
+    /// Returns the length in seconds; for months and years the mean of the calendar's 400 years.
     pub fn secs(self) -> u32 {
         match self {
             Self::Hourly => 3_600,
@@ -125,7 +125,7 @@ pub struct Syndication {
 }
 
 impl Syndication {
-    /// Returns a schedule of updates `frequency` times each `period`, counted from `base_secs` in Unix seconds.
+    /// Returns a schedule of `frequency` updates each `period`, from `base_secs` (Unix seconds).
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl Syndication {
         (f64::from(self.period.secs()) / f64::from(self.frequency)).max(1.0)
     }
 
-    /// Returns the first update after `after_secs`, both in Unix seconds; saturates at the end of time.
+    /// Returns the first update after `after_secs`, in Unix seconds; saturates at the end of time.
     pub fn next_update(&self, after_secs: i64) -> i64 {
         let after = i128::from(after_secs);
         let period = self.period_at(after_secs);

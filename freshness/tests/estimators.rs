@@ -70,8 +70,8 @@ fn one(method: Method, pull: Pull) -> f64 {
     estimator.estimate().unwrap().rate
 }
 
-/// Returns mean and root mean square error of one pull's rate, relative to the true rate, when the average record
-/// changes `x` times.
+/// Returns mean and root mean square error of one pull's rate, relative to the true rate, when the
+/// average record changes `x` times.
 fn simulate(method: Method, x: f64) -> (f64, f64) {
     let mut random = Random(1);
     let (mut sum, mut squares) = (0.0, 0.0);
@@ -243,8 +243,8 @@ fn a_drifting_rate_is_followed() {
     }
 }
 
-/// Returns the share of sources whose true rate lies within two deviations of the estimate, when `batch` changes
-/// come at once.
+/// Returns the share of sources whose true rate lies within two deviations of the estimate, when
+/// `batch` changes come at once.
 fn covered(method: Method, gain: Gain, batch: u64) -> f64 {
     let (mut random, mut covered) = (Random(3), 0_u32);
     for _ in 0..RUNS {

@@ -124,7 +124,7 @@ proptest! {
         }
     }
 
-    /// A plan is as fresh as its sources are, and θ is met although pulls take time, or is out of reach.
+    /// A plan is as fresh as its sources; θ is met although pulls take time, or is out of reach.
     #[test]
     fn the_time_that_pulls_take_is_in_the_plan(
         sources in prop::collection::vec(

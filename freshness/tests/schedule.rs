@@ -316,7 +316,7 @@ impl Shell {
         assert!(0.0 <= expected.pulls, "{expected:?}");
     }
 
-    /// Checks that a source is due within its longest interval, or the wait after a failure, and its hours.
+    /// A source is due within its longest interval or wait after a failure, and its hours.
     fn check_due(&self, view: &View, rules: &Rules) {
         let Some(due_ms) = view.due_ms else {
             assert!(view.pulling, "never due: {view:?}");

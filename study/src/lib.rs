@@ -1,12 +1,12 @@
 //! The papers' experiments, repeated with the scheduler that brokers run.
 //!
-//! Sources: Adly, "Harvesting OAI-PMH repositories using adaptive synchronization", whose experiments
-//! are in [`simulate`]; Liu, Maly, Zubair and Nelson, "Repository synchronization in the OAI
-//! framework", whose metrics (§3) are in [`freshness::history`] and [`model`],
-//! and whose study of update frequencies (§4) in [`log`], [`report`] and [`csv`].
+//! Sources: Adly, "Harvesting OAI-PMH repositories using adaptive synchronization", whose
+//! experiments are in [`simulate`]; Liu, Maly, Zubair and Nelson, "Repository synchronization in
+//! the OAI framework", whose metrics (§3) are in [`freshness::history`] and [`model`], and whose
+//! study of update frequencies (§4) in [`log`], [`report`] and [`csv`].
 //!
-//! A [`Study`](log::Study) takes plain observations (source, Unix seconds, records) one by one, and gives a
-//! [`Report`](report::Report) at any time.
+//! A [`Study`](log::Study) takes plain observations (source, Unix seconds, records) one by one, and
+//! gives a [`Report`](report::Report) at any time.
 //!
 //! # Differences from the paper
 //!

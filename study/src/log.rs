@@ -1,7 +1,7 @@
 //! A log of observations of many sources, taken in one by one.
 //!
-//! Source: Liu §4: a service provider harvests some hundred repositories daily and logs the result of each harvest.
-//! Table 1 has the records by month, table 2 the update intervals.
+//! Source: Liu §4: a service provider harvests some hundred repositories daily and logs the result
+//! of each harvest. Table 1 has the records by month, table 2 the update intervals.
 //!
 //! # Differences from the paper
 //!
@@ -96,8 +96,9 @@ pub struct Study<K> {
 }
 
 impl<K: Ord> Study<K> {
-    /// Returns a study without observations. For each source the newest `source_months_max` months are kept, 16
-    /// bytes each, up to [`SOURCE_MONTHS_MAX`]; 0 keeps only the months of all sources together.
+    /// Returns a study without observations. Of each source the newest `source_months_max` months
+    /// are kept, 16 bytes each, up to [`SOURCE_MONTHS_MAX`]; with 0, only those of all sources
+    /// together.
     pub fn new(settings: Settings, source_months_max: usize) -> Self {
         let source_months_max = source_months_max.min(SOURCE_MONTHS_MAX);
         Self { settings, source_months_max, sums: BTreeMap::new(), months: Vec::new() }

@@ -1,7 +1,7 @@
 //! Cost models of an acceptable latency: the uniform and the adaptive model.
 //!
-//! Source: Liu §3, the formula of the update cost and its two examples. Over a period P, with n data
-//! providers, the acceptable latency L and the update frequency f of a provider, we read it as:
+//! Source: Liu §3, the formula of the update cost and its two examples. Over a period P, with n
+//! data providers, the acceptable latency L and a provider's update frequency f, we read it as:
 //!
 //! * uniform model: every provider is asked at the same interval, the latency. Each provider gets
 //!   `P / L` requests, and the harvester makes `n P / L`;
@@ -65,8 +65,8 @@ pub struct Prediction {
     pub requests: Vec<f64>,
     /// Requests of the harvester in the period: the sum of these.
     pub total: f64,
-    /// The largest share of a source's updates that reach the copy later than acceptable, if updates are evenly
-    /// spread: 0 if every latency is kept; below 1.
+    /// The largest share of a source's updates that reach the copy later than acceptable, if
+    /// updates are evenly spread: 0 if every latency is kept; below 1.
     pub late_share_max: f64,
 }
 

@@ -40,7 +40,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// All classes, the fastest first, with their names in tables and their longest intervals in days.
+    /// All classes, fastest first, with their names in tables and longest intervals in days.
     const ALL: [(Self, &'static str, Option<f64>); 7] = [
         (Self::Daily, "daily", Some(3.0)),
         (Self::Weekly, "weekly", Some(15.0)),
@@ -156,7 +156,7 @@ pub struct Overall {
     pub intervals: Moments,
     /// The sources' mean update intervals, in seconds, which show the differences between sources.
     pub means: Moments,
-    /// Freshness of the service provider (Liu §3): the average of its sources'; only for a log of pulls.
+    /// Freshness of the service provider (Liu §3), the mean of its sources; only for a pull log.
     pub freshness: Option<f64>,
     /// Update cost of the harvester.
     pub cost: Cost,

@@ -1,4 +1,4 @@
-//! Tests of the contest: pulls at equal measured freshness, ours against OAP as printed, UAP and a fixed interval.
+//! Tests of the contest at equal freshness: ours, OAP as printed, UAP and a fixed interval.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,8 +16,8 @@ use study::simulate::{KINDS, Listing, Mix, Run};
 
 const DAY_SECS: f64 = 86_400.0;
 const COUNT: usize = 20;
-/// Factor by which the paper's repositories are made smaller and change more rarely: the same share is stale, and
-/// the tests are faster.
+/// Factor by which the paper's repositories are made smaller and change more rarely: the same share
+/// is stale, and the tests are faster.
 const SMALLER: u64 = 10;
 const BOUNDS: Bounds = Bounds { interval_min: 60.0, interval_max: 365.0 * DAY_SECS };
 

@@ -111,8 +111,8 @@ fn check(mix: Mix, process: NamedProcess, learning: Learning, days: f64) -> f64 
     share
 }
 
-/// Checks that θ is reached within a hundredth, with no more pulls than OAP as printed, and with fewer if sources
-/// change so much between pulls that the straight line is far off (T2).
+/// Checks that θ is reached within a hundredth, with no more pulls than OAP as printed, and with
+/// fewer if sources change so much between pulls that the straight line is far off (T2).
 fn check_all(learning: Learning) {
     for (mix, process) in mixes().flat_map(|mix| PROCESSES.map(|process| (mix, process))) {
         let share = check(mix, process, learning, 30.0);

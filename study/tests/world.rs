@@ -293,7 +293,7 @@ fn without_pulls_everything_gets_stale() {
     }
 }
 
-/// A second pull at the same moment, one before it and one at NaN find nothing; time goes on from the last moment.
+/// Pulls at the same moment, before it and at NaN find nothing; time goes on from the last moment.
 #[test]
 fn time_does_not_go_back() {
     for process in [

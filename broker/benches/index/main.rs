@@ -1,5 +1,5 @@
-//! Benchmarks of the broker: indexing, engine time, pages, memory and clients, each beside its yardstick,
-//! measured in the same run and interleaved with it.
+//! Benchmarks of the broker: indexing, engine time, pages, memory and clients, each beside its
+//! yardstick, measured in the same run and interleaved with it.
 //!
 //! ```text
 //! cargo bench -p broker                          every figure, over generated records

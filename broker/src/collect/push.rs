@@ -99,7 +99,7 @@ impl Collector {
         })
     }
 
-    /// Handles a notification from a source's hub: there is a new version, with its number if known.
+    /// Handles a notification of a source's hub about a new version, with its number if known.
     fn handle_notice(&self, name: &str, version: Option<Version>) {
         let mut state = self.state();
         let CollectorState { schedule, sources, .. } = &mut *state;

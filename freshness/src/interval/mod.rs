@@ -11,14 +11,15 @@
 //!   says so, and the plan comes as near as possible.
 //! * Pulls may cost different amounts at different sources, and sources may have weights: θ is then
 //!   the weighted mean Σ aNF / Σ aN. The paper has weights in its combined cost only.
-//! * The straight line of eq. 1 is one [`Model`] of three; with the Poisson curve fewer pulls are needed
-//!   for the same true freshness, and freshness stays between 0 and 1.
+//! * The straight line of eq. 1 is one [`Model`] of three; with the Poisson curve fewer pulls are
+//!   needed for the same true freshness, and freshness stays between 0 and 1.
 //! * A pull takes a time τ, and its records are that old when it ends. If a source's elements
 //!   change at the pace p = λ/N, a share e^(−pτ) is still fresh then, and F = (1 − s) e^(−pτ). This
 //!   is exact for random changes: ∫ e^(−pt) dt / I from τ to τ + I. For straight lines the factor
 //!   is 1 − min(pτ, 1), so that no freshness falls below 0. The loss is subtracted from the
 //!   staleness that θ allows; if it exceeds that, θ is out of reach.
-//! * The dual problem, the greatest freshness that a number of pulls can buy, is solved too ([`Policy::Budget`]).
+//! * The dual problem, the greatest freshness that a number of pulls can buy, is solved too
+//!   ([`Policy::Budget`]).
 //! * A source that never changes gets its longest interval, where eq. 3 divides by zero. Rates are
 //!   limited to 10⁹ a second; N is at least 1; NaN becomes 0 (a rate) or 1 (a cost, a weight). If
 //!   bounds contradict each other, the shortest interval holds, because the source asks for it.
@@ -121,13 +122,13 @@ pub enum Policy {
         /// Freshness θ of each, 0 to 1.
         theta: f64,
     },
-    /// One interval for all sources: UNAP, with an interval guessed from the workloads (Adly §5.2), and Liu's
-    /// uniform model.
+    /// One interval for all sources: UNAP, with an interval guessed from the workloads (Adly §5.2),
+    /// and Liu's uniform model.
     Fixed {
         /// The interval, in seconds.
         interval: f64,
     },
-    /// The least sum of the cost of pulls and the loss by staleness (Adly §6); the weights are the paper's aᵢ/a.
+    /// The least cost of pulls plus staleness (Adly §6); the weights are the paper's aᵢ/a.
     CombinedCost {
         /// Loss in a second in which everything is stale, in the unit of the pulls' cost: a/T.
         price: f64,
@@ -147,19 +148,20 @@ impl Policy {
 
 /// Whether the policy's aim is met within the bounds.
 ///
-/// [`Optimal`](Policy::Optimal), [`Uniform`](Policy::Uniform) and [`Budget`](Policy::Budget) have one aim for all
-/// sources together. [`Individual`](Policy::Individual) and [`Fixed`](Policy::Fixed) have one for each: θ, for
-/// sources that ever change, and the interval. [`CombinedCost`](Policy::CombinedCost) asks for the least cost
-/// within the bounds, which always exists. Sources that are never to be pulled are left out.
+/// [`Optimal`](Policy::Optimal), [`Uniform`](Policy::Uniform) and [`Budget`](Policy::Budget) have
+/// one aim for all sources together. [`Individual`](Policy::Individual) and
+/// [`Fixed`](Policy::Fixed) have one for each: θ, for sources that ever change, and the interval.
+/// [`CombinedCost`](Policy::CombinedCost) asks for the least cost within the bounds, which always
+/// exists. Sources never to be pulled are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The aim is met exactly; if each source has an aim, by each source.
     Met,
-    /// All sources are at their longest interval (at most N/λ under [`Model::Linear`]), and fresher than asked, or
-    /// pulled more often than the budget or the interval says.
+    /// All sources are at their longest interval (at most N/λ under [`Model::Linear`]), and fresher
+    /// than asked, or pulled more often than the budget or the interval says.
     AllLongest,
-    /// All sources are at their shortest interval, and still less fresh than asked, or pulled less often than the
-    /// budget or the interval says. [`Plan::freshness`] is the attainable one.
+    /// All sources are at their shortest interval, and still less fresh than asked, or pulled less
+    /// often than the budget or the interval says. [`Plan::freshness`] is the attainable one.
     AllShortest,
     /// If each source has an aim: bounds keep some sources from it, but not all to the same side.
     /// [`Plan::freshness`] is the result.
@@ -169,8 +171,8 @@ pub enum Outcome {
 /// Intervals, and their expected effects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Interval of each source in seconds, in the order of the sources; infinite for a source that is not to be
-    /// pulled again.
+    /// Interval of each source in seconds, in the order of the sources; infinite for a source that
+    /// is not to be pulled again.
     pub intervals: Vec<f64>,
     /// Whether the aim is met.
     pub outcome: Outcome,

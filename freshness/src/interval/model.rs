@@ -1,8 +1,8 @@
 //! Staleness between two pulls: the paper's straight line, and Poisson's curve.
 //!
-//! All values here are a function of x = λI/N, the changes of an interval per element. Sources: Adly
-//! eq. 1 for the line, Cho and Garcia-Molina for the curve. If changes come at random and hit random elements, the
-//! share of stale elements, averaged over the interval, is 1 − (1 − e⁻ˣ)/x.
+//! All values here are a function of x = λI/N, the changes of an interval per element. Sources:
+//! Adly eq. 1 for the line, Cho and Garcia-Molina for the curve. If changes come at random and hit
+//! random elements, the share of stale elements, averaged over the interval, is 1 − (1 − e⁻ˣ)/x.
 //!
 //! # Differences from the paper
 //!
@@ -29,7 +29,8 @@ pub enum Model {
 const SMALL: f64 = 1e-3;
 
 impl Model {
-    /// Returns the share of stale elements, averaged over an interval of `x` changes an element (0 to infinity).
+    /// Returns the mean share of stale elements over an interval of `x` (0 to ∞) changes an
+    /// element.
     pub fn staleness(self, x: f64) -> f64 {
         match self {
             Self::Linear if 1.0 < x => 1.0 - 0.5 / x,
@@ -55,7 +56,7 @@ impl Model {
         if self == Self::Linear { 1.0 } else { f64::INFINITY }
     }
 
-    /// Returns the x at which `share` of the elements is stale on average; infinite if there is none.
+    /// Returns the x at which `share` of the elements is stale on average; infinite if none.
     pub fn x_of_staleness(self, share: f64) -> f64 {
         if self != Self::Poisson || share <= 0.0 {
             return (2.0 * share.max(0.0)).min(self.x_max());
@@ -76,7 +77,8 @@ impl Model {
     }
 }
 
-/// Returns the x of the Poisson curve at which x² times the slope is `marginal`, 0 to 1; infinite from 1 on.
+/// Returns the x of the Poisson curve where x² times the slope is `marginal`; infinite if that is
+/// at least 1.
 ///
 /// That product, 1 − (1+x)e⁻ˣ, is the marginal loss by a longer interval. In the optimum it is
 /// proportional to cλ/(aN²). Its inverse is a branch of Lambert's W.

@@ -1,14 +1,14 @@
-//! The planner: intervals that follow their sources pull by pull, without a new computation each time.
+//! The planner: intervals that follow their sources pull by pull, without a new plan each time.
 //!
-//! Source: Adly §4, where every pull recomputes every interval. All intervals depend on one number, the scale. A
-//! pull changes one source's part of the sums that the scale was solved for. While the sums are off by at most
-//! [`DRIFT_SHARE_MAX`], only that source's own interval changes. One source of M moves the sums by about 1/M. So a
-//! whole recomputation comes at most about every M / 100 pulls, and a pull costs a constant number of steps on
-//! average.
+//! Source: Adly §4, where every pull recomputes every interval. All intervals depend on one number,
+//! the scale. A pull changes one source's part of the sums that the scale was solved for. While the
+//! sums are off by at most [`DRIFT_SHARE_MAX`], only that source's own interval changes. One source
+//! of M moves the sums by about 1/M. So a whole recomputation comes at most about every M / 100
+//! pulls, and a pull costs a constant number of steps on average.
 //!
 //! # Differences from the paper
 //!
-//! * Between two recomputations freshness is off by up to a hundredth of the staleness that θ allows.
+//! * Between recomputations freshness is off by up to a hundredth of the staleness that θ allows.
 //!
 //! Sans-I/O.
 

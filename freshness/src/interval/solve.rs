@@ -1,4 +1,5 @@
-//! The solver behind every policy: it finds the multiplier at which a sum over all sources has its target value.
+//! The solver behind every policy: it finds the multiplier at which a sum over all sources has its
+//! target value.
 //!
 //! Minimize Σ cᵢ/Iᵢ under a bound on the staleness Σ aᵢkᵢNᵢs(λᵢIᵢ/Nᵢ), with Lᵢ ≤ Iᵢ ≤ Uᵢ, where kᵢ
 //! is the share that is still fresh when a pull ends. The Karush–Kuhn–Tucker conditions leave one
@@ -219,7 +220,7 @@ impl Term {
         ((1.0 - scale.share) / low + scale.share / high).recip().clamp(self.lower, self.upper)
     }
 
-    /// Returns the interval at `scale`, in seconds, and the weighted number of elements that are stale then.
+    /// Returns the interval at `scale`, in seconds, and the weighted number of stale elements.
     pub(super) fn measure(&self, shape: Shape, model: Model, scale: Scale) -> (f64, f64) {
         if scale.low.total_cmp(&scale.high).is_ne() {
             let interval = self.interval(shape, model, scale);
@@ -349,8 +350,8 @@ impl Goal {
         }
     }
 
-    /// Estimates the scale at which the goal is reached: that of a sample if there are many terms, otherwise that
-    /// of straight lines without bounds.
+    /// Estimates the scale at which the goal is reached: that of a sample if there are many terms,
+    /// otherwise that of straight lines without bounds.
     fn guess(self, terms: &[Term], shape: Shape, model: Model) -> f64 {
         if SAMPLED_MIN < terms.len() {
             let sample: Vec<Term> = terms.iter().step_by(SAMPLE_STEP).copied().collect();
@@ -410,9 +411,9 @@ enum Root {
 
 /// Finds the scale at which a sum crosses from below 0 to above 0.
 ///
-/// Takes Newton steps of logarithms, since the sums are nearly powers of the scale, as long as they stay in the
-/// bracket and make progress; otherwise it halves the bracket. Only when a step fails does it check that a zero
-/// exists.
+/// Takes Newton steps of logarithms, since the sums are nearly powers of the scale, as long as they
+/// stay in the bracket and make progress; otherwise it halves the bracket. Only when a step fails
+/// does it check that a zero exists.
 fn root(sum: &impl Fn(f64) -> Sum, target: f64, guess: f64, slack: f64) -> Root {
     let (mut low, mut high) = (0.0, f64::INFINITY);
     let mut at = if guess.is_normal() && 0.0 < guess { guess } else { 1.0 };

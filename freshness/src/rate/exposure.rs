@@ -10,15 +10,15 @@
 //!
 //! # Differences from the paper
 //!
-//! * Both estimators are for one element that is observed many times. Here they are for the N records of a source
-//!   that are observed once, since all records are assumed to change alike.
-//! * The number of known records is N, or U if that is more: deleted records have changed and are no longer counted
-//!   in N.
+//! * Both estimators are for one element that is observed many times. Here they are for the N
+//!   records of a source that are observed once, since all records are assumed to change alike.
+//! * The number of known records is N, or U if that is more: deleted records have changed and are
+//!   no longer counted in N.
 //! * At most N of N records can have changed. If U exceeds N, the count estimator takes the larger
 //!   of two answers: all N changed, or there were only the U changes seen. The estimate moves from
 //!   one to the other without a jump, is never below U, and gives an empty source the plain count.
-//! * If all records had the datestamp of now, as after a bulk load, the rate would be infinite. So a record counts
-//!   as changing at most [`CHANGES_PER_RECORD_MAX`] times between two pulls.
+//! * If all records had the datestamp of now, as after a bulk load, the rate would be infinite. So
+//!   a record counts as changing at most [`CHANGES_PER_RECORD_MAX`] times between two pulls.
 //!
 //! Sans-I/O.
 

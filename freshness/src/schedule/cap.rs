@@ -1,7 +1,7 @@
 //! The cap: the maximum number of pulls in any minute.
 //!
-//! A tenth of them may come at once; the others follow evenly. So a schedule that asks for more than the cap is
-//! late by seconds, instead of pulling in bursts with most of a minute in between.
+//! A tenth of them may come at once; the others follow evenly. So a schedule that asks for more
+//! than the cap is late by seconds, instead of pulling in bursts with most of a minute in between.
 //!
 //! Differences from a sliding window: the state is one number, the time at which the next pull
 //! would come if all had come evenly (the generic cell rate algorithm, ITU-T I.371 Annex A).

@@ -11,10 +11,10 @@
 //!   is a request, which costs 1, and each further [`PULL_COST_SECS`] that it keeps the source and
 //!   us busy costs 1 more. So fast sources all cost about 1, and the measurement adds no noise to
 //!   their intervals.
-//! * The slope is the same for all sources, since one harvester handles their changes; time above it counts as the
-//!   source's own. It is fitted to the deviations of each source's pulls from their own mean. A line through all
-//!   pulls would confuse two things: a slow source is pulled more rarely and so brings more changes at once, which
-//!   would look as if its changes took long.
+//! * The slope is the same for all sources, since one harvester handles their changes; time above
+//!   it counts as the source's own. It is fitted to the deviations of each source's pulls from
+//!   their own mean. A line through all pulls would confuse two things: a slow source is pulled
+//!   more rarely and so brings more changes at once, which would look as if its changes took long.
 //! * Only the time that is certain is subtracted from a pull: the slope less two of its standard
 //!   errors. Few pulls, or pulls that all bring the same, have no certain slope.
 //!
@@ -41,8 +41,8 @@ const ERRORS: f64 = 2.0;
 /// Minimum difference from the mean, in changes, of a pull from which the line learns.
 const CHANGES_OFF_MIN: f64 = 0.5;
 
-/// The time of a change, over the pulls of all sources: decayed sums of the pulls' deviations from the mean of
-/// their source.
+/// The time of a change, over the pulls of all sources: decayed sums of the pulls' deviations from
+/// the mean of their source.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CostLine {
     /// Σ changes · time.
@@ -144,8 +144,8 @@ fn held(secs: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Pulls two sources with these numbers of changes, of which the second takes `extra` seconds more, and checks
-    /// their overheads.
+    /// Pulls two sources with these numbers of changes, of which the second takes `extra` seconds
+    /// more, and checks their overheads.
     fn check(pulls: &[(u64, u64)], secs_a_change: f64, extra: f64, expected: (f64, f64)) {
         let mut line = CostLine::default();
         let (mut one, mut other) = (PullMeans::new(0.0, None), PullMeans::new(0.0, None));
@@ -164,7 +164,7 @@ mod tests {
         let pulls: Vec<(u64, u64)> = (0..200).map(|it| (it * 7 % 11, 20 + it * 5 % 23)).collect();
         check(&pulls, 0.0, 8.0, (0.5, 8.5));
         check(&pulls, 0.3, 0.0, (0.5, 0.5));
-        // The source with more changes has more overhead, and its changes do not count as the cause.
+        // The source with more changes has more overhead; its changes do not count as the cause.
         check(&pulls, 0.3, 8.0, (0.5, 8.5));
     }
 

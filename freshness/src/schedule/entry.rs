@@ -204,8 +204,8 @@ impl Entry {
         self.wait_ms = now_ms.saturating_add(self.pause_ms().max(least_ms));
     }
 
-    /// Returns whether the pull extends the streak (it brought everything, or brought something soon) or ends it;
-    /// `None` if it does neither.
+    /// Returns whether the pull extends the streak (it brought everything, or brought something
+    /// soon) or ends it; `None` if it does neither.
     fn is_one_more(&self, found: PullReport, now_ms: u64) -> Option<bool> {
         if !self.is_followed() {
             return Some(found.full);
@@ -286,8 +286,8 @@ impl Entry {
         })
     }
 
-    /// Returns the interval from the last pull to the next, in seconds; `planned` gives the policy's. `None` before
-    /// the first pull, and for a followed source.
+    /// Returns the interval from the last pull to the next, in seconds; `planned` gives the
+    /// policy's. `None` before the first pull, and for a followed source.
     pub(super) fn interval(&self, planned: impl FnOnce(Slot) -> f64) -> Option<f64> {
         let last_ms = self.learned.last_ms().filter(|_| !self.is_followed())?;
         let shortest = self.shortest();
@@ -344,8 +344,8 @@ impl Entry {
         self.estimator(settings).estimate()
     }
 
-    /// Returns the source for the policy, once there is a rate. A followed source is fresh at once, whatever its
-    /// rate, and the policy does not pull it.
+    /// Returns the source for the policy, once there is a rate. A followed source is fresh at once,
+    /// whatever its rate, and the policy does not pull it.
     pub(super) fn source(&self, settings: Settings, line: &CostLine) -> Option<Source> {
         self.source_at(self.pace, settings, line)
     }

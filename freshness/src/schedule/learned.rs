@@ -46,8 +46,8 @@ impl SourceNote {
     }
 }
 
-/// Compact learned state: measured and averaged numbers have seven digits, times to which small steps are added
-/// have all digits.
+/// Compact learned state: measured and averaged numbers have seven digits, times to which small
+/// steps are added have all digits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Learned {
     pub(super) watched_secs: f64,

@@ -1,26 +1,26 @@
 //! The live schedule: brokers run it, and simulations are run against it.
 //!
-//! Source: Adly §4 (the algorithm), eq. 3 (the intervals). After every pull the source's rate is estimated again,
-//! the intervals follow, and every source is due one interval after its own last pull. Other causes of pulls are a
-//! request, a notification that a source has changed, and the long poll of a followed source.
+//! Source: Adly §4 (the algorithm), eq. 3 (the intervals). After every pull the source's rate is
+//! estimated again, the intervals follow, and every source is due one interval after its own last
+//! pull. A request, a notification of a change, and a followed source's long poll also cause pulls.
 //!
 //! # Differences from the paper
 //!
 //! * The paper pulls the source with the least *interval* again and again, so that the others
 //!   starve; here the source with the next *due time* goes first.
 //! * The paper computes all intervals after every pull; see [`planner`](crate::interval::Planner).
-//! * A source is pulled as soon as it is added, and once more after its shortest interval. Until it has been
-//!   watched for longer than the policy's interval, its interval is at most the time it has been watched: a few
-//!   quiet seconds do not justify a pause of a day.
-//! * A source without a change in T seconds counts as changing at 1 / 2T, since unknown is not never
-//!   ([`Estimate::careful`](crate::rate::Estimate::careful)).
-//! * A sample of the rate has several changes, found or expected, over at least the shortest interval
-//!   ([`Gain::Settling`](crate::rate::Gain::Settling)). A long poll ends at the very moment of a change, and one
-//!   change in a tenth of a second is no rate.
-//! * The interval runs from the *start* of the last pull, since the pull can have seen no later change. The
-//!   duration of pulls is allowed for ([`Source::pull_secs`](crate::interval::Source::pull_secs)).
-//! * The cost of pulls is measured for each source ([`PULL_COST_SECS`]), and a source may follow its own updates
-//!   instead of the policy ([`Pace`]).
+//! * A source is pulled as soon as it is added, and once more after its shortest interval. Until it
+//!   has been watched for longer than the policy's interval, its interval is at most the time it
+//!   has been watched: a few quiet seconds do not justify a pause of a day.
+//! * A source without a change in T seconds counts as changing at 1 / 2T, since unknown is not
+//!   never ([`Estimate::careful`](crate::rate::Estimate::careful)).
+//! * A sample of the rate has several changes, found or expected, over at least the shortest
+//!   interval ([`Gain::Settling`](crate::rate::Gain::Settling)). A long poll ends at the very
+//!   moment of a change, and one change in a tenth of a second is no rate.
+//! * The interval runs from the *start* of the last pull, since the pull may miss later changes.
+//!   Plans allow for the duration ([`Source::pull_secs`](crate::interval::Source::pull_secs)).
+//! * The cost of pulls is measured for each source ([`PULL_COST_SECS`]), and a source may follow
+//!   its own updates instead of the policy ([`Pace`]).
 //! * Nothing can be learned of a source that brings everything again and again: each such pull
 //!   doubles its interval, up to its longest.
 //! * A followed source is fresh at once: the policy uses its elements, but not its rate and its
@@ -32,8 +32,9 @@
 //! * N is the source's own statement, and the plan uses it at once, even if it jumps: θ is a share
 //!   of the existing elements, and slower steps would delay true statements as well as false ones.
 //!   The caller can limit N by the records that it holds of the source ([`PullReport::elements`]).
-//! * No source is put off forever: it is due within its longest interval, or its wait after a failure, and its
-//!   hours. Only a source without a longest interval, or with an endless shortest one, may never be due.
+//! * No source is put off forever: it is due within its longest interval or wait after a failure,
+//!   and its hours. Without a longest interval, or with an endless shortest one, it may never be
+//!   due.
 //!
 //! Use: the shell calls [`Schedule::poll_due`] when a slot is free, performs the pull, and reports
 //! with [`Schedule::handle_pull`] or [`Schedule::handle_failure`]. One source is never pulled twice
@@ -71,27 +72,27 @@ pub use window::Window;
 /// Longest wait that a source may ask for, milliseconds (a day).
 pub const RETRY_AFTER_MAX_MS: u64 = 86_400_000;
 
-/// Pause between two long polls of a source that had changes, milliseconds: the changes of a stream are fetched
-/// together. It doubles with each long poll that brings something within [`FOLLOW_STREAM_MS`], or within the last
-/// pause, up to the source's shortest interval and at most [`FOLLOW_PAUSE_MAX_MS`].
+/// Pause between two long polls of a source that had changes, milliseconds: a stream's changes are
+/// fetched together. It doubles with each long poll that has changes within [`FOLLOW_STREAM_MS`] or
+/// the last pause, up to the shortest interval and at most [`FOLLOW_PAUSE_MAX_MS`].
 pub const FOLLOW_PAUSE_MS: u64 = 50;
 
 /// Longest pause between two long polls, milliseconds; it bounds the delay of changes.
 pub const FOLLOW_PAUSE_MAX_MS: u64 = 1_000;
 
-/// Time from the request of a long poll within which a change counts as part of a stream, milliseconds.
+/// Time from a long poll's request within which a change is part of a stream, milliseconds.
 pub const FOLLOW_STREAM_MS: u64 = 1_000;
 
-/// Pause after a long poll that returned early and empty, milliseconds: a source that does not hold its answer must
-/// not be asked in a tight loop.
+/// Pause after a long poll that returned early and empty, milliseconds: a source that does not hold
+/// its answer must not be asked in a tight loop.
 pub const FOLLOW_IDLE_MS: u64 = 1_000;
 
 /// Maximum step back in time, milliseconds, that is ignored. After a larger step the clock was set
 /// back, which requires a pass over every source.
 const SLIP_MS: u64 = 1_000;
 
-/// Time from an announced update to the pull that fetches it, seconds: announced times are whole seconds, and the
-/// update should have happened.
+/// Time from an announced update to the pull that fetches it, seconds: announced times are whole
+/// seconds, and the update should have happened.
 pub const SYNDICATION_PAUSE_SECS: i64 = 1;
 
 /// Number of a source. The numbers of removed sources are reused.
@@ -183,7 +184,7 @@ impl Schedule {
         self.replan(id, now_ms);
     }
 
-    /// Changes the rules of many sources and the settings, with one plan for all; due times follow at once.
+    /// Changes the settings and the rules of many sources with one plan; due times follow at once.
     pub fn handle_all_rules(
         &mut self,
         rules: impl IntoIterator<Item = (SourceId, Rules)>,
@@ -211,7 +212,7 @@ impl Schedule {
         self.enqueue_all(now_ms);
     }
 
-    /// Removes a source. The report of a pull still under way is ignored, unless its number has been reused.
+    /// Removes a source. The report of a running pull is ignored, unless its number was reused.
     pub fn remove(&mut self, id: SourceId, now_ms: u64) {
         let Some(entry) = self.entries.get_mut(id.index()).and_then(Option::take) else { return };
         self.free.push(id.0);
@@ -259,8 +260,9 @@ impl Schedule {
         first.map(|at| at.max(self.cap.next_ms()))
     }
 
-    /// Makes a source due now, despite its interval, back-off or hours. If a pull is under way, another follows it,
-    /// but not after a long poll, which notices all changes anyway. Returns false if there is no such source.
+    /// Makes a source due now, despite its interval, back-off or hours. If a pull is running,
+    /// another follows it; after a long poll none follows, since it notices all changes anyway.
+    /// Returns false if there is no such source.
     pub fn handle_request(&mut self, id: SourceId, now_ms: u64) -> bool {
         let Some(entry) = self.entry_mut(id) else { return false };
         entry.handle_request();

@@ -55,11 +55,11 @@ pub enum Pace {
     #[default]
     Planned,
     /// The source's updates: once in their mean interval, as learned
-    /// ([`interval_of_pulls`](crate::expect::interval_of_pulls); Liu's "best estimation"). Before the first update,
-    /// its interval is the time that it has been watched.
+    /// ([`interval_of_pulls`](crate::expect::interval_of_pulls); Liu's "best estimation"). Before
+    /// the first update, its interval is the time that it has been watched.
     BestEstimation,
-    /// The source's own schedule: [`SYNDICATION_PAUSE_SECS`](super::SYNDICATION_PAUSE_SECS) after each announced
-    /// update.
+    /// The source's own schedule: [`SYNDICATION_PAUSE_SECS`](super::SYNDICATION_PAUSE_SECS) after
+    /// each announced update.
     Syndication(Syndication),
 }
 

@@ -250,7 +250,7 @@ fn slow_pulls_do_not_cost_freshness() {
     world.latency_ms = 5_000;
     world.add_ruled("a", Rules::new(Bounds { interval_min: 1.0, ..BOUNDS }), 1.0, 200);
     world.run(5_000.0);
-    // Of 200 elements 5 are stale when a pull ends, and 15 of the others may be; eq. 3 alone would give 40 s.
+    // Of 200 elements 5 are stale when a pull ends, 15 others may be; eq. 3 alone would give 40 s.
     let interval = world.view("a").interval_secs.unwrap();
     assert!((interval - 30.8).abs() < 1.0, "{interval}");
     let freshness = world.schedule.freshness().unwrap();

@@ -66,8 +66,8 @@ pub struct View {
     pub freshness: Option<f64>,
     /// Duration of a pull, seconds; decayed mean.
     pub took_secs: Option<f64>,
-    /// Cost of a pull, in requests, at least 1: the request, and its time without that of its changes
-    /// ([`PULL_COST_SECS`](super::PULL_COST_SECS)).
+    /// Cost of a pull, in requests, at least 1: the request, and its time without that of its
+    /// changes ([`PULL_COST_SECS`](super::PULL_COST_SECS)).
     pub pull_cost: Option<f64>,
     /// Number of failures since the last success, up to 127.
     pub failures: u32,
@@ -80,7 +80,7 @@ pub struct View {
 pub struct Expected {
     /// Whether the policy's aim is met within the bounds.
     pub outcome: Outcome,
-    /// Freshness of the whole, weighted: if the outcome is not [`Met`](Outcome::Met), the attainable one.
+    /// Weighted freshness of all; the attainable one if the outcome is not [`Met`](Outcome::Met).
     pub freshness: f64,
     /// Pulls a second of all sources together.
     pub pulls: f64,

@@ -25,8 +25,8 @@ impl Window {
         (start < 24 && end.get() <= 24 && start != end.get()).then_some(Self { start, end })
     }
 
-    /// Returns the earliest time not before `at_ms` (Unix milliseconds) that lies in the window; saturates at the
-    /// end of time.
+    /// Returns the earliest time not before `at_ms` (Unix milliseconds) that lies in the window;
+    /// saturates at the end of time.
     pub fn admit(self, at_ms: u64) -> u64 {
         if self.contains(at_ms) {
             return at_ms;

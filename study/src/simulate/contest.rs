@@ -14,7 +14,8 @@
 //!
 //! # Differences from the paper
 //!
-//! * The paper computes with known rates. Here every policy must learn them, by the paper's estimator or by ours.
+//! * The paper computes with known rates. Here every policy must learn them, by the paper's
+//!   estimator or by ours.
 //! * Changes need not come evenly, and an element that changes twice is one stale element.
 //!
 //! Sans-I/O.
@@ -62,8 +63,8 @@ impl Contestant {
     /// All contestants, ours first.
     pub const ALL: [Self; 4] = [Self::Ours, Self::Printed, Self::Uniform, Self::Fixed];
 
-    /// Returns the scheduler's settings. `asked` is a staleness 1 − θ, or [`Fixed`](Self::Fixed)'s interval in
-    /// seconds. Gain and cap are those of `settings`.
+    /// Returns the scheduler's settings. `asked` is a staleness 1 − θ, or [`Fixed`](Self::Fixed)'s
+    /// interval in seconds. Gain and cap are those of `settings`.
     pub fn settings(self, asked: f64, settings: Settings) -> Settings {
         let theta = (1.0 - asked).clamp(0.0, 1.0);
         let (policy, model, method) = match self {
@@ -188,8 +189,8 @@ impl Contest<'_> {
 }
 
 impl Scores {
-    /// Returns the pulls of a contestant relative to ours; `None` if one of the two did not reach the target, or
-    /// ours needs none.
+    /// Returns the pulls of a contestant relative to ours; `None` if one of the two did not reach
+    /// the target, or ours needs none.
     pub fn ratio(&self, of: Contestant) -> Option<f64> {
         let pulls = |it: Contestant| {
             let score = self.scores.iter().find(|score| score.contestant == it);
@@ -198,9 +199,9 @@ impl Scores {
         Some(pulls(of)? / pulls(Contestant::Ours).filter(|it| 0.0 < *it)?)
     }
 
-    /// Returns the scores as a table. A row has the target freshness, the contestant, its parameter (θ, or an
-    /// interval in days), the measured freshness, the pulls in all, a day and relative to ours, and whether the
-    /// target was reached; `secs` is the time that counted.
+    /// Returns the scores as a table. A row has the target freshness, the contestant, its parameter
+    /// (θ, or an interval in days), the measured freshness, the pulls in all, a day and relative to
+    /// ours, and whether the target was reached; `secs` is the time that counted.
     pub fn table(&self, secs: f64) -> Table {
         let columns =
             vec!["target", "policy", "asked", "freshness", "pulls", "a_day", "of_ours", "reached"];

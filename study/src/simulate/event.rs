@@ -1,7 +1,7 @@
 //! The event engine: the scheduler that brokers run, against a simulated world.
 //!
-//! Source: Adly §5, played instead of computed: repositories change, the schedule decides when to pull which source
-//! and learns from the pulls, and the world knows the true freshness.
+//! Source: Adly §5, played instead of computed: repositories change, the schedule decides when to
+//! pull which source and learns from the pulls, and the world knows the true freshness.
 //!
 //! A repository that replays a log is born with its first change: before that it is not pulled and
 //! adds nothing to the results. If its log begins before the world, it exists from the start, like

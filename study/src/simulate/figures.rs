@@ -269,7 +269,7 @@ mod tests {
         }
     }
 
-    /// The scheduler, which learns the rates, agrees with the equations, at settings that are not in the paper.
+    /// The scheduler, which learns rates, agrees with the equations at settings not in the paper.
     #[test]
     fn the_engines_agree() {
         let free = Settings {

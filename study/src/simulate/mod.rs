@@ -150,7 +150,7 @@ impl fmt::Display for Mix {
 }
 
 impl Settings {
-    /// Returns the paper's settings: C_P = 50, C_U = 0.1, 1,000 repositories, and each figure's own mixes and values.
+    /// Returns the paper's settings: C_P 50, C_U 0.1, 1,000 repositories, and each figure's values.
     pub fn paper() -> Self {
         let costs = Costs { update: 0.1, pull: 50.0 };
         let engine = Engine::Equation;

@@ -65,8 +65,8 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// The first wrong line and its problem. The whole trace is refused: without a change, a source would look slower
-    /// than it is.
+    /// The first wrong line and its problem. The whole trace is refused: without a change, a source
+    /// would look slower than it is.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (mut trace, mut bytes) = (Self::default(), 0);
         for (at, line) in text.lines().enumerate() {

@@ -134,7 +134,7 @@ fn bounds_hold_whatever_is_announced() {
     check(interval(&world, "seldom"), 86_400.0, 1e-6);
 }
 
-/// N U / (Σ ages + (N − U) I) = 100 · 50 / (50 · 300 + 50 · 1,000), where the paper's method gives 50 / 1,000.
+/// N U / (Σ ages + (N − U) I) = 100 · 50 / (50 · 300 + 50 · 1,000); the paper's is 50 / 1,000.
 #[test]
 fn a_source_that_lists_each_element_once_is_estimated_from_datestamps() {
     let mut schedule = Schedule::new(settings());

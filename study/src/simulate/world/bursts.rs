@@ -1,8 +1,8 @@
 //! A repository whose changes come in bursts, drawn one by one.
 //!
-//! Source: as in [`changes`](super::changes). Elements that change at random are alike, so no element needs a name:
-//! of N elements of which S are stale, a change hits a stale one with the chance S/N. The state is S, and the time
-//! of each stale element's last change.
+//! Source: as in [`changes`](super::changes). Elements that change at random are alike, so no
+//! element needs a name: of N elements of which S are stale, a change hits a stale one with the
+//! chance S/N. The state is S, and the time of each stale element's last change.
 //!
 //! # Differences from the paper
 //!

@@ -3,8 +3,8 @@
 //! Source: Adly §3.1 (distinct elements in turn) for [`Process::Even`]; the Poisson model of Cho
 //! and Garcia-Molina, with a rate that may depend on the time, for most others.
 //!
-//! All rates that depend on time are piecewise constant, so changes are drawn, and the expected staleness is
-//! computed, without an approximation.
+//! All rates that depend on time are piecewise constant, so changes are drawn, and the expected
+//! staleness is computed, without an approximation.
 //!
 //! # Differences from the paper
 //!
@@ -45,11 +45,11 @@ pub enum Process {
         /// The rate λ.
         rate: f64,
     },
-    /// Random bursts of changes at one moment, each of a random element: one element may change twice in a burst.
+    /// Bursts of simultaneous changes of random elements: one element may change twice in a burst.
     Bursty {
         /// The rate λ of changes, not of bursts.
         rate: f64,
-        /// The mean number of changes in a burst, 1 to [`BURST_MAX`]; the numbers are geometrically distributed.
+        /// Mean number of changes in a burst (geometric distribution), 1 to [`BURST_MAX`].
         burst: f64,
     },
     /// As [`Poisson`](Self::Poisson), with most changes in some hours of the day.
@@ -87,8 +87,8 @@ pub enum Process {
 /// A repository to simulate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repository {
-    /// Elements N; a repository with 0 elements never changes. For a [`Process::Replay`], the number
-    /// at the start, even if the replay does not name them all.
+    /// Elements N; a repository with 0 elements never changes. For a [`Process::Replay`], the
+    /// number at the start, even if the replay does not name them all.
     pub elements: u64,
     /// The process of their changes.
     pub process: Process,

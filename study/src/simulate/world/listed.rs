@@ -67,7 +67,7 @@ impl Even {
     }
 }
 
-/// A repository that replays a list. Takes memory for each element that changed since the last pull.
+/// A repository that replays a list. Takes memory for each element changed since the last pull.
 #[derive(Clone, Debug)]
 pub(super) struct Replay {
     changes: Arc<[Change]>,

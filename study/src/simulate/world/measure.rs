@@ -1,6 +1,6 @@
 //! Results of pulls, and the sums that give freshness and cost.
 //!
-//! Source: Adly §3.1 and §3.2, eq. 1 and 2, with the integral over the true history instead of λI/2.
+//! Source: Adly §3.1 and §3.2, eq. 1 and 2, with the integral of the true history instead of λI/2.
 //!
 //! # Differences from the paper
 //!

@@ -14,9 +14,9 @@
 //! exactly, ages and changes approximately. [`Process::Even`] gives eq. 1 for any interval. Only
 //! bursts and replays are simulated change by change.
 //!
-//! Memory: a few hundred bytes for each repository. Bursts take 8 bytes more for each stale element, up to
-//! [`AGES_MAX`]; a replay takes its list, and about 50 bytes for each changed element. Nothing grows with N, or with
-//! the pulls.
+//! Memory: a few hundred bytes for each repository. Bursts take 8 bytes more for each stale
+//! element, up to [`AGES_MAX`]; a replay takes its list, and about 50 bytes for each changed
+//! element. Nothing grows with N, or with the pulls.
 //!
 //! # Differences from the paper
 //!
