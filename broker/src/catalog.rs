@@ -172,8 +172,7 @@ impl Catalog {
         blocking(what, move || work(&collection, Stamp(clock::now_ms()))).await
     }
 
-    /// Notes in the collection that the sources have brought again all changes lost at the last
-    /// stop.
+    /// Notes in the collection that the sources brought all changes lost at the last stop again.
     async fn catch_up(&self) -> Result<(), Error> {
         let collection = self.collection.clone();
         blocking("catching up", move || collection.handle_caught_up()).await

@@ -247,8 +247,8 @@ pub struct SourceStatus {
     pub rate_per_second: Option<f64>,
     /// The same rate, changes per day.
     pub rate_per_day: Option<f64>,
-    /// N: number of live objects at the source, as it last reported; limited to the number that the
-    /// source held here and brought.
+    /// N: number of live objects at the source, as it last reported; at most the number held here
+    /// before the pull plus the number of received records.
     pub elements: Option<u64>,
     /// The source's interval by its pace, seconds; `None` before the first pull, or if it is
     /// followed.

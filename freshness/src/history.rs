@@ -153,7 +153,8 @@ pub struct History {
     pub first_secs: i64,
     /// Newest observation, in Unix seconds.
     pub last_secs: i64,
-    /// Newest update, in Unix seconds; in a log of changes, also the one that started the clock.
+    /// Newest update, in Unix seconds; in a log of changes, the update that starts the clock is
+    /// included.
     pub updated_secs: Option<i64>,
     /// Time between observations, in seconds, steps back left out.
     pub observed_secs: u64,

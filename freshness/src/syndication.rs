@@ -221,7 +221,7 @@ impl Syndication {
     }
 }
 
-/// Returns the months from January of the year 0 to that of a time in Unix seconds.
+/// Returns the number of months from January of the year 0 to the month of a Unix time.
 fn month_number(at: i64) -> i64 {
     let (year, month, _) = from_days(at.div_euclid(DAY_SECS));
     year * 12 + month - 1

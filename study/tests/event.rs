@@ -94,9 +94,9 @@ fn mixes() -> impl Iterator<Item = Mix> {
     (0..4).map(Mix::majority).chain([Mix::EVEN])
 }
 
-/// Returns the pulls of ours divided by those of OAP as printed, with the same estimator. That is
-/// the paper's, if sources report each change. For other sources its rates would be too low: OAP as
-/// printed would reach a freshness of 0.949 or less, with up to 5 % fewer pulls than ours.
+/// Returns the pulls of ours divided by those of OAP as printed. Both use the same estimator, the
+/// paper's if sources report each change. For other sources the paper's rates would be too low: OAP
+/// as printed would reach a freshness of 0.949 or less, with up to 5 % fewer pulls than ours.
 fn check(mix: Mix, process: NamedProcess, learning: Learning, days: f64) -> f64 {
     let ours = played(mix, process, Model::Poisson, learning, days);
     let printed = played(mix, process, Model::Printed, learning, days);

@@ -57,8 +57,7 @@ async fn answer(handle: Handle, turns: Arc<Semaphore>, uri: &Uri, headers: &Head
     }
     let wrong = !asked.mistakes.is_empty();
     let status = if wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    // The permit moves into the blocking work, so that a client that disconnects cannot free it
-    // early.
+    // The permit moves into the blocking work: a client that disconnects cannot free it early.
     let permit = turns.acquire_owned().await;
     let work = move || {
         let view = View::new(present(&handle), &asked);

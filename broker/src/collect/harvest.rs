@@ -80,8 +80,7 @@ pub(super) async fn pull_into(
                 tally.count(running.report(), summary);
             }
             Step::End(end) => break end,
-            // This never happens, since this shutdown never starts: a pull is given up by dropping
-            // it.
+            // This never happens, as this shutdown never starts: a pull is given up by dropping it.
             Step::Stopped => return Ok(()),
         }
     };

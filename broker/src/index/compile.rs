@@ -172,8 +172,7 @@ impl<'a> Compiler<'a> {
         any(names.iter().map(has).collect()).unwrap_or_else(everything)
     }
 
-    /// Returns the query for objects that have `value` in one of the places; `None` if it has no
-    /// word.
+    /// Returns the query for objects with `value` in one of the places; `None` if it has no word.
     fn in_places(
         &mut self,
         places: &[WordPlace],

@@ -345,8 +345,7 @@ impl Index {
                 self.warm();
                 anew = false;
             }
-            // Changes without anything to index need no commit: after a restart they are read
-            // again.
+            // Changes with nothing to index need no commit: they are read again after a restart.
             let is_unchanged = self.inner.covered.send_if_modified(|covered| {
                 let same = *covered == expected;
                 if same {

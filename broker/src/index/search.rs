@@ -22,8 +22,7 @@ use crate::answer::{
 use crate::highlight::Highlighter;
 use crate::snippet;
 
-/// Maximum number of objects with the same content that are read to name [`DUPLICATES_MAX`] of
-/// them.
+/// Maximum number of objects of one content that are read to name [`DUPLICATES_MAX`] of them.
 const GROUP_READ_MAX: usize = 256;
 
 /// Reason why there is no answer.

@@ -70,7 +70,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// Those of [`search`](Self::search).
+    /// The errors of [`search`](Self::search).
     pub fn rank(&self, request: &SearchRequest) -> Result<Ranking, Error> {
         let searcher = self.inner.reader.searcher();
         let ranked =

@@ -6,8 +6,8 @@
 //!
 //! # Differences from the paper
 //!
-//! * Bounds are part of the optimization. What a source at a bound leaves of the staleness `(1 − θ)
-//!   ΣaN` goes to the others, so θ is reached exactly if the bounds allow it. Otherwise [`Outcome`]
+//! * Bounds are part of the optimization. A source at a bound leaves a part of the staleness `(1 −
+//!   θ) ΣaN` to the others, so θ is reached exactly if the bounds allow it. Otherwise [`Outcome`]
 //!   says so, and the plan comes as near as possible.
 //! * Pulls may cost different amounts at different sources, and sources may have weights: θ is then
 //!   the weighted mean Σ aNF / Σ aN. The paper has weights in its combined cost only.

@@ -22,7 +22,7 @@
 
 use super::narrowed;
 
-/// Time of a pull, without that of its changes, that costs as much as one request, seconds.
+/// Time of a pull, without the time of its changes, that costs as much as one request, seconds.
 pub const PULL_COST_SECS: f64 = 1.0;
 
 /// Maximum duration of a pull, seconds (a day); longer ones are treated as this one.

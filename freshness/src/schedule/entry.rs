@@ -41,9 +41,9 @@ const RATE_MIN: f64 = 1e-9;
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) learned: Learned,
-    /// Before the first pull, the time at which the source was added; after a failure, that of the
-    /// next try; after a long poll, the end of the pause; during a pull, its start. The end of an
-    /// interval is not stored.
+    /// Before the first pull, the time at which the source was added; after a failure, the time of
+    /// the next try; after a long poll, the end of the pause; during a pull, its start. The end of
+    /// an interval is not stored.
     wait_ms: u64,
     pace: Pace,
     /// Shortest and longest interval, seconds.

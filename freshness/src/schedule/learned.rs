@@ -87,7 +87,7 @@ impl Learned {
     pub(super) fn new(known: &SourceNote) -> Self {
         let watched_secs = known.watched_secs;
         let watched_secs = if watched_secs.is_finite() { watched_secs.max(0.0) } else { 0.0 };
-        // In older notes no pulls are counted, or those of all the time watched.
+        // Older notes count no pulls, or all pulls since the source was first watched.
         let counted_secs = known.counted_secs.unwrap_or(watched_secs).max(0.0).min(watched_secs);
         let of = known.pulls.max(PULLS_MAX.into());
         let few = |it: u32| u64::from(it) * u64::from(PULLS_MAX) / u64::from(of);

@@ -66,7 +66,7 @@ pub struct View {
     pub freshness: Option<f64>,
     /// Duration of a pull, seconds; decayed mean.
     pub took_secs: Option<f64>,
-    /// Cost of a pull, in requests, at least 1: the request, and its time without that of its
+    /// Cost of a pull, in requests, at least 1: the request, and its time without the time of its
     /// changes ([`PULL_COST_SECS`](super::PULL_COST_SECS)).
     pub pull_cost: Option<f64>,
     /// Number of failures since the last success, up to 127.

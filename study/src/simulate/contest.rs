@@ -1,9 +1,9 @@
 //! The contest: the pulls that each of four policies needs for the same measured freshness.
 //!
-//! Source: Adly §5, where policies are compared by cost at an equal θ. There θ is what the
-//! equations promise. Here the scheduler plays every policy ([`play`]), and the policy's parameter
-//! is varied until the freshness that the *world* measures is the target. So a policy that
-//! misjudges the sources neither gains by too little freshness nor loses by too much.
+//! Source: Adly §5, where policies are compared by cost at an equal θ. There the equations promise
+//! θ. Here the scheduler plays every policy ([`play`]), and the policy's parameter is varied until
+//! the freshness that the *world* measures is the target. So a policy that misjudges the sources
+//! neither gains by too little freshness nor loses by too much.
 //!
 //! The parameter is a staleness 1 − θ, or an interval. Measured staleness is nearly proportional to
 //! it. So a secant through the logarithms of the last two plays, clamped to the bracket of all

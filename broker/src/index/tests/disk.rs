@@ -1,8 +1,8 @@
 //! A failing disk for tests: a folder in memory that loses unsynced writes at a power cut, and
 //! returns errors on demand.
 //!
-//! Syncs are those of POSIX: a file's bytes are synced once the file is terminated (the engine's
-//! own directory calls fsync there), names once the folder is synced.
+//! Syncs work as in POSIX: a file's bytes are synced once the file is terminated (the engine's own
+//! directory calls fsync there), names once the folder is synced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
@@ -31,7 +31,7 @@ pub(crate) enum Fault {
     CutAfter(usize),
 }
 
-/// What remains of unsynced writes after a power cut.
+/// The part of unsynced writes that remains after a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// Nothing remains.

@@ -253,8 +253,7 @@ fn one_object_represents_all_of_the_same_content() {
     check("title:same size:>0", "two[three]");
     check("same", "two[three] empty[] empty[]");
     assert_eq!(site.ask("same", |request| request.duplicates = true).total, 4);
-    // The representing object is found by the URL and host of the other, and counted under that
-    // host.
+    // The representing object is found by URL and host of the other, and counted under that host.
     check("three", "two[three]");
     check("host:c.org", "two[three]");
     let hosts = site.ask("title:same", |_| ()).facets["host"].clone();

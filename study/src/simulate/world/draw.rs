@@ -14,8 +14,8 @@
 /// ten-thousandth of the standard deviation.
 const VARIANCE_MAX: f64 = 1e8;
 /// Number of trials above which rounding in its factorial would be visible. With a variance below
-/// [`VARIANCE_MAX`], the chance (or that of a failure) is then below 10⁻⁴, so the count is drawn
-/// from Poisson with an error of that size.
+/// [`VARIANCE_MAX`], the chance of success (or of failure) is then below 10⁻⁴, so the count is
+/// drawn from Poisson with an error of that size.
 const TRIALS_MAX: f64 = 1e12;
 /// Number from which Stirling's series is exact enough for a factorial.
 const STIRLING_MIN: f64 = 16.0;
