@@ -90,8 +90,8 @@ fn made_due(due: usize) -> Response {
     (StatusCode::ACCEPTED, axum::Json(json!({ "due": due }))).into_response()
 }
 
-/// Answers `POST /confirm?source=NAME`: confirms that source's loss of objects, or without a name
-/// the expiry that waits for an administrator.
+/// Answers `POST /confirm`. With `?source=NAME`, that source may lose most of its objects or return
+/// to an older epoch. Without it, the expiry that waits for an administrator is carried out.
 async fn confirm(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Done {
     if let Some(source) = &query.source {
         return Ok(made_due(handle.confirm_source(source)?));

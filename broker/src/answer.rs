@@ -17,7 +17,7 @@ pub const HITS_DEFAULT: usize = 10;
 pub const HITS_MAX: usize = 1_000;
 /// Highest `offset + limit`; the cost of a search is linear in this sum.
 pub const DEPTH_MAX: usize = 10_000;
-/// Longest time that a search may take; after that, the search fails with an error.
+/// Time limit of a search; a search that takes longer fails with an error.
 pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(10);
 /// Maximum number of values of a facet in one answer.
 pub const FACET_VALUES_MAX: usize = 10;
@@ -35,7 +35,7 @@ pub struct SearchRequest {
     pub offset: usize,
     /// Order of the hits.
     pub sort: Sort,
-    /// The chosen facet values. A hit has one of the chosen values of each facet that has any.
+    /// The chosen facet values. For each facet with chosen values, a hit has one of them.
     pub filters: Vec<Filter>,
     /// Whether to count facets.
     pub facets: bool,
@@ -117,7 +117,7 @@ pub enum Facet {
     Host,
     /// The name of the gatherer that summarized it.
     Gatherer,
-    /// The year of its last modification, UTC.
+    /// Its own `Year`, or else the year of its last modification (UTC).
     Year,
 }
 
@@ -153,7 +153,8 @@ pub struct Filter {
 /// The answer to a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Exact number of objects that match, whatever the limit.
+    /// Exact number of matching objects, whatever the limit. Objects with the same content are one,
+    /// unless the request asks for duplicates.
     pub total: u64,
     /// Time that the index took, in microseconds.
     pub took_us: u64,

@@ -34,7 +34,7 @@ pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(600);
 /// Interval between two rounds of upkeep: compaction, and removal of what removed sources left.
 pub(crate) const UPKEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// First pause between repairs while there is damage; each further pause is twice as long.
+/// First pause between repairs while there is damage; it doubles up to [`UPKEEP_EVERY`].
 const HEAL_PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// Number of bytes of the log that each round of upkeep checks: a log of 10 GB takes ten hours.
@@ -50,7 +50,8 @@ pub(crate) struct Catalog {
     view: Arc<Mutex<View>>,
     /// Names of the sources in the settings.
     named: Arc<Mutex<BTreeSet<String>>>,
-    /// Held during a sweep, compaction or release: one of these at a time.
+    /// Locked by each work on the collection (sweep, release, search for damage, healing,
+    /// compaction), so that one runs at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -104,7 +105,8 @@ impl Catalog {
         }
     }
 
-    /// Deletes expired objects, unless they are more than `share_max` of all objects.
+    /// Deletes expired objects, unless they are more than `share_max` of all objects. With a share
+    /// below 1, also waits for some time after a period in which objects could not be confirmed.
     ///
     /// # Errors
     ///
@@ -139,11 +141,12 @@ impl Catalog {
         Ok(swept)
     }
 
-    /// Rewrites the collection without superseded changes and replaced damage.
+    /// Releases objects of removed sources, heals damage, and rewrites the collection without
+    /// superseded changes.
     ///
     /// # Errors
     ///
-    /// The collection cannot be written; it is unchanged.
+    /// The collection cannot be written; the steps before the failing one stay done.
     pub(crate) async fn compact(&self, pull: &impl Fn(&str)) -> Result<Compacted, Error> {
         self.release().await?;
         self.scrub().await?;
@@ -169,8 +172,7 @@ impl Catalog {
         blocking(what, move || work(&collection, Stamp(clock::now_ms()))).await
     }
 
-    /// Notes in the collection that the sources have brought again all changes lost at the last
-    /// stop.
+    /// Notes in the collection that the sources brought all changes lost at the last stop again.
     async fn catch_up(&self) -> Result<(), Error> {
         let collection = self.collection.clone();
         blocking("catching up", move || collection.handle_caught_up()).await
@@ -194,9 +196,9 @@ impl Catalog {
         Ok(())
     }
 
-    /// Releases objects of removed sources, which a pull that ends late may leave; repairs damage;
-    /// and compacts if that is due. Each step runs even if another fails, since on a full disk the
-    /// later steps free space. Returns the first error.
+    /// Releases objects of removed sources (a pull that ends late may leave some), searches for
+    /// damage, heals it, and compacts if that is due. Each step runs even if another fails, since
+    /// on a full disk the later steps free space. Returns the first error.
     async fn upkeep(&self, pull: &impl Fn(&str)) -> Result<(), Error> {
         let (released, searched) = (self.release().await, self.scrub().await);
         let (healed, compacted) = (self.heal(pull).await, self.compact_if_due().await);
@@ -204,7 +206,7 @@ impl Catalog {
     }
 
     async fn compact_if_due(&self) -> Result<(), Error> {
-        // This compacts only the tail of the log, if that suffices.
+        // If compacting the tail of the log suffices, the rest is not rewritten.
         let done = self.work("compaction", |it, now| it.compact_if_due(now)).await?;
         done.iter().for_each(|it| self.note_compaction(it));
         Ok(())
@@ -214,8 +216,7 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// The collection cannot be written; released objects stay released, the others are tried
-    /// again.
+    /// The collection cannot be written; the next upkeep releases the remaining objects.
     pub(crate) async fn handle_sources(&self, config: &Config) -> Result<(), Error> {
         let named = config.sources.iter().map(|it| it.name.clone()).collect();
         *self.named.lock().unwrap_or_else(PoisonError::into_inner) = named;

@@ -1,9 +1,10 @@
 //! The collector: it performs the pulls of the [schedule](crate::schedule).
 //!
-//! Each pull runs in a task of its own. In addition to the long polls of followed sources, at most
-//! [`PULLS_AT_ONCE`] pulls have a slot at the same time. `collection::pull` commits the changes of
-//! a pull together with the source's cursor; the collector starts the pulls and reports their
-//! outcomes. The state of the schedule is kept over restarts in notes of the collection.
+//! Each pull runs in a task of its own. A pull of a followed source needs no slot; of the others at
+//! most [`PULLS_AT_ONCE`](crate::running::PULLS_AT_ONCE) have one at the same time.
+//! `collection::pull` commits the changes of a pull together with the source's cursor; the
+//! collector starts the pulls and reports their outcomes. The state of the schedule is kept over
+//! restarts in notes of the collection.
 //!
 //! Source: TR §4.3 (the collector); Adly §4.
 
@@ -47,14 +48,14 @@ use harvest::Remarks;
 pub(crate) use pending::PendingChanges;
 use report::{EndedPull, LogWriter};
 
-/// Longest time for which a source holds back its answer to a long poll. If no answer comes soon
-/// after that, the source has vanished (`collection::pull` notices this).
+/// Maximum time for which a source holds back its answer to a long poll. If no answer has come soon
+/// after that, `collection::pull` ends the pull with an error.
 pub(crate) const WAIT: Duration = Duration::from_secs(10);
 
 /// Interval at which changed notes of the schedule are written.
 pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(10);
 
-/// Longest sleep of the collector; it limits the effect of a jump of the wall clock.
+/// Maximum sleep of the collector; a jump of the wall clock is noticed after it.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
 /// Number of sources that are read under one lock of the collector's state.
@@ -77,12 +78,12 @@ struct Inner {
     hosts: Hosts,
     broker_id: String,
     log: Mutex<LogWriter>,
-    /// Held while notes are written: whoever has locked it knows that no note of a removed source
-    /// is being written.
+    /// Locked while notes are written. A reload locks it after the removal of sources: then no note
+    /// of such a source can be on its way to the disk.
     notes: Mutex<()>,
     state: Mutex<CollectorState>,
     changed: Notify,
-    /// Set once the broker listens to hubs.
+    /// The listener for hubs; empty until [`Collector::listen`] is called.
     subscribing: OnceLock<push::Subscribing>,
     /// Number of ended pulls; tasks that wait for a pull watch this number.
     ended: watch::Sender<u64>,
@@ -95,7 +96,7 @@ struct CollectorState {
     /// Totals of all pulls of this process.
     counters: Counters,
     clock: clock::JumpDetector,
-    /// Sum of the wall clock's jumps since the start, in milliseconds.
+    /// Sum of the wall clock's jumps since the start, in milliseconds; below 0 if it was set back.
     clock_off_ms: i64,
 }
 
@@ -110,7 +111,7 @@ impl CollectorState {
 }
 
 impl Collector {
-    /// Returns a collector for the sources of the settings, with their notes. Blocks.
+    /// Returns a collector for the sources of the settings, with the state in their notes. Blocks.
     ///
     /// # Errors
     ///
@@ -202,7 +203,8 @@ impl Collector {
         pulls.shutdown().await;
     }
 
-    /// Returns the time until the next due pull.
+    /// Returns the time until the next pull is due, at most [`SLEEP_MAX`]. Without a free `slot`,
+    /// only pulls of followed sources matter.
     fn pause(&self, slot: bool) -> Duration {
         let due_ms = self.state().schedule.poll_timeout(slot);
         let ahead = due_ms.map(|at| Duration::from_millis(at.saturating_sub(clock::now_ms())));
@@ -240,7 +242,7 @@ impl Collector {
             return Box::pin(harvest).await;
         }
         let puller = puller(&self.inner, source).confirmed(confirmed);
-        // The URL of a replica was made from a path, so it becomes one again.
+        // The settings turn the directory of a replica into a `file:` URL.
         if let (Kind::Replica, Ok(directory)) = (source.kind, source.url.to_file_path()) {
             let taken = puller.pull_in_place(&directory, wait, pulled);
             return Box::pin(taken).await.map_err(FailedPull::from);
@@ -248,7 +250,8 @@ impl Collector {
         puller.pull_into(wait, pulled).await.map_err(FailedPull::from)
     }
 
-    /// Marks a source as being pulled; returns `None` if the source is gone.
+    /// Marks a source as being pulled. Returns its settings, the signal that cancels the pull, and
+    /// whether its loss is confirmed; `None` if the source is gone.
     fn begin(&self, name: &str) -> Option<(Source, Shutdown, bool)> {
         let mut state = self.state();
         let entry = state.sources.get_mut(name)?;
@@ -286,7 +289,8 @@ impl Collector {
         self.state().schedule.expected()
     }
 
-    /// Returns the sources with a known rate. May take a while, as [`status`](Self::status).
+    /// Returns the sources with a known rate, in any order. As with [`status`](Self::status), pulls
+    /// may begin and end meanwhile.
     pub(crate) fn planned(&self) -> Vec<Planned> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
@@ -299,7 +303,8 @@ impl Collector {
         }
     }
 
-    /// Returns the measured freshness of all sources; `None` before the second pull.
+    /// Returns the measured freshness of the sources together, weighted by size and `weight`;
+    /// `None` before any is measured.
     pub(crate) fn freshness(&self) -> Option<f64> {
         self.state().schedule.freshness()
     }
@@ -312,7 +317,6 @@ impl Collector {
         self.state().sources.values().all(|it| 0 < it.pulls)
     }
 
-    /// Returns the totals of all pulls of this process.
     pub(crate) fn counters(&self) -> Counters {
         self.state().counters
     }

@@ -1,7 +1,6 @@
 //! The broker's settings: `broker.toml`, read and checked.
 //!
-//! All mistakes in a file are reported with their lines, not only
-//! the first (see `settings`).
+//! All mistakes in a file are reported with their lines, not only the first (see `settings`).
 //!
 //! ```toml
 //! name = "Library"
@@ -50,13 +49,13 @@ pub const SOURCES_MAX: usize = 10_000;
 /// Maximum number of followed sources of one broker, since each holds a connection open.
 pub const FOLLOWS_MAX: usize = 256;
 
-/// Longest name of a source, in bytes; the name is part of every key that belongs to the source.
+/// Maximum length of a source's name, in bytes; it is part of every key of the source.
 pub const NAME_BYTES_MAX: usize = 200;
 
-/// Longest latency that the settings of a source may have, seconds (a year).
+/// Maximum latency in the settings of a source, in seconds (a year).
 const LATENCY_SECS_MAX: f64 = 365.0 * 86_400.0;
 
-/// Largest weight that the settings of a source may have.
+/// Maximum weight in the settings of a source.
 const WEIGHT_MAX: f64 = 1e6;
 
 /// The settings of a broker.
@@ -87,7 +86,7 @@ pub struct PullTimeouts {
     pub request: Timeouts,
     /// Limit for a pull; the next pull continues where it stopped. The default is an hour.
     pub pull_max: Duration,
-    /// Limit for keeping a slot; a longer pull goes on without one. The default is 30 s.
+    /// Time after which a pull gives up its slot and goes on without one. The default is 30 s.
     pub slot_max: Duration,
 }
 
@@ -113,7 +112,7 @@ impl Config {
         }
     }
 
-    /// Returns the names of the sources whose takedowns count for every source.
+    /// Returns the names of the sources whose takedowns hold for the objects of every source.
     pub(crate) fn trusted(&self) -> BTreeSet<String> {
         let trusted = self.sources.iter().filter(|it| it.trusted_takedowns);
         trusted.map(|it| it.name.clone()).collect()
@@ -194,7 +193,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Reads one `[[source]]`; `None` when it has no URL.
+/// Reads one `[[source]]`; `None` if its URL or directory is missing or wrong.
 fn read_source(table: &Table<'_>) -> Option<Source> {
     let kind = table.choice("kind", &Kind::NAMES).and_then(Kind::by_name);
     let name = table.string("name");
@@ -298,7 +297,7 @@ fn check_bounds(table: &Table<'_>, source: &Source, freshness: Freshness) {
     }
 }
 
-/// Reads `syndication`, the update times of a source; `None` when there is none.
+/// Reads `syndication`, the update times of a source; `None` if it is missing or wrong.
 fn read_syndication(table: &Table<'_>) -> Option<Syndication> {
     let [period, frequency, base] = ["period", "frequency", "base"];
     if ![period, frequency, base].iter().any(|key| table.has(key)) {

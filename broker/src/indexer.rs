@@ -20,7 +20,7 @@ use crate::index::Index;
 /// Pause between two rounds, so that changes that come in quick succession are indexed together.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Pause after the first failure; each further pause is twice as long.
+/// Pause after the first failure; it doubles up to [`RETRY_MAX`].
 const RETRY_MIN: Duration = Duration::from_secs(1);
 
 const RETRY_MAX: Duration = Duration::from_secs(60);
@@ -97,7 +97,7 @@ impl Indexer {
     ///
     /// # Errors
     ///
-    /// None while the index runs.
+    /// None while the index exists.
     pub(crate) async fn caught_up(&self) -> Result<(), Error> {
         let version = self.collection.version();
         let mut covered = self.index.watch();
@@ -109,8 +109,8 @@ impl Indexer {
         self.index.covered()
     }
 
-    /// Returns the serial that the index covers and the serial to reach while the index is built
-    /// anew; otherwise `None`.
+    /// While the index is built anew, returns the serial that it covers and the serial to reach;
+    /// otherwise `None`.
     pub(crate) fn unfinished(&self) -> Option<(u64, u64)> {
         self.index.unfinished(self.collection.version())
     }

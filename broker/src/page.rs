@@ -66,8 +66,7 @@ impl PageState {
     /// Answers a search on a thread that may block, as soon as fewer than [`SEARCHES_MAX`] searches
     /// run.
     pub(crate) async fn search(&self, request: SearchRequest) -> Result<Answer, Error> {
-        // The permit moves into the blocking work, so that a client that disconnects cannot free it
-        // early.
+        // The permit moves into the blocking work: a client that disconnects cannot free it early.
         let permit = self.searches.clone().acquire_owned().await;
         let engine = self.engine.clone();
         let work = move || {

@@ -1,8 +1,8 @@
 //! The log of pulls: it keeps time, changes and cost of each pull for later studies.
 //!
-//! `DATA/pulls/` holds text files with one line for each pull, for `awk`, spreadsheets and `harvest
-//! freshness report`: fields between tabs, after a first line with the format, its version and the
-//! columns ([`HEADER`]).
+//! `DATA/pulls/` has text files with one line for each pull, for `awk`, spreadsheets and `harvest
+//! freshness report`. The first line of a file has the format, its version and the columns
+//! ([`HEADER`]); tabs separate fields.
 //!
 //! | column | is |
 //! |---|---|

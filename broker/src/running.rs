@@ -1,8 +1,8 @@
 //! Running pulls and their slots.
 //!
 //! A slot is for a pull that makes progress. A long pull gives up its slot and goes on without one,
-//! and the number of such pulls has a limit: sources that send a byte now and then must not block
-//! the others.
+//! so that sources that send a byte now and then do not block the others. The number of all such
+//! pulls is limited. Pulls of followed sources need no slot.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use tokio::task::Id;
 
 use crate::schedule::Due;
 
-/// Maximum number of scheduled pulls with a slot at the same time; further pulls wait in the order
-/// of their due times.
+/// Maximum number of pulls that have a slot at the same time; further pulls wait in the order of
+/// their due times.
 pub(crate) const PULLS_AT_ONCE: usize = 16;
 
-/// Maximum number of scheduled pulls at the same time, including those without a slot.
+/// Maximum number of pulls at the same time that have a slot or have given it up.
 pub(crate) const PULLS_MAX: usize = 64;
 
 /// Running pulls, by their tasks.
@@ -64,7 +64,6 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Begins `count` pulls at `now`.
     async fn begin(running: &mut RunningPulls, count: usize, slot: bool, now: Instant) {
         for _ in 0..count {
             let task = tokio::spawn(std::future::ready(()));

@@ -32,7 +32,7 @@ pub struct Due {
     pub source: String,
     /// Whether the pull is a long poll (of a followed source).
     pub wait: bool,
-    /// Whether the pull takes a slot until it has ended.
+    /// Whether the pull takes a slot; false for a followed source.
     pub slot: bool,
 }
 
@@ -189,9 +189,9 @@ impl Schedule {
         self.inner.view(*self.ids.get(name)?)
     }
 
-    /// Reads the next `count` sources after `after`, in any order, and returns those with a known
-    /// rate, as input of [`interval::plan`] for any policy. Also returns the last source read;
-    /// `None` if there are no more sources.
+    /// Reads the next `count` sources after `after`, in the order of their ids, and returns those
+    /// with a known rate, as input of [`interval::plan`] for any policy. Also returns the last
+    /// source read; `None` if there are no more sources.
     pub fn planned(
         &self,
         after: Option<SourceId>,
@@ -224,7 +224,7 @@ impl Schedule {
         self.inner.expected()
     }
 
-    /// Returns the measured freshness over all sources (Adly §3.1).
+    /// Returns the measured freshness over all sources (Adly §3.1); `None` before any is measured.
     pub fn freshness(&self) -> Option<f64> {
         self.inner.freshness()
     }

@@ -245,7 +245,7 @@ pub struct Handle {
 #[derive(Debug)]
 pub(crate) struct Inner {
     config: Mutex<Config>,
-    /// Held during a reload: one reload at a time.
+    /// Locked during a reload, so that one runs at a time.
     turn: tokio::sync::Mutex<()>,
     pub(crate) author: Author,
     local_addr: SocketAddr,
@@ -277,7 +277,7 @@ impl Handle {
         Facts::new(&config.name, &config.daemon, config.oai.admin_emails.first())
     }
 
-    /// Blocks.
+    /// Returns the public facts with the present figures. Blocks.
     pub(crate) fn facts(&self) -> Facts {
         let known = self.known_facts();
         let Stages { collector, repository, .. } = &self.inner.stages;
@@ -407,11 +407,12 @@ impl Handle {
         self.inner.stages.collector.confirm(source)
     }
 
-    /// Rewrites the collection without superseded changes.
+    /// Releases objects of removed sources, heals damage, and rewrites the collection without
+    /// superseded changes.
     ///
     /// # Errors
     ///
-    /// The collection cannot be written; it is unchanged.
+    /// The collection cannot be written; the steps before the failing one stay done.
     pub async fn compact(&self) -> Result<Compacted, Error> {
         let Stages { collector, catalog, .. } = &self.inner.stages;
         catalog.compact(&|source| drop(collector.request(Some(source)))).await

@@ -12,11 +12,11 @@ use web::templates::escape;
 
 use crate::answer::Snippet;
 
-/// Longest snippet, in bytes of the text from which it is cut.
+/// Maximum length of a snippet, in bytes of the text from which it is cut.
 pub const SNIPPET_BYTES_MAX: usize = 240;
 /// Length of the text before the first highlighted word of a snippet, in bytes.
 const LEAD_BYTES: usize = 60;
-/// Largest distance that a cut is moved to a border between words, in bytes.
+/// Maximum distance by which a cut is moved to a border between words, in bytes.
 const SHIFT_BYTES_MAX: usize = 24;
 
 /// A match of one word in a text.
@@ -70,7 +70,7 @@ fn best(text: &str, marks: &[Mark]) -> std::ops::Range<usize> {
     start..end.max(start)
 }
 
-/// Returns the cut moved forward to the start of a word, but not past `until`.
+/// Returns the cut moved forward to the start of a near word, but not past `until`.
 fn between_words(text: &str, cut: usize, until: usize) -> usize {
     if cut == 0 {
         return 0;
@@ -82,7 +82,7 @@ fn between_words(text: &str, cut: usize, until: usize) -> usize {
         .map_or(cut, |space| cut + space)
 }
 
-/// Returns the cut moved backward to the end of a word.
+/// Returns the cut moved backward to the end of a word, if one is near.
 fn last_border(text: &str, start: usize, cut: usize) -> usize {
     let cut = (start..=cut).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(start);
     let Some(shown) = text.get(start..cut) else { return cut };
@@ -152,7 +152,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns a mark for every occurrence of the words.
     fn marks(text: &str, words: &[&str]) -> Vec<Mark> {
         let mut marks: Vec<Mark> = (0..)
             .zip(words)

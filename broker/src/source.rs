@@ -16,7 +16,7 @@ use net::client::Credentials;
 use net::tls::ClientFiles;
 use url::Url;
 
-/// Default maximum number of changes accepted in one pull.
+/// Default maximum number of changes in one pull, and of objects of a source.
 pub const RECORDS_MAX: u64 = 50_000_000;
 
 /// Default maximum number of compressed bytes accepted in one pull (64 GiB).
@@ -64,7 +64,8 @@ pub struct Source {
     pub url: Url,
     /// Whether to keep a long poll open, so that a change is found at once.
     pub follow: bool,
-    /// Whether to subscribe at the source's hub, so that a change is found at once.
+    /// Whether to subscribe at the source's hub, so that a change is found within the shortest
+    /// interval.
     pub push: bool,
     /// Whether the host may be in a private or loopback network.
     pub allow_private: bool,
@@ -72,7 +73,7 @@ pub struct Source {
     pub token: Option<Token>,
     /// Client certificate, if the source asks for one.
     pub certificate: Option<ClientFiles>,
-    /// Maximum number of changes accepted in one pull.
+    /// Maximum number of changes in one pull, and of objects that the source may hold here.
     pub records_max: u64,
     /// Maximum number of compressed bytes accepted in one pull.
     pub bytes_max: u64,
@@ -85,7 +86,7 @@ pub struct Source {
     pub interval_min: Option<f64>,
     /// Longest interval between pulls, seconds; `None` for the broker's setting.
     pub interval_max: Option<f64>,
-    /// Acceptable latency (Liu): highest age that a change may have when it is found, seconds.
+    /// Acceptable latency (Liu): maximum age of a change when it is found, seconds.
     pub latency_secs: Option<f64>,
     /// Weight of the source's freshness relative to that of the other sources.
     pub weight: f64,

@@ -13,7 +13,6 @@ use crate::status::{DAY_SECS, Errors, LastPull, SourceStatus, Updates};
 /// Settings of a history that is learned from pulls: each second may have an update of its own.
 const OF_PULLS: Settings = Settings { log: Log::Pulls, granularity_secs: 1 };
 
-/// The state of a source in this process.
 #[derive(Debug)]
 pub(crate) struct SourceState {
     pub(crate) source: Source,

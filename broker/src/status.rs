@@ -49,7 +49,7 @@ pub struct Status {
     pub epoch: String,
     /// The collection's serial.
     pub serial: u64,
-    /// The serial that the full-text index covers, in this epoch; `None` before the first commit.
+    /// The serial that the full-text index covers; `None` if it covers none of this epoch yet.
     pub index_covered: Option<u64>,
     /// Whether the broker can do its work.
     #[serde(default)]
@@ -65,7 +65,7 @@ pub struct Status {
     pub damaged: Vec<String>,
     /// Number of members found damaged since the start.
     pub damaged_total: u64,
-    /// Numbers of takedowns that were suppressed, refused and not genuine.
+    /// Numbers of takedowns in force, of records refused by them, and of notices not genuine.
     pub takedowns: Takedowns,
     /// An expiry that waits for an administrator's `confirm`.
     pub held: Option<Held>,
@@ -77,12 +77,13 @@ pub struct Status {
     pub theta: f64,
     /// Expected freshness and traffic.
     pub expected: Expected,
-    /// Measured freshness of all sources, weighted by size and `weight`; `None` before the second
-    /// pull.
+    /// Measured freshness of all sources, weighted by size and `weight`; `None` before any is
+    /// measured.
     pub freshness: Option<f64>,
-    /// Update cost (Liu §3) on the broker's side, of all sources, counted over restarts.
+    /// Update cost (Liu §3) on the broker's side, of all sources, including the time before
+    /// restarts.
     pub cost: Cost,
-    /// Number of pulls of all sources that have finished since the start.
+    /// Number of pulls of all sources that have succeeded since the start.
     pub pulls: u64,
     /// Subscribers to the broker's own changes.
     #[serde(default)]
@@ -105,7 +106,8 @@ pub struct Aim {
 pub struct Expected {
     /// Weighted freshness of all these sources at the present intervals.
     pub freshness: f64,
-    /// Pulls an hour of all these sources together, at the present intervals.
+    /// Pulls an hour of all these sources together, at the present intervals; at most the number
+    /// that `pulls_per_minute_max` allows.
     pub pulls_per_hour: f64,
     /// `met`, or the way in which bounds prevent the aim: `all_longest` (every source is at its
     /// longest interval, and the freshness is above the aim), `all_shortest` (every source is at
@@ -121,7 +123,7 @@ pub struct Expected {
     pub at_shortest: u64,
     /// Number of sources at their longest interval.
     pub at_longest: u64,
-    /// Number of sources whose bounds contradict each other; for these the shortest interval holds.
+    /// Number of sources whose bounds contradict each other; their shortest interval holds.
     pub contradictory: u64,
     /// Names of at most 10 sources that stay below θ even at their shortest interval, the largest
     /// source first. Under `oap` and `uap` all other sources are pulled more often to compensate.
@@ -142,7 +144,6 @@ pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
 const HELD_BACK_MAX: usize = 10;
 
 impl Expected {
-    /// Returns the expected values of the present intervals and of the plan.
     pub(crate) fn new(
         planned: &[Planned],
         plan: freshness::schedule::Expected,
@@ -178,8 +179,8 @@ impl Expected {
     }
 }
 
-/// Updates of a source (Liu §3), as found by its pulls and counted over restarts. An update is a
-/// pull with changes: all changes between two pulls count as one update.
+/// Updates of a source (Liu §3), as found by its pulls, including those before restarts. An update
+/// is a pull with changes: all changes between two pulls count as one update.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Updates {
     /// Update status that the last pull found: `changed`, `unchanged`, or `started` for the first
@@ -246,17 +247,18 @@ pub struct SourceStatus {
     pub rate_per_second: Option<f64>,
     /// The same rate, changes per day.
     pub rate_per_day: Option<f64>,
-    /// N: number of live objects at the source, as it last reported; limited to the number that the
-    /// source held here and brought.
+    /// N: number of live objects at the source, as it last reported; at most the number held here
+    /// before the pull plus the number of received records.
     pub elements: Option<u64>,
-    /// The source's interval according to the policy, seconds; `None` before the first pull.
+    /// The source's interval by its pace, seconds; `None` before the first pull, or if it is
+    /// followed.
     pub interval_seconds: Option<f64>,
     /// Cost of a pull, in requests: 1, and 1 more for each second not spent on changes; `None`
     /// before the second pull.
     pub pull_cost: Option<f64>,
     /// Duration of a pull, seconds; a mean in which recent pulls count more.
     pub pull_seconds: Option<f64>,
-    /// Time at which the next pull is due, Unix milliseconds.
+    /// Time at which the next pull is due, Unix milliseconds; `None` during a pull.
     pub next_due_ms: Option<u64>,
     /// Whether a pull is running.
     pub pulling: bool,

@@ -20,7 +20,7 @@ async fn a_broker_stopped_at_work_frees_its_data_directory_at_once() {
     let mut handles = Vec::new();
     for round in 1..=ROUNDS {
         let broker = Running::start(config(dir.path(), vec![origin.source("a")])).await;
-        // Pulling, indexing and, further on, compacting.
+        // The broker is pulling and indexing now; the compaction begins below.
         let enough = round * OBJECTS / ROUNDS;
         broker
             .until("pulled", |it| enough <= it.objects && it.index_covered < Some(it.serial))

@@ -1,5 +1,5 @@
-//! Tests of a broker end to end, over loopback: it collects, indexes, answers, and loses nothing when
-//! sources die, come back, share objects or are removed.
+//! Tests of a broker end to end, over loopback: it collects, indexes, answers, and loses nothing
+//! when sources die, come back, share objects or are removed.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -184,7 +184,8 @@ async fn a_reload_adds_changes_and_removes_sources() {
     assert_eq!((status.sources.len(), status.theta), (1, 0.5));
     assert!(broker.handle.pull(Some("one")).is_err());
 
-    // A source removed from the settings while the broker is down, and another one back.
+    // The settings change while the broker is down: they name the first source again, not the
+    // other.
     broker.stop().await;
     let broker = Running::start(before).await;
     broker.caught_up("one", from_one).await;
@@ -375,8 +376,8 @@ async fn unconfirmed_objects_expire_but_never_many_at_once() {
     broker.stop().await;
 }
 
-/// Forwards connections to an address until `allowed` bytes of answers went through; then it cuts them,
-/// and every later one.
+/// Forwards connections to an address until `allowed` bytes of answers have passed; then it cuts
+/// these and all later connections.
 struct Proxy {
     address: SocketAddr,
     allowed: Arc<AtomicU64>,
@@ -418,7 +419,7 @@ async fn forward(mut client: TcpStream, to: SocketAddr, left: Arc<AtomicU64>) {
             }
         }
     };
-    // The end of one direction ends both.
+    // If one direction ends, so does the other.
     tokio::select! {
         _ = up => {}
         () = down => {}

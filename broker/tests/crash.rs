@@ -1,5 +1,5 @@
-//! Test of a broker that is killed at random points and started again: no change is lost or doubled, and
-//! index and catalog agree.
+//! Test of a broker that is killed at random points and started again: no change is lost or
+//! doubled, and index and catalog agree.
 //!
 //! The broker runs in a process of its own: this test program, started again with an environment
 //! variable that makes [`child`] a broker instead of a test.
@@ -28,16 +28,16 @@ const ID: &str = "000000000000000c";
 /// Number of kills; `HARVEST_CRASH_ROUNDS` overrides it for long runs.
 const CRASHES: u64 = 6;
 
-/// Longest life of a broker before its kill, milliseconds.
+/// Maximum time from a broker's start to its kill, milliseconds.
 const LIFE_MS_MAX: u64 = 400;
 
-/// Objects at the source.
+/// Maximum number of objects at the source.
 const OBJECTS: u64 = 200;
 
 const FOLDER: &str = "HARVEST_BROKER_CHILD_FOLDER";
 const FEED: &str = "HARVEST_BROKER_CHILD_FEED";
 
-/// The broker that the test kills, if the environment variables are set; no test.
+/// Not a test: runs the broker that the test kills, if the environment variables are set.
 #[tokio::test(flavor = "multi_thread")]
 async fn child() {
     let (Ok(folder), Ok(feed)) = (std::env::var(FOLDER), std::env::var(FEED)) else { return };

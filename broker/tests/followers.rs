@@ -27,10 +27,11 @@ const MARGIN: Duration = Duration::from_secs(3);
 /// The pause after the third failure in a row, with a quarter for jitter.
 const THIRD_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause of a source that answered a moment ago, whatever it asks for.
+/// Maximum pause after a failure of a source that answered a moment ago, even if it asks for a
+/// minute.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// A long poll of 10 seconds, and 5 for its answer to come.
+/// The 10 seconds of a long poll, and the 5 seconds after which a missing answer is a failure.
 const SILENCE: Duration = Duration::from_secs(10 + 5);
 
 /// Starts a broker with production intervals that follows this source.
@@ -43,7 +44,6 @@ async fn follower(source: broker::source::Source) -> (TempDir, Running) {
     (dir, running)
 }
 
-/// Waits until the source has failed `times` times.
 async fn failed(broker: &Running, times: u64) {
     broker.until("the source fails", |it| times <= it.sources[0].errors.count).await;
 }
@@ -65,7 +65,6 @@ async fn changes_of_a_restarted_source_are_found_at_once() {
     broker.stop().await;
 }
 
-/// Behavior of a source.
 #[derive(Clone, Copy, PartialEq)]
 enum Mood {
     Well,
@@ -108,8 +107,8 @@ async fn moody(origin: &Origin) -> (std::net::SocketAddr, Arc<watch::Sender<Mood
     (address, mood, stop)
 }
 
-/// Checks a source that is in another mood for a while. `noticed` is the longest time until the broker
-/// counts a failure, `found` the longest time until it finds the changes after the recovery.
+/// Checks a source that is in another mood for a while. `noticed` is the maximum time until the
+/// broker counts a failure, `found` the maximum time from the recovery until it finds the changes.
 async fn check(other: Mood, noticed: Duration, found: Duration) {
     let origin = Origin::start(ID).await;
     let (address, mood, stop) = moody(&origin).await;

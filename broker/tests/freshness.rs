@@ -1,8 +1,8 @@
-//! Live test of the paper's result: sources that change at rates 1 : 5 : 10 : 50 are pulled at intervals
-//! that go with the inverse roots, and the measured freshness reaches the aim.
+//! Live test of the paper's result: sources that change at rates 1 : 5 : 10 : 50 are pulled at
+//! intervals that go with the inverse roots, and the measured freshness reaches the aim.
 //!
-//! Follow is off: only the schedule starts pulls. Time runs fast: changes a second instead of a day.
-//! `HARVEST_FRESHNESS_SECONDS` makes the run longer and the figures steadier.
+//! Follow is off: only the schedule starts pulls. Time runs fast: changes a second instead of a
+//! day. `HARVEST_FRESHNESS_SECONDS` makes the run longer and the figures steadier.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -22,10 +22,9 @@ use tokio::time::{Instant, MissedTickBehavior};
 /// Time for which the sources change, seconds.
 const SECONDS: u64 = 30;
 
-/// Changes a second at each source.
+/// Number of changes a second at each source.
 const RATES: [f64; 4] = [2.0, 10.0, 20.0, 100.0];
 
-/// Elements at each source.
 const ELEMENTS: u64 = 200;
 
 const THETA: f64 = 0.9;
@@ -33,13 +32,13 @@ const THETA: f64 = 0.9;
 /// θ for elements that change at random: low enough for many to change twice between two pulls.
 const THETA_RANDOM: f64 = 0.75;
 
-/// Largest deviation of the ratio of two intervals from the root of the ratio of the rates.
+/// Maximum relative deviation of a ratio of two intervals from the root of the rates' ratio.
 const RATIO_TOLERANCE: f64 = 0.15;
 
-/// Largest shortfall of freshness.
+/// Maximum difference of the measured freshness below the aim.
 const FRESHNESS_TOLERANCE: f64 = 0.02;
 
-/// Shortest pause between two commits of one source: faster changes are committed together.
+/// Minimum pause between two commits of one source: faster changes are committed together.
 const COMMIT_EVERY: Duration = Duration::from_millis(50);
 
 /// Order of a source's changes: the element of its `n`th change.
@@ -58,8 +57,8 @@ fn at_random(n: u64) -> u64 {
     (mixed ^ (mixed >> 31)) % ELEMENTS
 }
 
-/// Runs a broker over sources that change in that order; returns its status at the end, and for each
-/// source its index, its real rate and the source itself.
+/// Runs a broker over sources that change in the given order; returns its status at the end, and
+/// for each source its index, its real rate and the source itself.
 async fn live(
     freshness: Freshness,
     order: Order,
@@ -105,7 +104,7 @@ async fn intervals_and_freshness_are_those_of_the_paper() {
             let off = (ratio / expected - 1.0).abs();
             assert!(off < RATIO_TOLERANCE, "{ratio:.3} against {expected:.3}: {shown:#?}");
         }
-        // No other client: each pull ends with one delta, and the last may still be running.
+        // There is no other client: each pull ends with one delta, and the last pull may still run.
         let asked = origin.feed_counters().deltas;
         assert!((one.pulls..=one.pulls + 1).contains(&asked), "{asked} requests: {shown:#?}");
     }
@@ -113,8 +112,8 @@ async fn intervals_and_freshness_are_those_of_the_paper() {
     assert!(THETA - FRESHNESS_TOLERANCE <= freshness, "freshness {freshness}: {shown:#?}");
 }
 
-/// By default a broker assumes random changes: for such sources the measured freshness is the aim, with
-/// fewer pulls than in eq. 3.
+/// By default a broker assumes random changes: for such sources the measured freshness is the aim,
+/// with fewer pulls than in eq. 3.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_at_random_need_fewer_pulls() {
     let freshness = Freshness { theta: THETA_RANDOM, ..Freshness::default() };
@@ -123,7 +122,7 @@ async fn changes_at_random_need_fewer_pulls() {
     let measured = status.freshness.unwrap();
     println!("freshness {measured:.3}\n{}", shown.join("\n"));
     assert!((measured - THETA_RANDOM).abs() < 0.03, "freshness {measured}: {shown:#?}");
-    // The rates that the broker estimated: the real ones depend on the machine.
+    // Use the rates that the broker estimated, since the real ones depend on the machine.
     let bounds = Bounds { interval_min: 0.1, interval_max: 60.0 };
     let source = |it: &SourceStatus| {
         interval::Source::new(it.rate_per_second.unwrap(), it.elements.unwrap(), bounds)
@@ -147,8 +146,8 @@ fn show((source, (_, rate, _)): (&SourceStatus, &(usize, f64, Origin))) -> Strin
     )
 }
 
-/// Changes elements in that order, `rate` times a second until `end`; returns the real rate on this
-/// machine.
+/// Changes elements in the given order, `rate` times a second until `end`; returns the real rate on
+/// this machine.
 async fn change(origin: &Origin, rate: f64, end: Instant, order: Order) -> f64 {
     let pause = Duration::from_secs_f64(1.0 / rate).max(COMMIT_EVERY);
     let mut ticks = tokio::time::interval(pause);

@@ -1,5 +1,5 @@
-//! Tests of hostile and broken sources: each is bounded in time, memory and disk, and named in status
-//! with its kind of failure. The good source beside it is collected and searched as before.
+//! Tests of hostile and broken sources: each is bounded in time, memory and disk, and named in
+//! status with its kind of failure. The good source beside it is collected and searched as before.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -28,22 +28,22 @@ const OTHER: &str = "000000000000000c";
 /// The epoch of hostile sources.
 const EPOCH: u64 = 7;
 
-/// Most memory for a failing pull, in bytes: two members of 64 MiB with their changes, and the other
-/// tests of this process.
+/// Maximum growth of memory during a failing pull, in bytes: two members of 64 MiB with their
+/// changes, and the other tests of this process.
 const MEMORY_BYTES_MAX: u64 = 600 << 20;
 
 /// A source that sends arbitrary bytes.
 struct Hostile {
     address: SocketAddr,
-    /// Bytes of bodies sent.
+    /// Number of bytes sent after the first piece of each answer.
     sent: Arc<AtomicU64>,
     _tasks: JoinSet<()>,
 }
 
-/// Its answer after a request's head.
+/// Answer of a hostile source to the head of any request.
 #[derive(Clone)]
 enum Answer {
-    /// These bytes; then it closes.
+    /// These bytes; then the connection is closed.
     Once(Vec<u8>),
     /// These bytes, and then others as long as the client reads, a piece at a time.
     Forever(Vec<u8>, Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>),
@@ -122,8 +122,8 @@ fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(u8::try_from(number).unwrap());
 }
 
-/// Returns a sound member with one object, number `serial`, and a text; see docs/collection.md. `lie` is
-/// added to the announced length.
+/// Returns a sound member with one object, number `serial`, and a text; see docs/collection.md.
+/// `lie` is added to the announced length.
 fn member(serial: u64, text: &str, lie: u32) -> Vec<u8> {
     let (before, after) = section(serial, text.len());
     let plain = [&before, text, &after].concat();
@@ -230,7 +230,7 @@ impl Beside {
         assert_eq!(self.broker.total(word).await, 20, "{word}");
     }
 
-    /// Waits until the bad source has failed with `kind`; the good one must be served before and after.
+    /// Waits until the bad source fails with `kind`; the good one must be served before and after.
     async fn fails(&self, kind: &str) -> SourceStatus {
         self.serves("before").await;
         let failed = |it: &Status| it.sources[1].errors.by_kind.contains_key(kind);
@@ -319,7 +319,7 @@ async fn a_stream_without_end_ends_at_the_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bomb_is_not_unpacked_to_its_end() {
-    // The second exceeds the 64 MiB for which the ratio is not checked.
+    // The second bomb exceeds the 64 MiB within which the compression ratio is not checked.
     let bombs = chunk(&[bomb(1, 33), bomb(2, 33)].concat());
     assert!(bombs.len() < 200_000);
     let bombs = Arc::new(move |_| bombs.clone());
@@ -407,7 +407,8 @@ async fn another_collection_under_the_name_deletes_nothing_unconfirmed() {
     beside.broker.caught_up("bad", version).await;
     switch.turn(other.address());
     beside.serves("before").await;
-    // Twice, since the objects of the other collection must not make the loss look small.
+    // Two pulls must be refused: the objects of the other collection must not make the loss look
+    // small.
     let held = |it: &Status| it.sources[1].errors.by_kind.get("loss").is_some_and(|it| 2 <= *it);
     let status = beside.broker.until("held", held).await;
     let bad = &status.sources[1];
@@ -415,7 +416,7 @@ async fn another_collection_under_the_name_deletes_nothing_unconfirmed() {
     beside.serves("after").await;
     assert_eq!(beside.broker.total("first").await, 300, "nothing is deleted");
 
-    // The first collection is back: no confirmation is needed.
+    // The first collection is back; its epoch is older than that of the other one.
     switch.turn(first.address());
     beside
         .broker

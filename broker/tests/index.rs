@@ -1,5 +1,5 @@
-//! Tests of the index over a real collection: it follows commits, deletes and epochs, and after a kill
-//! the two agree again.
+//! Tests of the index over a real collection: it follows commits, deletes and epochs, and agrees
+//! with the collection after a kill.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! Tests of OAI-PMH repositories as sources of a broker: those of Harvest over HTTP, and failing ones.
+//! Tests of OAI-PMH repositories as sources of a broker: Harvest's own over HTTP, and failing ones.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -223,7 +223,7 @@ async fn a_repository_is_pulled_at_its_announced_update_times() {
     broker.stop().await;
 }
 
-/// The test looks only at search results: the serials in the cursor of a repository are the broker's own.
+/// The test looks only at search results: the serials in a repository's cursor are its broker's.
 #[tokio::test]
 async fn the_newest_version_of_an_object_wins() {
     let site = TestRepository::start(None).await;

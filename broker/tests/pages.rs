@@ -1,5 +1,5 @@
-//! Tests of the broker's public routes over a real collection and index: pages for people, and answers
-//! for programs.
+//! Tests of the broker's public routes over a real collection and index: pages for people, and
+//! answers for programs.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -20,7 +20,7 @@ use tower::ServiceExt as _;
 
 const GATHERER: &str = "0123456789abcdef";
 const NOW: Stamp = Stamp(1_700_000_000_000);
-/// Objects about harvest, without two duplicates.
+/// Number of objects about harvest, not counting two duplicates.
 const HARVESTS: usize = 25;
 
 struct Site {

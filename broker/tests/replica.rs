@@ -16,7 +16,6 @@ use url::Url;
 
 use common::{Origin, Running, STEP_MAX, client, config, url_of};
 
-/// Returns the URLs of the hits, in their order.
 async fn hits(broker: &Running, query: &str) -> Vec<String> {
     let found = broker.search(query).await;
     let url = |it: &Value| it["url"].as_str().unwrap().to_owned();

@@ -1,5 +1,5 @@
-//! Tests of bit rot: a byte of the broker's data changes between two runs. The lost objects are fetched
-//! again, and search finds everything.
+//! Tests of bit rot: a byte of the broker's data changes between two runs. The lost objects are
+//! fetched again, and search finds everything.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -16,8 +16,8 @@ use net::clock;
 const ID: &str = "000000000000000c";
 const OBJECTS: u64 = 300;
 
-/// Opens the collection of a stopped broker, with `seal` ends its segment, and returns the number of its
-/// problems.
+/// Opens the collection of a stopped broker, ends its segment if `seal`, and returns the number of
+/// its problems.
 fn problems(data: &Path, seal: bool) -> usize {
     let (collection, _) =
         Collection::open(&data.join("collection"), Options::default(), Stamp(clock::now_ms()))
@@ -116,8 +116,8 @@ async fn a_broker_with_a_damaged_feed_is_not_ready_until_it_is_repaired() {
     broker.stop().await;
 }
 
-/// Ends the segment, then changes a byte in the header of the member with a delete, or else of the last
-/// member with other changes.
+/// Ends the segment, then changes a byte in the header of the last member with a delete (if
+/// `of_delete`) or with another change.
 fn lose_header(data: &Path, of_delete: bool) {
     let folder = data.join("collection");
     let options = Options { segment_bytes_max: 1, ..Options::default() };

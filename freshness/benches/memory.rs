@@ -5,9 +5,10 @@
 //! HARVEST_BENCH_SOURCES=1000000 cargo bench …
 //! ```
 //!
-//! Sources with a known rate are added all at once, then each is pulled, then everything is recomputed. The figures
-//! are the process's own pages as Linux shows them: the present ones (with the spare capacity of vectors), and the
-//! peak. Two other runs measure sources that are added piece by piece, and followed ones.
+//! Sources with a known rate are added all at once, then each is pulled, then everything is
+//! recomputed. The figures are the process's own pages as Linux shows them: the present ones (with
+//! the spare capacity of vectors), and the peak. Other runs add the sources piece by piece, or
+//! follow them.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic and prints")]
 #![allow(missing_docs, reason = "a program")]
@@ -20,7 +21,7 @@ use freshness::interval::{Bounds, Model, Policy};
 use freshness::rate::Method;
 use freshness::schedule::{PullReport, Rules, Schedule, Settings, SourceNote};
 
-/// Most memory of a source, bytes.
+/// Maximum memory of a source, in bytes.
 const BYTES_MAX: f64 = 200.0;
 
 const SETTINGS: Settings = Settings {

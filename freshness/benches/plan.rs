@@ -5,9 +5,10 @@
 //! HARVEST_BENCH_SOURCES=1000000 cargo bench …
 //! ```
 //!
-//! Sources are drawn with rates and sizes over six decades, bounds of a minute and a month, costs and weights. The
-//! reference is eq. 3 as printed: one pass that sums roots and one that divides. "A pull" is a change of one random
-//! source's rate by its EWMA, whole recomputations included. The last figure is all work of a schedule for a pull.
+//! Sources are drawn with rates and sizes over six decades, bounds of a minute and a month, costs
+//! and weights. The reference is eq. 3 as printed: one pass that sums roots and one that divides.
+//! "A pull" changes the rate of one random source, with the recomputations that this causes. The
+//! last figure is all work of a schedule for a pull.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic and prints")]
 #![allow(missing_docs, reason = "a program")]

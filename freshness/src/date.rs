@@ -1,7 +1,7 @@
 //! Days and date-times of the Gregorian calendar in UTC, as plain arithmetic.
 //!
-//! Source: Hinnant, "chrono-compatible low-level date algorithms": the year begins in March, so the leap day is its
-//! last day. Date-times are ISO 8601 in the W3C profile.
+//! Source: Hinnant, "chrono-compatible low-level date algorithms": the year begins in March, so the
+//! leap day is its last day. Date-times are ISO 8601 in the W3C profile.
 //!
 //! Sans-I/O.
 
@@ -44,7 +44,7 @@ pub(crate) fn days_of_month(year: i64, month: i64) -> i64 {
     to_days(next_year, next, 1) - to_days(year, month, 1)
 }
 
-/// Formats a time in Unix seconds as `2000-01-01T12:00:00Z`. A time outside the years 1 to 9999 is clamped to them.
+/// Formats Unix seconds as `2000-01-01T12:00:00Z`; a time outside the years 1 to 9999 is clamped.
 pub fn date_time(at_secs: i64) -> String {
     let at = at_secs.clamp(AT_SECS_MIN, AT_SECS_MAX);
     let (year, month, day) = from_days(at.div_euclid(DAY_SECS));
@@ -53,8 +53,8 @@ pub fn date_time(at_secs: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Reads a date, or a date and a time, as Unix seconds. Seconds, fraction (dropped) and zone (default UTC) are
-/// optional. `None`: the text is no date-time, or outside the years 1 to 9999.
+/// Reads a date, or a date and a time, as Unix seconds. Seconds, fraction (dropped) and zone
+/// (default UTC) are optional. `None`: the text is no date-time, or outside the years 1 to 9999.
 pub fn parse_date_time(text: &str) -> Option<i64> {
     let (date, time) = match text.split_once('T') {
         Some((date, time)) => (date, Some(time)),

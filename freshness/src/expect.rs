@@ -5,38 +5,41 @@
 //!
 //! # Differences from the paper
 //!
-//! * An interval learned from pulls can never be shorter than the time between pulls: a source that changes once in
-//!   every interval looks the same as one that changes a hundred times. Without a correction, a too long interval
-//!   would stay too long. So the rate is the bias-reduced one of Cho and Garcia-Molina, `−ln((n − x + ½) / (n +
-//!   ½))` updates a pull when x of n pulls brought changes. It is nearly x / n for few of them, and more than one
-//!   if all did. The pulls are assumed to be about equally far apart.
+//! * An interval learned from pulls can never be shorter than the time between pulls: a source that
+//!   changes once between two pulls looks the same as one that changes a hundred times.
+//!   Uncorrected, a too long interval would stay too long. So the rate is the bias-reduced one of
+//!   Cho and Garcia-Molina: if x of n pulls brought changes, `−ln((n − x + ½) / (n + ½))` updates a
+//!   pull. This is nearly x / n for small x, and more than 1 if x = n. The pulls are assumed to be
+//!   about equally far apart.
 //! * As in the paper, the pace is assumed to be constant, and all of the history counts alike.
 //!   [`rate`](crate::rate) follows a pace that changes.
 //! * A source that never changed has no interval to learn; it is pulled at the acceptable latency.
-//! * The interval is capped by the acceptable latency, which is the longest interval. If that is shorter than the
-//!   learned interval, best estimation pulls as often as the uniform model. Only a schedule known in advance, as
-//!   from [`Syndication`](crate::syndication::Syndication), allows longer pauses.
+//! * The interval is capped by the acceptable latency, which is the longest interval. If it is
+//!   shorter than the learned one, best estimation pulls as often as the uniform model. Only a
+//!   schedule known in advance, as from [`Syndication`](crate::syndication::Syndication), allows
+//!   longer pauses.
 //!
 //! Sans-I/O.
 
 use crate::interval::Bounds;
 
-/// Shortest interval, in seconds; shorter ones count as this.
+/// Minimum interval, in seconds; shorter ones are treated as this one.
 pub const INTERVAL_SECS_MIN: f64 = 0.001;
 
-/// Longest interval, latency or period, in seconds (some 30,000 years); longer ones count as this.
+/// Maximum interval, latency or period, in seconds (some 30,000 years); longer ones are treated so.
 pub const INTERVAL_SECS_MAX: f64 = 1e12;
 
-/// Clamps an interval in seconds to bounds. NaN becomes the longest interval, and a longest interval of NaN counts
-/// as [`INTERVAL_SECS_MAX`]. The result is finite and above 0.
+/// Clamps an interval in seconds to bounds. NaN becomes the longest interval, and a longest
+/// interval of NaN counts as [`INTERVAL_SECS_MAX`]. The result is finite and above 0.
 pub fn within(interval: f64, bounds: Bounds) -> f64 {
     let floor = seconds(bounds.interval_min, INTERVAL_SECS_MIN);
     let longest = seconds(bounds.interval_max, INTERVAL_SECS_MAX).max(floor);
     if interval.is_nan() { longest } else { interval.clamp(floor, longest) }
 }
 
-/// Returns the mean update interval, in seconds, of a source that was watched for `watched_secs` by `pulls`, of
-/// which `changed` brought changes. `None`: it cannot be computed.
+/// Returns the mean update interval, in seconds, of a source that was watched for `watched_secs` by
+/// `pulls` pulls, of which `changed` brought changes; `None` if none did, or if no time was
+/// watched.
 pub fn interval_of_pulls(watched_secs: f64, pulls: u64, changed: u64) -> Option<f64> {
     let (pulls, changed) = (pulls as f64, changed.min(pulls) as f64);
     let updates_a_pull = -((pulls - changed + 0.5) / (pulls + 0.5)).ln();

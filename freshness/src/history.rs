@@ -5,22 +5,22 @@
 //! * *Update status* of a source at an observation: whether it changed since the one before
 //!   ([`Status`]).
 //! * *Record update rate*: the records that an observation found new, modified or deleted; its
-//!   average is their number over the time observed ([`History::record_rate`]).
+//!   average is their number divided by the time observed ([`History::record_rate`]).
 //! * *Update interval*: the time between two updates that follow each other; its mean, standard
 //!   deviation and coefficient of variation are those of the paper's table 2 ([`Moments`]).
-//! * *Update frequency*: updates over the time observed ([`History::frequency`]).
-//! * *Update cost*: for a data provider the requests that it got and the records that it sent; for the harvester
-//!   the same, summed over all sources ([`Cost`]).
+//! * *Update frequency*: updates divided by the time observed ([`History::frequency`]).
+//! * *Update cost*: for a data provider the requests that it got and the records that it sent; for
+//!   the harvester the same, summed over all sources ([`Cost`]).
 //!
 //! # Differences from the paper
 //!
-//! * The paper observes at regular intervals. Ours may come at any time, in order. A step back in time restarts the
-//!   clock, and no interval is measured across it.
+//! * The paper observes at regular intervals. Ours may come at any time, in order. A step back in
+//!   time restarts the clock, and no interval is measured across it.
 //! * The paper's granularity is a day. Ours is an option; with a day, several changes on one (UTC)
 //!   day count as one update, and intervals are whole days.
 //! * The first observation brings everything. It starts the clock and is no update.
-//! * A pull only shows that the source changed somewhere since the pull before. The later pull counts as the time
-//!   of the update, and freshness in between counts half.
+//! * A pull only shows that the source changed at some time since the pull before. The later pull
+//!   is taken as the time of the update, and half of the time in between as fresh.
 //! * A pull counts as one request, however many pages it took; a failed pull observes nothing.
 //! * The mean interval of the table is taken between updates, so it does not show how long a source
 //!   has been silent since its last update. [`History::interval_secs`] does; it is the paper's
@@ -35,7 +35,7 @@ use crate::date::{AT_SECS_MAX, AT_SECS_MIN};
 /// Kind of a log of observations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Log {
-    /// Pulls, also empty ones: each observation is a request.
+    /// Pulls, including empty ones: each observation is a request.
     #[default]
     Pulls,
     /// Changes, each at its own time: there are no requests, and no entry means no change.
@@ -72,11 +72,11 @@ pub enum Status {
 /// Update cost, in numbers of requests and records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Requests made.
+    /// Number of requests made.
     pub requests: u64,
-    /// Those of the requests that brought nothing.
+    /// Number of requests that brought nothing.
     pub requests_empty: u64,
-    /// Records brought, including those of the first pull.
+    /// Number of records brought, including those of the first pull.
     pub records: u64,
 }
 
@@ -94,7 +94,7 @@ impl Cost {
 /// Count, mean and deviation of numbers, by Welford's method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
-    /// The count of the numbers.
+    /// How many numbers there are.
     pub count: u64,
     /// Their mean; 0 without numbers.
     pub mean: f64,
@@ -130,14 +130,14 @@ impl Moments {
         (self.count > 0 && self.mean.is_finite()).then_some(self.mean)
     }
 
-    /// Returns the standard deviation of a sample (divisor: count − 1); `None` for fewer than two numbers.
+    /// Returns the standard deviation of a sample (divisor: count − 1); `None` below two numbers.
     pub fn deviation(&self) -> Option<f64> {
         let variance = self.squares / self.count.checked_sub(1)? as f64;
         variance.is_finite().then(|| variance.max(0.0).sqrt())
     }
 
-    /// Returns the coefficient of variation, which is the deviation over the mean: small for a steady source, 1 for
-    /// random changes. `None` without a deviation or with a mean of 0.
+    /// Returns the coefficient of variation, the deviation divided by the mean: small for a steady
+    /// source, 1 for random changes. `None` without a deviation or with a mean of 0.
     pub fn variation(&self) -> Option<f64> {
         let mean = self.mean().filter(|mean| *mean > 0.0)?;
         self.deviation().map(|deviation| deviation / mean)
@@ -147,23 +147,24 @@ impl Moments {
 /// The history of one source, as plain numbers to store: at most 152 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
-    /// True once the clock runs: the next observation measures something.
+    /// Whether the clock runs, so that the next observation measures something.
     pub started: bool,
     /// First observation, in Unix seconds.
     pub first_secs: i64,
     /// Newest observation, in Unix seconds.
     pub last_secs: i64,
-    /// Newest update, in Unix seconds; in a log of changes, also the one that started the clock.
+    /// Newest update, in Unix seconds; in a log of changes, the update that starts the clock is
+    /// included.
     pub updated_secs: Option<i64>,
     /// Time between observations, in seconds, steps back left out.
     pub observed_secs: u64,
-    /// Observations that measured something.
+    /// Number of observations that measured something.
     pub samples: u64,
-    /// Those of the observations that found a change.
+    /// Number of these observations that found a change.
     pub samples_changed: u64,
-    /// Updates: granules with a change.
+    /// Number of updates: of granules with a change.
     pub updates: u64,
-    /// Records updated in them.
+    /// Number of records changed by these updates.
     pub records: u64,
     /// Update intervals, in seconds.
     pub intervals: Moments,
@@ -174,7 +175,7 @@ pub struct History {
 }
 
 impl History {
-    /// Takes in an observation at `at_secs` (clamped to the years 1 to 9999) that found `records` updated.
+    /// Adds an observation of `records` updates at `at_secs` (clamped to the years 1 to 9999).
     pub fn handle(&mut self, at_secs: i64, records: u64, settings: Settings) -> Status {
         let at = at_secs.clamp(AT_SECS_MIN, AT_SECS_MAX);
         self.count_request(records, settings.log);
@@ -194,8 +195,8 @@ impl History {
         Status::Changed
     }
 
-    /// Stops the clock: the next observation brings everything (the source answered with a snapshot). Measurements
-    /// stay.
+    /// Stops the clock: the next observation brings everything (the source answered with a
+    /// snapshot). Measurements stay.
     pub fn handle_restart(&mut self) {
         self.started = false;
         self.updated_secs = None;
@@ -217,12 +218,13 @@ impl History {
         over(self.updates, self.known_secs(log, until_secs))
     }
 
-    /// Returns the average record update rate, in records a second; `None` while no time has been observed.
+    /// Returns the average record update rate, records a second; `None` before any time has passed.
     pub fn record_rate(&self, log: Log, until_secs: i64) -> Option<f64> {
         over(self.records, self.known_secs(log, until_secs))
     }
 
-    /// Returns the time observed for each update, in seconds; `None` for a source that never changed.
+    /// Returns the observed time divided by the number of updates, in seconds; `None` for a source
+    /// that never changed.
     pub fn interval_secs(&self, log: Log, until_secs: i64) -> Option<f64> {
         self.frequency(log, until_secs).filter(|it| *it > 0.0).map(|it| 1.0 / it)
     }

@@ -1,14 +1,14 @@
 //! Measured freshness of a source's part of the collection, from the results of its pulls.
 //!
 //! Source: Adly §3.1. An element is stale from its change at the source until the pull that brings
-//! the change. A pull knows both ends: every change carries its stamp. Over the span since the
-//! pull before, the stale share of the source's N elements, averaged over time, is therefore
+//! the change. A pull knows both ends: every change carries its stamp. Averaged over the span since
+//! the pull before, the stale share of the source's N elements is therefore
 //!
 //! ```text
 //! Σ (pull time − stamp) / (N · span)
 //! ```
 //!
-//! Freshness is one minus that. Several pulls are averaged by their element-seconds (N · span).
+//! Freshness is 1 minus that share. Several pulls are averaged by their element-seconds (N · span).
 //! Each older pull counts `1 − gain` times as much as the next, so the average follows a source
 //! that changes its behavior.
 //!
@@ -26,7 +26,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of element-seconds of one pull that count, so that sums stay finite.
+/// Maximum number of element-seconds of a pull, so that sums stay finite; a larger pull is ignored.
 const SPAN_MAX: f64 = 1e30;
 
 /// Decayed sums of one source's pulls, to seven digits.
@@ -38,14 +38,14 @@ pub struct Measured {
     all: f32,
 }
 
-/// The result of one pull for the time since the pull before.
+/// The result of a pull: the changes in the span since the pull before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
     /// Length, seconds.
     pub secs: f64,
     /// Elements at the source, N.
     pub elements: u64,
-    /// Changes found.
+    /// Number of changes found.
     pub changes: u64,
     /// Mean age of the changes when the pull ended, seconds; any value if there are none.
     pub age_secs: f64,
@@ -81,8 +81,9 @@ impl Measured {
     }
 }
 
-/// Returns the freshness of several sources together: the mean by weight times elements (Adly §3.1, §6), as for a
-/// policy's θ. Sources without a measurement and weights of NaN are left out; `None` if nothing is left.
+/// Returns the freshness of sources together: the mean by weight times elements (Adly §3.1, §6), as
+/// for a policy's θ. Sources without a measurement and weights of NaN are left out; `None` if
+/// nothing is left.
 pub fn overall(sources: impl Iterator<Item = (Option<f64>, f64, u64)>) -> Option<f64> {
     let (mut sum, mut mass) = (0.0, 0.0);
     for (freshness, weight, elements) in sources {
@@ -101,9 +102,9 @@ mod tests {
 
     const GAIN: f64 = 0.25;
 
-    /// Simulates a source whose element `i % elements` changes at every multiple of `1 / rate` seconds, pulled
-    /// every `interval` seconds, and compares the measurement with the truth: the stale share of elements, sampled
-    /// every millisecond.
+    /// Simulates a source whose element `i % elements` changes at every multiple of `1 / rate`
+    /// seconds, pulled every `interval` seconds, and compares the measurement with the truth: the
+    /// stale share of elements, sampled every millisecond.
     fn check(rate: f64, elements: usize, interval: f64, tolerance: f64) {
         let mut measured = Measured::default();
         let (mut stale_now, mut stale_sum, mut looks) = (vec![false; elements], 0_usize, 0_usize);

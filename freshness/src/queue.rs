@@ -7,8 +7,8 @@
 //!
 //! # Differences from the paper
 //!
-//! * The pseudo-code takes the source with the shortest *interval* next, which would pull the fastest source
-//!   forever. We take the source that is due first.
+//! * The pseudo-code takes the source with the shortest *interval* next, which would pull the
+//!   fastest source forever. We take the source that is due first.
 //! * The caller gives the times; nothing here waits.
 //!
 //! Sans-I/O.
@@ -18,7 +18,7 @@ const NOWHERE: u32 = u32::MAX;
 /// Children of a node; four fit in one cache line.
 const CHILDREN: usize = 4;
 
-/// Memory of a number in one of two queues, in bytes: a position in both, and a node.
+/// Memory of a number that is in one of two queues, in bytes: a position in each, and a node.
 #[cfg(test)]
 pub(crate) const KEY_BYTES: usize = 2 * size_of::<u32>() + size_of::<Node>();
 
@@ -40,7 +40,7 @@ struct Node {
 }
 
 impl DueQueue {
-    /// Makes `key` due at `due_ms`, in milliseconds of the caller's clock, instead of its due time before.
+    /// Makes `key` due at `due_ms`, in milliseconds of the caller's clock, and at no other time.
     pub fn schedule(&mut self, key: u32, due_ms: u64) {
         let node = Node { at_ms: due_ms, key };
         let position = match self.position(key) {
@@ -71,7 +71,7 @@ impl DueQueue {
         }
     }
 
-    /// Reserves memory for `keys` in all, numbered below `end`, and no more.
+    /// Reserves memory for a total of `keys` keys below `end`, and no more.
     pub fn reserve_exact(&mut self, keys: usize, end: usize) {
         self.heap.reserve_exact(keys.saturating_sub(self.heap.len()));
         if 0 < keys {

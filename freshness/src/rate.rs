@@ -1,31 +1,31 @@
 //! Update rate of a source, estimated from its pulls.
 //!
 //! Source: Adly §4, after Jacobson: `λ = (1 − g) λ_before + g λ_sample`, where the sample is the
-//! updates that a pull brought over the time in which they gathered. Cho and Garcia-Molina,
+//! updates that a pull brought, divided by the time since the pull before. Cho and Garcia-Molina,
 //! "Estimating frequency of change", for the two better samples of [`Method`].
 //!
 //! # Differences from the paper
 //!
-//! * The pseudo-code keeps the last *sample* as λ_before, the text the last *estimate*. We follow the
-//!   text: the pseudo-code's rule forgets all but two samples (variance 0.625 of a sample's instead
-//!   of g/(2−g) = 0.143), and two pulls without updates would end all pulls.
+//! * The pseudo-code keeps the last *sample* as λ_before, the text the last *estimate*. We follow
+//!   the text: the pseudo-code's rule forgets all but two samples (variance 0.625 of a sample's
+//!   instead of g/(2−g) = 0.143), and two pulls without updates would end all pulls.
 //! * A sample is divided by the real time since the pull before, not by the planned interval.
 //! * The first pull brings everything instead of updates: it starts the clock and gives no sample.
 //! * The first sample is the first estimate.
-//! * Pulls that follow each other within a fraction of a second (a followed source) are pooled until they make a
-//!   sample of [`SAMPLE_SECS_MIN`]. [`Gain::Settling`] also pools pulls of few changes, each of which alone would
-//!   make the rate jump.
+//! * Pulls that follow each other within a fraction of a second (a followed source) are pooled
+//!   until they make a sample of [`SAMPLE_SECS_MIN`]. [`Gain::Settling`] also pools pulls of few
+//!   changes, each of which alone would make the rate jump.
 //! * A record that changed twice between two pulls is one update. The paper's sample misses the
 //!   first change and is low by the factor (1 − e^−x)/x when the average record changes x times;
 //!   the other methods make up for it.
-//! * The estimate has an uncertainty. With a rate alone, a source that was quiet for one lucky day would wait as
-//!   long as one that was quiet for a year.
+//! * The estimate has an uncertainty. With a rate alone, a source that was quiet for one lucky day
+//!   would wait as long as one that was quiet for a year.
 //!
-//! Every method divides the updates of a pull by a time, its exposure: the elapsed time, less the part that could
-//! not be observed. Pooling, gain and uncertainty are the same for each method.
+//! Every method divides the updates of a pull by a time, its exposure: the elapsed time, less the
+//! part that could not be observed. Pooling, gain and uncertainty are the same for each method.
 //!
-//! Numbers from outside may be anything. NaN, negative and infinite numbers count as the nearest sensible number,
-//! and every result is finite.
+//! Numbers from outside may be anything. NaN, negative and infinite numbers count as the nearest
+//! sensible number, and every result is finite.
 //!
 //! Sans-I/O.
 
@@ -47,8 +47,8 @@ pub const SAMPLE_SECS_MIN: f64 = 0.5;
 /// Changes, found or expected, that make a sample of [`Gain::Settling`].
 pub const SAMPLE_CHANGES_MIN: f64 = 8.0;
 
-/// Longest time between two pulls that is believed, in seconds (30 years); a clock that jumps must not make a rate
-/// vanish.
+/// Longest time between two pulls that is believed, in seconds (30 years); a clock that jumps must
+/// not make a rate vanish.
 pub const ELAPSED_SECS_MAX: f64 = 1e9;
 
 /// Largest number of changes that are assumed to come at once.
@@ -57,24 +57,26 @@ const DISPERSION_MAX: f32 = 1e18;
 /// Method by which the updates of a pull become a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// The paper's: updates over time. Right for sources that count every change, low for those that show a record
-    /// once, however often it changed.
+    /// The paper's: updates divided by time. Right for sources that report every change, too low
+    /// for sources that list a record once however often it changed.
     #[default]
     Ewma,
-    /// From the number of records that did *not* change: `−N ln((N − U + 0.5) / (N + 0.5)) / I`, finite even if all
-    /// changed. Moved by the gain as [`Ewma`](Self::Ewma). Needs N.
+    /// From the number of records that did *not* change: `−N ln((N − U + 0.5) / (N + 0.5)) / I`,
+    /// finite even if all changed. The gain moves the estimate as with [`Ewma`](Self::Ewma). Needs
+    /// N.
     BiasReduced,
-    /// From the times of the last change of each changed record, the maximum likelihood: `N U / (Σ ages + (N − U)
-    /// I)`. It uses decayed sums of the changes and of the times below them, so a longer pull counts for more.
-    /// Needs N and ages; a pull without ages is treated as [`BiasReduced`](Self::BiasReduced).
+    /// From the times of the last change of each changed record, the maximum likelihood: `N U / (Σ
+    /// ages + (N − U) I)`. It divides decayed sums of the changes and of these times, so a longer
+    /// pull has more weight. Needs N and ages; a pull without ages is treated as
+    /// [`BiasReduced`](Self::BiasReduced).
     Datestamps,
 }
 
-/// Gain of a sample, and the size of a sample. The number lies above 0 and is at most 1; others are clamped, and
-/// NaN counts as [`GAIN_DEFAULT`].
+/// Gain of a sample, and the size of a sample. The gain is above 0 and at most 1; other numbers are
+/// clamped, and NaN becomes [`GAIN_DEFAULT`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gain {
-    /// As in the paper: each pull is a sample, and each but the first moves the estimate by this gain.
+    /// As in the paper: each pull is a sample; each but the first moves the estimate by this gain.
     Fixed(f64),
     /// Pulls are pooled until they hold [`SAMPLE_CHANGES_MIN`] changes, found or expected. A sample
     /// moves the estimate by its share of the remembered time, and at least by this gain. So at
@@ -118,14 +120,14 @@ impl Default for Rules {
 /// The result of one pull for the time since the pull before.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pull {
-    /// Records that changed, each counted once if the source does so: U.
+    /// Number of changes, U; of changed records, if the source lists each once.
     pub updates: u64,
-    /// Records at the source now, N, if the source states it.
+    /// Number of records at the source now, N, if the source states it.
     pub elements: Option<u64>,
     /// Time since the pull before, in seconds: I.
     pub elapsed_secs: f64,
-    /// Sum of the ages of the changed records at the moment of the pull, in seconds, if the source gives
-    /// datestamps. An age lies between 0 and I, and the sum is clamped to that.
+    /// Sum of the ages of the changed records at the moment of the pull, in seconds, if the source
+    /// gives datestamps. An age lies between 0 and I, and the sum is clamped to that.
     pub ages_secs: Option<f64>,
 }
 
@@ -145,10 +147,10 @@ pub struct State {
     pub pending_secs: f64,
     /// Time by which the pending updates are divided, in seconds; at most `pending_secs`.
     pub pending_exposure_secs: f64,
-    /// Pulls so far, the first one included.
+    /// Number of pulls since the last restart, the first one included.
     pub pulls: u32,
-    /// Number of changes that come at once: decayed mean of the squared error of a sample, relative to changes that
-    /// come one by one.
+    /// Number of changes that come at once: decayed mean of the squared error of a sample, relative
+    /// to changes that come one by one.
     pub dispersion: f32,
 }
 
@@ -157,9 +159,10 @@ pub struct State {
 pub struct Estimate {
     /// The rate λ, in updates a second; finite, not negative.
     pub rate: f64,
-    /// The rate is as certain as that of a source whose changes come one by one and were counted for this time, in
-    /// seconds; 0 if the origin of the rate is unknown. Above two changes for each record and pull,
-    /// [`Method::BiasReduced`] claims too long a time (at N = U = 1,000 thirty times as long as is right).
+    /// The rate is as certain as that of a source whose changes come one by one and were counted
+    /// for this time, in seconds; 0 if the origin of the rate is unknown. With more than two
+    /// changes of each record between pulls, [`Method::BiasReduced`] overstates it (thirtyfold at N
+    /// = U = 1,000).
     pub secs: f64,
 }
 
@@ -190,10 +193,10 @@ impl Estimator {
         self.state
     }
 
-    /// Takes in a pull.
+    /// Handles a pull.
     ///
-    /// All numbers of the first pull are ignored. A failed pull is not handed in: its updates and its time come
-    /// with the next one that succeeds.
+    /// All numbers of the first pull are ignored. Leave out failed pulls: the next successful pull
+    /// has their updates and their time.
     pub fn handle(&mut self, pull: Pull) {
         self.state.pulls = self.state.pulls.saturating_add(1);
         if self.state.pulls == 1 {
@@ -210,15 +213,15 @@ impl Estimator {
         }
     }
 
-    /// Forgets the pull before: the next one brings everything (the source answered with a snapshot). The estimate
+    /// Forgets the last pull, since the next one brings everything (a snapshot). The estimate
     /// stays.
     pub fn handle_restart(&mut self) {
         self.state.pulls = 0;
         self.state.clear_pending();
     }
 
-    /// Returns the rate with its certainty; `None` before the first sample. A rate of 0 means that the source was
-    /// watched and did not change.
+    /// Returns the rate with its certainty; `None` before the first sample. A rate of 0 means that
+    /// the source was watched and did not change.
     pub fn estimate(&self) -> Option<Estimate> {
         let state = &self.state;
         match state.rate {
@@ -307,8 +310,8 @@ impl State {
         (self.pending_updates, self.pending_secs, self.pending_exposure_secs) = (0, 0.0, 0.0);
     }
 
-    /// Compares the pending pulls with the estimate's expectation. Changes that come one by one miss it by the root
-    /// of their number, changes that come B at once by √B times as much.
+    /// Compares the pending pulls with the estimate's expectation. Changes that come one by one
+    /// miss it by the root of their number, changes that come B at once by √B times as much.
     fn disperse(&mut self, weight: f64) {
         let (Some(rate), true) = (self.rate, self.sure_secs > 0.0) else {
             self.dispersion = 1.0;

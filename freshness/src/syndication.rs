@@ -13,8 +13,8 @@
 //!   way.
 //! * Times are whole seconds, rounded down. Above one update a second, every second has one.
 //! * The schedule holds before the base, too.
-//! * The default of a missing element is daily, 1 and 1970-01-01T00:00:00Z. The first two are the module's; it has
-//!   no default for the base.
+//! * The default of a missing element is daily, 1 and 1970-01-01T00:00:00Z. The first two are the
+//!   module's; it has no default for the base.
 //!
 //! Sans-I/O.
 
@@ -25,7 +25,7 @@ use crate::date::{
     AT_SECS_MAX, AT_SECS_MIN, DAY_SECS, days_of_month, from_days, parse_date_time, to_days,
 };
 
-/// Longest value that is read, in bytes.
+/// Maximum length of a frequency and of a base, in bytes.
 pub const VALUE_BYTES_MAX: usize = 64;
 
 /// The period in which updates are counted.
@@ -60,7 +60,7 @@ impl Period {
         }
     }
 
-    /// Returns the length in seconds; of months and years, on average over the calendar's 400 years.
+    /// Returns the length in seconds; for months and years the mean of the calendar's 400 years.
     pub fn secs(self) -> u32 {
         match self {
             Self::Hourly => 3_600,
@@ -125,7 +125,7 @@ pub struct Syndication {
 }
 
 impl Syndication {
-    /// Returns a schedule of updates `frequency` times each `period`, counted from `base_secs` in Unix seconds.
+    /// Returns a schedule of `frequency` updates each `period`, from `base_secs` (Unix seconds).
     ///
     /// # Errors
     ///
@@ -140,8 +140,8 @@ impl Syndication {
         Ok(Self { period, frequency, base_secs })
     }
 
-    /// Reads the values of updatePeriod, updateFrequency and updateBase, white space around them
-    /// left out.
+    /// Reads the values of updatePeriod, updateFrequency and updateBase, without the white space
+    /// around them.
     ///
     /// # Errors
     ///
@@ -174,15 +174,15 @@ impl Syndication {
         (f64::from(self.period.secs()) / f64::from(self.frequency)).max(1.0)
     }
 
-    /// Returns the first update after `after_secs`, both in Unix seconds; saturates at the end of time.
+    /// Returns the first update after `after_secs`, in Unix seconds; saturates at the end of time.
     pub fn next_update(&self, after_secs: i64) -> i64 {
         let after = i128::from(after_secs);
         let period = self.period_at(after_secs);
         let start = self.start(period);
         let parts = i128::from(self.frequency);
         let length = self.start(period + 1) - start;
-        // The first part whose start, rounded down, is past `after`. Beyond the last one, this is
-        // where the next period starts.
+        // The first part whose start, rounded down, is past `after`. After the last part of the
+        // period, it is the start of the next period.
         let part = ((after - start + 1) * parts + length - 1).div_euclid(length);
         let next = start + part * length / parts;
         i64::try_from(next).unwrap_or(i64::MAX)
@@ -221,7 +221,7 @@ impl Syndication {
     }
 }
 
-/// Returns the months from January of the year 0 to that of a time in Unix seconds.
+/// Returns the number of months from January of the year 0 to the month of a Unix time.
 fn month_number(at: i64) -> i64 {
     let (year, month, _) = from_days(at.div_euclid(DAY_SECS));
     year * 12 + month - 1

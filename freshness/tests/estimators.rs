@@ -10,7 +10,7 @@ use freshness::rate::{Estimator, Gain, Method, Pull, Rules, State};
 use proptest::prelude::*;
 
 const METHODS: [Method; 3] = [Method::Ewma, Method::BiasReduced, Method::Datestamps];
-/// As in the expected file: records of a source, and sources.
+/// Number of records of a source, as in the expected file.
 const ELEMENTS: u64 = 1_000;
 const RUNS: u32 = 400;
 
@@ -70,8 +70,8 @@ fn one(method: Method, pull: Pull) -> f64 {
     estimator.estimate().unwrap().rate
 }
 
-/// Returns mean and root mean square error of one pull's rate, relative to the true rate, when the average record
-/// changes `x` times.
+/// Returns mean and root mean square error of one pull's rate, relative to the true rate, when the
+/// average record changes `x` times.
 fn simulate(method: Method, x: f64) -> (f64, f64) {
     let mut random = Random(1);
     let (mut sum, mut squares) = (0.0, 0.0);
@@ -171,7 +171,7 @@ fn datestamps_are_put_together_in_decayed_sums() {
     }
 }
 
-/// Ids `est.sim.ratio.naive.*`, and the other methods have no such bias.
+/// Ids `est.sim.ratio.naive.*`; the other methods have no such bias.
 #[test]
 fn records_that_change_twice_are_missed_by_the_paper_s_sample_alone() {
     for (x, expected) in [(0.5, 0.786_939), (1.0, 0.632_121), (2.0, 0.432_332)] {
@@ -196,8 +196,9 @@ fn the_errors_are_those_of_the_theory() {
     assert!(simulate(Method::Datestamps, 3.0).1 < 0.8 * simulate(Method::BiasReduced, 3.0).1);
 }
 
-/// Estimates of a source of a hundred records, pull after pull; `rate_of` is the source's rate at a
-/// pull. Returns mean and root mean square error of the last half over the true rate.
+/// Estimates the rate of a source of a hundred records, pull after pull; `rate_of` is its true rate
+/// at a pull. Returns mean and root mean square error, relative to it, of the last half of the
+/// estimates.
 fn follow(method: Method, gain: Gain, pulls: u32, rate_of: impl Fn(u32) -> f64) -> (f64, f64) {
     let (mut random, mut estimator) = (Random(7), started(method, gain));
     let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
@@ -242,8 +243,8 @@ fn a_drifting_rate_is_followed() {
     }
 }
 
-/// Returns the share of sources whose true rate lies within two deviations of the estimate, when `batch` changes
-/// come at once.
+/// Returns the share of sources whose true rate lies within two deviations of the estimate, when
+/// `batch` changes come at once.
 fn covered(method: Method, gain: Gain, batch: u64) -> f64 {
     let (mut random, mut covered) = (Random(3), 0_u32);
     for _ in 0..RUNS {
@@ -260,7 +261,7 @@ fn covered(method: Method, gain: Gain, batch: u64) -> f64 {
     f64::from(covered) / f64::from(RUNS)
 }
 
-/// Two deviations hold 95 % of a normal distribution.
+/// Within two deviations lie 95 % of a normal distribution.
 #[test]
 fn the_deviation_holds_for_sources_that_change_in_bursts() {
     for method in METHODS {

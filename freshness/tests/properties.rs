@@ -98,7 +98,7 @@ proptest! {
         }
     }
 
-    /// Theta is reached, unless a bound keeps every changing source from it.
+    /// θ is reached, unless bounds keep all changing sources from it.
     #[test]
     fn theta_is_reached_within_the_bounds(
         sources in prop::collection::vec(
@@ -124,7 +124,7 @@ proptest! {
         }
     }
 
-    /// A plan is as fresh as its sources are, and θ is met although pulls take time, or is out of reach.
+    /// A plan is as fresh as its sources; θ is met although pulls take time, or is out of reach.
     #[test]
     fn the_time_that_pulls_take_is_in_the_plan(
         sources in prop::collection::vec(
@@ -170,7 +170,7 @@ proptest! {
             prop_assume!(best.outcome == Outcome::Met);
             let mut other = best.intervals.clone();
             other[from] *= 1.0 - share;
-            // The interval of the other that restores the freshness, by bisection.
+            // Find by bisection the interval of the other source that restores the freshness.
             let (mut low, mut high) = (other[to], 1e6_f64);
             for _ in 0..200 {
                 other[to] = low.midpoint(high);
@@ -224,7 +224,6 @@ proptest! {
     }
 }
 
-/// The cost of a plan is that of eq. 2.
 #[test]
 fn a_plan_costs_what_eq_2_says() {
     let sources = [Source::new(3.0, 40, Bounds::FREE), Source::new(0.5, 1_000, Bounds::FREE)]

@@ -20,7 +20,7 @@ const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 86_400_000;
 const YEAR_MS: u64 = 365 * DAY_MS;
 const START_MS: u64 = 20_000 * DAY_MS;
-/// Due times from here on (200 million years) count as never.
+/// Due times from here on (200 million years) are taken as never.
 const END_MS: u64 = u64::MAX / 3;
 
 const SETTINGS: Settings = Settings {
@@ -112,7 +112,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     )
 }
 
-/// Reports, also of a thousand million changes and of sources that lose everything.
+/// Reports, including some of a billion changes and of sources that lose everything.
 fn found() -> impl Strategy<Value = PullReport> {
     let counts = || prop_oneof![Just(0), 0..100_u64, Just(1_000_000_000), Just(u64::MAX)];
     let as_of = prop_oneof![3 => Just(None), 1 => any::<u64>().prop_map(Some), 1 => Just(Some(0))];
@@ -161,8 +161,9 @@ struct Shell {
     settings: Settings,
     there: BTreeMap<SourceId, Rules>,
     running: BTreeSet<SourceId>,
-    /// The wall clock, and a clock that is never set.
+    /// The wall clock.
     now_ms: u64,
+    /// A clock that is never set.
     passed_ms: u64,
     /// Starts of pulls, by the clock that is never set.
     began_ms: VecDeque<u64>,
@@ -236,7 +237,6 @@ impl Shell {
         }
     }
 
-    /// Performs a step on one source.
     fn handle(&mut self, id: SourceId, step: Step) {
         match step {
             Step::Remove(_) => {
@@ -316,7 +316,7 @@ impl Shell {
         assert!(0.0 <= expected.pulls, "{expected:?}");
     }
 
-    /// Checks that a source is due within its longest interval, or the wait after a failure, and its hours.
+    /// A source is due within its longest interval or wait after a failure, and its hours.
     fn check_due(&self, view: &View, rules: &Rules) {
         let Some(due_ms) = view.due_ms else {
             assert!(view.pulling, "never due: {view:?}");
@@ -398,7 +398,8 @@ fn expected(theta: f64, bounds: Bounds) -> freshness::schedule::Expected {
     schedule.expected()
 }
 
-/// For θ of any value and contradicting bounds, the schedule reports the outcome and the attainable freshness.
+/// For any θ, and despite contradicting bounds, the schedule reports the outcome and the attainable
+/// freshness.
 #[test]
 fn an_aim_that_cannot_be_met_is_reported() {
     let bounds = Bounds { interval_min: 3_600.0, interval_max: 36_000.0 };
@@ -429,7 +430,7 @@ fn a_source_that_was_silent_for_a_year_recovers() {
     let mut intervals = Vec::new();
     while now_ms < awake_ms + 60 * DAY_MS {
         let due = schedule.poll_due(true, now_ms).unwrap();
-        // A change in 36 seconds, from then on.
+        // From `awake_ms` on, there is a change every 36 seconds.
         let changes = now_ms.saturating_sub(last_ms.max(awake_ms)) / 36_000;
         let found = found_changes(changes, now_ms);
         schedule.handle_pull(due.source, PullReport { full: pulls == 0, ..found }, now_ms + 100);

@@ -19,7 +19,6 @@ fn times() -> impl Strategy<Value = i64> {
     ]
 }
 
-/// Numbers of every kind.
 fn numbers() -> impl Strategy<Value = f64> {
     prop_oneof![
         any::<f64>(),
@@ -78,7 +77,6 @@ proptest! {
         prop_assert_eq!(schedule.next_update(base - 1), base);
     }
 
-    /// A written schedule is read back.
     #[test]
     fn a_schedule_survives_its_text((period, frequency, base) in schedules()) {
         let (times, since) = (frequency.to_string(), date_time(base));
@@ -86,7 +84,6 @@ proptest! {
         prop_assert_eq!(read, Syndication::new(period, frequency, base));
     }
 
-    /// Any text is read or refused.
     #[test]
     fn no_text_is_too_much(period in ".{0,20}", frequency in ".{0,20}", base in "[0-9TZ:+.é-]{0,30}") {
         let _ = Syndication::parse(None, None, Some(&base));

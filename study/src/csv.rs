@@ -1,10 +1,10 @@
 //! CSV of a study's tables.
 //!
-//! Source: RFC 4180: a header line, CRLF at the end of each line, quotes around a field that holds a
-//! comma, a quote or a line break. The tables are those of Liu §4 and the costs of §3.
+//! Source: RFC 4180: a header line, CRLF at the end of each line, quotes around a field that holds
+//! a comma, a quote or a line break. The tables are those of Liu §4 and the costs of §3.
 //!
-//! [`report`] writes all tables as one: the first column names the table of a line, and the others are the columns
-//! of all tables, empty where a table lacks them.
+//! [`report`] writes all tables as one: the first column names the table of a line, and the others
+//! are the columns of all tables, empty where a table lacks them.
 //!
 //! # Differences from the paper
 //!
@@ -41,8 +41,8 @@ const OVERALL: &str = "sources,sources_changed,updates,records,known_secs,interv
                        requests,requests_empty,records_brought,requests_failed,bytes,took_secs";
 const PREDICTIONS: &str = "model,requests_predicted,requests_predicted_per_source,late_share_max";
 
-/// Writes all tables as one. The sections are `total`, `month`, `class`, `model` (the predictions), `source` and
-/// `source_month`, in this order; the columns are those of all sections.
+/// Writes all tables as one. The sections are `total`, `month`, `class`, `model` (the predictions),
+/// `source` and `source_month`, in this order; the columns are those of all sections.
 pub fn report<K: Display>(report: &Report<K>, predictions: &[Prediction]) -> String {
     type Lines<'a> = Box<dyn Iterator<Item = Line> + 'a>;
     let sections: [(&str, &str, Lines<'_>); 6] = [
@@ -82,7 +82,6 @@ pub fn report<K: Display>(report: &Report<K>, predictions: &[Prediction]) -> Str
     text
 }
 
-/// End of a line.
 const END: &str = "\r\n";
 
 fn source_line<K: Display>(row: &SourceRow<K>) -> Line {

@@ -1,7 +1,7 @@
 //! A log of observations of many sources, taken in one by one.
 //!
-//! Source: Liu §4: a service provider harvests some hundred repositories daily and logs the result of each harvest.
-//! Table 1 has the records by month, table 2 the update intervals.
+//! Source: Liu §4: a service provider harvests some hundred repositories daily and logs the result
+//! of each harvest. Table 1 has the records by month, table 2 the update intervals.
 //!
 //! # Differences from the paper
 //!
@@ -22,16 +22,16 @@ use crate::month::Month;
 /// Maximum number of sources of one study; more are refused.
 pub const SOURCES_MAX: usize = 1_000_000;
 
-/// Maximum number of months that are kept of all sources together; the oldest goes first.
+/// Maximum number of months that are kept of all sources together; the oldest is dropped first.
 pub const MONTHS_MAX: usize = 1_200;
 
-/// Maximum number of months that are kept of each source; the oldest goes first.
+/// Maximum number of months that are kept of each source; the oldest is dropped first.
 pub const SOURCE_MONTHS_MAX: usize = 120;
 
 /// Reason to refuse an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its time lies outside the years 1 to 9999: the entry is wrong and can be left out.
+    /// Its time lies outside the years 1 to 9999; the caller can leave the entry out.
     Time,
     /// The study has [`SOURCES_MAX`] sources already, and the observation is of a new one.
     Sources,
@@ -51,9 +51,9 @@ impl std::error::Error for Refusal {}
 /// Cost of pulls in addition to requests and records, as counted by the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Requests that failed; they are not among those of [`Cost`](freshness::history::Cost).
+    /// Number of failed requests; [`Cost`](freshness::history::Cost) has the others.
     pub requests_failed: u64,
-    /// Bytes sent.
+    /// Number of bytes sent.
     pub bytes: u64,
     /// Total duration of the requests, in milliseconds.
     pub took_ms: u64,
@@ -70,7 +70,6 @@ impl Traffic {
     }
 }
 
-/// Updates of one month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MonthCount {
     pub(super) month: Month,
@@ -78,7 +77,6 @@ pub(super) struct MonthCount {
     pub(super) records: u64,
 }
 
-/// Sums of one source.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SourceSums {
     pub(super) history: History,
@@ -98,8 +96,9 @@ pub struct Study<K> {
 }
 
 impl<K: Ord> Study<K> {
-    /// Returns a study without observations. For each source the newest `source_months_max` months are kept, 16
-    /// bytes each, up to [`SOURCE_MONTHS_MAX`]; 0 keeps only the months of all sources together.
+    /// Returns a study without observations. Of each source the newest `source_months_max` months
+    /// are kept, 16 bytes each, up to [`SOURCE_MONTHS_MAX`]; with 0, only those of all sources
+    /// together.
     pub fn new(settings: Settings, source_months_max: usize) -> Self {
         let source_months_max = source_months_max.min(SOURCE_MONTHS_MAX);
         Self { settings, source_months_max, sums: BTreeMap::new(), months: Vec::new() }
@@ -110,12 +109,12 @@ impl<K: Ord> Study<K> {
         self.settings
     }
 
-    /// Takes in an observation of `source` at `at_secs`, in Unix seconds, that found `records` updated. The
-    /// observations of each source come in order of time.
+    /// Handles an observation of `source` at `at_secs`, in Unix seconds, that found `records`
+    /// updated. Call it in the order of time for each source.
     ///
     /// # Errors
     ///
-    /// See [`Refusal`]; the study is unchanged, and takes further observations.
+    /// See [`Refusal`]; the study is unchanged and can go on.
     pub fn handle(&mut self, source: K, at_secs: i64, records: u64) -> Result<Status, Refusal> {
         if !(AT_SECS_MIN..=AT_SECS_MAX).contains(&at_secs) {
             return Err(Refusal::Time);
@@ -132,8 +131,8 @@ impl<K: Ord> Study<K> {
         Ok(status)
     }
 
-    /// Counts the cost of a request to `source`, failed or not; a successful one is also handed to
-    /// [`handle`](Self::handle). A source that is known by its traffic alone has a row too.
+    /// Counts the cost of a request to `source`, failed or not; call [`handle`](Self::handle) too
+    /// if it succeeded. A source of which only traffic is known has a row in the report as well.
     ///
     /// # Errors
     ///
@@ -173,7 +172,7 @@ fn sums_of<K: Ord>(
     Ok(sums.entry(source).or_default())
 }
 
-/// Adds to the month's count; beyond `months_max` months the oldest is dropped.
+/// Adds to the sums of a month; drops the oldest of more than `months_max` months.
 fn add(months: &mut Vec<MonthCount>, one: MonthCount, months_max: usize) {
     match months.binary_search_by_key(&one.month, |it| it.month) {
         Ok(at) => {

@@ -1,22 +1,24 @@
 //! Cost models of an acceptable latency: the uniform and the adaptive model.
 //!
-//! Source: Liu §3, the formula of the update cost and its two examples. Over a period P, with n data
-//! providers, the acceptable latency L and the update frequency f of a provider, we read it as:
+//! Source: Liu §3, the formula of the update cost and its two examples. Over a period P, with n
+//! data providers, the acceptable latency L and a provider's update frequency f, we read it as:
 //!
-//! * uniform model: every provider is asked at the same interval, the latency. That makes `P / L` requests on each
-//!   provider's side and `n P / L` on the harvester's;
-//! * adaptive model: the harvester knows when a provider changes and asks right after it, but at most once in a
-//!   latency. That makes `P min(f, 1 / L)` requests on each provider's side, and their sum on the harvester's.
+//! * uniform model: every provider is asked at the same interval, the latency. Each provider gets
+//!   `P / L` requests, and the harvester makes `n P / L`;
+//! * adaptive model: the harvester knows when a provider changes and asks right after it, but at
+//!   most once in a latency. Each provider gets `P min(f, 1 / L)` requests, and the harvester makes
+//!   their sum.
 //!
 //! # Differences from the paper
 //!
-//! * The formula itself is not in our copy. This one is the simplest that depends on latency, number of providers
-//!   and update frequency and agrees with the examples: with a latency of a day, either model makes about one
-//!   request a day and provider; with a latency of a minute and hourly updates, the uniform one makes 60 times as
-//!   many as the adaptive one.
-//! * Every source may have a latency of its own. The uniform model's one interval is then the
-//!   shortest of them; [`Synchronization::Latency`] asks each source at its own.
-//! * No interval is below a floor (politeness), even if the latency is shorter; such a latency is not kept.
+//! * The formula itself is not in our copy. Ours is the simplest that depends on latency, number of
+//!   providers and update frequency and agrees with the examples: with a latency of a day, either
+//!   model makes about one request a day to each provider; with a latency of a minute and hourly
+//!   updates, the uniform model makes 60 times as many as the adaptive one.
+//! * Every source may have a latency of its own. The uniform model's interval is then the shortest
+//!   latency; [`Synchronization::Latency`] asks each source at its own.
+//! * No interval is below a floor (politeness), even if the latency is shorter; the latency is then
+//!   exceeded.
 //!
 //! Sans-I/O.
 
@@ -39,7 +41,7 @@ pub enum Synchronization {
     Uniform,
     /// Every source at its own acceptable latency.
     Latency,
-    /// Every source right after its updates, but no more than once in its acceptable latency.
+    /// Every source right after its updates, but at most once in its acceptable latency.
     Adaptive,
 }
 
@@ -59,20 +61,20 @@ impl Synchronization {
 pub struct Prediction {
     /// The model.
     pub model: Synchronization,
-    /// Requests in the period on each data provider's side, in the order of the demands.
+    /// Requests to each data provider in the period, in the order of the demands.
     pub requests: Vec<f64>,
-    /// Requests in the period on the harvester's side: their sum.
+    /// Requests of the harvester in the period: the sum of these.
     pub total: f64,
-    /// The largest share of a source's updates that reach the copy later than acceptable, if updates are evenly
-    /// spread: 0 if every latency is kept; below 1.
+    /// The largest share of a source's updates that reach the copy later than acceptable, if
+    /// updates are evenly spread: 0 if every latency is kept; below 1.
     pub late_share_max: f64,
 }
 
 /// Predicts the requests that `model` makes in `period` seconds, with no interval below
 /// `interval_min` seconds. No demands make no requests.
 ///
-/// Every result is finite: a latency not above 0 counts as the floor, NaN as [`INTERVAL_SECS_MAX`]; a frequency or
-/// period that is negative or NaN counts as 0.
+/// Every result is finite: a latency of 0 or less becomes the floor, NaN becomes
+/// [`INTERVAL_SECS_MAX`]; a frequency or period that is negative or NaN becomes 0.
 pub fn predict(
     demands: &[Demand],
     model: Synchronization,
@@ -86,7 +88,7 @@ pub fn predict(
         Synchronization::Uniform => least,
         Synchronization::Latency | Synchronization::Adaptive => own(it),
     };
-    // Pulls right after each update, if updates are far enough apart.
+    // The adaptive model pulls right after each update, if updates are far enough apart.
     let follows =
         |it: &Demand| model == Synchronization::Adaptive && it.frequency.max(0.0) * own(it) <= 1.0;
 

@@ -18,7 +18,7 @@ pub struct Month {
 }
 
 impl Month {
-    /// Returns the month of a time in Unix seconds; times outside [`AT_SECS_MIN`]`..=`[`AT_SECS_MAX`] are clamped.
+    /// Returns the month of a Unix time, clamped to [`AT_SECS_MIN`]`..=`[`AT_SECS_MAX`] seconds.
     pub fn of(at_secs: i64) -> Self {
         let (year, month, _) =
             from_days(at_secs.clamp(AT_SECS_MIN, AT_SECS_MAX).div_euclid(DAY_SECS));

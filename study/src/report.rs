@@ -1,4 +1,4 @@
-//! Report of a study: its results as rows to show, write or draw.
+//! Report of a study: its results as rows for tables and figures.
 //!
 //! Source: Liu §4: table 1 (record update rate by month, for each source), table 2 (average update
 //! interval and rate, standard deviation, coefficient of variation, for each source) and the figure
@@ -6,10 +6,10 @@
 //!
 //! # Differences from the paper
 //!
-//! * The figure's axis is cut into named classes ([`Class`]). A source belongs roughly to the class that is nearest
-//!   in ratio: one that changes every 8 days is weekly.
-//! * A source's class depends on the time observed for each update, not on the mean of its intervals, so a source
-//!   that fell silent changes its class with time.
+//! * The figure's axis is cut into named classes ([`Class`]). A source is roughly in the class
+//!   whose name is nearest in ratio: if it changes every 8 days, in `Weekly`.
+//! * A source's class depends on the time observed for each update, not on the mean of its
+//!   intervals, so a source that falls silent changes its class in time.
 //! * The first and the last month are divided by their observed part.
 //!
 //! Sans-I/O.
@@ -40,7 +40,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// All classes, the fastest first, with their names in tables and their longest intervals in days.
+    /// All classes, fastest first, with their names in tables and longest intervals in days.
     const ALL: [(Self, &'static str, Option<f64>); 7] = [
         (Self::Daily, "daily", Some(3.0)),
         (Self::Weekly, "weekly", Some(15.0)),
@@ -84,7 +84,7 @@ pub struct SourceRow<K> {
     pub known_secs: u64,
     /// Newest update, in Unix seconds.
     pub updated_secs: Option<i64>,
-    /// Time observed for each update, in seconds; `None` if it never changed.
+    /// Time observed divided by the number of updates, in seconds; `None` if it never changed.
     pub interval_secs: Option<f64>,
     /// Update frequency, in updates a second; `None` while no time has been observed.
     pub frequency: Option<f64>,
@@ -94,9 +94,9 @@ pub struct SourceRow<K> {
     pub intervals: Moments,
     /// Estimated share of time in which the copy was fresh; only for a log of pulls.
     pub freshness: Option<f64>,
-    /// Update cost on the data provider's side.
+    /// Update cost of the data provider.
     pub cost: Cost,
-    /// The other parts of that cost, if they were counted ([`Study::handle_traffic`]).
+    /// Failed requests, bytes and durations, as [`Study::handle_traffic`] counted them.
     pub traffic: Traffic,
 }
 
@@ -105,7 +105,7 @@ pub struct SourceRow<K> {
 pub struct MonthRow {
     /// The month.
     pub month: Month,
-    /// Updates observed in it.
+    /// Number of updates observed in the month.
     pub updates: u64,
     /// Records updated.
     pub records: u64,
@@ -127,9 +127,9 @@ pub struct SourceMonth<K> {
 pub struct ClassRow {
     /// The class.
     pub class: Class,
-    /// The number of its sources.
+    /// The number of sources in the class.
     pub sources: u64,
-    /// Their share of all, from 0 to 1.
+    /// Their share of all sources, from 0 to 1.
     pub share: f64,
     /// The share of this class and all faster ones, from 0 to 1.
     pub share_up_to: f64,
@@ -142,7 +142,7 @@ pub struct Overall {
     pub sources: u64,
     /// The number of sources that have changed.
     pub sources_changed: u64,
-    /// Updates of all.
+    /// Number of updates of all sources.
     pub updates: u64,
     /// Records updated.
     pub records: u64,
@@ -156,16 +156,15 @@ pub struct Overall {
     pub intervals: Moments,
     /// The sources' mean update intervals, in seconds, which show the differences between sources.
     pub means: Moments,
-    /// Freshness of the service provider (Liu §3): the average of its sources'; only for a log of pulls.
+    /// Freshness of the service provider (Liu §3), the mean of its sources; only for a pull log.
     pub freshness: Option<f64>,
-    /// Update cost on the harvester's side.
+    /// Update cost of the harvester.
     pub cost: Cost,
-    /// The other parts of that cost, if they were counted.
+    /// Failed requests, bytes and durations, as far as they were counted.
     pub traffic: Traffic,
 }
 
 impl Overall {
-    /// Sums up the rows of all sources.
     fn new<K>(rows: &[SourceRow<K>]) -> Self {
         let mut all = Self::default();
         for row in rows {
@@ -195,13 +194,14 @@ impl Overall {
 pub struct Report<K> {
     /// All sources together.
     pub overall: Overall,
-    /// Every source, the shortest interval first, then by key; those that never changed come last.
+    /// Every source, by interval (the shortest first), then by key; sources that never changed come
+    /// last.
     pub sources: Vec<SourceRow<K>>,
-    /// All classes in their order, those without a source too.
+    /// All classes in their order, including those without a source.
     pub classes: Vec<ClassRow>,
-    /// Months of all sources together with an update, ascending.
+    /// The months with an update of any source, ascending.
     pub months: Vec<MonthRow>,
-    /// Months of each source with an update, by key and month; as many as the settings keep.
+    /// For each source its months with an update, by key and month; as many as the study keeps.
     pub source_months: Vec<SourceMonth<K>>,
 }
 
@@ -309,7 +309,6 @@ impl ObservedSpan {
     }
 }
 
-/// Sorts sources into classes.
 fn classes<K>(rows: &[SourceRow<K>]) -> Vec<ClassRow> {
     let all = rows.len().max(1) as f64;
     let mut up_to = 0_u64;

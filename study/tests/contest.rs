@@ -1,4 +1,4 @@
-//! Tests of the contest: pulls at equal measured freshness, ours against OAP as printed, UAP and a fixed interval.
+//! Tests of the contest at equal freshness: ours, OAP as printed, UAP and a fixed interval.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,10 +15,9 @@ use study::simulate::world::{Process, Repository};
 use study::simulate::{KINDS, Listing, Mix, Run};
 
 const DAY_SECS: f64 = 86_400.0;
-/// Number of repositories of a world.
 const COUNT: usize = 20;
-/// Factor by which the paper's repositories are made smaller and change more rarely: the same share is stale, and
-/// the tests are faster.
+/// Factor by which the paper's repositories are made smaller and change more rarely: the same share
+/// is stale, and the tests are faster.
 const SMALLER: u64 = 10;
 const BOUNDS: Bounds = Bounds { interval_min: 60.0, interval_max: 365.0 * DAY_SECS };
 
@@ -32,7 +31,7 @@ fn world(mix: Mix, process: fn(f64) -> Process) -> Vec<(Repository, Rules)> {
     KINDS.iter().zip(mix.counts(COUNT)).flat_map(of).collect()
 }
 
-/// Long enough that parts of an interval at the end do not count for much.
+/// Returns the settings of a run, long enough that parts of an interval at its end hardly matter.
 fn run() -> Run {
     let settings = Settings {
         policy: Policy::Optimal { theta: 0.9 },
@@ -52,7 +51,7 @@ fn run() -> Run {
     }
 }
 
-/// Checks that all reach the target, and that ours needs the fewest pulls, up to 2 %.
+/// Checks that all reach the target, and that none needs fewer pulls than ours by more than 2 %.
 fn check_cheapest(what: &str, scores: &Scores) {
     for score in &scores.scores {
         let fresh = score.played.totals.freshness();
@@ -96,8 +95,8 @@ fn ours_is_cheapest_over_sources_that_follow_the_day() {
     });
 }
 
-/// Half of the sources change twice a day and element, the others once in twenty days. One interval for all costs
-/// as much more as by the equations.
+/// Half of the sources change twice a day and element, the others once in twenty days. One interval
+/// for all needs more pulls, by the factor of the equations.
 #[test]
 fn a_uniform_interval_costs_what_the_equations_say() {
     let kinds = [(200.0, 100), (5.0, 100)];
@@ -116,8 +115,8 @@ fn a_uniform_interval_costs_what_the_equations_say() {
     }
 }
 
-/// Returns the pulls of one common interval relative to those of the best two, at a Poisson freshness of `target`;
-/// rates in changes a day, and the sources of one size.
+/// Returns the pulls of one common interval divided by those of the best two intervals, at a
+/// Poisson freshness of `target`. Rates are in changes a day; all sources have the same size.
 fn uniform_ratio(kinds: &[(f64, u64); 2], target: f64) -> f64 {
     let fresh = |(rate, elements): (f64, u64), interval: f64| {
         let x = rate / elements as f64 * interval;

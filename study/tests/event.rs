@@ -15,7 +15,6 @@ use study::simulate::{KINDS, Listing, Mix, PULLS_MAX, PlayResult, Run, play};
 const DAY_SECS: f64 = 86_400.0;
 const THETA: f64 = 0.95;
 const BOUNDS: Bounds = Bounds { interval_min: 60.0, interval_max: 365.0 * DAY_SECS };
-/// Number of repositories of a mix.
 const COUNT: usize = 30;
 
 /// A named process, by its mean rate.
@@ -47,11 +46,11 @@ fn world(mix: Mix, process: NamedProcess) -> Vec<(Repository, Rules)> {
     KINDS.iter().zip(mix.counts(COUNT)).flat_map(of).collect()
 }
 
-/// Method of learning rates, and the information of pulls.
+/// Method of learning rates, and the information that pulls give.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Learning(Method, Listing);
 
-/// Learning of a broker from its gatherers.
+/// The way in which a broker learns from gatherers.
 const OURS: Learning = Learning(Method::Ewma, Listing::Changes);
 
 fn played(
@@ -82,7 +81,7 @@ fn played(
     )
 }
 
-/// Returns the pulls of the Poisson model's optimum relative to eq. 3, by the equations.
+/// Returns the pulls of the Poisson model's optimum divided by those of eq. 3, both computed.
 fn allowed(mix: Mix) -> f64 {
     let per_second =
         |it: Source| Source::new(it.workload.rate / DAY_SECS, it.workload.elements, BOUNDS);
@@ -95,9 +94,9 @@ fn mixes() -> impl Iterator<Item = Mix> {
     (0..4).map(Mix::majority).chain([Mix::EVEN])
 }
 
-/// Returns the pulls of ours relative to OAP as printed, with the same estimator. For sources that tell each change
-/// it is the paper's estimator. For the others that would be too low, and so would be the freshness of OAP as
-/// printed (0.949 or less), at up to 5 % fewer pulls than ours.
+/// Returns the pulls of ours divided by those of OAP as printed. Both use the same estimator, the
+/// paper's if sources report each change. For other sources the paper's rates would be too low: OAP
+/// as printed would reach a freshness of 0.949 or less, with up to 5 % fewer pulls than ours.
 fn check(mix: Mix, process: NamedProcess, learning: Learning, days: f64) -> f64 {
     let ours = played(mix, process, Model::Poisson, learning, days);
     let printed = played(mix, process, Model::Printed, learning, days);
@@ -112,12 +111,13 @@ fn check(mix: Mix, process: NamedProcess, learning: Learning, days: f64) -> f64 
     share
 }
 
-/// Checks that θ is reached within a hundredth, with no more pulls than OAP as printed, and with fewer if sources
-/// change so much between pulls that the straight line is far off (T2).
+/// Checks that θ is reached within a hundredth, with no more pulls than OAP as printed, and with
+/// fewer if sources change so much between pulls that the straight line is far off (T2).
 fn check_all(learning: Learning) {
     for (mix, process) in mixes().flat_map(|mix| PROCESSES.map(|process| (mix, process))) {
         let share = check(mix, process, learning, 30.0);
-        // Sources that follow the day, or grow slower, come out fresher than the target, at the cost of pulls.
+        // Sources that follow the day or grow slower are kept fresher than the target, which costs
+        // pulls.
         let most = if ["daily", "slower"].contains(&process.0) { 0.96 } else { 0.95 };
         assert!(mix != Mix::majority(1) || share <= most, "{mix} {}: {share}", process.0);
     }
@@ -134,8 +134,8 @@ fn theta_is_reached_over_sources_that_tell_each_element_once() {
     check_all(Learning(Method::Datestamps, Listing::Elements));
 }
 
-/// In the long run ours needs the share of the pulls of OAP as printed that the equations give; in two of the five
-/// mixes it is below 95 %.
+/// In the long run ours needs the share of OAP's pulls (as printed) that the equations give: in two
+/// of the five mixes less than 95 %.
 #[test]
 fn pulls_are_as_few_as_the_equations_allow() {
     let mut below = 0;

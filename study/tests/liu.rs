@@ -22,7 +22,6 @@ fn times() -> impl Strategy<Value = i64> {
     ]
 }
 
-/// Numbers of every kind.
 fn numbers() -> impl Strategy<Value = f64> {
     prop_oneof![
         any::<f64>(),
@@ -78,7 +77,6 @@ proptest! {
         prop_assert_eq!(text.lines().count(), 1 + rows);
     }
 
-    /// An evenly spaced log gives its interval.
     #[test]
     fn a_steady_source_has_its_interval(every in 1..1_000_000_u32, count in 2..40_u32, start in 0..10_i64) {
         let mut study = Study::new(Settings { granularity_secs: 1, ..Settings::default() }, 0);

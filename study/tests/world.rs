@@ -1,7 +1,7 @@
 //! Tests of the simulated world against the theory of its processes.
 //!
-//! Expected values: [`Model::staleness`] (`model.poisson.*`, eq. 1), moments of the processes as they
-//! are given, and integrals done by hand. Tolerances are five standard errors, computed in the test.
+//! Expected values: [`Model::staleness`] (`model.poisson.*`, eq. 1), moments of the processes, and
+//! integrals done by hand. Tolerances are five standard errors, computed in the test.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -48,8 +48,8 @@ fn sampled(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     (mean, 5.0 * (squares / (count - 1.0) / count).sqrt())
 }
 
-/// All results of pulls of a Poisson repository have known means. In x = λI/N: distinct
-/// updates N(1 − e⁻ˣ), changes Nx, ages of changed elements I(1 − (1+x)e⁻ˣ)/x each of N, and staleness.
+/// All results of pulls of a Poisson repository have known means. With x = λI/N: distinct updates
+/// N(1 − e⁻ˣ), changes Nx, sum of the ages NI(1 − (1+x)e⁻ˣ)/x, and the model's staleness.
 #[test]
 fn poisson_repositories_are_as_stale_as_the_model_says() {
     for process in random(0.5) {
@@ -89,8 +89,8 @@ fn poisson_repositories_are_as_stale_as_the_model_says() {
     }
 }
 
-/// The N elements are independent, so variances are N times that of one. Of its age, 0 when
-/// it did not change, the second moment is I²(2 − (2+2x+x²)e⁻ˣ)/x².
+/// The N elements are independent, so variances are N times that of one element. The second moment
+/// of its age (0 if it did not change) is I²(2 − (2+2x+x²)e⁻ˣ)/x².
 #[test]
 fn results_of_pulls_have_the_right_variance() {
     let [summed, single] = random(0.5);
@@ -117,8 +117,8 @@ fn results_of_pulls_have_the_right_variance() {
     }
 }
 
-/// An interval of whole numbers of changes: eq. 1 holds to rounding. Beyond N/λ at most everything is stale, while
-/// the paper counts on.
+/// With a whole number of changes in an interval, eq. 1 holds to rounding. After N/λ everything is
+/// stale, but the paper's count goes on.
 #[test]
 fn an_even_repository_is_eq_1() {
     for (changes, elements) in [(1_u32, 10_u32), (7, 100), (100, 100), (250, 100)] {
@@ -136,7 +136,7 @@ fn an_even_repository_is_eq_1() {
             check("ages", it.ages_secs, ages, 1e-6);
         }
     }
-    // Eq. 1 for an interval of 6.4 changes, as well.
+    // Eq. 1 also holds for an interval of 6.4 changes.
     let repository = Repository::new(100, Process::Even { rate: 0.5 });
     let (_, totals) = pulled(&repository, 12.8, 50);
     check("eq. 1", totals.freshness(), 1.0 - 0.5 * 12.8 / 200.0, 1e-9);
@@ -177,7 +177,8 @@ fn rates_are_those_of_the_process() {
     let daily = Process::Daily { rate, share: 0.9, hours: 10.0, begin_secs: 3_600.0 };
     let bursty = Process::Bursty { rate, burst: 20.0 };
     let [summed, single] = random(rate);
-    // The variance of the changes of a day, over their number: the mean square of a burst over its mean.
+    // The variance of a day's changes divided by their mean: a burst's mean square divided by its
+    // mean.
     for (process, dispersion) in [(summed, 1.0), (single, 1.0), (daily, 1.0), (bursty, 39.0)] {
         let repository = Repository::new(100_000, process.clone());
         let (found, _) = pulled(&repository, DAY, 400);
@@ -206,7 +207,7 @@ fn nine_changes_of_ten_fall_into_the_busy_hours() {
     check("share", busy as f64 / all as f64, 0.9, error);
 }
 
-/// A pull long after a jump: the expectations by hand, e^−x of each part.
+/// A pull long after a jump; the expected values are computed by hand from e^−x of each part.
 #[test]
 fn staleness_spans_pieces_of_constant_rate() {
     let (n, rate) = (1_000.0, 0.1);
@@ -216,7 +217,7 @@ fn staleness_spans_pieces_of_constant_rate() {
     let x = [5_000.0 * slow, 5_000.0 * fast];
     let none = x.map(|it| (-it).exp());
     let fresh = (1.0 - none[0]) / slow + none[0] * (1.0 - none[1]) / fast;
-    // The last change lies in the fast part; or else in the slow one, which ended 5,000 seconds ago.
+    // The last change is in the fast part, or else in the slow part, which ended 5,000 seconds ago.
     let in_fast = (1.0 - (1.0 + x[1]) * none[1]) / fast;
     let in_slow = 5_000.0 * (1.0 - none[0]) + (1.0 - (1.0 + x[0]) * none[0]) / slow;
     let age = (in_fast + none[1] * in_slow) / (1.0 - none[0] * none[1]);
@@ -292,7 +293,7 @@ fn without_pulls_everything_gets_stale() {
     }
 }
 
-/// A second pull at the same moment, one before it and one at NaN find nothing; time goes on from the last moment.
+/// Pulls at the same moment, before it and at NaN find nothing; time goes on from the last moment.
 #[test]
 fn time_does_not_go_back() {
     for process in [
@@ -335,7 +336,7 @@ fn a_replay_follows_its_list() {
     check("stale", totals.stale_secs, 30.0 + 10.0 + 10.0, 1e-9);
 }
 
-/// With more stale elements than kept ages, the sum is estimated, and close.
+/// With more stale elements than ages are kept, the estimate of the sum is close.
 #[test]
 fn ages_beyond_those_kept_are_estimated() {
     let elements = 4 * AGES_MAX as u64;

@@ -9,9 +9,9 @@ use soif::digest::Md5;
 
 /// Number of generated records, unless a collection is named.
 const RECORDS: u64 = 30_000;
-/// Records of a commit.
+/// Number of records in one commit.
 const BATCH: u64 = 1_000;
-/// Words of the generated language.
+/// Number of words of the generated language.
 const WORDS: usize = 100_000;
 /// Gatherer id of generated records.
 pub(crate) const GATHERER: &str = "0123456789abcdef";
@@ -37,7 +37,6 @@ impl Corpus {
     }
 }
 
-/// Commits `records` generated records.
 pub(crate) fn fill(collection: &Collection, records: u64) {
     let mut language = Language::new();
     for start in (0..records).step_by(usize::try_from(BATCH).unwrap()) {
@@ -51,8 +50,8 @@ fn n_ms(n: u64) -> u64 {
     1_700_000_000_000 + n
 }
 
-/// Generator of texts with the word frequencies of natural language: that of the n-th most frequent of
-/// [`WORDS`] is proportional to 1/n.
+/// Generator of texts with the word frequencies of natural language: the n-th most frequent of
+/// [`WORDS`] words has a frequency proportional to 1/n.
 struct Language {
     words: Vec<String>,
     /// Cumulative frequencies, up to 1.

@@ -20,7 +20,6 @@ use tantivy::{IndexWriter, Searcher, Term};
 use crate::corpus::Corpus;
 use crate::{cpu_secs, median_and_p95, thread_secs};
 
-/// Rounds of each query.
 const ROUNDS: usize = 30;
 
 /// Builds the index `rounds` times, each time beside the bare engine, and returns the last one.
@@ -100,7 +99,7 @@ fn writer(engine: &tantivy::Index, options: IndexOptions) -> IndexWriter {
     writer
 }
 
-/// Runs the standing queries on both, alternating.
+/// Runs the standing queries on the index and on the bare engine, in turn.
 pub(crate) fn queries(index: &Index) {
     let searcher = index.engine().reader().unwrap().searcher();
     let hand = Hand::new(index, &searcher);
@@ -170,7 +169,7 @@ impl<'a> Hand<'a> {
         Self { index, words }
     }
 
-    /// Returns the word of that rank: 0 is the most frequent.
+    /// Returns the word of a rank; 0 is the most frequent.
     pub(crate) fn word(&self, rank: usize) -> &str {
         &self.words[rank.min(self.words.len() - 1)]
     }
@@ -242,8 +241,8 @@ impl<'a> Hand<'a> {
         Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
     }
 
-    /// Returns the query for all forms of a word in the index, which a caller of the bare engine knows
-    /// beforehand.
+    /// Returns the query for all forms of a word in the index, as if the caller of the bare engine
+    /// knew them beforehand.
     fn forms(&self, name: &str, word: &str) -> Box<dyn Query> {
         let forms = self.index.forms(self.field(name), word).unwrap();
         Box::new(BooleanQuery::union(forms.iter().map(|form| self.term(name, form)).collect()))

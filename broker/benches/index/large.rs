@@ -25,11 +25,12 @@ use url::Url;
 use crate::corpus::{GATHERER, fill};
 use crate::{cpu_secs, median_and_p95};
 
-/// Environment variable with the URL of the source, its version and the child's data directory.
+/// Environment variable with three lines: the source's URL, its version, the child's data
+/// directory.
 const CHILD: &str = "HARVEST_BENCH_CHILD";
-/// Clients at once.
+/// Number of clients at the same time.
 const CLIENTS: usize = 200;
-/// Requests of each.
+/// Number of requests of each client.
 const REQUESTS: usize = 24;
 
 const LOOPBACK: SocketAddr =
@@ -147,7 +148,8 @@ fn start(address: SocketAddr, version: Version, data: &Path) -> Child {
         .unwrap()
 }
 
-/// Runs all clients at once: searches, pages and objects in turn, with one connection for each request.
+/// Runs all clients at once: they request searches, pages and objects in turn, each over a new
+/// connection.
 async fn clients(address: SocketAddr, records: u64) {
     let began = clock::monotonic();
     let mut clients = JoinSet::new();
@@ -201,7 +203,7 @@ fn path(n: usize, records: u64) -> String {
     }
 }
 
-/// Asks and reads to the end; returns the answer's first line.
+/// Sends a request and reads the answer to its end; returns the answer's first line.
 async fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");

@@ -1,5 +1,5 @@
-//! Benchmarks of the broker: indexing, engine time, pages, memory and clients, each beside its yardstick,
-//! measured in the same run and interleaved with it.
+//! Benchmarks of the broker: indexing, engine time, pages, memory and clients, each beside its
+//! yardstick, measured in the same run and interleaved with it.
 //!
 //! ```text
 //! cargo bench -p broker                          every figure, over generated records
@@ -71,7 +71,6 @@ fn thread_secs() -> f64 {
     text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
-/// Returns the median and the 95th percentile.
 fn median_and_p95(mut values: Vec<f64>) -> (f64, f64) {
     values.sort_by(f64::total_cmp);
     let at = |share: usize| values[(values.len() * share / 100).min(values.len() - 1)];

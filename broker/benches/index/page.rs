@@ -12,7 +12,6 @@ use crate::corpus::Corpus;
 use crate::engine::Hand;
 use crate::{cpu_secs, median_and_p95};
 
-/// Rounds of each query.
 const ROUNDS: usize = 20;
 
 pub(crate) fn pages(index: &Index, corpus: &Corpus) {

@@ -31,7 +31,7 @@ use parameters::Parameters;
 use template_data::TemplateData;
 use view::{Present, View};
 
-/// The templates of the admin listener; files of these names in the admin's folder replace them.
+/// The page's template; a file of its name in the administrator's template folder replaces it.
 pub(crate) const TEMPLATES: &[Source] =
     &[Source { name: "freshness.html", text: include_str!("../../templates/freshness.html") }];
 
@@ -57,8 +57,7 @@ async fn answer(handle: Handle, turns: Arc<Semaphore>, uri: &Uri, headers: &Head
     }
     let wrong = !asked.mistakes.is_empty();
     let status = if wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    // The permit moves into the blocking work, so that a client that disconnects cannot free it
-    // early.
+    // The permit moves into the blocking work: a client that disconnects cannot free it early.
     let permit = turns.acquire_owned().await;
     let work = move || {
         let view = View::new(present(&handle), &asked);
@@ -78,7 +77,7 @@ async fn answer(handle: Handle, turns: Arc<Semaphore>, uri: &Uri, headers: &Head
     }
 }
 
-/// Blocks.
+/// Returns the present settings and sources for the page. Blocks.
 fn present(handle: &Handle) -> Present {
     let status = handle.status_now();
     let settings = handle.config().freshness;

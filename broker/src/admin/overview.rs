@@ -9,8 +9,8 @@ use crate::status::{SourceStatus, Status};
 
 const LINKS: &[(&str, &str)] =
     &[("freshness", "Freshness"), ("status", "Status"), ("metrics", "Metrics")];
-/// Number of consecutive failures from which a source counts as broken: a single failure is normal
-/// in networks.
+/// Number of consecutive failures from which a source is in trouble, since a single one is normal
+/// in networks. A source that was never pulled is in trouble after its first failure.
 const FAILURES_MIN: u32 = 2;
 
 /// Returns the overview; `about` has the public facts, and `now_ms` is in Unix milliseconds.
@@ -122,7 +122,7 @@ fn now(status: &Status) -> Vec<String> {
     now
 }
 
-/// Renders a duration in the largest unit that suits it.
+/// Renders a duration in the largest unit of which it has at least two.
 fn ago(secs: u64) -> String {
     let (count, unit) = match secs {
         0..120 => (secs, "s"),

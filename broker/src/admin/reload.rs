@@ -26,7 +26,7 @@ impl fmt::Debug for ReadSettings {
 }
 
 impl Server {
-    /// Sets the reader of the settings for `POST /reload`; only the first call counts. `read` may
+    /// Sets the reader of the settings for `POST /reload`; later calls are ignored. `read` may
     /// block, and its error has every mistake on a line of its own.
     pub fn read_settings_by(
         &self,

@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::source::Source;
 
 impl Collector {
-    /// Applies changed settings. When this returns, removed sources are no longer pulled; the
-    /// catalog releases their objects.
+    /// Applies changed settings. When this returns, removed sources are no longer pulled, and the
+    /// caller has the catalog release their objects.
     ///
     /// # Errors
     ///
@@ -30,8 +30,8 @@ impl Collector {
         }
         let collector = self.clone();
         let add = move || {
-            // Otherwise the note of a removed source could be written after the source's release,
-            // and a later source of the same name would begin with that note.
+            // Wait for notes that are being written. Otherwise the note of a removed source could
+            // come after its release, and a later source of the same name would begin with it.
             drop(collector.notes_turn());
             collector.flush_log();
             collector.add(&new, now_ms)
@@ -97,8 +97,8 @@ impl Collector {
         Ok(names.len())
     }
 
-    /// Restarts the pulls of all sources, since a running long poll would not notice that its
-    /// cursor is gone.
+    /// Cancels running pulls and makes all sources due now: a running long poll would not notice
+    /// that its cursor is gone.
     pub(crate) fn begin_again(&self) -> Result<(), Error> {
         for entry in self.state().sources.values_mut() {
             std::mem::replace(&mut entry.cancel, Shutdown::new()).start();
@@ -106,7 +106,7 @@ impl Collector {
         self.request(None).map(drop)
     }
 
-    /// Confirms the loss for which a source is held, and makes the source due now.
+    /// Confirms the loss or the older epoch for which a source is held, and makes it due now.
     ///
     /// # Errors
     ///
@@ -133,7 +133,8 @@ impl Collector {
             let (collection, key) = (self.inner.collection.clone(), name.to_owned());
             let look = move || {
                 let cursor = collection.cursor(&key)?;
-                // A caller that then waits for the index needs the version that has these changes.
+                // The collection's version must have these changes before a caller waits for the
+                // index to cover it.
                 let _version = collection.committed();
                 Ok::<_, collection::Error>(cursor)
             };

@@ -80,8 +80,7 @@ pub(super) async fn pull_into(
                 tally.count(running.report(), summary);
             }
             Step::End(end) => break end,
-            // This never happens, since this shutdown never starts: a pull is given up by dropping
-            // it.
+            // This never happens, as this shutdown never starts: a pull is given up by dropping it.
             Step::Stopped => return Ok(()),
         }
     };
@@ -135,8 +134,8 @@ fn internal(error: &Error) -> FailedPull {
     FailedPull { failure: Failure::Ours, message: error.to_string(), retry_after: None }
 }
 
-/// Returns the version up to which a source has been read, and the number of its objects, limited
-/// to `most`. The number is `told`, which the source reported, or otherwise the number held here.
+/// Returns the version up to which a source has been read, and the number of its objects, at most
+/// `most`: `told`, if the source reported it, otherwise the number of objects that it holds here.
 async fn progress(
     collection: Collection,
     source: String,
@@ -152,7 +151,7 @@ async fn progress(
     blocking("cursor of a source", look).await.map_err(|it| internal(&it))
 }
 
-/// Number of changes so far, and sum of their times.
+/// Number of changes so far, and sum of their times in Unix seconds.
 #[derive(Debug, Default)]
 struct Tally {
     changes: u64,

@@ -1,8 +1,8 @@
 //! Pending changes: changes from failed pulls that the schedule has not counted yet.
 //!
-//! These changes are in the collection already, and the next pull goes on after them. Without a sum
-//! of them, the sample of the next pull would lack them, and a source whose answers always break
-//! off late would seem to change seldom.
+//! These changes are in the collection already, and the next pull goes on after them. If they were
+//! not added to the next pull, its sample of the rate would lack them, and a source whose answers
+//! always break off late would seem to change seldom.
 //!
 //! The sum lives as long as the process: after a restart, the first sample of such a source may
 //! miss changes.
@@ -16,15 +16,15 @@ use freshness::schedule::FirstChanges;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingChanges {
-    /// Whether a snapshot was among them.
+    /// Whether one of the pulls brought a snapshot.
     pub(crate) full: bool,
     /// Number of updates and deletes.
     pub(crate) changes: u64,
     /// Mean age of the changes at the time `at`, in seconds.
     pub(crate) age_secs: f64,
-    /// The first change of each object, counted separately in each pull.
+    /// The first changes of objects; an object that changed in several pulls is in each.
     pub(crate) first_changes: FirstChanges,
-    /// Time of the last arrival.
+    /// End of the last of the pulls.
     at: Instant,
 }
 

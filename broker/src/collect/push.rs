@@ -2,9 +2,9 @@
 //!
 //! Source: Liu et al. §3 (subscribe/notify); WebSub, implemented in [`exchange::push`].
 //!
-//! A notification only makes the source due, within the bounds that hold for every pull. So one
-//! that is lost, late, repeated or out of order affects only the time at which a change is found,
-//! and the source is pulled at its own interval whatever its hub does.
+//! A notification only makes the source due, within the bounds that hold for every pull. A
+//! notification that is lost, late, repeated or out of order affects only the time at which a
+//! change is found. Whatever its hub does, the source is pulled at its own interval.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ pub(super) struct Subscribing {
 }
 
 impl Collector {
-    /// Subscribes to the sources with `push`, now and with every change of the settings; `base` is
-    /// the URL at which others reach the broker.
+    /// Subscribes at the hubs of the sources with `push`, now and after each change of the
+    /// settings; `base` is the URL at which others reach the broker.
     pub(crate) fn listen(&self, base: Url, keys: Keys) {
         let collector = Arc::downgrade(&self.inner);
         let present = move || collector.upgrade().map(|inner| Self { inner });
@@ -59,7 +59,7 @@ impl Collector {
         self.inner.subscribing.get().map(|it| &it.listener)
     }
 
-    /// Subscribes to the present sources.
+    /// Subscribes at the hubs of the present sources with `push`, and at no others.
     pub(super) fn subscribe(&self) {
         let Some(Subscribing { listener, keys, base }) = self.inner.subscribing.get() else {
             return;
@@ -99,7 +99,7 @@ impl Collector {
         })
     }
 
-    /// Handles a notification from a source's hub: there is a new version, with its number if known.
+    /// Handles a notification of a source's hub about a new version, with its number if known.
     fn handle_notice(&self, name: &str, version: Option<Version>) {
         let mut state = self.state();
         let CollectorState { schedule, sources, .. } = &mut *state;
@@ -127,7 +127,7 @@ impl Collector {
     }
 }
 
-/// Returns whether a source has been read up to the given version.
+/// Returns whether a source has been read up to the given version, in the same epoch.
 fn has(entry: &SourceState, version: Version) -> bool {
     let epoch = version.epoch.to_string();
     entry.reached.as_ref().is_some_and(|it| it.epoch == epoch && version.serial <= it.serial)

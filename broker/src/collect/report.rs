@@ -39,7 +39,6 @@ impl EndedPull {
         self.at.saturating_duration_since(self.began)
     }
 
-    /// Returns the pull's line in the log.
     fn line(&self, outcome: Outcome, now_ms: u64) -> Pull {
         // The duration of a long poll says nothing about its cost.
         let took = if self.due.wait { Duration::ZERO } else { self.took() };
@@ -75,8 +74,8 @@ impl LogWriter {
     }
 
     /// Logs a pull; `clock_off_ms` is the clock's offset since the start. Of consecutive empty long
-    /// polls, which end every ten seconds, only the last is written, just before the next other
-    /// pull. The line shows until when there was no change.
+    /// polls of a source, which end every ten seconds, only the last is written, just before the
+    /// source's next other pull. It shows until when there was no change.
     fn handle(&mut self, pull: Pull, wait: bool, clock_off_ms: i64) {
         let by_ms = clock_off_ms.saturating_sub(self.clock_off_ms);
         if by_ms != 0 {
@@ -197,8 +196,7 @@ impl Collector {
         }
     }
 
-    /// Counts the changes of an unsuccessful pull, and keeps the count for the next successful
-    /// pull.
+    /// Counts the changes of a pull that did not succeed, and adds them to the pending ones.
     fn handle_incomplete(&self, ended: &EndedPull) {
         let (pulled, mut state) = (&ended.pulled, self.state());
         let CollectorState { counters, sources, .. } = &mut *state;

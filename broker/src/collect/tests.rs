@@ -27,7 +27,6 @@ pub(super) fn collector(names: &[&str]) -> (Collector, Config, TempDir) {
     (collector, config, dir)
 }
 
-/// Begins the next due pull.
 pub(super) fn begin(collector: &Collector) -> Due {
     let due = collector.state().schedule.poll_due(true, clock::now_ms()).unwrap();
     collector.begin(&due.source).unwrap();

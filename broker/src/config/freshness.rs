@@ -97,7 +97,7 @@ pub struct Freshness {
 impl Freshness {
     /// Default shortest interval, seconds.
     pub const INTERVAL_MIN: f64 = 10.0;
-    /// Default cap, pulls a minute.
+    /// Default maximum number of pulls in any minute.
     pub const PULLS_PER_MINUTE_MAX: u32 = 600;
     /// Highest θ that the settings accept: the cost is proportional to 1 / (1 − θ).
     pub const THETA_MAX: f64 = 0.9999;
@@ -184,7 +184,7 @@ impl Freshness {
                 PolicyName::BestEstimation => Policy::Fixed { interval: self.interval_max },
             },
             model: self.model,
-            // A feed reports every change, so this method can count them.
+            // Right for feeds, which report every change; repositories use `Method::Datestamps`.
             method: Method::Ewma,
             gain: self.gain,
             pulls_per_minute_max: self.pulls_per_minute_max,

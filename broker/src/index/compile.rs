@@ -161,7 +161,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Returns the query for objects with one of the attributes, named in small letters; for all
+    /// Returns the query for objects with one of the attributes, named in lower case; for all
     /// objects if `names` is empty.
     fn present(&self, names: &[&str]) -> Box<dyn Engine> {
         let has = |name: &&str| -> Box<dyn Engine> {
@@ -172,8 +172,7 @@ impl<'a> Compiler<'a> {
         any(names.iter().map(has).collect()).unwrap_or_else(everything)
     }
 
-    /// Returns the query for objects that have `value` in one of the places; `None` if it has no
-    /// word.
+    /// Returns the query for objects with `value` in one of the places; `None` if it has no word.
     fn in_places(
         &mut self,
         places: &[WordPlace],
@@ -264,7 +263,7 @@ fn prefix(place: &WordPlace, before: &[String], last: &str) -> Box<dyn Engine> {
     Box::new(query)
 }
 
-/// Returns the query for words within `edits` edits of each of `words`; exact words count most.
+/// Returns the query for words within `edits` edits of each of `words`; exact words weigh most.
 fn fuzzy(place: &WordPlace, words: &[String], edits: u8) -> Box<dyn Engine> {
     let near = |word: &String| -> Box<dyn Engine> {
         let resembling: Box<dyn Engine> =
@@ -361,7 +360,7 @@ fn any(mut queries: Vec<Box<dyn Engine>>) -> Option<Box<dyn Engine>> {
     }
 }
 
-/// Joins clauses; `None` when there are none. If all clauses exclude, they exclude from everything.
+/// Joins clauses; `None` when there are none. If all exclude, the rest of all objects matches.
 fn combine(mut clauses: Clauses) -> Option<Box<dyn Engine>> {
     if clauses.is_empty() {
         return None;

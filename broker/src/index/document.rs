@@ -18,17 +18,13 @@ use tantivy::schema::OwnedValue;
 use super::schema::{Fields, Text};
 use crate::answer::Facet;
 
-/// Longest stored text for snippets, in bytes.
+/// Maximum length of the text stored for snippets, in bytes.
 const STORED_TEXT_BYTES_MAX: usize = 16 << 10;
-/// Longest stored title, in bytes.
 const STORED_TITLE_BYTES_MAX: usize = 512;
-/// Longest stored description, in bytes.
 const STORED_DESCRIPTION_BYTES_MAX: usize = 2 << 10;
-/// Longest sort key, in bytes.
 const KEY_BYTES_MAX: usize = 256;
-/// Longest facet value, in bytes.
 const FACET_BYTES_MAX: usize = 256;
-/// Longest URL of a landing page shown with a hit, in bytes.
+/// Maximum length of the URL of a hit's landing page, in bytes.
 const URL_BYTES_MAX: usize = 2 * 1024;
 
 /// The content of a hit, stored in the index.

@@ -14,9 +14,7 @@ const MFILE: [i32; 2] = [24, 23];
 #[derive(Debug, thiserror::Error)]
 #[error("{}", describe(dir, source))]
 pub struct Failure {
-    /// The index's folder.
     pub(super) dir: PathBuf,
-    /// Error of the engine.
     pub(super) source: TantivyError,
 }
 

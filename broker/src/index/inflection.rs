@@ -11,8 +11,7 @@ use std::fmt;
 use query::stem::root;
 use tantivy_fst::Automaton;
 
-/// Pieces of the endings that the stemmer removes or replaces: any number of them may follow a
-/// word's root.
+/// Pieces of endings that the stemmer removes or replaces: any number may follow a word's root.
 const ENDINGS: [&str; 37] = [
     "abil", "abl", "al", "anc", "ant", "at", "bil", "bl", "e", "ed", "enc", "ent", "er", "err",
     "ful", "i", "ibil", "ibl", "ic", "ing", "ion", "ism", "ist", "it", "iv", "iz", "l", "less",

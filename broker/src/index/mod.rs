@@ -181,8 +181,8 @@ impl Index {
         *self.inner.covered.borrow()
     }
 
-    /// Returns the covered serial and the serial to reach while the index is built anew for a
-    /// collection at `version`, since answers are incomplete until then; otherwise `None`.
+    /// While the index is built anew for a collection at `version`, so that answers are incomplete,
+    /// returns the covered serial and the serial to reach. Otherwise returns `None`.
     pub fn unfinished(&self, version: Version) -> Option<(u64, u64)> {
         let goal = self.inner.goal.load(Ordering::Acquire);
         match self.covered() {
@@ -198,9 +198,9 @@ impl Index {
         self.inner.covered.subscribe()
     }
 
-    /// Makes the next [`apply`](Self::apply) build the index anew if `goes_on` is false for the
-    /// covered version: the collection does not continue that version. This happens after a restore
-    /// from a copy, or after a loss of the log's end.
+    /// Makes the next [`apply`](Self::apply) build the index anew if `goes_on` returns false for
+    /// the covered version: the collection does not continue that version, after a restore from a
+    /// copy or a loss of the log's end.
     pub fn hold_to(&self, goes_on: impl Fn(Version) -> bool) {
         self.inner.covered.send_if_modified(|covered| {
             let beyond = covered.is_some_and(|it| !goes_on(it));
@@ -271,7 +271,8 @@ impl Index {
         if covered.is_none() {
             self.inner.goal.store(target.serial, Ordering::Release);
         }
-        // Otherwise the writer is dropped: its uncommitted additions must not enter the next commit.
+        // Unless all is committed, the writer is dropped: its additions must not enter the next
+        // commit.
         let (version, written) = self.run(&mut writer, covered, target, scan, get, cancelled)?;
         if written == Written::Committed {
             *slot = Some(writer);
@@ -344,8 +345,7 @@ impl Index {
                 self.warm();
                 anew = false;
             }
-            // Changes without anything to index need no commit: after a restart they are read
-            // again.
+            // Changes with nothing to index need no commit: they are read again after a restart.
             let is_unchanged = self.inner.covered.send_if_modified(|covered| {
                 let same = *covered == expected;
                 if same {
@@ -354,7 +354,7 @@ impl Index {
                 same
             });
             if !is_unchanged {
-                // A search has found damage meanwhile, so this commit is based on damaged files.
+                // Damage was found meanwhile, so this commit is based on damaged files.
                 return Ok((before, Written::Cancelled));
             }
             expected = Some(at);

@@ -38,9 +38,9 @@ pub(super) struct Fields {
     pub(super) gatherer: Text,
     /// `FACET NUL VALUE`, for counting and for filters.
     pub(super) facet: Field,
-    /// All other attributes, by name in small letters: words with positions, and whole numbers.
+    /// All other attributes, by name in lower case: words with positions, and whole numbers.
     pub(super) attributes: Field,
-    /// Names of the attributes that the object has, in small letters.
+    /// Names of the attributes that the object has, in lower case.
     pub(super) names: Field,
     /// MD5 of a non-empty object, by which its duplicates are found.
     pub(super) content: Field,

@@ -22,8 +22,7 @@ use crate::answer::{
 use crate::highlight::Highlighter;
 use crate::snippet;
 
-/// Maximum number of objects with the same content that are read to name [`DUPLICATES_MAX`] of
-/// them.
+/// Maximum number of objects of one content that are read to name [`DUPLICATES_MAX`] of them.
 const GROUP_READ_MAX: usize = 256;
 
 /// Reason why there is no answer.
@@ -207,7 +206,7 @@ fn excerpt(highlighter: &Highlighter, stored: &StoredHit) -> Snippet {
     snippet::cut(&stored.text, &marks)
 }
 
-/// Returns the other objects with a hit's content, in the order of (URL, gatherer).
+/// Returns other objects with a hit's content, the first [`DUPLICATES_MAX`] by (URL, gatherer).
 fn duplicates(
     searcher: &Searcher,
     fields: &Fields,

@@ -22,8 +22,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Returns the values of each facet with their counts: the most frequent first; of years, the
-    /// latest first.
+    /// Returns the [`FACET_VALUES_MAX`] most frequent values of each facet with their counts: the
+    /// most frequent first; of years, the latest first.
     pub(super) fn into_facets(self) -> BTreeMap<String, Vec<(String, u64)>> {
         let mut facets: BTreeMap<String, Vec<(String, u64)>> =
             Facet::ALL.iter().map(|facet| (facet.name().to_owned(), Vec::new())).collect();

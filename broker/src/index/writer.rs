@@ -27,7 +27,7 @@ use crate::answer::DUPLICATES_MAX;
 const GROUP_OPERATIONS: usize = 128;
 /// Bytes of attribute values above which a group goes to the writer at once.
 const GROUP_BYTES: usize = 1 << 20;
-/// Maximum number of bytes of attribute values in one chunk.
+/// Bytes of attribute values at which a chunk is full.
 const CHUNK_BYTES_MAX: usize = 32 << 20;
 
 /// The objects of a chunk in the order of [`Oid::key`]; `None` deletes an object.
@@ -39,8 +39,8 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Adds a change; a later one of the same object replaces an earlier one. The index ignores
-    /// confirmations of objects.
+    /// Adds a change, in place of an earlier one of the same object. Refreshes and confirmations
+    /// change nothing in the index.
     pub(super) fn add(&mut self, scanned: Scanned) {
         match scanned.change {
             Change::Update(record) => {
@@ -143,7 +143,6 @@ fn value_bytes(record: &Record) -> usize {
     record.attributes().iter().map(|it| it.value.len()).sum()
 }
 
-/// Returns the role of an object that another one represents.
 fn represented() -> GroupRole {
     GroupRole { represented: true, duplicates: Vec::new() }
 }
@@ -255,8 +254,8 @@ impl Applier<'_> {
         let still_here = |oid: &Oid| {
             (self.get)(oid).filter(|record| content_digest(record).as_deref() == Some(group))
         };
-        // An indexed member that has left the group in the collection has a later change in the
-        // log.
+        // Skip indexed members that have left the group in the collection: a later change in the
+        // log removes them from the index.
         let (key, oid, record) = loop {
             let Some((key, member)) = members.pop_first() else { return Ok(()) };
             if member.address.is_none() {

@@ -23,7 +23,7 @@ use crate::error::Error;
 pub struct Ranking {
     /// The hits' OIDs, best first.
     pub oids: Vec<String>,
-    /// Number of objects that match.
+    /// Number of objects that match, as in [`Answer::total`](crate::answer::Answer::total).
     pub total: u64,
     /// Number of facet values counted, over all facets.
     pub facet_values: usize,
@@ -70,7 +70,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// Those of [`search`](Self::search).
+    /// The errors of [`search`](Self::search).
     pub fn rank(&self, request: &SearchRequest) -> Result<Ranking, Error> {
         let searcher = self.inner.reader.searcher();
         let ranked =

@@ -13,10 +13,11 @@ use url::form_urlencoded;
 use super::display_url::DisplayUrl;
 use super::results::{shortened, summary_address};
 
-/// Longest part of a value that is shown, in characters; the SOIF has the whole value.
+/// Maximum length of a value as shown, in characters; the SOIF has the whole value.
 const VALUE_CHARS_MAX: usize = 65_536;
-/// Length above which a value is shown in a scrolling box, in characters or in lines.
+/// Length above which a value is shown in a scrolling box, in characters.
 const LONG_CHARS: usize = 2_000;
+/// Length above which a value is shown in a scrolling box, in lines.
 const LONG_LINES: usize = 20;
 /// Maximum number of links in one value.
 const LINKS_MAX: usize = 2_000;

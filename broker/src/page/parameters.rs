@@ -21,7 +21,6 @@ pub const LIMIT_MAX: usize = 100;
 /// Maximum number of filters in one request.
 pub const FILTERS_MAX: usize = 32;
 
-/// The names of all parameters.
 const NAMES: [&str; 9] =
     ["q", "limit", "offset", "sort", "duplicates", "type", "host", "gatherer", "year"];
 

@@ -14,9 +14,8 @@ use crate::answer::{Answer, DEPTH_MAX, Duplicate, Facet, Filter, Hit, Snippet, S
 
 /// Number of links to pages on each side of the current page.
 const PAGES_BESIDE: usize = 2;
-/// Longest excerpt of a hit for which the index has no snippet, in characters.
+/// Maximum length of the description shown in place of a missing snippet, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 300;
-/// Longest title, in characters.
 const TITLE_CHARS_MAX: usize = 200;
 
 /// The data of `search.html`.
@@ -40,11 +39,11 @@ pub(crate) struct Home {
 #[derive(Debug, Serialize)]
 pub(crate) struct Mistake {
     message: String,
-    /// The query, and the line of carets to show below the query; both are empty when the mistake
-    /// is not in the query.
+    /// The query; empty when the mistake is not in the query.
     shown: String,
+    /// The line of carets to show below the query; empty when the query is.
     carets: String,
-    /// The position of the carets for screen readers, as the number of a character, from 1.
+    /// Number of the character above the first caret, from 1, for screen readers; 0 without carets.
     character: usize,
 }
 
@@ -69,8 +68,9 @@ impl Mistake {
 pub(crate) struct Results {
     total: u64,
     took: String,
-    /// Numbers of the first and the last hit shown, from 1; 0 when no hit is shown.
+    /// Number of the first hit shown, from 1; 0 when no hit is shown.
     first: u64,
+    /// Number of the last hit shown; 0 when no hit is shown.
     last: u64,
     hits: Vec<HitShown>,
     facets: Vec<FacetShown>,
@@ -83,9 +83,11 @@ pub(crate) struct Results {
     next: Option<String>,
     /// The number of the last hit that can be reached by paging; `None` if all hits can.
     cut: Option<usize>,
-    /// URLs of the first page, of the first page without filters, and of the answer as JSON.
+    /// URL of the first page.
     start: String,
+    /// URL of the first page without filters, if there are filters.
     unfiltered: Option<String>,
+    /// Query part of the URL of the answer as JSON.
     api: String,
     advice: Vec<Advice>,
 }

@@ -15,7 +15,7 @@ pub const HEADER: &str =
 /// time stamps of pulls before and after this line cannot be compared.
 pub const CLOCK_SET: &str = "#clock-set ";
 
-/// Longest line, in bytes, without its line break: a name, five numbers, a kind and the tabs.
+/// Maximum length of a line without its line break, in bytes: a name, five numbers, a kind, tabs.
 pub const LINE_BYTES_MAX: usize = 512;
 
 /// Outcome of a pull.
@@ -23,7 +23,7 @@ pub const LINE_BYTES_MAX: usize = 512;
 pub enum Outcome {
     /// The pull brought the changes since the last pull.
     Delta,
-    /// The pull brought a snapshot.
+    /// The pull, or a failed one since the last successful one, brought a snapshot.
     Snapshot,
     /// The pull failed.
     Failed,
@@ -53,11 +53,11 @@ pub struct Pull {
     pub outcome: Outcome,
     /// Number of pulled updates and deletes.
     pub changes: u64,
-    /// Number of live objects at the source, as the source reported.
+    /// Number of live objects at the source, as the source reported; `None` if the pull failed.
     pub elements: Option<u64>,
     /// Bytes of the bodies, compressed.
     pub bytes: u64,
-    /// Duration, in milliseconds.
+    /// Duration, in milliseconds; 0 for a long poll.
     pub took_ms: u64,
 }
 

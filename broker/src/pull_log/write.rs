@@ -83,7 +83,7 @@ impl PullLog {
     ///
     /// # Errors
     ///
-    /// Those of [`append`](Self::append).
+    /// The errors of [`append`](Self::append).
     pub fn append_clock_set(&mut self, by_ms: i64) -> io::Result<()> {
         self.append_line(&format!("{CLOCK_SET}{by_ms}\n"))
     }

@@ -1,6 +1,6 @@
 //! Forecast of freshness and traffic at the present intervals.
 //!
-//! The plan may differ from it: a source with a short history is pulled more often than planned.
+//! The plan may differ from the forecast: a source with a short history is pulled more often.
 //! Source: Adly §3.1.
 //!
 //! Sans-I/O.

@@ -27,14 +27,14 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use url::Url;
 
-/// More than any step of a test takes on a busy machine.
+/// Longer than any step of a test takes, even on a busy machine.
 pub(crate) const STEP_MAX: Duration = Duration::from_secs(60);
 
-/// A collection behind a feed, which stands for a gatherer.
+/// A source in place of a gatherer: a collection with a feed.
 pub(crate) struct Origin {
     pub(crate) collection: Collection,
     pub(crate) id: String,
-    /// Token that requests must have, if any.
+    /// Token that requests must have; `None` if they need none.
     pub(crate) token: Option<String>,
     address: SocketAddr,
     serving: Option<(Shutdown, JoinHandle<()>)>,
@@ -43,7 +43,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Starts a source whose gatherer has this id.
+    /// Starts a source with this gatherer id.
     pub(crate) async fn start(id: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let now = Stamp(clock::now_ms());
@@ -111,7 +111,7 @@ impl Origin {
         url_of(self.address)
     }
 
-    /// Returns a source of that name that pulls from here.
+    /// Returns the settings by which a broker pulls from here, under this name.
     pub(crate) fn source(&self, name: &str) -> Source {
         Source::gatherer(name, self.url())
     }
@@ -120,7 +120,7 @@ impl Origin {
         Oid::new(&self.id, &object_url(n))
     }
 
-    /// Commits objects of these numbers with a word of text, and returns the version.
+    /// Commits objects with these numbers and this text, and returns the version.
     pub(crate) async fn update(
         &self,
         numbers: impl IntoIterator<Item = u64>,
@@ -197,7 +197,7 @@ impl Running {
         Self { handle, address, admin, shutdown, task }
     }
 
-    /// Drains in less than two seconds.
+    /// Stops the broker, and checks that this takes less than two seconds.
     pub(crate) async fn stop(self) {
         let Self { shutdown, task, handle, .. } = self;
         let began = clock::monotonic();
@@ -224,7 +224,6 @@ impl Running {
         get_json(url).await
     }
 
-    /// Returns the number of objects that match a query.
     pub(crate) async fn total(&self, query: &str) -> u64 {
         self.search(query).await["total"].as_u64().unwrap()
     }

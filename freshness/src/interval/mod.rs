@@ -1,27 +1,28 @@
 //! Harvest intervals: the optimal ones, and the rival policies of the paper.
 //!
-//! Sources: Adly §3.3 (eq. 3), §5 and §6; Liu et al. for [`Policy::Fixed`]. Of all intervals that keep a
-//! collection θ fresh, those of eq. 3 cost least: a source's interval goes with the inverse square root
-//! of its update rate.
+//! Sources: Adly §3.3 (eq. 3), §5 and §6; Liu et al. for [`Policy::Fixed`]. Of all intervals that
+//! keep a collection θ fresh, those of eq. 3 cost least: a source's interval is proportional to the
+//! inverse square root of its update rate.
 //!
 //! # Differences from the paper
 //!
-//! * Bounds are part of the problem, not a cut after it. The part of the staleness `(1 − θ) ΣaN` that a source at a
-//!   bound leaves goes to the others, so θ is reached exactly whenever the bounds allow it. Otherwise [`Outcome`]
+//! * Bounds are part of the optimization. A source at a bound leaves a part of the staleness `(1 −
+//!   θ) ΣaN` to the others, so θ is reached exactly if the bounds allow it. Otherwise [`Outcome`]
 //!   says so, and the plan comes as near as possible.
-//! * Pulls may cost different amounts at different sources, and sources may count differently: with
-//!   weights, θ is the weighted mean Σ aNF / Σ aN. The paper has weights in its combined cost only.
-//! * The straight line of eq. 1 is one [`Model`] of three; with the Poisson curve fewer pulls are needed
-//!   for the same true freshness, and freshness stays between 0 and 1.
-//! * Pulls take a time τ, and their records are that old when they end. If a source's elements change at the pace p
-//!   = λ/N, a share e^(−pτ) is still fresh then, and F = (1 − s) e^(−pτ). This is exact for random changes: ∫
-//!   e^(−pt) dt / I from τ to τ + I. For straight lines 1 − min(pτ, 1) replaces the factor, so that no freshness
-//!   falls below 0. This loss is subtracted from the staleness that θ leaves room for; if it is larger than that, θ
-//!   is out of reach.
-//! * The dual problem, the greatest freshness that a number of pulls can buy, is solved too ([`Policy::Budget`]).
-//! * A source that never changes gets its longest interval, where eq. 3 divides by zero. Rates count as at most 10⁹
-//!   a second, N as at least 1, NaN as 0 (a rate) or 1 (a cost, a weight). If bounds contradict each other, the
-//!   shortest interval holds, being the source's own wish.
+//! * Pulls may cost different amounts at different sources, and sources may have weights: θ is then
+//!   the weighted mean Σ aNF / Σ aN. The paper has weights in its combined cost only.
+//! * The straight line of eq. 1 is one [`Model`] of three; with the Poisson curve fewer pulls are
+//!   needed for the same true freshness, and freshness stays between 0 and 1.
+//! * A pull takes a time τ, and its records are that old when it ends. If a source's elements
+//!   change at the pace p = λ/N, a share e^(−pτ) is still fresh then, and F = (1 − s) e^(−pτ). This
+//!   is exact for random changes: ∫ e^(−pt) dt / I from τ to τ + I. For straight lines the factor
+//!   is 1 − min(pτ, 1), so that no freshness falls below 0. The loss is subtracted from the
+//!   staleness that θ allows; if it exceeds that, θ is out of reach.
+//! * The dual problem, the greatest freshness that a number of pulls can buy, is solved too
+//!   ([`Policy::Budget`]).
+//! * A source that never changes gets its longest interval, where eq. 3 divides by zero. Rates are
+//!   limited to 10⁹ a second; N is at least 1; NaN becomes 0 (a rate) or 1 (a cost, a weight). If
+//!   bounds contradict each other, the shortest interval holds, because the source asks for it.
 //!
 //! Sans-I/O.
 
@@ -57,7 +58,7 @@ impl Bounds {
     /// No bounds.
     pub const FREE: Self = Self { interval_min: 0.0, interval_max: f64::INFINITY };
 
-    /// Returns whether no interval lies within.
+    /// Returns whether no interval lies within the bounds.
     pub fn contradict(self) -> bool {
         self.interval_max < self.interval_min
     }
@@ -94,9 +95,9 @@ impl Source {
         Self { workload, pull_cost: 1.0, pull_secs: 0.0, weight: 1.0, bounds }
     }
 
-    /// Returns the expected freshness of this source alone, when `interval` seconds lie between the starts of two
-    /// pulls; bounds are ignored. From 0 to 1, but [`Model::Printed`] goes below 0. NaN counts as an endless
-    /// interval.
+    /// Returns the expected freshness of this source alone, when `interval` seconds lie between the
+    /// starts of two pulls; bounds are ignored. From 0 to 1, but with [`Model::Printed`] also below
+    /// 0. NaN is an infinite interval.
     pub fn freshness_at(&self, interval: f64, model: Model) -> f64 {
         let interval = if interval.is_nan() { f64::INFINITY } else { interval.max(0.0) };
         Term::new(self, model, false).freshness(model, interval)
@@ -121,13 +122,13 @@ pub enum Policy {
         /// Freshness θ of each, 0 to 1.
         theta: f64,
     },
-    /// One interval for all sources: UNAP, with an interval guessed from the workloads (Adly §5.2), and Liu's
-    /// uniform model.
+    /// One interval for all sources: UNAP, with an interval guessed from the workloads (Adly §5.2),
+    /// and Liu's uniform model.
     Fixed {
         /// The interval, in seconds.
         interval: f64,
     },
-    /// The least sum of the cost of pulls and the loss by staleness (Adly §6); the weights are the paper's aᵢ/a.
+    /// The least cost of pulls plus staleness (Adly §6); the weights are the paper's aᵢ/a.
     CombinedCost {
         /// Loss in a second in which everything is stale, in the unit of the pulls' cost: a/T.
         price: f64,
@@ -147,30 +148,31 @@ impl Policy {
 
 /// Whether the policy's aim is met within the bounds.
 ///
-/// [`Optimal`](Policy::Optimal), [`Uniform`](Policy::Uniform) and [`Budget`](Policy::Budget) have one aim for all
-/// sources together. [`Individual`](Policy::Individual) and [`Fixed`](Policy::Fixed) have one for each: θ, for
-/// sources that ever change, and the interval. [`CombinedCost`](Policy::CombinedCost) asks for the least cost
-/// within the bounds, which always exists. Sources that are never to be pulled are left out.
+/// [`Optimal`](Policy::Optimal), [`Uniform`](Policy::Uniform) and [`Budget`](Policy::Budget) have
+/// one aim for all sources together. [`Individual`](Policy::Individual) and
+/// [`Fixed`](Policy::Fixed) have one for each: θ, for sources that ever change, and the interval.
+/// [`CombinedCost`](Policy::CombinedCost) asks for the least cost within the bounds, which always
+/// exists. Sources never to be pulled are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The aim is met exactly; if each source has an aim, each has met it.
+    /// The aim is met exactly; if each source has an aim, by each source.
     Met,
-    /// All sources are at their longest interval (at most N/λ under [`Model::Linear`]), and fresher than asked, or
-    /// pulled more often than the budget or the interval says.
+    /// All sources are at their longest interval (at most N/λ under [`Model::Linear`]), and fresher
+    /// than asked, or pulled more often than the budget or the interval says.
     AllLongest,
-    /// All sources are at their shortest interval, and still less fresh than asked, or pulled less often than the
-    /// budget or the interval says. [`Plan::freshness`] is the attainable one.
+    /// All sources are at their shortest interval, and still less fresh than asked, or pulled less
+    /// often than the budget or the interval says. [`Plan::freshness`] is the attainable one.
     AllShortest,
-    /// Bounds keep some sources, not all to the same side, from the θ or the interval of each. [`Plan::freshness`]
-    /// is the result. Only if each source has an aim.
+    /// If each source has an aim: bounds keep some sources from it, but not all to the same side.
+    /// [`Plan::freshness`] is the result.
     Partly,
 }
 
 /// Intervals, and their expected effects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Interval of each source in seconds, in the order of the sources; infinite for a source that is not to be
-    /// pulled again.
+    /// Interval of each source in seconds, in the order of the sources; infinite for a source that
+    /// is not to be pulled again.
     pub intervals: Vec<f64>,
     /// Whether the aim is met.
     pub outcome: Outcome,
@@ -184,7 +186,7 @@ pub struct Plan {
 
 /// Computes the interval of each source.
 ///
-/// Every input gives a plan: "Differences from the paper" says how senseless numbers count.
+/// Every input gives a plan; for senseless numbers see "Differences from the paper".
 pub fn plan(sources: &[Source], policy: Policy, model: Model) -> Plan {
     let terms: Vec<Term> = sources.iter().map(|it| policy.term(it, model)).collect();
     let (scale, outcome) = solve(&terms, policy, model, Scale::exactly(0.0));
@@ -204,7 +206,8 @@ pub fn plan(sources: &[Source], policy: Policy, model: Model) -> Plan {
     Plan { intervals, outcome: aims.outcome(outcome), freshness, pulls, pull_cost }
 }
 
-/// Of the sources with an aim of their own, the numbers that meet it and that a bound keeps from it.
+/// Numbers of sources with an aim of their own: those that meet it, and those that their longest or
+/// shortest interval keeps from it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Aims {
     met: usize,
@@ -213,7 +216,7 @@ struct Aims {
 }
 
 impl Aims {
-    /// Differences of freshness below this count as none.
+    /// Difference of freshness up to which an aim is met.
     const TOLERANCE: f64 = 1e-9;
 
     fn add(&mut self, term: &Term, policy: Policy, model: Model, interval: f64) {
@@ -228,7 +231,7 @@ impl Aims {
         }
     }
 
-    /// Returns the count for a source that is pulled at `interval`; `None` if it has no aim.
+    /// Returns the number to which a source pulled at `interval` belongs; `None` if it has no aim.
     fn count(
         &mut self,
         term: &Term,
@@ -260,7 +263,7 @@ impl Aims {
         })
     }
 
-    /// Returns the outcome of the policy, if the outcome of its common aim is `whole`.
+    /// Returns the policy's outcome; `whole` is that of its aim for all sources together.
     fn outcome(self, whole: Outcome) -> Outcome {
         match self {
             Self { longest: 0, shortest: 0, .. } => whole,
@@ -271,7 +274,8 @@ impl Aims {
     }
 }
 
-/// Finds the one unknown of a policy, and the outcome of its common aim; the search starts at `guess`.
+/// Finds the one unknown of a policy, and the outcome of its aim for all sources together; the
+/// search starts at `guess`.
 fn solve(terms: &[Term], policy: Policy, model: Model, guess: Scale) -> (Scale, Outcome) {
     let (shape, goal) = match policy {
         Policy::Individual { .. } | Policy::Fixed { .. } => {
@@ -325,9 +329,8 @@ fn measure(term: &Term, policy: Policy, model: Model, scale: Scale) -> (f64, f64
     }
 }
 
-/// Returns the weighted number of stale elements that θ leaves room for between pulls, of `mass`
-/// elements of which `lost` are stale for the time that pulls take. Negative if more than that are
-/// stale already.
+/// Returns the weighted number of elements that θ allows to be stale between pulls, if `lost` of
+/// `mass` elements are stale because pulls take time. Negative if `lost` alone is too much.
 fn room(mass: f64, lost: f64, theta: f64) -> f64 {
     (1.0 - within(theta)) * mass - lost
 }
@@ -337,7 +340,7 @@ fn room_of(terms: &[Term], theta: f64) -> f64 {
     room(sum(|it| it.mass), sum(Term::lost), theta)
 }
 
-/// Returns a common interval; NaN is endless.
+/// Returns the interval of [`Policy::Fixed`], at least 0; infinite for NaN.
 fn asked(interval: f64) -> f64 {
     if interval.is_nan() { f64::INFINITY } else { interval.max(0.0) }
 }

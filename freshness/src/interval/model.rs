@@ -1,8 +1,8 @@
 //! Staleness between two pulls: the paper's straight line, and Poisson's curve.
 //!
-//! All values here are a function of x = λI/N, the changes of an interval per element. Sources: Adly
-//! eq. 1 for the line, Cho and Garcia-Molina for the curve. If changes come at random and hit random elements, the
-//! share of stale elements, averaged over the interval, is 1 − (1 − e⁻ˣ)/x.
+//! All values here are a function of x = λI/N, the changes of an interval per element. Sources:
+//! Adly eq. 1 for the line, Cho and Garcia-Molina for the curve. If changes come at random and hit
+//! random elements, the share of stale elements, averaged over the interval, is 1 − (1 − e⁻ˣ)/x.
 //!
 //! # Differences from the paper
 //!
@@ -25,11 +25,12 @@ pub enum Model {
     Poisson,
 }
 
-/// Below this, the first terms of a series are more exact than the formula.
+/// The x below which the first terms of a series are more exact than the formula.
 const SMALL: f64 = 1e-3;
 
 impl Model {
-    /// Returns the share of stale elements, averaged over an interval of `x` changes an element (0 to infinity).
+    /// Returns the mean share of stale elements over an interval of `x` (0 to ∞) changes an
+    /// element.
     pub fn staleness(self, x: f64) -> f64 {
         match self {
             Self::Linear if 1.0 < x => 1.0 - 0.5 / x,
@@ -55,7 +56,7 @@ impl Model {
         if self == Self::Linear { 1.0 } else { f64::INFINITY }
     }
 
-    /// Returns the x at which `share` of the elements is stale on average; infinite if there is none.
+    /// Returns the x at which `share` of the elements is stale on average; infinite if none.
     pub fn x_of_staleness(self, share: f64) -> f64 {
         if self != Self::Poisson || share <= 0.0 {
             return (2.0 * share.max(0.0)).min(self.x_max());
@@ -63,7 +64,7 @@ impl Model {
         if 1.0 <= share {
             return f64::INFINITY;
         }
-        // The curve is concave: from the left, Newton's steps never leave the left.
+        // The curve is concave, so Newton's steps from the left never pass the solution.
         let mut x = 2.0 * share;
         for _ in 0..100 {
             let step = (share - self.staleness(x)) / self.slope(x);
@@ -76,10 +77,11 @@ impl Model {
     }
 }
 
-/// Returns the x of the Poisson curve at which x² times the slope is `marginal`, 0 to 1; infinite from 1 on.
+/// Returns the x of the Poisson curve where x² times the slope is `marginal`; infinite if that is
+/// at least 1.
 ///
-/// That product, 1 − (1+x)e⁻ˣ, is the cost of a little more time for a source that is pulled every x. In the
-/// optimum it is in proportion to cλ/(aN²). Its inverse is a branch of Lambert's W.
+/// That product, 1 − (1+x)e⁻ˣ, is the marginal loss by a longer interval. In the optimum it is
+/// proportional to cλ/(aN²). Its inverse is a branch of Lambert's W.
 pub(super) fn x_of_marginal(marginal: f64) -> f64 {
     if 1.0 <= marginal {
         return f64::INFINITY;
@@ -88,9 +90,9 @@ pub(super) fn x_of_marginal(marginal: f64) -> f64 {
     if p < SMALL {
         return p * (1.0 + p * (1.0 / 3.0 + p * (11.0 / 72.0 + p * 43.0 / 540.0)));
     }
-    // x − ln(1+x) = −ln(1−marginal), which has no cancellation where the product nears 1. In the square root of
-    // twice that, x is a smooth curve. A ratio of polynomials follows it to 3·10⁻⁸ up to 9, where the product is 1
-    // to rounding; one Newton step squares the error.
+    // x − ln(1+x) = −ln(1−marginal), without cancellation where the product nears 1. x is a smooth
+    // function of t, the root of twice that. A ratio of polynomials follows it to 3·10⁻⁸ up to t =
+    // 9, where the product is 1 to rounding; one Newton step squares the error.
     let target = -(-marginal).ln_1p();
     let t = (2.0 * target).sqrt();
     let above =

@@ -1,14 +1,14 @@
-//! The planner: intervals that follow their sources pull by pull, without a new computation each time.
+//! The planner: intervals that follow their sources pull by pull, without a new plan each time.
 //!
-//! Source: Adly §4, where every pull recomputes every interval. All intervals depend on one number, the scale. A
-//! pull changes one source's part of the sums that the scale was solved for. While the sums are off by at most
-//! [`DRIFT_SHARE_MAX`], only that source's own interval changes. One source of M moves the sums by about 1/M. So a
-//! whole recomputation comes at most about every M / 100 pulls, and a pull costs a constant number of steps on
-//! average.
+//! Source: Adly §4, where every pull recomputes every interval. All intervals depend on one number,
+//! the scale. A pull changes one source's part of the sums that the scale was solved for. While the
+//! sums are off by at most [`DRIFT_SHARE_MAX`], only that source's own interval changes. One source
+//! of M moves the sums by about 1/M. So a whole recomputation comes at most about every M / 100
+//! pulls, and a pull costs a constant number of steps on average.
 //!
 //! # Differences from the paper
 //!
-//! * Between two recomputations freshness is off by up to a hundredth of the staleness that θ allows.
+//! * Between recomputations freshness is off by up to a hundredth of the staleness that θ allows.
 //!
 //! Sans-I/O.
 
@@ -18,7 +18,7 @@ use super::model::Model;
 use super::solve::{Scale, Term};
 use super::{Aims, Outcome, Policy, Source, interval, measure, room, solve};
 
-/// Largest error of the sums, as a share of their target, before all intervals are recomputed.
+/// Maximum error of the sum, as a share of its target, without a recomputation of all intervals.
 pub(super) const DRIFT_SHARE_MAX: f64 = 0.01;
 
 /// Slot of a source in its planner. Slots of removed sources are reused.
@@ -57,16 +57,16 @@ pub struct Planner {
     terms: Vec<Term>,
     free: Vec<Slot>,
     scale: Scale,
-    /// Outcome of the policy's common aim.
+    /// Outcome of the policy's aim for all sources together.
     outcome: Outcome,
     /// Outcomes of the aims of each source.
     aims: Aims,
     sums: Sums,
     /// [`Sums::off`] when the scale was solved.
     off: f64,
-    /// Greatest ΣaN since then.
+    /// Greatest ΣaN since the scale was solved.
     mass_max: f64,
-    /// Changes since then.
+    /// Number of changes since the scale was solved.
     changes: usize,
 }
 
@@ -94,9 +94,9 @@ impl Sums {
         self.pulls += sign * interval.recip();
     }
 
-    /// Returns the difference of the sum from its target, and the target. For a θ, the target is
-    /// all the staleness that it allows, because the part that the time of pulls leaves of it may
-    /// be almost nothing.
+    /// Returns the error of the sum that the scale was solved for (for the combined cost, ΣN
+    /// itself), and the size to which its drift is compared. For θ that is all the staleness that θ
+    /// allows, because the part that is left for the time between pulls may be almost nothing.
     fn off(&self, policy: Policy) -> (f64, f64) {
         match policy {
             Policy::Individual { .. } | Policy::Fixed { .. } => (0.0, 0.0),
@@ -170,8 +170,8 @@ impl Planner {
         self.terms.get(slot.index()).map_or(f64::INFINITY, |term| self.interval_of(term))
     }
 
-    /// Returns whether the policy's aim is met: a common aim, at the last recomputation of all intervals; aims of
-    /// each source, now.
+    /// Returns whether the policy's aim is met: an aim for all sources together, at the last
+    /// recomputation of all intervals; an aim of each source, now.
     pub fn outcome(&self) -> Outcome {
         self.aims.outcome(self.outcome)
     }

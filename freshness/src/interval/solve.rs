@@ -1,9 +1,11 @@
-//! The solver behind every policy: it finds the multiplier at which a sum over all sources has its target value.
+//! The solver behind every policy: it finds the multiplier at which a sum over all sources has its
+//! target value.
 //!
-//! Minimize Σ cᵢ/Iᵢ under a bound on the staleness Σ aᵢkᵢNᵢs(λᵢIᵢ/Nᵢ), with Lᵢ ≤ Iᵢ ≤ Uᵢ, where kᵢ is the share
-//! that is still fresh when a pull ends. The Karush–Kuhn–Tucker conditions leave one unknown, the multiplier μ of
-//! the bound. With straight lines Iᵢ = clip(√(2cᵢ/(μ aᵢ kᵢ λᵢ)), Lᵢ, Uᵢ); the Poisson curve has a similar form.
-//! With `scale` = 1/√μ every interval grows with the scale, so the sum does too, and halving a bracket finds it.
+//! Minimize Σ cᵢ/Iᵢ under a bound on the staleness Σ aᵢkᵢNᵢs(λᵢIᵢ/Nᵢ), with Lᵢ ≤ Iᵢ ≤ Uᵢ, where kᵢ
+//! is the share that is still fresh when a pull ends. The Karush–Kuhn–Tucker conditions leave one
+//! unknown, the multiplier μ of the bound. With straight lines Iᵢ = clip(√(2cᵢ/(μ aᵢ kᵢ λᵢ)), Lᵢ,
+//! Uᵢ); the Poisson curve has a similar form. With `scale` = 1/√μ every interval grows with the
+//! scale, and so does the sum: bisection finds the scale.
 //!
 //! On the Poisson curve, a source is no longer pulled at all from some scale on. Just below that
 //! scale its interval grows so fast that it jumps between two neighboring floating-point numbers.
@@ -14,22 +16,21 @@
 use super::model::{Model, x_of_marginal};
 use super::{Bounds, Source};
 
-/// Rates above this, in updates a second, count as this.
+/// Maximum rate, in updates a second; higher ones are treated as this one.
 const RATE_MAX: f64 = 1e9;
-/// Rates below this, in updates a second, count as none: one in thirty million years.
+/// Minimum rate, in updates a second (one in thirty million years); lower ones are treated as 0.
 const RATE_LEAST: f64 = 1e-15;
-/// Pulls that take longer than this, in seconds, count as this.
+/// Maximum duration of a pull, in seconds; longer ones are treated as this one.
 const PULL_SECS_MAX: f64 = 1e9;
-/// Weights and costs are clamped to the range from the inverse of this to this; a weight of 0
-/// stays.
+/// Maximum weight and cost; the minimum is its inverse. A weight of 0 stays 0.
 const WEIGHT_MAX: f64 = 1e12;
-/// Intervals below this, in seconds, count as this: no pull is that fast, and 1/I stays finite.
+/// Minimum interval, in seconds: no pull is that fast, and 1/I stays finite.
 const INTERVAL_LEAST_SECS: f64 = 1e-9;
 /// Maximum number of steps of a search; each halves the bracket, or does better.
 const STEPS_MAX: usize = 200;
 /// Number of terms above which a sample is solved first, which saves most of the steps.
 const SAMPLED_MIN: usize = 4_096;
-/// One term in this many is in the sample.
+/// Distance between two terms of the sample.
 const SAMPLE_STEP: usize = 61;
 /// Relative error at which a search ends.
 const TOLERANCE: f64 = 1e-11;
@@ -98,11 +99,11 @@ struct Sum {
 pub(super) struct Scale {
     low: f64,
     high: f64,
-    /// Share of the pulls at `high` in the mix with those at `low`, if they differ; 0 to 1.
+    /// If `low` and `high` differ, share of `high` in the mix of their pull rates, 0 to 1.
     share: f64,
 }
 
-/// The sum, and its target.
+/// The sum to solve for, with its target.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Goal {
     /// Σ akN s, elements.
@@ -115,11 +116,11 @@ pub(super) enum Goal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reached {
     Exactly,
-    /// All intervals are at their longest, and still there is less staleness, or there are more
-    /// pulls, than asked.
+    /// All intervals are at their longest, and still there is less staleness than the target, or
+    /// there are more pulls.
     AllLongest,
-    /// All intervals are at their shortest, and still there is more staleness, or there are fewer
-    /// pulls, than asked.
+    /// All intervals are at their shortest, and still there is more staleness than the target, or
+    /// there are fewer pulls.
     AllShortest,
 }
 
@@ -149,7 +150,7 @@ impl Term {
         self.pace <= 0.0
     }
 
-    /// Makes the term of a source. `alike`: all pulls count the same.
+    /// Makes the term of a source; with `alike`, every pull costs 1.
     pub(super) fn new(source: &Source, model: Model, alike: bool) -> Self {
         let rate = source.workload.rate;
         // NaN counts as 0.
@@ -181,7 +182,6 @@ impl Term {
         }
     }
 
-    /// Returns N.
     pub(super) fn elements(&self) -> f64 {
         self.elements.into()
     }
@@ -196,7 +196,7 @@ impl Term {
         self.mass * self.kept()
     }
 
-    /// Returns the elements that are stale for the time that a pull takes, weighted.
+    /// Returns the weighted number of elements that are stale because pulls take time.
     pub(super) fn lost(&self) -> f64 {
         self.mass * f64::from(self.lost_share)
     }
@@ -220,7 +220,7 @@ impl Term {
         ((1.0 - scale.share) / low + scale.share / high).recip().clamp(self.lower, self.upper)
     }
 
-    /// Returns the interval at `scale`, in seconds, and the weighted number of elements that are stale then.
+    /// Returns the interval at `scale`, in seconds, and the weighted number of stale elements.
     pub(super) fn measure(&self, shape: Shape, model: Model, scale: Scale) -> (f64, f64) {
         if scale.low.total_cmp(&scale.high).is_ne() {
             let interval = self.interval(shape, model, scale);
@@ -230,7 +230,6 @@ impl Term {
         (point.interval, self.staleness(model, &point).0)
     }
 
-    /// Returns the source's point at a scale.
     fn at(&self, shape: Shape, model: Model, scale: f64) -> Point {
         let free = match shape {
             Shape::Uniform => Point::new(scale, 1.0),
@@ -248,7 +247,7 @@ impl Term {
     }
 
     fn poisson(&self, scale: f64) -> Point {
-        // `line` is the x of a straight line at this scale; half its square is the marginal.
+        // `line` is the x on a straight line at this scale; half of its square is the marginal.
         let line = scale * self.pace * self.reach;
         let marginal = line * line / 2.0;
         let x = x_of_marginal(marginal);
@@ -267,7 +266,7 @@ impl Term {
 
     /// Returns akN s at a point, in elements, and its derivative by the logarithm of the interval.
     fn staleness(&self, model: Model, point: &Point) -> (f64, f64) {
-        // Zero times an endless interval is zero.
+        // Zero times an infinite interval is zero.
         let mass = self.kept_mass();
         if self.pace <= 0.0 || mass <= 0.0 {
             return (0.0, 0.0);
@@ -293,7 +292,6 @@ impl Term {
     }
 }
 
-/// Returns the cost of a pull.
 pub(super) fn cost(source: &Source) -> f64 {
     sane(source.pull_cost)
 }
@@ -352,8 +350,8 @@ impl Goal {
         }
     }
 
-    /// Estimates the scale at which the goal is reached: that of a sample if there are many terms, otherwise that
-    /// of straight lines without bounds.
+    /// Estimates the scale at which the goal is reached: that of a sample if there are many terms,
+    /// otherwise that of straight lines without bounds.
     fn guess(self, terms: &[Term], shape: Shape, model: Model) -> f64 {
         if SAMPLED_MIN < terms.len() {
             let sample: Vec<Term> = terms.iter().step_by(SAMPLE_STEP).copied().collect();
@@ -389,7 +387,7 @@ impl Goal {
                 Self::Pulls(_) => (point.interval.recip(), -point.interval.recip()),
             };
             sum.value += value;
-            // Zero times an endless growth is zero.
+            // Zero times an infinite growth is zero.
             sum.slope += if 0.0 < point.growth { slope * point.growth } else { 0.0 };
         }
         sum.off = match self {
@@ -403,19 +401,19 @@ impl Goal {
 /// The zero of a sum.
 #[derive(Clone, Copy, Debug)]
 enum Root {
-    /// At one point, which is given twice, or between two neighbors, in order.
+    /// Between two neighboring scales, in order; or at one scale, which is given twice.
     Between(f64, f64),
-    /// Beyond all scales; the distance at the last scale.
+    /// Beyond all scales; the sum's distance from its target at the last scale.
     Beyond(f64),
-    /// Below all scales; the distance at the first scale.
+    /// Below all scales; the sum's distance from its target at the first scale.
     Below(f64),
 }
 
 /// Finds the scale at which a sum crosses from below 0 to above 0.
 ///
-/// Takes Newton steps of logarithms, since the sums are nearly powers of the scale, as long as they stay in the
-/// bracket and make progress; otherwise it halves the bracket. Only when a step fails does it check that a zero
-/// exists.
+/// Takes Newton steps of logarithms, since the sums are nearly powers of the scale, as long as they
+/// stay in the bracket and make progress; otherwise it halves the bracket. Only when a step fails
+/// does it check that a zero exists.
 fn root(sum: &impl Fn(f64) -> Sum, target: f64, guess: f64, slack: f64) -> Root {
     let (mut low, mut high) = (0.0, f64::INFINITY);
     let mut at = if guess.is_normal() && 0.0 < guess { guess } else { 1.0 };

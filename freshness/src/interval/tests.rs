@@ -64,8 +64,8 @@ fn dear_pulls_are_made_less_often() {
     assert_eq!(found.outcome, Outcome::Met);
 }
 
-/// Ids `kkt.prio.*`: the first source counts four times. The file does not say how; this is the one
-/// reading that gives its numbers.
+/// Ids `kkt.prio.*`: the first source has the weight 4. The expected file does not say how; this is
+/// the one reading that gives its numbers.
 #[test]
 fn weights_make_a_source_count_more() {
     let mut sources = table_1(DAY);
@@ -100,7 +100,7 @@ fn an_aim_that_bounds_forbid_is_reported() {
     check(&[found.pull_cost], &[208.333_333]);
 }
 
-/// A record requested a time t ago is fresh with the chance e^(−pt); t runs from τ to τ + I.
+/// A record requested a time t ago is fresh with the probability e^(−pt); t runs from τ to τ + I.
 #[test]
 fn freshness_counts_the_time_that_pulls_take() {
     for (pace, interval, pull_secs) in [
@@ -321,8 +321,7 @@ fn a_sample_that_misleads_does_no_harm() {
     }
 }
 
-/// If all sources are at a bound, a pull that changes nothing about this leaves all other intervals
-/// as they are.
+/// If all sources stay at a bound after a pull, the other intervals are not computed again.
 #[test]
 fn an_aim_out_of_reach_is_not_solved_again_with_every_pull() {
     let sources = table_1(DAY);

@@ -10,15 +10,15 @@
 //!
 //! # Differences from the paper
 //!
-//! * Both estimators are for one element that is observed many times. Here they are for the N records of a source
-//!   that are observed once, since all records are assumed to change alike.
-//! * The number of known records is N, or U if that is more: deleted records have changed and are no longer counted
-//!   in N.
-//! * At most N of N records can have changed. For the count estimator the larger of two answers
-//!   holds: that all N changed, or that there were only the U changes seen. The estimate moves from
+//! * Both estimators are for one element that is observed many times. Here they are for the N
+//!   records of a source that are observed once, since all records are assumed to change alike.
+//! * The number of known records is N, or U if that is more: deleted records have changed and are
+//!   no longer counted in N.
+//! * At most N of N records can have changed. If U exceeds N, the count estimator takes the larger
+//!   of two answers: all N changed, or there were only the U changes seen. The estimate moves from
 //!   one to the other without a jump, is never below U, and gives an empty source the plain count.
-//! * If all records had the datestamp of now, as after a bulk load, the rate would be infinite. So a record counts
-//!   as changing at most [`CHANGES_PER_RECORD_MAX`] times between two pulls.
+//! * If all records had the datestamp of now, as after a bulk load, the rate would be infinite. So
+//!   a record counts as changing at most [`CHANGES_PER_RECORD_MAX`] times between two pulls.
 //!
 //! Sans-I/O.
 
@@ -31,7 +31,7 @@ pub const CHANGES_PER_RECORD_MAX: f64 = 64.0;
 /// `elapsed_secs`, which must be finite and not negative. Returns 0 if `elapsed_secs` is 0.
 pub(super) fn secs(method: Method, pull: Pull) -> f64 {
     let elapsed = pull.elapsed_secs;
-    // An unknown N counts as large; then all methods agree.
+    // An unknown N is taken as large; then all methods agree.
     let (Some(elements), true) = (pull.elements, pull.updates > 0) else { return elapsed };
     let ages = pull.ages_secs.filter(|it| !it.is_nan());
     let secs = match (method, ages) {
@@ -53,7 +53,8 @@ fn changes(updates: u64, elements: u64) -> f64 {
     (elements as f64 * each).max(updates as f64)
 }
 
-/// Returns the average time until a record's change, looking back, in seconds.
+/// Returns the time from the pull back to a record's last change, or to the pull before, in
+/// seconds, averaged over all records.
 fn observed(updates: u64, elements: u64, elapsed: f64, ages: f64) -> f64 {
     let records = elements.max(updates) as f64;
     let unchanged = elements.saturating_sub(updates) as f64;

@@ -6,7 +6,7 @@
 //! tried sooner at first, since it was just added and somebody waits for it; but its tries become
 //! rarer just as quickly.
 //!
-//! A followed source that was there a moment ago is tried again at once, and every few seconds for
+//! A followed source that answered a moment ago is tried again at once, and every few seconds for
 //! minutes. Most likely it was restarted, and its changes should arrive as they come. The longer it
 //! is away, the more rarely it is tried.
 //!
@@ -16,27 +16,28 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{SourceId, millis, seconds};
 
-/// First wait after a failure, milliseconds; doubled with every further one.
+/// First wait after a failure, milliseconds; each further failure doubles it.
 const BACK_OFF_MIN_MS: u64 = 1_000;
 
 /// Longest wait after a failure, milliseconds, unless the source itself asks for longer.
 pub(super) const BACK_OFF_MAX_MS: u64 = 3_600_000;
 
-/// First wait after a failure of a followed source, milliseconds; doubled with every further one.
+/// First wait after a failure of a followed source, milliseconds; each further failure doubles it.
 const FOLLOW_MIN_MS: u64 = 200;
 
 /// Longest wait after a failure of a followed source that was there a moment ago, milliseconds.
 pub(super) const FOLLOW_MAX_MS: u64 = 5_000;
 
-/// Divisor of the time for which a followed source has been away: the result is its longest wait,
-/// if it is longer than [`FOLLOW_MAX_MS`].
+/// A followed source that has been away for a time waits at most this fraction (1 / 24) of that
+/// time, or [`FOLLOW_MAX_MS`] if that is longer.
 const AWAY_SHARE: u64 = 24;
 
-/// Longest requested wait that may be shortened for a followed source, milliseconds: a source that
+/// Maximum requested wait that may be shortened for a followed source, milliseconds: a source that
 /// is starting, or repairs a part, asks for a minute. Longer waits are respected.
 const FOLLOW_ASKED_MAX_MS: u64 = 120_000;
 
-/// Largest share by which a wait is lengthened, so that many sources behind one broken link do not return in step.
+/// Maximum share by which a wait is lengthened, so that many sources behind one broken link do not
+/// return in step.
 const JITTER_SHARE: f64 = 0.25;
 
 /// Returns the wait after the `failures`-th failure in a row, milliseconds: at least `least_ms`, or
@@ -46,8 +47,8 @@ pub(super) fn wait_ms(id: SourceId, failures: u32, least_ms: u64, now_ms: u64) -
     jittered(base, id, failures, now_ms)
 }
 
-/// Returns the wait after the `failures`-th failure in a row of a followed source that was there `away_ms` ago,
-/// milliseconds. `asked_ms` is the wait that it asks for.
+/// Returns the wait after the `failures`-th failure in a row of a followed source that last
+/// succeeded `away_ms` ago, milliseconds. `asked_ms` is the wait that the source asks for.
 pub(super) fn follow_ms(
     id: SourceId,
     failures: u32,

@@ -1,14 +1,13 @@
 //! The cap: the maximum number of pulls in any minute.
 //!
-//! A tenth of them may come at once; the others follow evenly. So a schedule that asks for more than the cap is
-//! late by seconds, instead of pulling in bursts with most of a minute in between.
+//! A tenth of them may come at once; the others follow evenly. So a schedule that asks for more
+//! than the cap is late by seconds, instead of pulling in bursts with most of a minute in between.
 //!
 //! Differences from a sliding window: the state is one number, the time at which the next pull
 //! would come if all had come evenly (the generic cell rate algorithm, ITU-T I.371 Annex A).
 //!
 //! Sans-I/O.
 
-/// A minute, in milliseconds.
 const MINUTE_MS: u64 = 60_000;
 
 /// Part of a minute's pulls (1 in this many) that may come at once.
@@ -23,7 +22,7 @@ pub(super) struct Cap {
     most: u64,
     /// Time of the last pull, microseconds.
     last_micros: u64,
-    /// Time of the next pull if all came evenly, microseconds.
+    /// Time of the next pull if all pulls came evenly, microseconds.
     even_micros: u64,
     /// Time between even pulls, microseconds.
     apart_micros: u64,
@@ -39,8 +38,8 @@ impl Cap {
         cap
     }
 
-    /// Changes the cap. If it is lower, the pulls of the last minute may have been too many already: the next pull
-    /// waits until they are past.
+    /// Changes the cap. If it is lower, the last minute may have had too many pulls already: the
+    /// next pull waits until a minute after the last.
     pub(super) fn set(&mut self, most: u32) {
         let most = u64::from(most.max(1));
         let fewer = most < self.most;
@@ -62,7 +61,6 @@ impl Cap {
         self.even_micros.saturating_sub(self.early_micros).div_ceil(MS_MICROS)
     }
 
-    /// Records a pull.
     pub(super) fn pass(&mut self, now_ms: u64) {
         let now_micros = now_ms.saturating_mul(MS_MICROS);
         self.even_micros = self.even_micros.max(now_micros).saturating_add(self.apart_micros);

@@ -1,9 +1,9 @@
 //! Cost of a pull itself, separated from the cost of its changes.
 //!
 //! Source: Adly §3.2, eq. 2: each update costs C_U, and each pull C_P in addition. The only
-//! measurement is the duration of a pull. Drawn over the number of changes, the durations of one
-//! source's pulls form a straight line: its slope is the time of a change, and its height is the
-//! pull's own time.
+//! measurement is the duration of a pull. Plotted against the number of changes, the durations of
+//! one source's pulls form a straight line: its slope is the time of a change, and its value at 0
+//! changes is the pull's own time.
 //!
 //! # Differences from the paper
 //!
@@ -11,25 +11,25 @@
 //!   is a request, which costs 1, and each further [`PULL_COST_SECS`] that it keeps the source and
 //!   us busy costs 1 more. So fast sources all cost about 1, and the measurement adds no noise to
 //!   their intervals.
-//! * The slope is the same for all sources, since one harvester handles their changes; time above it counts as the
-//!   source's own. It is fitted to the deviations of each source's pulls from their own mean. A line through all
-//!   pulls would confuse two things: a slow source is pulled more rarely and so brings more changes at once, which
-//!   would look as if its changes took long.
-//! * Only the time that is certain is subtracted from a pull: the slope counts less two of its standard errors. Few
-//!   pulls, or pulls that all bring the same, have no certain slope.
+//! * The slope is the same for all sources, since one harvester handles their changes; time above
+//!   it counts as the source's own. It is fitted to the deviations of each source's pulls from
+//!   their own mean. A line through all pulls would confuse two things: a slow source is pulled
+//!   more rarely and so brings more changes at once, which would look as if its changes took long.
+//! * Only the time that is certain is subtracted from a pull: the slope less two of its standard
+//!   errors. Few pulls, or pulls that all bring the same, have no certain slope.
 //!
 //! Sans-I/O.
 
 use super::narrowed;
 
-/// Time of a pull, without that of its changes, that costs as much as one request, seconds.
+/// Time of a pull, without the time of its changes, that costs as much as one request, seconds.
 pub const PULL_COST_SECS: f64 = 1.0;
 
-/// Longest time that a pull is believed to take, seconds (a day).
+/// Maximum duration of a pull, seconds (a day); longer ones are treated as this one.
 const TOOK_SECS_MAX: f64 = 86_400.0;
 
-/// Largest number of changes that a pull is believed to bring: larger ones count as this, and
-/// larger stored numbers are invalid.
+/// Maximum number of changes of a pull; larger ones are treated as this one, and larger stored
+/// numbers are invalid.
 const CHANGES_MAX: f64 = 1e6;
 
 /// Approximate number of pulls that the line remembers.
@@ -38,11 +38,11 @@ const PULLS_MAX: f64 = 1_000.0;
 /// Number of standard errors by which the slope is reduced.
 const ERRORS: f64 = 2.0;
 
-/// Least difference from the mean, in changes, of a pull that counts.
+/// Minimum difference from the mean, in changes, of a pull from which the line learns.
 const CHANGES_OFF_MIN: f64 = 0.5;
 
-/// The time of a change, over the pulls of all sources: decayed sums of the pulls' deviations from the mean of
-/// their source.
+/// The time of a change, over the pulls of all sources: decayed sums of the pulls' deviations from
+/// the mean of their source.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CostLine {
     /// Σ changes · time.
@@ -56,7 +56,7 @@ pub(super) struct CostLine {
 }
 
 impl CostLine {
-    /// Takes in a pull's deviation from the mean of its source, in changes and seconds.
+    /// Learns from a pull's deviation from the mean of its source, in changes and seconds.
     fn handle(&mut self, changes: f64, secs: f64) {
         if changes.abs() < CHANGES_OFF_MIN {
             return;
@@ -68,7 +68,7 @@ impl CostLine {
         self.pulls = keep * self.pulls + 1.0;
     }
 
-    /// Takes in a source's means and overhead from before a restart.
+    /// Learns from a source's means and overhead before a restart.
     pub(super) fn handle_note(&mut self, took: PullMeans, overhead_secs: f64) {
         let Some(changes) = took.changes() else { return };
         let secs = f64::from(took.secs) - overhead_secs;
@@ -77,7 +77,7 @@ impl CostLine {
         }
     }
 
-    /// Returns the least time of a change, seconds; finite, not negative.
+    /// Returns the time that a change certainly takes, seconds; finite, not negative.
     fn secs_a_change(&self) -> f64 {
         if self.pulls <= 2.0 {
             return 0.0;
@@ -104,7 +104,6 @@ impl PullMeans {
         Self { secs: narrowed(held(secs)), changes }
     }
 
-    /// Takes in a pull.
     pub(super) fn handle(&mut self, secs: f64, changes: u64, gain: f64, line: &mut CostLine) {
         let (secs, changes) = (held(secs), (changes as f64).min(CHANGES_MAX));
         let Some(mean) = self.changes() else {
@@ -116,7 +115,6 @@ impl PullMeans {
         *self = Self::new(self.secs() + gain * off.1, Some(mean + gain * off.0));
     }
 
-    /// Returns the duration of a pull, seconds.
     pub(super) fn secs(self) -> f64 {
         f64::from(self.secs)
     }
@@ -146,8 +144,8 @@ fn held(secs: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Pulls two sources with these numbers of changes, of which the second takes `extra` seconds more, and checks
-    /// their overheads.
+    /// Pulls two sources with these numbers of changes, of which the second takes `extra` seconds
+    /// more, and checks their overheads.
     fn check(pulls: &[(u64, u64)], secs_a_change: f64, extra: f64, expected: (f64, f64)) {
         let mut line = CostLine::default();
         let (mut one, mut other) = (PullMeans::new(0.0, None), PullMeans::new(0.0, None));
@@ -166,7 +164,7 @@ mod tests {
         let pulls: Vec<(u64, u64)> = (0..200).map(|it| (it * 7 % 11, 20 + it * 5 % 23)).collect();
         check(&pulls, 0.0, 8.0, (0.5, 8.5));
         check(&pulls, 0.3, 0.0, (0.5, 0.5));
-        // The source with more changes has more overhead, and its changes do not count as the cause.
+        // The source with more changes has more overhead; its changes do not count as the cause.
         check(&pulls, 0.3, 8.0, (0.5, 8.5));
     }
 

@@ -1,7 +1,8 @@
 //! An entry: one source of a schedule.
 //!
-//! There may be a million: an entry takes 128 bytes, and with its term in the planner (48) and its positions in the
-//! queues (24) a source takes 200. Numbers from outside are narrowed here, and widened again on their way out.
+//! There may be a million: an entry takes 128 bytes, and with its term in the planner (48) and its
+//! positions in the queues (24) a source takes 200. Numbers are stored here with fewer bits than
+//! outside.
 //!
 //! Sans-I/O.
 
@@ -40,9 +41,9 @@ const RATE_MIN: f64 = 1e-9;
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) learned: Learned,
-    /// The end of the present wait, other than an interval: before the first pull, when the source
-    /// was added; after a failure, the next try; the end of the pause between two long polls.
-    /// During a pull, the time at which it began.
+    /// Before the first pull, the time at which the source was added; after a failure, the time of
+    /// the next try; after a long poll, the end of the pause; during a pull, its start. The end of
+    /// an interval is not stored.
     wait_ms: u64,
     pace: Pace,
     /// Shortest and longest interval, seconds.
@@ -52,9 +53,9 @@ pub(super) struct Entry {
     /// Slot in the planner, once there is a rate.
     pub(super) slot: Option<Slot>,
     back_off_ms: u32,
-    /// The streak is the number of pulls in a row that ended as the last one did: pulls that
-    /// failed; otherwise, for a followed source, long polls that soon brought something, and for
-    /// other sources, pulls that brought everything.
+    /// The streak is a number of consecutive pulls: if the last one failed, of failed pulls;
+    /// otherwise, for a followed source, of long polls that soon brought something, and for other
+    /// sources, of pulls that brought everything.
     flags: Flags,
     window: Option<Window>,
 }
@@ -141,24 +142,20 @@ impl Entry {
         waits
     }
 
-    /// Takes in a request for a pull.
     pub(super) fn handle_request(&mut self) {
         let hears = self.is_pulling() && self.is_followed();
         self.flags.set(Flag::Requested, !hears);
     }
 
-    /// Takes in a notification of a change.
     pub(super) fn handle_notice(&mut self) {
         // A long poll notices all changes by itself.
         self.flags.set(Flag::Notified, !self.is_followed());
     }
 
-    /// Takes in that a pull was given up.
     pub(super) fn handle_cancel(&mut self) {
         self.flags.set(Flag::Pulling, false);
     }
 
-    /// Takes in that a pull failed.
     pub(super) fn handle_failure(
         &mut self,
         id: SourceId,
@@ -185,7 +182,6 @@ impl Entry {
         self.wait_ms = now_ms.saturating_add(self.back_off_ms());
     }
 
-    /// Takes in that a pull succeeded.
     pub(super) fn handle_pull(
         &mut self,
         found: PullReport,
@@ -208,8 +204,8 @@ impl Entry {
         self.wait_ms = now_ms.saturating_add(self.pause_ms().max(least_ms));
     }
 
-    /// Returns whether the pull extends the streak (it brought everything, or brought something soon) or ends it;
-    /// `None` if it does neither.
+    /// Returns whether the pull extends the streak (it brought everything, or brought something
+    /// soon) or ends it; `None` if it does neither.
     fn is_one_more(&self, found: PullReport, now_ms: u64) -> Option<bool> {
         if !self.is_followed() {
             return Some(found.full);
@@ -231,7 +227,6 @@ impl Entry {
         (FOLLOW_PAUSE_MS << self.successes().min(DOUBLINGS_MAX)).min(longest_ms)
     }
 
-    /// Returns the shortest interval, seconds.
     fn shortest(&self) -> f64 {
         self.bounds().settled().interval_min
     }
@@ -263,8 +258,8 @@ impl Entry {
         self.wait_ms.min(now_ms.saturating_add(longest_ms))
     }
 
-    /// Returns when the source is due: by request, after a failure, or by its interval. `None` while it is being
-    /// pulled.
+    /// Returns the time at which the source is due: by request, after a failure, or by its
+    /// interval. `None` while it is being pulled.
     pub(super) fn due(&self, interval_secs: Option<f64>, now_ms: u64) -> Option<u64> {
         if self.is_pulling() {
             return None;
@@ -291,8 +286,8 @@ impl Entry {
         })
     }
 
-    /// Returns the interval from the last pull to the next, in seconds; `planned` gives the policy's. `None` before
-    /// the first pull, and for a followed source.
+    /// Returns the interval from the last pull to the next, in seconds; `planned` gives the
+    /// policy's. `None` before the first pull, and for a followed source.
     pub(super) fn interval(&self, planned: impl FnOnce(Slot) -> f64) -> Option<f64> {
         let last_ms = self.learned.last_ms().filter(|_| !self.is_followed())?;
         let shortest = self.shortest();
@@ -314,8 +309,9 @@ impl Entry {
         })
     }
 
-    /// Returns the least interval, in seconds, after pulls that brought everything: such a source sends all it has
-    /// each time, and nothing can be learned of it.
+    /// Returns the least interval, in seconds, after pulls that brought everything: such a source
+    /// sends all it has each time, and nothing can be learned of it. 0 before the second such pull
+    /// in a row.
     fn full_secs(&self) -> f64 {
         let Bounds { interval_min, interval_max } = self.bounds().settled();
         match self.successes().min(DOUBLINGS_MAX) {
@@ -344,13 +340,12 @@ impl Entry {
         Bounds { interval_min: interval, interval_max: interval }
     }
 
-    /// Returns the estimated rate.
     pub(super) fn estimate(&self, settings: Settings) -> Option<Estimate> {
         self.estimator(settings).estimate()
     }
 
-    /// Returns the source for the policy, once there is a rate. A followed source is fresh at once, whatever its
-    /// rate, and the policy does not pull it.
+    /// Returns the source for the policy, once there is a rate. A followed source is fresh at once,
+    /// whatever its rate, and the policy does not pull it.
     pub(super) fn source(&self, settings: Settings, line: &CostLine) -> Option<Source> {
         self.source_at(self.pace, settings, line)
     }
@@ -375,7 +370,6 @@ impl Entry {
         })
     }
 
-    /// Learns from a pull.
     fn learn(&mut self, found: PullReport, settings: Settings, line: &mut CostLine, now_ms: u64) {
         let mut estimator = self.estimator(settings);
         let (untimed, follow) = (self.flags.has(Flag::Untimed), self.is_followed());
@@ -388,7 +382,7 @@ impl Entry {
         let as_of_ms = as_of_ms.max(last_ms.unwrap_or_default()).min(now_ms);
         learned.set_last_ms(as_of_ms);
         let Some(last_ms) = last_ms.filter(|_| !found.full && !untimed) else {
-            // All changes since the last pull came at once, so only N can be learned.
+            // This pull says nothing about the time between pulls, so only N is learned.
             estimator.handle_restart();
             learned.set_state(estimator.state());
             return;

@@ -1,8 +1,8 @@
-//! Flags of a source, and its streak, in two bytes, since thousands of sources are kept.
+//! Flags and streak of a source, in two bytes: a schedule may have a million sources.
 //!
 //! Sans-I/O.
 
-/// Highest streak that is counted.
+/// Maximum streak; a longer one stays at this number.
 pub(super) const STREAK_MAX: u8 = 127;
 
 /// Position of the streak, above all flags.
@@ -15,23 +15,23 @@ pub(super) struct Flags(u16);
 /// A property that a source has or does not have.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Flag {
-    /// It is followed by long polls.
+    /// Its changes are awaited with long polls, instead of pulls at intervals.
     Follow = 1,
     /// It is being pulled.
     Pulling = 2,
-    /// The clock was set during the present pull.
+    /// The wall clock was set during the present pull, so the pull says nothing about rates.
     Untimed = 4,
-    /// Somebody requested a pull.
+    /// A pull was requested, and has not begun.
     Requested = 8,
     /// The present pull is a long poll.
     Waiting = 16,
-    /// The last pull failed.
+    /// The last pull that was not given up failed.
     Failed = 32,
-    /// The last pull brought everything.
+    /// The last successful pull brought everything.
     Full = 64,
     /// It lists each element once, with the time of its last change.
     Datestamps = 128,
-    /// A notification said that it has changed.
+    /// A notification has come since its last pull began.
     Notified = 256,
 }
 
@@ -44,12 +44,13 @@ impl Flags {
         self.0 = if on { self.0 | flag as u16 } else { self.0 & !(flag as u16) };
     }
 
-    /// Returns the number of pulls in a row that ended as the last one did.
+    /// Returns the number of consecutive pulls that failed or, if the last one did not fail, that
+    /// were of the kind which `Entry` counts.
     pub(super) fn streak(self) -> u8 {
         u8::try_from(self.0 >> STREAK_SHIFT).unwrap_or(STREAK_MAX)
     }
 
-    /// Sets the streak; more than [`STREAK_MAX`] counts as that.
+    /// Sets the streak, to at most [`STREAK_MAX`].
     pub(super) fn set_streak(&mut self, streak: u8) {
         let flags = self.0 & ((1 << STREAK_SHIFT) - 1);
         self.0 = flags | u16::from(streak.min(STREAK_MAX)) << STREAK_SHIFT;

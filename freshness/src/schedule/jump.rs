@@ -1,15 +1,15 @@
 //! Jumps of the wall clock: the times in the schedule move with it.
 //!
-//! Otherwise a day forward would make every source due at once and its rate a sixtieth of the true one, and after a
-//! day back nothing would be pulled for a day.
+//! Otherwise a jump of a day forward would make every source due at once and its estimated rate
+//! much too low, and after a jump of a day back nothing would be pulled for a day.
 //!
 //! Sans-I/O.
 
 use super::Schedule;
 
 impl Schedule {
-    /// Takes in that the wall clock was set by `by_ms` and shows `now_ms` now. The result of a pull under way then
-    /// says nothing about rates.
+    /// Handles a jump of the wall clock by `by_ms` to `now_ms`. A pull that is under way says
+    /// nothing about rates.
     pub fn handle_jump(&mut self, by_ms: i64, now_ms: u64) {
         let moved = |at: u64| at.saturating_add_signed(by_ms);
         for entry in self.entries.iter_mut().flatten() {
@@ -20,7 +20,7 @@ impl Schedule {
         self.handle_past(now_ms);
     }
 
-    /// Takes in that the clock was set back to `now_ms`: later times become now.
+    /// Handles a clock that was set back to `now_ms`: later times become `now_ms`.
     pub(super) fn handle_past(&mut self, now_ms: u64) {
         for entry in self.entries.iter_mut().flatten() {
             entry.handle_past(now_ms);

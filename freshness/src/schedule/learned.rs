@@ -15,7 +15,7 @@ use crate::rate::State;
 pub struct SourceNote {
     /// The estimate of the rate.
     rate: State,
-    /// How long the source has been watched in all, seconds.
+    /// Total time for which the source has been watched, seconds.
     watched_secs: f64,
     /// N, as the source last said.
     elements: Option<u64>,
@@ -27,11 +27,11 @@ pub struct SourceNote {
     took_secs: f64,
     /// Changes of pulls; decayed mean.
     took_changes: Option<f64>,
-    /// Part of `took_secs` that is not for changes; it may be any number.
+    /// Part of `took_secs` that is not for changes; a stored number may be any.
     pub(super) overhead_secs: f64,
-    /// Pulls that were counted.
+    /// Number of pulls that were counted.
     pulls: u32,
-    /// Those of the pulls that brought something.
+    /// Number of these pulls that brought something.
     pulls_changed: u32,
     /// Total time between the counted pulls, seconds; if absent, all the time watched.
     counted_secs: Option<f64>,
@@ -46,8 +46,8 @@ impl SourceNote {
     }
 }
 
-/// Compact learned state: measured and averaged numbers have seven digits, times to which small steps are added
-/// have all digits.
+/// Compact learned state: measured and averaged numbers have seven digits, times to which small
+/// steps are added have all digits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Learned {
     pub(super) watched_secs: f64,
@@ -66,8 +66,9 @@ pub(super) struct Learned {
     pending_exposure_share: f32,
     pub(super) measured: Measured,
     pub(super) took: PullMeans,
-    /// Pulls that are counted, and those of them that brought something.
+    /// Number of counted pulls.
     pulls: u16,
+    /// Number of these pulls that brought something.
     pulls_changed: u16,
     /// Mean time before each counted pull.
     gap_secs: f32,
@@ -86,7 +87,7 @@ impl Learned {
     pub(super) fn new(known: &SourceNote) -> Self {
         let watched_secs = known.watched_secs;
         let watched_secs = if watched_secs.is_finite() { watched_secs.max(0.0) } else { 0.0 };
-        // Older notes count no pulls, or count them over all the time watched.
+        // Older notes count no pulls, or all pulls since the source was first watched.
         let counted_secs = known.counted_secs.unwrap_or(watched_secs).max(0.0).min(watched_secs);
         let of = known.pulls.max(PULLS_MAX.into());
         let few = |it: u32| u64::from(it) * u64::from(PULLS_MAX) / u64::from(of);
@@ -113,7 +114,6 @@ impl Learned {
         learned
     }
 
-    /// Returns the note to store.
     pub(super) fn note(&self, line: &CostLine) -> SourceNote {
         SourceNote {
             rate: self.state(),
@@ -130,7 +130,6 @@ impl Learned {
         }
     }
 
-    /// Returns the start of the last successful pull.
     pub(super) fn last_ms(&self) -> Option<u64> {
         (self.last_ms != NEVER).then_some(self.last_ms)
     }
@@ -139,7 +138,6 @@ impl Learned {
         self.last_ms = last_ms.min(NEVER - 1);
     }
 
-    /// Returns N, as the source last said.
     pub(super) fn elements(&self) -> Option<u64> {
         (self.elements != UNKNOWN).then_some(self.elements)
     }
@@ -148,7 +146,6 @@ impl Learned {
         self.elements = elements.min(UNKNOWN - 1);
     }
 
-    /// Counts a pull.
     pub(super) fn count(&mut self, secs: f64, changes: u64) {
         self.watched_secs += secs;
         if self.pulls == PULLS_MAX {
@@ -160,14 +157,15 @@ impl Learned {
         self.gap_secs = narrowed(gap_secs + (secs - gap_secs) / f64::from(self.pulls));
     }
 
-    /// Returns the time over which pulls were counted, seconds, their number, and the number that brought
-    /// something.
+    /// Returns the time over which pulls were counted, seconds; their number; and the number of
+    /// those that brought something.
     pub(super) fn counted(&self) -> (f64, u64, u64) {
         let secs = f64::from(self.gap_secs) * f64::from(self.pulls);
         (secs, self.pulls.into(), self.pulls_changed.into())
     }
 
-    /// Returns the estimator's state. `last_ms` starts its clock, so no pull counts as its first.
+    /// Returns the estimator's state. `last_ms` starts its clock, so the next pull is not its
+    /// first.
     pub(super) fn state(&self) -> State {
         State {
             rate: (0.0 <= self.rate).then(|| f64::from(self.rate)),

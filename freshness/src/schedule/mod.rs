@@ -1,38 +1,40 @@
 //! The live schedule: brokers run it, and simulations are run against it.
 //!
-//! Source: Adly §4 (the algorithm), eq. 3 (the intervals). After every pull the source's rate is estimated again,
-//! the intervals follow, and every source is due one interval after its own last pull. Other causes of pulls are a
-//! request, a notification that a source has changed, and the long poll of a followed source.
+//! Source: Adly §4 (the algorithm), eq. 3 (the intervals). After every pull the source's rate is
+//! estimated again, the intervals follow, and every source is due one interval after its own last
+//! pull. A request, a notification of a change, and a followed source's long poll also cause pulls.
 //!
 //! # Differences from the paper
 //!
-//! * The paper pulls the source of the least *interval* again and again, so that the others
-//!   starve; here the next *due time* goes first.
+//! * The paper pulls the source with the least *interval* again and again, so that the others
+//!   starve; here the source with the next *due time* goes first.
 //! * The paper computes all intervals after every pull; see [`planner`](crate::interval::Planner).
-//! * A source is pulled as soon as it is added, and once more after its shortest interval. Until it has been
-//!   watched for longer than the policy's interval, its interval is at most the time it has been watched: a few
-//!   quiet seconds do not justify a pause of a day.
-//! * A source without a change in T seconds counts as changing at 1 / 2T, since unknown is not never
-//!   ([`Estimate::careful`](crate::rate::Estimate::careful)).
-//! * A sample of the rate has several changes, found or expected, over at least the shortest interval
-//!   ([`Gain::Settling`](crate::rate::Gain::Settling)). A long poll ends at the very moment of a change, and one
-//!   change in a tenth of a second is no rate.
-//! * The interval runs from the *start* of the last pull, since the pull can have seen no later change. The
-//!   duration of pulls is allowed for ([`Source::pull_secs`](crate::interval::Source::pull_secs)).
-//! * The cost of pulls is measured for each source ([`PULL_COST_SECS`]), and a source may follow its own updates
-//!   instead of the policy ([`Pace`]).
-//! * Nothing can be learned of a source that brings everything again and again: from one such pull to the next its
-//!   interval is doubled, up to its longest.
-//! * A followed source is fresh at once: the policy counts its elements, but not its rate and its pulls. The pause
-//!   between its long polls grows while its changes come in a stream.
+//! * A source is pulled as soon as it is added, and once more after its shortest interval. Until it
+//!   has been watched for longer than the policy's interval, its interval is at most the time it
+//!   has been watched: a few quiet seconds do not justify a pause of a day.
+//! * A source without a change in T seconds counts as changing at 1 / 2T, since unknown is not
+//!   never ([`Estimate::careful`](crate::rate::Estimate::careful)).
+//! * A sample of the rate has several changes, found or expected, over at least the shortest
+//!   interval ([`Gain::Settling`](crate::rate::Gain::Settling)). A long poll ends at the very
+//!   moment of a change, and one change in a tenth of a second is no rate.
+//! * The interval runs from the *start* of the last pull, since the pull may miss later changes.
+//!   Plans allow for the duration ([`Source::pull_secs`](crate::interval::Source::pull_secs)).
+//! * The cost of pulls is measured for each source ([`PULL_COST_SECS`]), and a source may follow
+//!   its own updates instead of the policy ([`Pace`]).
+//! * Nothing can be learned of a source that brings everything again and again: each such pull
+//!   doubles its interval, up to its longest.
+//! * A followed source is fresh at once: the policy uses its elements, but not its rate and its
+//!   pulls. The pause between its long polls grows while its changes come in a stream.
 //! * After each failure a source waits twice as long, with jitter and independently of other
-//!   sources, and it is never pulled more often than its shortest interval allows. Hours may be
-//!   closed. No minute has more pulls, of any kind, than [`Settings::pulls_per_minute_max`].
-//! * N is the source's own statement, and the plan uses it at once, however it jumps: θ is a share of the existing
-//!   elements, and slower steps would delay true statements as well as false ones. The caller can count the records
-//!   that it holds of the source, and bound N by that ([`PullReport::elements`]).
-//! * No source is put off forever: it is due within its longest interval, or its wait after a failure, and its
-//!   hours. Only a source without a longest interval, or with an endless shortest one, may never be due.
+//!   sources, and it is never pulled more often than its shortest interval allows. It may have
+//!   hours in which it is not pulled. No minute has more pulls, of any kind, than
+//!   [`Settings::pulls_per_minute_max`].
+//! * N is the source's own statement, and the plan uses it at once, even if it jumps: θ is a share
+//!   of the existing elements, and slower steps would delay true statements as well as false ones.
+//!   The caller can limit N by the records that it holds of the source ([`PullReport::elements`]).
+//! * No source is put off forever: it is due within its longest interval or wait after a failure,
+//!   and its hours. Without a longest interval, or with an endless shortest one, it may never be
+//!   due.
 //!
 //! Use: the shell calls [`Schedule::poll_due`] when a slot is free, performs the pull, and reports
 //! with [`Schedule::handle_pull`] or [`Schedule::handle_failure`]. One source is never pulled twice
@@ -70,27 +72,27 @@ pub use window::Window;
 /// Longest wait that a source may ask for, milliseconds (a day).
 pub const RETRY_AFTER_MAX_MS: u64 = 86_400_000;
 
-/// Pause between two long polls of a source that had changes, milliseconds: the changes of a stream are fetched
-/// together. It doubles with each long poll that brings something within [`FOLLOW_STREAM_MS`], or within the last
-/// pause, up to the source's shortest interval and at most [`FOLLOW_PAUSE_MAX_MS`].
+/// Pause between two long polls of a source that had changes, milliseconds: a stream's changes are
+/// fetched together. It doubles with each long poll that has changes within [`FOLLOW_STREAM_MS`] or
+/// the last pause, up to the shortest interval and at most [`FOLLOW_PAUSE_MAX_MS`].
 pub const FOLLOW_PAUSE_MS: u64 = 50;
 
 /// Longest pause between two long polls, milliseconds; it bounds the delay of changes.
 pub const FOLLOW_PAUSE_MAX_MS: u64 = 1_000;
 
-/// Time from the request of a long poll within which a change counts as part of a stream, milliseconds.
+/// Time from a long poll's request within which a change is part of a stream, milliseconds.
 pub const FOLLOW_STREAM_MS: u64 = 1_000;
 
-/// Pause after a long poll that returned early and empty, milliseconds: a source that does not hold its answer must
-/// not be asked in a tight loop.
+/// Pause after a long poll that returned early and empty, milliseconds: a source that does not hold
+/// its answer must not be asked in a tight loop.
 pub const FOLLOW_IDLE_MS: u64 = 1_000;
 
-/// Largest step back in time, milliseconds, that does not yet count as a clock that was set back. A
-/// clock that was set back requires a pass over every source.
+/// Maximum step back in time, milliseconds, that is ignored. After a larger step the clock was set
+/// back, which requires a pass over every source.
 const SLIP_MS: u64 = 1_000;
 
-/// Time from an announced update to the pull that fetches it, seconds: announced times are whole seconds, and the
-/// update should have happened.
+/// Time from an announced update to the pull that fetches it, seconds: announced times are whole
+/// seconds, and the update should have happened.
 pub const SYNDICATION_PAUSE_SECS: i64 = 1;
 
 /// Number of a source. The numbers of removed sources are reused.
@@ -109,9 +111,9 @@ impl SourceId {
 pub struct Schedule {
     settings: Settings,
     planner: Planner,
-    /// The time of a change.
+    /// The time that a change takes, over the pulls of all sources.
     line: CostLine,
-    /// By number of the source.
+    /// The sources, by their numbers; `None` for a free number.
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     /// Sources whose pulls take a slot.
@@ -182,7 +184,7 @@ impl Schedule {
         self.replan(id, now_ms);
     }
 
-    /// Changes the rules of many sources and the settings, with one plan for all; due times follow at once.
+    /// Changes the settings and the rules of many sources with one plan; due times follow at once.
     pub fn handle_all_rules(
         &mut self,
         rules: impl IntoIterator<Item = (SourceId, Rules)>,
@@ -210,7 +212,7 @@ impl Schedule {
         self.enqueue_all(now_ms);
     }
 
-    /// Removes a source. The report of a pull still under way is ignored, unless its number has been reused.
+    /// Removes a source. The report of a running pull is ignored, unless its number was reused.
     pub fn remove(&mut self, id: SourceId, now_ms: u64) {
         let Some(entry) = self.entries.get_mut(id.index()).and_then(Option::take) else { return };
         self.free.push(id.0);
@@ -223,8 +225,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the next due pull; `None` if none may begin now. `slot`: whether one more pull may
-    /// run; long polls of followed sources do not need one.
+    /// Returns the next due pull; `None` if none may begin now. `slot` tells whether a slot is
+    /// free; pulls of followed sources need none.
     pub fn poll_due(&mut self, slot: bool, now_ms: u64) -> Option<Due> {
         if now_ms.saturating_add(SLIP_MS) < self.seen_ms {
             self.seen_ms = now_ms;
@@ -233,7 +235,7 @@ impl Schedule {
         if now_ms < self.cap.next_ms() {
             return None;
         }
-        // The two kinds take turns: if the cap does not let all begin, neither kind starves the other.
+        // Followed and other sources take turns: if the cap does not let all begin, none starve.
         let turn = !self.was_followed;
         let (id, followed) = [turn, !turn].into_iter().find_map(|followed| {
             let id = match followed {
@@ -250,15 +252,17 @@ impl Schedule {
         Some(Due { source: SourceId(id), wait, slot })
     }
 
-    /// Returns the time of the next pull from [`poll_due`](Self::poll_due), if nothing else happens.
+    /// Returns the time of the next pull from [`poll_due`](Self::poll_due), if nothing else
+    /// happens; `None` if no pull will be due.
     pub fn poll_timeout(&self, slot: bool) -> Option<u64> {
         let due = if slot { self.due.next_due() } else { None };
         let first = self.follows.next_due().into_iter().chain(due).min();
         first.map(|at| at.max(self.cap.next_ms()))
     }
 
-    /// Makes a source due now, despite its interval, back-off or hours. If a pull is under way, another follows it,
-    /// but not after a long poll, which notices all changes anyway. Returns false if there is no such source.
+    /// Makes a source due now, despite its interval, back-off or hours. If a pull is running,
+    /// another follows it; after a long poll none follows, since it notices all changes anyway.
+    /// Returns false if there is no such source.
     pub fn handle_request(&mut self, id: SourceId, now_ms: u64) -> bool {
         let Some(entry) = self.entry_mut(id) else { return false };
         entry.handle_request();
@@ -266,8 +270,9 @@ impl Schedule {
         true
     }
 
-    /// Takes in a notification that a source has changed: it is due as soon as its shortest interval, its back-off
-    /// and its hours allow. If a pull is under way, another follows it. Returns false if there is no such source.
+    /// Handles a notification that a source has changed: it is due as soon as its shortest
+    /// interval, its back-off and its hours allow. If a pull is under way, another follows it.
+    /// Returns false if there is no such source.
     pub fn handle_notice(&mut self, id: SourceId, now_ms: u64) -> bool {
         let Some(entry) = self.entry_mut(id) else { return false };
         entry.handle_notice();
@@ -275,21 +280,21 @@ impl Schedule {
         true
     }
 
-    /// Takes in the report of a pull that ended at `now_ms`.
+    /// Handles the report of a successful pull that ended at `now_ms`.
     pub fn handle_pull(&mut self, id: SourceId, found: PullReport, now_ms: u64) {
         let Some(entry) = self.entries.get_mut(id.index()).and_then(Option::as_mut) else { return };
         entry.handle_pull(found, self.settings, &mut self.line, now_ms);
         self.replan(id, now_ms);
     }
 
-    /// Takes in that a pull failed; `retry_after` is the wait that the source asked for.
+    /// Handles a failed pull; `retry_after` is the wait that the source asks for.
     pub fn handle_failure(&mut self, id: SourceId, retry_after: Option<Duration>, now_ms: u64) {
         let Some(entry) = self.entry_mut(id) else { return };
         entry.handle_failure(id, retry_after, now_ms);
         self.enqueue(id, now_ms);
     }
 
-    /// Takes in that a pull was given up on our side: the source is due again as before.
+    /// Handles a pull that was given up on our side: the source is due again as before.
     pub fn handle_cancel(&mut self, id: SourceId, now_ms: u64) {
         if let Some(entry) = self.entry_mut(id) {
             entry.handle_cancel();
@@ -322,7 +327,8 @@ impl Schedule {
         })
     }
 
-    /// Returns the measured freshness over all sources, with the policy's weights (Adly §3.1).
+    /// Returns the measured freshness over all sources, with the policy's weights (Adly §3.1);
+    /// `None` before any source is measured.
     pub fn freshness(&self) -> Option<f64> {
         metrics::overall(self.entries.iter().flatten().map(|entry| {
             let Learned { measured, .. } = &entry.learned;
@@ -430,7 +436,8 @@ impl Schedule {
     }
 }
 
-/// Returns the interval of a source from its last pull to the next, in seconds; `None` before the first.
+/// Returns the interval of a source from its last pull to the next, in seconds; `None` before the
+/// first pull, and for a followed source.
 fn interval(planner: &Planner, entry: &Entry) -> Option<f64> {
     entry.interval(|slot| planner.interval(slot))
 }

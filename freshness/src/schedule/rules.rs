@@ -31,8 +31,9 @@ pub struct Rules {
     pub bounds: Bounds,
     /// Weight of its freshness relative to the others.
     pub weight: f64,
-    /// Followed by long polls: it counts as fresh at once, and uses no budget. Of its bounds only the shortest
-    /// interval counts, between changes that come in a stream.
+    /// Whether it is followed with long polls: it is then taken as fresh, and the policy plans no
+    /// pulls of it. Of its bounds only the shortest interval matters: it limits the pause between
+    /// long polls.
     pub follow: bool,
     /// Hours in which it may be pulled; `None` for all.
     pub window: Option<Window>,
@@ -46,19 +47,19 @@ pub struct Rules {
 
 /// The rule that decides how often a source is pulled, within its bounds.
 ///
-/// In any case the policy counts the source's staleness at that pace, and leaves the rest of the
-/// allowed staleness to the other sources.
+/// At any pace, the policy leaves to the other sources what this one's staleness leaves of the
+/// allowed staleness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
     /// The policy.
     #[default]
     Planned,
     /// The source's updates: once in their mean interval, as learned
-    /// ([`interval_of_pulls`](crate::expect::interval_of_pulls); Liu's "best estimation"). Before the first update,
-    /// its interval is the time that it has been watched.
+    /// ([`interval_of_pulls`](crate::expect::interval_of_pulls); Liu's "best estimation"). Before
+    /// the first update, its interval is the time that it has been watched.
     BestEstimation,
-    /// The source's own schedule: [`SYNDICATION_PAUSE_SECS`](super::SYNDICATION_PAUSE_SECS) after each announced
-    /// update.
+    /// The source's own schedule: [`SYNDICATION_PAUSE_SECS`](super::SYNDICATION_PAUSE_SECS) after
+    /// each announced update.
     Syndication(Syndication),
 }
 
@@ -70,7 +71,7 @@ impl Settings {
 }
 
 impl Rules {
-    /// Returns the rules of a source that is pulled by the policy, at any hour, and counts by its size.
+    /// Returns the rules of a source that is pulled by the policy, at any hour, with the weight 1.
     pub fn new(bounds: Bounds) -> Self {
         Self {
             bounds,

@@ -14,7 +14,7 @@ mod paces;
 /// One simulated source.
 struct Feed {
     id: SourceId,
-    /// Changes per second; their times are drawn, or even when `seed` is 0.
+    /// Changes per second, at random times; at even times if the world's `seed` is 0.
     rate: f64,
     elements: u64,
     /// Stamps not pulled yet, milliseconds.
@@ -22,8 +22,9 @@ struct Feed {
     next_ms: f64,
     /// Begin and end of the time in which the source does not answer.
     down: (u64, u64),
-    /// Duration of its pulls in addition to the latency, and of each change, milliseconds.
+    /// Duration of its pulls in addition to the latency, milliseconds.
     slow_ms: u64,
+    /// Duration of each change, milliseconds.
     change_ms: u64,
     pulls: Vec<u64>,
 }
@@ -89,7 +90,7 @@ impl World {
         ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Lets `secs` pass, in steps of a millisecond when something happens.
+    /// Lets `secs` pass, from event to event, by at least a millisecond at a time.
     fn run(&mut self, secs: f64) {
         let end_ms = self.now_ms + millis(secs);
         while self.now_ms < end_ms {
@@ -249,7 +250,7 @@ fn slow_pulls_do_not_cost_freshness() {
     world.latency_ms = 5_000;
     world.add_ruled("a", Rules::new(Bounds { interval_min: 1.0, ..BOUNDS }), 1.0, 200);
     world.run(5_000.0);
-    // Of 200 elements 5 are stale when a pull ends, and 15 of the others may be; eq. 3 alone would give 40 s.
+    // Of 200 elements 5 are stale when a pull ends, 15 others may be; eq. 3 alone would give 40 s.
     let interval = world.view("a").interval_secs.unwrap();
     assert!((interval - 30.8).abs() < 1.0, "{interval}");
     let freshness = world.schedule.freshness().unwrap();

@@ -13,7 +13,7 @@ pub struct Due {
     pub source: SourceId,
     /// Whether to make the pull a long poll (of a followed source).
     pub wait: bool,
-    /// Whether the pull takes a slot until its end.
+    /// Whether the pull takes a slot; false for a followed source.
     pub slot: bool,
 }
 
@@ -22,21 +22,21 @@ pub struct Due {
 pub struct PullReport {
     /// Whether everything was transferred again; such a pull says nothing about the change rate.
     pub full: bool,
-    /// Updates and deletes found.
+    /// Number of updates and deletes found.
     pub changes: u64,
-    /// Their mean age when the pull ended, seconds; any value if there are none.
+    /// Mean age of these changes when the pull ended, seconds; any value if there are none.
     pub age_secs: f64,
-    /// The changed objects, if the time of each one's first change is known. Without it every
-    /// change counts as one of another object. Measured freshness is then too low because of
+    /// The changed objects, if the time of each one's first change is known. If `None`, every
+    /// change is taken as one of another object. Measured freshness is then too low because of
     /// objects that changed twice, or too high if the source lists each object once with its last
     /// change.
     pub first_changes: Option<FirstChanges>,
-    /// Live objects at the source, N. The plan weighs the source by it from now on. If the source cannot be
-    /// trusted, report the number of its objects that are known.
+    /// Number of live objects at the source, N, by which the plan weighs the source from now on. If
+    /// the source cannot be trusted, report the number of its objects that are known.
     pub elements: u64,
     /// Time up to which the pull can have seen changes: its start, or the answer of a long poll.
     pub as_of_ms: u64,
-    /// Whether a long poll returned before its time without anything new.
+    /// Whether a long poll was answered before its time without anything new.
     pub early: bool,
 }
 
@@ -66,12 +66,12 @@ pub struct View {
     pub freshness: Option<f64>,
     /// Duration of a pull, seconds; decayed mean.
     pub took_secs: Option<f64>,
-    /// Cost of a pull, in requests, at least 1: the request, and its time without that of its changes
-    /// ([`PULL_COST_SECS`](super::PULL_COST_SECS)).
+    /// Cost of a pull, in requests, at least 1: the request, and its time without the time of its
+    /// changes ([`PULL_COST_SECS`](super::PULL_COST_SECS)).
     pub pull_cost: Option<f64>,
-    /// Failures since the last success, up to 255.
+    /// Number of failures since the last success, up to 127.
     pub failures: u32,
-    /// Wait after the last failure, milliseconds; 0 if there was none.
+    /// Wait after the last failure, milliseconds; 0 after a success.
     pub back_off_ms: u64,
 }
 
@@ -80,15 +80,15 @@ pub struct View {
 pub struct Expected {
     /// Whether the policy's aim is met within the bounds.
     pub outcome: Outcome,
-    /// Freshness of the whole, weighted: if the outcome is not [`Met`](Outcome::Met), the attainable one.
+    /// Weighted freshness of all; the attainable one if the outcome is not [`Met`](Outcome::Met).
     pub freshness: f64,
     /// Pulls a second of all sources together.
     pub pulls: f64,
-    /// Sources at their shortest interval.
+    /// Number of sources at their shortest interval.
     pub shortest: usize,
-    /// Sources at their longest interval.
+    /// Number of sources at their longest interval.
     pub longest: usize,
-    /// Sources whose bounds contradict each other: their shortest interval holds, the longest is ignored. Sources
-    /// without a known rate count, too.
+    /// Number of sources whose bounds contradict each other, with or without a known rate: their
+    /// shortest interval holds, the longest is ignored.
     pub contradictory: usize,
 }

@@ -4,10 +4,8 @@
 
 use std::num::NonZeroU8;
 
-/// Milliseconds of an hour.
 const HOUR_MS: u64 = 3_600_000;
 
-/// Hours of a day.
 const DAY_HOURS: u64 = 24;
 
 /// A daily stretch of whole hours (UTC), from `start` up to but not including `end`; it may run
@@ -19,15 +17,16 @@ pub struct Window {
 }
 
 impl Window {
-    /// Reads `START-END`, hours 0 to 24, not equal; `None` for any other text.
+    /// Reads `START-END`: START from 0 to 23, END from 1 to 24, not equal; `None` for any other
+    /// text.
     pub fn parse(text: &str) -> Option<Self> {
         let (start, end) = text.split_once('-')?;
         let (start, end): (u8, NonZeroU8) = (start.trim().parse().ok()?, end.trim().parse().ok()?);
         (start < 24 && end.get() <= 24 && start != end.get()).then_some(Self { start, end })
     }
 
-    /// Returns the earliest time not before `at_ms` (Unix milliseconds) that lies in the window; saturates at the
-    /// end of time.
+    /// Returns the earliest time not before `at_ms` (Unix milliseconds) that lies in the window;
+    /// saturates at the end of time.
     pub fn admit(self, at_ms: u64) -> u64 {
         if self.contains(at_ms) {
             return at_ms;

@@ -1,21 +1,22 @@
 //! The contest: the pulls that each of four policies needs for the same measured freshness.
 //!
-//! Source: Adly §5, where policies are compared by cost at an equal θ. There θ is the promise of the equations.
-//! Here the scheduler plays every policy ([`play`]), and the policy's parameter is varied until the freshness
-//! measured by the *world* is the target. A policy that misjudges the sources is neither rewarded for too little
-//! freshness, nor punished for too much.
+//! Source: Adly §5, where policies are compared by cost at an equal θ. There the equations promise
+//! θ. Here the scheduler plays every policy ([`play`]), and the policy's parameter is varied until
+//! the freshness that the *world* measures is the target. So a policy that misjudges the sources
+//! neither gains by too little freshness nor loses by too much.
 //!
-//! The parameter is a staleness 1 − θ, or an interval. Measured staleness is nearly proportional to it. So a secant
-//! through the logarithms of the last two plays, clamped to the bracket of all plays so far, needs few of them.
+//! The parameter is a staleness 1 − θ, or an interval. Measured staleness is nearly proportional to
+//! it. So a secant through the logarithms of the last two plays, clamped to the bracket of all
+//! plays so far, finds the parameter in few plays.
 //!
 //! A play is a single history, in which pulls hit changes or miss them. So the number of pulls
-//! scatters by about one in a hundred over a few thousand changes, and by less over the simulated
-//! worlds.
+//! scatters by about 1 % with a few thousand changes, and by less with the simulated worlds.
 //!
 //! # Differences from the paper
 //!
-//! * The paper computes with known rates. Here every policy must learn them, by the paper's estimator or by ours.
-//! * Changes need not come evenly, and an element that changes twice is stale once.
+//! * The paper computes with known rates. Here every policy must learn them, by the paper's
+//!   estimator or by ours.
+//! * Changes need not come evenly, and an element that changes twice is one stale element.
 //!
 //! Sans-I/O.
 
@@ -28,20 +29,20 @@ use freshness::interval::{Model, Policy};
 use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 
-/// Largest difference of the measured freshness from the target that counts as reached.
+/// Maximum difference of the measured freshness from a target that is reached.
 pub const TOLERANCE: f64 = 0.001;
-/// Maximum number of plays to find one number of pulls.
+/// Maximum number of plays of one search.
 pub const PLAYS_MAX: u32 = 20;
-/// Share of the target staleness within which the search ends. Pulls are proportional to staleness,
-/// so their number is about as exact as that.
+/// Share of the target staleness within which the search ends. The number of pulls is inversely
+/// proportional to staleness, and so about as exact.
 const FINE_SHARE: f64 = 0.003;
 /// Least and greatest staleness as a parameter.
 const STALENESS: (f64, f64) = (1e-6, 1.0);
 /// Shortest and longest interval as a parameter, in seconds.
 const INTERVAL_SECS: (f64, f64) = (10.0, 3_650.0 * DAY_SECS);
-/// Relative difference of parameters below which results do not differ.
+/// Relative width of the bracket below which the search ends.
 const ASKED_SHARE: f64 = 1e-5;
-/// Largest step of the search, as a factor.
+/// Maximum step of the search, as a factor.
 const STEP_MAX: f64 = 30.0;
 const DAY_SECS: f64 = 86_400.0;
 
@@ -62,8 +63,8 @@ impl Contestant {
     /// All contestants, ours first.
     pub const ALL: [Self; 4] = [Self::Ours, Self::Printed, Self::Uniform, Self::Fixed];
 
-    /// Returns the scheduler's settings. `asked` is a staleness 1 − θ, or [`Fixed`](Self::Fixed)'s interval in
-    /// seconds. Gain and cap are those of `settings`.
+    /// Returns the scheduler's settings. `asked` is a staleness 1 − θ, or [`Fixed`](Self::Fixed)'s
+    /// interval in seconds. Gain and cap are those of `settings`.
     pub fn settings(self, asked: f64, settings: Settings) -> Settings {
         let theta = (1.0 - asked).clamp(0.0, 1.0);
         let (policy, model, method) = match self {
@@ -75,7 +76,6 @@ impl Contestant {
         Settings { policy, model, method, ..settings }
     }
 
-    /// Returns the range of the parameter.
     fn range(self) -> (f64, f64) {
         if self == Self::Fixed { INTERVAL_SECS } else { STALENESS }
     }
@@ -98,8 +98,8 @@ impl fmt::Display for Contestant {
 pub struct Contest<'a> {
     /// The repositories to pull.
     pub repositories: &'a [(Repository, Rules)],
-    /// The settings of every play: length, begin, gain and cap. A play that uses up the pulls of
-    /// the run counts as one whose parameter asks for too much.
+    /// The settings of every play: length, begin, gain and cap. A play that reaches the run's
+    /// maximum of pulls has a parameter that asks for too many.
     pub run: Run,
 }
 
@@ -112,7 +112,8 @@ pub struct Score {
     pub asked: f64,
     /// The play with that parameter.
     pub played: PlayResult,
-    /// Whether the target freshness was measured, within [`TOLERANCE`]. If not, this is the nearest play.
+    /// Whether the target freshness was measured, within [`TOLERANCE`]. If not, `played` is the
+    /// nearest play.
     pub reached: bool,
     /// The number of plays of the search.
     pub plays: u32,
@@ -169,7 +170,7 @@ impl Contest<'_> {
             let off = |fresh: f64| (fresh - target).abs();
             let (is_cut, is_fine) = (played.cut, off(fresh) <= fine && !played.cut);
             let nearer = |it: &Score| off(fresh) < off(it.played.totals.freshness());
-            // A cut run counts only if there is no other.
+            // A play that was cut is the best only if all were.
             if best.as_ref().is_none_or(|it| it.played.cut || (!is_cut && nearer(it))) {
                 let reached = off(fresh) <= TOLERANCE && !is_cut;
                 best = Some(Score { contestant, asked, played, reached, plays });
@@ -188,8 +189,8 @@ impl Contest<'_> {
 }
 
 impl Scores {
-    /// Returns the pulls of a contestant relative to ours; `None` if one of the two did not reach the target, or
-    /// ours needs none.
+    /// Returns the pulls of a contestant relative to ours; `None` if one of the two did not reach
+    /// the target, or ours needs none.
     pub fn ratio(&self, of: Contestant) -> Option<f64> {
         let pulls = |it: Contestant| {
             let score = self.scores.iter().find(|score| score.contestant == it);
@@ -198,9 +199,9 @@ impl Scores {
         Some(pulls(of)? / pulls(Contestant::Ours).filter(|it| 0.0 < *it)?)
     }
 
-    /// Returns the scores as a table. A row has the target freshness, the contestant, its parameter (θ, or an
-    /// interval in days), the measured freshness, the pulls in all, a day and relative to ours, and whether the
-    /// target was reached; `secs` is the time that counted.
+    /// Returns the scores as a table. A row has the target freshness, the contestant, its parameter
+    /// (θ, or an interval in days), the measured freshness, the pulls in all, a day and relative to
+    /// ours, and whether the target was reached; `secs` is the time that counted.
     pub fn table(&self, secs: f64) -> Table {
         let columns =
             vec!["target", "policy", "asked", "freshness", "pulls", "a_day", "of_ours", "reached"];
@@ -238,8 +239,9 @@ impl Scores {
 /// Search for the parameter that gives a measured staleness, which grows with the parameter.
 #[derive(Clone, Debug)]
 struct Search {
-    /// The bracket found so far, and the range of the parameter.
+    /// The bracket found so far.
     bracket: (f64, f64),
+    /// The range of the parameter.
     range: (f64, f64),
     next: Option<f64>,
     /// The last play: its parameter, and the measured staleness.
@@ -268,8 +270,8 @@ impl Search {
             return;
         }
         let measured = measured.filter(|it| 0.0 < *it);
-        // Staleness is proportional to the parameter, or to the power of it that fits the last two
-        // plays.
+        // Assume that staleness is proportional to the power of the parameter that fits the last
+        // two plays, or else to the parameter itself.
         let slope = measured
             .zip(self.last)
             .map(|(measured, last)| (measured / last.1).ln() / (asked / last.0).ln());

@@ -10,7 +10,7 @@ use freshness::rate::Method;
 use freshness::schedule::{Rules, Settings};
 
 const DAY_SECS: f64 = 86_400.0;
-/// Days in which the scheduler learns, before the days that count.
+/// Number of days in which the scheduler learns, before the days that count.
 const WARM_DAYS: f64 = 20.0;
 /// Shortest interval of a played source, in seconds: shorter than the paper's mixes need.
 const INTERVAL_MIN_SECS: f64 = 10.0;
@@ -27,7 +27,7 @@ pub enum Engine {
 /// An experiment with the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Experiment {
-    /// Days that count.
+    /// Number of days over which cost and freshness are measured.
     pub days: f64,
     /// Seed of the simulated world.
     pub seed: u64,
@@ -42,12 +42,13 @@ pub struct Outcome {
     pub cost: f64,
     /// F_H of eq. 1; all elements count the same.
     pub freshness: f64,
-    /// Σ aNs / ΣN: the staleness, by the weights of the sources.
+    /// Σ aNs / ΣN: the staleness, weighted by the sources' weights.
     pub stale_weighted: f64,
 }
 
 impl Engine {
-    /// Evaluates a policy. Rates and times are in days; costs of pulls are those of `costs`.
+    /// Evaluates a policy. Rates and times are in days. The cost of a pull is that of its source
+    /// with [`Engine::Equation`], and that of `costs` with [`Engine::Event`].
     pub fn run(self, sources: &[Source], policy: Policy, costs: Costs) -> Outcome {
         match self {
             Self::Equation => compute(sources, policy, costs),

@@ -1,14 +1,16 @@
 //! The event engine: the scheduler that brokers run, against a simulated world.
 //!
-//! Source: Adly §5, played instead of computed: repositories change, the schedule decides when to pull which source
-//! and learns from the pulls, and the world knows the true freshness.
+//! Source: Adly §5, played instead of computed: repositories change, the schedule decides when to
+//! pull which source and learns from the pulls, and the world knows the true freshness.
 //!
-//! A repository that replays a log is born with its first change: it is not pulled before, and does not count. A
-//! repository whose log begins before the world exists from the start, like all others.
+//! A repository that replays a log is born with its first change: before that it is not pulled and
+//! adds nothing to the results. If its log begins before the world, it exists from the start, like
+//! all others.
 //!
 //! # Differences from the paper
 //!
-//! * Rates are not known but estimated, as in a broker. The time of [`Run::warm_secs`] does not count.
+//! * Rates are not known but estimated, as in a broker. The results leave out the time of
+//!   [`Run::warm_secs`].
 //! * A pull takes no time and never fails.
 //! * Repositories may appear while others are harvested.
 //!
@@ -39,17 +41,17 @@ pub struct Run {
     pub listing: Listing,
     /// Seed of the world.
     pub seed: u64,
-    /// Begin of the world, in seconds of the clock of a log's changes.
+    /// Begin of the world, in seconds on the clock of the logs.
     pub start: f64,
-    /// Seconds in which the scheduler learns; they do not count.
+    /// Seconds in which the scheduler learns; the results leave them out.
     pub warm_secs: f64,
-    /// Seconds that count.
+    /// Seconds of the results, after `warm_secs`.
     pub secs: f64,
     /// Maximum number of pulls, up to [`PULLS_MAX`].
     pub pulls_max: u64,
 }
 
-/// Result of a play, over the seconds that count.
+/// Result of a play, over [`Run::secs`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlayResult {
     /// True freshness, pulls and updates.
@@ -80,7 +82,7 @@ pub fn play(repositories: &[(Repository, Rules)], run: &Run) -> PlayResult {
     loop {
         let due_ms = active.schedule.poll_timeout(true);
         let next = due_ms.into_iter().chain(active.birth_ms()).min();
-        // An interval that has become shorter may end in the past.
+        // A shortened interval may end in the past.
         let Some(next_ms) = next.map(|it| it.max(now_ms)) else { break };
         now_ms = next_ms;
         let now = active.at(now_ms);
@@ -101,7 +103,6 @@ pub fn play(repositories: &[(Repository, Rules)], run: &Run) -> PlayResult {
     active.end(end, pulls_max)
 }
 
-/// A run under way.
 struct ActiveRun {
     world: World,
     schedule: Schedule,
@@ -109,19 +110,21 @@ struct ActiveRun {
     start: f64,
     /// Birth of each repository, its number and its rules, in order of births.
     births: Vec<(u64, usize, Rules)>,
-    /// Number of born repositories, and so of the schedule's sources, whose numbers follow the births.
+    /// Number of repositories born so far. The schedule numbers its sources in the order of births.
     born: usize,
     /// Whether each repository was pulled; its first pull brings everything.
     was_pulled: Vec<bool>,
     /// Stale time of each repository up to its last pull, in element seconds.
     stale_secs: Vec<f64>,
-    /// Totals of each repository when it began to count.
+    /// Totals of each repository when its results began; `None` before that.
     before: Vec<Option<Totals>>,
     begun: bool,
     pulls: u64,
-    /// The minute of the last pull, its number of pulls, and the greatest number in any minute.
+    /// The minute of the last pull.
     minute: u64,
+    /// Number of pulls in that minute.
     in_minute: u64,
+    /// Greatest number of pulls in any minute.
     busiest: u64,
 }
 
@@ -156,12 +159,11 @@ impl ActiveRun {
         self.start + ms as f64 / 1_000.0
     }
 
-    /// Returns the next birth.
     fn birth_ms(&self) -> Option<u64> {
         self.births.get(self.born).map(|(at_ms, ..)| *at_ms)
     }
 
-    /// Begins to count at `warm`.
+    /// Begins the results at `warm`.
     fn begin(&mut self, warm: f64) {
         if !std::mem::replace(&mut self.begun, true) {
             for (_, which, _) in self.births.iter().take(self.born) {
@@ -227,7 +229,6 @@ impl ActiveRun {
         true
     }
 
-    /// Ends the run and returns its result.
     fn end(mut self, end: f64, pulls_max: u64) -> PlayResult {
         let mut each = Vec::with_capacity(self.before.len());
         let mut missed = 0;
@@ -339,8 +340,9 @@ mod tests {
         assert_eq!((played.totals, played.cut), (Totals::default(), false));
     }
 
-    /// By hand: x from the 10th day on, y from the 20th, both pulled at once; x changes on the 30th and
-    /// is pulled within the day. A pull at birth finds the first change.
+    /// Computed by hand: source a is born on the 10th day, b on the 20th, and both are pulled at
+    /// once; a changes on the 30th day and is pulled within a day. A pull at birth finds the first
+    /// change.
     #[test]
     fn a_log_begins_with_its_first_change() {
         let text = "864000,a,x\n1728000,b,y\n2592000,a,x\n#elements,b,7\n";
@@ -356,7 +358,7 @@ mod tests {
         assert_eq!((a.pulls, a.changes), (26, 2));
         assert_eq!((b.pulls, b.changes, b.stale_secs), (16, 1, 0.0));
         assert_eq!(played.missed, 0);
-        // Cut after five pulls of x: the change of the 30th day is missed, and y was never seen.
+        // Cut after five pulls of a: the change of the 30th day is missed, and b was never seen.
         let cut = play(&all, &Run { pulls_max: 5, ..asked });
         assert_eq!((cut.totals.pulls, cut.missed, cut.cut), (5, 1, true));
         assert!((cut.each[0].stale_secs - days(5.0)).abs() < 1e-6);

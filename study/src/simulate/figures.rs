@@ -17,19 +17,19 @@ const PRICE_DEFAULT: f64 = 10_000.0;
 /// A figure of Adly's paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// Cost of UAP over that of OAP(θ), by the mix of T1 and T4.
+    /// Cost of UAP divided by that of OAP(θ), by the mix of T1 and T4.
     Adly3,
     /// Freshness of UNAP, which assumes a mix of 70 % T1.
     Adly4,
-    /// Cost of UNAP over that of OAP(θ).
+    /// Cost of UNAP divided by that of OAP(θ).
     Adly5,
-    /// Cost of IOAP over that of OAP(θ), by θ.
+    /// Cost of IOAP divided by that of OAP(θ), by θ.
     Adly6,
     /// Combined cost by θ.
     Adly7,
     /// Least combined cost, and the cost and freshness where it is reached, by a.
     Adly8,
-    /// As figure 8, when half of the last type counts twice.
+    /// As figure 8, when half of the last type's repositories have the weight 2.
     Adly9,
 }
 
@@ -46,7 +46,7 @@ pub struct Settings {
     pub thetas: Option<Vec<f64>>,
     /// Mixes; `None` for the figure's own.
     pub mixes: Option<Vec<Mix>>,
-    /// Values of a, the loss of a day when everything is stale; `None` for the figure's own.
+    /// Values of a, the loss in a day in which everything is stale; `None` for the figure's own.
     pub prices: Option<Vec<f64>>,
 }
 
@@ -269,7 +269,7 @@ mod tests {
         }
     }
 
-    /// The scheduler, which learns the rates, agrees with the equations, at settings that are not in the paper.
+    /// The scheduler, which learns rates, agrees with the equations at settings not in the paper.
     #[test]
     fn the_engines_agree() {
         let free = Settings {

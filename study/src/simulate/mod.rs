@@ -1,7 +1,7 @@
 //! Adly's experiments, repeated with the planner and the scheduler of brokers.
 //!
-//! Source: Adly §5 and §6: a thousand repositories of four types, their intervals by one policy and by another, and
-//! the difference in cost. No results are stored: every number comes from code that brokers run,
+//! Source: Adly §5 and §6: a thousand repositories of four types, their intervals by different
+//! policies, and the costs. No results are stored: every number comes from code that brokers run,
 //! [`plan`](freshness::interval::plan) or the [`Schedule`](freshness::schedule::Schedule).
 //!
 //! Times are in days here, as they are in the paper.
@@ -59,14 +59,14 @@ impl Mix {
     /// A quarter of each.
     pub const EVEN: Self = Self { shares: [0.25; 4] };
 
-    /// Returns a mix from parts of any sum; `None` without a sum above 0, or with a part below 0.
+    /// Returns a mix from parts of any sum; `None` if their sum is not above 0, or one is below 0.
     pub fn new(parts: [f64; 4]) -> Option<Self> {
         let sum: f64 = parts.iter().sum();
         let sound = parts.iter().all(|it| 0.0 <= *it) && 0.0 < sum && sum.is_finite();
         sound.then(|| Self { shares: parts.map(|it| it / sum) })
     }
 
-    /// Returns a mix of T1 with this share, and T4 (figures 3 to 5); `t1` is clamped to 0 to 1.
+    /// Returns a mix of T1 with the share `t1`, clamped to 0 to 1, and T4 (figures 3 to 5).
     pub fn of_t1_and_t4(t1: f64) -> Self {
         let t1 = t1.clamp(0.0, 1.0);
         Self { shares: [t1, 0.0, 0.0, 1.0 - t1] }
@@ -150,7 +150,7 @@ impl fmt::Display for Mix {
 }
 
 impl Settings {
-    /// Returns the paper's settings: C_P = 50, C_U = 0.1, 1,000 repositories, and each figure's own mixes and values.
+    /// Returns the paper's settings: C_P 50, C_U 0.1, 1,000 repositories, and each figure's values.
     pub fn paper() -> Self {
         let costs = Costs { update: 0.1, pull: 50.0 };
         let engine = Engine::Equation;

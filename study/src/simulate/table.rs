@@ -45,8 +45,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Returns the table as CSV (RFC 4180), with a header; numbers to ten significant digits, without trailing
-    /// zeros. A field without a number, such as the ratio of two costs of 0, is empty.
+    /// Returns the table as CSV, with a header. Numbers have up to ten significant digits; a number
+    /// that is not finite, such as the ratio of two costs of 0, is an empty field.
     pub fn to_csv(&self) -> String {
         let mut text = self.columns.join(",");
         text.push('\n');

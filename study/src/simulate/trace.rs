@@ -16,7 +16,7 @@
 //! (with tabs instead of the spaces here). A line that begins with `#` is a comment, except for
 //! `#elements SOURCE N`, which gives the number of a source's elements from the start. Without it,
 //! a source has as many elements as have changed so far. A change without an element counts as the
-//! change of a new element. A source of traces for `--trace` is the release dates of package
+//! change of a new element. Traces for `--trace` can be made of the release dates in package
 //! indexes.
 //!
 //! # Differences from the paper
@@ -33,7 +33,7 @@ use super::world::{Change, ELEMENTS_MAX, Process, Repository};
 
 /// Maximum number of lines of a trace.
 pub const LINES_MAX: usize = 5_000_000;
-/// Longest line, in bytes.
+/// Maximum length of a line, in bytes.
 pub const LINE_BYTES_MAX: usize = 4_096;
 /// Maximum number of bytes of a trace, in all its lines.
 pub const BYTES_MAX: usize = 512 << 20;
@@ -41,8 +41,9 @@ pub const BYTES_MAX: usize = 512 << 20;
 pub const SECS_MAX: u64 = 9_999_999_999;
 /// First word of the line with the number of a source's elements.
 const ELEMENTS: &str = "#elements";
-/// Problems of a line with only one field, and with more than three.
+/// Problem of a line with only one field.
 const NO_SOURCE: &str = "no source: a line is TIME<TAB>SOURCE[<TAB>ELEMENT]";
+/// Problem of a line with more than three fields.
 const TOO_MANY_FIELDS: &str = "more than three fields: a line is TIME<TAB>SOURCE[<TAB>ELEMENT]";
 
 /// A log of changes by source.
@@ -51,13 +52,11 @@ pub struct Trace {
     sources: BTreeMap<String, SourceLog>,
 }
 
-/// The changes of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct SourceLog {
     /// The number of elements given by `#elements`.
     elements: Option<u64>,
-    /// Time in seconds and, if it has a name, element of each change; in order of time, then as
-    /// listed.
+    /// Time in seconds and, if known, element of each change; in the order of time, then as listed.
     changes: Vec<(u64, Option<Box<str>>)>,
 }
 
@@ -66,8 +65,8 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// The first wrong line and its problem. The whole trace is refused: without a change, a source would look slower
-    /// than it is.
+    /// The first wrong line and its problem. The whole trace is refused: without a change, a source
+    /// would look slower than it is.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (mut trace, mut bytes) = (Self::default(), 0);
         for (at, line) in text.lines().enumerate() {

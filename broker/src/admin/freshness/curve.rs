@@ -11,14 +11,12 @@ use serde::Serialize;
 use crate::status::forecast::HOUR_SECS;
 
 pub(super) const POINTS: usize = 40;
-/// The curve ends where the staleness is that of the freshest marked point, divided by this number.
-/// The number of pulls is proportional to the inverse of the staleness, so the marked point lies at
-/// about 1/3 of the axis.
+/// The staleness (1 − freshness) of the freshest marked point divided by that at the curve's end.
+/// Pulls are inversely proportional to staleness, so the point lies at about 1/3 of the axis.
 const BEYOND: f64 = 3.0;
 /// Lowest staleness that the curve shows.
 const STALENESS_MIN: f64 = 1e-6;
 
-/// A point: number of pulls and freshness.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct CurvePoint {
     pub(super) pulls_per_hour: f64,
@@ -33,8 +31,8 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// Returns the curve of `sources`, from the lowest freshness within the bounds to somewhat
-    /// beyond `fresh`, the freshest marked point. `None` without sources.
+    /// Returns the curve of `sources`, from the lowest freshness within the bounds to beyond
+    /// `fresh`, the freshness of the freshest marked point. `None` without sources.
     pub(super) fn new(sources: &[Source], model: Model, fresh: f64) -> Option<Self> {
         if sources.is_empty() {
             return None;

@@ -22,7 +22,7 @@ use super::format;
 use crate::config::{Freshness, PolicyName};
 use crate::status;
 
-/// Longest value of a parameter, in characters.
+/// Maximum length of a parameter's value, in characters.
 const VALUE_CHARS_MAX: usize = 64;
 /// Highest power of ten that `price_power` takes.
 pub(super) const POWER_MAX: f64 = 9.0;
@@ -44,7 +44,6 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// All fields, with their names in the URL.
     const ALL: [(Self, &'static str); 10] = [
         (Self::Policy, "policy"),
         (Self::Theta, "theta"),
@@ -67,7 +66,6 @@ impl Field {
     }
 }
 
-/// The aim of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Aim {
     /// The field of the aim's setting: `theta`, `price`, `pulls_per_hour` or `interval`.
@@ -96,7 +94,7 @@ impl Aim {
         policy.setting() == Some(self.field.name())
     }
 
-    /// Returns the policy that has this kind of aim: `now`, if it has, otherwise another.
+    /// Returns a policy with this kind of aim: `now` if it has one, otherwise the usual one.
     fn policy(self, now: PolicyName) -> PolicyName {
         match self.field {
             _ if self.suits(now) => now,
@@ -247,8 +245,8 @@ impl Parameters {
         self.mistakes.iter().find(|it| it.field == field)
     }
 
-    /// Returns the settings to preview; `None` if no parameter asks for a preview or one has a
-    /// mistake.
+    /// Returns the settings to preview; `None` if no parameter asks for a preview, or if a
+    /// parameter has a mistake.
     pub(super) fn settings(&self, now: Freshness) -> Option<Freshness> {
         if !self.mistakes.is_empty() || (self.policy.is_none() && self.aim.is_none()) {
             return None;

@@ -13,7 +13,7 @@ use super::view::{Preview, View};
 use crate::page::shortened;
 use crate::status::Aim;
 
-/// Smallest surplus of pulls over the plan that is mentioned in a note, as a share of the plan.
+/// Minimum share by which the present pulls exceed the plan's for a note to mention it.
 const YOUNG_SHARE_MIN: f64 = 0.02;
 
 /// A figure, with its label above it and its unit below.

@@ -1,4 +1,4 @@
-//! The table of sources: it has the facts of `harvest broker status`, each in a column.
+//! The table of sources: the facts of `harvest broker status`, each in a column.
 //!
 //! Sans-I/O.
 
@@ -9,9 +9,9 @@ use super::format::{instant, moment, number, percent, span};
 use crate::page::shortened;
 use crate::status::SourceStatus;
 
-/// Longest message of a source that is shown, in characters.
+/// Maximum length of a source's message, in characters; the rest is not shown.
 const MESSAGE_CHARS_MAX: usize = 300;
-/// Longest name of a source that is shown, in characters.
+/// Maximum length of a source's name, in characters; the rest is not shown.
 pub(super) const NAME_CHARS_MAX: usize = 200;
 
 /// One source, with a cell for each of [`COLUMNS`].
@@ -77,7 +77,7 @@ fn updated(source: &SourceStatus, _now_ms: u64) -> Cell {
     Cell { more, ..plain(updates.interval_mean_seconds.map(span)) }
 }
 
-/// Returns the update cost of the source, counted over restarts (Liu §3).
+/// Returns the update cost of the source, including the time before restarts (Liu §3).
 fn pulls(source: &SourceStatus, _now_ms: u64) -> Cell {
     let cost = &source.updates.cost;
     let dear = source.pull_cost.filter(|it| 1.05 < *it);

@@ -22,7 +22,6 @@ const THETA_SLIDER: (f64, f64) = (0.5, 0.999);
 const THETAS: [f64; 7] = [0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999];
 /// Prices to choose from; the slider ranges from the first to the last.
 const PRICES: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
-/// The policies that aim at θ, with their labels.
 const THETA_POLICIES: [(&str, &str); 3] = [
     ("oap", "fewest pulls (oap)"),
     ("uap", "one interval for all (uap)"),

@@ -22,7 +22,7 @@ use crate::status::{self, SourceStatus};
 
 /// Maximum number of sources on one page, of the preview and of the list.
 pub(super) const ROWS_MAX: usize = 100;
-/// Smallest change of an interval that counts as a change, as a share of the interval.
+/// Share of an interval by which it must change to be called sooner or later.
 const CHANGE_SHARE_MIN: f64 = 0.01;
 
 /// The sources at one moment, and the settings of their pulls.
@@ -44,7 +44,7 @@ pub(super) struct View {
     pub(super) policy: &'static str,
     pub(super) aim: Option<status::Aim>,
     pub(super) model: &'static str,
-    /// Measured freshness of all sources; `None` before the second pull.
+    /// Measured freshness of all sources; `None` before any is measured.
     pub(super) measured_freshness: Option<f64>,
     /// Expected freshness at the present intervals, of the sources with a known rate.
     pub(super) expected_freshness: f64,
@@ -55,8 +55,8 @@ pub(super) struct View {
     pub(super) held_back: Vec<String>,
     /// Pulls at the present intervals, of the sources with a known rate.
     pub(super) pulls_per_hour: f64,
-    /// Freshness and pulls of the plan, which holds once the history of every source is long
-    /// enough.
+    /// Freshness and pulls of the plan; the intervals are the plan's once every source has been
+    /// watched long enough.
     pub(super) planned: CurvePoint,
     pub(super) pulls_per_hour_max: f64,
     pub(super) sources_total: usize,
@@ -64,8 +64,8 @@ pub(super) struct View {
     pub(super) sources_planned: usize,
     pub(super) sources_followed: usize,
     pub(super) curve: Option<Curve>,
-    /// Measured freshness, or expected freshness if none is measured, at the present number of
-    /// pulls; for the curve.
+    /// The curve's mark for now: the present pulls with the measured freshness, or with the
+    /// expected one if none is measured.
     pub(super) today: CurvePoint,
     pub(super) preview: Option<Preview>,
     /// Page number and number of pages of the sources.
@@ -82,8 +82,9 @@ pub(super) struct Preview {
     pub(super) outcome: &'static str,
     pub(super) expected_freshness: f64,
     pub(super) pulls_per_hour: f64,
-    /// Numbers of sources that would be pulled more often, less often, and as often as now.
+    /// Number of sources that would be pulled more often.
     pub(super) sooner: usize,
+    /// Number of sources that would be pulled less often.
     pub(super) later: usize,
     pub(super) same: usize,
     pub(super) settings: String,
@@ -233,7 +234,7 @@ impl Change {
     }
 }
 
-/// Returns the lines for `[freshness]`, with a comment about any line to remove.
+/// Returns the lines for `[freshness]`, with a comment that names a line to remove.
 fn lines(now: Freshness, then: Freshness) -> String {
     let name = |aim: Aim| aim.field.name();
     let (old, new) = (Aim::of(now), Aim::of(then));

@@ -1,8 +1,8 @@
 //! A failing disk for tests: a folder in memory that loses unsynced writes at a power cut, and
 //! returns errors on demand.
 //!
-//! Syncs are those of POSIX: a file's bytes are synced once the file is terminated (the engine's
-//! own directory calls fsync there), names once the folder is synced.
+//! Syncs work as in POSIX: a file's bytes are synced once the file is terminated (the engine's own
+//! directory calls fsync there), names once the folder is synced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
@@ -16,7 +16,6 @@ use tantivy::directory::{
     WatchCallback, WatchHandle, WritePtr,
 };
 
-/// A fault of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fault {
     #[default]
@@ -32,7 +31,7 @@ pub(crate) enum Fault {
     CutAfter(usize),
 }
 
-/// What remains of unsynced writes after a power cut.
+/// The part of unsynced writes that remains after a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// Nothing remains.
@@ -74,7 +73,6 @@ impl Random {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -199,7 +197,6 @@ impl Disk {
     }
 }
 
-/// A file being written.
 struct Writer {
     disk: Disk,
     path: PathBuf,

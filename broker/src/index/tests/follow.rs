@@ -82,7 +82,7 @@ fn a_rebuild_reports_its_progress_until_it_is_complete() {
         assert_eq!((step(&site), unfinished(&site)), (2, Some((2, 3))));
         assert_eq!((site.apply().serial, unfinished(&site)), (3, None));
     }
-    // Later changes do not count: the index has everything that it had before.
+    // Changes after the rebuild do not make the index unfinished again.
     site.put("http://a.org/four", &[]);
     assert_eq!(unfinished(&site), None);
     site.index().handle_damage("a search has met it");
@@ -200,7 +200,7 @@ fn an_apply_that_is_cancelled_goes_on_where_it_stopped() {
     let apply = |cancelled: &dyn Fn() -> bool| {
         apply_to(site.index(), site.epoch, &site.log.borrow(), cancelled).serial
     };
-    // A cancellation in the middle of a commit: the changes of the commit are dropped.
+    // Cancelled before the first change, then in the middle of a commit: nothing is committed.
     assert_eq!(apply(&|| true), 0);
     let asked = Cell::new(0);
     assert_eq!(apply(&|| 3 < asked.replace(asked.get() + 1)), 0);
@@ -253,8 +253,7 @@ fn one_object_represents_all_of_the_same_content() {
     check("title:same size:>0", "two[three]");
     check("same", "two[three] empty[] empty[]");
     assert_eq!(site.ask("same", |request| request.duplicates = true).total, 4);
-    // The representing object is found by the URL and host of the other, and counted under that
-    // host.
+    // The representing object is found by URL and host of the other, and counted under that host.
     check("three", "two[three]");
     check("host:c.org", "two[three]");
     let hosts = site.ask("title:same", |_| ()).facets["host"].clone();

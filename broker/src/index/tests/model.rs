@@ -55,7 +55,6 @@ pub(crate) fn expected(log: &[Change]) -> Contents {
     first.map(entry).chain(live.iter().map(entry)).collect()
 }
 
-/// Returns the actual answers of the index.
 pub(crate) fn contents(index: &Index) -> Contents {
     let mut all = Vec::new();
     for duplicates in [false, true] {
@@ -103,7 +102,6 @@ pub(crate) fn check(index: &Index, log: &[Change], point: &str) {
     assert_eq!(seen, there, "{point}: covers {covered}");
 }
 
-/// Applies the log.
 pub(crate) fn try_apply(index: &Index, log: &[Change]) -> Result<Version, Error> {
     let target = Version { epoch: Epoch(1), serial: log.len() as u64 };
     try_apply_to(index, target, log, &|| false)

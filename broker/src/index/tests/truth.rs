@@ -115,7 +115,7 @@ const NAMES: &[&str] = &[
 const FIELDS: &[&str] =
     &["text", "updated", "oid", "md5", "none", "Publisher", "shoe-size", "HOST"];
 
-/// Pieces of which patterns are made.
+/// Pieces from which patterns are made.
 const PIECES: &[&str] = &[
     "a", "b", "g", "gather", "ing", ".", ".*", ".+", "[a-c]", "[^a]", "(a|b)", "|", "?", "*", "+",
     "{1,2}", "\u{e9}", "E", "\\d+", "(?i:G)", "\u{65e5}", "()",
@@ -212,7 +212,6 @@ fn node() -> impl Strategy<Value = Node> {
     })
 }
 
-/// Returns a site whose index is in memory.
 fn in_memory() -> Site {
     let mut site = Site::new();
     let options = IndexOptions { threads: 1, heap_bytes: 15 << 20, ..IndexOptions::default() };

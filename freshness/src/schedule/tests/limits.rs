@@ -1,4 +1,4 @@
-//! Tests of limits against sources that flood, fail or always send everything: caps, pauses and growing intervals.
+//! Tests of limits against sources that flood, fail or always send everything.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn followed() -> Rules {
     Rules { follow: true, ..Rules::new(BOUNDS) }
 }
 
-/// Makes all due pulls until `end_ms`, each answered at once with one change. Returns their starts and sources.
+/// Makes all due pulls until `end_ms`, each with one change at once. Returns starts and sources.
 fn flood(schedule: &mut Schedule, from_ms: u64, end_ms: u64) -> Vec<(u64, SourceId)> {
     let (mut pulls, mut now_ms) = (Vec::new(), from_ms);
     while now_ms < end_ms {

@@ -65,8 +65,8 @@ fn best_estimation_learns_the_mean_update_interval() {
     check(interval(&world, "still"), BOUNDS.interval_max, 1e-6);
 }
 
-/// A regular source is hit or missed by a pull depending on its phase: at 1 − 1/e of the true interval, pulls miss
-/// as often as for a random source. The source is pulled 1.6 times for each update.
+/// Whether a pull hits an update of a regular source depends on its phase: at 1 − 1/e of the true
+/// interval, pulls miss as often as for a random source: there are 1.6 pulls for each update.
 #[test]
 fn best_estimation_misses_no_update_of_a_regular_source() {
     let estimated = Rules { pace: Pace::BestEstimation, ..Rules::new(BOUNDS) };
@@ -134,7 +134,7 @@ fn bounds_hold_whatever_is_announced() {
     check(interval(&world, "seldom"), 86_400.0, 1e-6);
 }
 
-/// N U / (Σ ages + (N − U) I) = 100 · 50 / (50 · 300 + 50 · 1,000), where the paper's method gives 50 / 1,000.
+/// N U / (Σ ages + (N − U) I) = 100 · 50 / (50 · 300 + 50 · 1,000); the paper's is 50 / 1,000.
 #[test]
 fn a_source_that_lists_each_element_once_is_estimated_from_datestamps() {
     let mut schedule = Schedule::new(settings());

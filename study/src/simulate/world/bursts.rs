@@ -1,14 +1,14 @@
 //! A repository whose changes come in bursts, drawn one by one.
 //!
-//! Source: as in [`changes`](super::changes). Elements that change at random are alike, so no element needs a name:
-//! of N elements of which S are stale, a change hits a stale one with the chance S/N. The state is S, and the time
-//! of each stale element's last change.
+//! Source: as in [`changes`](super::changes). Elements that change at random are alike, so no
+//! element needs a name: of N elements of which S are stale, a change hits a stale one with the
+//! chance S/N. The state is S, and the time of each stale element's last change.
 //!
 //! # Differences from the paper
 //!
-//! * For more than [`AGES_MAX`] stale elements, a sample of that size holds the times. Only the sum of ages is then
-//!   an estimate.
-//! * Between two looks at a repository, at most [`STRETCH_CHANGES_MAX`] changes are made.
+//! * If more than [`AGES_MAX`] elements are stale, only the times of a sample are kept, and the sum
+//!   of ages is an estimate.
+//! * Between two calls for a repository, at most [`STRETCH_CHANGES_MAX`] changes are made.
 //!
 //! Sans-I/O.
 
@@ -18,10 +18,9 @@ use super::measure::{PullResult, Totals};
 
 /// Maximum number of stale elements of one repository whose last change is kept (128 KiB).
 pub const AGES_MAX: usize = 16_384;
-/// Maximum number of changes that are drawn for one repository between two looks at it.
+/// Maximum number of changes that are drawn for one repository between two calls for it.
 pub const STRETCH_CHANGES_MAX: u32 = 5_000_000;
 
-/// State between two pulls.
 #[derive(Clone, Debug)]
 pub(super) struct Bursts {
     /// Bursts a second.
@@ -32,7 +31,7 @@ pub(super) struct Bursts {
     times: Random,
     hits: Random,
     elements: u64,
-    /// Those of the elements that are stale.
+    /// Number of elements that are stale.
     stale: u64,
     /// Last change of each stale element, or a sample of these.
     lasts: Vec<f64>,
@@ -57,7 +56,6 @@ impl Bursts {
         bursts
     }
 
-    /// Advances the time.
     pub(super) fn advance(&mut self, from: f64, to: f64, totals: &mut Totals) {
         let (mut at, mut left) = (from, STRETCH_CHANGES_MAX);
         while self.next <= to {
@@ -104,7 +102,6 @@ impl Bursts {
         if 0.0 < self.rate { at + wait / self.rate } else { f64::INFINITY }
     }
 
-    /// Changes one element.
     fn change(&mut self, at: f64) {
         if self.elements == 0 {
             return;

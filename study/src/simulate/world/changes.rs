@@ -3,8 +3,8 @@
 //! Source: Adly §3.1 (distinct elements in turn) for [`Process::Even`]; the Poisson model of Cho
 //! and Garcia-Molina, with a rate that may depend on the time, for most others.
 //!
-//! All rates that depend on time are piecewise constant, so changes are drawn, and the expected staleness is
-//! computed, without an approximation.
+//! All rates that depend on time are piecewise constant, so changes are drawn, and the expected
+//! staleness is computed, without an approximation.
 //!
 //! # Differences from the paper
 //!
@@ -15,17 +15,16 @@
 
 use std::sync::Arc;
 
-/// Largest rate that is simulated, in changes a second (8.6 · 10¹⁰ a day).
+/// Maximum rate, in changes a second (8.6 · 10¹⁰ a day).
 pub const RATE_MAX: f64 = 1e6;
-/// Largest mean size of a burst, in changes.
+/// Maximum mean size of a burst, in changes.
 pub const BURST_MAX: f64 = 1e6;
 /// Number of steps of a drift, of equal length and equal ratio.
 pub const DRIFT_STEPS: f64 = 64.0;
 /// Shortest time for which a rate is constant, in seconds.
 const PIECE_SECS_MIN: f64 = 1e-6;
-/// The latest moment, in seconds; later ones count as this.
+/// The latest time, in seconds; later times are treated as this one.
 pub const SECS_MAX: f64 = 1e10;
-/// A day, in seconds.
 const DAY_SECS: f64 = 86_400.0;
 
 /// One change of a [`Process::Replay`].
@@ -37,8 +36,8 @@ pub struct Change {
     pub element: u32,
 }
 
-/// Process of a repository's changes. Rates are in changes a second, times in seconds of the world's clock;
-/// senseless numbers count as the nearest sensible one.
+/// Process of a repository's changes. Rates are in changes a second, times in seconds of the
+/// world's clock; senseless numbers become the nearest sensible one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Process {
     /// Random changes, each of a random element.
@@ -46,11 +45,11 @@ pub enum Process {
         /// The rate λ.
         rate: f64,
     },
-    /// Random bursts of changes at one moment, each of a random element: one element may change twice in a burst.
+    /// Bursts of simultaneous changes of random elements: one element may change twice in a burst.
     Bursty {
         /// The rate λ of changes, not of bursts.
         rate: f64,
-        /// The mean number of changes in a burst, 1 to [`BURST_MAX`]; the numbers are geometrically distributed.
+        /// Mean number of changes in a burst (geometric distribution), 1 to [`BURST_MAX`].
         burst: f64,
     },
     /// As [`Poisson`](Self::Poisson), with most changes in some hours of the day.
@@ -67,9 +66,9 @@ pub enum Process {
     /// As [`Poisson`](Self::Poisson), with a rate that changes by a factor over some time, in
     /// [`DRIFT_STEPS`] steps, and stays there.
     Drifting {
-        /// The rate λ before.
+        /// The rate λ before the drift.
         rate: f64,
-        /// Rate afterwards over rate before; 0 or more.
+        /// Rate afterwards divided by rate before; 0 or more.
         factor: f64,
         /// Begin of the drift.
         from: f64,
@@ -88,8 +87,8 @@ pub enum Process {
 /// A repository to simulate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repository {
-    /// Elements N; a repository with 0 elements never changes. For a [`Process::Replay`], the number
-    /// at the start, even if the replay does not name them all.
+    /// Elements N; a repository with 0 elements never changes. For a [`Process::Replay`], the
+    /// number at the start, even if the replay does not name them all.
     pub elements: u64,
     /// The process of their changes.
     pub process: Process,
@@ -138,7 +137,7 @@ impl ChangeRate {
         })
     }
 
-    /// Returns the rate at `at`, and its end.
+    /// Returns the rate at `at`, and the time until which it is constant.
     pub(super) fn piece(&self, at: f64) -> Piece {
         let Piece { rate, until } = match self.0 {
             Process::Daily { rate, share, hours, begin_secs } => {

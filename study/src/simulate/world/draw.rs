@@ -1,8 +1,8 @@
 //! Seeded random numbers, and draws from the distributions that the world needs.
 //!
-//! Source: SplitMix64 for the numbers. Counts are drawn by inversion from the mode outwards. They are as exact as
-//! the logarithm of a factorial is (a relative 1e-5 of a probability at 10⁹ elements, 5e-3 at 10¹²), in steps that
-//! grow with the standard deviation.
+//! Source: SplitMix64 for the numbers. Counts are drawn by inversion from the mode outwards, in a
+//! number of steps that grows with the standard deviation. They are as exact as the logarithm of a
+//! factorial (a relative error of a probability of 1e-5 at 10⁹ elements, 5e-3 at 10¹²).
 //!
 //! # Differences from the paper
 //!
@@ -10,17 +10,16 @@
 //!
 //! Sans-I/O.
 
-/// Variance from which a count is drawn as a normal number, which then differs by less than a ten-thousandth of its
-/// standard deviation.
+/// Variance above which a count is drawn as a normal number: the difference is then less than a
+/// ten-thousandth of the standard deviation.
 const VARIANCE_MAX: f64 = 1e8;
-/// Number of trials from which rounding in its factorial would be visible. If the variance is below
-/// [`VARIANCE_MAX`], the chance is then below 10⁻⁴, so the count is drawn from Poisson, with an
-/// error of that size.
+/// Number of trials above which rounding in its factorial would be visible. With a variance below
+/// [`VARIANCE_MAX`], the chance of success (or of failure) is then below 10⁻⁴, so the count is
+/// drawn from Poisson with an error of that size.
 const TRIALS_MAX: f64 = 1e12;
 /// Number from which Stirling's series is exact enough for a factorial.
 const STIRLING_MIN: f64 = 16.0;
 
-/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
@@ -148,7 +147,6 @@ pub(super) fn count(number: f64) -> u64 {
     count
 }
 
-/// Returns ln n!.
 fn ln_factorial(n: f64) -> f64 {
     let (mut n, mut less) = (n, 0.0);
     while n < STIRLING_MIN {

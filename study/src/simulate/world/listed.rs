@@ -5,8 +5,7 @@
 //!
 //! # Differences from the paper
 //!
-//! * If there were more changes than there are elements, all elements are stale; the number of
-//!   stale elements does not grow further.
+//! * If there were more changes than there are elements, all elements are stale, and no more.
 //!
 //! Sans-I/O.
 
@@ -68,13 +67,14 @@ impl Even {
     }
 }
 
-/// A repository that replays a list. Takes memory for each element that changed since the last pull.
+/// A repository that replays a list. Takes memory for each element changed since the last pull.
 #[derive(Clone, Debug)]
 pub(super) struct Replay {
     changes: Arc<[Change]>,
     next: usize,
-    /// Changes since the last pull, and the last change of each changed element.
+    /// Number of changes since the last pull.
     changed: u64,
+    /// Time of the last change of each element that changed since the last pull.
     lasts: BTreeMap<u32, f64>,
     elements: u64,
 }
@@ -100,7 +100,6 @@ impl Replay {
         replay
     }
 
-    /// Advances the time.
     pub(super) fn advance(&mut self, from: f64, to: f64, totals: &mut Totals) {
         let mut at = from;
         while let Some(change) = self.due(to) {

@@ -1,22 +1,22 @@
 //! Results of pulls, and the sums that give freshness and cost.
 //!
-//! Source: Adly §3.1 and §3.2, eq. 1 and 2, with the integral over the true history instead of λI/2.
+//! Source: Adly §3.1 and §3.2, eq. 1 and 2, with the integral of the true history instead of λI/2.
 //!
 //! # Differences from the paper
 //!
-//! * An element is stale once, however often it changed. The paper's count, in which each change is one more stale
-//!   item, is kept as well.
+//! * An element is one stale element, however often it changed. The paper's count, in which each
+//!   change is one more stale element, is kept as well.
 //!
 //! Sans-I/O.
 
-/// Result of one pull.
+/// Result of one pull: the changes since the pull before.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PullResult {
-    /// Distinct elements that changed since the pull before.
+    /// Number of distinct elements that changed.
     pub updates: u64,
-    /// Changes since the pull before, each counted.
+    /// Number of changes.
     pub changes: u64,
-    /// Present elements, N.
+    /// Number of present elements, N.
     pub elements: u64,
     /// Sum over the distinct changed elements of the time since their last change, in seconds.
     pub ages_secs: f64,
@@ -29,19 +29,20 @@ pub struct Totals {
     pub element_secs: f64,
     /// Stale elements, integrated over time, in element seconds.
     pub stale_secs: f64,
-    /// Changes not yet pulled, integrated over time: the paper's stale items, which may exceed the elements.
+    /// Changes not yet pulled, integrated over time: the paper's staleness, which may exceed the
+    /// elements.
     pub counted_secs: f64,
     /// Number of pulls.
     pub pulls: u64,
-    /// Distinct changed elements that the pulls found.
+    /// Number of distinct changed elements that the pulls found, summed over the pulls.
     pub updates: u64,
-    /// Changes of these elements, each counted.
+    /// Number of changes that the pulls found.
     pub changes: u64,
 }
 
 impl Totals {
-    /// Returns the true freshness: the share of elements that are not stale, over elements and time; 1 without
-    /// elements. In `0.0..=1.0`.
+    /// Returns the true freshness: the share of elements that are not stale, over elements and
+    /// time, 0 to 1; 1 without elements.
     pub fn freshness(&self) -> f64 {
         (1.0 - self.share(self.stale_secs)).clamp(0.0, 1.0)
     }
@@ -75,14 +76,14 @@ impl Totals {
         }
     }
 
-    /// Takes in the result of a pull.
+    /// Adds the result of a pull.
     pub(super) fn count(&mut self, found: &PullResult) {
         self.pulls = self.pulls.saturating_add(1);
         self.updates = self.updates.saturating_add(found.updates);
         self.changes = self.changes.saturating_add(found.changes);
     }
 
-    /// Takes in a time without changes.
+    /// Adds a time without changes, with these numbers of elements, stale elements and changes.
     pub(super) fn pass(&mut self, secs: f64, [elements, stale, counted]: [u64; 3]) {
         self.element_secs += elements as f64 * secs;
         self.stale_secs += stale as f64 * secs;

@@ -1,25 +1,27 @@
-//! Simulated repositories for trials of a scheduler: they change by a process, and measure how fresh the pulls keep
-//! them.
+//! Simulated repositories for trials of a scheduler: they change by a process, and the world
+//! measures how fresh pulls keep them.
 //!
-//! Source: Adly §3.1, §5 and table 1; the Poisson model of Cho and Garcia-Molina. A [`World`] has no scheduler and
-//! no loop: the caller calls [`World::pull`] and [`World::measure`], with times in seconds of its own clock.
-//! Everything starts fresh.
+//! Source: Adly §3.1, §5 and table 1; the Poisson model of Cho and Garcia-Molina. A [`World`] has
+//! no scheduler and no loop: the caller calls [`World::pull`] and [`World::measure`], with times in
+//! seconds on its own clock. At the start everything is fresh.
 //!
-//! An element is stale from its first change since the last pull. A pull finds a change at the same moment. Equal
-//! seed, start, repositories and calls give equal numbers. Each repository has random numbers of its own, so
-//! another repository does not change the others.
+//! An element is stale from its first change since the last pull. A pull at the time of a change
+//! finds the change. Equal seed, start, repositories and calls give equal numbers. Each repository
+//! has random numbers of its own, which do not depend on other repositories.
 //!
-//! Random changes are not drawn one by one: the staleness is its expectation, given the times of pulls, and does not
-//! scatter. The results of pulls are drawn: the number of distinct updates exactly, ages and changes approximately.
-//! [`Process::Even`] becomes eq. 1, for any interval. Only bursts and replays go change by change.
+//! Random changes are not drawn one by one: the staleness is the expected one, given the times of
+//! pulls, and does not scatter. The results of pulls are drawn: the number of distinct updates
+//! exactly, ages and changes approximately. [`Process::Even`] gives eq. 1 for any interval. Only
+//! bursts and replays are simulated change by change.
 //!
-//! Memory: a few hundred bytes for each repository. Bursts take 8 bytes more for each stale element, up to
-//! [`AGES_MAX`]; a replay takes its list, and about 50 bytes for each changed element. Nothing grows with N, or with
-//! the pulls.
+//! Memory: a few hundred bytes for each repository. Bursts take 8 bytes more for each stale
+//! element, up to [`AGES_MAX`]; a replay takes its list, and about 50 bytes for each changed
+//! element. Nothing grows with N, or with the pulls.
 //!
 //! # Differences from the paper
 //!
-//! * The paper computes; its repositories change evenly forever. Here that is one [`Process`] of several.
+//! * The paper computes; its repositories change evenly forever. Here these are one [`Process`] of
+//!   several.
 //! * The duration and failures of pulls are not simulated: a pull is a moment.
 //!
 //! Sans-I/O.
@@ -42,7 +44,7 @@ use draw::Random;
 use listed::{Even, Replay};
 use sums::Sums;
 
-/// Maximum number of elements of a repository; a larger number counts as this one.
+/// Maximum number of elements of a repository; a larger number is treated as this one.
 pub const ELEMENTS_MAX: u64 = 1 << 50;
 
 /// Simulated repositories, numbered in the order in which they were added, from 0.
@@ -56,8 +58,9 @@ pub struct World {
 #[derive(Clone, Debug)]
 struct Simulated {
     kind: Kind,
-    /// The repository's present time, and its last pull.
+    /// The repository's present time.
     now: f64,
+    /// The time of its last pull.
     since: f64,
     totals: Totals,
 }
@@ -92,8 +95,9 @@ impl World {
 
     /// Pulls a repository at `at`, in seconds; `None` if no repository has this number.
     ///
-    /// Each repository has its own time, which never goes back: an earlier time, or NaN, counts as the present
-    /// time, at which another pull finds nothing. A time above [`SECS_MAX`] counts as that.
+    /// Each repository has its own time, which never goes back: an earlier time, or NaN, is treated
+    /// as its present time, at which another pull finds nothing. A time above [`SECS_MAX`] is
+    /// treated as that.
     pub fn pull(&mut self, which: usize, at: f64) -> Option<PullResult> {
         let simulated = self.repositories.get_mut(which)?;
         simulated.advance(at);
@@ -109,8 +113,9 @@ impl World {
         Some(found)
     }
 
-    /// Advances a repository to `at`, and returns its sums since the start; `None` if no repository has this number.
-    /// For the freshness between two times, measure at both, and take the difference by [`since`](Totals::since).
+    /// Advances a repository to `at`, and returns its sums since the start; `None` if no repository
+    /// has this number. For the freshness between two times, measure at both and call
+    /// [`since`](Totals::since).
     pub fn measure(&mut self, which: usize, at: f64) -> Option<Totals> {
         self.repositories.get_mut(which).map(|it| *it.advance(at))
     }

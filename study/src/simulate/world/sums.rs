@@ -1,13 +1,12 @@
-//! A random repository for which only sums are drawn, in the same time for a billion changes as for
-//! ten.
+//! A random repository of which only sums are drawn: a billion changes take no longer than ten.
 //!
-//! Source: Cho and Garcia-Molina's Poisson model. If x changes of an element are expected since the last pull, it
-//! is stale with the chance 1 − e⁻ˣ, independently of the others.
+//! Source: Cho and Garcia-Molina's Poisson model. If x changes of an element are expected since the
+//! last pull, it is stale with the probability 1 − e⁻ˣ, independently of the others.
 //!
 //! The number of distinct changed elements (binomial) is exact, and so is the expectation of the
 //! staleness, given the times of pulls. The scatter of the staleness is not drawn. The ages of up
 //! to [`SINGLE_MAX`] changed elements are drawn one by one; for more, their sum is a normal number
-//! of the right mean and variance. The changes behind the updates follow from the same ages.
+//! of the right mean and variance. The number of changes follows from the same ages.
 //!
 //! # Differences from the paper
 //!
@@ -23,7 +22,6 @@ use freshness::interval::Model;
 /// Maximum number of changed elements whose ages are drawn one by one.
 const SINGLE_MAX: u64 = 32;
 
-/// State between two pulls.
 #[derive(Clone, Debug)]
 pub(super) struct Sums {
     rate: ChangeRate,
@@ -36,15 +34,17 @@ pub(super) struct Sums {
 /// A part of the time before a pull, with a constant rate.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    /// Time from the end of this part to the pull, in seconds, and the length of the part.
+    /// Time from the end of this part to the pull, in seconds.
     age: f64,
+    /// Length of this part, in seconds.
     secs: f64,
-    /// Expected changes of an element after this part, and in it.
+    /// Expected changes of an element after this part.
     after: f64,
+    /// Expected changes of an element in this part.
     expected: f64,
 }
 
-/// Mean and standard deviation of a changed element's age, and of the expected changes before its last one.
+/// Means and standard deviations of a changed element's age, and of its changes before the last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moments {
     age: (f64, f64),
@@ -56,7 +56,6 @@ impl Sums {
         Self { rate, random, elements, expected: 0.0 }
     }
 
-    /// Advances the time.
     pub(super) fn advance(&mut self, from: f64, to: f64, totals: &mut Totals) {
         let elements = self.elements as f64;
         totals.element_secs += elements * (to - from);
@@ -95,7 +94,8 @@ impl Sums {
         found
     }
 
-    /// Returns the sums over the changed elements of their ages, and of the expected changes before the last.
+    /// Returns the sums, over the changed elements, of their ages and of the changes expected
+    /// before the last one.
     fn ages(&mut self, updates: u64, stretches: &[Stretch]) -> (f64, f64) {
         if SINGLE_MAX < updates {
             let number = updates as f64;
@@ -157,7 +157,8 @@ fn moments(stretches: &[Stretch], expected: f64) -> Moments {
     }
     let mean = age / chance;
     let deviation = (squared / chance - mean * mean).max(0.0).sqrt();
-    // Counted in changes instead of seconds, there is one stretch; this is x less the mean, without cancellation.
+    // Measured in changes instead of seconds, all is one stretch. `before` is x less the mean,
+    // without cancellation.
     let share = expected / chance;
     let last = expected * Model::Poisson.slope(expected) * share;
     let variance = expected * second(expected) * share - last * last;
@@ -165,8 +166,9 @@ fn moments(stretches: &[Stretch], expected: f64) -> Moments {
     Moments { age: (mean, deviation), before }
 }
 
-/// Returns ∫ s² z e^−zs ds for a stretch of length 1 in which z changes are expected, where s is the time from its
-/// end back to the last change. The first moment, with s instead of s², is z times [`Model::slope`].
+/// Returns ∫ s² z e^−zs ds for a stretch of length 1 in which z changes are expected, where s is
+/// the time from the stretch's end back to the last change. The first moment, with s instead of s²,
+/// is z times [`Model::slope`].
 fn second(z: f64) -> f64 {
     if z < 1e-2 {
         z * (1.0 / 3.0 - z * (0.25 - z / 10.0))

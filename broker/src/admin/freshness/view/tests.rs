@@ -52,8 +52,8 @@ fn present(settings: Freshness, sources: &[(f64, u64)]) -> Present {
     }
 }
 
-/// Returns the page of the two sources under the linear model, in which intervals can be computed
-/// by hand.
+/// Returns the page of the two sources in the linear model, whose intervals one can compute by
+/// hand.
 fn view(query: &str) -> View {
     let settings = Freshness { model: Model::Linear, ..Freshness::default() };
     View::new(present(settings, &PAIR), &Parameters::parse(Some(query)))
