@@ -185,7 +185,7 @@ pub struct Extractor<'a> {
 }
 
 impl Extractor<'_> {
-    /// Types, opens and summarizes an object; see [`Pool::extract`]. Programs of the site run last.
+    /// Types, opens and summarizes an object; see `Pool::extract`. Programs of the site run last.
     /// Blocks.
     pub fn extract(
         self,
