@@ -193,7 +193,7 @@ impl Collector {
                     let id = ended.as_ref().map_or_else(|error| error.id(), |(id, ())| *id);
                     let due = running.end(id);
                     if let (Some(due), Err(error)) = (due, ended) {
-                        let message = format!("the pull broke: {error}");
+                        let message = format!("the task of the pull failed: {error}");
                         self.handle_failure(&due.source, Failure::Ours, message, None);
                         self.notify();
                     }

@@ -163,7 +163,7 @@ impl Access {
         let [allow, deny] = ["allow", "deny"].map(|key| networks(&table, key));
         let tables = root.tables("consumer");
         if CONSUMERS_MAX < tables.len() {
-            root.mistake("consumer", format!("more than {CONSUMERS_MAX} of them"), "fewer");
+            root.mistake("consumer", format!("more than {CONSUMERS_MAX} consumers"), "fewer");
         }
         settings::refuse_repeats(&tables, "name");
         settings::refuse_repeated_secrets(&tables, "token");
@@ -266,8 +266,8 @@ fn read_consumer(table: &Table<'_>, asks_certificates: bool) -> Option<Consumer>
             return None;
         }
         (_, _, false) => {
-            let message = format!("nothing says how {name:?} is known");
-            table.mistake("name", message, "one of token and certificate");
+            let message = format!("{name:?} has no token and no certificate, or both");
+            table.mistake("name", message, "one of the two");
             return None;
         }
     };
@@ -281,7 +281,7 @@ fn read_may(table: &Table<'_>) -> BTreeSet<Resource> {
     for (i, text) in texts.iter().enumerate() {
         match Resource::ALL.into_iter().find(|it| it.name() == text) {
             Some(resource) => drop(may.insert(resource)),
-            None => table.mistake_in("may", i, format!("{text:?} is none"), expected),
+            None => table.mistake_in("may", i, format!("{text:?} is no right"), expected),
         }
     }
     if texts.is_empty() {
@@ -379,18 +379,18 @@ mod tests {
         };
         let one = |more: &str| format!("[[consumer]]\nname = 'a'\nmay = ['feed']\n{more}");
         check("[access]\nallow = ['x', '10.0.0.0/8']\n", &["\"x\" is no address"]);
-        check(&one(""), &["how \"a\" is known"]);
+        check(&one(""), &["\"a\" has no token"]);
         check(&one("token = 'short'\n"), &["fewer than 16"]);
         check(&one("certificate = 'a.example'\n"), &["asked for no certificate"]);
         check(&one("certificate = 'a b'\n#ca\n"), &["no name of a certificate"]);
         let token = "token = 'a-token-of-16-or-more'\n";
-        check(&one(&format!("certificate = 'a.example'\n#ca\n{token}")), &["is known"]);
+        check(&one(&format!("certificate = 'a.example'\n#ca\n{token}")), &["or both"]);
         check(
             &format!("[[consumer]]\nname = 'anyone'\nmay = ['feed']\n{token}"),
             &["no particular"],
         );
         check(&one(token).replace("'a'", "'unknown'"), &["not known"]);
-        check("[[consumer]]\nname = 'anyone'\nmay = ['fed']\n", &["\"fed\" is none"]);
+        check("[[consumer]]\nname = 'anyone'\nmay = ['fed']\n", &["\"fed\" is no right"]);
         check("[[consumer]]\nname = 'anyone'\n", &["what the consumer may have"]);
         let mistakes = read(&format!("{KNOWN}{}", one(token))).unwrap_err();
         assert!(

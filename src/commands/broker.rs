@@ -255,9 +255,10 @@ fn push_lines(status: &Status) -> Vec<String> {
     for source in &status.sources {
         if let Some(problem) = source.push.as_ref().and_then(|it| it.problem.as_ref()) {
             let name = &source.name;
-            lines.push(format!("NOT TOLD by {name}, which is pulled in its intervals: {problem}"));
+            lines
+                .push(format!("PUSH FAILS at {name}, which is pulled at its intervals: {problem}"));
         }
-        lines.extend(source.warnings.iter().map(|it| format!("ODD: {}: {it}", source.name)));
+        lines.extend(source.warnings.iter().map(|it| format!("WARNING: {}: {it}", source.name)));
     }
     lines
 }
@@ -363,9 +364,9 @@ fn row(source: &SourceStatus, now_ms: u64) -> [String; 9] {
             interval => {
                 let interval = interval.map_or_else(none, seconds);
                 match source.push.as_ref().map(|it| it.state.as_str()) {
-                    Some("active") => format!("{interval}, told"),
+                    Some("active") => format!("{interval}, push"),
                     Some("asking") => format!("{interval}, asking its hub"),
-                    Some(_) => format!("{interval}, not told"),
+                    Some(_) => format!("{interval}, push fails"),
                     None => interval,
                 }
             }
@@ -430,12 +431,12 @@ mod tests {
         status.sources = vec![SourceStatus { name, push, warnings, ..SourceStatus::default() }];
         let expected = [
             "push by self: 2 subscriptions, 0 notifications delivered",
-            "NOT TOLD by docs, which is pulled in its intervals: it names no hub",
-            "ODD: docs: 2 records without a title",
+            "PUSH FAILS at docs, which is pulled at its intervals: it names no hub",
+            "WARNING: docs: 2 records without a title",
         ];
         assert_eq!(push_lines(&status), expected);
         for (state, expected) in
-            [("active", "–, told"), ("asking", "–, asking its hub"), ("failed", "–, not told")]
+            [("active", "–, push"), ("asking", "–, asking its hub"), ("failed", "–, push fails")]
         {
             let source = &mut status.sources[0];
             state.clone_into(&mut source.push.as_mut().unwrap().state);

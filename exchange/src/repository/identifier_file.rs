@@ -56,8 +56,8 @@ impl IdentifierFile {
         *known = Some(Some(id.clone()));
         if let Err(error) = write(&self.path, id.name()) {
             let file = self.path.display();
-            tracing::warn!(%file, %error, "the beginning of identifiers is not stored: set \
-                repository_identifier of [oai]");
+            tracing::warn!(%file, %error, "cannot store the first part of OAI identifiers, which may change at the next \
+                start: set repository_identifier in [oai]");
         }
     }
 }
@@ -72,7 +72,8 @@ fn read(path: &Path) -> Option<RepositoryId> {
     let found = read.ok().and_then(|_bytes| RepositoryId::parse(text.trim()));
     if found.is_none() {
         let file = path.display();
-        tracing::warn!(%file, "the file has no repository identifier; the name comes from the address");
+        tracing::warn!(%file, "cannot read a repository identifier from this file: unless \
+            repository_identifier in [oai] is set, one is made from base_url");
     }
     found
 }
