@@ -25,6 +25,19 @@ pub enum Phase {
     Stopped,
 }
 
+impl Phase {
+    /// Returns the name in JSON and in the answers of commands.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Walking => "walking",
+            Self::Gathering => "gathering",
+            Self::Idle => "idle",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
 /// Progress of a gatherer. Unless noted otherwise, counts are for the pass under way; when idle,
 /// for the last pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -257,7 +257,15 @@ impl Error {
             | Self::Protocol { .. }
             | Self::Cut { .. }
             | Self::Timeout { .. } => Retry::After(RETRY_DEFAULT),
-            _ => Retry::No,
+            Self::Bind { .. }
+            | Self::Url { .. }
+            | Self::Refused { .. }
+            | Self::PrivateRedirect { .. }
+            | Self::TlsSetup { .. }
+            | Self::Certificate { .. }
+            | Self::TooLarge { .. }
+            | Self::Redirects { .. }
+            | Self::Json { .. } => Retry::No,
         }
     }
 }

@@ -1,12 +1,29 @@
 //! A record: owned, or borrowed from the bytes of a stream.
 //!
 //! Source: TR §3 and Figure 3. Attributes keep their order and may repeat. Look-up ignores ASCII
-//! case and finds the first one.
+//! case and finds the first one. Objects nested in an object are groups of attributes with the
+//! prefix `Embed<n>-`, n from 1.
+//!
+//! # Differences from the original
+//!
+//! * The original does not say how an embedded object keeps its template type and URL; we use
+//!   `Embed<n>-Template-Type` (the IAFA name; left out when `FILE`) and `Embed<n>-URL` (left out
+//!   when there is none).
 //!
 //! Sans-I/O.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Range;
+
+use crate::NO_URL;
+
+/// Template type of a record without one.
+const TEMPLATE_DEFAULT: &str = "FILE";
+/// Attribute with the template type of an embedded record.
+const EMBEDDED_TEMPLATE: &str = "Template-Type";
+/// Attribute with the URL of an embedded record.
+const EMBEDDED_URL: &str = "URL";
 
 /// A name and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +39,7 @@ pub struct Attribute {
 pub struct Record {
     /// Template type, `FILE` for most.
     pub template: String,
-    /// URL of the object summarized; [`NO_URL`](crate::NO_URL) for none.
+    /// URL of the object summarized; [`NO_URL`] for none.
     pub url: String,
     attributes: Vec<Attribute>,
 }
@@ -94,6 +111,61 @@ impl Record {
         self.attributes.retain(|it| !it.name.eq_ignore_ascii_case(name));
         before - self.attributes.len()
     }
+
+    /// Returns the records embedded in this one as `Embed<n>-` groups, by ascending n.
+    ///
+    /// A group may itself hold `Embed<m>-` groups: call `embedded` on each returned record.
+    pub fn embedded(&self) -> Vec<Self> {
+        let mut groups: BTreeMap<u32, Self> = BTreeMap::new();
+        for attribute in &self.attributes {
+            let Some((n, name)) = embed_name(&attribute.name) else { continue };
+            groups
+                .entry(n)
+                .or_insert_with(|| Self::new("", ""))
+                .push(name, attribute.value.as_slice());
+        }
+        groups.into_values().map(Self::with_own_header).collect()
+    }
+
+    /// Adds the attributes of `inner` as the group `Embed<n>-`; `n` counts from 1.
+    pub fn embed(&mut self, n: u32, inner: &Self) {
+        let inner_template = inner.get(EMBEDDED_TEMPLATE).is_some();
+        if inner.template != TEMPLATE_DEFAULT || inner_template {
+            self.push(format!("Embed{n}-{EMBEDDED_TEMPLATE}"), inner.template.as_str());
+        }
+        if inner.url != NO_URL || inner.get(EMBEDDED_URL).is_some() || inner.attributes.is_empty() {
+            self.push(format!("Embed{n}-{EMBEDDED_URL}"), inner.url.as_str());
+        }
+        for attribute in &inner.attributes {
+            self.push(format!("Embed{n}-{}", attribute.name), attribute.value.as_slice());
+        }
+    }
+
+    /// Moves template type and URL of an embedded record from its attributes to its header.
+    fn with_own_header(mut self) -> Self {
+        self.template =
+            self.take_first(EMBEDDED_TEMPLATE).unwrap_or_else(|| TEMPLATE_DEFAULT.into());
+        self.url = self.take_first(EMBEDDED_URL).unwrap_or_else(|| NO_URL.into());
+        self
+    }
+
+    fn take_first(&mut self, name: &str) -> Option<String> {
+        let at = self.attributes.iter().position(|it| it.name.eq_ignore_ascii_case(name))?;
+        let value = self.attributes.remove(at).value;
+        Some(String::from_utf8_lossy(&value).into_owned())
+    }
+}
+
+/// Splits `Embed<n>-Name`.
+fn embed_name(name: &str) -> Option<(u32, &str)> {
+    const PREFIX: &str = "embed";
+    let rest = name.get(PREFIX.len()..)?;
+    if !name.get(..PREFIX.len())?.eq_ignore_ascii_case(PREFIX) {
+        return None;
+    }
+    let (digits, name) = rest.split_once('-')?;
+    let canonical = !digits.starts_with(['0', '+']) && !name.is_empty();
+    Some((digits.parse().ok().filter(|_| canonical)?, name))
 }
 
 /// Reads a decimal number with white space around it.
@@ -128,7 +200,7 @@ impl<'a> RecordRef<'a> {
         self.template
     }
 
-    /// Returns the URL of the object summarized; [`NO_URL`](crate::NO_URL) for none.
+    /// Returns the URL of the object summarized; [`NO_URL`] for none.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -228,5 +300,24 @@ mod tests {
             (record.number("b"), record.number("c"), record.number("d")),
             (None, None, None)
         );
+    }
+
+    #[test]
+    fn embedded_records_come_back_by_ascending_number() {
+        let mut outer =
+            record(&[("Title", "tar"), ("Embed-Note", "not a group"), ("Embed0-x", "no")]);
+        let mut second = Record::new("IMAGE", "http://a/#2");
+        second.push("Title", "two");
+        second.push("URL", "an attribute of that name");
+        let mut first = Record::new("FILE", NO_URL);
+        first.push("Title", "one");
+        let mut inmost = Record::new("FILE", "x");
+        inmost.push("Title", "inmost");
+        first.embed(1, &inmost);
+        outer.embed(2, &second);
+        outer.embed(1, &first);
+        let embedded = outer.embedded();
+        assert_eq!(embedded, [first, second]);
+        assert_eq!(embedded[0].embedded(), [inmost]);
     }
 }

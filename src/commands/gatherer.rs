@@ -184,12 +184,12 @@ fn annotations_line(annotations: &AnnotationCounts) -> Option<String> {
 
 fn render(status: &Status) -> String {
     let progress = &status.progress;
-    let phase = format!("{:?}", progress.phase).to_lowercase();
     let mut lines = vec![
         format!("{} ({}), harvest {}", status.name, status.id, status.software),
         format!("{} at {}", output::counted(status.objects, "object"), status.version),
         format!(
-            "{phase}: {} of {}, {} done, watching: {}",
+            "{}: {} of {}, {} done, watching: {}",
+            progress.phase.name(),
             HumanCount(progress.files_done),
             output::counted(progress.files_seen, "file"),
             output::counted(progress.passes_done, "pass"),

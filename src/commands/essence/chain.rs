@@ -73,8 +73,8 @@ pub(super) fn summarize(args: &Summarize) -> anyhow::Result<ExitCode> {
     }
     for path in files {
         let summaries = match working.read(&path) {
-            Ok(Ok(summaries)) => summaries,
-            Ok(Err(why)) => {
+            Ok(FileResult::Summarized(summaries)) => summaries,
+            Ok(FileResult::LeftOut(why)) => {
                 output::note(&format!("harvest: {} is left out: {why}", path.display()));
                 continue;
             }
@@ -111,8 +111,8 @@ pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for path in &args.files {
         let summaries = match working.read(path) {
-            Ok(Ok(summaries)) => summaries,
-            Ok(Err(why)) => {
+            Ok(FileResult::Summarized(summaries)) => summaries,
+            Ok(FileResult::LeftOut(why)) => {
                 output::line(&path.display().to_string())?;
                 output::line(&format!("  it is left out: {why}"))?;
                 continue;
@@ -152,6 +152,14 @@ pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(code)
+}
+
+/// Result of reading a file.
+enum FileResult {
+    /// Summaries of the file and of the objects in it.
+    Summarized(Vec<Summary>),
+    /// The gatherer leaves the file out, for this reason.
+    LeftOut(&'static str),
 }
 
 /// The steps of Essence with a site's settings, and a temporary folder for the site's programs.
@@ -216,10 +224,10 @@ impl WorkingChain {
 
     /// Returns the summaries of a file and of the objects in it, or why the gatherer leaves the
     /// file out. Objects that are left out by type, or in an archive, are printed as notes.
-    fn read(&self, path: &Path) -> io::Result<Result<Vec<Summary>, &'static str>> {
+    fn read(&self, path: &Path) -> io::Result<FileResult> {
         let path = std::path::absolute(path)?;
         if let Some(why) = self.gathered.leaves_out(&path, fs::metadata(&path)?.len()) {
-            return Ok(Err(why));
+            return Ok(FileResult::LeftOut(why));
         }
         let object = object(&path, &self.maps, self.read_bytes_max)?;
         let mut left_out = BTreeMap::<&str, u64>::new();
@@ -228,7 +236,7 @@ impl WorkingChain {
         for (why, objects) in left_out {
             output::note(&format!("harvest: {}: {objects} left out: {why}", path.display()));
         }
-        Ok(Ok(summaries))
+        Ok(FileResult::Summarized(summaries))
     }
 }
 
