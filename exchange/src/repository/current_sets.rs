@@ -192,8 +192,8 @@ impl CurrentSets {
                 }
             }
             sets.reached = sets.reached.max(version);
-            // Prune now: no request has to wait for it, and the largest bitmaps are the sets from
-            // the beginning.
+            // Prune now: no request has to wait for it, and bitmaps are largest before they are pruned
+            // for the first time.
             let horizon = collection.horizon();
             collection.with_live(|live| sets.prune(LiveView { live, horizon }))?;
             tracing::info!(version = %sets.reached, "the repository's sets are ready");
