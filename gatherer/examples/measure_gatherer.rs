@@ -55,7 +55,7 @@ fn main() {
         ["walk", root] => walk(Path::new(root)),
         ["files", directory, count] => files(Path::new(directory), count.parse().unwrap()),
         ["records", root, file] => records(Path::new(root), Path::new(file)),
-        _ => panic!("see the head of gatherer/examples/measure.rs"),
+        _ => panic!("see the head of gatherer/examples/measure_gatherer.rs"),
     }
 }
 

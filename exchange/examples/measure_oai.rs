@@ -58,7 +58,7 @@ fn main() {
         ["scan", data] => scan(Path::new(data)),
         ["list", url] => runtime.block_on(list(url)),
         ["harvest", url] => runtime.block_on(harvest(url)),
-        _ => panic!("see the head of exchange/examples/measure.rs"),
+        _ => panic!("see the head of exchange/examples/measure_oai.rs"),
     }
 }
 
