@@ -108,6 +108,16 @@ pub struct AppliedRule {
     pub done: Vec<(Action, Result<(), String>)>,
 }
 
+impl AppliedRule {
+    /// Returns a message for each instruction that failed.
+    pub fn failures(&self) -> impl Iterator<Item = String> {
+        self.done.iter().filter_map(|(action, outcome)| {
+            let why = outcome.as_ref().err()?;
+            Some(format!("rule of line {}: `{action}`: {why}", self.line))
+        })
+    }
+}
+
 /// Runner of shell commands: takes a command and its input, and returns the output or the reason of
 /// the failure.
 pub type RunCommand<'a> = dyn FnMut(&str, &[u8]) -> Result<Vec<u8>, String> + 'a;

@@ -70,8 +70,9 @@ fn read(input: &Input<'_>, draft: &mut Draft<'_>) {
             return;
         }
         Ok(Err(LoadPdfError::Invalid)) => {
-            let why = if input.object.truncated { "only its front was read" } else { "is damaged" };
-            draft.problem(ProblemKind::Broken, format!("cannot be read as PDF: it {why}"));
+            let is_cut = input.object.truncated;
+            let why = if is_cut { "only its front was read" } else { "it is damaged" };
+            draft.problem(ProblemKind::Broken, format!("cannot be read as PDF: {why}"));
             return;
         }
         Err(_) => {

@@ -40,6 +40,29 @@ fn the_rule_that_decides_is_named() {
 }
 
 #[test]
+fn folders_are_walked_and_pipes_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let cake = write(folder.path(), "recipes/cake.txt", "Apple cake\n");
+    let page = write(folder.path(), "recipes/old/page.html", "<title>Cake</title>");
+    let settings = "name = \"a\"\ndata = \"data\"\n[[root]]\nurl = \"file:///srv\"\n";
+    let settings = write(folder.path(), "gatherer.toml", settings);
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    let recipes = folder.path().join("recipes");
+    let [cake, page, settings, pipe, recipes] =
+        [&cake, &page, &settings, &pipe, &recipes].map(|it| it.to_str().unwrap());
+    for command in ["type", "summarize", "explain"] {
+        let output = run(["essence", command, "-c", settings, recipes, pipe]);
+        let (out, err) = texts(&output);
+        assert_eq!(output.status.code(), Some(1), "{command}");
+        assert!(out.find(cake).unwrap() < out.find(page).unwrap(), "{out}");
+        let expected =
+            format!("harvest: cannot read {pipe}: it is neither a regular file nor a folder\n");
+        assert_eq!(err, expected, "{command}");
+    }
+}
+
+#[test]
 fn mistakes_of_rules_are_named_with_their_file() {
     let folder = tempfile::tempdir().unwrap();
     let rules = write(folder.path(), "types.toml", RULES.replace("by_name", "by_nam"));
@@ -136,9 +159,14 @@ fn rules_of_the_site_are_explained() {
          delete()\n  it is left out\nfile://{page} (HTML)\n  no rule holds for it\n"
     );
     assert_eq!(out, expected);
-    let (out, _) = texts(&run(["essence", "summarize", "-c", settings, cake, secret]));
+    let (out, err) = texts(&run(["essence", "summarize", "-c", settings, cake, secret]));
     let records = soif::reader::parse(out.as_bytes()).unwrap();
     assert_eq!(records.len(), 1);
+    let why = "rule of line 1: `Type | exit 3`: /bin/sh fails (exit status: 3)";
+    assert_eq!(
+        err,
+        format!("harvest: file://{cake}: {why}\nharvest: file://{secret}: {why}\n")
+    );
     assert_eq!(records[0].text("Title").as_deref(), Some("APPLE TART"));
 }
 

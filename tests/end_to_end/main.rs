@@ -9,6 +9,7 @@ mod daemons;
 mod damage;
 mod data_folders;
 mod essence;
+mod examples;
 mod freshness;
 mod harness;
 mod health;

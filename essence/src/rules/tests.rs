@@ -106,23 +106,27 @@ fn a_command_that_fails_leaves_the_record() {
 fn mistakes_name_their_lines() {
     let text = "\tX = 'y'\nType = 'HTML'\n\tX = 'y'\nType == HTML\nURL ~ /(/\n\tX y\n\
                 City == 'x' Type == 'y'\n(City == 'x'\nType == 'x'\nURL ~ /x/\n\tMD5 = 'x'\n\
-                \tA,B = 'x'\n\tA |\n\tA = 'x\n";
+                \tA,B = 'x'\n\tA |\n\tA = 'x\n\tLanguage == \"en\"\n\tÄ~ /x/ \n\tA != 'x'\n\tA = 'y' x\n";
     let mistakes = Rules::parse(text).unwrap_err();
-    let shown = mistakes.iter().map(|it| format!("line {}: {}", it.line, it.message));
-    let shown: Vec<String> = shown.collect();
+    let shown: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
     let expected = [
-        "line 1: an instruction comes below a condition",
-        "line 2: `==`, `!=`, `~` or `!~` is missing behind `Type`",
-        "line 4: a string in quotes is missing",
-        "line 5: /(/ is no regular expression",
-        "line 6: `X y` is no instruction",
-        "line 7: `Type == 'y'` is not expected here",
-        "line 8: `)` is missing",
-        "line 9: the condition has no instructions",
-        "line 11: MD5 cannot be changed",
-        "line 12: one attribute, not 2",
-        "line 13: a command is missing",
-        "line 14: the closing ' is missing",
+        "1:2: an instruction comes below a condition",
+        "2:6: `==`, `!=`, `~` or `!~` is missing behind `Type`",
+        "4:9: a string in quotes is missing",
+        "5:7: /(/ is no regular expression",
+        "6:2: `X y` is no instruction; expected Attribute = \"value\", Attribute | command, ",
+        "7:13: `Type == 'y'` is not expected here; expected comparisons such as Type == 'HTML', ",
+        "8:13: `)` is missing",
+        "9:1: the condition has no instructions",
+        "11:2: MD5 cannot be changed",
+        "12:6: one attribute, not 2",
+        "13:5: a command is missing",
+        "14:6: the closing ' is missing",
+        "15:11: `==` compares: conditions begin in the first column, and an instruction sets its \
+         attribute with one `=`; expected Attribute = \"value\", ",
+        "16:3: `~` compares",
+        "17:4: `!=` compares",
+        "18:10: `x` is not expected behind the value",
     ];
     for (shown, expected) in shown.iter().zip(expected) {
         assert!(shown.starts_with(expected), "{shown} for {expected}");

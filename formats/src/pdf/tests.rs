@@ -176,6 +176,12 @@ fn accents_are_put_onto_their_letters() {
 #[test]
 fn broken_documents_are_named() {
     check(b"%PDF-1.4\nnothing", "Title: p.pdf\n! broken: cannot be read as PDF: it is damaged");
+    let object =
+        Object { truncated: true, ..Object::whole("http://h.example/p.pdf", &b"%PDF-1.4\n"[..]) };
+    let settings = Settings::default();
+    let cut = Input { object: &object, r#type: Type::Pdf, settings: &settings, cancelled: &|| false };
+    let problem = (ProblemKind::Broken, "cannot be read as PDF: only its front was read".to_owned());
+    assert_eq!(summarize(&cut).problems, [problem]);
     let mut pdf = paged(&[stream("", b"BT /F1 9 Tf (kept) Tj ET")]);
     // A document without its table of offsets is rebuilt from its objects.
     let end = pdf.len() - 60;

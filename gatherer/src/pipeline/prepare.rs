@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use collection::Oid;
 use essence::chain::{self, Extractor, RuleCommands};
-use essence::rules::Verdict;
+use essence::rules::{AppliedRule, Verdict};
 use essence::worker::budget::ProgramBudget;
 use formats::object::{Object, ProblemKind, Summary};
 use net::clock;
@@ -238,13 +238,8 @@ fn tune(
         RuleCommands { programs: site.programs.as_ref(), read: &plan.summarizing.programs_read };
     let tuned = commands.tune(&plan.summarizing.rules, &mut record, budget, &|| run.is_stopped());
     *may_pass |= tuned.may_pass;
-    for rule in &tuned.applied {
-        for (action, outcome) in &rule.done {
-            if let Err(why) = outcome {
-                let message = format!("rule of line {}: `{action}`: {why}", rule.line);
-                site.problem(record.url.clone(), "rule", message);
-            }
-        }
+    for message in tuned.applied.iter().flat_map(AppliedRule::failures) {
+        site.problem(record.url.clone(), "rule", message);
     }
     if tuned.verdict == Verdict::Deleted {
         site.metrics.left_out.add("rule", 1);

@@ -12,7 +12,7 @@ use std::time::UNIX_EPOCH;
 use anyhow::Context as _;
 use clap::ValueEnum;
 use essence::chain::{Chain, Host};
-use essence::rules::Verdict;
+use essence::rules::{AppliedRule, Verdict};
 use essence::select::LeftOut;
 use formats::object::{Object, Summary};
 use gatherer::Config;
@@ -22,6 +22,7 @@ use net::clock;
 use soif::json;
 use soif::writer::write_record;
 
+use super::{files, note_unreadable};
 use crate::commands::gatherer::load;
 use crate::commands::worker;
 use crate::output;
@@ -52,9 +53,9 @@ enum RecordFormat {
 /// Files to explain, and the settings with the rules.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
-    /// The files.
-    #[arg(value_name = "FILE", required = true)]
-    files: Vec<PathBuf>,
+    /// Files, and folders with all files below them.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
     /// The gatherer's settings, which name the rules.
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
@@ -64,14 +65,7 @@ pub(crate) struct Explain {
 pub(super) fn summarize(args: &Summarize) -> anyhow::Result<ExitCode> {
     let working = WorkingChain::new(args.config.as_deref())?;
     let mut code = ExitCode::SUCCESS;
-    let mut files = Vec::new();
-    for path in &args.paths {
-        if let Err(error) = collect(path, &mut files) {
-            note_unreadable(path, &error);
-            code = ExitCode::FAILURE;
-        }
-    }
-    for path in files {
+    for path in files(&args.paths, &mut code) {
         let summaries = match working.read(&path) {
             Ok(FileResult::Summarized(summaries)) => summaries,
             Ok(FileResult::LeftOut(why)) => {
@@ -86,7 +80,11 @@ pub(super) fn summarize(args: &Summarize) -> anyhow::Result<ExitCode> {
         };
         for mut summary in summaries {
             note_problems(&summary);
-            if working.chain.tune(&mut summary.record).0 == Verdict::Deleted {
+            let (verdict, applied) = working.chain.tune(&mut summary.record);
+            for why in applied.iter().flat_map(AppliedRule::failures) {
+                output::note(&format!("harvest: {}: {why}", summary.record.url));
+            }
+            if verdict == Verdict::Deleted {
                 continue;
             }
             working.chain.annotate(&mut summary.record);
@@ -109,8 +107,8 @@ pub(super) fn summarize(args: &Summarize) -> anyhow::Result<ExitCode> {
 pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
     let working = WorkingChain::new(Some(&args.config))?;
     let mut code = ExitCode::SUCCESS;
-    for path in &args.files {
-        let summaries = match working.read(path) {
+    for path in files(&args.paths, &mut code) {
+        let summaries = match working.read(&path) {
             Ok(FileResult::Summarized(summaries)) => summaries,
             Ok(FileResult::LeftOut(why)) => {
                 output::line(&path.display().to_string())?;
@@ -118,7 +116,7 @@ pub(super) fn explain(args: &Explain) -> anyhow::Result<ExitCode> {
                 continue;
             }
             Err(error) => {
-                note_unreadable(path, &error);
+                note_unreadable(&path, &error);
                 code = ExitCode::FAILURE;
                 continue;
             }
@@ -240,29 +238,6 @@ impl WorkingChain {
     }
 }
 
-/// Adds a file; or of a folder its files by name, then those of its folders, without links.
-fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    if !fs::metadata(path)?.is_dir() {
-        files.push(path.to_path_buf());
-        return Ok(());
-    }
-    let mut folders = vec![path.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        let mut entries = fs::read_dir(&folder)?.collect::<io::Result<Vec<_>>>()?;
-        entries.sort_by_key(fs::DirEntry::file_name);
-        let at = folders.len();
-        for entry in entries {
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                folders.insert(at, entry.path());
-            } else if kind.is_file() {
-                files.push(entry.path());
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Reads the first `bytes_max` bytes of a file, as a gatherer does.
 fn object(path: &Path, maps: &[Map], bytes_max: u64) -> io::Result<Object> {
     let file = File::open(path)?;
@@ -287,10 +262,6 @@ fn note_problems(summary: &Summary) {
     for problem in &summary.problems {
         output::note(&format!("harvest: {problem}"));
     }
-}
-
-fn note_unreadable(path: &Path, error: &io::Error) {
-    output::note(&format!("harvest: cannot read {}: {error}", path.display()));
 }
 
 #[cfg(test)]

@@ -11,15 +11,16 @@ use formats::HEAD_BYTES;
 use gatherer::spec::{self, Map};
 use serde::Serialize;
 
+use super::{files, note_unreadable};
 use crate::commands::gatherer::load;
 use crate::{output, settings};
 
 /// Files to recognize, and the rules to use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The files.
-    #[arg(value_name = "FILE", required = true)]
-    files: Vec<PathBuf>,
+    /// Files, and folders with all files below them.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
     /// A file of rules, which precede the built-in ones; may be given several times, in order.
     #[arg(long, value_name = "FILE")]
     rules: Vec<PathBuf>,
@@ -46,12 +47,12 @@ struct TypedFile<'a> {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (recognizer, maps) = recognizer(args)?;
     let (mut lines, mut code) = (Vec::new(), ExitCode::SUCCESS);
-    for path in &args.files {
-        match line(&recognizer, &maps, path) {
+    for path in files(&args.paths, &mut code) {
+        match line(&recognizer, &maps, &path) {
             Ok(line) if args.json => output::line(&serde_json::to_string(&line)?)?,
             Ok(line) => lines.push(line),
             Err(error) => {
-                output::note(&format!("harvest: cannot read {}: {error}", path.display()));
+                note_unreadable(&path, &error);
                 code = ExitCode::FAILURE;
             }
         }

@@ -3,9 +3,14 @@
 mod chain;
 mod kind;
 
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
+
+use crate::output;
 
 /// Show types, summaries and rules of files as a gatherer makes them.
 #[derive(Debug, Subcommand)]
@@ -59,4 +64,49 @@ pub(crate) fn run(command: EssenceCommand) -> anyhow::Result<ExitCode> {
         EssenceCommand::Summarize(args) => chain::summarize(&args),
         EssenceCommand::Explain(args) => chain::explain(&args),
     }
+}
+
+/// Returns the named files, and those in the named folders. Reports the others, and sets the exit
+/// code.
+fn files(paths: &[PathBuf], code: &mut ExitCode) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for path in paths {
+        if let Err(error) = collect(path, &mut files) {
+            note_unreadable(path, &error);
+            *code = ExitCode::FAILURE;
+        }
+    }
+    files
+}
+
+/// Adds a file; or of a folder its files by name, then those of its folders, without links.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_file() {
+        files.push(path.to_path_buf());
+        return Ok(());
+    }
+    if !kind.is_dir() {
+        // A pipe may have no writer, and a device no end.
+        return Err(io::Error::other("it is neither a regular file nor a folder"));
+    }
+    let mut folders = vec![path.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let mut entries = fs::read_dir(&folder)?.collect::<io::Result<Vec<_>>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        let at = folders.len();
+        for entry in entries {
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                folders.insert(at, entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn note_unreadable(path: &Path, error: &io::Error) {
+    output::note(&format!("harvest: cannot read {}: {error}", path.display()));
 }
