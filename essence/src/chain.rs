@@ -22,8 +22,11 @@ use crate::worker::pool::{Bounds, Pool};
 use crate::worker::program::{Job, Programs, RunDeadline};
 use crate::worker::{Clock, Program};
 
-/// Time limit for unnesting and summarizing one object.
+/// Time limit for unnesting and summarizing one object: CPU time, so that a busy machine cuts
+/// nothing.
 const SUMMARIZE_TIME_MAX: Duration = Duration::from_secs(8);
+/// Additional time for each MiB of a list, whose entries all get records of their own.
+const LIST_TIME: Duration = Duration::from_secs(1);
 
 /// Time limit for one command of the site's rules, and for all such commands of one record.
 const RULES_TIME_MAX: Duration = Duration::from_secs(10);
@@ -133,8 +136,9 @@ impl Chain {
         })
     }
 
-    /// Types, opens and summarizes an object, also with programs of the site. Blocks for at most
-    /// about ten seconds, plus the time of the programs.
+    /// Types, opens and summarizes an object, also with programs of the site. Blocks for about ten
+    /// seconds at most, unless it is a long list or the machine is busy, plus the time of the
+    /// programs.
     pub fn extract(&self, object: Object, left_out: &mut dyn FnMut(LeftOut, u64)) -> Vec<Summary> {
         let extractor = Extractor {
             settings: &self.settings,
@@ -193,7 +197,8 @@ impl Extractor<'_> {
         stopped: &(dyn Fn() -> bool + Sync),
         left_out: &mut dyn FnMut(LeftOut, u64),
     ) -> Vec<Summary> {
-        let bounds = Bounds { time_max: SUMMARIZE_TIME_MAX, stopped };
+        let time_max = SUMMARIZE_TIME_MAX + LIST_TIME * self.settings.list_mebibytes(&object);
+        let bounds = Bounds { time_max, stopped };
         let mut found =
             self.workers.extract(object, (self.settings, self.fingerprint), bounds, left_out);
         self.library.summarize(self.programs, self.workers.clock, &mut found, stopped);

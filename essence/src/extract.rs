@@ -36,8 +36,15 @@ use crate::summarize::Settings as SummarySettings;
 /// binaries: they are only typed.
 const PEEK_BYTES: usize = 64 * 1024;
 
+const MEBIBYTE: usize = 1024 * 1024;
+/// Number of times its packed size that a list usually has at most.
+const PACKED_MAX: usize = 8;
+
 /// Maximum number of bytes of one object, and everything in it, that go to programs of the site.
 pub const GIVEN_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Memory of an attribute's text, or of any other, in addition to its bytes, in bytes.
+const TEXT_BYTES: usize = 64;
 
 /// Settings of opening and summarizing.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -59,6 +66,30 @@ impl EssenceSettings {
     pub fn type_of(&self, object: &Object) -> Type {
         let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
         self.summary.typing.recognize(&object.url, &object.name, head)
+    }
+
+    /// Returns whether entries of lists of this type get records of their own.
+    fn explodes(&self, r#type: Type) -> bool {
+        self.explode.has(r#type, self.summary.typing.name(r#type))
+    }
+
+    /// Returns how many MiB of the object, unpacked, are read as a list whose entries get records of
+    /// their own; an estimate for a packed list.
+    pub(crate) fn list_mebibytes(&self, object: &Object) -> u32 {
+        // Most objects are shorter, and need not be typed once more.
+        if object.bytes.len() < MEBIBYTE / PACKED_MAX {
+            return 0;
+        }
+        let (r#type, bytes) = match self.type_of(object) {
+            Type::Gzip => {
+                let Some((name, head)) = unnest::peek(object) else { return 0 };
+                let inner = self.summary.typing.recognize(&object.url, &name, &head);
+                (inner, object.bytes.len().saturating_mul(PACKED_MAX))
+            }
+            known => (known, object.bytes.len()),
+        };
+        let bytes = if self.explodes(r#type) { bytes.min(explode::LIST_BYTES_MAX) } else { 0 };
+        u32::try_from(bytes / MEBIBYTE).unwrap_or_default()
     }
 
     /// Adds the object to its summary, for the site's program for its type, if there is one.
@@ -202,14 +233,9 @@ impl Run<'_> {
         match format {
             Some(Format::Stream(packing)) => self.unpack(it, packing),
             Some(format) => self.container(it, r#type, format),
-            None if self.explodes(r#type) => self.list(it, r#type),
+            None if self.settings.explodes(r#type) => self.list(it, r#type),
             None => self.summarize(it, r#type),
         }
-    }
-
-    /// Returns whether entries of lists of this type get records of their own.
-    fn explodes(&self, r#type: Type) -> bool {
-        self.settings.explode.has(r#type, self.settings.summary.typing.name(r#type))
     }
 
     /// Unpacks the object, and continues with its content under the same URL, size and digest.
@@ -217,7 +243,11 @@ impl Run<'_> {
         let Opening { object, path, mut problems, depth } = it;
         let opened = unnest::unpack(&object, packing, self.budget, &|name, head| {
             let inside = self.settings.summary.typing.recognize(&object.url, name, head);
-            if self.explodes(inside) { usize::MAX } else { self.wanted_bytes(inside, head) }
+            if self.settings.explodes(inside) {
+                usize::MAX
+            } else {
+                self.wanted_bytes(inside, head)
+            }
         });
         problems.extend(opened.problems);
         // Users fetch the packed object: the digest is that of its bytes.
@@ -230,7 +260,10 @@ impl Run<'_> {
             ..object
         };
         let path = path.or_else(|| Some(inner.name.clone()));
+        let bytes = inner.bytes.len();
+        self.budget.hold(bytes);
         self.open(Opening { object: inner, path, problems, depth: depth + 1 });
+        self.budget.release(bytes);
     }
 
     /// Returns how many bytes are useful of a content of the type `inside`.
@@ -257,7 +290,7 @@ impl Run<'_> {
             // The container's record comes first, but its content is complete only at the end.
             let mut summary = self.finish(&object, r#type, Draft::default());
             summary.problems = problems;
-            self.found.push(summary);
+            self.add(summary);
         }
         let mut listing = Body::new(self.settings.summary.formats.text_bytes_max(r#type));
         let mut count = 0_u64;
@@ -280,11 +313,7 @@ impl Run<'_> {
         let Some(own) = self.found.get_mut(position) else { return };
         if format.is_summarized() {
             // The record already has the problems that were found before the opening.
-            let cut = truncated(&report.problems, &object.url);
-            if !cut.is_empty() {
-                let before = own.record.text("Truncated").map(|it| format!("{it}\n"));
-                own.record.set("Truncated", before.unwrap_or_default() + &cut);
-            }
+            add_truncated(own, &truncated(&report.problems, &object.url));
             own.problems.extend(report.problems);
             return;
         }
@@ -300,6 +329,7 @@ impl Run<'_> {
         let mut summary = self.finish(&object, r#type, draft);
         summary.problems.extend(problems);
         if let Some(own) = self.found.get_mut(position) {
+            self.budget.add_record(record_bytes(&summary));
             *own = summary;
         }
         if let Some(why) = self.settings.select.by_type(r#type) {
@@ -333,7 +363,9 @@ impl Run<'_> {
                 let entry =
                     Object { url, name: key, bytes, modified, size, truncated: false, md5: None };
                 let input = Input { object: &entry, r#type, ..input };
-                entries.push(settings.finish(&input, draft));
+                let summary = settings.finish(&input, draft);
+                budget.add_record(record_bytes(&summary));
+                entries.push(summary);
                 true
             })
         });
@@ -341,10 +373,12 @@ impl Run<'_> {
             Ok(problems) => problems,
             Err(fault) => vec![(ProblemKind::Fault, fault)],
         };
+        let problems = problems.into_iter();
+        let problems = problems.map(|(kind, it)| Problem::new(&object.url, kind, it));
+        let problems: Vec<Problem> = full.into_iter().chain(problems).collect();
         if let Some(own) = self.found.get_mut(position) {
-            own.problems.extend(full);
-            let problems = problems.into_iter();
-            own.problems.extend(problems.map(|(kind, it)| Problem::new(&object.url, kind, it)));
+            add_truncated(own, &truncated(&problems, &object.url));
+            own.problems.extend(problems);
         }
         self.found.append(&mut entries);
     }
@@ -368,6 +402,13 @@ impl Run<'_> {
         };
         summary.problems.splice(0..0, problems);
         self.settings.give(&object, r#type, &mut self.given, &mut summary);
+        self.budget.hold(summary.given.as_ref().map_or(0, |it| it.bytes.len()));
+        self.add(summary);
+    }
+
+    /// Adds a summary, which stays in memory until all are made.
+    fn add(&mut self, summary: Summary) {
+        self.budget.add_record(record_bytes(&summary));
         self.found.push(summary);
     }
 
@@ -386,10 +427,26 @@ fn set_nesting(draft: &mut Draft<'_>, path: Option<&str>, truncated: String) {
     draft.other("Truncated", truncated);
 }
 
+/// Adds messages about parts that are missing to the record of their object.
+fn add_truncated(own: &mut Summary, messages: &str) {
+    if !messages.is_empty() {
+        let before = own.record.text("Truncated").map(|it| format!("{it}\n"));
+        own.record.set("Truncated", before.unwrap_or_default() + messages);
+    }
+}
+
 /// Returns the messages of the problems of the object at `url`, one per line.
 fn truncated(problems: &[Problem], url: &str) -> String {
     let own = problems.iter().filter(|it| it.object == url);
     own.map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns an estimate of the memory of a record and its problems, in bytes.
+fn record_bytes(Summary { record, problems, .. }: &Summary) -> usize {
+    let attributes = record.attributes().iter();
+    let attributes = attributes.map(|it| 2 * TEXT_BYTES + it.name.len() + it.value.len());
+    let problems = problems.iter().map(|it| 2 * TEXT_BYTES + it.object.len() + it.message.len());
+    record.url.len() + attributes.chain(problems).sum::<usize>()
 }
 
 /// Returns the digest of an object; `None` if it is unknown and the object incomplete.
@@ -728,6 +785,72 @@ mod tests {
             let problem = Problem::new("f:", ProblemKind::Time, "late");
             assert_eq!(by_name(&object, &settings, problem).given.is_some(), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn the_length_of_lists_is_known_before_they_are_read() {
+        let settings = EssenceSettings::default();
+        let length = |name: &str, bytes: Vec<u8>| {
+            settings.list_mebibytes(&Object::whole(format!("f:/{name}"), bytes))
+        };
+        let entries: String = (0..40_000)
+            .map(|it| format!("@book{{a{it}, title = {{Title {}}}}}\n", it * it))
+            .collect();
+        let text = entries.into_bytes();
+        assert_eq!(length("a.bib", text.clone()), 1);
+        assert!((1..8).contains(&length("a.bib.gz", gzip(&text))));
+        assert_eq!(length("a.txt", text.clone()), 0);
+        assert_eq!(length("a.txt.gz", gzip(&text)), 0);
+        assert_eq!(length("a.bib", text.repeat(40)), 32);
+    }
+
+    #[test]
+    fn a_list_that_is_cut_says_so() {
+        let list = b"@book{a, title = {A}}\n@book{b, title = {B}}\n@book{c, title = {C}}\n";
+        let unnest = Limits { members_max: 2, ..Limits::default() };
+        let settings = EssenceSettings { unnest, ..EssenceSettings::default() };
+        let found = extract(Object::whole("f:/a.bib", &list[..]), &settings, &|| false);
+        assert_eq!(found.len(), 3);
+        let message = "has more than 2 members; the rest was left out";
+        assert_eq!(found[0].record.text("Truncated").as_deref(), Some(message));
+        assert_eq!(found[0].problems[0].message, message);
+    }
+
+    #[test]
+    fn what_is_in_memory_at_once_is_bounded() {
+        let within = |unnest, object| {
+            let settings = EssenceSettings { unnest, ..EssenceSettings::default() };
+            extract(object, &settings, &|| false)
+        };
+        // Each layer holds the whole of the next one.
+        let core = b"words ".repeat(20_000);
+        let deep = (0..6).fold(core, |inner, _| tarball(&[("x", &inner)]));
+        let limits = Limits { held_bytes_max: 480_000, ..Limits::default() };
+        let found = within(limits, Object::whole("f:x.tar", deep));
+        let last = found.last().unwrap();
+        assert_eq!(last.record.url, "f:x.tar#x!/x!/x!/x");
+        let messages: Vec<&str> = last.problems.iter().map(|it| it.message.as_str()).collect();
+        assert!(messages[0].contains("all that memory is left for; only its front was read"));
+        assert_eq!(found.len(), 5, "{messages:?}");
+
+        // Sixteen files in sixteen zips in sixteen zips, five deep.
+        let words: String = (0..2_000).map(|it| format!("word{it} ")).collect();
+        let nested = (0..5).fold(words.into_bytes(), |inner, layer| {
+            let names = (0..16)
+                .map(|it| if layer == 0 { format!("{it}.txt") } else { format!("{it}.zip") });
+            let names: Vec<String> = names.collect();
+            let members = names.iter().map(|name| (name.as_str(), inner.as_slice()));
+            zipped(&members.collect::<Vec<_>>())
+        });
+        let limits = Limits { records_bytes_max: 1 << 20, ..Limits::default() };
+        let found = within(limits, Object::whole("f:x.zip", nested));
+        assert!((20..80).contains(&found.len()), "{}", found.len());
+        let message = "has records of more than 1048576 bytes in all; the rest was left out (last \
+                       member: 0.zip)";
+        assert_eq!(found[0].problems[0].message, message);
+        assert_eq!(found[0].record.text("Truncated").as_deref(), Some(message));
+        let texts = found.iter().filter(|it| it.record.url.ends_with(".txt"));
+        assert!(15 < texts.clone().count() && texts.clone().all(|it| it.problems.is_empty()));
     }
 
     #[test]

@@ -30,11 +30,12 @@ pub mod serve;
 mod wire;
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use formats::object::Object;
 use formats::unnest::{self, Format};
 use formats::{Type, explode};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::extract::EssenceSettings;
 
@@ -43,6 +44,44 @@ const WITHIN_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Clock by which deadlines are measured.
 pub type Clock = fn() -> Instant;
+
+/// Number of time limits after which an object is given up, however little of a busy machine's CPU
+/// it had.
+const BUSY_MAX: u32 = 6;
+
+/// Time limit for the object that this thread reads. Time in which others have the CPU does not
+/// count: no object is at fault for a busy machine.
+pub(crate) struct Deadline {
+    clock: Clock,
+    /// The earliest moment at which the time can be up.
+    earliest: Instant,
+    /// The moment at which the time is up in any case.
+    latest: Instant,
+    /// CPU time of this thread at which the time is up.
+    cpu: Duration,
+}
+
+impl Deadline {
+    pub(crate) fn new(clock: Clock, time_max: Duration) -> Self {
+        let now = clock();
+        Self {
+            clock,
+            earliest: now + time_max,
+            latest: now + time_max * BUSY_MAX,
+            cpu: cpu_time() + time_max,
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        let now = (self.clock)();
+        self.earliest < now && (self.latest < now || self.cpu < cpu_time())
+    }
+}
+
+/// Returns the CPU time of this thread.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
+}
 
 /// Command that starts a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,10 +131,27 @@ pub(crate) fn wants_worker(object: &Object, settings: &EssenceSettings) -> bool 
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::thread;
 
     use flate2::Compression;
+    use net::clock;
 
     use super::*;
+
+    #[test]
+    fn time_of_others_does_not_count() {
+        let deadline = Deadline::new(clock::monotonic, Duration::from_millis(50));
+        assert!(!deadline.is_over());
+        thread::sleep(Duration::from_millis(100));
+        assert!(!deadline.is_over());
+        thread::sleep(Duration::from_millis(250));
+        assert!(deadline.is_over(), "it would wait for ever");
+        let busy = Deadline::new(clock::monotonic, Duration::from_millis(50));
+        let began = cpu_time();
+        while !busy.is_over() {}
+        let used = cpu_time() - began;
+        assert!(used < Duration::from_millis(300), "{used:?}");
+    }
 
     #[test]
     fn objects_that_may_hold_any_type_go_to_a_worker() {

@@ -35,7 +35,7 @@ pub(crate) use fields::EntryFields;
 
 /// Maximum number of bytes of a catalog that are read: 3 KiB for each of 10,000 entries, the most
 /// that become records.
-const CATALOG_BYTES_MAX: usize = 32 * 1024 * 1024;
+pub(crate) const CATALOG_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Longest entry that is parsed, in bytes.
 pub(crate) const ENTRY_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of authors, and of titles, that the list's own record has.

@@ -28,6 +28,9 @@ const KEY_BYTES_MAX: usize = 200;
 /// Number of hexadecimal digits of the MD5 at the end of a shortened key.
 const SUM_BYTES: usize = 16;
 
+/// Maximum number of bytes of a list that are read.
+pub const LIST_BYTES_MAX: usize = catalog::CATALOG_BYTES_MAX;
+
 /// One entry of a list.
 #[derive(Debug)]
 pub struct Entry {

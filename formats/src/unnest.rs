@@ -165,14 +165,13 @@ impl<'b> Walk<'b, '_> {
     /// Reads the next member from a stream; fails when the budget has no room for it.
     fn read(&mut self, info: &MemberInfo, reader: &mut dyn Read) -> Result<Member, Fault> {
         self.take(&info.path)?;
-        let bytes_max = self.budget.limits.member_bytes_max;
+        let bytes_max = self.budget.member_bytes_max();
         let mut bytes = Vec::new();
         let end = read_up_to(&mut Read::take(reader, info.size), bytes_max, &mut bytes);
         let (kept, size) = (bytes.len(), info.size);
         let mut member = member(self.object, info, bytes, (kept as u64) < size);
         if matches!(end, End::Longer) {
-            let message = format!("is longer than {bytes_max} bytes; only its front was read");
-            member.add((ProblemKind::Limit, message));
+            member.add(self.budget.cut(bytes_max));
         } else if (kept as u64) < size {
             let broken =
                 || (ProblemKind::Broken, format!("breaks off after {kept} of {size} bytes"));
@@ -187,14 +186,13 @@ impl<'b> Walk<'b, '_> {
         self.take(path)?;
         let Decoded { mut bytes, modified, fault } = decoded;
         self.budget.take_bytes(bytes.len()).map_err(Stop::fault)?;
-        let (size, bytes_max) = (bytes.len(), self.budget.limits.member_bytes_max);
+        let (size, bytes_max) = (bytes.len(), self.budget.member_bytes_max());
         bytes.truncate(bytes_max);
         let info = MemberInfo { path: clean_path(path).to_vec(), size: size as u64, modified };
         let mut member = member(self.object, &info, bytes, bytes_max < size);
         member.object.name = name.unwrap_or(member.object.name);
         if bytes_max < size {
-            let message = format!("is longer than {bytes_max} bytes; only its front was read");
-            member.add((ProblemKind::Limit, message));
+            member.add(self.budget.cut(bytes_max));
         }
         if let Some(fault) = fault {
             member.add(fault);
@@ -209,7 +207,10 @@ impl<'b> Walk<'b, '_> {
         if self.about.is_none() {
             self.about = metadata::of_member(&member);
         }
+        let bytes = member.object.bytes.len();
+        self.budget.hold(bytes);
         (self.visit)(member);
+        self.budget.release(bytes);
     }
 }
 

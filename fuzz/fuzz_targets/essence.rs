@@ -20,6 +20,8 @@ const LIMITS: Limits = Limits {
     depth_max: 4,
     members_max: 64,
     names_bytes_max: 1 << 16,
+    records_bytes_max: 1 << 18,
+    held_bytes_max: 1 << 19,
 };
 
 fuzz_target!(|bytes: &[u8]| {

@@ -14,6 +14,8 @@ const LIMITS: Limits = Limits {
     depth_max: 8,
     members_max: 64,
     names_bytes_max: 1 << 14,
+    records_bytes_max: 1 << 18,
+    held_bytes_max: 1 << 18,
 };
 
 fuzz_target!(|bytes: &[u8]| {

@@ -186,6 +186,23 @@ pub struct Difference {
     pub records: Vec<Published>,
 }
 
+impl Difference {
+    /// Keeps the records of the object at `url`, and of what is in it, that would be deleted: not
+    /// all of its new records are known. Returns whether there are any.
+    pub fn keep(&mut self, url: &str, old: Option<&ObjectNote>) -> bool {
+        let is_of = |it: &String| {
+            it.strip_prefix(url).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+        };
+        let (kept, deleted): (Vec<String>, _) =
+            std::mem::take(&mut self.deleted).into_iter().partition(is_of);
+        self.deleted = deleted;
+        let kept: std::collections::HashSet<String> = kept.into_iter().collect();
+        let before = old.map(|note| note.records.as_slice()).unwrap_or_default();
+        self.records.extend(before.iter().filter(|it| kept.contains(&it.url)).cloned());
+        !kept.is_empty()
+    }
+}
+
 /// Conditions under which an object's new records were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Basis {
@@ -287,6 +304,18 @@ mod tests {
         check(&[("f", "1"), ("f#a", "")], &[("f", "1"), ("f#a", "")], &["f", "f#a"], &[]);
         check(&[("old", "1")], &[("new", "1")], &["new"], &["old"]);
         check(&[], &[("f", "1"), ("f#a", "1"), ("f#a", "2")], &["f", "f#a"], &[]);
+    }
+
+    #[test]
+    fn records_that_are_not_known_to_be_gone_are_kept() {
+        let old = note(7, &[("f", "1"), ("f#a", "2"), ("f#b", "3"), ("other", "4")]);
+        let new = vec![(record("f", "9"), 0), (record("f#c", "5"), 0)];
+        let mut difference = compare(Some(&old), basis(7), new);
+        assert!(difference.keep("f", Some(&old)));
+        assert_eq!(difference.deleted, ["other"]);
+        let urls: Vec<_> = difference.records.iter().map(|it| it.url.as_str()).collect();
+        assert_eq!(urls, ["f", "f#c", "f#a", "f#b"]);
+        assert!(!difference.keep("f", Some(&old)));
     }
 
     #[test]

@@ -163,10 +163,7 @@ fn rules_of_the_site_are_explained() {
     let records = soif::reader::parse(out.as_bytes()).unwrap();
     assert_eq!(records.len(), 1);
     let why = "rule of line 1: `Type | exit 3`: /bin/sh fails (exit status: 3)";
-    assert_eq!(
-        err,
-        format!("harvest: file://{cake}: {why}\nharvest: file://{secret}: {why}\n")
-    );
+    assert_eq!(err, format!("harvest: file://{cake}: {why}\nharvest: file://{secret}: {why}\n"));
     assert_eq!(records[0].text("Title").as_deref(), Some("APPLE TART"));
 }
 

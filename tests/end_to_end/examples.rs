@@ -6,7 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use essence::config::{Files, list_folder};
-use settings::Mistake;
 
 use crate::harness::write;
 
@@ -41,9 +40,10 @@ impl Example {
 
     /// Returns the text with the keys that every settings file needs.
     fn completed(&self, needed: &str, end: &str) -> String {
+        let keys = self.text.lines().take_while(|it| !it.starts_with('['));
         let has = |line: &&str| {
             let key = line.split('=').next().unwrap_or_default();
-            self.text.lines().any(|it| it.starts_with(key) && !key.is_empty())
+            keys.clone().any(|it| it.starts_with(key))
         };
         let missing: Vec<&str> = needed.lines().filter(|line| !has(line)).collect();
         let end = if self.text.contains("[[root]]") { "" } else { end };
@@ -66,15 +66,13 @@ fn examples(page: &Path) -> Vec<Example> {
             None if is_blank && number < text.lines().count() => block.push('\n'),
             None => {
                 is_fenced = false;
-                let is_settings = ["# rules\n", "#!/bin/sh\n# lib/"]
-                    .iter()
-                    .any(|it| block.starts_with(it))
-                    || block.lines().any(|line| line.starts_with("[[") || line.starts_with("[tls"))
-                    || toml::from_str::<toml::Table>(&block).is_ok_and(|it| !it.is_empty());
+                let others = ["# rules\n", "#!/bin/sh\n# lib/"];
+                let is_toml =
+                    block.parse::<toml_edit::DocumentMut>().is_ok_and(|it| !it.is_empty());
                 let text = std::mem::take(&mut block);
-                if is_settings {
-                    let end = format!("{}, above line {number}", page.display());
-                    found.push(Example::new(end, text));
+                if is_toml || others.iter().any(|it| text.starts_with(it)) {
+                    let position = format!("{}, above line {number}", page.display());
+                    found.push(Example::new(position, text));
                 }
             }
         }
@@ -93,9 +91,8 @@ fn every_example_of_settings_in_the_documentation_is_accepted() {
     assert!(30 <= all.len(), "{}", all.len());
 
     let folder = tempfile::tempdir().unwrap();
-    let is_settings = |it: &Example| {
-        ["gatherer", "broker", "replicator"].iter().any(|daemon| it.is_of(daemon))
-    };
+    let is_settings =
+        |it: &Example| ["gatherer", "broker", "replicator"].iter().any(|daemon| it.is_of(daemon));
     let (settings, named): (Vec<_>, Vec<_>) = all.iter().partition(|it| is_settings(it));
     let mut unread: BTreeSet<PathBuf> = BTreeSet::new();
     for it in &named {
@@ -110,11 +107,13 @@ fn every_example_of_settings_in_the_documentation_is_accepted() {
     let list = |path: &Path| list_folder(&folder.path().join(path));
     let gatherer = |text: &str| {
         let files = Files { read: &read, list: &list };
-        gatherer::Config::parse_with(text, files).map(drop)
+        gatherer::Config::parse_with(text, files).map(drop).map_err(|it| format!("{it:#?}"))
     };
-    let broker = |text: &str| broker::config::Config::parse(text).map(drop);
-    let replicator = |text: &str| replicator::Config::parse(text).map(drop);
-    type Read<'a> = &'a dyn Fn(&str) -> Result<(), Vec<Mistake>>;
+    let broker =
+        |text: &str| broker::config::Config::parse(text).map(drop).map_err(|it| format!("{it:#?}"));
+    let replicator =
+        |text: &str| replicator::Config::parse(text).map(drop).map_err(|it| format!("{it:#?}"));
+    type Read<'a> = &'a dyn Fn(&str) -> Result<(), String>;
     let daemons: [(&str, &str, &str, Read<'_>); 3] = [
         ("gatherer", "name = 'a'\ndata = 'a'", "\n[[root]]\nurl = 'file:///srv'\n", &gatherer),
         ("broker", "name = 'a'\ndata = 'a'", "", &broker),
@@ -122,10 +121,11 @@ fn every_example_of_settings_in_the_documentation_is_accepted() {
     ];
     for it in settings {
         let of = daemons.iter().filter(|(daemon, ..)| it.is_of(daemon));
-        let outcomes = of.map(|(_, needed, end, read)| read(&it.completed(needed, end)));
-        let refused: Vec<_> = outcomes.collect::<Vec<_>>();
-        let is_accepted = refused.iter().any(Result::is_ok);
-        assert!(is_accepted, "{}:\n{}\n{refused:#?}", it.position, it.text);
+        let outcomes: Vec<Result<(), String>> =
+            of.map(|(_, needed, end, read)| read(&it.completed(needed, end))).collect();
+        let refusals: String = outcomes.iter().filter_map(|it| it.clone().err()).collect();
+        let is_accepted = outcomes.contains(&Ok(()));
+        assert!(is_accepted, "{}:\n{}\n{refusals}", it.position, it.text);
     }
 
     let text = format!("name = 'a'\ndata = 'a'\n[[root]]\nurl = 'file:///srv'\n{ALL_FILES}");

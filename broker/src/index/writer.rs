@@ -27,8 +27,9 @@ use crate::answer::DUPLICATES_MAX;
 const GROUP_OPERATIONS: usize = 128;
 /// Bytes of attribute values above which a group goes to the writer at once.
 const GROUP_BYTES: usize = 1 << 20;
-/// Bytes of attribute values at which a chunk is full.
-const CHUNK_BYTES_MAX: usize = 32 << 20;
+/// Bytes of attribute values at which a chunk is full. Its records, their documents in the engine's
+/// queue and the words of these are in memory at once.
+const CHUNK_BYTES_MAX: usize = 8 << 20;
 
 /// The objects of a chunk in the order of [`Oid::key`]; `None` deletes an object.
 #[derive(Debug, Default)]

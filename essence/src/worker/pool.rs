@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::wire::{self, Order, Ready, Reply, Request};
-use super::{Clock, Program, wants_worker};
+use super::{BUSY_MAX, Clock, Deadline, Program, wants_worker};
 use crate::extract::{self, EssenceSettings, GIVEN_BYTES_MAX};
 use crate::select::LeftOut;
 
@@ -124,8 +124,8 @@ impl Pool {
         left_out: &mut dyn FnMut(LeftOut, u64),
     ) -> Vec<Summary> {
         let clock = self.clock;
-        let deadline = clock() + bounds.time_max;
-        let cancelled = || (bounds.stopped)() || deadline < clock();
+        let deadline = Deadline::new(clock, bounds.time_max);
+        let cancelled = || (bounds.stopped)() || deadline.is_over();
         let Some(program) = self.program.as_ref().filter(|_| wants_worker(&object, settings))
         else {
             return extract::extract_selected(object, settings, &cancelled, &mut |why| {
@@ -250,11 +250,8 @@ impl Worker {
         left_out: &mut dyn FnMut(LeftOut, u64),
     ) -> Result<(Vec<Summary>, Self), (Failure, Vec<Summary>)> {
         let time_ms_max = u64::try_from(bounds.time_max.as_millis()).unwrap_or(u64::MAX);
-        let until = clock() + bounds.time_max + GRACE;
         let mut found = Vec::new();
-        let pid = self.child.id();
-        let mut stream =
-            BoundedStream { socket: &self.socket, pid, clock, until, stopped: bounds.stopped };
+        let mut stream = BoundedStream::new(&self.socket, self.child.id(), bounds, clock);
         let outcome = wire::write(&mut stream, &Request::of(object, time_ms_max), &[&object.bytes])
             .and_then(|()| read_answer(stream, &object.url, count_max, &mut found));
         match outcome {
@@ -262,7 +259,10 @@ impl Worker {
                 all.into_iter().for_each(|(why, count)| left_out(why, count));
                 Ok((found, self))
             }
-            Err(error) => Err((self.failure(error, until <= clock(), bounds.stopped), found)),
+            Err(error) => {
+                let is_late = error.kind() == io::ErrorKind::TimedOut;
+                Err((self.failure(error, is_late, bounds.stopped), found))
+            }
         }
     }
 
@@ -374,16 +374,39 @@ struct BoundedStream<'a> {
     socket: &'a UnixStream,
     pid: u32,
     clock: Clock,
-    until: Instant,
+    /// The earliest moment of the deadline.
+    earliest: Instant,
+    /// The deadline, however little of the CPU the worker had.
+    latest: Instant,
+    /// CPU time of the worker at the deadline.
+    cpu: Duration,
     stopped: &'a dyn Fn() -> bool,
 }
 
-impl BoundedStream<'_> {
+impl<'a> BoundedStream<'a> {
+    fn new(socket: &'a UnixStream, pid: u32, bounds: Bounds<'a>, clock: Clock) -> Self {
+        let (now, time_max) = (clock(), bounds.time_max);
+        Self {
+            socket,
+            pid,
+            clock,
+            earliest: now + time_max + GRACE,
+            latest: now + time_max * BUSY_MAX + GRACE,
+            cpu: cpu_time(pid) + time_max + GRACE,
+            stopped: bounds.stopped,
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        let now = (self.clock)();
+        self.earliest <= now && (self.latest <= now || self.cpu <= cpu_time(self.pid))
+    }
+
     /// Repeats an attempt that would block, until it succeeds or a bound is reached.
     fn wait<T>(&self, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         loop {
             // Checked first: if a worker sends single bytes, no attempt would ever block.
-            if (self.stopped)() || self.until <= (self.clock)() {
+            if (self.stopped)() || self.is_late() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             match attempt() {
@@ -412,6 +435,16 @@ impl io::Write for BoundedStream<'_> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Returns the CPU time of a process; 0 if it cannot be read.
+fn cpu_time(pid: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name before the other fields may have spaces and parentheses.
+    let fields = stat.rsplit_once(')').map_or("", |it| it.1).split_whitespace();
+    // In user mode and in the kernel, in ticks.
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|it| it.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks.saturating_mul(1_000) / rustix::param::clock_ticks_per_second())
 }
 
 /// Returns the resident memory of a process, in bytes; 0 if it cannot be read.
@@ -533,7 +566,14 @@ mod tests {
         let pool = shell_pool(&format!("{head}; while :; do printf x >&0; sleep 0.01; done"));
         let began = clock::monotonic();
         let found = extract(&pool, 1, bounds(1));
-        assert!(clock::monotonic() - began < Duration::from_secs(5 * 3));
+        assert!(clock::monotonic() - began < Duration::from_secs(5 * 8));
+        assert_eq!(found[0].problems[0].kind, ProblemKind::Time, "{found:?}");
+    }
+
+    #[test]
+    fn a_worker_that_computes_for_ever_is_ended_by_its_cpu_time() {
+        let pool = shell_pool("while :; do :; done");
+        let found = extract(&pool, 1, bounds(1));
         assert_eq!(found[0].problems[0].kind, ProblemKind::Time, "{found:?}");
     }
 

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::Clock;
 use super::fence::{self, ProgramFence};
 use super::wire::{self, Order, Ready, Reply, Request};
+use super::{Clock, Deadline};
 use crate::extract::{self, EssenceSettings};
 
 /// Search path of the site's programs.
@@ -68,8 +68,8 @@ fn answer(
     (settings, clock): (&EssenceSettings, Clock),
     to: &mut impl Write,
 ) -> io::Result<()> {
-    let deadline = clock() + Duration::from_millis(request.time_ms_max);
-    let cancelled = || deadline < clock();
+    let deadline = Deadline::new(clock, Duration::from_millis(request.time_ms_max));
+    let cancelled = || deadline.is_over();
     let mut left_out = BTreeMap::new();
     let object = request.object(body);
     let summaries = extract::extract_selected(object, settings, &cancelled, &mut |why| {

@@ -179,8 +179,10 @@ fn broken_documents_are_named() {
     let object =
         Object { truncated: true, ..Object::whole("http://h.example/p.pdf", &b"%PDF-1.4\n"[..]) };
     let settings = Settings::default();
-    let cut = Input { object: &object, r#type: Type::Pdf, settings: &settings, cancelled: &|| false };
-    let problem = (ProblemKind::Broken, "cannot be read as PDF: only its front was read".to_owned());
+    let cut =
+        Input { object: &object, r#type: Type::Pdf, settings: &settings, cancelled: &|| false };
+    let problem =
+        (ProblemKind::Broken, "cannot be read as PDF: only its front was read".to_owned());
     assert_eq!(summarize(&cut).problems, [problem]);
     let mut pdf = paged(&[stream("", b"BT /F1 9 Tf (kept) Tj ET")]);
     // A document without its table of offsets is rebuilt from its objects.

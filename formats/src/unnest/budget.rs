@@ -12,6 +12,9 @@ use crate::object::{Object, Problem, ProblemKind};
 /// Bytes read from a container between two checks of the time limit.
 const PIECE_BYTES: usize = 64 * 1024;
 
+/// Least room for one more member, in bytes: enough to tell its type.
+const ROOM_BYTES_MIN: u64 = 64 * 1024;
+
 /// A problem without its URL.
 pub(crate) type Fault = (ProblemKind, String);
 
@@ -32,6 +35,12 @@ pub struct Limits {
     pub members_max: u64,
     /// Maximum number of bytes of the URLs of all members together, since one note stores them.
     pub names_bytes_max: u64,
+    /// Maximum number of bytes of all records made of one fetched object: they are published
+    /// together, and stay in memory until then.
+    pub records_bytes_max: u64,
+    /// Maximum number of bytes in memory at once, besides the fetched object: of the members that
+    /// are open, one in another, and of the records made so far.
+    pub held_bytes_max: u64,
 }
 
 impl Default for Limits {
@@ -44,6 +53,8 @@ impl Default for Limits {
             depth_max: 8,
             members_max: 10_000,
             names_bytes_max: 4 * 1024 * 1024,
+            records_bytes_max: 64 * 1024 * 1024,
+            held_bytes_max: 128 * 1024 * 1024,
         }
     }
 }
@@ -54,6 +65,8 @@ pub struct Budget<'a> {
     bytes_left: Cell<u64>,
     members_left: Cell<u64>,
     names_bytes_left: Cell<u64>,
+    records_bytes: Cell<u64>,
+    held_bytes: Cell<u64>,
     cancelled: &'a dyn Fn() -> bool,
 }
 
@@ -74,6 +87,8 @@ impl<'a> Budget<'a> {
             bytes_left: Cell::new(limits.bytes_max),
             members_left: Cell::new(limits.members_max),
             names_bytes_left: Cell::new(limits.names_bytes_max),
+            records_bytes: Cell::new(0),
+            held_bytes: Cell::new(0),
             cancelled,
         }
     }
@@ -92,6 +107,12 @@ impl<'a> Budget<'a> {
         } else if names < name_bytes {
             let max = self.limits.names_bytes_max;
             format!("has names of more than {max} bytes in all; the rest was left out")
+        } else if self.limits.records_bytes_max < self.records_bytes.get() {
+            let max = self.limits.records_bytes_max;
+            format!("has records of more than {max} bytes in all; the rest was left out")
+        } else if self.room() < ROOM_BYTES_MIN.min(self.limits.held_bytes_max) {
+            let max = self.limits.held_bytes_max;
+            format!("takes more than {max} bytes of memory; the rest was left out")
         } else {
             return Ok(());
         };
@@ -111,6 +132,43 @@ impl<'a> Budget<'a> {
     /// Gives bytes that were only inspected back to the budget.
     pub(super) fn give_back(&self, count: usize) {
         self.bytes_left.set(self.bytes_left.get().saturating_add(count as u64));
+    }
+
+    /// Counts a record, which stays in memory until all are made.
+    pub fn add_record(&self, bytes: usize) {
+        self.records_bytes.set(self.records_bytes.get().saturating_add(bytes as u64));
+        self.hold(bytes);
+    }
+
+    /// Counts bytes that stay in memory.
+    pub fn hold(&self, count: usize) {
+        self.held_bytes.set(self.held_bytes.get().saturating_add(count as u64));
+    }
+
+    /// Ends the count of bytes that were held.
+    pub fn release(&self, count: usize) {
+        self.held_bytes.set(self.held_bytes.get().saturating_sub(count as u64));
+    }
+
+    fn room(&self) -> u64 {
+        self.limits.held_bytes_max.saturating_sub(self.held_bytes.get())
+    }
+
+    /// Returns how many bytes of the next member may be kept.
+    pub(super) fn member_bytes_max(&self) -> usize {
+        let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
+        self.limits.member_bytes_max.min(room)
+    }
+
+    /// Returns the fault of a member that was cut to `bytes_max` bytes.
+    pub(super) fn cut(&self, bytes_max: usize) -> Fault {
+        let why = if bytes_max < self.limits.member_bytes_max {
+            ", all that memory is left for"
+        } else {
+            ""
+        };
+        let message = format!("is longer than {bytes_max} bytes{why}; only its front was read");
+        (ProblemKind::Limit, message)
     }
 
     pub(super) fn is_late(&self) -> bool {

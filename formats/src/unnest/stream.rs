@@ -184,7 +184,7 @@ pub fn unpack(
         Err(error) => (End::Broken(error), object.bytes.len()),
     };
     let (mut end, mut left) = read(&mut bytes, HEAD_BYTES);
-    let member_bytes_max = budget.limits.member_bytes_max;
+    let member_bytes_max = budget.member_bytes_max();
     let bytes_max = wanted(&name, &bytes).min(member_bytes_max);
     if matches!(end, End::Longer) {
         // The head has lost the byte that showed that more follows: read again from the start.

@@ -22,6 +22,8 @@ const LIMITS: Limits = Limits {
     depth_max: 8,
     members_max: 100,
     names_bytes_max: 1_000_000,
+    records_bytes_max: 4_000_000,
+    held_bytes_max: 4_000_000,
 };
 
 /// Opens `bytes` as `container` and renders its members and problems.

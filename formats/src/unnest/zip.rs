@@ -162,7 +162,7 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
             modified: entry.last_modified().and_then(seconds),
         };
         let stop = Cell::new(None);
-        let bytes_max = walk.budget.limits.member_bytes_max;
+        let bytes_max = walk.budget.member_bytes_max();
         let (bytes, end, fault) = match archive.unpack(index, bytes_max, walk.budget, &stop) {
             Ok((bytes, end)) => {
                 let fault = fault_at(&end, bytes.len(), stop.get());
@@ -176,10 +176,9 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         // The directory's size may be wrong; the size of the content is right.
         info.size = if truncated { info.size.max(kept) } else { kept };
         let mut member = member(object, &info, bytes, truncated && 0 < info.size);
-        let longer = || format!("is longer than {bytes_max} bytes; only its front was read");
         match (fault, end) {
             (Some(fault), _) => member.add(fault),
-            (None, End::Longer) => member.add((ProblemKind::Limit, longer())),
+            (None, End::Longer) => member.add(walk.budget.cut(bytes_max)),
             (None, _) => {}
         }
         walk.last.clone_from(&member.path);

@@ -55,10 +55,11 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
     } else {
         site.metrics.fetch.leave(1);
         site.resolve(&url, &object.url);
+        let public = object.url.clone();
         let made = summarize(run, object, old.is_some())?;
         let has_same_date = |old: &ObjectNote| old.brief.validator.is_dated_as(&validator);
         let same_content = same_content && old.as_ref().is_some_and(has_same_date);
-        decide(run, old.as_ref(), same_content, made)
+        decide(run, (&public, old.as_ref()), same_content, made)
     };
     // No settings have the inverted fingerprint: so the next pass tries again, with more time or
     // resources.
@@ -86,10 +87,10 @@ struct Decision {
 }
 
 /// Decides on an object's records: the old records stay if the new ones are late for the first
-/// time.
+/// time. After that, too, those stay for which there was no time.
 fn decide(
     run: &Run<'_>,
-    old: Option<&ObjectNote>,
+    (public, old): (&str, Option<&ObjectNote>),
     same_content: bool,
     made: MadeRecords,
 ) -> Decision {
@@ -97,12 +98,13 @@ fn decide(
     // An object that was late before has had its second try, even if its content is new: otherwise
     // an object that changes all the time would never be published.
     let first_late = late && !old.is_some_and(|old| old.late);
-    let difference = if first_late && old.is_some() && !run.regather {
+    let mut difference = if first_late && old.is_some() && !run.regather {
         unchanged(old)
     } else {
         compare(run, old, same_content, records)
     };
-    Decision { difference, late, again: may_pass || first_late }
+    let has_kept = late && difference.keep(public, old);
+    Decision { difference, late, again: may_pass || first_late || has_kept }
 }
 
 /// Returns the difference that leaves an object's records unchanged.

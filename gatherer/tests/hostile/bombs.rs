@@ -38,7 +38,12 @@ pub(crate) const CASES: &[Case] = &[
     case("quine.gz", "limit", quine),
     case("quine.zip", "limit|broken", || zip(&[("quine.gz", &quine())])),
     case("itself.zip", "limit|broken", itself),
-    case("forty-two.zip", "limit", forty_two),
+    case("forty-two.zip", "limit", || nested(5, "zeros.tar", &vec![0; 10 * MIB])),
+    case("nested16x5.zip", "limit", || nested(4, "words.txt", &distinct_words())),
+    case("matryoshka.zip", "limit", || {
+        // Each layer holds nearly all of the object.
+        (0..7).fold(vec![b' '; 30 * MIB], |inner, _| zip(&[("x.zip", &inner)]))
+    }),
     case("overlapping.zip", "limit", || {
         let data = &*deflated_zeros(10);
         let (size, sum) = (u32::try_from(10 * MIB).unwrap(), 0);
@@ -283,23 +288,19 @@ fn itself() -> Vec<u8> {
     bytes
 }
 
-/// Returns five layers of sixteen zips each, which share their bytes: 16⁵ times 10 MiB.
-fn forty_two() -> Vec<u8> {
-    let names: Vec<String> = (0..16).map(|it| format!("{it:x}.zip")).collect();
-    let mut inner = zip_of_zeros("zeros.tar", 10);
-    for _ in 0..5 {
-        let (size, sum) = (u32::try_from(inner.len()).unwrap(), crate::made::crc(&inner));
-        let packed = crate::made::deflate(&inner);
-        let member = |name: &'_ String| (name.clone(), packed.clone());
-        let members: Vec<(String, Vec<u8>)> = names.iter().map(member).collect();
-        let members = members.iter().map(|(name, data)| Packed {
-            name: name.as_bytes(),
-            data,
-            is_deflated: true,
-            sum,
-            size,
-        });
-        inner = zip_of(&members.collect::<Vec<_>>(), 1);
-    }
-    inner
+/// Returns layers of sixteen zips each, which share their bytes, around zips of sixteen files.
+fn nested(layers: usize, name: &str, content: &[u8]) -> Vec<u8> {
+    let of_sixteen = |inner: &[u8], ending: &str| {
+        let (size, sum) = (u32::try_from(inner.len()).unwrap(), crate::made::crc(inner));
+        let data = crate::made::deflate(inner);
+        let names: Vec<String> = (0..16).map(|it| format!("{it:x}{ending}")).collect();
+        let member = |name| Packed { name, data: &data, is_deflated: true, sum, size };
+        zip_of(&names.iter().map(|it| member(it.as_bytes())).collect::<Vec<_>>(), 1)
+    };
+    (0..layers).fold(of_sixteen(content, name), |inner, _| of_sixteen(&inner, ".zip"))
+}
+
+/// Returns 24 KiB of words that are all different, and so are in the record.
+fn distinct_words() -> Vec<u8> {
+    (0..4_000).map(|it| format!("w{:x} ", it * 7_919)).collect::<String>().into_bytes()
 }
