@@ -12,14 +12,15 @@
 //! * Several sources may give one attribute; `markup` says which of them wins. If none gives a
 //!   `Description`, it is the first paragraph.
 //! * A field of the head that no table names becomes an attribute of the same name.
-//! * Text around the page's own text (`nav`, `footer`, `aside`, `role=navigation`) is put after it:
-//!   `Partial-Text` begins with the page's subject, and every word can still be found.
+//! * Text around the page's own text ([`main_text`]) is put after it: `Partial-Text` begins with the
+//!   page's subject, and every word can still be found.
 
 mod builder;
 mod characters;
 mod data;
 mod elements;
 mod links;
+mod main_text;
 mod tokens;
 mod values;
 mod xml;
@@ -110,6 +111,9 @@ impl<'t> Page<'t, '_> {
             MarkupToken::Data(text) => self.data.read(text, self.tables, &mut self.builder),
             MarkupToken::Start(element, name, attributes) => self.start(element, name, &attributes),
             MarkupToken::End(element, name) => {
+                if name.eq_ignore_ascii_case("a") {
+                    self.builder.main_text.link(false);
+                }
                 if self.builder.is_inside() {
                     self.builder.end(name);
                 }
@@ -133,6 +137,9 @@ impl<'t> Page<'t, '_> {
             }
             // The title of a picture is not the page's.
             Element::Other if name.eq_ignore_ascii_case("title") => return,
+            Element::Other if name.eq_ignore_ascii_case("a") => {
+                self.builder.main_text.link(attributes.get("href").is_some());
+            }
             _ => {}
         }
         let rules = self.vocabulary.rules(name);

@@ -30,8 +30,8 @@
 //! Further keys: `prefix = "doi:"` is put before the value. `split = ";"` makes several values of one.
 //! `parts = ["forename", "surname"]` names the elements inside that make up the value, in this order, with
 //! `join` between them (default: a space). `line = true` ends the value with its line, as in SGML without end
-//! tags. In place of an attribute, `aside = true` moves an element's text behind everything else (menus,
-//! footers), and `ignore = true` leaves it out. `attribute = "Partial-Text"` stands for plain text. Names are
+//! tags. In place of an attribute, `main = true` says that an element holds the main text, `aside = true` moves
+//! its text behind everything else (menus, footers), and `ignore = true` leaves it out. `attribute = "Partial-Text"` stands for plain text. Names are
 //! compared without regard to case.
 //!
 //! **Precedence.** Earlier maps win: of several that give one attribute, the first with a value.
@@ -132,6 +132,8 @@ pub(crate) enum Action {
     Attribute(Attribute),
     /// Its text is put behind everything else.
     Aside,
+    /// It is the document's main text: text outside of it is put behind it.
+    Main,
     /// It is left out.
     Ignore,
 }

@@ -236,6 +236,11 @@ impl Body {
         &self.text
     }
 
+    /// Removes the text from the offset `at` on, and returns it.
+    pub(crate) fn split_off(&mut self, at: usize) -> String {
+        self.text.split_off(self.text.floor_char_boundary(at))
+    }
+
     /// Returns the text so far, and begins a new one with the same bound.
     pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.text)

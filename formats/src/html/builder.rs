@@ -8,8 +8,9 @@ use super::super::markup::{Action, Attribute, Rule, Tables};
 use super::super::{Draft, Input};
 use super::characters::in_attribute;
 use super::links::Links;
+use super::main_text::MainText;
 use super::tokens::Attributes;
-use super::values::{VALUE_BYTES_MAX, Values, joined};
+use super::values::{VALUE_BYTES_MAX, Values};
 use crate::text::{Body, front};
 
 /// Maximum number of open elements whose text is captured.
@@ -21,24 +22,11 @@ pub(super) const WRITTEN_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct DraftBuilder<'t, 'r> {
     html: bool,
-    body: Body,
-    /// Text around the document's own text.
-    around: Body,
-    /// The open element whose text is not the document's own.
-    aside: Option<OpenAside<'t>>,
+    pub(super) main_text: MainText<'t>,
     captures: Vec<Capture<'t, 'r>>,
     pub(super) values: Values,
     pub(super) links: Links<'t>,
     text_bytes_max: usize,
-}
-
-/// An open element whose text is put last, or left out.
-#[derive(Debug)]
-struct OpenAside<'t> {
-    name: &'t str,
-    is_shown: bool,
-    /// Count of elements of the same name that are open in it.
-    nested: u32,
 }
 
 /// An open element whose text is captured.
@@ -65,9 +53,7 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         let text_bytes_max = input.text_bytes_max();
         Self {
             html,
-            body: Body::new(text_bytes_max),
-            around: Body::new(text_bytes_max),
-            aside: None,
+            main_text: MainText::new(text_bytes_max),
             captures: Vec::new(),
             values: Values::default(),
             links: Links::new(input.base(), input.settings.references_max),
@@ -77,12 +63,12 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
 
     /// Returns whether text and links have reached their limits.
     pub(super) fn is_full(&self) -> bool {
-        self.body.is_full() && self.links.is_full()
+        self.main_text.is_full() && self.links.is_full()
     }
 
     /// Returns whether an element is open whose end matters.
     pub(super) fn is_inside(&self) -> bool {
-        self.aside.is_some() || !self.captures.is_empty()
+        self.main_text.is_inside() || !self.captures.is_empty()
     }
 
     /// Starts an element with the rules that apply to it. `is_line` returns whether it lacks an end tag.
@@ -98,11 +84,10 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         let mut capturing = Vec::new();
         for rule in rules {
             match (rule.action, &rule.value_of) {
-                (Action::Aside | Action::Ignore, _) if self.aside.is_none() && !empty => {
-                    let is_shown = rule.action == Action::Aside;
-                    self.aside = Some(OpenAside { name, is_shown, nested: 0 });
-                }
-                (Action::Aside | Action::Ignore, _) => {}
+                (Action::Aside | Action::Ignore | Action::Main, _) if empty => {}
+                (Action::Aside, _) => self.main_text.start_aside(name, true),
+                (Action::Ignore, _) => self.main_text.start_aside(name, false),
+                (Action::Main, _) => self.main_text.start_main(name),
                 (Action::Attribute(attribute), Some(value_of)) => {
                     if let Some(value) = attributes.get(value_of) {
                         self.value(attribute, rule, value);
@@ -144,9 +129,7 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         if empty {
             return;
         }
-        if let Some(aside) = self.aside.as_mut().filter(|it| it.name.eq_ignore_ascii_case(name)) {
-            aside.nested += 1;
-        }
+        self.main_text.enter(name);
         if self.html && self.captures.iter().any(|it| is_same(it.name, name)) {
             self.close(name);
             return;
@@ -165,15 +148,7 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
     }
 
     pub(super) fn end(&mut self, name: &str) {
-        if let Some(aside) = self.aside.as_mut().filter(|it| it.name.eq_ignore_ascii_case(name)) {
-            match aside.nested.checked_sub(1) {
-                Some(nested) => aside.nested = nested,
-                None => {
-                    self.line();
-                    self.aside = None;
-                }
-            }
-        }
+        self.main_text.end(name);
         for capture in &mut self.captures {
             let part = capture.part.and_then(|at| capture.rules.first()?.parts.get(at));
             if part.is_some_and(|it| it.eq_ignore_ascii_case(name)) {
@@ -227,26 +202,14 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         }
     }
 
-    /// Returns the body that shown text goes to.
-    fn target(&mut self) -> Option<&mut Body> {
-        match &self.aside {
-            None => Some(&mut self.body),
-            Some(aside) => aside.is_shown.then_some(&mut self.around),
-        }
-    }
-
     /// Starts a line in the text, and separates words in captures.
     pub(super) fn line(&mut self) {
-        if let Some(target) = self.target() {
-            target.line();
-        }
+        self.main_text.line();
         self.captures.iter_mut().for_each(Capture::space);
     }
 
     pub(super) fn space(&mut self) {
-        if let Some(target) = self.target() {
-            target.space();
-        }
+        self.main_text.space();
         self.captures.iter_mut().for_each(Capture::space);
     }
 
@@ -262,9 +225,7 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
             }
             _ => self.captures.iter_mut().for_each(|it| it.push(text)),
         }
-        if let Some(target) = self.target() {
-            target.push_squeezed(shown);
-        }
+        self.main_text.text(shown);
     }
 
     /// Ends the element that lacks an end tag, if one is open.
@@ -281,7 +242,7 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         let mut draft = Draft::default();
         self.values.fill(tables, &mut draft);
         draft.references = self.links.finish();
-        draft.body = joined(self.body.finish(), self.around.as_str(), self.text_bytes_max);
+        draft.body = self.main_text.finish(self.text_bytes_max);
         draft
     }
 }

@@ -186,14 +186,16 @@ impl MapReader {
     }
 
     fn rule(&mut self, table: &Table<'_>) -> Rule {
-        const EXPECTED: &str = "one of attribute = \"…\", aside = true, ignore = true";
+        const EXPECTED: &str = "one of attribute = \"…\", main = true, aside = true, ignore = true";
         let attribute = table.string("attribute");
-        let (aside, ignore) = (table.boolean("aside", false), table.boolean("ignore", false));
-        if usize::from(attribute.is_some()) + usize::from(aside) + usize::from(ignore) != 1 {
+        let [main, aside, ignore] = ["main", "aside", "ignore"].map(|it| table.boolean(it, false));
+        let actions = [attribute.is_some(), main, aside, ignore];
+        if actions.into_iter().filter(|it| *it).count() != 1 {
             table.mistake("", "the map does not say what its subject becomes", EXPECTED);
         }
         let action = match attribute {
             Some(name) => self.attribute_action(table, &name),
+            None if main => Action::Main,
             None if aside => Action::Aside,
             None => Action::Ignore,
         };
