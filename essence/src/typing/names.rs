@@ -71,7 +71,10 @@ fn document(name: &str, stem: &str) -> Option<Type> {
     if name.starts_with("news.") || name.starts_with("copying") {
         return Some(Type::Text);
     }
-    None
+    // A source of a page, which is shown as text: `index.rst.txt`.
+    let shown = name.ends_with(".txt").then(|| split(stem).1).flatten();
+    let source = shown.and_then(|extension| look_up(EXTENSIONS, extension));
+    source.filter(|it| matches!(it, Type::Rst | Type::AsciiDoc | Type::Markdown))
 }
 
 /// Returns whether the stem is the series name with a number: `rfc822`, `rfc-822`.
@@ -151,6 +154,8 @@ mod tests {
         check("changelogs", None);
         check("fyi17.txt", Some(Type::Fyi));
         check("sedfaq.txt", Some(Type::Faq));
+        check("errors.rst.txt", Some(Type::Rst));
+        check("sort.c.txt", Some(Type::Text));
         check("00FAQ", Some(Type::Faq));
         check("rfc-822", Some(Type::Rfc));
         check("rfc", None);

@@ -44,7 +44,7 @@ fn machine_readable(text: &str) -> Option<(String, String)> {
 /// Returns the first telling line, and the paragraph that begins with this line or comes after it.
 pub(crate) fn headline(text: &str) -> (String, String) {
     let mut lines = text.lines().take(LINES_MAX).map(str::trim);
-    let Some(first) = lines.by_ref().find(|line| is_telling(line)) else {
+    let Some(first) = lines.by_ref().find(|line| is_telling(line) && !is_mark(line)) else {
         return (String::new(), String::new());
     };
     let rest: Vec<&str> = lines.collect();
@@ -65,6 +65,16 @@ pub(crate) fn headline(text: &str) -> (String, String) {
         description.push('\n');
     }
     (bare(first).to_owned(), description)
+}
+
+/// Returns whether a line is only a mark: a target, comment or directive of reStructuredText
+/// (`.. _name:`), or an anchor or attribute of AsciiDoc (`[[name]]`, `:toc: left`).
+fn is_mark(line: &str) -> bool {
+    let is_attribute = |line: &str| {
+        let name = line.strip_prefix(':').and_then(|it| it.split_once(':')).map(|it| it.0);
+        name.is_some_and(|it| !it.is_empty() && !it.contains(char::is_whitespace))
+    };
+    line.starts_with(".. ") || line.starts_with("[[") && line.ends_with("]]") || is_attribute(line)
 }
 
 /// Strips rulers and comment signs from a headline; numbers of sections stay.
@@ -100,6 +110,19 @@ mod tests {
                 "Title: {line}\nDescription: {line} it ends.\nPartial-Text: {line} | it ends."
             ),
         );
+    }
+
+    #[test]
+    fn marks_are_no_titles() {
+        for mark in [".. _tut-errors:", "[[tut-errors]]", ":toc: left"] {
+            check(
+                format!("{mark}\n\nErrors\n======\n\nText.\n").as_bytes(),
+                &format!(
+                    "Title: Errors\nDescription: Text.\n\
+                     Partial-Text: {mark} |  | Errors | ====== |  | Text."
+                ),
+            );
+        }
     }
 
     #[test]
