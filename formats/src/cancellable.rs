@@ -1,9 +1,10 @@
 //! The time limit: a check of it in long loops, and a reader that stops decoders of other libraries.
 
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
+use std::rc::Rc;
 
-use crate::Draft;
-use crate::object::ProblemKind;
+use crate::object::{ProblemKind, SeekReader};
+use crate::{Draft, Input};
 
 /// Steps between two checks of the time limit, if a step is a line or a token.
 const SHORT_STEPS: u32 = 1_024;
@@ -50,8 +51,8 @@ impl<'c> TimeLimit<'c> {
 }
 
 /// A reader of bytes for other libraries, which fails once a check finds that the time is up.
-pub(crate) struct CancellableReader<'a> {
-    bytes: Cursor<&'a [u8]>,
+pub(crate) struct CancellableReader<'a, R = Cursor<&'a [u8]>> {
+    bytes: R,
     time: TimeLimit<'a>,
 }
 
@@ -59,20 +60,30 @@ impl<'a> CancellableReader<'a> {
     pub(crate) fn new(bytes: &'a [u8], cancelled: &'a dyn Fn() -> bool) -> Self {
         Self { bytes: Cursor::new(bytes), time: TimeLimit::of_long_steps(cancelled) }
     }
+}
 
+impl<'a> CancellableReader<'a, SeekReader<'a>> {
+    /// Returns a reader of the whole object.
+    pub(crate) fn of(input: &Input<'a>) -> Self {
+        let bytes = SeekReader::new(input.object, input.cancelled, &Rc::default());
+        Self { bytes, time: TimeLimit::of_long_steps(input.cancelled) }
+    }
+}
+
+impl<R> CancellableReader<'_, R> {
     fn step(&mut self) -> io::Result<()> {
         if self.time.goes_on() { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 }
 
-impl Read for CancellableReader<'_> {
+impl<R: Read> Read for CancellableReader<'_, R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.step()?;
         self.bytes.read(into)
     }
 }
 
-impl BufRead for CancellableReader<'_> {
+impl<R: BufRead> BufRead for CancellableReader<'_, R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.step()?;
         self.bytes.fill_buf()
@@ -83,7 +94,7 @@ impl BufRead for CancellableReader<'_> {
     }
 }
 
-impl Seek for CancellableReader<'_> {
+impl<R: Seek> Seek for CancellableReader<'_, R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.step()?;
         self.bytes.seek(to)

@@ -3,12 +3,17 @@
 //! Source: TR §4 ("The Gatherer Subsystem"). An object has a URL: it is a file, a page or a member of an
 //! archive. A broken object gives a record and problems, and never aborts the run.
 
+mod rest;
+
 use std::fmt;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use soif::Record;
 use soif::digest::Md5;
+
+pub use rest::{PIECE_BYTES, REST_BYTES_MAX, ReadAt, Rest};
+pub(crate) use rest::{SeekReader, SeekState};
 
 /// One fetched object.
 #[derive(Clone, Debug)]
@@ -26,6 +31,9 @@ pub struct Object {
     pub size: u64,
     /// Whether `bytes` is only the front of the object.
     pub truncated: bool,
+    /// The bytes behind the front when `truncated`, for formats that need them; `None` if they
+    /// cannot be read.
+    pub rest: Option<Rest>,
     /// MD5 of the whole object when the fetcher has computed it already; otherwise it is computed
     /// from `bytes` (and left out of the record when `truncated`).
     pub md5: Option<Md5>,
@@ -38,7 +46,7 @@ impl Object {
         let last = url.rsplit('/').next().unwrap_or_default();
         let name = percent_encoding::percent_decode_str(last).decode_utf8_lossy().into_owned();
         let size = bytes.len() as u64;
-        Self { url, name, bytes, modified: None, size, truncated: false, md5: None }
+        Self { url, name, bytes, modified: None, size, truncated: false, rest: None, md5: None }
     }
 }
 

@@ -20,6 +20,7 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hayro_interpret::kurbo::{Affine, Rect};
 use hayro_interpret::{
     Context, InterpreterCache, InterpreterSettings, RenderContent, interpret_page,
@@ -47,10 +48,16 @@ const CONTENTS_BYTES_MAX: u64 = 128 * 1024 * 1024;
 const PARTS_MAX: usize = 10_000;
 /// Highest expansion ratio of contents in other codes than deflate.
 const EXPANSION_MAX: u64 = 1_400;
+/// Longest document that is read whole, in bytes; it is in memory beside its front.
+const WHOLE_BYTES_MAX: u64 = 96 * 1024 * 1024;
+
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
-    match measure::measure(&input.object.bytes, measure::Limits::default(), input.cancelled) {
-        Ok(()) => read(input, &mut draft),
+    // The table of a document's objects stands at its end.
+    let (bytes, fault) = input.whole_up_to(WHOLE_BYTES_MAX);
+    draft.add_problems(fault);
+    match measure::measure(&bytes, measure::Limits::default(), input.cancelled) {
+        Ok(()) => read(bytes, input, &mut draft),
         Err(measure::Refusal::Time) => {
             draft.problem(ProblemKind::Time, "ran out of time measuring its streams");
         }
@@ -59,20 +66,19 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-fn read(input: &Input<'_>, draft: &mut Draft<'_>) {
+fn read(bytes: Bytes, input: &Input<'_>, draft: &mut Draft<'_>) {
     // The interpreter shares the bytes, so that a large document is not copied.
-    let data = Arc::new(input.object.bytes.clone());
-    let opened = catch_unwind(|| Pdf::new(data));
+    let opened = catch_unwind(|| Pdf::new(Arc::new(bytes)));
     let pdf = match opened {
         Ok(Ok(pdf)) => pdf,
         Ok(Err(LoadPdfError::Decryption(_))) => {
             draft.problem(ProblemKind::Locked, "is locked by a password; only its name is known");
             return;
         }
+        // A front without the table of its objects is not damaged, and has its problem already.
+        Ok(Err(LoadPdfError::Invalid)) if !draft.problems.is_empty() => return,
         Ok(Err(LoadPdfError::Invalid)) => {
-            let is_cut = input.object.truncated;
-            let why = if is_cut { "only its front was read" } else { "it is damaged" };
-            draft.problem(ProblemKind::Broken, format!("cannot be read as PDF: {why}"));
+            draft.problem(ProblemKind::Broken, "cannot be read as PDF: it is damaged");
             return;
         }
         Err(_) => {

@@ -1,7 +1,6 @@
 //! The summary: the record of an object, made from a draft.
 
 use soif::Record;
-use soif::digest::Md5;
 
 use crate::object::{Problem, Summary};
 use crate::text::{Keywords, front, one_line};
@@ -42,7 +41,7 @@ pub fn summary(
     put("Abstract", front(draft.r#abstract.trim(), detail.abstract_bytes_max).to_owned());
     put("Type", type_name.to_owned());
     put("File-Size", object.size.to_string());
-    if let Some(md5) = object.md5.or_else(|| (!object.truncated).then(|| Md5::of(&object.bytes))) {
+    if let Some(md5) = object.digest() {
         put("MD5", md5.to_string());
     }
     if let Some(modified) = object.modified {

@@ -32,11 +32,12 @@ pub(crate) mod zip;
 
 use std::cell::Cell;
 use std::io::Read;
+use std::rc::Rc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::Draft;
-use crate::object::{Object, Problem, ProblemKind};
+use crate::object::{Object, Problem, ProblemKind, SeekState};
 
 pub use budget::{Budget, Limits};
 use budget::{End, Fault, Metered, Source, Stop, read_up_to};
@@ -84,11 +85,18 @@ pub fn members(
     visit: &mut dyn FnMut(Member),
 ) -> Report {
     let stop = Cell::new(None);
-    let mut walk = Walk { object, budget, stop: &stop, visit, about: None, last: String::new() };
+    let is_cut = object.is_cut() || object.truncated && !format.reads_rest();
+    let (source, last) = (Rc::default(), String::new());
+    let mut walk = Walk { object, budget, stop: &stop, source, is_cut, visit, about: None, last };
     let outcome = walk.open(format);
-    let Walk { about, last, .. } = walk;
+    let Walk { about, last, source, .. } = walk;
+    let fault = match outcome {
+        Err((ProblemKind::Broken, _)) | Ok(()) if is_cut => Some(object.cut("the rest")),
+        Err(fault) => Some(source.take_fault().unwrap_or(fault)),
+        Ok(()) => None,
+    };
     let mut report = Report { problems: Vec::new(), about };
-    if let Some((kind, mut message)) = stop.get().map(Stop::fault).or_else(|| outcome.err()) {
+    if let Some((kind, mut message)) = stop.get().map(Stop::fault).or(fault) {
         if !last.is_empty() {
             message = format!("{message} (last member: {last})");
         }
@@ -109,6 +117,10 @@ struct Walk<'b, 'v> {
     object: &'b Object,
     budget: &'b Budget<'b>,
     stop: &'b Cell<Option<Stop>>,
+    /// Bound and state of readers of the container's rest.
+    source: Rc<SeekState>,
+    /// Whether only the front of the container is read.
+    is_cut: bool,
     visit: &'v mut dyn FnMut(Member),
     about: Option<Draft<'static>>,
     /// The path of the last member that was begun.
@@ -120,14 +132,14 @@ impl<'b> Walk<'b, '_> {
         let bytes: &'b [u8] = &self.object.bytes;
         match format {
             Format::Stream(_) => Ok(()),
-            Format::Tar => tar::members(self, &mut self.meter(Source::new(bytes), bytes.len())),
+            Format::Tar => tar::members(self, &mut self.meter(bytes)),
             Format::PackedTar(packing) => {
                 let mut reader = self.unpacked(packing, bytes)?;
                 tar::members(self, &mut reader)
             }
             Format::Zip => zip::members(self),
             Format::SevenZip => sevenz::members(self),
-            Format::Cpio => cpio::members(self, &mut self.meter(Source::new(bytes), bytes.len())),
+            Format::Cpio => cpio::members(self, &mut self.meter(bytes)),
             Format::Ar => ar::members(self),
             Format::Deb => ar::package(self),
             Format::Rpm => rpm::package(self),
@@ -142,10 +154,16 @@ impl<'b> Walk<'b, '_> {
         }
     }
 
-    /// Returns a reader of uncompressed bytes, within the budget.
-    fn meter(&self, source: Source<'b>, whole: usize) -> Metered<'b, Source<'b>> {
+    /// Returns a reader of uncompressed bytes, within the budget; see [`Source::of`].
+    fn meter(&self, bytes: &'b [u8]) -> Metered<'b, Source<'b>> {
+        let source = self.source(bytes);
         let left = source.left();
+        let whole = left.get();
         Metered::new(source, whole, left, self.budget, self.stop)
+    }
+
+    fn source(&self, bytes: &'b [u8]) -> Source<'b> {
+        Source::of(self.object, bytes, self.budget, &self.source)
     }
 
     /// Returns a reader of a stream's decompressed content, within the budget.
@@ -154,7 +172,8 @@ impl<'b> Walk<'b, '_> {
         packing: Packing,
         bytes: &'b [u8],
     ) -> Result<Metered<'b, Box<dyn Read + 'b>>, Fault> {
-        packing.reader(bytes, self.budget, self.stop).map_err(|error| packing.fault(&error, 0))
+        let reader = packing.reader(bytes, self.source(bytes), self.budget, self.stop);
+        reader.map_err(|error| packing.fault(&error, 0))
     }
 
     /// Takes a member off the budget; fails with the reason why the rest is left out.
@@ -173,9 +192,10 @@ impl<'b> Walk<'b, '_> {
         if matches!(end, End::Longer) {
             member.add(self.budget.cut(bytes_max));
         } else if (kept as u64) < size {
-            let broken =
-                || (ProblemKind::Broken, format!("breaks off after {kept} of {size} bytes"));
-            member.add(self.stop.get().map_or_else(broken, Stop::fault));
+            let kind = if self.is_cut { ProblemKind::Limit } else { ProblemKind::Broken };
+            let broken = || (kind, format!("breaks off after {kept} of {size} bytes"));
+            let fault = self.stop.get().map(Stop::fault).or_else(|| self.source.fault());
+            member.add(fault.unwrap_or_else(broken));
         }
         self.last.clone_from(&member.path);
         Ok(member)
@@ -235,7 +255,8 @@ fn member(container: &Object, info: &MemberInfo, bytes: Vec<u8>, truncated: bool
     let path = String::from_utf8_lossy(path).into_owned();
     let name = path.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
     let (bytes, size) = (bytes.into(), *size);
-    let object = Object { url, name, bytes, modified: *modified, size, truncated, md5: None };
+    let (modified, rest, md5) = (*modified, None, None);
+    let object = Object { url, name, bytes, modified, size, truncated, rest, md5 };
     let mut member = Member { object, path, problems: Vec::new() };
     if is_cut {
         let message = format!(

@@ -62,7 +62,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
 
 /// Reads tags and duration; returns false if the sound is recognized but damaged.
 fn tagged(input: &Input<'_>, about: &mut Metadata) -> bool {
-    let reader = CancellableReader::new(&input.object.bytes, input.cancelled);
+    let reader = CancellableReader::of(input);
     let options = ParseOptions::new().read_cover_art(false).parsing_mode(ParsingMode::Relaxed);
     let Ok(probe) = Probe::new(reader).options(options).guess_file_type() else { return true };
     if probe.file_type().is_none() {

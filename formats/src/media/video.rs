@@ -48,7 +48,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         [0x30, 0x26, 0xb2, 0x75, 0x8e, 0x66, 0xcf, 0x11, ..] => asf::read(bytes, &mut film),
         [_, _, _, _, b'f', b't', b'y', b'p', ..]
         | [_, _, _, _, b'm' | b's' | b'w' | b'f', b'o' | b'd' | b'k' | b'i' | b'r', ..] => {
-            mp4::read(bytes, &mut film);
+            mp4::read(input, &mut film);
         }
         [b'O', b'g', b'g', b'S', ..] if !ogg::read(bytes, &mut film) => {
             return audio::summarize(input);

@@ -45,7 +45,7 @@ impl<'a> Package<'a> {
     /// Opens the directory of the object in `input`.
     pub(crate) fn open(input: &Input<'a>) -> Result<Self, (ProblemKind, String)> {
         let limits = Limits { bytes_max: PACKAGE_BYTES_MAX, ..Limits::default() };
-        let entries = Entries::open(&input.object.bytes, limits, input.cancelled)?;
+        let entries = Entries::open(input.object, limits, input.cancelled)?;
         let names = entries.names().map(|it| it.into_owned()).collect();
         let cancelled = input.cancelled;
         Ok(Self { entries, names, cancelled, problems: Vec::new(), is_over: false })

@@ -6,8 +6,9 @@ use std::io::{Cursor, Write};
 
 use proptest::prelude::*;
 
-use super::super::testing::render;
+use super::super::testing::{cut, render, render_object};
 use crate::Type;
+use crate::object::Object;
 
 /// Returns a zip file of these parts.
 fn zipped(parts: &[(&str, &str)]) -> Vec<u8> {
@@ -283,4 +284,22 @@ proptest! {
             prop_assert!(render("n", Type::Word, &zipped(&parts)).starts_with("Title: "));
         }
     }
+}
+
+#[test]
+fn a_long_document_is_the_same_as_a_short_one() {
+    let text = "Some words that stand here. ".repeat(100);
+    let document =
+        format!("<w:document><w:body><w:p><w:t>{text}</w:t></w:p></w:body></w:document>");
+    let bytes = zipped(&[CORE, APP, ("word/document.xml", &document)]);
+    let whole = Object::whole("http://h.example/d/a.docx", bytes);
+    let expected = render_object(&whole, Type::Word);
+    assert!(expected.contains("The title") && !expected.contains('!'), "{expected}");
+    for front in (8..whole.bytes.len()).step_by(97) {
+        assert_eq!(render_object(&cut(&whole, front), Type::Word), expected, "{front}");
+    }
+    let front = Object { rest: None, ..cut(&whole, 200) };
+    let expected = "Title: a.docx\n! limit: only its first 200 bytes were read, not its directory, \
+                    which stands at its end; raise `read_max` to read all of it";
+    assert_eq!(render_object(&front, Type::Word), expected);
 }

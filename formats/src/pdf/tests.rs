@@ -5,7 +5,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use super::super::testing::render;
+use super::super::testing::{cut, render, render_object};
 use super::*;
 use crate::object::Object;
 use crate::{Settings, Type, testing};
@@ -308,5 +308,21 @@ proptest::proptest! {
             pdf[at] = byte;
         }
         render("p.pdf", Type::Pdf, &pdf);
+    }
+}
+
+#[test]
+fn a_long_document_is_read_whole_up_to_a_bound() {
+    let page = stream("", b"BT /F1 12 Tf 100 700 Td (Some words) Tj ET");
+    let whole = Object::whole("http://h.example/d/p.pdf", paged(&[page]));
+    let expected = render_object(&whole, Type::Pdf);
+    assert!(expected.contains("Some words") && !expected.contains('!'), "{expected}");
+    assert_eq!(render_object(&cut(&whole, 300), Type::Pdf), expected);
+    let front = Object { rest: None, ..cut(&whole, 300) };
+    let long = Object { size: WHOLE_BYTES_MAX + 1, ..cut(&whole, 300) };
+    let expected = "! limit: only its first 300 bytes were read, not the rest; raise `read_max` to read all of it";
+    for object in [front, long] {
+        let found = render_object(&object, Type::Pdf);
+        assert!(found.contains(expected) && !found.contains("! broken"), "{found}");
     }
 }

@@ -6,7 +6,7 @@
 
 use std::io::Read;
 
-use super::budget::{Fault, Source};
+use super::budget::Fault;
 use super::stream::Packing;
 use super::{MemberInfo, Walk, clean_path, metadata, tar};
 use crate::object::ProblemKind;
@@ -93,7 +93,7 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         }
         let path = clean_path(&entry.name).to_vec();
         let info = MemberInfo { path, size: entry.size, modified: entry.modified };
-        let mut reader = walk.meter(Source::new(entry.bytes), entry.bytes.len());
+        let mut reader = walk.meter(entry.bytes);
         let member = walk.read(&info, &mut reader)?;
         walk.visit(member);
     }
@@ -109,7 +109,8 @@ pub(super) fn package(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         } else if entry.name.starts_with(b"data.tar") {
             open_tar(walk, entry.bytes, tar::members)?;
         }
-        if (entry.bytes.len() as u64) < entry.size {
+        // The last entry is read beyond the front.
+        if (entry.bytes.len() as u64) < entry.size && walk.object.rest.is_none() {
             let name = String::from_utf8_lossy(&entry.name);
             return Err((ProblemKind::Broken, format!("ar data breaks off in {name}")));
         }
@@ -129,7 +130,7 @@ fn open_tar<'b, T>(
             work(walk, &mut reader)
         }
         None => {
-            let mut reader = walk.meter(Source::new(bytes), bytes.len());
+            let mut reader = walk.meter(bytes);
             work(walk, &mut reader)
         }
     }

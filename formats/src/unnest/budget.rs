@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use super::{PATH_BYTES_MAX, is_plain};
-use crate::object::{Object, Problem, ProblemKind};
+use crate::object::{Object, Problem, ProblemKind, SeekReader, SeekState};
 
 /// Bytes read from a container between two checks of the time limit.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -67,7 +67,7 @@ pub struct Budget<'a> {
     names_bytes_left: Cell<u64>,
     records_bytes: Cell<u64>,
     held_bytes: Cell<u64>,
-    cancelled: &'a dyn Fn() -> bool,
+    pub(super) cancelled: &'a dyn Fn() -> bool,
 }
 
 impl std::fmt::Debug for Budget<'_> {
@@ -199,15 +199,34 @@ impl Stop {
 }
 
 /// A reader of a container's bytes with a shared count of the bytes that are left.
-#[derive(Debug)]
 pub(super) struct Source<'b> {
-    rest: &'b [u8],
+    front: &'b [u8],
     left: Rc<Cell<usize>>,
+    /// Reads what follows the front.
+    behind: Option<SeekReader<'b>>,
 }
 
 impl<'b> Source<'b> {
     pub(super) fn new(bytes: &'b [u8]) -> Self {
-        Self { rest: bytes, left: Rc::new(Cell::new(bytes.len())) }
+        Self { front: bytes, left: Rc::new(Cell::new(bytes.len())), behind: None }
+    }
+
+    /// Returns a reader of `bytes` and, if they are the end of the object's front, of its rest.
+    pub(super) fn of(
+        object: &'b Object,
+        bytes: &'b [u8],
+        budget: &'b Budget<'b>,
+        state: &Rc<SeekState>,
+    ) -> Self {
+        let mut source = Self::new(bytes);
+        let is_end = bytes.as_ptr_range().end == object.bytes.as_ptr_range().end;
+        if is_end && object.rest.is_some() {
+            let count = object.size.saturating_sub(object.bytes.len() as u64);
+            let left = bytes.len().saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
+            source.left.set(left);
+            source.behind = Some(SeekReader::behind_front(object, budget.cancelled, state));
+        }
+        source
     }
 
     /// Returns the shared count of bytes that are left.
@@ -218,20 +237,26 @@ impl<'b> Source<'b> {
 
 impl Read for Source<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.rest.read(buffer)?;
-        self.left.set(self.rest.len());
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
         Ok(count)
     }
 }
 
 impl BufRead for Source<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        Ok(self.rest)
+        match &mut self.behind {
+            Some(behind) if self.front.is_empty() => behind.fill_buf(),
+            _ => Ok(self.front),
+        }
     }
 
     fn consume(&mut self, count: usize) {
-        self.rest = self.rest.get(count..).unwrap_or_default();
-        self.left.set(self.rest.len());
+        match &mut self.behind {
+            Some(behind) if self.front.is_empty() => behind.consume(count),
+            _ => self.front = self.front.get(count..).unwrap_or_default(),
+        }
+        self.left.set(self.left.get().saturating_sub(count));
     }
 }
 

@@ -108,6 +108,18 @@ impl Format {
     pub fn is_summarized(self) -> bool {
         matches!(self, Self::Message | Self::Mailbox)
     }
+
+    /// Returns whether members behind the front of a long object are read, too.
+    pub(super) fn reads_rest(self) -> bool {
+        match self {
+            Self::PackedTar(packing) => packing.reads_rest(),
+            Self::Tar | Self::Zip | Self::SevenZip | Self::Cpio | Self::Deb | Self::Rpm => true,
+            // Not opened at all.
+            Self::Closed(_) => true,
+            Self::Stream(_) | Self::Ar | Self::Shar | Self::Uuencoded | Self::BinHex => false,
+            Self::Message | Self::Mailbox => false,
+        }
+    }
 }
 
 fn by_magic(head: &[u8]) -> Option<Format> {

@@ -56,8 +56,7 @@ pub(super) fn package(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let (header, payload) = Header::split(rest).ok_or_else(broken)?;
     walk.about = Some(metadata(&header));
     let Some(packing) = Packing::of(payload) else {
-        let source = super::Source::new(payload);
-        return cpio::members(walk, &mut walk.meter(source, payload.len()));
+        return cpio::members(walk, &mut walk.meter(payload));
     };
     let mut reader = walk.unpacked(packing, payload)?;
     cpio::members(walk, &mut reader)

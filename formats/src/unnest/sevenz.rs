@@ -5,20 +5,20 @@
 //! The directory itself may be packed, and every folder declares the memory to open it. Both are checked
 //! before anything is opened. Members come in the order of the folders, empty ones last.
 
-use std::io::{Cursor, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 
 use sevenz_rust2::{Archive, ArchiveEntry, Block, BlockDecoder, Error, Password};
 
 use super::budget::{Fault, Metered, skip};
 use super::stream::DICTIONARY_BYTES_MAX;
 use super::{MemberInfo, Walk, clean_path};
-use crate::numbers::{le32, le64, slice_up_to};
-use crate::object::ProblemKind;
+use crate::numbers::{le32, le64};
+use crate::object::{ProblemKind, SeekReader};
 
 /// Largest directory, in bytes, packed or not; it takes a hundred times as much memory once parsed.
 const DIRECTORY_BYTES_MAX: u64 = 1024 * 1024;
 /// Length of the header at the start, in bytes; it has the directory's position.
-const START_BYTES: usize = 32;
+const START_BYTES: u64 = 32;
 /// First byte of a packed directory.
 const ENCODED: u8 = 0x17;
 /// Maximum number of coders of a folder.
@@ -30,9 +30,12 @@ const TICKS: u64 = 10_000_000;
 
 pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
-    let bytes: &[u8] = &object.bytes;
-    check_directory(bytes)?;
-    let mut source = Cursor::new(bytes);
+    if object.is_cut() {
+        return Err(object.cut("its directory, which stands at its end"));
+    }
+    let mut source = SeekReader::new(object, walk.budget.cancelled, &walk.source);
+    let whole = usize::try_from(source.size()).unwrap_or(usize::MAX);
+    check_directory(&mut source)?;
     let password = Password::empty();
     let archive = Archive::read(&mut source, &password).map_err(|error| fault(&error))?;
     let mut outcome = Ok(());
@@ -41,7 +44,7 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         let decoder = BlockDecoder::new(1, index, &archive, &password, &mut source);
         let ended = decoder.for_each_entries(&mut |entry, reader| {
             if has_content(entry) {
-                outcome = file(walk, entry, reader, bytes.len());
+                outcome = file(walk, entry, reader, whole);
             }
             Ok(outcome.is_ok())
         });
@@ -51,7 +54,7 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         ended.map_err(|error| fault(&error))?;
     }
     for entry in archive.files.iter().filter(|it| !has_content(it) && !it.is_directory()) {
-        file(walk, entry, &mut std::io::empty(), bytes.len())?;
+        file(walk, entry, &mut io::empty(), whole)?;
     }
     Ok(())
 }
@@ -78,7 +81,7 @@ fn file(
     walk.visit(member);
     // The member's rest must be read within the budget, too: others follow in the same folder.
     let rest = info.size.saturating_sub(kept).saturating_sub(1);
-    let cut = |error: std::io::Error| (ProblemKind::Broken, format!("7z data breaks off: {error}"));
+    let cut = |error: io::Error| (ProblemKind::Broken, format!("7z data breaks off: {error}"));
     skip(&mut reader, rest).map_err(cut)
 }
 
@@ -129,20 +132,25 @@ fn dictionary(method: &[u8], properties: &[u8]) -> u64 {
 }
 
 /// Refuses directories that are too large, or are packed and ask for too much memory.
-fn check_directory(bytes: &[u8]) -> Result<(), Fault> {
-    let number = |at: usize| le64(bytes, at).ok_or_else(broken);
+fn check_directory(source: &mut (impl Read + Seek)) -> Result<(), Fault> {
+    let mut bytes_at = |at: u64, count: u64| {
+        let mut bytes = Vec::new();
+        source.seek(SeekFrom::Start(at)).map_err(|_| broken())?;
+        Read::take(&mut *source, count).read_to_end(&mut bytes).map_err(|_| broken())?;
+        Ok::<_, Fault>(bytes)
+    };
+    let start = bytes_at(0, START_BYTES)?;
+    let number = |at: usize| le64(&start, at).ok_or_else(broken);
     let (offset, size) = (number(12)?, number(20)?);
     // All zeros: the archive was not finished. A search for the directory from the end may take long.
-    if bytes.get(8..START_BYTES).is_some_and(|it| it.iter().all(|byte| *byte == 0)) {
+    if start.get(8..).is_some_and(|it| it.iter().all(|byte| *byte == 0)) {
         return Err(broken());
     }
-    let start = usize::try_from(offset).ok().and_then(|it| it.checked_add(START_BYTES));
-    let directory = start.and_then(|start| bytes.get(start..)).ok_or_else(broken)?;
-    let directory = slice_up_to(directory, 0, usize::try_from(size).unwrap_or(0));
     if DIRECTORY_BYTES_MAX < size {
         return Err(too_long());
     }
-    match directory.split_first() {
+    let at = offset.checked_add(START_BYTES).ok_or_else(broken)?;
+    match bytes_at(at, size)?.split_first() {
         Some((&ENCODED, rest)) => check_encoded(rest),
         _ => Ok(()),
     }

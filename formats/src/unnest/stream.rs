@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::io::{self, Read};
+use std::rc::Rc;
 
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
@@ -94,17 +95,26 @@ impl Packing {
         })
     }
 
-    /// Returns a reader of the decompressed content of `bytes`, within the budget.
+    /// Returns a reader of the decompressed content of `source`, which begins with `bytes`, within the
+    /// budget.
     pub(super) fn reader<'b>(
         self,
         bytes: &'b [u8],
+        source: Source<'b>,
         budget: &'b Budget<'b>,
         stop: &'b Cell<Option<Stop>>,
     ) -> io::Result<Metered<'b, Box<dyn Read + 'b>>> {
-        let source = Source::new(bytes);
+        // The dictionaries of the front alone are checked.
+        let source = if self.reads_rest() { source } else { Source::new(bytes) };
         let left = source.left();
+        let whole = left.get();
         let decoder = self.decoder(bytes, source)?;
-        Ok(Metered::new(decoder, bytes.len(), left, budget, stop))
+        Ok(Metered::new(decoder, whole, left, budget, stop))
+    }
+
+    /// Returns whether the stream is read beyond the front of an object.
+    pub(super) fn reads_rest(self) -> bool {
+        self != Self::Lzip
     }
 
     /// Returns the fault of a stream that broke off after `kept` good bytes.
@@ -176,12 +186,16 @@ pub fn unpack(
     let stop = Cell::new(None);
     let name = inner_name(object, packing);
     let mut bytes = Vec::new();
-    let read = |bytes: &mut Vec<u8>, bytes_max| match packing.reader(&object.bytes, budget, &stop) {
-        Ok(mut reader) => {
-            let end = read_up_to(&mut reader, bytes_max, bytes);
-            (end, reader.left())
+    let state = Rc::default();
+    let read = |bytes: &mut Vec<u8>, bytes_max| {
+        let source = Source::of(object, &object.bytes, budget, &state);
+        match packing.reader(&object.bytes, source, budget, &stop) {
+            Ok(mut reader) => {
+                let end = read_up_to(&mut reader, bytes_max, bytes);
+                (end, reader.left())
+            }
+            Err(error) => (End::Broken(error), object.bytes.len()),
         }
-        Err(error) => (End::Broken(error), object.bytes.len()),
     };
     let (mut end, mut left) = read(&mut bytes, HEAD_BYTES);
     let member_bytes_max = budget.member_bytes_max();
@@ -200,7 +214,10 @@ pub fn unpack(
         if stop.get().is_none() && is_padding {
             end = End::Whole;
         } else {
-            let fault = stop.get().map_or_else(|| packing.fault(error, bytes.len()), Stop::fault);
+            let is_cut = object.is_cut() || object.truncated && !packing.reads_rest();
+            let fault = stop.get().map(Stop::fault).or_else(|| state.take_fault());
+            let fault = fault.or_else(|| is_cut.then(|| object.cut("the rest")));
+            let fault = fault.unwrap_or_else(|| packing.fault(error, bytes.len()));
             problems.push(Problem::new(&object.url, fault.0, fault.1));
         }
     } else if matches!(end, End::Longer) && bytes.len() == member_bytes_max {

@@ -3,6 +3,7 @@
 pub(crate) mod builders;
 mod formats;
 mod hostile;
+mod rest;
 
 use std::io::Write;
 
@@ -33,14 +34,17 @@ fn check(container: Format, bytes: &[u8], expected: &[&str]) {
 
 fn open(container: Format, bytes: &[u8], limits: Limits) -> Vec<String> {
     let object = Object::whole("http://h.example/a", bytes.to_vec());
-    let budget = Budget::new(limits, &|| false);
+    open_object(container, &object, &Budget::new(limits, &|| false))
+}
+
+fn open_object(container: Format, object: &Object, budget: &Budget<'_>) -> Vec<String> {
     let mut seen = Vec::new();
     let mut visit = |it: Member| {
         let front = String::from_utf8_lossy(&it.object.bytes[..it.object.bytes.len().min(20)]);
         seen.push(format!("{} {} {front}", it.object.url, it.object.size));
         seen.extend(it.problems.iter().map(|it| format!("! {}: {}", it.kind, it)));
     };
-    let problems = members(&object, container, &budget, &mut visit).problems;
+    let problems = members(object, container, budget, &mut visit).problems;
     seen.extend(problems.iter().map(|it| format!("! {}: {}", it.kind, it)));
     seen
 }

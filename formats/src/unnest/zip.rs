@@ -1,25 +1,32 @@
 //! zip archives: their members in the order of the directory.
 //!
 //! Source: PKWARE's APPNOTE.
+//!
+//! The directory stands at the end, and members are read where it says: of a long file, only these parts
+//! are read.
+
+mod directory;
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::io::{Cursor, Read};
+use std::fmt;
+use std::io::Read;
 use std::rc::Rc;
 
 use lzma_rust2::XzReader;
+use zip::read::{ArchiveOffset, Config};
 use zip::result::ZipError;
 use zip::{CompressionMethod, DateTime, ZipArchive};
 
 use super::budget::{Budget, End, Fault, Limits, Metered, Stop, read_up_to};
 use super::stream::{DICTIONARY_BYTES_MAX, DICTIONARY_KIB_MAX};
 use super::{MemberInfo, Walk, clean_path, member};
-use crate::object::ProblemKind;
+use crate::object::{Object, ProblemKind, REST_BYTES_MAX, SeekReader, SeekState};
 
 /// Maximum number of directory entries, since each takes memory; archives with more are refused.
-const ENTRIES_MAX: usize = 100_000;
-/// First bytes of each directory entry.
-const ENTRY: &[u8] = b"PK\x01\x02";
+const ENTRIES_MAX: u64 = 100_000;
+/// Longest directory behind the front of an object, in bytes; archives with more are refused.
+const DIRECTORY_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Position of the dictionary's size in an entry packed by LZMA.
 const LZMA_DICTIONARY_AT: usize = 5;
 
@@ -42,13 +49,14 @@ pub(crate) struct ZipEntry {
 }
 
 impl<'a> Entries<'a> {
-    /// Reads the directory of the zip in `bytes`. `limits` bound all reads of its entries together.
+    /// Reads the directory of the zip `object`. `limits` bound all reads of its entries together.
     pub(crate) fn open(
-        bytes: &'a [u8],
+        object: &'a Object,
         limits: Limits,
         cancelled: &'a dyn Fn() -> bool,
     ) -> Result<Self, Fault> {
-        Ok(Self { archive: Archive::open(bytes)?, budget: Budget::new(limits, cancelled) })
+        let archive = Archive::open(object, cancelled, Rc::default())?;
+        Ok(Self { archive, budget: Budget::new(limits, cancelled) })
     }
 
     /// Returns the names of all entries in the order of the directory, lossy UTF-8.
@@ -67,36 +75,57 @@ impl<'a> Entries<'a> {
                 return Some(ZipEntry { fault: Some(fault), ..ZipEntry::default() });
             }
         };
-        let fault = fault_at(&end, bytes.len(), stop.get());
+        let fault = self.archive.fault_at(&end, bytes.len(), stop.get());
         Some(ZipEntry { bytes, longer: matches!(end, End::Longer), fault })
     }
 }
 
-/// Returns the reason why an entry broke off; `None` if its end or `bytes_max` was reached.
-fn fault_at(end: &End, kept: usize, stop: Option<Stop>) -> Option<Fault> {
-    let End::Broken(error) = end else { return None };
-    Some(match stop {
-        Some(stop) => stop.fault(),
-        None => (ProblemKind::Broken, format!("breaks off after {kept} good bytes: {error}")),
-    })
-}
-
 struct Archive<'a> {
-    zip: ZipArchive<Cursor<&'a [u8]>>,
+    zip: ZipArchive<SeekReader<'a>>,
     /// Its size, in bytes.
     whole: usize,
+    source: Rc<SeekState>,
 }
 
 impl<'a> Archive<'a> {
-    fn open(bytes: &'a [u8]) -> Result<Self, Fault> {
-        if ENTRIES_MAX < memchr::memmem::find_iter(bytes, ENTRY).take(ENTRIES_MAX + 1).count() {
+    fn open(
+        object: &'a Object,
+        cancelled: &'a dyn Fn() -> bool,
+        source: Rc<SeekState>,
+    ) -> Result<Self, Fault> {
+        let mut reader = SeekReader::new(object, cancelled, &source);
+        if object.is_cut() {
+            return Err(object.cut("its directory, which stands at its end"));
+        }
+        let whole = usize::try_from(reader.size()).unwrap_or(usize::MAX);
+        let fault = |error: &dyn fmt::Display| match source.take_fault() {
+            Some((ProblemKind::Limit, _)) => {
+                let message =
+                    format!("has a directory of more than {DIRECTORY_BYTES_MAX} bytes; not opened");
+                (ProblemKind::Limit, message)
+            }
+            Some(fault) => fault,
+            None => (ProblemKind::Broken, format!("zip directory cannot be read: {error}")),
+        };
+        source.limit(DIRECTORY_BYTES_MAX);
+        let end = directory::find(&mut reader).map_err(|error| fault(&error))?;
+        if ENTRIES_MAX < end.entries {
             let message = format!("has more than {ENTRIES_MAX} directory entries; not opened");
             return Err((ProblemKind::Limit, message));
         }
-        let zip = ZipArchive::new(Cursor::new(bytes)).map_err(|error| {
-            (ProblemKind::Broken, format!("zip directory cannot be read: {error}"))
-        })?;
-        Ok(Self { zip, whole: bytes.len() })
+        let config = Config { archive_offset: ArchiveOffset::Known(end.offset) };
+        let zip = ZipArchive::with_config(config, reader).map_err(|error| fault(&error))?;
+        source.limit(REST_BYTES_MAX);
+        Ok(Self { zip, whole, source })
+    }
+
+    /// Returns the reason why an entry broke off; `None` if its end or `bytes_max` was reached.
+    fn fault_at(&self, end: &End, kept: usize, stop: Option<Stop>) -> Option<Fault> {
+        let End::Broken(error) = end else { return None };
+        let broken =
+            || (ProblemKind::Broken, format!("breaks off after {kept} good bytes: {error}"));
+        let stopped = stop.map(Stop::fault);
+        Some(stopped.or_else(|| self.source.take_fault()).unwrap_or_else(broken))
     }
 
     /// Unpacks up to `bytes_max` bytes of one entry.
@@ -107,7 +136,7 @@ impl<'a> Archive<'a> {
         budget: &Budget<'_>,
         stop: &Cell<Option<Stop>>,
     ) -> Result<(Vec<u8>, End), Fault> {
-        let entry = self.zip.by_index_data(index).map_err(|error| refusal(&error))?;
+        let entry = self.zip.by_index_data(index).map_err(|error| refusal(&error, &self.source))?;
         let packed = usize::try_from(entry.compressed_size()).unwrap_or(usize::MAX);
         let (packed, method) = (packed.min(self.whole), entry.compression());
         if entry.encrypted() {
@@ -116,7 +145,8 @@ impl<'a> Archive<'a> {
         // The entry decides how much memory the dictionary takes.
         if method == CompressionMethod::LZMA {
             let mut head = [0; LZMA_DICTIONARY_AT + 4];
-            let mut raw = self.zip.by_index_raw(index).map_err(|error| refusal(&error))?;
+            let mut raw =
+                self.zip.by_index_raw(index).map_err(|error| refusal(&error, &self.source))?;
             let size = raw.read_exact(&mut head).ok().and_then(|()| head.last_chunk::<4>());
             if size.is_some_and(|it| DICTIONARY_BYTES_MAX < u64::from(u32::from_le_bytes(*it))) {
                 let message =
@@ -126,12 +156,13 @@ impl<'a> Archive<'a> {
         }
         let mut bytes = Vec::new();
         let end = if method == CompressionMethod::XZ {
-            let raw = self.zip.by_index_raw(index).map_err(|error| refusal(&error))?;
+            let raw =
+                self.zip.by_index_raw(index).map_err(|error| refusal(&error, &self.source))?;
             let reader = XzReader::new_mem_limit(raw, true, DICTIONARY_KIB_MAX);
             let mut reader = Metered::new(reader, packed, Rc::default(), budget, stop);
             read_up_to(&mut reader, bytes_max, &mut bytes)
         } else {
-            let file = self.zip.by_index(index).map_err(|error| refusal(&error))?;
+            let file = self.zip.by_index(index).map_err(|error| refusal(&error, &self.source))?;
             let mut reader = Metered::new(file, packed, Rc::default(), budget, stop);
             read_up_to(&mut reader, bytes_max, &mut bytes)
         };
@@ -141,7 +172,7 @@ impl<'a> Archive<'a> {
 
 pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
-    let mut archive = Archive::open(&object.bytes)?;
+    let mut archive = Archive::open(object, walk.budget.cancelled, Rc::clone(&walk.source))?;
     for index in 0..archive.zip.len() {
         let Ok(entry) = archive.zip.by_index_data(index) else { continue };
         if !entry.is_file() {
@@ -165,7 +196,7 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         let bytes_max = walk.budget.member_bytes_max();
         let (bytes, end, fault) = match archive.unpack(index, bytes_max, walk.budget, &stop) {
             Ok((bytes, end)) => {
-                let fault = fault_at(&end, bytes.len(), stop.get());
+                let fault = archive.fault_at(&end, bytes.len(), stop.get());
                 (bytes, end, fault)
             }
             // Only the name is known.
@@ -176,6 +207,7 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         // The directory's size may be wrong; the size of the content is right.
         info.size = if truncated { info.size.max(kept) } else { kept };
         let mut member = member(object, &info, bytes, truncated && 0 < info.size);
+        let over = fault.clone().filter(|_| archive.source.is_over());
         match (fault, end) {
             (Some(fault), _) => member.add(fault),
             (None, End::Longer) => member.add(walk.budget.cut(bytes_max)),
@@ -191,11 +223,17 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         if walk.stop.get().is_some() {
             break;
         }
+        if let Some(fault) = over {
+            return Err(fault);
+        }
     }
     Ok(())
 }
 
-fn refusal(error: &ZipError) -> Fault {
+fn refusal(error: &ZipError, source: &SeekState) -> Fault {
+    if let Some(fault) = source.take_fault() {
+        return fault;
+    }
     let message = match error {
         ZipError::CompressionMethodNotSupported(method) => {
             format!("is compressed by method {method}, which is not known here")
@@ -229,6 +267,7 @@ mod tests {
     #[test]
     fn entries_are_read_by_name_within_one_budget() {
         let zip = zipped(&[("word/a.xml", b"<a/>"), ("big", &[b' '; 3000]), ("b", b"two")]);
+        let zip = Object::whole("http://h.example/a", zip);
         let limits = Limits { bytes_max: 2000, ..Limits::default() };
         let mut entries = Entries::open(&zip, limits, &|| false).unwrap();
         assert_eq!(entries.names().collect::<Vec<_>>(), ["word/a.xml", "big", "b"]);
@@ -245,7 +284,7 @@ mod tests {
 
     #[test]
     fn zip_bombs_and_broken_zips_are_refused() {
-        let zip = zipped(&[("bomb", &vec![0; 3 << 20])]);
+        let zip = Object::whole("http://h.example/a", zipped(&[("bomb", &vec![0; 3 << 20])]));
         let limits = Limits { ratio_max: 100, ..Limits::default() };
         let bomb = Entries::open(&zip, limits, &|| false).unwrap().read("bomb", 1 << 30).unwrap();
         let (kind, message) = bomb.fault.unwrap();
@@ -253,7 +292,8 @@ mod tests {
             (kind, message.as_str()),
             (ProblemKind::Limit, "opens to more than 100 times its size; cut")
         );
-        assert!(Entries::open(b"PK\x03\x04", Limits::default(), &|| false).is_err());
+        let cut = Object::whole("http://h.example/a", &b"PK\x03\x04"[..]);
+        assert!(Entries::open(&cut, Limits::default(), &|| false).is_err());
         let mut late = Entries::open(&zip, limits, &|| true).unwrap();
         assert_eq!(late.read("bomb", 9).unwrap().fault.unwrap().0, ProblemKind::Time);
     }

@@ -3,10 +3,15 @@
 //! Source: ISO 14496-12 §4.2 (boxes), §8.2.2 (`mvhd`), §8.3.2 (`tkhd`); QuickTime file format, "User
 //! data atoms" and "Metadata"; the item list as iTunes writes it; 3GPP TS 26.244 §8.
 
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::rc::Rc;
+
 use super::super::xmp;
 use super::Film;
+use crate::Input;
 use crate::metadata::Field;
 use crate::numbers::{be16, be32, be64, len32, slice_up_to, u8_at};
+use crate::object::SeekReader;
 use crate::text::decode;
 
 /// Deepest nesting of useful boxes.
@@ -15,11 +20,44 @@ const DEPTH_MAX: usize = 8;
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of keys of a QuickTime metadata box.
 const KEYS_MAX: usize = 256;
+/// Longest box about a film behind the front of an object, in bytes.
+const MOVIE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Seconds from 1904, the epoch of QuickTime, to 1970.
 const EPOCH_S: i64 = 2_082_844_800;
 
-pub(super) fn read(bytes: &[u8], film: &mut Film<'_>) {
-    boxes(bytes, 0, film, &mut Vec::new());
+pub(super) fn read(input: &Input<'_>, film: &mut Film<'_>) {
+    boxes(&input.object.bytes, 0, film, &mut Vec::new());
+    if input.object.rest.is_some() {
+        behind_front(input, film);
+    }
+}
+
+/// Reads the box about the film if it does not end in the front of the object: many programs write it
+/// last.
+fn behind_front(input: &Input<'_>, film: &mut Film<'_>) -> Option<()> {
+    let object = input.object;
+    let mut reader = SeekReader::new(object, input.cancelled, &Rc::default());
+    let mut at = 0;
+    loop {
+        film.step()?;
+        let mut front = [0; 16];
+        reader.seek(SeekFrom::Start(at)).ok()?;
+        reader.read_exact(&mut front).ok()?;
+        let (head, len) = match be32(&front, 0)? {
+            0 => (8, object.size.checked_sub(at)?),
+            1 => (16, be64(&front, 8)?),
+            len => (8, u64::from(len)),
+        };
+        let (content, end) = (len.checked_sub(head)?, at.checked_add(len)?);
+        let is_behind = (object.bytes.len() as u64) < end;
+        if is_behind && front.get(4..8)? == b"moov" && content <= MOVIE_BYTES_MAX {
+            let mut bytes = Vec::new();
+            reader.seek(SeekFrom::Start(at + head)).ok()?;
+            reader.take(content).read_to_end(&mut bytes).ok()?;
+            return content_of(b"moov", &bytes, 0, film, &mut Vec::new());
+        }
+        at = end;
+    }
 }
 
 /// Reads boxes. `names` are the names of numbered items, which an earlier box gives.

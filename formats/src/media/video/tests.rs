@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use crate::Type;
-use crate::testing::render;
+use crate::object::Object;
+use crate::testing::{cut, render, render_object};
 
 fn check(bytes: &[u8], expected: &str) {
     assert_eq!(render("f.vid", Type::Video, bytes), expected);
@@ -44,6 +45,16 @@ fn an_mp4_with_an_item_list() {
         "Title: Sea\nAuthor: Ann\nDescription: At home\nDate: 2020-01-02T00:04:05Z\n\
          Dimensions: 640x480\nDuration: 90.5\nPartial-Text: At home",
     );
+}
+
+#[test]
+fn the_box_about_a_long_film_may_be_its_last() {
+    let film = Object::whole("http://h.example/d/f.mp4", movie(&[]));
+    let expected = render_object(&film, Type::Video);
+    assert!(expected.contains("Duration: 90.5"), "{expected}");
+    for front in 12..film.bytes.len() {
+        assert_eq!(render_object(&cut(&film, front), Type::Video), expected, "{front}");
+    }
 }
 
 #[test]

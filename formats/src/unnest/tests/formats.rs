@@ -77,7 +77,7 @@ pub(crate) fn cpio(kind: char, files: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// Returns an RPM package.
-fn rpm(tags: &[(u32, &str)], payload: &[u8]) -> Vec<u8> {
+pub(crate) fn rpm(tags: &[(u32, &str)], payload: &[u8]) -> Vec<u8> {
     let mut out = vec![0; 96];
     out[..4].copy_from_slice(b"\xed\xab\xee\xdb");
     let header = |tags: &[(u32, &str)]| {
