@@ -27,7 +27,6 @@ use formats::text::Body;
 use formats::unnest::{self, Budget, Format, Limits, Member, Packing};
 use formats::{Draft, HEAD_BYTES, Input, Type};
 use serde::{Deserialize, Serialize};
-use soif::digest::Md5;
 
 use crate::select::{LeftOut, Selection};
 use crate::summarize::Settings as SummarySettings;
@@ -251,11 +250,12 @@ impl Run<'_> {
         });
         problems.extend(opened.problems);
         // Users fetch the packed object: the digest is that of its bytes.
-        let md5 = digest(&object);
+        let md5 = object.digest();
         let inner = Object {
             name: opened.name,
             bytes: opened.bytes.into(),
-            truncated: opened.truncated || object.truncated,
+            truncated: opened.truncated,
+            rest: None,
             md5,
             ..object
         };
@@ -281,7 +281,7 @@ impl Run<'_> {
     /// Makes the record of a container, then those of its members.
     fn container(&mut self, it: Opening, r#type: Type, format: Format) {
         let Opening { mut object, path, problems, depth } = it;
-        object.md5 = digest(&object);
+        object.md5 = object.digest();
         let position = self.found.len();
         if format.is_summarized() {
             let (object, path) = (object.clone(), path.clone());
@@ -357,11 +357,9 @@ impl Run<'_> {
                     return false;
                 }
                 let url = unnest::member_url(&object.url, key.as_bytes());
-                let size = bytes.len() as u64;
                 set_nesting(&mut draft, Some(&key), String::new());
-                let modified = object.modified;
                 let entry =
-                    Object { url, name: key, bytes, modified, size, truncated: false, md5: None };
+                    Object { name: key, modified: object.modified, ..Object::whole(url, bytes) };
                 let input = Input { object: &entry, r#type, ..input };
                 let summary = settings.finish(&input, draft);
                 budget.add_record(record_bytes(&summary));
@@ -447,11 +445,6 @@ fn record_bytes(Summary { record, problems, .. }: &Summary) -> usize {
     let attributes = attributes.map(|it| 2 * TEXT_BYTES + it.name.len() + it.value.len());
     let problems = problems.iter().map(|it| 2 * TEXT_BYTES + it.object.len() + it.message.len());
     record.url.len() + attributes.chain(problems).sum::<usize>()
-}
-
-/// Returns the digest of an object; `None` if it is unknown and the object incomplete.
-fn digest(object: &Object) -> Option<Md5> {
-    object.md5.or_else(|| (!object.truncated).then(|| Md5::of(&object.bytes)))
 }
 
 /// Runs `work`; turns a panic into a message.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::wire::{self, Order, Ready, Reply, Request};
+use super::wire::{self, Order, Part, Ready, Reply, Request};
 
 /// Reads `bytes` as frames of every kind, and writes the readable frames again.
 ///
@@ -15,6 +15,7 @@ pub fn frames(bytes: &[u8]) {
     frame::<Ready>(bytes);
     frame::<Request>(bytes);
     frame::<Reply>(bytes);
+    frame::<Part>(bytes);
 }
 
 fn frame<T: DeserializeOwned + Serialize>(bytes: &[u8]) {

@@ -253,7 +253,7 @@ impl Worker {
         let mut found = Vec::new();
         let mut stream = BoundedStream::new(&self.socket, self.child.id(), bounds, clock);
         let outcome = wire::write(&mut stream, &Request::of(object, time_ms_max), &[&object.bytes])
-            .and_then(|()| read_answer(stream, &object.url, count_max, &mut found));
+            .and_then(|()| read_answer(stream, object, count_max, &mut found));
         match outcome {
             Ok(all) => {
                 all.into_iter().for_each(|(why, count)| left_out(why, count));
@@ -335,21 +335,23 @@ impl Failure {
     }
 }
 
-/// Reads the summaries of the object at `url`, and the numbers of objects left out. Since the
-/// object may control its worker, refuses records of other URLs and endless answers.
+/// Reads the summaries of `object`, and the numbers of objects left out; gives the worker the parts
+/// of the object that it asks for. Since the object may control its worker, refuses records of other
+/// URLs and endless answers.
 fn read_answer(
-    from: impl io::Read,
-    url: &str,
+    stream: impl io::Read + io::Write,
+    object: &Object,
     count_max: u64,
     found: &mut Vec<Summary>,
 ) -> io::Result<Vec<(LeftOut, u64)>> {
+    let url = object.url.as_str();
     let is_of =
         |it: &str| it.strip_prefix(url).is_some_and(|it| it.is_empty() || it.starts_with('#'));
-    let mut from = from.take(ANSWER_BYTES_MAX + GIVEN_BYTES_MAX);
-    for _ in 0..=count_max {
-        let left = from.limit();
-        let read = wire::read(&mut from, left);
-        if from.limit() == 0 {
+    let mut stream = stream.take(ANSWER_BYTES_MAX + GIVEN_BYTES_MAX);
+    while (found.len() as u64) <= count_max {
+        let left = stream.limit();
+        let read = wire::read(&mut stream, left);
+        if stream.limit() == 0 {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let (reply, body): (Reply, Vec<u8>) = read?;
@@ -357,6 +359,10 @@ fn read_answer(
             Reply::Summary { mut problems, given } => {
                 problems.truncate(PROBLEMS_MAX);
                 (problems, given)
+            }
+            Reply::Ask { offset, bytes } => {
+                wire::write_part(stream.get_mut(), object, (offset, bytes))?;
+                continue;
             }
             Reply::End { left_out } => return Ok(left_out),
         };
@@ -456,6 +462,9 @@ fn resident_bytes(pid: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use formats::object::{ReadAt, Rest};
     use net::clock;
     use rustix::process::{Signal, kill_process};
 
@@ -577,6 +586,53 @@ mod tests {
         assert_eq!(found[0].problems[0].kind, ProblemKind::Time, "{found:?}");
     }
 
+    #[derive(Debug)]
+    struct OpenBytes(Vec<u8>);
+
+    impl ReadAt for OpenBytes {
+        fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+            let from = usize::try_from(offset).unwrap().min(self.0.len());
+            (&self.0[from..]).read(into)
+        }
+    }
+
+    /// Returns the archive with only its first bytes in memory.
+    fn long_archive() -> Object {
+        let whole = archive();
+        let rest = Some(Rest::new(Arc::new(OpenBytes(whole.bytes.to_vec()))));
+        Object { bytes: whole.bytes.slice(..20), truncated: true, rest, ..whole }
+    }
+
+    #[test]
+    fn a_worker_asks_for_the_rest_of_a_long_object() {
+        let (pool, alone) =
+            (Pool::new(Some(program()), clock::monotonic), Pool::new(None, clock::monotonic));
+        let read = |pool: &Pool, object| {
+            let settings = EssenceSettings::default();
+            pool.extract(object, (&settings, 1), bounds(60), &mut |_, _| ())
+        };
+        let found = read(&pool, long_archive());
+        assert_eq!(found, read(&alone, long_archive()));
+        assert_eq!((found.len(), &*found[0].problems), (3, &[][..]));
+        assert_eq!(found[1..], read(&pool, archive())[1..]);
+        let front = Object { rest: None, ..long_archive() };
+        assert!(read(&pool, front)[0].problems[0].message.contains("raise `read_max`"));
+        assert_eq!(pool.ended(), 0);
+    }
+
+    #[test]
+    fn a_worker_that_asks_without_end_gets_no_more_time() {
+        let mut ask = Vec::new();
+        wire::write(&mut ask, &Reply::Ask { offset: 0, bytes: 60_000 }, &[]).unwrap();
+        let ask: String = ask.iter().map(|it| format!("\\{it:03o}")).collect();
+        let pool = shell_pool(&format!("while :; do printf '{ask}' >&0; done"));
+        let began = clock::monotonic();
+        let settings = EssenceSettings::default();
+        let found = pool.extract(long_archive(), (&settings, 1), bounds(1), &mut |_, _| ());
+        assert!(clock::monotonic() - began < Duration::from_secs(5 * 3));
+        assert_eq!(found[0].problems[0].kind, ProblemKind::Time, "{found:?}");
+    }
+
     #[test]
     fn text_is_read_within_the_gatherer() {
         let pool = Pool::new(
@@ -641,7 +697,8 @@ mod tests {
         let member = format!("{url}#m");
         let read = |front: &[Vec<u8>]| {
             let bytes = [&front.concat()[..], &end].concat();
-            let outcome = read_answer(&bytes[..], url, 3, &mut Vec::new());
+            let object = Object::whole(url, Vec::new());
+            let outcome = read_answer(io::Cursor::new(bytes), &object, 3, &mut Vec::new());
             outcome.map(drop).map_err(|it| it.kind())
         };
         let own = reply(url, &member);

@@ -8,10 +8,13 @@ use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use formats::object::{Object, Rest};
+
 use super::fence::{self, ProgramFence};
-use super::wire::{self, Order, Ready, Reply, Request};
+use super::wire::{self, Asker, Order, Ready, Reply, Request};
 use super::{Clock, Deadline};
 use crate::extract::{self, EssenceSettings};
 
@@ -50,6 +53,7 @@ fn answer_all(
     clock: Clock,
 ) -> io::Result<()> {
     let mut replies = BufWriter::new(requests.try_clone()?);
+    let asker = Arc::new(Asker(Mutex::new(requests.try_clone()?)));
     let missing = fence::enclose(memory_bytes_max);
     wire::write(&mut replies, &Ready { missing }, &[])?;
     loop {
@@ -58,21 +62,20 @@ fn answer_all(
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             Err(error) => return Err(error),
         };
-        answer(request, body, (settings, clock), &mut replies)?;
+        let deadline = Deadline::new(clock, Duration::from_millis(request.time_ms_max));
+        let object = request.object(body, Some(Rest::new(asker.clone())));
+        answer(object, settings, &|| deadline.is_over(), &mut replies)?;
     }
 }
 
 fn answer(
-    request: Request,
-    body: Vec<u8>,
-    (settings, clock): (&EssenceSettings, Clock),
+    object: Object,
+    settings: &EssenceSettings,
+    cancelled: &dyn Fn() -> bool,
     to: &mut impl Write,
 ) -> io::Result<()> {
-    let deadline = Deadline::new(clock, Duration::from_millis(request.time_ms_max));
-    let cancelled = || deadline.is_over();
     let mut left_out = BTreeMap::new();
-    let object = request.object(body);
-    let summaries = extract::extract_selected(object, settings, &cancelled, &mut |why| {
+    let summaries = extract::extract_selected(object, settings, cancelled, &mut |why| {
         *left_out.entry(why).or_insert(0) += 1;
     });
     for summary in summaries {

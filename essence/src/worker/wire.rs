@@ -5,15 +5,18 @@
 //! [`Request`] for each object, whose body is the object's bytes. It answers the order with a
 //! [`Ready`], and each request with several [`Reply`] frames: one for each summary, and an end. The
 //! body of a summary is its record in SOIF, followed by the object for a program of the site, if
-//! there is one.
+//! there is one. Before them, a worker may ask for parts of the object that the request has not: the
+//! gatherer answers each question with a [`Part`], whose body is the bytes.
 //!
 //! Both ends are the same build of the same program, so the protocol has no versions.
 
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use formats::object::{Object, Problem, ProgramInput, Summary};
+use formats::object::{Object, PIECE_BYTES, Problem, ProgramInput, ReadAt, Rest, Summary};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use soif::digest::Md5;
@@ -65,6 +68,8 @@ pub(super) struct Request {
     modified: Option<u64>,
     size: u64,
     truncated: bool,
+    /// Whether the worker may ask for the object's rest.
+    pub(super) has_rest: bool,
     md5: Option<String>,
     /// Time limit for the object, in milliseconds; the answer has the summaries made until then.
     pub(super) time_ms_max: u64,
@@ -78,12 +83,14 @@ impl Request {
             modified: object.modified,
             size: object.size,
             truncated: object.truncated,
+            has_rest: object.rest.is_some(),
             md5: object.md5.map(|it| it.to_string()),
             time_ms_max,
         }
     }
 
-    pub(super) fn object(self, body: Vec<u8>) -> Object {
+    /// Returns the object, whose rest is `rest` if it may be asked for.
+    pub(super) fn object(self, body: Vec<u8>, rest: Option<Rest>) -> Object {
         Object {
             url: self.url,
             name: self.name,
@@ -91,6 +98,7 @@ impl Request {
             modified: self.modified,
             size: self.size,
             truncated: self.truncated,
+            rest: rest.filter(|_| self.has_rest),
             md5: self.md5.and_then(|it| Md5::from_hex(it.as_bytes())),
         }
     }
@@ -105,11 +113,57 @@ pub(super) enum Reply {
         /// Head of the object that is in the rest of the body.
         given: Option<GivenHead>,
     },
+    /// Question for a part of the object, of at most [`PIECE_BYTES`].
+    Ask { offset: u64, bytes: usize },
     /// End of the answer.
     End {
         /// Number of objects that were left out, by reason.
         left_out: Vec<(LeftOut, u64)>,
     },
+}
+
+/// Answer to a question for a part of the object; the part is the frame's body.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Part {
+    /// Why there is none.
+    error: Option<String>,
+}
+
+/// The rest of the object that a worker summarizes, which it has to ask for.
+#[derive(Debug)]
+pub(super) struct Asker<S>(pub(super) Mutex<S>);
+
+impl<S: fmt::Debug + Read + Write + Send> ReadAt for Asker<S> {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        let mut socket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        write(&mut *socket, &Reply::Ask { offset, bytes: into.len() }, &[])?;
+        let (part, bytes): (Part, Vec<u8>) = read(&mut *socket, into.len() as u64)?;
+        match part.error {
+            Some(why) => Err(io::Error::other(why)),
+            None => bytes.as_slice().read(into),
+        }
+    }
+}
+
+/// Answers the question for a part of `object`.
+///
+/// # Errors
+///
+/// The same as for [`write`].
+pub(super) fn write_part(
+    to: &mut impl Write,
+    object: &Object,
+    (offset, bytes): (u64, usize),
+) -> io::Result<()> {
+    let mut body = vec![0; bytes.min(PIECE_BYTES)];
+    let read = match &object.rest {
+        Some(rest) if bytes <= PIECE_BYTES => rest.read_at(offset, &mut body),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    };
+    match read {
+        Ok(count) => write(to, &Part::default(), &[body.get(..count).unwrap_or_default()]),
+        Err(error) => write(to, &Part { error: Some(error.to_string()) }, &[]),
+    }
 }
 
 /// An object for a program of the site; its bytes are the end of the frame's body.
@@ -201,6 +255,9 @@ fn too_long() -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -219,7 +276,7 @@ mod tests {
             write(&mut wire, &Request::of(&object, 7), &[&object.bytes]).unwrap();
             let (request, body): (Request, _) = read(&mut wire.as_slice(), 1000).unwrap();
             prop_assert_eq!(request.time_ms_max, 7);
-            let received = request.object(body);
+            let received = request.object(body, None);
             prop_assert_eq!((received.url, received.name, received.bytes), (object.url, object.name, object.bytes));
             prop_assert_eq!((received.modified, received.size, received.truncated, received.md5), (modified, object.size, truncated, md5));
         }
@@ -256,5 +313,52 @@ mod tests {
         assert_eq!(kind(&wire, 99), io::ErrorKind::InvalidData);
         assert_eq!(kind(&wire[..wire.len() - 1], 100), io::ErrorKind::UnexpectedEof);
         assert_eq!(kind(b"\xff\xff\xff\xff\0\0\0\0\0\0\0\0", 100), io::ErrorKind::InvalidData);
+    }
+
+    #[derive(Debug)]
+    struct Letters;
+
+    impl ReadAt for Letters {
+        fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+            if offset == 13 {
+                return Err(io::Error::other("bad disk"));
+            }
+            let letters =
+                &b"abcdefghijklmnopqrstuvwxyz"[usize::try_from(offset).unwrap().min(26)..];
+            (&*letters).read(into)
+        }
+    }
+
+    #[test]
+    fn parts_are_asked_for_and_given_within_bounds() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let rest = Some(Rest::new(Arc::new(Letters)));
+        let object = Object { truncated: true, rest, ..Object::whole("http://h.example/a", "ab") };
+        let gatherer = std::thread::spawn(move || {
+            let mut ours = ours;
+            for _ in 0..5 {
+                let (Reply::Ask { offset, bytes }, _) = read(&mut ours, 0).unwrap() else {
+                    panic!()
+                };
+                write_part(&mut ours, &object, (offset, bytes)).unwrap();
+            }
+        });
+        let asker = Asker(Mutex::new(theirs));
+        let ask = |offset, count: usize| {
+            let mut into = vec![b'.'; count];
+            let read = asker.read_at(offset, &mut into).map_err(|it| it.to_string())?;
+            Ok::<_, String>(String::from_utf8_lossy(&into[..read]).into_owned())
+        };
+        assert_eq!(ask(2, 3), Ok("cde".to_owned()));
+        assert_eq!(ask(24, 9), Ok("yz".to_owned()));
+        assert_eq!(ask(99, 9), Ok(String::new()));
+        assert_eq!(ask(13, 9), Err("bad disk".to_owned()));
+        assert!(ask(0, PIECE_BYTES + 1).is_err());
+        gatherer.join().unwrap();
+        assert!(ask(0, 1).is_err(), "the gatherer has gone");
+        let mut wire = Vec::new();
+        write_part(&mut wire, &Object::whole("http://h.example/a", "ab"), (0, 1)).unwrap();
+        let (part, _) = read::<Part>(&mut wire.as_slice(), 1).unwrap();
+        assert!(part.error.is_some(), "there is no rest");
     }
 }
