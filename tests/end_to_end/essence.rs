@@ -1,5 +1,8 @@
 //! Tests of `harvest essence`, and of the rules and selection in a gatherer's settings.
 
+#[path = "../../essence/tests/made/mod.rs"]
+mod made;
+
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::harness::{run, run_ok, small_tree, texts, write};
@@ -206,4 +209,22 @@ fn the_command_takes_the_same_files_as_a_gatherer_with_these_settings() {
     assert!(err.contains(&format!("{draft} is left out: excluded")), "{err}");
     let out = run_ok(["essence", "explain", "-c", settings, copy]);
     assert_eq!(out, format!("{copy}\n  it is left out: stopped-name\n"));
+}
+
+#[test]
+fn the_end_of_a_file_longer_than_read_max_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = "name = \"a\"\ndata = \"data\"\nread_max = \"4 KiB\"\n\
+                    [[root]]\nurl = \"file:///srv\"\n";
+    let settings = write(folder.path(), "gatherer.toml", settings);
+    let path = folder.path().join("words.zip");
+    let zip = made::zip(&[("filler", &[0x90; 300_000]), ("a.txt", b"one two three")]);
+    std::fs::write(&path, zip).unwrap();
+    let [settings, path] = [&settings, &path].map(|it| it.to_str().unwrap());
+    let output = run(["essence", "summarize", "-c", settings, path]);
+    let (out, err) = texts(&output);
+    let records = soif::reader::parse(out.as_bytes()).unwrap();
+    let last = records.last().unwrap();
+    assert_eq!(last.text("Partial-Text").as_deref(), Some("one two three"));
+    assert_eq!((records.len(), &*err), (3, ""));
 }

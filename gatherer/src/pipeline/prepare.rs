@@ -17,6 +17,7 @@ use soif::Record;
 use super::run::{Candidate, Fetched, Prepared, Run};
 use crate::lock::lock;
 use crate::note::{self, Basis, Brief, Difference, ObjectNote};
+use crate::tree::file::OpenFile;
 
 /// Attribute with the time when a record was made.
 const UPDATE_TIME: &str = "Update-Time";
@@ -25,7 +26,7 @@ const UPDATE_TIME: &str = "Update-Time";
 /// commit; the reason is then counted.
 pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> {
     let (site, settings) = (run.site, run.plan.summarizing.settings);
-    let Fetched { object, md5, validator, sure } = run.fetch(candidate)?;
+    let Fetched { object, md5, validator, sure, file } = run.fetch(candidate)?;
     let url = candidate.url.clone();
     let key = note::object_key(&run.plan.url, &url);
     // Read before the note, so that a commit between the two reads is noticed later.
@@ -42,9 +43,12 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
     };
     let old: Option<ObjectNote> = stored.as_deref().and_then(note::from_bytes);
     let annotations = run.annotations.fingerprint_of_file(&object.url);
+    // The digest of a long file is that of its front: only metadata show changes of its rest.
+    let may_differ = |old: &ObjectNote| file.is_some() && old.brief.validator != validator;
     let same_content = !run.regather
         && old.as_ref().is_some_and(|old| {
             old.is_of(&md5, &validator, settings)
+                && !may_differ(old)
                 && old.records.first().is_some_and(|record| record.url == object.url)
         });
     let same = same_content && old.as_ref().is_some_and(|old| old.brief.annotations == annotations);
@@ -56,11 +60,12 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
         site.metrics.fetch.leave(1);
         site.resolve(&url, &object.url);
         let public = object.url.clone();
-        let made = summarize(run, object, old.is_some())?;
+        let made = summarize(run, object, file.as_deref(), old.is_some())?;
         let has_same_date = |old: &ObjectNote| old.brief.validator.is_dated_as(&validator);
         let same_content = same_content && old.as_ref().is_some_and(has_same_date);
         decide(run, (&public, old.as_ref()), same_content, made)
     };
+    let sure = sure && file.is_none_or(|it| it.is_unchanged());
     // No settings have the inverted fingerprint: so the next pass tries again, with more time or
     // resources.
     let settings = if again { !settings } else { settings };
@@ -154,9 +159,14 @@ struct MadeRecords {
 }
 
 /// Stage 3: makes the object's records, its own first. Returns `None` if the run was stopped
-/// meanwhile, or if a process could not be started and an earlier pass has made better records
-/// (`has_old`).
-fn summarize(run: &Run<'_>, object: Object, has_old: bool) -> Option<MadeRecords> {
+/// meanwhile, or if a process could not be started, or the rest of the `file` not read, and an
+/// earlier pass has made better records (`has_old`).
+fn summarize(
+    run: &Run<'_>,
+    object: Object,
+    file: Option<&OpenFile>,
+    has_old: bool,
+) -> Option<MadeRecords> {
     let (site, plan) = (run.site, run.plan);
     let stage = &site.metrics.summarize;
     stage.enter(1);
@@ -175,10 +185,11 @@ fn summarize(run: &Run<'_>, object: Object, has_old: bool) -> Option<MadeRecords
         stage.drop_one("stopped");
         return None;
     }
-    let Some(made) = make_records(run, summaries) else {
+    let Some(mut made) = make_records(run, summaries) else {
         stage.drop_one("stopped");
         return None;
     };
+    made.may_pass |= file.is_some_and(OpenFile::has_failed);
     // If everything is published again, the collection has lost the old records.
     if made.may_pass && has_old && !run.regather {
         stage.drop_one("cannot-start");

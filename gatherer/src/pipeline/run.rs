@@ -16,6 +16,7 @@ use crate::note::ObjectNote;
 use crate::site::plan::TreePlan;
 use crate::site::{RootState, Site};
 use crate::spec::upwards;
+use crate::tree::file::OpenFile;
 use crate::tree::watch::WatchSession;
 use crate::validator::Validator;
 
@@ -50,6 +51,8 @@ pub(crate) struct Fetched {
     pub(crate) validator: Validator,
     /// Whether the validator will show any later change.
     pub(crate) sure: bool,
+    /// The open file if it is longer than what was read.
+    pub(crate) file: Option<Arc<OpenFile>>,
 }
 
 #[derive(Debug)]

@@ -155,11 +155,13 @@ impl Run<'_> {
             modified: u64::try_from(content.stat.modified).ok(),
             size: content.stat.size.max(count),
             truncated: content.truncated,
+            rest: content.rest(),
             md5: (!content.truncated).then_some(content.md5),
-            bytes: content.bytes,
+            bytes: content.bytes.clone(),
         };
         let validator = Validator::File(content.stat);
-        Some(Fetched { object, md5: content.md5, validator, sure: content.sure })
+        let Content { md5, sure, file, .. } = content;
+        Some(Fetched { object, md5, validator, sure, file })
     }
 
     fn read(&self, path: &Path) -> Result<Content, Refused> {

@@ -3,11 +3,14 @@
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt as _, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use bytes::Bytes;
 use formats::code::link::LINK_MARK;
+use formats::object::{ReadAt, Rest};
 use rustix::fs::OFlags;
 use soif::digest::{Md5, Md5Writer};
 
@@ -44,6 +47,62 @@ pub struct Content {
     pub sure: bool,
     /// Whether the file is longer than `bytes`.
     pub truncated: bool,
+    /// The open file if it is longer than `bytes`: some formats need more of it.
+    pub file: Option<Arc<OpenFile>>,
+}
+
+impl Content {
+    /// Returns the bytes behind the front, for formats that need them.
+    pub fn rest(&self) -> Option<Rest> {
+        self.file.clone().map(|file| Rest::new(file))
+    }
+}
+
+/// A file of which more may be read later.
+#[derive(Debug)]
+pub struct OpenFile {
+    file: File,
+    /// Metadata when its front was read.
+    stat: Stat,
+    was_read: AtomicBool,
+    has_failed: AtomicBool,
+}
+
+impl OpenFile {
+    /// Returns the file, whose front was read when it had these metadata.
+    pub fn new(file: File, stat: Stat) -> Self {
+        Self { file, stat, was_read: AtomicBool::default(), has_failed: AtomicBool::default() }
+    }
+
+    /// Returns whether no read behind the front has seen a change of the file.
+    pub fn is_unchanged(&self) -> bool {
+        let is_same = || self.file.metadata().is_ok_and(|it| stat_of(&it) == self.stat);
+        !self.was_read.load(Relaxed) || is_same()
+    }
+
+    /// Returns whether the system refused a read behind the front.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Relaxed)
+    }
+}
+
+impl ReadAt for OpenFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.was_read.store(true, Relaxed);
+        let mut count = 0;
+        while let Some(room) = into.get_mut(count..).filter(|it| !it.is_empty()) {
+            match self.file.read_at(room, offset.saturating_add(count as u64)) {
+                Ok(0) => break,
+                Ok(more) => count += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.has_failed.store(true, Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(count)
+    }
 }
 
 /// Reason why a file was not read.
@@ -123,7 +182,8 @@ pub fn read(
     }
     let after = file.metadata().map_err(Refused::Unreadable)?;
     let sure = stat_of(&after) == stat && is_old(&stat, now_ms);
-    Ok(Content { bytes: bytes.into(), md5: digest.finish(), stat, sure, truncated })
+    let file = truncated.then(|| Arc::new(OpenFile::new(file, stat)));
+    Ok(Content { bytes: bytes.into(), md5: digest.finish(), stat, sure, truncated, file })
 }
 
 /// Reads the symbolic link at `path` itself, with the limits of [`read`], at `now_ms` (Unix
@@ -156,7 +216,7 @@ pub fn read_link(
     let stat = stat_of(&metadata);
     // The target of a link never changes: a new link replaces it.
     let sure = is_old(&stat, now_ms);
-    Ok(Content { md5: Md5::of(&bytes), bytes, stat, sure, truncated: false })
+    Ok(Content { md5: Md5::of(&bytes), bytes, stat, sure, truncated: false, file: None })
 }
 
 /// Returns whether an open file lies below `within` and not below `without`, by its present path.

@@ -272,6 +272,7 @@ fn fetched(root: &Path, path: &Path) -> Object {
         modified: None,
         size: content.stat.size,
         truncated: content.truncated,
+        rest: content.rest(),
         md5: (!content.truncated).then_some(content.md5),
         bytes: content.bytes,
     }

@@ -7,6 +7,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use anyhow::Context as _;
@@ -14,9 +15,10 @@ use clap::ValueEnum;
 use essence::chain::{Chain, Host};
 use essence::rules::{AppliedRule, Verdict};
 use essence::select::LeftOut;
-use formats::object::{Object, Summary};
+use formats::object::{Object, Rest, Summary};
 use gatherer::Config;
 use gatherer::spec::{self, Map};
+use gatherer::tree::file::{OpenFile, stat_of};
 use gatherer::tree::selection::FileSelection;
 use net::clock;
 use soif::json;
@@ -238,22 +240,24 @@ impl WorkingChain {
     }
 }
 
-/// Reads the first `bytes_max` bytes of a file, as a gatherer does.
+/// Reads the first `bytes_max` bytes of a file, and the rest on demand, as a gatherer does.
 fn object(path: &Path, maps: &[Map], bytes_max: u64) -> io::Result<Object> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     let mut bytes = Vec::new();
-    file.take(bytes_max).read_to_end(&mut bytes)?;
+    (&file).take(bytes_max).read_to_end(&mut bytes)?;
     let modified = metadata.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
     let truncated = (bytes.len() as u64) < metadata.len();
     let size = metadata.len().max(bytes.len() as u64);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let modified = modified.map(|it| it.as_secs());
+    let rest = || Rest::new(Arc::new(OpenFile::new(file, stat_of(&metadata))));
     Ok(Object {
         name,
         modified,
         size,
         truncated,
+        rest: truncated.then(rest),
         ..Object::whole(spec::public_url(maps, path), bytes)
     })
 }
