@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use formats::object::Object;
 use formats::unnest::{self, Format};
-use formats::{Type, explode};
+use formats::{Type, is_read_whole};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::extract::EssenceSettings;
@@ -102,12 +102,6 @@ pub fn is_for_worker(r#type: Type) -> bool {
         | Audio | Video | Font | Object | Command | PostScript | Dvi => true,
         other => other.is_opened(),
     }
-}
-
-/// Returns whether an object of this type is read as text to its end, regardless of its length.
-fn is_read_whole(r#type: Type) -> bool {
-    explode::is_list(r#type)
-        || matches!(r#type, Type::Json | Type::Notebook | Type::Rcs | Type::Sccs)
 }
 
 /// Returns whether the object goes to a worker: by its type, if it is long and read as a whole, or

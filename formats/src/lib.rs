@@ -180,8 +180,23 @@ impl<'a> Input<'a> {
     }
 }
 
+/// Returns whether an object of this type is read as text to its end, regardless of its length.
+pub fn is_read_whole(r#type: Type) -> bool {
+    explode::is_list(r#type)
+        || matches!(r#type, Type::Json | Type::Notebook | Type::Rcs | Type::Sccs)
+}
+
 /// Summarizes an object by its type. A type without a summarizer gives an empty draft.
 pub fn draft<'a>(input: &Input<'a>) -> Draft<'a> {
+    let mut draft = by_type(input);
+    if input.object.truncated && is_read_whole(input.r#type) {
+        let (kind, message) = input.object.cut("the rest");
+        draft.problem(kind, message);
+    }
+    draft
+}
+
+fn by_type<'a>(input: &Input<'a>) -> Draft<'a> {
     match input.r#type {
         catalog if catalog::is_catalog(catalog) => catalog::summarize(input),
         Type::Text | Type::Readme => prose::plain::prose(input),

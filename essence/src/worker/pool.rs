@@ -420,10 +420,13 @@ impl<'a> BoundedStream<'a> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 outcome => return outcome,
             }
-            if RESIDENT_BYTES_MAX < resident_bytes(self.pid) {
-                return Err(io::ErrorKind::OutOfMemory.into());
-            }
+            self.check_memory()?;
         }
+    }
+
+    fn check_memory(&self) -> io::Result<()> {
+        let has_grown = RESIDENT_BYTES_MAX < resident_bytes(self.pid);
+        if has_grown { Err(io::ErrorKind::OutOfMemory.into()) } else { Ok(()) }
     }
 }
 
@@ -435,6 +438,8 @@ impl io::Read for BoundedStream<'_> {
 
 impl io::Write for BoundedStream<'_> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        // A worker that asks for one part after the other never lets a read wait.
+        self.check_memory()?;
         self.wait(|| (&mut &*self.socket).write(buffer))
     }
 

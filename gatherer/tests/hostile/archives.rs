@@ -132,6 +132,24 @@ pub(crate) const CASES: &[Case] = &[
             names.iter().map(|it| (it.as_str(), &b"words"[..])).collect();
         zip(&files)
     }),
+    // These are longer than what is read of a file at first.
+    case("long.zip", "", || zip(&[("filler", &[0x90; 33 << 20]), ("a.txt", b"some words")])),
+    case("claims.zip", "limit", || {
+        let mut bytes = zip(&[("filler", &[0x90; 33 << 20])]);
+        let at = bytes.len() as u64;
+        bytes.extend([&b"PK\x06\x06\x2c\0\0\0\0\0\0\0"[..], &[0; 12]].concat());
+        // Entries on this disk, in all, bytes of the directory, and its position.
+        bytes.extend([1 << 40, 1 << 40, 46 << 40, 0_u64].map(u64::to_le_bytes).concat());
+        bytes.extend([b"PK\x06\x07\0\0\0\0", &at.to_le_bytes()[..], &[1, 0, 0, 0]].concat());
+        bytes.extend([&b"PK\x05\x06\0\0\0\0"[..], &[0xff; 12], &[0, 0]].concat());
+        bytes
+    }),
+    case("entries-behind.zip", "broken", || {
+        let mut bytes = zip(&[("a.txt", &[0x90; 40 << 20])]);
+        let at = bytes.len() - 22 + 8;
+        bytes[at..at + 4].fill(0x7f);
+        bytes
+    }),
     case("locked.zip", "locked|broken", || {
         let mut bytes = zip(&[("a.txt", b"some words, at least twelve")]);
         bytes[6] |= 1;
