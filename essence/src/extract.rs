@@ -480,6 +480,7 @@ fn last_of_each_url(found: Vec<Summary>) -> Vec<Summary> {
 mod tests {
     use formats::FullText;
     use proptest::prelude::*;
+    use soif::digest::Md5;
 
     use super::*;
     use crate::builders::{bomb, deb, gzip, tarball, zipped};

@@ -161,7 +161,7 @@ fn hostile_films_end() {
 #[test]
 fn a_film_out_of_time_is_a_problem() {
     let bytes = b"\0\0\0\x08ftyp".repeat(5_000);
-    let object = crate::object::Object::whole("http://h.example/f.mp4", bytes);
+    let object = Object::whole("http://h.example/f.mp4", bytes);
     let settings = crate::Settings::default();
     let summary = crate::testing::summarize(&object, Type::Video, &settings, &|| true);
     assert_eq!(summary.problems.len(), 1);

@@ -69,7 +69,7 @@ proptest! {
     #[test]
     fn any_rest_is_opened_or_refused(
         mut bytes in proptest::collection::vec(any::<u8>(), 0..300),
-        which in 0..4,
+        which in 0..4_usize,
         front in any::<proptest::sample::Index>(),
         at in any::<proptest::sample::Index>(),
     ) {
