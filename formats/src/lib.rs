@@ -29,7 +29,7 @@ mod metadata;
 mod names;
 mod numbers;
 pub mod object;
-mod office;
+pub mod office;
 pub mod path;
 pub mod pdf;
 mod print;

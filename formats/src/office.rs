@@ -12,6 +12,8 @@ mod docx;
 pub(crate) mod epub;
 mod odf;
 mod ole;
+mod others;
+pub(crate) mod outlook;
 pub(crate) mod package;
 mod ppt;
 mod pptx;
@@ -24,6 +26,7 @@ pub(crate) mod xml;
 
 use std::borrow::Cow;
 
+pub use compound::programs::{Inside, inside};
 use package::Package;
 use properties::Properties;
 
@@ -39,7 +42,7 @@ const PROPERTIES: [&str; 2] = ["docProps/core.xml", "docProps/app.xml"];
 /// Shortest paragraph that can be a description, in bytes.
 const DESCRIPTION_BYTES_MIN: usize = 40;
 /// First bytes of every compound file.
-const COMPOUND: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
+pub const COMPOUND: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 /// Length of the front in which the root element of an XML document is looked for, in bytes.
 const ROOT_BYTES_MAX: usize = 4 * 1024;
 

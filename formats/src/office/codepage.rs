@@ -19,9 +19,12 @@ pub(crate) fn of_number(number: i64) -> &'static Encoding {
         10007 => charset::X_MAC_CYRILLIC,
         20866 => charset::KOI8_R,
         21866 => charset::KOI8_U,
-        51932 => charset::EUC_JP,
+        50220..=50222 => charset::ISO_2022_JP,
+        51932 | 20932 => charset::EUC_JP,
+        51936 | 52936 => charset::GB18030,
+        51949 => charset::EUC_KR,
         874 | 1250..=1258 => labelled(&format!("windows-{number}")),
-        28592 | 28595 | 28597 | 28605 => labelled(&format!("iso-8859-{}", number - 28590)),
+        28592..=28606 => labelled(&format!("iso-8859-{}", number - 28590)),
         _ => charset::WINDOWS_1252,
     }
 }

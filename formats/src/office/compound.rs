@@ -4,17 +4,24 @@
 //!
 //! # Differences from the specification
 //!
-//! * No chain of sectors may be longer than the file, so that loops end. The colors of the directory's trees
-//!   are not checked.
+//! * No chain of sectors may be longer than the file, so that loops end. Every entry of the directory is in
+//!   the first storage that leads to it. The colors of the directory's trees are not checked.
+//! * Case is ignored in names as in ASCII: all names that are looked for are ASCII.
+
+pub(super) mod programs;
+pub(super) mod tree;
+
+use std::cell::Cell;
 
 use super::{OfficeDraft, codepage};
 use crate::numbers::{le_len32, le16, le32};
+use crate::object::ProblemKind;
 use crate::text::front;
 
 /// Maximum number of bytes of a stream that are read.
 const STREAM_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Maximum number of entries of the directory.
-const ENTRIES_MAX: usize = 16 * 1024;
+const ENTRIES_MAX: usize = 64 * 1024;
 /// Bytes of an entry of the directory.
 const ENTRY_BYTES: usize = 128;
 /// Bytes of a sector of small streams.
@@ -23,6 +30,10 @@ const SMALL_SECTOR_BYTES: usize = 64;
 const SMALL_TABLE_BYTES_MAX: usize = STREAM_BYTES_MAX / SMALL_SECTOR_BYTES * 4;
 /// Streams shorter than this many bytes are in small sectors.
 const SMALL_BYTES: usize = 4096;
+/// Kinds of entries of the directory.
+const KIND_STORAGE: u8 = 1;
+const KIND_STREAM: u8 = 2;
+const KIND_ROOT: u8 = 5;
 /// Lowest sector number with a special meaning: the end, or none.
 const LAST_SECTOR: u32 = 0xffff_fffa;
 /// Maximum number of properties of a set.
@@ -31,6 +42,19 @@ const PROPERTIES_MAX: usize = 256;
 const PROPERTY_BYTES_MAX: usize = 4 * 1024;
 /// Seconds from 1601, the beginning of Microsoft's time, to 1970.
 const EPOCH_SECONDS: i64 = 11_644_473_600;
+
+/// The number of the root storage.
+pub(super) const ROOT: usize = 0;
+
+/// A stream or storage in the directory.
+pub(super) struct Node {
+    pub(super) name: String,
+    pub(super) is_storage: bool,
+    /// The number of its entry.
+    pub(super) number: usize,
+    /// The number of the storage that it is in.
+    parent: usize,
+}
 
 /// A compound file that is open.
 pub(super) struct Compound<'a> {
@@ -42,6 +66,12 @@ pub(super) struct Compound<'a> {
     /// The content of all small sectors.
     small: Vec<u8>,
     directory: Vec<u8>,
+    /// All streams and storages, by the storages that they are in.
+    nodes: Vec<Node>,
+    /// Whether all entries that others lead to are there.
+    is_whole: bool,
+    /// Whether a part was longer than is read since [`Compound::cut`] said so.
+    is_cut: Cell<bool>,
 }
 
 pub(super) fn utf16(bytes: &[u8]) -> String {
@@ -51,6 +81,15 @@ pub(super) fn utf16(bytes: &[u8]) -> String {
 impl<'a> Compound<'a> {
     /// Opens the file; returns `None` if its directory cannot be read.
     pub(super) fn open(bytes: &'a [u8]) -> Option<Self> {
+        let mut file = Self::directory_of(bytes)?;
+        let small_table = file.chain(le32(bytes, 0x3c)?, SMALL_TABLE_BYTES_MAX);
+        file.small_table = numbers(&small_table).collect();
+        file.small = file.chain(le32(file.entry(ROOT)?, 116)?, STREAM_BYTES_MAX);
+        Some(file)
+    }
+
+    /// Opens the directory alone; small streams cannot be read.
+    pub(super) fn directory_of(bytes: &'a [u8]) -> Option<Self> {
         let shift = u32::from(le16(bytes, 0x1e)?);
         let sector_bytes = 1_usize << if shift == 12 { 12 } else { 9 };
         let mut file = Self {
@@ -60,13 +99,15 @@ impl<'a> Compound<'a> {
             small_table: Vec::new(),
             small: Vec::new(),
             directory: Vec::new(),
+            nodes: Vec::new(),
+            is_whole: true,
+            is_cut: Cell::new(false),
         };
         file.read_table()?;
         file.directory = file.chain(le32(bytes, 0x30)?, ENTRIES_MAX * ENTRY_BYTES);
-        let small_table = file.chain(le32(bytes, 0x3c)?, SMALL_TABLE_BYTES_MAX);
-        file.small_table = numbers(&small_table).collect();
-        let root = le32(file.entry(0)?, 116)?;
-        file.small = file.chain(root, STREAM_BYTES_MAX);
+        file.is_cut.set(ENTRIES_MAX * ENTRY_BYTES <= file.directory.len());
+        file.entry(ROOT).filter(|it| it.get(66) == Some(&KIND_ROOT))?;
+        file.read_directory();
         Some(file)
     }
 
@@ -138,27 +179,84 @@ impl<'a> Compound<'a> {
         self.directory.get(start..)?.get(..ENTRY_BYTES)
     }
 
-    /// Returns the stream of this name right below the root; deeper ones are of embedded documents.
-    pub(super) fn stream(&self, name: &str) -> Option<Vec<u8>> {
-        let mut open = vec![le32(self.entry(0)?, 76)?];
-        for _ in 0..ENTRIES_MAX {
-            let number = open.pop()?;
-            let Some(entry) = usize::try_from(number).ok().and_then(|it| self.entry(it)) else {
+    /// Reads the streams and storages: each storage has a tree of entries.
+    fn read_directory(&mut self) {
+        let mut seen = vec![false; self.directory.len() / ENTRY_BYTES];
+        let mut open = vec![(ROOT, self.link(ROOT, 76))];
+        while let Some((parent, number)) = open.pop() {
+            let Some(number) = number else { continue };
+            let Some(is_seen) = seen.get_mut(number).filter(|it| !**it && number != ROOT) else {
+                self.is_whole &= number < seen.len();
                 continue;
             };
-            let name_bytes = usize::from(le16(entry, 64)?).clamp(2, 64) - 2;
-            if entry.get(66) == Some(&2) && utf16(entry.get(..name_bytes)?) == name {
-                let size = le_len32(entry, 120)?.min(STREAM_BYTES_MAX);
-                let first = le32(entry, 116)?;
-                return Some(if size < SMALL_BYTES {
-                    self.small_chain(first, size)
-                } else {
-                    self.chain(first, size)
-                });
+            *is_seen = true;
+            open.extend([(parent, self.link(number, 68)), (parent, self.link(number, 72))]);
+            let Some(entry) = self.entry(number) else { continue };
+            let is_storage = entry.get(66) == Some(&KIND_STORAGE);
+            if is_storage || entry.get(66) == Some(&KIND_STREAM) {
+                let name_bytes = le16(entry, 64).map_or(0, usize::from).clamp(2, 64) - 2;
+                let name = utf16(entry.get(..name_bytes).unwrap_or_default());
+                self.nodes.push(Node { name, is_storage, number, parent });
             }
-            open.extend([le32(entry, 68)?, le32(entry, 72)?]);
+            if is_storage {
+                open.push((number, self.link(number, 76)));
+            }
         }
-        None
+        self.nodes.sort_by_key(|it| it.parent);
+    }
+
+    /// Returns the number at this offset of an entry, which leads to another one; `None` for none.
+    fn link(&self, number: usize, at: usize) -> Option<usize> {
+        le_len32(self.entry(number)?, at).filter(|it| *it != u32::MAX as usize)
+    }
+
+    /// Returns the class identifier of the root, which shows the program that wrote the file.
+    pub(super) fn class(&self) -> &[u8] {
+        self.entry(ROOT).and_then(|it| it.get(80..96)).unwrap_or_default()
+    }
+
+    /// Returns the streams and storages right in a storage.
+    pub(super) fn children(&self, storage: usize) -> impl Iterator<Item = &Node> {
+        let start = self.nodes.partition_point(|it| it.parent < storage);
+        self.nodes.iter().skip(start).take_while(move |it| it.parent == storage)
+    }
+
+    /// Returns the stream or storage of this name in a storage.
+    pub(super) fn child(&self, storage: usize, name: &str) -> Option<&Node> {
+        self.children(storage).find(|it| it.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Returns the stream of this name right below the root; deeper ones are of embedded documents.
+    pub(super) fn stream(&self, name: &str) -> Option<Vec<u8>> {
+        self.stream_in(ROOT, name)
+    }
+
+    pub(super) fn stream_in(&self, storage: usize, name: &str) -> Option<Vec<u8>> {
+        let node = self.child(storage, name).filter(|it| !it.is_storage)?;
+        self.content(node.number)
+    }
+
+    /// Returns the content of the stream at this entry.
+    pub(super) fn content(&self, number: usize) -> Option<Vec<u8>> {
+        let entry = self.entry(number)?;
+        let size = le_len32(entry, 120)?;
+        let first = le32(entry, 116)?;
+        self.is_cut.set(self.is_cut.get() || STREAM_BYTES_MAX < size.min(self.bytes.len()));
+        let size = size.min(STREAM_BYTES_MAX);
+        Some(if size < SMALL_BYTES {
+            self.small_chain(first, size)
+        } else {
+            self.chain(first, size)
+        })
+    }
+
+    /// Returns the problem if a stream or the directory was longer than is read; says so once.
+    pub(super) fn cut(&self) -> Option<(ProblemKind, String)> {
+        let message = format!(
+            "has a stream of more than {STREAM_BYTES_MAX} bytes, or more than {ENTRIES_MAX} streams; the \
+             rest was left out"
+        );
+        self.is_cut.take().then_some((ProblemKind::Limit, message))
     }
 }
 
@@ -216,14 +314,16 @@ fn property(bytes: &[u8], page: i64) -> Option<String> {
             let text = bytes.get(8..)?;
             utf16(text.get(..size()? * 2).unwrap_or(text))
         }
-        64 => {
-            let ticks = i64::from_le_bytes(*bytes.get(4..)?.first_chunk()?);
-            let seconds = ticks / 10_000_000 - EPOCH_SECONDS;
-            // Programs without a clock write no time, or the first day.
-            let time = jiff::Timestamp::from_second(seconds).ok().filter(|_| 0 < seconds)?;
-            time.to_string()
-        }
+        64 => time(i64::from_le_bytes(*bytes.get(4..)?.first_chunk()?))?,
         _ => return None,
     };
     Some(front(value.split('\0').next()?, PROPERTY_BYTES_MAX).to_owned())
+}
+
+/// Returns Microsoft's time, in tenths of microseconds since 1601, as RFC 3339 has it.
+pub(super) fn time(ticks: i64) -> Option<String> {
+    let seconds = ticks / 10_000_000 - EPOCH_SECONDS;
+    // Programs without a clock write no time, or the first day.
+    let time = jiff::Timestamp::from_second(seconds).ok().filter(|_| 0 < seconds)?;
+    Some(time.to_string())
 }

@@ -1,32 +1,39 @@
 //! Office documents from before 2007: compound files, whose streams show the program.
 
+use super::compound::programs::{Inside, program};
 use super::compound::{Compound, properties};
-use super::{OfficeDraft, doc, ppt, xls};
+use super::{OfficeDraft, doc, others, ppt, xls};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut document = OfficeDraft::new(input);
-    let mut end = Err((ProblemKind::Broken, "has no directory that can be read".to_owned()));
-    if let Some(file) = Compound::open(&input.object.bytes) {
-        for name in ["\u{5}SummaryInformation", "\u{5}DocumentSummaryInformation"] {
-            let is_first = name.starts_with("\u{5}S");
-            file.stream(name).and_then(|it| properties(&it, is_first, &mut document));
-        }
-        let stream = |names: &[&str]| names.iter().find_map(|name| file.stream(name));
-        end = if let Some(main) = stream(&["WordDocument"]) {
-            doc::read(&main, &file, input, &mut document)
-        } else if let Some(book) = stream(&["Workbook", "Book"]) {
-            xls::read(&book, input, &mut document)
-        } else if let Some(slides) = stream(&["PowerPoint Document"]) {
-            ppt::read(&slides, input, &mut document)
-        } else if stream(&["EncryptedPackage"]).is_some() {
-            Err((ProblemKind::Locked, "is locked by a password".to_owned()))
-        } else {
-            Err((ProblemKind::Broken, "has no stream that is an office document".to_owned()))
-        };
+    let Some(file) = Compound::open(&input.object.bytes) else {
+        return Draft::with_problem(ProblemKind::Broken, "has no directory that can be read");
+    };
+    for name in ["\u{5}SummaryInformation", "\u{5}DocumentSummaryInformation"] {
+        let is_first = name.starts_with("\u{5}S");
+        file.stream(name).and_then(|it| properties(&it, is_first, &mut document));
     }
+    let stream = |names: &[&str]| names.iter().find_map(|name| file.stream(name));
+    let mut kind = "";
+    let end = if let Some(main) = stream(&["WordDocument"]) {
+        doc::read(&main, &file, input, &mut document)
+    } else if let Some(book) = stream(&["Workbook", "Book"]) {
+        xls::read(&book, input, &mut document)
+    } else if let Some(slides) = stream(&["PowerPoint Document"]) {
+        ppt::read(&slides, input, &mut document)
+    } else if stream(&["EncryptedPackage"]).is_some() {
+        Err((ProblemKind::Locked, "is locked by a password".to_owned()))
+    } else if let Inside::Known(_, known) = program(&file) {
+        kind = known;
+        others::read(&file, input, &mut document)
+    } else {
+        Err((ProblemKind::Broken, "has no stream that is an office document".to_owned()))
+    };
     let mut draft = document.draft();
+    draft.other("Kind", kind);
     draft.add_problems(end.err());
+    draft.add_problems(file.cut());
     draft
 }

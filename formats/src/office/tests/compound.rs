@@ -1,10 +1,15 @@
 //! Tests of office documents from before 2007, in compound files made here.
 
+use std::io::Write;
+
 use proptest::prelude::*;
 
 use super::super::super::testing::render;
 use super::check;
 use crate::Type;
+use crate::office::compound::ROOT;
+use crate::office::compound::tree::Tree;
+use crate::office::{Inside, inside};
 
 /// Returns a compound file of these streams, each in big sectors.
 fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
@@ -204,6 +209,9 @@ fn a_spreadsheet_of_excel() {
         &compound(&[("Workbook", &book.concat())]),
         "Title: n.xls\nSheets: People | Rest\nHeadings: Name | Born\nPartial-Text: Name Born | Annд ok",
     );
+    // Names are the same in any case.
+    let rendered = render("n.xls", Type::Excel, &compound(&[("WORKBOOK", &book.concat())]));
+    assert!(rendered.contains("\nPartial-Text: Name Born | "), "{rendered}");
     check(
         "n.xls",
         &compound(&[("Workbook", &record(0x2f, &[1]))]),
@@ -249,6 +257,63 @@ fn slides_of_powerpoint() {
         &compound(&[("PowerPoint Document", &stream.concat())]),
         "Title: Hello you\nSlides: 2\nHeadings: Hello you | Second\n\
          Partial-Text: Hello you | one | twö | Second | in a box",
+    );
+}
+
+#[test]
+fn a_document_of_hangul() {
+    let units = |units: &[u16]| units.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<u8>>();
+    let text = [&[0xc548, 0xb155, 9, 1, 2, 3, 4, 5, 6, 9, u16::from(b'x'), 13][..], &[32; 2_100]];
+    let short = units(&[0xc138, 24, 0xacc4]);
+    let record = |text: &[u8]| {
+        let size = u32::try_from(text.len()).unwrap();
+        let (inside, after) =
+            if size < 0xfff { (size, vec![]) } else { (0xfff, size.to_le_bytes().to_vec()) };
+        [&(67 | inside << 20).to_le_bytes()[..], &after, text].concat()
+    };
+    let other = [&(66_u32 | 4 << 20).to_le_bytes()[..], b"none"].concat();
+    let section = [other, record(&units(&text.concat())), record(&short)].concat();
+    let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&section).unwrap();
+    let packed = encoder.finish().unwrap();
+    let file = |flags: u8, section: &[u8]| {
+        let mut header = [&b"HWP Document File"[..], &[0; 239]].concat();
+        header[36] = flags;
+        let mut tree = Tree::new();
+        tree.add(ROOT, "FileHeader", Some(header));
+        tree.add(ROOT, "\u{5}HwpSummaryInformation", Some(vec![1]));
+        let storage = tree.add(ROOT, "BodyText", None);
+        tree.add(storage, "Section0", Some(section.to_vec()));
+        tree.into_bytes()
+    };
+    let expected = "Title: n.hwp\nKind: Hangul document\nPartial-Text: 안녕 x | 세-계";
+    check("n.hwp", &file(1, &packed), expected);
+    check("n.hwp", &file(0, &section), expected);
+    check(
+        "n.hwp",
+        &file(3, &packed),
+        "Title: n.hwp\nKind: Hangul document\n! locked: is locked by a password",
+    );
+    let broken = "! broken: has a section that cannot be unpacked: ";
+    let rendered = render("n.hwp", Type::Word, &file(1, b"\xff\xff"));
+    assert!(rendered.contains(broken), "{rendered}");
+    assert_eq!(inside(&file(0, b"")), Inside::Known(Type::Binary, "Hangul document"));
+}
+
+#[test]
+fn a_document_of_publisher() {
+    let text: Vec<u8> = "One\rtwo words".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let length = u32::try_from(text.len()).unwrap().to_le_bytes();
+    let place = [&[24, 0][..], b"TEXT", &[0; 6], b"TEXT", &56_u32.to_le_bytes(), &length].concat();
+    let contents = [&b"CHNKINK "[..], &[0; 24], &place, &text].concat();
+    let mut tree = Tree::new();
+    let quill = tree.add(ROOT, "Quill", None);
+    let inner = tree.add(quill, "QuillSub", None);
+    tree.add(inner, "CONTENTS", Some(contents));
+    check(
+        "n.pub",
+        &tree.into_bytes(),
+        "Title: n.pub\nKind: Publisher document\nPartial-Text: One | two words",
     );
 }
 
