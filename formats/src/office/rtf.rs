@@ -1,6 +1,7 @@
 //! The Rich Text Format summarizer: metadata of `\info`, headings by style, links, and text.
 //!
-//! Source: Microsoft's Rich Text Format Specification 1.9.1.
+//! Source: Microsoft's Rich Text Format Specification 1.9.1; \[MS-OXRTFEX\] 2.1.3 for pages that Outlook
+//! has put into RTF, which are read as the pages that they were.
 //!
 //! # Differences from the specification
 //!
@@ -17,15 +18,18 @@ use encoding_rs::{Encoding, WINDOWS_1252};
 use tokens::{RtfToken, RtfTokens};
 
 use crate::cancellable::TimeLimit;
+use crate::object::{Object, ProblemKind};
 use crate::office::codepage;
 use crate::prose::references::References;
 use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling};
-use crate::{Draft, Input};
+use crate::{Draft, Input, Type, html};
 
 /// Maximum number of bytes that are read; it is large, as pictures are written as digits.
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Deepest nesting of groups; deeper ones are left out.
 const DEPTH_MAX: usize = 512;
+/// Longest page in RTF, in bytes.
+const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Maximum number of fonts, and of styles of headings, that are remembered.
 const FONTS_MAX: usize = 4 * 1024;
 /// Longest field, in bytes.
@@ -100,6 +104,8 @@ struct RtfReader {
     run: Body,
     paragraph: Body,
     body: Body,
+    /// The page that is in the document; then all text and the marks of `\*\htmltag` are its source.
+    page: Option<Body>,
     headings: Body,
     description: String,
     fields: Vec<(&'static str, String)>,
@@ -132,6 +138,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         run: Body::new(FIELD_BYTES_MAX),
         paragraph: Body::new(PARAGRAPH_BYTES_MAX),
         body: Body::new(input.text_bytes_max()),
+        page: None,
         headings: Body::new(HEADINGS_BYTES_MAX),
         description: String::new(),
         fields: Vec::new(),
@@ -141,14 +148,40 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut time = TimeLimit::new(input.cancelled);
     for token in RtfTokens::new(input.head(READ_BYTES_MAX)).take_while(|_| time.goes_on()) {
         document.token(&token);
-        if document.body.is_full() {
+        if document.page.as_ref().unwrap_or(&document.body).is_full() {
             break;
         }
     }
     document.flush();
     document.end_paragraph();
-    let mut draft = document.draft();
+    let mut draft = match document.page.take() {
+        Some(source) => page(input, source),
+        None => document.draft(),
+    };
     time.report("the document", &mut draft);
+    draft
+}
+
+fn page(input: &Input<'_>, source: Body) -> Draft<'static> {
+    let is_cut = source.is_full();
+    let object = Object::whole(format!("{}#page", input.object.url), source.finish());
+    let page = html::summarize(&Input { object: &object, r#type: Type::Html, ..*input });
+    let mut draft = Draft {
+        title: page.title,
+        authors: page.authors,
+        description: page.description,
+        r#abstract: page.r#abstract,
+        keywords: page.keywords,
+        body: Cow::Owned(page.body.into_owned()),
+        references: page.references,
+        others: page.others,
+        problems: page.problems,
+    };
+    if is_cut {
+        let message =
+            format!("has a page of more than {PAGE_BYTES_MAX} bytes; its rest was left out");
+        draft.problem(ProblemKind::Limit, message);
+    }
     draft
 }
 
@@ -211,7 +244,9 @@ impl RtfReader {
 
     fn text(&mut self, text: &str) {
         match self.state.destination {
-            Destination::Text if !self.state.hidden => self.paragraph.push(text),
+            Destination::Text if !self.state.hidden => {
+                self.page.as_mut().unwrap_or(&mut self.paragraph).push(text);
+            }
             Destination::Field(_) | Destination::Styles | Destination::Instruction => {
                 self.run.push(text);
             }
@@ -267,8 +302,12 @@ impl RtfReader {
         match word {
             "u" => self.unicode(value),
             "uc" => self.state.stand_ins = usize::try_from(value).unwrap_or(1).min(16),
+            // What is for readers of RTF alone is hidden from those of the page.
+            "htmlrtf" => self.state.hidden = value != 0,
+            "v" | "plain" if self.page.is_some() => {}
             "v" => self.state.hidden = value != 0,
             "plain" => self.state.hidden = false,
+            "fromhtml" => self.page = Some(Body::new(PAGE_BYTES_MAX)),
             "tab" => self.text("\t"),
             "line" | "softline" | "lbr" => self.text("\n"),
             "emdash" => self.text("\u{2014}"),
@@ -297,6 +336,7 @@ impl RtfReader {
                 // Names of bookmarks are not text.
                 if word.starts_with("bkmk") { Destination::Skipped } else { Destination::Text }
             }
+            ("htmltag", _) if self.page.is_some() => Destination::Text,
             ("upr", _) => {
                 self.state.outer = self.state.destination;
                 Destination::Skipped
@@ -391,6 +431,9 @@ impl RtfReader {
     }
 
     fn end_paragraph(&mut self) {
+        if self.page.is_some() {
+            return self.text("\n");
+        }
         let paragraph = self.paragraph.take();
         let text = paragraph.trim();
         if text.is_empty() {
