@@ -148,6 +148,7 @@ impl<'b> Walk<'b, '_> {
             Format::BinHex => binhex::members(self),
             Format::Message => mail::message(self),
             Format::Mailbox => mail::mailbox(self),
+            Format::Outlook => mail::outlook(self),
             Format::Closed(name) => {
                 Err((ProblemKind::Broken, format!("is packed by {name}, which is not opened here")))
             }

@@ -6,6 +6,7 @@
 //! # Differences from the paper
 //!
 //! * A mailbox is one object: its subjects and texts in order.
+//! * Items of Outlook are mail, too: [`outlook`] reads them.
 
 use std::borrow::Cow;
 
@@ -14,7 +15,8 @@ use mail_parser::{
 };
 use memchr::memmem;
 
-use crate::object::ProblemKind;
+use crate::object::{Object, ProblemKind};
+use crate::office::outlook;
 use crate::text::{Body, front, one_line};
 use crate::{Draft, Input};
 
@@ -29,15 +31,18 @@ const PARTS_MAX: usize = 20;
 /// Maximum number of bytes of an HTML part that are turned into text.
 const HTML_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of attachments listed.
-const ATTACHMENTS_MAX: usize = 100;
+pub(crate) const ATTACHMENTS_MAX: usize = 100;
 /// Longest header field, in bytes.
 const FIELD_BYTES_MAX: usize = 1024;
 /// Maximum number of references to other messages.
 const REFERENCES_MAX: usize = 100;
-/// Maximum number of authors of a mailbox.
-const AUTHORS_MAX: usize = 100;
+/// Maximum number of authors of a mailbox, and of recipients of a message.
+pub(crate) const AUTHORS_MAX: usize = 100;
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    if outlook::is_item(&input.object.bytes) {
+        return outlook::summarize(input);
+    }
     let mut draft = Draft::default();
     let bytes = input.front(MAIL_BYTES_MAX, &mut draft);
     if bytes.starts_with(b"From ") {
@@ -60,31 +65,91 @@ pub(crate) fn single<'m>(
         draft.body = Cow::Owned(crate::text::decode(bytes, None).into_owned());
         return None;
     };
-    draft.title = message.subject().unwrap_or_default().to_owned();
-    draft.authors = addresses(message.from());
-    draft.other("From", draft.authors.join("\n"));
-    draft.other("To", addresses(message.to()).join("\n"));
-    draft.other("Cc", addresses(message.cc()).join("\n"));
-    let date = message.date().filter(|it| it.is_valid());
-    draft.other("Date", date.map(mail_parser::DateTime::to_rfc3339).unwrap_or_default());
-    draft.other("List-Id", header_text(&message, "List-Id"));
-    let id = message.message_id().map(field).unwrap_or_default();
-    draft.other("Identifier", if id.is_empty() { String::new() } else { format!("mid:{id}") });
-    draft.other("Message-Id", id);
-    draft.other("In-Reply-To", identifiers(message.in_reply_to()));
-    draft.other("References", identifiers(message.references()));
-    let language = header_text(&message, "Content-Language");
-    draft.other("Language", language.split(',').next().unwrap_or_default());
     let names = message.attachments().filter_map(MimeHeaders::attachment_name);
-    let names: Vec<String> = names.take(ATTACHMENTS_MAX).map(field).collect();
-    draft.other("Attachments", names.join("\n"));
+    let header = Header {
+        attachments: names.take(ATTACHMENTS_MAX).map(field).collect(),
+        ..Header::of(&message)
+    };
+    header.write_to(draft);
     text(&message, &mut body);
     inner_messages(&message, &mut body);
-    draft.keywords = [draft.authors.join(" "), names.join(" ")].join(" ");
+    if body.as_str().trim().is_empty() {
+        outlook_text(input, &message, &mut body);
+    }
     let body = body.finish();
     draft.description = first_words(&body);
     draft.body = Cow::Owned(body);
     Some(message)
+}
+
+/// The header of a message, as its record has it. Every field may be empty.
+#[derive(Default)]
+pub(crate) struct Header {
+    pub(crate) subject: String,
+    pub(crate) from: Vec<String>,
+    pub(crate) to: Vec<String>,
+    pub(crate) cc: Vec<String>,
+    pub(crate) date: String,
+    list: String,
+    pub(crate) id: String,
+    pub(crate) in_reply_to: String,
+    pub(crate) references: String,
+    language: String,
+    pub(crate) attachments: Vec<String>,
+}
+
+impl Header {
+    /// Reads the header of a message.
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        let message = MessageParser::default().parse_headers(bytes);
+        message.map(|it| Self::of(&it)).unwrap_or_default()
+    }
+
+    fn of(message: &Message<'_>) -> Self {
+        let date = message.date().filter(|it| it.is_valid());
+        let language = header_text(message, "Content-Language");
+        Self {
+            subject: message.subject().unwrap_or_default().to_owned(),
+            from: addresses(message.from()),
+            to: addresses(message.to()),
+            cc: addresses(message.cc()),
+            date: date.map(mail_parser::DateTime::to_rfc3339).unwrap_or_default(),
+            list: header_text(message, "List-Id"),
+            id: message.message_id().map(field).unwrap_or_default(),
+            in_reply_to: identifiers(message.in_reply_to()),
+            references: identifiers(message.references()),
+            language: language.split(',').next().unwrap_or_default().to_owned(),
+            attachments: Vec::new(),
+        }
+    }
+
+    pub(crate) fn write_to(self, draft: &mut Draft<'_>) {
+        draft.title = self.subject;
+        draft.authors = self.from;
+        draft.other("From", draft.authors.join("\n"));
+        draft.other("To", self.to.join("\n"));
+        draft.other("Cc", self.cc.join("\n"));
+        draft.other("Date", self.date);
+        draft.other("List-Id", self.list);
+        let id = if self.id.is_empty() { String::new() } else { format!("mid:{}", self.id) };
+        draft.other("Identifier", id);
+        draft.other("Message-Id", self.id);
+        draft.other("In-Reply-To", self.in_reply_to);
+        draft.other("References", self.references);
+        draft.other("Language", self.language);
+        draft.other("Attachments", self.attachments.join("\n"));
+        draft.keywords = [draft.authors.join(" "), self.attachments.join(" ")].join(" ");
+    }
+}
+
+/// Adds the text that Outlook has put into an attachment alone.
+fn outlook_text(input: &Input<'_>, message: &Message<'_>, body: &mut Body) {
+    let inner = message.attachments().map(MessagePart::contents);
+    for bytes in inner.filter(|it| outlook::is_tnef(it)).take(1) {
+        let object = Object::whole(input.object.url.as_str(), bytes.to_vec());
+        let page = outlook::summarize(&Input { object: &object, ..*input });
+        body.push(&page.body);
+    }
 }
 
 /// Returns the text of a header field, decoded (RFC 2047), on one line.
@@ -277,12 +342,12 @@ fn addresses(address: Option<&Address<'_>>) -> Vec<String> {
     list
 }
 
-fn field(text: &str) -> String {
+pub(crate) fn field(text: &str) -> String {
     one_line(text, FIELD_BYTES_MAX)
 }
 
 /// Returns the first five lines that are neither quoted nor the signature.
-fn first_words(body: &str) -> String {
+pub(crate) fn first_words(body: &str) -> String {
     let lines = body.lines().take(50).map(str::trim).take_while(|line| *line != "--");
     let own = lines.filter(|line| {
         !line.is_empty() && !line.starts_with(['>', '|']) && !line.ends_with("wrote:")

@@ -3,6 +3,7 @@
 use super::mail::may_have_attachments;
 use super::stream::Packing;
 use crate::object::Object;
+use crate::office::outlook;
 use crate::{Language, Type};
 
 /// Maximum number of bytes at the front of an object that are searched for its format.
@@ -44,6 +45,8 @@ pub enum Format {
     Message,
     /// Mail messages one after the other.
     Mailbox,
+    /// An item of Outlook, which may have attachments.
+    Outlook,
     /// A format of this name that is known but not opened.
     Closed(&'static str),
 }
@@ -65,6 +68,7 @@ impl Format {
         Self::BinHex,
         Self::Message,
         Self::Mailbox,
+        Self::Outlook,
         Self::Closed("RAR"),
     ];
 
@@ -98,6 +102,7 @@ impl Format {
             }
             Type::Uuencoded => Some(Self::Uuencoded),
             Type::Mail | Type::Mailbox if head.starts_with(b"From ") => Some(Self::Mailbox),
+            Type::Mail | Type::Mailbox if outlook::is_item(head) => Some(Self::Outlook),
             Type::Mail | Type::News => may_have_attachments(head).then_some(Self::Message),
             _ => None,
         }
@@ -106,7 +111,7 @@ impl Format {
     /// Returns whether the summarizer of its type makes the container's own record; else that record is
     /// the list of members.
     pub fn is_summarized(self) -> bool {
-        matches!(self, Self::Message | Self::Mailbox)
+        matches!(self, Self::Message | Self::Mailbox | Self::Outlook)
     }
 
     /// Returns whether members behind the front of a long object are read, too.

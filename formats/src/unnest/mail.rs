@@ -1,8 +1,9 @@
-//! Mail containers: the attachments of a message, and the messages of a mailbox.
+//! Mail containers: the attachments of a message or of an item of Outlook, and the messages of a mailbox.
 //!
-//! Source: MIME (RFC 2045, 2046, 2183); mbox (RFC 4155, and the quoting of `From ` as mboxrd has it).
+//! Source: MIME (RFC 2045, 2046, 2183); mbox (RFC 4155, and the quoting of `From ` as mboxrd has it);
+//! [`outlook`] for its items.
 //!
-//! The summarizer makes the records of message and mailbox. Text that is shown in a message belongs to
+//! The summarizer makes the records of message, item and mailbox. Text that is shown in a message belongs to
 //! the message; it is not an attachment.
 
 use std::collections::HashSet;
@@ -13,6 +14,7 @@ use memchr::memmem;
 use super::budget::Fault;
 use super::{Decoded, Walk};
 use crate::object::ProblemKind;
+use crate::office::outlook;
 use crate::prose::mail::{NESTED_MAX, nested, starts};
 
 /// Maximum number of bytes of a message that are read for its attachments.
@@ -24,8 +26,7 @@ const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Messages between two checks of the time limit.
 const POLL_MESSAGES: usize = 100;
 
-/// Opens a message. Its attachments are known by name, or by number if they have none. A repeated
-/// name gets the number in front.
+/// Opens a message. Its attachments are known by name, or by number if they have none.
 pub(super) fn message(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
     let bytes = object.bytes.get(..object.bytes.len().min(MESSAGE_BYTES_MAX)).unwrap_or_default();
@@ -34,19 +35,44 @@ pub(super) fn message(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         return Err((ProblemKind::Limit, message));
     }
     let Some(message) = MessageParser::default().parse(bytes) else { return Ok(()) };
-    let mut seen = HashSet::new();
-    for (number, part) in message.attachments().enumerate() {
+    let mut paths = Paths::default();
+    for part in message.attachments() {
         let content = Decoded { bytes: content(part), ..Decoded::default() };
         let extension = if part.is_message() { ".eml" } else { "" };
-        let own_name = part.attachment_name().map(str::trim).filter(|it| !it.is_empty());
-        let name = own_name.map_or_else(|| format!("{}{extension}", number + 1), str::to_owned);
-        if seen.insert(name.clone()) {
-            walk.emit(name.as_bytes(), None, content)?;
-        } else {
-            walk.emit(format!("{}/{name}", number + 1).as_bytes(), None, content)?;
-        }
+        let name = part.attachment_name().unwrap_or_default();
+        walk.emit(paths.next(name, extension).as_bytes(), None, content)?;
     }
     Ok(())
+}
+
+/// Opens an item of Outlook; what is attached is known as that of other messages is.
+pub(super) fn outlook(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
+    let object = walk.object;
+    let mut paths = Paths::default();
+    outlook::attachments(&object.bytes, &mut |it| {
+        let content = Decoded { bytes: it.bytes, fault: it.fault, ..Decoded::default() };
+        walk.emit(paths.next(&it.name, it.extension).as_bytes(), None, content)
+    })
+}
+
+/// The paths of attachments.
+#[derive(Default)]
+struct Paths {
+    count: usize,
+    seen: HashSet<String>,
+}
+
+impl Paths {
+    /// Returns the path of the next attachment: its name, or its number with what ends names of its kind.
+    /// A repeated name gets the number in front.
+    fn next(&mut self, name: &str, extension: &str) -> String {
+        self.count += 1;
+        let name = match name.trim() {
+            "" => format!("{}{extension}", self.count),
+            name => name.to_owned(),
+        };
+        if self.seen.insert(name.clone()) { name } else { format!("{}/{name}", self.count) }
+    }
 }
 
 /// Returns whether a message that starts with `bytes` may hold more than one text: a kind of MIME
