@@ -23,13 +23,15 @@ use std::sync::Arc;
 use formats::code::distribution::{Distribution, is_source_distribution};
 use formats::explode::{self, Entry};
 use formats::object::{Object, Problem, ProblemKind, ProgramInput, Summary};
+use formats::office::COMPOUND;
 use formats::text::Body;
 use formats::unnest::{self, Budget, Format, Limits, Member, Packing};
-use formats::{Draft, HEAD_BYTES, Input, Type};
+use formats::{Draft, Input, Type};
 use serde::{Deserialize, Serialize};
 
 use crate::select::{LeftOut, Selection};
 use crate::summarize::Settings as SummarySettings;
+use crate::typing::head_of;
 
 /// Maximum number of bytes that are unpacked of pictures, sound, video, backups and unknown
 /// binaries: they are only typed.
@@ -63,8 +65,7 @@ pub struct EssenceSettings {
 impl EssenceSettings {
     /// Returns the object's type.
     pub fn type_of(&self, object: &Object) -> Type {
-        let head = object.bytes.get(..object.bytes.len().min(HEAD_BYTES)).unwrap_or_default();
-        self.summary.typing.recognize(&object.url, &object.name, head)
+        self.summary.typing.recognize(&object.url, &object.name, head_of(&object.bytes))
     }
 
     /// Returns whether entries of lists of this type get records of their own.
@@ -270,6 +271,8 @@ impl Run<'_> {
     fn wanted_bytes(&self, inside: Type, head: &[u8]) -> usize {
         match inside {
             _ if Format::of_head(head, inside).is_some() => usize::MAX,
+            // The type shows only in the whole of it.
+            _ if head.starts_with(COMPOUND) => usize::MAX,
             _ if self.settings.programs.contains(&inside) => usize::MAX,
             Type::Image | Type::Audio | Type::Video | Type::Backup => PEEK_BYTES,
             Type::Binary | Type::Unknown => PEEK_BYTES,

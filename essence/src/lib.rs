@@ -22,5 +22,9 @@ pub mod worker;
 #[cfg(test)]
 #[path = "../../formats/src/unnest/tests/builders.rs"]
 mod builders;
+#[cfg(test)]
+#[path = "../tests/made/office.rs"]
+#[allow(dead_code, reason = "each that includes it uses a part of it")]
+mod compound_files;
 
 pub use error::Error;

@@ -9,7 +9,7 @@
 //!    rule that matches decides. They are part of [`Recognizer`]; the following steps are built in.
 //! 2. Unmistakable content: signatures at the start. Where several types share a signature (zip,
 //!    OLE, gzip, ELF, `#!`), the name decides, or else the first entries of the container; in OLE
-//!    files the entries take precedence over the name.
+//!    files the entries take precedence over the name, wherever they lie.
 //! 3. The name, unless it promises text and the content is binary, or the other way around. For
 //!    vague names (`.txt`, `.xml`, `.json`, `.eml`, `.1`, dot files), the look of the text takes
 //!    precedence.
@@ -36,8 +36,9 @@ mod tables;
 
 use std::fmt;
 
+use formats::office::{self, Inside};
 use formats::text::is_text;
-use formats::{Language, Type};
+use formats::{HEAD_BYTES, Language, Type};
 
 pub use content::signatures_of;
 pub use names::names_of;
@@ -156,17 +157,37 @@ fn refine(found: Type, by_name: Option<Type>, name: &str, head: &[u8]) -> (Type,
         (Type::Zip, _) => packed::in_zip(head)
             .map_or((Type::Zip, Reason::Signature), |it| (it, Reason::SignatureAndInside)),
         // The old office formats share their container with many other formats.
-        (Type::Word, named) => match (packed::in_ole(head), named) {
-            (Some(inside), _) => (inside, Reason::SignatureAndInside),
-            (None, Some(named)) if !named.is_text() => by(named),
-            (None, Some(_)) => (Type::Binary, Reason::Binary),
-            (None, None) => (Type::Word, Reason::Signature),
-        },
+        (Type::Word, named) => in_compound(named, head),
         // For a file named `.py` or `.pl`, the name is more exact than the `#!` line.
         (Type::Source(_), Some(named @ Type::Source(_))) => by(named),
         (Type::Command, Some(named @ (Type::Object | Type::Font))) => by(named),
         _ => (found, Reason::Signature),
     }
+}
+
+/// Chooses among the types of compound files: by what is inside, else by the name.
+fn in_compound(named: Option<Type>, head: &[u8]) -> (Type, Reason) {
+    let inside = office::inside(head);
+    let found = match inside {
+        Inside::Known(found, _) => Some(found),
+        Inside::Other => None,
+        Inside::Unseen => packed::in_ole(head),
+    };
+    match (found, named) {
+        (Some(found), _) => (found, Reason::SignatureAndInside),
+        (None, Some(named)) if !named.is_text() || named == Type::Mail => {
+            (named, Reason::SignatureAndName)
+        }
+        (None, None) if inside == Inside::Unseen => (Type::Word, Reason::Signature),
+        (None, _) => (Type::Binary, Reason::Binary),
+    }
+}
+
+/// Returns what of an object's content its type is recognized by: the front; all of a compound file, since
+/// its directory may lie anywhere.
+pub fn head_of(bytes: &[u8]) -> &[u8] {
+    let front = bytes.get(..bytes.len().min(HEAD_BYTES)).unwrap_or_default();
+    if front.starts_with(office::COMPOUND) { bytes } else { front }
 }
 
 /// Returns whether objects of this type may be zip files.
@@ -318,10 +339,31 @@ mod tests {
         check("old.xls", &ole, "Excel");
         check("Thumbs.db", &ole, "Binary");
         check("a.msi", &ole, "Archive");
-        check("outlook.msg", &ole, "Binary");
+        check("outlook.msg", &ole, "Mail");
         check("letter", &ole, "Word");
         ole[512..520].copy_from_slice(b"\x09\x08\x10\0\0\x06\x05\0");
         check("old.doc", &ole, "Excel");
+    }
+
+    #[test]
+    fn compound_files_are_typed_wherever_their_directory_lies() {
+        let streams = vec![b'x'; 9_000];
+        for (stream, expected) in [
+            ("__properties_version1.0", "Mail"),
+            ("WordDocument", "Word"),
+            ("WORKBOOK", "Excel"),
+            ("Other", "Binary"),
+        ] {
+            let file = crate::compound_files::compound(&[("First", &streams[..]), (stream, b"x")]);
+            assert_eq!(head_of(&file).len(), file.len());
+            check("a", head_of(&file), expected);
+            check("a.txt", head_of(&file), expected);
+            check("a", file.get(..HEAD_BYTES).unwrap(), "Word");
+        }
+        let file = crate::compound_files::compound(&[("Other", b"x")]);
+        check("a.msi", &file, "Archive");
+        check("winmail.dat", b"\x78\x9f\x3e\x22\x01\0", "Mail");
+        assert_eq!(head_of(&[b'x'; 9_000]).len(), HEAD_BYTES);
     }
 
     #[test]

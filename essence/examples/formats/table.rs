@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use essence::extract::{EssenceSettings, extract};
 use essence::typing::{self, DecidedBy, Reason, Recognizer};
+use formats::Type;
 use formats::object::{Object, Summary};
-use formats::{HEAD_BYTES, Type};
 
 use crate::samples::{self, Sample};
 
@@ -89,7 +89,7 @@ fn summaries(sample: &Sample) -> Vec<Summary> {
 }
 
 fn explain(name: &str, bytes: &[u8]) -> (Type, Reason) {
-    let head = bytes.get(..bytes.len().min(HEAD_BYTES)).unwrap_or_default();
+    let head = typing::head_of(bytes);
     let recognizer = Recognizer::default();
     let decision = recognizer.explain("http://h.example/d/x", name, head);
     match decision.by {

@@ -29,6 +29,8 @@ const MAGIC: &[(Type, &[&[u8]])] = &[
     (Type::Compressed, &[b"\x1f\xa0", b"LZIP", b"\x04\x22\x4d\x18"]),
     (Type::Word, &[b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"]),
     (Type::Rtf, &[b"{\\rtf"]),
+    // An item of Outlook in a mail's attachment.
+    (Type::Mail, &[b"\x78\x9f\x3e\x22"]),
     // Spoolers put an end-of-transmission character (4) before `%!PS`.
     (Type::PostScript, &[b"%!PS", b"\x04%!PS", b"\xc5\xd0\xd3\xc6"]),
     (Type::Dvi, &[b"\xf7\x02\x01\x83\x92\xc0\x1c\x3b"]),

@@ -42,7 +42,7 @@ pub(super) const EXTENSIONS: Names = &[
     (Type::Source(Language::Other), "max gp gms mod vim nse"),
     (Type::Makefile, "mk mak make"),
     (Type::Troff, "roff tr ms mom mdoc man"),
-    (Type::Mail, "eml msg"),
+    (Type::Mail, "eml msg oft tnef"),
     (Type::Mailbox, "mbox mbx"),
     (Type::BibTeX, "bib bibtex"),
     (Type::Ris, "ris"),

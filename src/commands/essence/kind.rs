@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use essence::typing::{DecidedBy, Recognizer};
 use formats::HEAD_BYTES;
+use formats::office::COMPOUND;
+use gatherer::config::READ_BYTES_MAX;
 use gatherer::spec::{self, Map};
 use serde::Serialize;
 
@@ -85,7 +87,12 @@ fn recognizer(args: &Args) -> anyhow::Result<(Recognizer, Vec<Map>)> {
 fn line<'r>(recognizer: &'r Recognizer, maps: &[Map], path: &Path) -> io::Result<TypedFile<'r>> {
     let bytes_max = u64::try_from(HEAD_BYTES).unwrap_or(u64::MAX);
     let mut head = Vec::new();
-    File::open(path)?.take(bytes_max).read_to_end(&mut head)?;
+    let mut file = File::open(path)?;
+    file.by_ref().take(bytes_max).read_to_end(&mut head)?;
+    // The directory of a compound file, which shows its type, may lie anywhere.
+    if head.starts_with(COMPOUND) {
+        file.take(READ_BYTES_MAX).read_to_end(&mut head)?;
+    }
     let url = spec::public_url(maps, &std::path::absolute(path)?);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let decision = recognizer.explain(&url, &name, &head);
