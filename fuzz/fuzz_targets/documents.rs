@@ -1,5 +1,5 @@
 //! Fuzzing of parts, put into whole documents: the content of a PDF page, a part of an office
-//! document or book, a stream of a compound file, the directory of a container.
+//! document or book, a stream of a compound file or an item of Outlook, the directory of a container.
 
 #![no_main]
 
@@ -30,6 +30,16 @@ const PARTS: &[(&str, &str)] = &[
 ];
 const STREAMS: &[&str] =
     &["WordDocument", "1Table", "Workbook", "PowerPoint Document", "\u{5}SummaryInformation"];
+/// Streams of an item of Outlook.
+const ITEM: &[&str] = &[
+    "__properties_version1.0",
+    "__substg1.0_007D001E",
+    "__substg1.0_10090102",
+    "__substg1.0_10130102",
+    "__nameid_version1.0/__substg1.0_00030102",
+    "__attach_version1.0_#00000000/__substg1.0_37010102",
+    "__attach_version1.0_#00000000/__substg1.0_3701000D/__properties_version1.0",
+];
 
 fuzz_target!(|bytes: &[u8]| {
     bounds::print_panics();
@@ -102,7 +112,11 @@ fn document(which: usize, content: &[u8]) -> Option<(&'static str, Vec<u8>)> {
         }
         100..110 => ("a.tgz", made::gzip(content)),
         110..120 => ("a.hqx", made::binhex("x", content.len() as u32, content)),
-        _ => return None,
+        120..130 => ("a.tnef", [b"\x78\x9f\x3e\x22\x01\0", content].concat()),
+        which @ 130.. => {
+            let content = content.get(..4096).unwrap_or(content);
+            ("a.msg", made::office::outlook(&[(ITEM.get(which - 130)?, content)]))
+        }
     })
 }
 

@@ -8,7 +8,8 @@ fn number(number: usize) -> u32 {
     u32::try_from(number).unwrap()
 }
 
-/// Returns a compound file of these streams, each in sectors of its own.
+/// Returns a compound file of these streams, each in sectors of its own. A stream's path may lead
+/// through storages: `storage/stream`.
 pub(crate) fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
     let mut sectors: Vec<u8> = Vec::new();
     let mut table: Vec<u32> = Vec::new();
@@ -20,13 +21,30 @@ pub(crate) fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
         sectors.resize(table.len() * SECTOR, 0);
         first
     };
-    let mut directory = entry("Root Entry", 5, (NONE, 1), END, 0);
-    for (index, (name, bytes)) in streams.iter().enumerate() {
+    // Of each entry: its storage, its name, its kind, its first sector, its size.
+    let mut entries = vec![(usize::MAX, "Root Entry", 5, END, 0)];
+    for (path, bytes) in streams {
+        let (mut parent, mut rest) = (0, *path);
+        while let Some((name, inner)) = rest.split_once('/') {
+            let same = |it: &(usize, &str, u8, u32, usize)| (it.0, it.1) == (parent, name);
+            let known = entries.iter().position(same);
+            if known.is_none() {
+                entries.push((parent, name, 1, 0, 0));
+            }
+            (parent, rest) = (known.unwrap_or(entries.len() - 1), inner);
+        }
         // Streams below 4,096 bytes would be in the mini stream.
         let bytes = [*bytes, &vec![0; 4096_usize.saturating_sub(bytes.len())]].concat();
-        let first = add(&bytes, END);
-        let right = if index + 1 == streams.len() { NONE } else { number(index) + 2 };
-        directory.extend(entry(name, 2, (right, NONE), first, bytes.len()));
+        entries.push((parent, rest, 2, add(&bytes, END), bytes.len()));
+    }
+    let next = |parent: usize, from: usize| {
+        let after = entries.iter().skip(from).position(|it| it.0 == parent);
+        after.map_or(NONE, |at| number(from + at))
+    };
+    let mut directory = Vec::new();
+    for (index, (parent, name, kind, first, size)) in entries.iter().enumerate() {
+        let right = if index == 0 { NONE } else { next(*parent, index + 1) };
+        directory.extend(entry(name, *kind, (right, next(index, 1)), *first, *size));
     }
     let directory_first = add(&directory, END);
     let table_first = add(&[0; SECTOR], 0xffff_fffd);
@@ -58,6 +76,24 @@ fn entry(name: &str, kind: u8, (right, child): (u32, u32), first: u32, size: usi
         entry[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
     entry
+}
+
+/// Text as most streams of Outlook have it.
+pub(crate) fn wide(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
+/// A message of Outlook, sent in 1995, with these streams beside its properties.
+pub(crate) fn outlook(streams: &[(&str, &[u8])]) -> Vec<u8> {
+    // The number and kind of the time of sending, flags, and tenths of microseconds since 1601.
+    let sent = [&[0x40, 0, 0x39, 0, 6, 0, 0, 0][..], &124_385_256_000_000_000_u64.to_le_bytes()];
+    let properties = [&[0; 32], &sent.concat()[..]].concat();
+    compound(&[&[("__properties_version1.0", &properties[..])], streams].concat())
+}
+
+/// An attribute of an item in `winmail.dat`, whose length is given apart.
+pub(crate) fn tnef_attribute(number: u32, length: u32, data: &[u8]) -> Vec<u8> {
+    [&[1][..], &number.to_le_bytes(), &length.to_le_bytes(), data, &[0; 2]].concat()
 }
 
 /// A text for Word in one piece of 8-bit characters: the streams `WordDocument` and `1Table`.

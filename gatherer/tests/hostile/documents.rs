@@ -1,6 +1,6 @@
 //! Hostile PDF, PostScript, DVI, office documents and books.
 
-use crate::made::office::{cell_record, compound, slide_record, word};
+use crate::made::office::{cell_record, compound, outlook, slide_record, tnef_attribute, word};
 use crate::made::{HELVETICA, Packed, deflate, deflated_zeros, pdf, pdf_page, pdf_stream};
 use crate::made::{zip, zip_of, zlib, zlib_zeros};
 use crate::{Case, case};
@@ -297,10 +297,7 @@ pub(crate) const CASES: &[Case] = &[
         let (main, table) = word(b"words\r");
         let mut bytes = compound(&[("WordDocument", &main), ("1Table", &table)]);
         // The table says that every sector is followed by itself.
-        let at = (usize::try_from(u32::from_le_bytes(bytes[0x4c..0x50].try_into().unwrap()))
-            .unwrap()
-            + 1)
-            * 512;
+        let at = table_at(&bytes);
         for (number, next) in bytes[at..at + 512].chunks_exact_mut(4).enumerate() {
             next.copy_from_slice(&u32::try_from(number).unwrap().to_le_bytes());
         }
@@ -333,7 +330,86 @@ pub(crate) const CASES: &[Case] = &[
             .fold(slide_record(0, 4008, b"x"), |inner, _| slide_record(0xf, 1000, &inner));
         compound(&[("PowerPoint Document", &inner)])
     }),
+    case("circle.msg", "", || {
+        let mut bytes = outlook(&[(INNER, b"x"), ("__attach_version1.0_#00000000/a", b"x")]);
+        // Every entry leads back to the first storages.
+        for entry in entries(&mut bytes) {
+            for (at, number) in [(68, 1_u32), (72, 2), (76, 1)] {
+                entry[at..at + 4].copy_from_slice(&number.to_le_bytes());
+            }
+        }
+        bytes
+    }),
+    case("overlap.msg", "broken", || {
+        let inner: Vec<String> = (0..10).map(|it| format!("{INNER}{it}")).collect();
+        let streams: Vec<(&str, &[u8])> = inner.iter().map(|it| (&**it, &b"x"[..])).collect();
+        let mut bytes = outlook(&streams);
+        for entry in entries(&mut bytes).filter(|it| it[66] == 2) {
+            entry[116..120].fill(0);
+            entry[120..124].copy_from_slice(&0x7fff_ffff_u32.to_le_bytes());
+        }
+        let at = table_at(&bytes);
+        for (number, next) in bytes[at..at + 512].chunks_exact_mut(4).enumerate() {
+            // The directory stays as it is: it is behind all streams.
+            if u32::from_le_bytes(next.try_into().unwrap()) == 0xffff_fffe && number < 80 {
+                next.copy_from_slice(&u32::try_from(number + 1).unwrap().to_le_bytes());
+            }
+        }
+        bytes
+    }),
+    case("counts.tnef", "broken", || {
+        let properties = [&u32::MAX.to_le_bytes()[..], &[0x1f, 0x10, 1, 0x30], &[0xff; 64]];
+        tnef(&[
+            tnef_attribute(0x0006_9003, 72, &properties.concat()),
+            tnef_attribute(0x0006_9004, 72, &properties.concat()),
+            tnef_attribute(0x0002_800c, u32::MAX, b"words"),
+        ])
+    }),
+    case("attachments.tnef", "limit", || {
+        tnef(&vec![tnef_attribute(0x0006_9002, 0, b""); 1_000_000])
+    }),
+    case("packed.tnef", "limit", || {
+        // Every two bytes give 17, up to 8 MiB times 8.
+        let packed = [&[0xff][..], &[0xcf; 16]].concat().repeat(MIB / 2);
+        let header = [&[0; 4][..], &[0xff; 4], b"LZFu", &[0; 4]].concat();
+        let size = u32::try_from(packed.len() + 16).unwrap().to_le_bytes();
+        let front =
+            [&[1, 0, 0, 0, 2, 1, 9, 0x10, 1, 0, 0, 0][..], &size, &header, &packed].concat();
+        tnef(&[tnef_attribute(0x0006_9003, u32::try_from(front.len()).unwrap(), &front)])
+    }),
+    case("deep.tnef", "limit", || {
+        (0..100).fold(tnef(&[]), |inner, _| {
+            let interface = b"\x07\x03\x02\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
+            let size = u32::try_from(inner.len() + 16).unwrap().to_le_bytes();
+            let front = [1, 0, 0, 0, 0x0d, 0, 1, 0x37, 1, 0, 0, 0];
+            let mut data = [&front[..], &size, interface, &inner].concat();
+            data.resize(data.len().next_multiple_of(4), 0);
+            let begin = tnef_attribute(0x0006_9002, 0, b"");
+            tnef(&[begin, tnef_attribute(0x0006_9005, u32::try_from(data.len()).unwrap(), &data)])
+        })
+    }),
 ];
+
+/// The path of what is within an item in another one.
+const INNER: &str = "__attach_version1.0_#00000000/__substg1.0_3701000D/__properties_version1.0";
+
+/// Returns an item in an attachment of mail, with these attributes.
+fn tnef(attributes: &[Vec<u8>]) -> Vec<u8> {
+    [&b"\x78\x9f\x3e\x22\x01\0"[..], &attributes.concat()].concat()
+}
+
+/// Returns where the table of a compound file is.
+fn table_at(bytes: &[u8]) -> usize {
+    let sector = u32::from_le_bytes(bytes[0x4c..0x50].try_into().unwrap());
+    (usize::try_from(sector).unwrap() + 1) * 512
+}
+
+/// Returns the entries of the directory of a compound file, which is before its table.
+fn entries(bytes: &mut [u8]) -> impl Iterator<Item = &mut [u8]> {
+    let first = u32::from_le_bytes(bytes[0x30..0x34].try_into().unwrap());
+    let (start, end) = ((usize::try_from(first).unwrap() + 1) * 512, table_at(bytes));
+    bytes[start..end].chunks_exact_mut(128)
+}
 
 /// Returns a PDF of twelve forms, each of which draws the next one ten times: 10¹² drawings.
 fn forms() -> Vec<u8> {
