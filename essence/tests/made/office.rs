@@ -88,7 +88,7 @@ pub(crate) fn outlook(streams: &[(&str, &[u8])]) -> Vec<u8> {
     // The number and kind of the time of sending, flags, and tenths of microseconds since 1601.
     let sent = [&[0x40, 0, 0x39, 0, 6, 0, 0, 0][..], &124_385_256_000_000_000_u64.to_le_bytes()];
     let properties = [&[0; 32], &sent.concat()[..]].concat();
-    compound(&[&[("__properties_version1.0", &properties[..])], streams].concat())
+    compound(&[&[("__properties_version1.0", &properties[..])][..], streams].concat())
 }
 
 /// An attribute of an item in `winmail.dat`, whose length is given apart.

@@ -31,6 +31,8 @@ pub(super) use msg::PROPERTIES;
 
 type Fault = (ProblemKind, String);
 
+/// Maximum number of recipients of an item.
+const RECIPIENTS_MAX: usize = 1_000;
 /// Kinds of recipients.
 const TO: u32 = 1;
 const CC: u32 = 2;
@@ -173,7 +175,7 @@ impl Item<'_> {
         }
         let shown = self.properties.text(&[shown]);
         let names = shown.split(';').map(field).filter(|it| !it.is_empty());
-        names.take(crate::prose::mail::AUTHORS_MAX).collect()
+        names.take(RECIPIENTS_MAX).collect()
     }
 
     /// Adds the text: plain, or a page, or RTF.
@@ -188,7 +190,9 @@ impl Item<'_> {
         let html = if html.is_empty() {
             let bytes = properties.bytes(mapi::HTML).unwrap_or_default();
             match properties.number(mapi::INTERNET_PAGE) {
-                Some(_) => properties.decoded(bytes, &[mapi::INTERNET_PAGE]).into_owned().into(),
+                Some(_) => {
+                    properties.decoded(bytes, &[mapi::INTERNET_PAGE]).into_owned().into_bytes()
+                }
                 // The page may say its charset itself.
                 None => bytes.to_vec(),
             }

@@ -432,7 +432,8 @@ impl RtfReader {
 
     fn end_paragraph(&mut self) {
         if self.page.is_some() {
-            return self.text("\n");
+            self.text("\n");
+            return;
         }
         let paragraph = self.paragraph.take();
         let text = paragraph.trim();

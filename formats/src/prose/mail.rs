@@ -36,8 +36,8 @@ pub(crate) const ATTACHMENTS_MAX: usize = 100;
 const FIELD_BYTES_MAX: usize = 1024;
 /// Maximum number of references to other messages.
 const REFERENCES_MAX: usize = 100;
-/// Maximum number of authors of a mailbox, and of recipients of a message.
-pub(crate) const AUTHORS_MAX: usize = 100;
+/// Maximum number of authors of a mailbox.
+const AUTHORS_MAX: usize = 100;
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if outlook::is_item(&input.object.bytes) {

@@ -369,8 +369,8 @@ pub(crate) const CASES: &[Case] = &[
         tnef(&vec![tnef_attribute(0x0006_9002, 0, b""); 1_000_000])
     }),
     case("packed.tnef", "limit", || {
-        // Every two bytes give 17, up to 8 MiB times 8.
-        let packed = [&[0xff][..], &[0xcf; 16]].concat().repeat(MIB / 2);
+        // Every two bytes give 16, never at the place of writing: 64 MiB.
+        let packed = [&[0xff][..], &[0xc0, 0x0e].repeat(8)].concat().repeat(MIB / 2);
         let header = [&[0; 4][..], &[0xff; 4], b"LZFu", &[0; 4]].concat();
         let size = u32::try_from(packed.len() + 16).unwrap().to_le_bytes();
         let front =

@@ -83,7 +83,8 @@ impl Tree {
         let mut open = vec![(storage, into)];
         while let Some((from, into)) = open.pop() {
             for node in file.children(from) {
-                let content = if node.is_storage { None } else { file.content(node.number) };
+                let content = || file.content(node.number).unwrap_or_default();
+                let content = (!node.is_storage).then(content);
                 left = left.checked_sub(content.as_ref().map_or(0, Vec::len))?;
                 let number = self.add(into, &node.name, content);
                 open.extend(node.is_storage.then_some((node.number, number)));

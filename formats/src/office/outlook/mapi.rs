@@ -54,7 +54,7 @@ pub(super) const DUE: Key = 0x0003_8105;
 
 /// What cards of people say, in the order of their text: company, title, department, telephones, the
 /// postal address, and those of e-mail, the web and messengers.
-pub(super) const CARD: [Key; 13] = [
+pub(super) const CARD: [Key; 12] = [
     0x3a16,
     0x3a17,
     0x3a18,
@@ -62,7 +62,6 @@ pub(super) const CARD: [Key; 13] = [
     0x3a09,
     0x3a1c,
     0x3a15,
-    0x0004_801b,
     0x0004_8083,
     0x0004_8093,
     0x0004_80a3,

@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::mapi::{self, ATTACHED, Key, PropertyBag, SUBJECT, Value};
-use super::{Attachment, Fault, Item};
+use super::{Attachment, Fault, Item, RECIPIENTS_MAX};
 use crate::numbers::{le16, le32};
 use crate::object::ProblemKind;
 use crate::office::compound::tree::Tree;
 use crate::office::compound::{Compound, Node, ROOT};
-use crate::prose::mail::{ATTACHMENTS_MAX, AUTHORS_MAX};
+use crate::prose::mail::ATTACHMENTS_MAX;
 
 /// The stream of an item, a recipient or an attachment with its short properties.
 pub(in crate::office) const PROPERTIES: &str = "__properties_version1.0";
@@ -46,7 +46,7 @@ pub(super) fn item(file: &Compound<'_>) -> Result<Item<'static>, Fault> {
         listed.map(|it| bag(file, it, OTHER_HEADER_BYTES, &names)).collect()
     };
     (item.recipients, item.attachments) = (
-        others(RECIPIENT, AUTHORS_MAX, "recipients"),
+        others(RECIPIENT, RECIPIENTS_MAX, "recipients"),
         others(ATTACHMENT, ATTACHMENTS_MAX, "attachments"),
     );
     Ok(item)

@@ -11,10 +11,10 @@
 use std::borrow::Cow;
 
 use super::mapi::{self, ATTACHED, PropertyBag, SUBJECT, Value};
-use super::{Attachment, Fault, Item};
+use super::{Attachment, Fault, Item, RECIPIENTS_MAX};
 use crate::numbers::{le_len32, le16, le32, slice, up_to_zero};
 use crate::object::ProblemKind;
-use crate::prose::mail::{ATTACHMENTS_MAX, AUTHORS_MAX};
+use crate::prose::mail::ATTACHMENTS_MAX;
 
 /// First bytes of every item.
 pub(in crate::office) const MAGIC: &[u8] = b"\x78\x9f\x3e\x22";
@@ -67,7 +67,8 @@ struct Attributes<'a> {
 fn attributes(bytes: &[u8]) -> Attributes<'_> {
     let mut all = Attributes::default();
     let mut rest = bytes.get(HEADER_BYTES..).unwrap_or_default();
-    while !rest.is_empty() {
+    // Behind the attributes, mail programs may have put line ends.
+    while ATTRIBUTE_HEADER_BYTES <= rest.len() {
         let data = le_len32(rest, 5).and_then(|it| slice(rest, ATTRIBUTE_HEADER_BYTES, it));
         let (Some(number), Some(data)) = (le32(rest, 1), data) else {
             let message = "breaks off in an attribute of Outlook".to_owned();
@@ -128,7 +129,7 @@ impl<'a> Attributes<'a> {
         let count = le_len32(data, 0).unwrap_or(0);
         self.recipients = self.recipients.saturating_add(count);
         let mut rest = data.get(4..).unwrap_or_default();
-        while self.item.recipients.len() < AUTHORS_MAX.min(self.recipients) {
+        while self.item.recipients.len() < RECIPIENTS_MAX.min(self.recipients) {
             let mut recipient = PropertyBag { page, ..PropertyBag::default() };
             let Some(after) = read(rest, &mut recipient) else { break };
             self.item.recipients.push(recipient);
@@ -229,8 +230,8 @@ fn padded(length: usize) -> Option<usize> {
 pub(super) fn item(bytes: &[u8]) -> Item<'_> {
     let Attributes { mut item, attachments, attached, recipients } = attributes(bytes);
     item.faults.extend(super::too_many(attached, ATTACHMENTS_MAX, "attachments"));
-    if item.recipients.len() == AUTHORS_MAX {
-        item.faults.extend(super::too_many(recipients, AUTHORS_MAX, "recipients"));
+    if item.recipients.len() == RECIPIENTS_MAX {
+        item.faults.extend(super::too_many(recipients, RECIPIENTS_MAX, "recipients"));
     }
     let all = attachments.into_iter().take(ATTACHMENTS_MAX);
     item.attachments = all.map(|it| it.properties).collect();
