@@ -161,6 +161,10 @@ pub(super) struct PropertyBag<'a> {
 }
 
 impl<'a> PropertyBag<'a> {
+    pub(super) fn of_page(page: Option<u32>) -> Self {
+        Self { page, ..Self::default() }
+    }
+
     /// Adds a property that is read; well-formed items have each once or twice.
     pub(super) fn add(&mut self, key: Key, value: Value<'a>) {
         if self.values.len() < VALUES_MAX && (is_read(key) || key == ATTACHED) {

@@ -106,7 +106,7 @@ impl<'a> Attributes<'a> {
                 let page = properties.page;
                 self.attached += 1;
                 if self.attached <= ATTACHED_MAX {
-                    let properties = PropertyBag { page, ..PropertyBag::default() };
+                    let properties = PropertyBag::of_page(page);
                     self.attachments.push(Attached { properties, data: &[] });
                 }
             }
@@ -130,7 +130,7 @@ impl<'a> Attributes<'a> {
         self.recipients = self.recipients.saturating_add(count);
         let mut rest = data.get(4..).unwrap_or_default();
         while self.item.recipients.len() < RECIPIENTS_MAX.min(self.recipients) {
-            let mut recipient = PropertyBag { page, ..PropertyBag::default() };
+            let mut recipient = PropertyBag::of_page(page);
             let Some(after) = read(rest, &mut recipient) else { break };
             self.item.recipients.push(recipient);
             rest = after;
