@@ -23,7 +23,7 @@ use mapi::{Key, PropertyBag};
 use super::compound::Compound;
 use super::{COMPOUND, rtf};
 use crate::object::{Object, ProblemKind};
-use crate::prose::mail::{Header, field, first_words};
+use crate::prose::mail::{MessageHeader, field, first_words};
 use crate::text::Body;
 use crate::{Draft, Input, Type, html};
 
@@ -129,12 +129,12 @@ impl Item<'_> {
     }
 
     /// Returns the header: the one with which it was sent through the net, filled up by the properties.
-    fn header(&self) -> Header {
+    fn header(&self) -> MessageHeader {
         let properties = &self.properties;
         let text = |keys: &[Key]| field(&properties.text(keys));
         let sent = properties.text(&[mapi::TRANSPORT_HEADERS]);
         let sent = sent.trim_start().trim_start_matches(HEADER_MARK).trim_start();
-        let mut header = Header::read(sent.as_bytes());
+        let mut header = MessageHeader::read(sent.as_bytes());
         let title = text(&[mapi::SUBJECT, mapi::NORMAL_SUBJECT, mapi::DISPLAY_NAME]);
         fill(&mut header.subject, title);
         if header.from.is_empty() {

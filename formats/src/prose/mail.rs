@@ -66,9 +66,9 @@ pub(crate) fn single<'m>(
         return None;
     };
     let names = message.attachments().filter_map(MimeHeaders::attachment_name);
-    let header = Header {
+    let header = MessageHeader {
         attachments: names.take(ATTACHMENTS_MAX).map(field).collect(),
-        ..Header::of(&message)
+        ..MessageHeader::of(&message)
     };
     header.write_to(draft);
     text(&message, &mut body);
@@ -84,7 +84,7 @@ pub(crate) fn single<'m>(
 
 /// The header of a message, as its record has it. Every field may be empty.
 #[derive(Default)]
-pub(crate) struct Header {
+pub(crate) struct MessageHeader {
     pub(crate) subject: String,
     pub(crate) from: Vec<String>,
     pub(crate) to: Vec<String>,
@@ -98,7 +98,7 @@ pub(crate) struct Header {
     pub(crate) attachments: Vec<String>,
 }
 
-impl Header {
+impl MessageHeader {
     /// Reads the header of a message.
     pub(crate) fn read(bytes: &[u8]) -> Self {
         let message = MessageParser::default().parse_headers(bytes);

@@ -25,7 +25,7 @@ const TABLE: u32 = 0xffff_fffd;
 /// Longest name, in units of UTF-16.
 const NAME_UNITS_MAX: usize = 31;
 
-struct Entry {
+struct TreeEntry {
     name: Vec<u16>,
     kind: u8,
     content: Vec<u8>,
@@ -37,7 +37,7 @@ struct Entry {
 
 /// A tree to write; its root has the number [`ROOT`].
 pub(in crate::office) struct Tree {
-    entries: Vec<Entry>,
+    entries: Vec<TreeEntry>,
     class: Vec<u8>,
 }
 
@@ -51,7 +51,8 @@ impl Tree {
     fn push(&mut self, name: &str, kind: u8, content: Vec<u8>) -> usize {
         let name = name.encode_utf16().take(NAME_UNITS_MAX).collect();
         let (children, none) = (Vec::new(), NONE);
-        let entry = Entry { name, kind, content, children, left: none, right: none, child: none };
+        let entry =
+            TreeEntry { name, kind, content, children, left: none, right: none, child: none };
         self.entries.push(entry);
         self.entries.len() - 1
     }
@@ -99,7 +100,8 @@ impl Tree {
     /// Returns the content of a stream right below the root.
     pub(in crate::office) fn stream_mut(&mut self, name: &str) -> Option<&mut Vec<u8>> {
         let root = self.entries.get(ROOT)?.children.clone();
-        let is_named = |it: &Entry| String::from_utf16_lossy(&it.name).eq_ignore_ascii_case(name);
+        let is_named =
+            |it: &TreeEntry| String::from_utf16_lossy(&it.name).eq_ignore_ascii_case(name);
         let number = root.into_iter().find(|it| self.entries.get(*it).is_some_and(is_named))?;
         self.entries.get_mut(number).map(|it| &mut it.content)
     }
@@ -147,7 +149,7 @@ impl Tree {
 }
 
 /// Names are in order of their lengths, and of their letters without regard to case.
-fn order(entry: &Entry) -> (usize, String) {
+fn order(entry: &TreeEntry) -> (usize, String) {
     (entry.name.len(), String::from_utf16_lossy(&entry.name).to_uppercase())
 }
 
@@ -159,7 +161,7 @@ fn sectors_of(bytes: usize) -> u32 {
     number(bytes.div_ceil(SECTOR_BYTES))
 }
 
-impl Entry {
+impl TreeEntry {
     fn bytes(&self, first: u32, size: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.name.iter().flat_map(|it| it.to_le_bytes()).collect();
         let name_bytes = u16::try_from(bytes.len() + 2).unwrap_or(0);
