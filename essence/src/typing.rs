@@ -106,6 +106,9 @@ fn decide(name: &str, head: &[u8]) -> (Type, Reason) {
     if is_text(head) {
         return of_text(by_name, head);
     }
+    if let Some(look) = looks::spoiled(head) {
+        return (look, Reason::Look);
+    }
     if let Some(named) = by_name.filter(|it| !it.is_text()) {
         return (named, Reason::Name);
     }
@@ -131,7 +134,8 @@ fn of_text(by_name: Option<Type>, head: &[u8]) -> (Type, Reason) {
             look => return look.map_or((Type::Text, Reason::Text), |it| (it, Reason::Look)),
         },
         // Pictures and fonts may be text (XPM, BDF, AFM); packed files may not.
-        Some(Type::Image | Type::Font | Type::Audio | Type::Video | Type::Backup) => None,
+        Some(Type::Image) if looks::is_picture(head) => None,
+        Some(Type::Font | Type::Audio | Type::Video | Type::Backup) => None,
         Some(named) if named.is_text() => None,
         Some(_) => {
             let look = looks::by_look(head);
@@ -193,7 +197,22 @@ pub fn head_of(bytes: &[u8]) -> &[u8] {
 /// Returns whether objects of this type may be zip files.
 fn may_be_zip(r#type: Type) -> bool {
     use Type::*;
-    matches!(r#type, Word | Excel | PowerPoint | OpenDocument | Epub | Wheel | Jar | Archive | Zip)
+    matches!(
+        r#type,
+        Word | Excel
+            | PowerPoint
+            | OpenDocument
+            | Epub
+            | WordProcessor
+            | Spreadsheet
+            | Presentation
+            | PageLayout
+            | Drawing
+            | Wheel
+            | Jar
+            | Archive
+            | Zip
+    )
 }
 
 #[cfg(test)]
@@ -313,6 +332,63 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_what_it_seems() {
+        // Documents of Debian's doc-base have lines like those of patches.
+        let document = b"Document: bc\nTitle: bc\nSection: Math\n\nFormat: HTML\nIndex: /a.html\nFiles: /a\n";
+        check("bc.bc", document, "Text");
+        check("fix", b"Index: a.c\n========\n--- a.c\n+++ a.c\n", "Patch");
+        check("firmware.bin", b"\x12\0\x01\x02", "Binary");
+        let mut macintosh = vec![0; 128];
+        macintosh[1..6].copy_from_slice(b"\x04Rope");
+        macintosh[65..73].copy_from_slice(b"TEXTttxt");
+        macintosh[86] = 9;
+        check("rope.bin", &macintosh, "MacCompressed");
+        check("rope", &macintosh, "MacCompressed");
+        check("scan.hdr", b"ENVI\nsamples = 3\nlines = 4\n", "Text");
+        check("sky.hdr", b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n", "Image");
+        check("icon.xpm", b"/* XPM */\nstatic char *x[] = {\n", "Image");
+        check("icon.png", b"<!DOCTYPE html><title>Not found</title>", "HTML");
+        check("page.html", b"<html><title>a\0b</title><p>words and words</p>", "HTML");
+        check("page.html", b"<html><p>words</p></html>\0\0\x01\x02\0\0", "HTML");
+        check("MANIFEST.MF", b"Manifest-Version: 1.0\n", "Text");
+        check("page.pub", b"ssh-ed25519 AAAA ann@h.example\n", "Text");
+    }
+
+    #[test]
+    fn data_of_programs_are_typed_by_their_marks() {
+        let at = |offset: usize, mark: &[u8]| [&vec![0; offset][..], mark, &[0; 16]].concat();
+        let table = [&b"\x03\x63\x0c\x1f\x01\0\0\0\x41\0\x0b\0"[..], &[0; 20], b"NAME\0\0\0\0\0\0\0C", &[0; 4], &[10, 0], &[0; 14], b"\r"].concat();
+        for (bytes, expected) in [
+            (at(60, b"BOOKMOBI"), "Ebook"),
+            (at(0, b"ITOLITLS"), "Ebook"),
+            (at(0, b"SQLite format 3\0"), "Database"),
+            (at(0, b"\0\x01\0\0Standard Jet DB\0"), "Database"),
+            (table, "Database"),
+            (at(0, b"\x89HDF\r\n\x1a\n"), "ScientificData"),
+            (at(0, b"CDF\x01"), "ScientificData"),
+            (at(0, b"GRIB\0\0\0\x01"), "ScientificData"),
+            (at(0, b"AC1015"), "Drawing"),
+            (at(0, b"\0\0\x02\0\x06\x04\x06\0"), "Spreadsheet"),
+            (at(0, b"\0\0\x02\0\x20\x51"), "Spreadsheet"),
+            (at(0, b"\xffWPC\x10\0\0\0\x01\x0a\x02\x01\0\0"), "WordProcessor"),
+            (at(0, b"\xffWPC\x10\0\0\0\x01\x16\x01\0\0\0"), "Image"),
+            (at(0, b"ITSF\x03\0\0\0"), "Help"),
+            (at(0, b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d\xae\xb1\x53\x78\xd0\x29\x96\xd3"), "OneNote"),
+            (at(0, b"<MIFFile 7.00>"), "PageLayout"),
+            (at(0, b"WARC/1.0\r\n"), "WARC"),
+            (at(0, b"bplist00"), "Binary"),
+        ] {
+            check("x", &bytes, expected);
+            check("x.txt", &bytes, expected);
+        }
+        check("a.vsd", &at(0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), "Drawing");
+        check("a", &at(0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), "Binary");
+        check("grib.txt", b"GRIB is a format\n", "Text");
+        check("a.vsdx", b"PK\x03\x04\0\0", "Drawing");
+        check("a.dxf", b"  0\nSECTION\n  2\nHEADER\n", "Drawing");
+    }
+
+    #[test]
     fn vague_names_yield_to_looks() {
         check("a.json", b"{\"@context\": \"https://schema.org\"}", "JSON-LD");
         check("a.json", b"{\"a\": 1}", "JSON");
@@ -409,7 +485,8 @@ mod tests {
             let found = recognize(&name, &head);
             prop_assert!(!found.name().is_empty());
             prop_assert_eq!(recognize(&name.to_ascii_uppercase(), &head), found);
-            let is_text_by_magic = head.starts_with(b"#!") || head.starts_with(b"%!PS");
+            let texts: [&[u8]; 3] = [b"#!", b"%!PS", b"<html"];
+            let is_text_by_magic = texts.iter().any(|it| head.starts_with(it));
             let has_mark = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
             if head.contains(&0) && !is_text_by_magic && !has_mark {
                 prop_assert!(!found.is_text(), "{name:?} is {found:?}");

@@ -100,7 +100,7 @@ pub fn is_for_worker(r#type: Type) -> bool {
     match r#type {
         Pdf | Word | Excel | PowerPoint | OpenDocument | Epub | Mail | Mailbox | News | Image
         | Audio | Video | Font | Object | Command | PostScript | Dvi => true,
-        other => other.is_opened(),
+        other => other.is_opened() || other.is_stored(),
     }
 }
 

@@ -86,8 +86,24 @@ pub enum Type {
     PowerPoint,
     /// OASIS office document.
     OpenDocument,
-    /// Electronic book.
+    /// Electronic book as EPUB.
     Epub,
+    /// Electronic book of another make: Mobipocket, FictionBook, Microsoft Reader …
+    Ebook,
+    /// Document of another word processor than Word: WordPerfect, Hangul, Works, Pages …
+    WordProcessor,
+    /// Spreadsheet of another program than Excel: Lotus 1-2-3, Quattro Pro, Numbers …
+    Spreadsheet,
+    /// Slides of another program than PowerPoint: Keynote, Corel Presentations …
+    Presentation,
+    /// Pages laid out for print: Publisher, InDesign, FrameMaker, XPS …
+    PageLayout,
+    /// Notes of OneNote.
+    OneNote,
+    /// Help for the users of a program: compiled HTML, Windows help.
+    Help,
+    /// Drawing, diagram or model of a program for design: AutoCAD, Visio …
+    Drawing,
     /// XML that is none of the more special types.
     Xml,
     /// Scalable vector graphics.
@@ -106,6 +122,10 @@ pub enum Type {
     Data,
     /// Table as comma- or tab-separated values.
     Csv,
+    /// Tables and other records in a file of their own: dBASE, SQLite, Access, stores of mail …
+    Database,
+    /// Measurements and results for computing with: HDF, NetCDF, GRIB, FITS, SPSS …
+    ScientificData,
     /// Differences between files.
     Patch,
     /// Changes from version to version.
@@ -128,6 +148,8 @@ pub enum Type {
     CompressedTar,
     /// Other archives (ar, cpio, packages, 7z, jar …).
     Archive,
+    /// Pages of the web as they were crawled: WARC, ARC.
+    Warc,
     /// Debian package.
     Deb,
     /// RPM package.
@@ -262,6 +284,14 @@ const NAMES: &[(Type, &str)] = &[
     (Type::PowerPoint, "PowerPoint"),
     (Type::OpenDocument, "OpenDocument"),
     (Type::Epub, "EPUB"),
+    (Type::Ebook, "Ebook"),
+    (Type::WordProcessor, "WordProcessor"),
+    (Type::Spreadsheet, "Spreadsheet"),
+    (Type::Presentation, "Presentation"),
+    (Type::PageLayout, "PageLayout"),
+    (Type::OneNote, "OneNote"),
+    (Type::Help, "Help"),
+    (Type::Drawing, "Drawing"),
     (Type::Xml, "XML"),
     (Type::Svg, "SVG"),
     (Type::Sgml, "SGML"),
@@ -271,6 +301,8 @@ const NAMES: &[(Type, &str)] = &[
     (Type::DotFile, "DotFile"),
     (Type::Data, "Data"),
     (Type::Csv, "CSV"),
+    (Type::Database, "Database"),
+    (Type::ScientificData, "ScientificData"),
     (Type::Patch, "Patch"),
     (Type::ChangeLog, "ChangeLog"),
     (Type::Rcs, "RCS"),
@@ -282,6 +314,7 @@ const NAMES: &[(Type, &str)] = &[
     (Type::Compressed, "Compressed"),
     (Type::CompressedTar, "CompressedTar"),
     (Type::Archive, "Archive"),
+    (Type::Warc, "WARC"),
     (Type::Deb, "Debian-Package"),
     (Type::Rpm, "RPM"),
     (Type::Wheel, "Wheel"),
@@ -341,6 +374,7 @@ impl Type {
                 | Self::Tar
                 | Self::Zip
                 | Self::Archive
+                | Self::Warc
                 | Self::Deb
                 | Self::Rpm
                 | Self::Wheel
@@ -359,8 +393,27 @@ impl Type {
             ShellArchive | Uuencoded => true,
             Pdf | Dvi | Word | Excel | PowerPoint | OpenDocument | Epub | Image | Audio | Video
             | Font | Object | Command | Backup | Binary | Unknown | Marc => false,
-            other => !other.is_opened(),
+            other => !other.is_opened() && !other.is_stored(),
         }
+    }
+
+    /// Returns whether objects of this type are the data of one of many programs, told apart by
+    /// their marks: see [`crate::mark_of`].
+    pub fn is_stored(self) -> bool {
+        use Type::*;
+        matches!(
+            self,
+            Ebook
+                | WordProcessor
+                | Spreadsheet
+                | Presentation
+                | PageLayout
+                | OneNote
+                | Help
+                | Drawing
+                | Database
+                | ScientificData
+        )
     }
 }
 

@@ -17,6 +17,7 @@
 mod cancellable;
 pub mod catalog;
 pub mod code;
+mod data;
 mod detail;
 mod draft;
 pub mod explode;
@@ -47,6 +48,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use data::{mark_of, marks_of};
 pub use detail::Detail;
 pub use draft::Draft;
 pub use kinds::{Language, Type};
@@ -239,6 +241,7 @@ fn by_type<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::Video => media::video::summarize(input),
         Type::Font => media::font::summarize(input),
         Type::Object | Type::Command => code::object::summarize(input),
+        stored if stored.is_stored() => data::summarize(input),
         Type::Binary => code::strings::summarize(input),
         Type::Dvi => print::dvi::summarize(input),
         Type::PostScript => print::postscript::summarize(input),

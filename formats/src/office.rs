@@ -23,6 +23,7 @@ pub(crate) mod table;
 mod xls;
 mod xlsx;
 pub(crate) mod xml;
+mod zipped;
 
 use std::borrow::Cow;
 
@@ -91,6 +92,8 @@ fn packaged<'a>(input: &Input<'a>) -> Draft<'a> {
         pptx::summarize(input, &mut package)
     } else if package.has("content.xml") {
         odf::summarize(input, &mut package)
+    } else if let Some(draft) = zipped::summarize(input, &mut package) {
+        draft
     } else {
         Draft::with_problem(ProblemKind::Broken, "has no part that is an office document")
     };

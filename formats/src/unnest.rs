@@ -28,6 +28,7 @@ mod shar;
 mod stream;
 mod tar;
 mod uu;
+mod warc;
 pub(crate) mod zip;
 
 use std::cell::Cell;
@@ -149,6 +150,7 @@ impl<'b> Walk<'b, '_> {
             Format::Message => mail::message(self),
             Format::Mailbox => mail::mailbox(self),
             Format::Outlook => mail::outlook(self),
+            Format::Warc => warc::members(self),
             Format::Closed(name) => {
                 Err((ProblemKind::Broken, format!("is packed by {name}, which is not opened here")))
             }

@@ -7,7 +7,8 @@
 use file_format::{FileFormat, Kind};
 use formats::code::link::LINK_MARK;
 use formats::text::is_text;
-use formats::{Language, Type};
+use formats::office::COMPOUND;
+use formats::{Language, Type, mark_of, marks_of};
 
 /// Signatures at the start of the content that are unmistakable. Of two that match, the later one
 /// decides.
@@ -27,7 +28,7 @@ const MAGIC: &[(Type, &[&[u8]])] = &[
     (Type::Archive, &[b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07"]),
     (Type::Compressed, &[b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\x1f\x9d"]),
     (Type::Compressed, &[b"\x1f\xa0", b"LZIP", b"\x04\x22\x4d\x18"]),
-    (Type::Word, &[b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"]),
+    (Type::Word, &[COMPOUND]),
     (Type::Rtf, &[b"{\\rtf"]),
     // An item of Outlook in a mail's attachment.
     (Type::Mail, &[b"\x78\x9f\x3e\x22"]),
@@ -37,7 +38,7 @@ const MAGIC: &[(Type, &[&[u8]])] = &[
     (Type::Audio, &[b"OggS", b"fLaC", b"ID3", b"MThd", b".snd"]),
     (Type::Font, &[b"wOFF", b"wOF2", b"OTTO", b"\0\x01\0\0\0", b"ttcf"]),
     (Type::Font, &[b"%!PS-AdobeFont", b"%!FontType1", b"STARTFONT", b"StartFontMetrics"]),
-    (Type::Binary, &[b"SQLite format 3\0"]),
+    (Type::Warc, &[b"WARC/0.", b"WARC/1.", b"filedesc://"]),
     (Type::Video, &[b"\x1aE\xdf\xa3"]),
 ];
 
@@ -48,7 +49,7 @@ const PDF_START_MAX: usize = 1024;
 /// Returns the table's signatures of this type.
 pub fn signatures_of(r#type: Type) -> Vec<&'static [u8]> {
     let own = MAGIC.iter().filter(|(it, _)| *it == r#type);
-    own.flat_map(|(_, signatures)| signatures.iter().copied()).collect()
+    own.flat_map(|(_, signatures)| signatures.iter().copied()).chain(marks_of(r#type)).collect()
 }
 
 /// Returns the type whose magic number `head` carries.
@@ -79,6 +80,12 @@ pub(super) fn by_magic(head: &[u8]) -> Option<Type> {
     }
     if is_marc(head) {
         return Some(Type::Marc);
+    }
+    if let Some((found, _)) = mark_of(head) {
+        return Some(found);
+    }
+    if is_mac_binary(head) {
+        return Some(Type::MacCompressed);
     }
     if head.trim_ascii_start().starts_with(b"%PDF-") {
         return Some(Type::Pdf);
@@ -120,6 +127,25 @@ fn is_marc(head: &[u8]) -> bool {
         && ends_directory
 }
 
+/// Returns whether `head` begins a MacBinary file: a file name, zeros at fixed places, and the lengths of
+/// both forks, one of which has something.
+fn is_mac_binary(head: &[u8]) -> bool {
+    let Some(header) = head.get(..128) else { return false };
+    let is_zero = |at: usize| header.get(at) == Some(&0);
+    let name_bytes = usize::from(header.get(1).copied().unwrap_or_default());
+    let name = header.get(2..2 + name_bytes).unwrap_or_default();
+    let is_kind = header.get(65..73).is_some_and(|it| it.iter().all(u8::is_ascii_graphic));
+    let fork = |at: usize| header.get(at).is_some_and(|it| it & 0x80 == 0);
+    let forks = header.get(83..91).unwrap_or_default();
+    (1..64).contains(&name_bytes)
+        && !name.iter().any(u8::is_ascii_control)
+        && [0, 74, 82].into_iter().all(is_zero)
+        && is_kind
+        && fork(83)
+        && fork(87)
+        && forks.iter().any(|it| *it != 0)
+}
+
 /// Returns the type of binary data by a wider table of signatures.
 pub(super) fn by_signature(head: &[u8]) -> Option<Type> {
     let front = head.get(..head.len().min(PDF_START_MAX)).unwrap_or_default();
@@ -134,6 +160,12 @@ pub(super) fn by_signature(head: &[u8]) -> Option<Type> {
         Kind::Archive | Kind::Package | Kind::Disk => Some(Type::Archive),
         Kind::Compressed => Some(Type::Compressed),
         Kind::Executable => Some(Type::Command),
+        Kind::Database => Some(Type::Database),
+        Kind::Ebook => Some(Type::Ebook),
+        Kind::Diagram | Kind::Model => Some(Type::Drawing),
+        Kind::Geospatial => Some(Type::ScientificData),
+        Kind::Presentation => Some(Type::Presentation),
+        Kind::Spreadsheet => Some(Type::Spreadsheet),
         _ => None,
     }
 }
@@ -181,6 +213,21 @@ mod tests {
         );
         assert_eq!(shebang(b"#! rnews 1234"), Some(Type::News));
         assert_eq!(shebang(b"#!"), None);
+    }
+
+    #[test]
+    fn macbinary_is_recognized_by_its_whole_header() {
+        let mut header = vec![0; 128];
+        header[1..6].copy_from_slice(b"\x04Rope");
+        header[65..73].copy_from_slice(b"TEXTttxt");
+        header[86] = 9;
+        assert!(is_mac_binary(&header));
+        assert!(!is_mac_binary(&header[..127]));
+        for (at, byte) in [(0, 1), (1, 0), (2, 1), (65, 0), (74, 1), (83, 0x80), (86, 0)] {
+            let mut spoiled = header.clone();
+            spoiled[at] = byte;
+            assert!(!is_mac_binary(&spoiled), "{at}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! Sans-I/O.
 
 use formats::Type;
+use formats::text::is_text;
 
 /// Header fields of mail messages, in lower case.
 const MAIL_FIELDS: &str = "from: to: subject: date: message-id: received: return-path: \
@@ -21,7 +22,7 @@ const BEGINNINGS: &[(Type, &[&str])] = &[
     (Type::ManPage, &[".TH ", ".Dd ", ".so man"]),
     (Type::Tex, &["\\documentclass", "\\documentstyle", "\\begin{document}"]),
     (Type::Texinfo, &["\\input texinfo", "@setfilename ", "@settitle ", "@node Top"]),
-    (Type::Patch, &["diff -", "Index: ", "@@ -"]),
+    (Type::Patch, &["diff -", "@@ -"]),
     (Type::MacCompressed, &["(This file must be converted with BinHex"]),
     (Type::ShellArchive, &["# This is a shell archive"]),
 ];
@@ -44,6 +45,9 @@ const MARKUP_BYTES: usize = 1024;
 
 /// Maximum number of comments, declarations and instructions before the first element.
 const PROLOG_PARTS_MAX: usize = 32;
+
+/// Of this many bytes of markup, one may be zero.
+const ZEROS_SHARE: usize = 20;
 
 /// Minimum number of overstruck characters in a text for a printer.
 const OVERSTRUCK_MIN: usize = 5;
@@ -68,6 +72,38 @@ pub(super) fn by_look(head: &[u8]) -> Option<Type> {
         .or_else(|| is_table(head).then_some(Type::Csv))
 }
 
+/// Returns the type of markup that is not quite text: it has a few zeros in it, bytes behind its end, or two
+/// bytes a character without a mark.
+pub(super) fn spoiled(head: &[u8]) -> Option<Type> {
+    let front = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    let text: Vec<u8> = match front {
+        [b'<', 0, second, 0, ..] if *second != 0 => front.iter().copied().step_by(2).collect(),
+        [0, b'<', 0, second, ..] if *second != 0 => {
+            front.iter().copied().skip(1).step_by(2).collect()
+        }
+        [b'<', ..] => {
+            let end = memchr::memmem::find(&front.to_ascii_lowercase(), b"</html>");
+            let page = front.get(..end.unwrap_or(front.len())).unwrap_or_default();
+            let zeros = memchr::memchr_iter(0, page).count();
+            if page.len() < zeros * ZEROS_SHARE {
+                return None;
+            }
+            page.iter().copied().filter(|it| *it != 0).collect()
+        }
+        _ => return None,
+    };
+    let found = markup(&text).filter(|_| is_text(&text));
+    found.filter(|it| matches!(it, Type::Html | Type::Xml))
+}
+
+/// Returns whether the text is a picture: XPM, XBM, PNM, Fig.
+pub(super) fn is_picture(head: &[u8]) -> bool {
+    let marks: [&[u8]; 8] =
+        [b"/* XPM", b"! XPM2", b"#define ", b"static ", b"#FIG ", b"/*", b"%!", b"#?RADIANCE"];
+    marks.iter().any(|it| head.starts_with(it))
+        || matches!(head, [b'P', b'1'..=b'7', white, ..] if white.is_ascii_whitespace())
+}
+
 fn markup(front: &[u8]) -> Option<Type> {
     if front.first() != Some(&b'<') {
         return None;
@@ -89,6 +125,12 @@ fn markup(front: &[u8]) -> Option<Type> {
     }
     if local == b"resource" && names(b"http://datacite.org/schema/kernel") {
         return Some(Type::DataCite);
+    }
+    if local == b"FictionBook" {
+        return Some(Type::Ebook);
+    }
+    if local == b"abiword" {
+        return Some(Type::WordProcessor);
     }
     if lower.starts_with(b"<?xml") {
         return Some(Type::Xml);
@@ -142,6 +184,16 @@ fn first_line(front: &[u8]) -> Option<Type> {
     }
     if line.starts_with(b"TY  - ") {
         return Some(Type::Ris);
+    }
+    if [&b"BEGIN:VCARD"[..], b"BEGIN:VCALENDAR"].into_iter().any(starts) {
+        return Some(Type::Data);
+    }
+    let mut groups = lines.clone().take(LOOK_LINES).map(<[u8]>::trim_ascii);
+    // AutoCAD's exchange format begins with a section, or with comments (999).
+    if line == b"0" && groups.next() == Some(b"SECTION")
+        || line == b"999" && groups.any(|it| it == b"SECTION")
+    {
+        return Some(Type::Drawing);
     }
     if is_soif(line) {
         return Some(Type::Soif);
@@ -271,6 +323,9 @@ fn by_lines(head: &[u8]) -> Option<Type> {
         if let Some((found, _)) = BEGINNINGS.iter().find(begins) {
             return Some(*found);
         }
+        if starts("Index: ") && is_indexed(head, number + 1) {
+            return Some(Type::Patch);
+        }
         troff += usize::from(is_macro(line));
         troff += 2 * usize::from(starts(".\\\"") || starts("'\\\""));
         if starts("begin 6") && line.split(|byte| *byte == b' ').count() == 3 {
@@ -289,6 +344,13 @@ fn by_lines(head: &[u8]) -> Option<Type> {
         }
     }
     (TROFF_MIN <= troff).then_some(Type::Troff)
+}
+
+/// Returns whether line `number` follows the name of a file in a patch by Subversion, CVS and others:
+/// documents have indexes, too.
+fn is_indexed(head: &[u8], number: usize) -> bool {
+    let next = head.split(|byte| *byte == b'\n').nth(number).unwrap_or_default();
+    [&b"====="[..], b"--- ", b"*** ", b"diff "].iter().any(|it| next.starts_with(it))
 }
 
 /// Returns whether the line is a macro of a paper in troff: title, author, section, paragraph.
@@ -433,6 +495,47 @@ mod tests {
         check("hello (2.10-2) unstable; urgency=low\n\n  * x\n", Some(Type::ChangeLog));
         check("1998-01-02  Ada  <ada@h.example>\n\n\t* x.c: y\n", Some(Type::ChangeLog));
         check("1998-01-02 was a day\n", None);
+    }
+
+    #[test]
+    fn spoiled_markup_and_pictures_that_are_text() {
+        for (head, expected) in [
+            (&b"<html><title>a\0b</title> and more of it"[..], Some(Type::Html)),
+            (b"<!DOCTYPE html><p>words</p></HTML>\0\0\x01\0\x02\0\0", Some(Type::Html)),
+            (b"<\0h\0t\0m\0l\0>\0", Some(Type::Html)),
+            (b"\0<\0?\0x\0m\0l\0 ", Some(Type::Xml)),
+            (b"<html>\0\x01\0\x02\0\x03\0\0", None),
+            (b"<x\0y>", None),
+            (b"\0\0", None),
+        ] {
+            assert_eq!(spoiled(head), expected, "{head:?}");
+        }
+        for (head, expected) in [
+            (&b"/* XPM */"[..], true),
+            (b"#define a_width 16", true),
+            (b"P3\n1 1\n", true),
+            (b"#FIG 3.2", true),
+            (b"ENVI\nsamples = 3", false),
+            (b"P3D", false),
+        ] {
+            assert_eq!(is_picture(head), expected, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn an_index_is_no_patch() {
+        check("Document: x\nTitle: y\nSection: z\n\nFormat: HTML\nIndex: /a.html\nFiles: /a.html\n", None);
+        check("Index: a.c\n=====\n--- a.c\n", Some(Type::Patch));
+    }
+
+    #[test]
+    fn data_of_programs_as_text() {
+        check("<?xml version='1.0'?><FictionBook xmlns='x'>", Some(Type::Ebook));
+        check("<?xml version='1.0'?>\n<!DOCTYPE abiword>\n<abiword>", Some(Type::WordProcessor));
+        check("BEGIN:VCARD\r\nFN:Ann\r\n", Some(Type::Data));
+        check("  0\r\nSECTION\r\n  2\r\nHEADER\r\n", Some(Type::Drawing));
+        check("999\nby hand\n0\nSECTION\n", Some(Type::Drawing));
+        check("0\n1\nSECTION\n", None);
     }
 
     #[test]

@@ -30,6 +30,14 @@ const FOLDERS: Beginnings = &[
     (b"xl/", Type::Excel),
     (b"ppt/", Type::PowerPoint),
     (b"EGG-INFO/", Type::Wheel),
+    (b"visio/", Type::Drawing),
+    (b"FixedDocSeq.fdseq", Type::PageLayout),
+    (b"FixedDocumentSequence.fdseq", Type::PageLayout),
+    (b"index.apxl", Type::Presentation),
+    (b"Index/Presentation.iwa", Type::Presentation),
+    (b"Index/Slide", Type::Presentation),
+    (b"Index/CalculationEngine", Type::Spreadsheet),
+    (b"Index/Document.iwa", Type::WordProcessor),
 ];
 
 /// Media types in the member `mimetype`.
@@ -37,6 +45,9 @@ const MEDIA_TYPES: Beginnings = &[
     (b"application/epub+zip", Type::Epub),
     (b"application/vnd.oasis.opendocument.", Type::OpenDocument),
     (b"application/vnd.sun.xml.", Type::OpenDocument),
+    (b"application/x-ibooks+zip", Type::Epub),
+    (b"application/hwp+zip", Type::WordProcessor),
+    (b"application/vnd.adobe.indesign-idml-package", Type::PageLayout),
 ];
 
 /// Beginnings of the first stream of compound files.
@@ -104,10 +115,12 @@ fn by_content_types(member: &Member<'_>) -> Option<Type> {
     };
     // The head may end within the list: the bytes unpacked so far are used.
     let (Ok(_) | Err(_)) = outcome;
-    let parts: [(&[u8], Type); 3] = [
+    let parts: [(&[u8], Type); 5] = [
         (b"\"/word/", Type::Word),
         (b"\"/xl/workbook", Type::Excel),
         (b"\"/ppt/", Type::PowerPoint),
+        (b"\"/visio/", Type::Drawing),
+        (b"xps-fixeddocumentsequence", Type::PageLayout),
     ];
     let has = |part: &[u8]| memchr::memmem::find(&list, part).is_some();
     parts.into_iter().find(|(part, _)| has(part)).map(|(_, found)| found)

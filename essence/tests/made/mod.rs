@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each that includes it uses a part of it")]
 
+pub(crate) mod data;
 pub(crate) mod office;
 
 use std::io::Write;

@@ -6,8 +6,9 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
+use crate::cancellable::TimeLimit;
 use crate::text::{Body, one_line};
-use crate::{Draft, Input};
+use crate::{Draft, HEAD_BYTES, Input, mark_of};
 
 /// Maximum number of bytes of a binary that are searched for marks.
 const SCAN_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -23,6 +24,10 @@ const SENTENCES_SCAN_BYTES: usize = 1024 * 1024;
 const SENTENCES_BYTES_MAX: usize = 12 * 1024;
 /// Shortest sentence, in bytes.
 const SENTENCE_BYTES_MIN: usize = 12;
+/// Fewest characters of a string in UTF-16, and of a name.
+const NAME_CHARACTERS_MIN: usize = 4;
+/// Longest name, in bytes.
+const NAME_BYTES_MAX: usize = 100;
 
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
@@ -38,6 +43,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     marks(bytes, input.cancelled).add_to(&mut draft);
     let body = sentences(bytes, input.text_bytes_max().min(SENTENCES_BYTES_MAX));
     draft.body = Cow::Owned(body);
+    draft.other("Kind", mark_of(input.head(HEAD_BYTES)).map_or("", |(_, kind)| kind));
     draft
 }
 
@@ -135,6 +141,78 @@ pub(crate) fn sentences(bytes: &[u8], bytes_max: usize) -> String {
     body.finish()
 }
 
+/// Adds the strings in UTF-16 (little-endian), one on each line: runs of letters, digits and signs of
+/// Latin, Greek, Cyrillic and their neighbors, mostly letters. Other scripts would be found in data
+/// that are no text.
+pub(crate) fn wide(bytes: &[u8], body: &mut Body, cancelled: &dyn Fn() -> bool) {
+    let mut time = TimeLimit::new(cancelled);
+    let mut at = 0;
+    while let Some(rest) = bytes.get(at..).filter(|it| !it.is_empty()) {
+        if !time.goes_on() || body.is_full() {
+            break;
+        }
+        let units = rest.as_chunks::<2>().0.iter().map(|it| u16::from_le_bytes(*it));
+        let characters = units.map_while(|it| char::from_u32(u32::from(it)).filter(is_wide_text));
+        let run: String = characters.collect();
+        let count = run.chars().count();
+        if count < NAME_CHARACTERS_MIN {
+            at += 1;
+            continue;
+        }
+        // Words beyond Latin have spaces between them; numbers that look like such letters have none.
+        let is_likely = run.contains(' ') || run.chars().all(|it| it < '\u{100}');
+        if is_likely && is_mostly_letters(&run) {
+            body.push_squeezed_line(&run);
+        }
+        at += 2 * count;
+    }
+}
+
+fn is_wide_text(it: &char) -> bool {
+    matches!(it, '\t' | ' '..='~' | '\u{a0}'..='\u{58f}' | '\u{2010}'..='\u{2026}' | '€')
+}
+
+/// Adds the strings in ASCII, one on each line: sentences, and names between zeros.
+pub(crate) fn named(bytes: &[u8], body: &mut Body, cancelled: &dyn Fn() -> bool) {
+    let mut time = TimeLimit::new(cancelled);
+    let mut last = "";
+    let mut before = 0;
+    for run in bytes.split(|it| !matches!(*it, b' '..=b'~')) {
+        let after = bytes.get(before + run.len()).copied().unwrap_or(0);
+        let is_between = before.checked_sub(1).and_then(|it| bytes.get(it)).is_none_or(|it| *it == 0);
+        before += run.len() + 1;
+        if !time.goes_on() || body.is_full() {
+            break;
+        }
+        let Ok(text) = std::str::from_utf8(run) else { continue };
+        let text = text.trim();
+        let is_name = is_between
+            && after == 0
+            && text.len() <= NAME_BYTES_MAX
+            && text.starts_with(|it: char| it.is_ascii_alphabetic())
+            && is_mostly_letters(text);
+        let is_long = SENTENCE_BYTES_MIN <= text.len() && is_sentence(text);
+        if (is_name || is_long) && text != last {
+            last = text;
+            body.push_line(text);
+        }
+    }
+}
+
+/// Returns whether a string is long enough and varied, and three quarters of it are spaces, digits and
+/// letters, those of Latin-1 not counted: they are likely in data that are no text.
+fn is_mostly_letters(run: &str) -> bool {
+    let is_letter = |it: &char| match it {
+        ' ' => true,
+        it if it.is_ascii() => it.is_ascii_alphanumeric(),
+        it => '\u{100}' <= *it && it.is_alphabetic(),
+    };
+    let all = run.chars().count();
+    let letters = run.chars().filter(is_letter).count();
+    let is_varied = run.chars().any(|it| !run.starts_with(it));
+    NAME_CHARACTERS_MIN <= all && all * 3 <= letters * 4 && is_varied
+}
+
 /// Returns whether a string has three words of mostly small letters, and at least 60 % letters.
 fn is_sentence(run: &str) -> bool {
     let words = run.split(' ').filter(|word| {
@@ -150,8 +228,10 @@ fn is_sentence(run: &str) -> bool {
 mod tests {
     use proptest::prelude::*;
 
+    use super::{named, wide};
     use crate::Type;
     use crate::testing::render;
+    use crate::text::Body;
 
     fn check(bytes: &[u8], expected: &str) {
         assert_eq!(render("x.bin", Type::Binary, bytes), expected);
@@ -167,6 +247,30 @@ mod tests {
              Identification: ed.c 1.2 (Bell) | Id: ed.c,v 1.3\n\
              Partial-Text: usage: give a file name",
         );
+    }
+
+    #[test]
+    fn strings_of_two_bytes_a_character_and_names() {
+        let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+        let bytes = [
+            b"\0\0\x07".to_vec(),
+            utf16("Caf\u{e9} menu"),
+            vec![0xff, 0xfe, 0xfd],
+            utf16("\u{43f}\u{43e} \u{440}\u{435}\u{43a}\u{435}"),
+            vec![0, 0xff],
+            utf16("\u{101}\u{102}\u{103}\u{104}\u{105}"),
+            vec![0, 0xd8],
+            utf16("xyz"),
+        ]
+        .concat();
+        let found = |read: fn(&[u8], &mut Body, &dyn Fn() -> bool), bytes: &[u8]| {
+            let mut body = Body::new(1000);
+            read(bytes, &mut body, &|| false);
+            body.finish()
+        };
+        assert_eq!(found(wide, &bytes), "Caf\u{e9} menu\n\u{43f}\u{43e} \u{440}\u{435}\u{43a}\u{435}\n");
+        let names = b"\0temperature\0temperature\0lat\0x#y!z?\0\x01aside\0sea_level\x02\0many words stand here\x01";
+        assert_eq!(found(named, names), "temperature\nmany words stand here\n");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::compound::programs::{Inside, program};
 use super::compound::{Compound, properties};
 use super::{OfficeDraft, doc, others, ppt, xls};
+use crate::code::strings;
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
@@ -28,9 +29,15 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     } else if let Inside::Known(_, known) = program(&file) {
         kind = known;
         others::read(&file, input, &mut document)
+    } else if input.r#type.is_stored() {
+        Ok(())
     } else {
         Err((ProblemKind::Broken, "has no stream that is an office document".to_owned()))
     };
+    if end.is_ok() && input.r#type.is_stored() && document.body.as_str().is_empty() {
+        // Of Project and others the text stands in a row.
+        strings::wide(&input.object.bytes, &mut document.body, input.cancelled);
+    }
     let mut draft = document.draft();
     draft.other("Kind", kind);
     draft.add_problems(end.err());

@@ -1,6 +1,7 @@
 //! Tests of office documents that are made here after the standards.
 
 mod compound;
+mod zipped;
 
 use std::io::{Cursor, Write};
 

@@ -2,6 +2,7 @@
 
 use super::mail::may_have_attachments;
 use super::stream::Packing;
+use super::warc;
 use crate::object::Object;
 use crate::office::outlook;
 use crate::{Language, Type};
@@ -47,6 +48,8 @@ pub enum Format {
     Mailbox,
     /// An item of Outlook, which may have attachments.
     Outlook,
+    /// Pages of the web, as WARC or ARC.
+    Warc,
     /// A format of this name that is known but not opened.
     Closed(&'static str),
 }
@@ -69,6 +72,7 @@ impl Format {
         Self::Message,
         Self::Mailbox,
         Self::Outlook,
+        Self::Warc,
         Self::Closed("RAR"),
     ];
 
@@ -93,6 +97,10 @@ impl Format {
             Type::Zip | Type::Archive | Type::Deb | Type::Rpm | Type::Wheel | Type::Jar => {
                 by_magic(head)
             }
+            Type::Warc => [warc::MARK, warc::ARC_MARK]
+                .into_iter()
+                .any(|it| head.starts_with(it))
+                .then_some(Self::Warc),
             Type::MacCompressed => is_binhex(head).then_some(Self::BinHex),
             Type::ShellArchive => Some(Self::Shar),
             // The first line is the same as in other scripts.

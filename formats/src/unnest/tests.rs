@@ -4,6 +4,7 @@ pub(crate) mod builders;
 mod formats;
 mod hostile;
 mod rest;
+mod web;
 
 use std::io::Write;
 

@@ -1,5 +1,6 @@
 //! Hostile PDF, PostScript, DVI, office documents and books.
 
+use crate::made::data::{dbf, fits, lotus, mobi_head, mobi_phrases, palm, warc};
 use crate::made::office::{cell_record, compound, outlook, slide_record, tnef_attribute, word};
 use crate::made::{HELVETICA, Packed, deflate, deflated_zeros, pdf, pdf_page, pdf_stream};
 use crate::made::{zip, zip_of, zlib, zlib_zeros};
@@ -324,6 +325,50 @@ pub(crate) const CASES: &[Case] = &[
             cell_record(0x3c, &[1; 2000]).repeat(20),
         ];
         compound(&[("Workbook", &book.concat())])
+    }),
+    case("phrases.mobi", "broken", || {
+        // Phrases that double, thirty times.
+        let codes: Vec<[u8; 64]> = (0..30).map(|it| [254 - it; 64]).collect();
+        let mut phrases: Vec<(&[u8], bool)> = codes.iter().map(|it| (&it[..], false)).collect();
+        phrases.push((&[b'x'; 4096], true));
+        let [huff, cdic] = mobi_phrases(&phrases);
+        palm(b"BOOKMOBI", &[mobi_head(17480, 1, &[]), vec![0xff; 65_536], huff, cdic])
+    }),
+    case("copies.mobi", "limit", || {
+        // All parts of the text are the same megabyte of copies.
+        let part = [&b"x"[..], &b"\x80\x0f".repeat(30_000)].concat();
+        let mut book = palm(b"BOOKMOBI", &[&[mobi_head(2, 60_000, &[])][..], &vec![Vec::new(); 60_000]].concat());
+        let at = u32::try_from(book.len()).unwrap();
+        for number in 1..=60_000 {
+            let start = if number % 2 == 1 { at } else { at + 60_000 };
+            book[78 + 8 * number..][..4].copy_from_slice(&start.to_be_bytes());
+        }
+        [book, part].concat()
+    }),
+    case("rows.dbf", "broken", || {
+        let mut table = dbf(&[("A", 200)], &[&["words"]]);
+        table[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
+        table
+    }),
+    case("zero-rows.dbf", "", || {
+        let mut table = dbf(&[("A", 0)], &[]);
+        table[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
+        [table, vec![b' '; 16 * MIB]].concat()
+    }),
+    case("names.warc", "", || {
+        let record = |number: usize| warc("resource", &format!("../../{number}"), b"words");
+        (0..100).flat_map(record).collect()
+    }),
+    case("records.warc", "limit", || warc("resource", "http://h.example/", b"words").repeat(200_000)),
+    case("chunks.warc", "", || {
+        let answer = [&b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"[..], &b"1\r\nx\r\n".repeat(2 * MIB)];
+        warc("response", "http://h.example/", &answer.concat())
+    }),
+    case("head.warc", "broken", || b"WARC/1.0\r\n".repeat(3 * MIB)),
+    case("labels.wk1", "", || lotus(&vec![(0, 0, "words"); 100_000])),
+    case("cards.fits", "limit", || fits(&vec!["COMMENT words"; 200_000])),
+    case("list.nc", "broken", || {
+        [b"CDF\x05\0\0\0\0\0\0\0\0".to_vec(), vec![0xff; 16 * MIB]].concat()
     }),
     case("deep.ppt", "", || {
         let inner = (0..3_000)

@@ -7,13 +7,6 @@ use super::{Compound, ROOT};
 use crate::Type;
 use crate::office::outlook;
 
-/// Types of documents of other programs than Office.
-const DRAWING: Type = Type::Binary;
-const PAGES: Type = Type::Binary;
-const SHEET: Type = Type::Binary;
-const SLIDES: Type = Type::Binary;
-const TEXT: Type = Type::Binary;
-
 /// What the directory of a compound file says about its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inside {
@@ -29,28 +22,28 @@ pub enum Inside {
 /// there, the earlier one decides: slides and drawings may have a workbook beside them.
 const NAMES: &[(&str, Type, &str)] = &[
     (outlook::PROPERTIES, Type::Mail, "Outlook item"),
-    ("VisioDocument", DRAWING, "Visio drawing"),
+    ("VisioDocument", Type::Drawing, "Visio drawing"),
     ("PowerPoint Document", Type::PowerPoint, "PowerPoint slides"),
     ("PP40", Type::PowerPoint, "PowerPoint 4 slides"),
     ("WordDocument", Type::Word, "Word document"),
     ("Workbook", Type::Excel, "Excel workbook"),
     ("Book", Type::Excel, "Excel workbook"),
-    ("Quill", PAGES, "Publisher document"),
-    ("HwpSummaryInformation", TEXT, "Hangul document"),
-    ("\u{5}HwpSummaryInformation", TEXT, "Hangul document"),
-    ("PerfectOffice_MAIN", TEXT, "WordPerfect document"),
-    ("NativeContent_MAIN", SHEET, "Quattro Pro spreadsheet"),
-    ("MatOST", TEXT, "Works document"),
-    ("WksSSWorkBook", SHEET, "Works spreadsheet"),
-    ("StarWriterDocument", TEXT, "StarWriter document"),
-    ("StarCalcDocument", SHEET, "StarCalc spreadsheet"),
-    ("StarDrawDocument", SLIDES, "StarImpress slides"),
-    ("StarDrawDocument3", SLIDES, "StarImpress slides"),
-    ("PageMaker", PAGES, "PageMaker document"),
-    ("Dgn~H", DRAWING, "MicroStation drawing"),
-    ("RSeDb", DRAWING, "Inventor model"),
-    ("SwDocMgrTempStorage", DRAWING, "SolidWorks model"),
-    ("BasicFileInfo", DRAWING, "Revit model"),
+    ("Quill", Type::PageLayout, "Publisher document"),
+    ("HwpSummaryInformation", Type::WordProcessor, "Hangul document"),
+    ("\u{5}HwpSummaryInformation", Type::WordProcessor, "Hangul document"),
+    ("PerfectOffice_MAIN", Type::WordProcessor, "WordPerfect document"),
+    ("NativeContent_MAIN", Type::Spreadsheet, "Quattro Pro spreadsheet"),
+    ("MatOST", Type::WordProcessor, "Works document"),
+    ("WksSSWorkBook", Type::Spreadsheet, "Works spreadsheet"),
+    ("StarWriterDocument", Type::WordProcessor, "StarWriter document"),
+    ("StarCalcDocument", Type::Spreadsheet, "StarCalc spreadsheet"),
+    ("StarDrawDocument", Type::Presentation, "StarImpress slides"),
+    ("StarDrawDocument3", Type::Presentation, "StarImpress slides"),
+    ("PageMaker", Type::PageLayout, "PageMaker document"),
+    ("Dgn~H", Type::Drawing, "MicroStation drawing"),
+    ("RSeDb", Type::Drawing, "Inventor model"),
+    ("SwDocMgrTempStorage", Type::Drawing, "SolidWorks model"),
+    ("BasicFileInfo", Type::Drawing, "Revit model"),
 ];
 
 /// Classes of roots: the first four bytes of their identifiers, as a number.
@@ -60,9 +53,9 @@ const CLASSES: &[(u32, Type, &str)] = &[
     (0x000c_1082, Type::Archive, "Windows installer transform"),
     (0x74b7_8f3a, Type::Binary, "Project plan"),
     (0x5661_6700, Type::Image, "FlashPix picture"),
-    (0x0002_1a13, DRAWING, "Visio drawing"),
-    (0x0002_1a14, DRAWING, "Visio drawing"),
-    (0x0002_1201, PAGES, "Publisher document"),
+    (0x0002_1a13, Type::Drawing, "Visio drawing"),
+    (0x0002_1a14, Type::Drawing, "Visio drawing"),
+    (0x0002_1201, Type::PageLayout, "Publisher document"),
     (0x0002_0900, Type::Word, "Word document"),
     (0x0002_0906, Type::Word, "Word document"),
     (0x0002_0810, Type::Excel, "Excel workbook"),

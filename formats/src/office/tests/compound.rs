@@ -12,7 +12,7 @@ use crate::office::compound::tree::Tree;
 use crate::office::{Inside, inside};
 
 /// Returns a compound file of these streams, each in big sectors.
-fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
+pub(super) fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
     const SECTOR: usize = 512;
     let mut sectors: Vec<u8> = Vec::new();
     let mut table: Vec<u32> = Vec::new();

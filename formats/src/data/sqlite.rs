@@ -1,0 +1,145 @@
+//! SQLite databases: names of tables and their columns, from the schema.
+//!
+//! Source: "SQLite Database File Format", §1.3 (header), §1.6 (B-trees), §2.1 (records), §2.6 (schema).
+//!
+//! # Differences from the specification
+//!
+//! * Rows are not read. Of a statement that has overflow pages, the first part is read.
+
+use std::borrow::Cow;
+
+use crate::cancellable::TimeLimit;
+use crate::numbers::{be32, len16, slice_up_to, u8_at};
+use crate::object::ProblemKind;
+use crate::text::{Body, HEADINGS_BYTES_MAX};
+use crate::{Draft, Input};
+
+/// The file's first bytes.
+pub(super) const MARK: &[u8] = b"SQLite format 3\0";
+/// Bytes of the file's header, before the first page's own.
+const HEADER_BYTES: usize = 100;
+/// Maximum number of pages of the schema.
+const PAGES_MAX: usize = 10_000;
+/// Maximum number of columns of a row of the schema.
+const COLUMNS: usize = 5;
+
+/// The reader of the schema.
+struct Schema<'a> {
+    bytes: &'a [u8],
+    page_bytes: usize,
+    charset: &'static encoding_rs::Encoding,
+    tables: Body,
+    body: Body,
+}
+
+pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let bytes = &*input.object.bytes;
+    let charset = match be32(bytes, 56) {
+        Some(2) => encoding_rs::UTF_16LE,
+        Some(3) => encoding_rs::UTF_16BE,
+        _ => encoding_rs::UTF_8,
+    };
+    let page_bytes = match len16(bytes, 16) {
+        Some(1) => 65_536,
+        other => other.unwrap_or_default(),
+    };
+    let (tables, body) = (Body::new(HEADINGS_BYTES_MAX), Body::new(input.text_bytes_max()));
+    let mut schema = Schema { bytes, page_bytes, charset, tables, body };
+    let mut draft = Draft::default();
+    let mut time = TimeLimit::of_long_steps(input.cancelled);
+    let mut open = vec![1];
+    let mut pages = 0;
+    while let Some(number) = open.pop() {
+        if !time.goes_on() || schema.body.is_full() {
+            break;
+        }
+        pages += 1;
+        if PAGES_MAX < pages {
+            let message = format!("has a schema of more than {PAGES_MAX} pages; the rest was left out");
+            draft.problem(ProblemKind::Limit, message);
+            break;
+        }
+        if schema.page(number, &mut open).is_none() && !input.object.truncated {
+            draft.problem(ProblemKind::Broken, format!("page {number} cannot be read"));
+            break;
+        }
+    }
+    time.report("the schema", &mut draft);
+    draft.other("Tables", schema.tables.as_str().trim());
+    draft.body = Cow::Owned(schema.body.finish());
+    draft
+}
+
+impl Schema<'_> {
+    /// Reads a page: its cells are rows, or lead to other pages.
+    fn page(&mut self, number: usize, open: &mut Vec<usize>) -> Option<()> {
+        let start = number.checked_sub(1)?.checked_mul(self.page_bytes)?;
+        let page = slice_up_to(self.bytes, start, self.page_bytes);
+        let at = if number == 1 { HEADER_BYTES } else { 0 };
+        let kind = u8_at(page, at)?;
+        let count = len16(page, at + 3)?;
+        let cells = at + if kind == 5 { 12 } else { 8 };
+        let offsets = (0..count).map_while(|it| len16(page, cells + 2 * it));
+        match kind {
+            5 => {
+                let last = be32(page, at + 8)?;
+                let children = offsets.map_while(|it| be32(page, it)).chain([last]);
+                let mut children: Vec<usize> = children.map(|it| it as usize).collect();
+                children.reverse();
+                open.append(&mut children);
+            }
+            13 => offsets.for_each(|it| {
+                let (Some(()) | None) = self.row(page.get(it..).unwrap_or_default());
+            }),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Reads a row of the schema: kind, name, table, page and statement.
+    fn row(&mut self, cell: &[u8]) -> Option<()> {
+        let mut at = 0;
+        let (_payload_bytes, _row) = (number(cell, &mut at)?, number(cell, &mut at)?);
+        let record = cell.get(at..)?;
+        let mut at = 0;
+        let mut value_at = usize::try_from(number(record, &mut at)?).ok()?;
+        let mut values: [&[u8]; COLUMNS] = [b""; COLUMNS];
+        for value in &mut values {
+            let kind = number(record, &mut at)?;
+            let size = match kind {
+                0 | 8 | 9 => 0,
+                1..=4 => kind,
+                5 => 6,
+                6 | 7 => 8,
+                kind => kind.checked_sub(12)? / 2,
+            };
+            let size = usize::try_from(size).ok()?;
+            *value = slice_up_to(record, value_at, size);
+            value_at = value_at.checked_add(size)?;
+        }
+        let text = |bytes| self.charset.decode_without_bom_handling(bytes).0;
+        let [kind, name, _, _, statement] = values.map(text);
+        if matches!(&*kind, "table" | "view") && !name.starts_with("sqlite_") {
+            self.tables.push_squeezed_line(&name);
+            self.body.push_squeezed_line(&statement);
+        }
+        Some(())
+    }
+}
+
+/// Reads a number of one to nine bytes.
+fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let mut value = 0_u64;
+    for count in 0..9 {
+        let byte = u8_at(bytes, *at)?;
+        *at += 1;
+        if count == 8 {
+            return Some(value << 8 | u64::from(byte));
+        }
+        value = value << 7 | u64::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    Some(value)
+}
