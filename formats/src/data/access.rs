@@ -10,7 +10,8 @@
 
 use std::borrow::Cow;
 
-use super::{SCAN_BYTES_MAX, scanned};
+use super::SCAN_BYTES_MAX;
+use crate::code::strings;
 use crate::object::ProblemKind;
 use crate::text::{Body, one_line};
 use crate::{Draft, Input};
@@ -43,8 +44,10 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     };
     draft.other("Version", version);
     let mut body = Body::new(input.text_bytes_max());
-    body.push(&scanned(bytes, input));
-    if version != "Access 97" {
+    if version == "Access 97" {
+        strings::named(bytes, &mut body, input.cancelled);
+    } else {
+        strings::wide(bytes, &mut body, input.cancelled);
         for at in memchr::memmem::find_iter(bytes, PACKED) {
             if (input.cancelled)() {
                 draft.problem(ProblemKind::Time, "ran out of time on the database's text");

@@ -185,8 +185,8 @@ impl<'a> Table<'a> {
                 Cow::Owned(format!("{whole}.{part:04}"))
             }
             b'B' if cell.len() == 8 => {
-                let value = f64::from_bits(le64(cell, 0)?);
-                Cow::Owned(format!("{value:.*}", usize::from(column.decimals.min(15))))
+                let (value, digits) = (f64::from_bits(le64(cell, 0)?), usize::from(column.decimals));
+                Cow::Owned(format!("{value:.0$}", digits.min(15)))
             }
             b'T' if cell.len() == 8 => Cow::Owned(time(cell)?),
             _ => return None,

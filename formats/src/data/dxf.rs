@@ -17,7 +17,8 @@ pub(super) fn is_drawing(head: &[u8]) -> bool {
     let mut lines = head.split(|it| *it == b'\n').map(<[u8]>::trim_ascii);
     let code = lines.next().unwrap_or_default();
     let value = lines.next().unwrap_or_default();
-    matches!((code, value), (b"0", b"SECTION")) || code == b"999" && memchr::memmem::find(head, b"SECTION").is_some()
+    let is_section = |it: &[u8]| it == b"SECTION";
+    code == b"0" && is_section(value) || code == b"999" && lines.any(is_section)
 }
 
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
@@ -53,6 +54,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         }
     }
     time.report("the drawing", &mut draft);
+    draft.other("Kind", "AutoCAD exchange file");
     draft.body = Cow::Owned(body.finish());
     draft
 }

@@ -109,7 +109,8 @@ fn late_cell(kind: u16, record: &[u8]) -> Option<((u8, u16), String)> {
 
 /// Returns a text without the sign in front that aligns it.
 fn label(value: &[u8]) -> String {
-    let text = up_to_zero(value.get(usize::from(value.first().is_some_and(|it| *it < b' '))..).unwrap_or_default());
+    let length_bytes = usize::from(value.first().is_some_and(|it| *it < b' '));
+    let text = up_to_zero(value.get(length_bytes..).unwrap_or_default());
     let text = encoding_rs::WINDOWS_1252.decode_without_bom_handling(text).0;
     text.strip_prefix(['\'', '"', '^', '\\', '|']).unwrap_or(&text).to_owned()
 }
@@ -127,20 +128,30 @@ fn extended(value: &[u8]) -> Option<f64> {
     if exponent == 0x7fff {
         return None;
     }
-    #[allow(clippy::cast_precision_loss, reason = "a cell has fewer digits")]
-    let mantissa = mantissa as f64;
-    Some(sign * mantissa * 2_f64.powi(exponent - 16_383 - 63))
+    // A cell has no more digits than fit into 53 bits.
+    Some(sign * mantissa as f64 * 2_f64.powi(exponent - 16_383 - 63))
 }
+
+/// Factors of numbers of two bytes, by three bits.
+const FACTORS: [f64; 8] = [
+    5000.0,
+    500.0,
+    1.0 / 20.0,
+    1.0 / 200.0,
+    1.0 / 2000.0,
+    1.0 / 20_000.0,
+    1.0 / 16.0,
+    1.0 / 64.0,
+];
 
 /// Returns a number of two bytes: a whole one, or one with a factor in its lowest bits.
 fn small(value: u16) -> Option<String> {
     let value = value.cast_signed();
     let whole = f64::from(value >> 4);
-    let factors = [5000.0, 500.0, 1.0 / 20.0, 1.0 / 200.0, 1.0 / 2000.0, 1.0 / 20_000.0, 1.0 / 16.0, 1.0 / 64.0];
     if value & 1 == 0 {
         return Some((value >> 1).to_string());
     }
-    number(whole * factors.get(usize::try_from(value >> 1 & 7).ok()?)?)
+    number(whole * FACTORS.get(usize::try_from(value >> 1 & 7).ok()?)?)
 }
 
 /// Returns a number of four bytes: a mantissa, a sign, and a power of ten.

@@ -27,11 +27,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         if !time.goes_on() || body.is_full() {
             break;
         }
-        let line = line.trim();
-        let Some((statement, value)) = line.strip_prefix('<').and_then(|it| it.split_once(' '))
-        else {
-            continue;
-        };
+        let Some(line) = line.trim().strip_prefix('<') else { continue };
+        let (statement, value) = line.split_once(' ').unwrap_or((line, ""));
         match statement {
             "String" => string(value, &mut body),
             "Char" => body.push(character(value)),

@@ -26,7 +26,7 @@ use std::borrow::Cow;
 pub use marks::{mark_of, marks_of};
 
 use crate::code::strings;
-use crate::text::Body;
+use crate::text::{Body, is_text};
 use crate::{Draft, HEAD_BYTES, Input, Type, html, office};
 
 /// Maximum number of bytes of an object of a format without a reader that are searched for text.
@@ -53,7 +53,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::PageLayout if head.starts_with(mif::MARK) => mif::summarize(input),
         Type::Drawing if dxf::is_drawing(head) => dxf::summarize(input),
         Type::Help if head.starts_with(chm::MARK) => chm::summarize(input),
-        _ if head.trim_ascii_start().starts_with(b"<") => html::markup(input),
+        _ if head.trim_ascii_start().starts_with(b"<") && is_text(head) => html::markup(input),
         _ => rest(input),
     };
     draft.other("Kind", kind);

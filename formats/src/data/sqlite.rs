@@ -54,8 +54,9 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             break;
         }
         pages += 1;
-        if PAGES_MAX < pages {
-            let message = format!("has a schema of more than {PAGES_MAX} pages; the rest was left out");
+        if PAGES_MAX < pages + open.len() {
+            let message =
+                format!("has a schema of more than {PAGES_MAX} pages; the rest was left out");
             draft.problem(ProblemKind::Limit, message);
             break;
         }

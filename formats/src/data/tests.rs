@@ -35,7 +35,7 @@ fn dbf(version: u8, mark: u8, columns: &[Column<'_>], rows: &[&[u8]]) -> Vec<u8>
 #[test]
 fn a_table_of_dbase() {
     let columns = [("TOWN", b'C', 6, 0), ("PEOPLE", b'N', 7, 0), ("SINCE", b'D', 8, 0)];
-    let table = dbf(3, 0x65, &columns, &[b" \x93\xab\xec    126790 08540722", b"*Bonn     33646500000101"]);
+    let table = dbf(3, 0x65, &columns, &[b" \x93\xab\xec    12679008540722", b"*Bonn   33646500000101"]);
     check(
         Type::Database,
         &table,
@@ -97,6 +97,7 @@ fn a_database_of_sqlite() {
     // A page that leads to itself.
     let mut page = sqlite("table", "t", "");
     page[100] = 5;
+    page[104] = 0;
     page[108..112].copy_from_slice(&1_u32.to_be_bytes());
     assert!(render("n", Type::Database, &page).contains("! limit: has a schema of more than"));
 }
@@ -162,7 +163,7 @@ fn sheets_of_lotus() {
     );
     let late = [
         &b"\0\0\x1a\0\0\x10"[..],
-        &[0; 20],
+        &[0; 24],
         b"\x16\0\x09\0\x01\0\0\0'Ulm\0",
         b"\x18\0\x06\0\x01\0\0\x01\x0e\0",
         // 1.5 as the coprocessor has it.
@@ -180,7 +181,7 @@ fn sheets_of_lotus() {
 
 #[test]
 fn letters_of_wordperfect() {
-    let new = b"Two\x80ropes\xd0\x04\x06\0\0\xd0M\x17l\xf0\x21\x01\xf0ll\xf0\x1e\x04\xf0\xd4\x00\x05\0x.";
+    let new = b"Two\x80ropes\xd0\x04\x06\0\0\xd0M\x1al\xf0\x21\x01\xf0ll\xf0\x1e\x04\xf0\xd4\x00\x05\0x.";
     check(
         Type::WordProcessor,
         &wordperfect::sample(2, new),
@@ -212,7 +213,7 @@ fn pages_drawings_and_help() {
     check(
         Type::Drawing,
         b"  0\r\nSECTION\r\n  2\r\nHEADER\r\n  9\r\n$ACADVER\r\n  1\r\nAC1015\r\n  0\r\nENDSEC\r\n  0\r\nLAYER\r\n  2\r\nWalls\r\n  0\r\nMTEXT\r\n  1\r\n{\\fArial|b0;Two} ropes\\P90%%d \\U+00e4\\S1#2; 100%\r\n  0\r\nEOF\r\n",
-        "Title: n\nVersion: AC1015\nPartial-Text: Walls | Two ropes | 90\u{b0} \u{e4}1/2 100%",
+        "Title: n\nVersion: AC1015\nKind: AutoCAD exchange file\nPartial-Text: Walls | Two ropes | 90\u{b0} \u{e4}1/2 100%",
     );
     check(
         Type::Help,

@@ -82,7 +82,7 @@ const FAMILIES: &[Family] = &[
     Family {
         kind: "iWork document (2013 or later)",
         mark: ("Index", ""),
-        parts: ("", "/"),
+        parts: ("Index", ".xml"),
         texts: &[],
         attribute: ("", ""),
         lines: &[],
