@@ -334,7 +334,8 @@ mod tests {
     #[test]
     fn what_is_not_what_it_seems() {
         // Documents of Debian's doc-base have lines like those of patches.
-        let document = b"Document: bc\nTitle: bc\nSection: Math\n\nFormat: HTML\nIndex: /a.html\nFiles: /a\n";
+        let document =
+            b"Document: bc\nTitle: bc\nSection: Math\n\nFormat: HTML\nIndex: /a.html\nFiles: /a\n";
         check("bc.bc", document, "Text");
         check("fix", b"Index: a.c\n========\n--- a.c\n+++ a.c\n", "Patch");
         check("firmware.bin", b"\x12\0\x01\x02", "Binary");
@@ -357,7 +358,16 @@ mod tests {
     #[test]
     fn data_of_programs_are_typed_by_their_marks() {
         let at = |offset: usize, mark: &[u8]| [&vec![0; offset][..], mark, &[0; 16]].concat();
-        let table = [&b"\x03\x63\x0c\x1f\x01\0\0\0\x41\0\x0b\0"[..], &[0; 20], b"NAME\0\0\0\0\0\0\0C", &[0; 4], &[10, 0], &[0; 14], b"\r"].concat();
+        let table = [
+            &b"\x03\x63\x0c\x1f\x01\0\0\0\x41\0\x0b\0"[..],
+            &[0; 20],
+            b"NAME\0\0\0\0\0\0\0C",
+            &[0; 4],
+            &[10, 0],
+            &[0; 14],
+            b"\r",
+        ]
+        .concat();
         for (bytes, expected) in [
             (at(60, b"BOOKMOBI"), "Ebook"),
             (at(0, b"ITOLITLS"), "Ebook"),

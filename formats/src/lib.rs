@@ -53,6 +53,7 @@ pub use detail::Detail;
 pub use draft::Draft;
 pub use kinds::{Language, Type};
 use object::{Object, ProblemKind};
+pub use office::COMPOUND;
 pub use summary::summary;
 use text::decode;
 use url::Url;
@@ -242,7 +243,7 @@ fn by_type<'a>(input: &Input<'a>) -> Draft<'a> {
         Type::Font => media::font::summarize(input),
         Type::Object | Type::Command => code::object::summarize(input),
         stored if stored.is_stored() => data::summarize(input),
-        Type::Binary => code::strings::summarize(input),
+        Type::Binary => data::binary(input),
         Type::Dvi => print::dvi::summarize(input),
         Type::PostScript => print::postscript::summarize(input),
         Type::SymbolicLink => code::link::summarize(input),

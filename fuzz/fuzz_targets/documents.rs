@@ -116,7 +116,10 @@ fn document(which: usize, content: &[u8]) -> Option<(&'static str, Vec<u8>)> {
         160..165 => ("a.vsdx", made::zip(&[("visio/document.xml", b""), ("visio/pages/page1.xml", content)])),
         165..170 => ("a.xps", made::zip(&[("FixedDocSeq.fdseq", b""), ("1.fpage", content)])),
         140..150 => {
-            let [huff, cdic] = made::data::mobi_phrases(&[(b"ab", true), (content.get(..999).unwrap_or(content), false)]);
+            let [huff, cdic] = made::data::mobi_phrases(&[
+                (b"ab", true),
+                (content.get(..999).unwrap_or(content), false),
+            ]);
             let head = made::data::mobi_head(17480, 1, &[(503, "x")]);
             ("a.mobi", made::data::palm(b"BOOKMOBI", &[head, content.to_vec(), huff, cdic]))
         }

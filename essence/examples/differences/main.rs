@@ -140,12 +140,36 @@ fn agree(ours: Type, media: &str) -> bool {
         Archive => has(&["archive", "cpio", "7z", "rar", "zip", "iso", "cab", "disk", "package"]),
         Deb => has(&["debian"]),
         Rpm => has(&["rpm"]),
-        Object | Command => has(&["object", "sharedlib", "executable", "pie", "java", "wasm", "dosexec", "gettext", "archive", "bytecode"]),
+        Object | Command => has(&[
+            "object",
+            "sharedlib",
+            "executable",
+            "pie",
+            "java",
+            "wasm",
+            "dosexec",
+            "gettext",
+            "archive",
+            "bytecode",
+        ]),
         Mail | Mailbox | News => kind == "message" || kind == "text" || has(&["mbox", "outlook"]),
         Unknown => has(&["empty"]),
         Binary | Backup => has(&["octet-stream"]),
         text if text.is_text() => {
-            kind == "text" || kind == "message" || has(&["json", "xml", "javascript", "empty", "sgml", "pgp", "tex", "mbox", "ndjson", "csv"])
+            kind == "text"
+                || kind == "message"
+                || has(&[
+                    "json",
+                    "xml",
+                    "javascript",
+                    "empty",
+                    "sgml",
+                    "pgp",
+                    "tex",
+                    "mbox",
+                    "ndjson",
+                    "csv",
+                ])
         }
         _ => false,
     }

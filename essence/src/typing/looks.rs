@@ -190,7 +190,7 @@ fn first_line(front: &[u8]) -> Option<Type> {
     }
     let mut groups = lines.clone().take(LOOK_LINES).map(<[u8]>::trim_ascii);
     // AutoCAD's exchange format begins with a section, or with comments (999).
-    if line == b"0" && groups.next() == Some(b"SECTION")
+    if line == b"0" && groups.next().is_some_and(|it| it == b"SECTION")
         || line == b"999" && groups.any(|it| it == b"SECTION")
     {
         return Some(Type::Drawing);
@@ -524,7 +524,10 @@ mod tests {
 
     #[test]
     fn an_index_is_no_patch() {
-        check("Document: x\nTitle: y\nSection: z\n\nFormat: HTML\nIndex: /a.html\nFiles: /a.html\n", None);
+        check(
+            "Document: x\nTitle: y\nSection: z\n\nFormat: HTML\nIndex: /a.html\nFiles: /a.html\n",
+            None,
+        );
         check("Index: a.c\n=====\n--- a.c\n", Some(Type::Patch));
     }
 

@@ -71,8 +71,14 @@ pub(super) const EXTENSIONS: Names = &[
     (Type::Help, "chm hlp"),
     (Type::Drawing, "vsd vsdx vsdm vss vssx vst vstx dwg dxf dwf stp step blend glb cdx"),
     (Type::Database, "db sqlite sqlite3 mdb accdb accde dbf pst ost nsf gdbm gpkg mpp"),
-    (Type::ScientificData, "h5 hdf5 hdf he5 h4 nc nc4 cdf grb grb2 grib grib2 bufr fits fit fts mat"),
-    (Type::ScientificData, "npy sas7bdat xpt dta sav zsav parquet feather arrow avro orc rda rdata rds"),
+    (
+        Type::ScientificData,
+        "h5 hdf5 hdf he5 h4 nc nc4 cdf grb grb2 grib grib2 bufr fits fit fts mat",
+    ),
+    (
+        Type::ScientificData,
+        "npy sas7bdat xpt dta sav zsav parquet feather arrow avro orc rda rdata rds",
+    ),
     (Type::ScientificData, "las laz shp"),
     (Type::Xml, "xml xsl xslt xsd rng rdf owl rss atom dbk docbook mml opf ncx page glade ui"),
     (Type::Xml, "plist fodt fods fodp gml kml gpx wsdl dia xmi dita ditamap"),

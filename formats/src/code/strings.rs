@@ -8,7 +8,7 @@ use memchr::memmem;
 
 use crate::cancellable::TimeLimit;
 use crate::text::{Body, one_line};
-use crate::{Draft, HEAD_BYTES, Input, mark_of};
+use crate::{Draft, Input};
 
 /// Maximum number of bytes of a binary that are searched for marks.
 const SCAN_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -43,7 +43,6 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     marks(bytes, input.cancelled).add_to(&mut draft);
     let body = sentences(bytes, input.text_bytes_max().min(SENTENCES_BYTES_MAX));
     draft.body = Cow::Owned(body);
-    draft.other("Kind", mark_of(input.head(HEAD_BYTES)).map_or("", |(_, kind)| kind));
     draft
 }
 
@@ -179,7 +178,8 @@ pub(crate) fn named(bytes: &[u8], body: &mut Body, cancelled: &dyn Fn() -> bool)
     let mut before = 0;
     for run in bytes.split(|it| !matches!(*it, b' '..=b'~')) {
         let after = bytes.get(before + run.len()).copied().unwrap_or(0);
-        let is_between = before.checked_sub(1).and_then(|it| bytes.get(it)).is_none_or(|it| *it == 0);
+        let is_between =
+            before.checked_sub(1).and_then(|it| bytes.get(it)).is_none_or(|it| *it == 0);
         before += run.len() + 1;
         if !time.goes_on() || body.is_full() {
             break;
@@ -268,7 +268,10 @@ mod tests {
             read(bytes, &mut body, &|| false);
             body.finish()
         };
-        assert_eq!(found(wide, &bytes), "Caf\u{e9} menu\n\u{43f}\u{43e} \u{440}\u{435}\u{43a}\u{435}\n");
+        assert_eq!(
+            found(wide, &bytes),
+            "Caf\u{e9} menu\n\u{43f}\u{43e} \u{440}\u{435}\u{43a}\u{435}\n"
+        );
         let names = b"\0temperature\0temperature\0lat\0x#y!z?\0\x01aside\0sea_level\x02\0many words stand here\x01";
         assert_eq!(found(named, names), "temperature\nmany words stand here\n");
     }

@@ -28,7 +28,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let is_long = CARDS_MAX < cards.len();
     for card in cards.take(CARDS_MAX) {
         let card = decode(card, None);
-        let (keyword, rest) = card.split_at_checked(KEYWORD_BYTES).unwrap_or((&card, ""));
+        let (keyword, rest) = card.split_at_checked(KEYWORD_BYTES).unwrap_or((&*card, ""));
         let keyword = keyword.trim_end();
         if keyword == "END" {
             is_ended = true;

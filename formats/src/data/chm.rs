@@ -49,7 +49,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if let Some((offset, size)) = system
         && let Some(at) = content().and_then(|it| it.checked_add(offset))
     {
-        let (Some(()) | None) = about(slice_up_to(bytes, at, size.min(SYSTEM_BYTES_MAX)), &mut draft);
+        about(slice_up_to(bytes, at, size.min(SYSTEM_BYTES_MAX)), &mut draft);
     }
     time.report("the directory", &mut draft);
     if read.is_none() && !time.is_over() && !input.object.truncated {
@@ -60,10 +60,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
 }
 
 /// Calls `visit` with name, section, offset and size of every file until it returns false.
-fn directory(
-    bytes: &[u8],
-    visit: &mut dyn FnMut(&str, u64, usize, usize) -> bool,
-) -> Option<()> {
+fn directory(bytes: &[u8], visit: &mut dyn FnMut(&str, u64, usize, usize) -> bool) -> Option<()> {
     let at = usize::try_from(le64(bytes, 0x48)?).ok()?;
     let header = slice(bytes, at, DIRECTORY_BYTES)?;
     let chunk_bytes = le_len32(header, 0x10)?;
@@ -150,7 +147,8 @@ pub(super) fn sample() -> Vec<u8> {
         [&[u8::try_from(name.len()).unwrap()][..], name.as_bytes(), &[0, offset, size]].concat()
     };
     let system = b"\x03\0\0\0\x04\0\x04\0\x09\x04\0\0\x03\0\x06\0Knots\0";
-    let entries = [entry("/#SYSTEM", 0, u8::try_from(system.len()).unwrap()), entry("/bends.htm", 0, 0)];
+    let entries =
+        [entry("/#SYSTEM", 0, u8::try_from(system.len()).unwrap()), entry("/bends.htm", 0, 0)];
     let mut chunk = [&b"PMGL"[..], &[0; 16], &entries.concat()].concat();
     let used = chunk.len();
     chunk.resize(256, 0);

@@ -138,7 +138,8 @@ impl<'a> Table<'a> {
             };
             let name = decode(up_to_zero(field.get(..name_bytes)?), None);
             let (kind, length) = (*field.get(name_bytes)?, if is_long { 33 } else { 16 });
-            let (mut bytes, mut decimals) = (usize::from(*field.get(length)?), *field.get(length + 1)?);
+            let (mut bytes, mut decimals) =
+                (usize::from(*field.get(length)?), *field.get(length + 1)?);
             if kind == b'C' && !is_long {
                 // Long text has the high byte of its length there.
                 bytes += usize::from(decimals) << 8;
@@ -185,7 +186,8 @@ impl<'a> Table<'a> {
                 Cow::Owned(format!("{whole}.{part:04}"))
             }
             b'B' if cell.len() == 8 => {
-                let (value, digits) = (f64::from_bits(le64(cell, 0)?), usize::from(column.decimals));
+                let (value, digits) =
+                    (f64::from_bits(le64(cell, 0)?), usize::from(column.decimals));
                 Cow::Owned(format!("{value:.0$}", digits.min(15)))
             }
             b'T' if cell.len() == 8 => Cow::Owned(time(cell)?),

@@ -133,16 +133,8 @@ fn extended(value: &[u8]) -> Option<f64> {
 }
 
 /// Factors of numbers of two bytes, by three bits.
-const FACTORS: [f64; 8] = [
-    5000.0,
-    500.0,
-    1.0 / 20.0,
-    1.0 / 200.0,
-    1.0 / 2000.0,
-    1.0 / 20_000.0,
-    1.0 / 16.0,
-    1.0 / 64.0,
-];
+const FACTORS: [f64; 8] =
+    [5000.0, 500.0, 1.0 / 20.0, 1.0 / 200.0, 1.0 / 2000.0, 1.0 / 20_000.0, 1.0 / 16.0, 1.0 / 64.0];
 
 /// Returns a number of two bytes: a whole one, or one with a factor in its lowest bits.
 fn small(value: u16) -> Option<String> {

@@ -34,7 +34,6 @@ const SCAN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let head = input.head(HEAD_BYTES);
-    let kind = mark_of(head).map_or("", |(_, kind)| kind);
     let mut draft = match input.r#type {
         // Zip and compound files are told apart by their parts.
         _ if head.starts_with(b"PK") || head.starts_with(office::COMPOUND) => {
@@ -56,8 +55,20 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         _ if head.trim_ascii_start().starts_with(b"<") && is_text(head) => html::markup(input),
         _ => rest(input),
     };
-    draft.other("Kind", kind);
+    draft.other("Kind", kind(head));
     draft
+}
+
+/// Summarizes binary data of no type of their own.
+pub(crate) fn binary<'a>(input: &Input<'a>) -> Draft<'a> {
+    let mut draft = strings::summarize(input);
+    draft.other("Kind", kind(input.head(HEAD_BYTES)));
+    draft
+}
+
+/// Returns what the object is called by its mark; empty if it has none.
+fn kind(head: &[u8]) -> &'static str {
+    mark_of(head).map_or("", |(_, kind)| kind)
 }
 
 /// Returns what stands as text in an object of any format.

@@ -18,7 +18,7 @@ const LIST_MAX: usize = 100_000;
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// The reader of the header.
-struct Header<'a> {
+struct HeaderReader<'a> {
     bytes: &'a [u8],
     at: usize,
     /// Bytes of a length: 4, or 8 in version 5.
@@ -33,7 +33,7 @@ struct Header<'a> {
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &*input.object.bytes;
     let version = u8_at(bytes, 3).unwrap_or(0);
-    let mut header = Header {
+    let mut header = HeaderReader {
         bytes,
         at: 4,
         length_bytes: if version == 5 { 8 } else { 4 },
@@ -44,7 +44,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     };
     let mut variables = Body::new(HEADINGS_BYTES_MAX);
     let is_whole = header.read(&mut variables).is_some();
-    let Header { about, body, time, .. } = header;
+    let HeaderReader { about, body, time, .. } = header;
     let mut draft = about.draft(input.text_bytes_max());
     draft.other("Headings", variables.as_str().trim());
     draft.body = Cow::Owned(body.finish());
@@ -55,7 +55,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft
 }
 
-impl<'a> Header<'a> {
+impl<'a> HeaderReader<'a> {
     fn read(&mut self, variables: &mut Body) -> Option<()> {
         let _records = self.length()?;
         for _ in 0..self.list()? {
@@ -64,7 +64,7 @@ impl<'a> Header<'a> {
             self.body.push_squeezed_line(&format!("{name} {length}"));
         }
         for _ in 0..self.list()? {
-            self.attribute(None)?;
+            self.attribute(true)?;
         }
         for _ in 0..self.list()? {
             let name = self.name()?;
@@ -73,7 +73,7 @@ impl<'a> Header<'a> {
             let dimensions = self.length()?;
             self.skip(dimensions.checked_mul(self.length_bytes)?)?;
             for _ in 0..self.list()? {
-                self.attribute(Some(&name))?;
+                self.attribute(false)?;
             }
             self.skip(4 + self.length_bytes + self.offset_bytes)?;
         }
@@ -120,7 +120,7 @@ impl<'a> Header<'a> {
     }
 
     /// Reads an attribute, of the data set or of a variable.
-    fn attribute(&mut self, variable: Option<&str>) -> Option<()> {
+    fn attribute(&mut self, is_global: bool) -> Option<()> {
         let name = self.name()?;
         let kind = self.number()?;
         let count = self.length()?;
@@ -139,7 +139,7 @@ impl<'a> Header<'a> {
         let value = decode(slice_up_to(bytes, 0, TEXT_BYTES_MAX), None);
         let value = value.trim_matches('\0');
         self.body.push_squeezed_line(&format!("{name}: {value}"));
-        if variable.is_none() {
+        if is_global {
             self.describe(&name.to_ascii_lowercase(), value);
         }
         Some(())

@@ -90,7 +90,7 @@ impl Schema<'_> {
                 open.append(&mut children);
             }
             13 => offsets.for_each(|it| {
-                let (Some(()) | None) = self.row(page.get(it..).unwrap_or_default());
+                self.row(page.get(it..).unwrap_or_default());
             }),
             _ => return None,
         }

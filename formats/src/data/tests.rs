@@ -35,7 +35,8 @@ fn dbf(version: u8, mark: u8, columns: &[Column<'_>], rows: &[&[u8]]) -> Vec<u8>
 #[test]
 fn a_table_of_dbase() {
     let columns = [("TOWN", b'C', 6, 0), ("PEOPLE", b'N', 7, 0), ("SINCE", b'D', 8, 0)];
-    let table = dbf(3, 0x65, &columns, &[b" \x93\xab\xec    12679008540722", b"*Bonn   33646500000101"]);
+    let table =
+        dbf(3, 0x65, &columns, &[b" \x93\xab\xec    12679008540722", b"*Bonn   33646500000101"]);
     check(
         Type::Database,
         &table,
@@ -48,7 +49,13 @@ fn a_table_of_dbase() {
 
 #[test]
 fn a_table_of_foxpro() {
-    let columns = [("N", b'I', 4, 0), ("X", b'B', 8, 2), ("Y", b'Y', 8, 4), ("T", b'T', 8, 0), ("M", b'M', 4, 0)];
+    let columns = [
+        ("N", b'I', 4, 0),
+        ("X", b'B', 8, 2),
+        ("Y", b'Y', 8, 4),
+        ("T", b'T', 8, 0),
+        ("M", b'M', 4, 0),
+    ];
     let row = [
         &b" "[..],
         &(-7_i32).to_le_bytes(),
@@ -93,7 +100,11 @@ fn a_database_of_sqlite() {
         &sqlite("table", "towns", "CREATE TABLE towns (name, people)"),
         "Title: n\nTables: towns\nKind: SQLite 3 database\nPartial-Text: CREATE TABLE towns (name, people)",
     );
-    check(Type::Database, &sqlite("index", "i", "CREATE INDEX i"), "Title: n\nKind: SQLite 3 database");
+    check(
+        Type::Database,
+        &sqlite("index", "i", "CREATE INDEX i"),
+        "Title: n\nKind: SQLite 3 database",
+    );
     // A page that leads to itself.
     let mut page = sqlite("table", "t", "");
     page[100] = 5;
@@ -105,7 +116,12 @@ fn a_database_of_sqlite() {
 #[test]
 fn a_database_of_access() {
     let words = "Towns of rivers".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
-    let bytes = [&b"\0\x01\0\0Standard Jet DB\0\x01\0\0\0"[..], &[0; 9], &words, b"\0\0\xff\xfeUlm on Danube\x07"];
+    let bytes = [
+        &b"\0\x01\0\0Standard Jet DB\0\x01\0\0\0"[..],
+        &[0; 9],
+        &words,
+        b"\0\0\xff\xfeUlm on Danube\x07",
+    ];
     check(
         Type::Database,
         &bytes.concat(),
@@ -122,7 +138,8 @@ fn data_of_scientists() {
         "Title: Sea ice\nPublisher: Ice House\nHeadings: ice\nKind: NetCDF (classic)\n\
          Partial-Text: lat 9 | title: Sea ice | institution: Ice House | ice | units: metres",
     );
-    let mut grib = b"GRIB\0\0\x34\x01\0\0\x1c\x02\x62\x01\xff\x80\x0b\x64\0\0\x18\x01\x02\x06\0".to_vec();
+    let mut grib =
+        b"GRIB\0\0\x34\x01\0\0\x1c\x02\x62\x01\xff\x80\x0b\x64\0\0\x18\x01\x02\x06\0".to_vec();
     grib.resize(32, 0);
     grib.push(21);
     grib.resize(48, 0);
@@ -133,7 +150,8 @@ fn data_of_scientists() {
         "Title: n\nDate: 2024-01-02T06:00Z\nPublisher: ECMWF\nSubject: Meteorology\nVersion: 1\nMessages: 2\n\
          Kind: GRIB weather data",
     );
-    let mut late = b"GRIB\0\0\x0a\x02\0\0\0\0\0\0\0\x25\0\0\0\x15\x01\0\x07\0\0\x02\x01\x01".to_vec();
+    let mut late =
+        b"GRIB\0\0\x0a\x02\0\0\0\0\0\0\0\x25\0\0\0\x15\x01\0\x07\0\0\x02\x01\x01".to_vec();
     late.extend([7, 232, 1, 2, 6, 30, 0, 0, 1]);
     check(
         Type::ScientificData,
@@ -141,8 +159,15 @@ fn data_of_scientists() {
         "Title: n\nDate: 2024-01-02T06:30:00Z\nPublisher: US National Weather Service, NCEP\n\
          Subject: Oceanography\nVersion: 2\nMessages: 1\nKind: GRIB weather data",
     );
-    let cards = ["SIMPLE  =                    T / standard", "NAXIS1  =  20 / columns", "NAXIS2  =  10",
-        "OBJECT  = 'Ann''s star  ' / name", "OBSERVER= 'Ann'", "COMMENT  seen twice", "END"];
+    let cards = [
+        "SIMPLE  =                    T / standard",
+        "NAXIS1  =  20 / columns",
+        "NAXIS2  =  10",
+        "OBJECT  = 'Ann''s star  ' / name",
+        "OBSERVER= 'Ann'",
+        "COMMENT  seen twice",
+        "END",
+    ];
     let fits: String = cards.iter().map(|it| format!("{it:<80}")).collect();
     check(
         Type::ScientificData,
@@ -151,7 +176,10 @@ fn data_of_scientists() {
          Partial-Text: SIMPLE T / standard | NAXIS1 20 / columns | NAXIS2 10 | OBJECT 'Ann''s star ' / name | \
          OBSERVER 'Ann' | seen twice",
     );
-    assert!(render("n", Type::ScientificData, b"SIMPLE  = T").ends_with("! broken: has a header without an end"));
+    assert!(
+        render("n", Type::ScientificData, b"SIMPLE  = T")
+            .ends_with("! broken: has a header without an end")
+    );
 }
 
 #[test]
@@ -181,13 +209,15 @@ fn sheets_of_lotus() {
 
 #[test]
 fn letters_of_wordperfect() {
-    let new = b"Two\x80ropes\xd0\x04\x06\0\0\xd0M\x1al\xf0\x21\x01\xf0ll\xf0\x1e\x04\xf0\xd4\x00\x05\0x.";
+    let new =
+        b"Two\x80ropes\xd0\x04\x06\0\0\xd0M\x1al\xf0\x21\x01\xf0ll\xf0\x1e\x04\xf0\xd4\x00\x05\0x.";
     check(
         Type::WordProcessor,
         &wordperfect::sample(2, new),
         "Title: Two ropes\nVersion: 6 or later\nKind: WordPerfect document\nPartial-Text: Two ropes | M\u{f6}l\u{e0}ll\u{201b}.",
     );
-    let old = b"Two ropes\x0ahold\x0dfast\xc3\x0c\xc3\xc0\x3f\x01\xc0\xd1\x01\x04\0\x01\x02\x03\x04.";
+    let old =
+        b"Two ropes\x0ahold\x0dfast\xc3\x0c\xc3\xc0\x3f\x01\xc0\xd1\x01\x04\0\x01\x02\x03\x04.";
     check(
         Type::WordProcessor,
         &wordperfect::sample(0, old),

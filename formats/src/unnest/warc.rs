@@ -35,7 +35,7 @@ const POLL_RECORDS: usize = 256;
 /// The head of a record, of either format.
 #[derive(Debug, Default)]
 struct Record {
-    kind: Kind,
+    kind: RecordKind,
     url: Vec<u8>,
     modified: Option<u64>,
     size: usize,
@@ -43,7 +43,7 @@ struct Record {
 
 /// The content of a record.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum RecordKind {
     /// An answer by HTTP, with its head.
     Response,
     /// A file.
@@ -79,9 +79,9 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
         let (content, after) = content.split_at_checked(end).unwrap_or_default();
         let is_cut = content.len() < record.size;
         match record.kind {
-            Kind::About if walk.about.is_none() => walk.about = Some(about(content)),
-            Kind::Response | Kind::Resource => member(walk, &record, content, is_cut)?,
-            Kind::About | Kind::Other => {}
+            RecordKind::About if walk.about.is_none() => walk.about = Some(about(content)),
+            RecordKind::Response | RecordKind::Resource => member(walk, &record, content, is_cut)?,
+            RecordKind::About | RecordKind::Other => {}
         }
         rest = after;
     }
@@ -95,7 +95,7 @@ fn member(
     is_cut: bool,
 ) -> Result<(), Fault> {
     let bytes = match record.kind {
-        Kind::Response => match body(content) {
+        RecordKind::Response => match body(content) {
             Some(bytes) => bytes,
             None => return Ok(()),
         },
@@ -129,10 +129,10 @@ fn warc_head(front: &[u8]) -> Option<(Record, usize)> {
         match name.to_ascii_lowercase().as_slice() {
             b"warc-type" => {
                 record.kind = match value {
-                    b"response" => Kind::Response,
-                    b"resource" | b"conversion" => Kind::Resource,
-                    b"warcinfo" => Kind::About,
-                    _ => Kind::Other,
+                    b"response" => RecordKind::Response,
+                    b"resource" | b"conversion" => RecordKind::Resource,
+                    b"warcinfo" => RecordKind::About,
+                    _ => RecordKind::Other,
                 }
             }
             b"warc-target-uri" => {
@@ -148,8 +148,9 @@ fn warc_head(front: &[u8]) -> Option<(Record, usize)> {
         }
     }
     // Answers of name servers are responses, too.
-    if record.url.starts_with(b"dns:") || record.url.is_empty() && record.kind != Kind::About {
-        record.kind = Kind::Other;
+    if record.url.starts_with(b"dns:") || record.url.is_empty() && record.kind != RecordKind::About
+    {
+        record.kind = RecordKind::Other;
     }
     record.size = size?;
     Some((record, end + gap))
@@ -162,13 +163,13 @@ fn arc_head(front: &[u8]) -> Option<(Record, usize)> {
     let words: Vec<&[u8]> = line.split(|it| *it == b' ').collect();
     let ([url, _, date, ..], size) = (words.as_slice(), words.last()?) else { return None };
     let kind = if url.starts_with(ARC_MARK) {
-        Kind::Other
+        RecordKind::Other
     } else if url.starts_with(b"http") {
-        Kind::Response
+        RecordKind::Response
     } else if url.starts_with(b"dns:") {
-        Kind::Other
+        RecordKind::Other
     } else {
-        Kind::Resource
+        RecordKind::Resource
     };
     let date = std::str::from_utf8(date).ok()?;
     let modified = jiff::civil::DateTime::strptime("%Y%m%d%H%M%S", date).ok();

@@ -353,9 +353,14 @@ pub(crate) const CASES: &[Case] = &[
         let record = |number: usize| warc("resource", &format!("../../{number}"), b"words");
         (0..100).flat_map(record).collect()
     }),
-    case("records.warc", "limit", || warc("resource", "http://h.example/", b"words").repeat(200_000)),
+    case("records.warc", "limit", || {
+        warc("resource", "http://h.example/", b"words").repeat(200_000)
+    }),
     case("chunks.warc", "", || {
-        let answer = [&b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"[..], &b"1\r\nx\r\n".repeat(2 * MIB)];
+        let answer = [
+            &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"[..],
+            &b"1\r\nx\r\n".repeat(2 * MIB),
+        ];
         warc("response", "http://h.example/", &answer.concat())
     }),
     case("head.warc", "broken", || b"WARC/1.0\r\n".repeat(3 * MIB)),

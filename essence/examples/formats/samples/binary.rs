@@ -60,23 +60,59 @@ fn documents() -> Vec<Sample> {
 /// The data of programs that are none of the common ones.
 fn stored() -> Vec<Sample> {
     let book = mobi_head(1, 1, &[(100, "Ann Other"), (104, "9780000000002"), (503, "On knots")]);
-    let notes: Vec<u8> =
-        "Two ropes hold.\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let notes: Vec<u8> = "Two ropes hold.\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let section = b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d\xae\xb1\x53\x78\xd0\x29\x96\xd3\0\0";
     let letter = b"\xffWPC\x10\0\0\0\x01\x0a\x02\x01\0\0\0\0Bends\xccTwo\x80ropes.";
     let page = b"<!DOCTYPE html><title>Knots</title><p>They hold.";
     let answer = [&b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"[..], page].concat();
     vec![
-        sample(Type::Ebook, "knots.mobi", palm(b"BOOKMOBI", &[book, b"<h1>Bends</h1><p>Two ropes.".to_vec()])),
+        sample(
+            Type::Ebook,
+            "knots.mobi",
+            palm(b"BOOKMOBI", &[book, b"<h1>Bends</h1><p>Two ropes.".to_vec()]),
+        ),
         sample(Type::WordProcessor, "knots.wpd", &letter[..]),
-        sample(Type::Spreadsheet, "towns.wk1", lotus(&[(0, 0, "Town"), (1, 0, "People"), (0, 1, "Ulm"), (1, 1, "many")])),
-        sample(Type::Presentation, "knots.keynote", zip(&[("index.apxl", b"<key:presentation><sf:p>Bends</sf:p><sf:p>Two ropes.</sf:p></key:presentation>")])),
-        sample(Type::PageLayout, "knots.mif", "<MIFFile 7.00>\n<Para\n <ParaLine\n  <String `Bends'>\n >\n>\n<Para\n <ParaLine\n  <String `Two ropes.'>\n >\n>\n"),
+        sample(
+            Type::Spreadsheet,
+            "towns.wk1",
+            lotus(&[(0, 0, "Town"), (1, 0, "People"), (0, 1, "Ulm"), (1, 1, "many")]),
+        ),
+        sample(
+            Type::Presentation,
+            "knots.keynote",
+            zip(&[(
+                "index.apxl",
+                b"<key:presentation><sf:p>Bends</sf:p><sf:p>Two ropes.</sf:p></key:presentation>",
+            )]),
+        ),
+        sample(
+            Type::PageLayout,
+            "knots.mif",
+            "<MIFFile 7.00>\n<Para\n <ParaLine\n  <String `Bends'>\n >\n>\n<Para\n <ParaLine\n  <String `Two ropes.'>\n >\n>\n",
+        ),
         sample(Type::OneNote, "knots.one", [&section[..], &notes].concat()),
         sample(Type::Help, "knots.hlp", &b"\x3f\x5f\x03\0\x10\0\0\0how to tie two ropes\0"[..]),
-        sample(Type::Drawing, "knot.dxf", "  0\nSECTION\n  2\nENTITIES\n  0\nTEXT\n  1\nOne rope\n  0\nENDSEC\n  0\nEOF\n"),
-        sample(Type::Database, "towns.dbf", dbf(&[("TOWN", 10), ("RIVER", 10)], &[&["Ulm", "Danube"], &["Bonn", "Rhine"]])),
-        sample(Type::ScientificData, "sky.fits", fits(&["NAXIS   =                    0", "OBJECT  = 'M 31    '", "OBSERVER= 'Ann Other'", "DATE-OBS= '2024-01-02'", "COMMENT Seen from Ulm."])),
+        sample(
+            Type::Drawing,
+            "knot.dxf",
+            "  0\nSECTION\n  2\nENTITIES\n  0\nTEXT\n  1\nOne rope\n  0\nENDSEC\n  0\nEOF\n",
+        ),
+        sample(
+            Type::Database,
+            "towns.dbf",
+            dbf(&[("TOWN", 10), ("RIVER", 10)], &[&["Ulm", "Danube"], &["Bonn", "Rhine"]]),
+        ),
+        sample(
+            Type::ScientificData,
+            "sky.fits",
+            fits(&[
+                "NAXIS   =                    0",
+                "OBJECT  = 'M 31    '",
+                "OBSERVER= 'Ann Other'",
+                "DATE-OBS= '2024-01-02'",
+                "COMMENT Seen from Ulm.",
+            ]),
+        ),
         sample(Type::Warc, "knots.warc", warc("response", "http://w.example/knots", &answer)),
     ]
 }

@@ -1,3 +1,5 @@
+//! Tests of books for Palm and Kindle, made by their definition.
+
 use proptest::prelude::*;
 
 use crate::Type;
@@ -37,7 +39,9 @@ fn first(packing: u16, parts: u16, fields: &[(u32, &str)]) -> Vec<u8> {
         list.extend(be(value.len() + 8));
         list.extend(value.as_bytes());
     }
-    record.extend([b"EXTH".to_vec(), be(list.len() + 12).to_vec(), be(fields.len()).to_vec(), list].concat());
+    record.extend(
+        [b"EXTH".to_vec(), be(list.len() + 12).to_vec(), be(fields.len()).to_vec(), list].concat(),
+    );
     record
 }
 
@@ -112,7 +116,8 @@ fn codes(phrases: &[(&[u8], bool)]) -> [Vec<u8>; 2] {
         list.extend((u16::try_from(bytes.len()).unwrap() | flag).to_be_bytes());
         list.extend(*bytes);
     }
-    let cdic = [b"CDIC\0\0\0\x10".to_vec(), be(phrases.len()).to_vec(), be(8).to_vec(), offsets, list];
+    let cdic =
+        [b"CDIC\0\0\0\x10".to_vec(), be(phrases.len()).to_vec(), be(8).to_vec(), offsets, list];
     [huff, cdic.concat()]
 }
 

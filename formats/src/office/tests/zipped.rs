@@ -15,7 +15,12 @@ fn documents_of_other_programs_in_zip_files() {
     let page = "<PageContents><Shapes><Shape><Text><cp IX=\"0\"/>Two <b/>ropes\n</Text></Shape><Shape><Text>hold</Text></Shape></Shapes></PageContents>";
     check(
         Type::Drawing,
-        &zipped(&[CORE, ("visio/document.xml", "<a/>"), ("visio/pages/pages.xml", "<a>no</a>"), ("visio/pages/page1.xml", page)]),
+        &zipped(&[
+            CORE,
+            ("visio/document.xml", "<a/>"),
+            ("visio/pages/pages.xml", "<a>no</a>"),
+            ("visio/pages/page1.xml", page),
+        ]),
         "Title: The title\nAuthor: Ann | Bob\nDescription: About &c.\nDate: 2024-01-02T03:04:05Z\nSubject: Things\n\
          Language: en-GB\nKind: Visio drawing\nPartial-Text: Two ropes | hold",
     );
@@ -33,12 +38,18 @@ fn documents_of_other_programs_in_zip_files() {
     );
     check(
         Type::WordProcessor,
-        &zipped(&[("Contents/section0.xml", "<hs:sec><hp:p><hp:run><hp:t>Two ropes</hp:t></hp:run></hp:p><hp:p><hp:t>hold</hp:t></hp:p></hs:sec>")]),
+        &zipped(&[(
+            "Contents/section0.xml",
+            "<hs:sec><hp:p><hp:run><hp:t>Two ropes</hp:t></hp:run></hp:p><hp:p><hp:t>hold</hp:t></hp:p></hs:sec>",
+        )]),
         "Title: n\nKind: Hangul document\nPartial-Text: Two ropes | hold",
     );
     check(
         Type::Presentation,
-        &zipped(&[("index.apxl", "<key:presentation><sf:p>Two <sf:span>ropes</sf:span></sf:p></key:presentation>")]),
+        &zipped(&[(
+            "index.apxl",
+            "<key:presentation><sf:p>Two <sf:span>ropes</sf:span></sf:p></key:presentation>",
+        )]),
         "Title: n\nKind: Keynote slides\nPartial-Text: Two ropes",
     );
     check(
@@ -60,8 +71,7 @@ fn documents_of_other_programs_in_zip_files() {
 
 #[test]
 fn documents_of_other_programs_in_compound_files() {
-    let text: Vec<u8> =
-        "Two ropes hold".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let text: Vec<u8> = "Two ropes hold".encode_utf16().flat_map(u16::to_le_bytes).collect();
     check(
         Type::WordProcessor,
         &compound(&[("PrvText", &text)]),

@@ -79,7 +79,8 @@ fn broken_web_archives_end() {
     let (found, problems, _) = opened(cut);
     assert_eq!(found, ["http://w.example/a a Some(86400) wor", "! breaks off after 3 of 5 bytes"]);
     assert_eq!(problems, Vec::<String>::new());
-    let (found, problems, _) = opened(&[&whole[..], b"WARC/1.0\r\nContent-Length: x\r\n\r\n"].concat());
+    let (found, problems, _) =
+        opened(&[&whole[..], b"WARC/1.0\r\nContent-Length: x\r\n\r\n"].concat());
     assert_eq!(found.len(), 1);
     let last = "record 2 cannot be read; the rest was left out (last member: http://w.example/a)";
     assert_eq!(problems, [last]);
