@@ -10,6 +10,7 @@
 
 mod chunks;
 mod iptc;
+mod metafile;
 mod simple;
 mod tiff;
 
@@ -92,6 +93,7 @@ impl Picture<'_> {
             [b'g', b'i', b'm', b'p', b' ', b'x', b'c', b'f', ..] => {
                 simple::xcf(bytes, &mut self.about)
             }
+            bytes if metafile::is_metafile(bytes) => metafile::read(self),
             _ => {
                 // Any other format may be whole without a size at a known position.
                 simple::xpm_or_xbm(bytes, &mut self.about);

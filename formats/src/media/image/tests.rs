@@ -257,6 +257,50 @@ fn a_picture_out_of_time_is_a_problem() {
     assert_eq!(summary.problems.len(), 1);
 }
 
+#[test]
+fn metafiles_have_texts() {
+    let record = |kind: u32, content: &[u8]| {
+        let size = u32::try_from(content.len() + 8).unwrap();
+        [&kind.to_le_bytes()[..], &size.to_le_bytes(), content].concat()
+    };
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    let number = |it: u32| it.to_le_bytes();
+    let about = utf16("Draw\0A knot\0\0");
+    let mut header = vec![0; 80];
+    header[8..12].copy_from_slice(&number(19));
+    header[12..16].copy_from_slice(&number(9));
+    header[32..36].copy_from_slice(b" EMF");
+    header[52..56].copy_from_slice(&number(13));
+    header[56..60].copy_from_slice(&number(88));
+    let text =
+        |count: u32, bytes: &[u8]| [&[0; 36][..], &number(count), &number(52), bytes].concat();
+    let emf = [
+        record(1, &[&header[..], &about].concat()),
+        record(84, &text(4, &utf16("rope"))),
+        record(83, &text(4, b"hold")),
+        record(14, &[0; 12]),
+    ];
+    check(
+        &emf.concat(),
+        "Title: A knot\nDescription: rope hold\nGenerator: Draw\nDimensions: 20x10\nPartial-Text: rope | hold",
+    );
+    let record = |kind: u16, content: &[u8]| {
+        let size = u32::try_from(content.len() / 2 + 3).unwrap();
+        [&size.to_le_bytes()[..], &kind.to_le_bytes(), content].concat()
+    };
+    let wmf = [
+        [&b"\xd7\xcd\xc6\x9a\0\0\0\0\0\0\x14\0\x0a\0"[..], &[0; 8]].concat(),
+        [&b"\x01\0\x09\0\0\x03"[..], &[0; 12]].concat(),
+        record(0x0521, b"\x04\0rope\0\0\0\0"),
+        record(0x0a32, b"\0\0\0\0\x04\0\0\0hold"),
+        record(0, b""),
+    ];
+    check(
+        &wmf.concat(),
+        "Title: p.img\nDescription: rope hold\nDimensions: 20x10\nPartial-Text: rope | hold",
+    );
+}
+
 proptest! {
     #[test]
     fn any_bytes_give_a_record(
