@@ -13,7 +13,7 @@
 //! 3. The name, unless it promises text and the content is binary, or the other way around. For
 //!    vague names (`.txt`, `.xml`, `.json`, `.eml`, `.1`, dot files), the look of the text takes
 //!    precedence.
-//! 4. The look of the text; for binary data, a wider table of signatures and then the media type
+//! 4. The look of the text, or of markup with a few zeros or bytes behind its end; for binary data, a wider table of signatures and then the media type
 //!    registered for the extension.
 //! 5. `Text` or `Binary`; `Unknown` for an empty object.
 //!

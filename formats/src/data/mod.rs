@@ -19,7 +19,7 @@ mod mif;
 mod netcdf;
 mod palm;
 mod sqlite;
-mod wordperfect;
+pub(crate) mod wordperfect;
 
 use std::borrow::Cow;
 

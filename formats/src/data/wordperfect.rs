@@ -17,7 +17,7 @@ use crate::text::{Body, is_telling};
 use crate::{Draft, Input};
 
 /// First bytes of the file.
-pub(super) const MARK: &[u8] = b"\xffWPC";
+pub(crate) const MARK: &[u8] = b"\xffWPC";
 /// Bytes of the functions F0 to FE of version 6.
 const FIXED_6: [usize; 15] = [4, 5, 3, 3, 3, 3, 4, 4, 4, 5, 5, 6, 6, 8, 8];
 /// Bytes of the functions C0 to CF of version 5.
@@ -36,29 +36,37 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.problem(ProblemKind::Locked, "is locked by a password");
         return draft;
     }
-    let text = le_len32(bytes, 4).and_then(|it| bytes.get(it..));
-    let Some(text) = text else {
-        draft.problem(ProblemKind::Broken, "has no text where its prefix says");
-        return draft;
-    };
-    let is_new = u8_at(bytes, 10).is_some_and(|it| 2 <= it);
-    draft.other("Version", if is_new { "6 or later" } else { "5" });
+    draft.other("Version", if is_late(bytes) { "6 or later" } else { "5" });
     let mut body = Body::new(input.text_bytes_max());
     let mut time = TimeLimit::new(input.cancelled);
+    if text(bytes, &mut body, &mut time).is_none() {
+        draft.problem(ProblemKind::Broken, "has no text where its prefix says");
+    }
+    time.report("the document", &mut draft);
+    let first = body.as_str().lines().find(|it| is_telling(it)).unwrap_or_default();
+    first.clone_into(&mut draft.title);
+    draft.body = Cow::Owned(body.finish());
+    draft
+}
+
+fn is_late(bytes: &[u8]) -> bool {
+    u8_at(bytes, 10).is_some_and(|it| 2 <= it)
+}
+
+/// Adds the text of a document; `None` if it is not where the prefix says.
+pub(crate) fn text(bytes: &[u8], body: &mut Body, time: &mut TimeLimit<'_>) -> Option<()> {
+    let text = bytes.get(le_len32(bytes, 4)?..)?;
+    let is_late = is_late(bytes);
     let mut at = 0;
     while let Some(code) = u8_at(text, at) {
         if !time.goes_on() || body.is_full() {
             break;
         }
         let rest = text.get(at..).unwrap_or_default();
-        at += if is_new { new(code, rest, &mut body) } else { old(code, rest, &mut body) };
+        at += if is_late { new(code, rest, body) } else { old(code, rest, body) };
     }
-    time.report("the document", &mut draft);
     body.line();
-    let first = body.as_str().lines().find(|it| is_telling(it)).unwrap_or_default();
-    first.clone_into(&mut draft.title);
-    draft.body = Cow::Owned(body.finish());
-    draft
+    Some(())
 }
 
 /// Reads a code of version 6; returns its length in bytes.

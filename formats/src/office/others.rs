@@ -1,5 +1,5 @@
 //! Documents of other programs than Word, Excel and PowerPoint in compound files: the text of those of
-//! Hangul and of Publisher; of all others, the properties alone.
+//! Hangul, of Publisher and of WordPerfect; of all others, the properties alone.
 //!
 //! Source: Hancom's "Hwp Document File Formats 5.0" (revision 1.3), 3.2 and 4.2; for Publisher, whose format
 //! nobody has described in full, the notes of Apache POI on `Quill/QuillSub/CONTENTS`.
@@ -12,6 +12,7 @@ use super::compound::{Compound, ROOT, utf16};
 use super::{Kind, OfficeDraft};
 use crate::Input;
 use crate::cancellable::TimeLimit;
+use crate::data::wordperfect;
 use crate::numbers::{le_len32, le16, le32, slice, slice_up_to};
 use crate::object::ProblemKind;
 
@@ -39,6 +40,18 @@ const PLACES: usize = 20;
 pub(super) fn read(file: &Compound<'_>, input: &Input<'_>, document: &mut OfficeDraft) -> Outcome {
     if let Some(header) = file.stream("FileHeader").filter(|it| it.starts_with(b"HWP Document")) {
         return hangul(&header, file, input, document);
+    }
+    let main = file.stream("PerfectOffice_MAIN").filter(|it| it.starts_with(wordperfect::MARK));
+    if let Some(main) = main {
+        let mut time = TimeLimit::new(input.cancelled);
+        let found = wordperfect::text(&main, &mut document.body, &mut time);
+        let broken = || (ProblemKind::Broken, "has no text where its prefix says".to_owned());
+        return found.ok_or_else(broken);
+    }
+    // Hangul's own copy of the beginning.
+    if let Some(preview) = file.stream("PrvText") {
+        document.body.push_lines(utf16(&preview).trim_end_matches('\0'));
+        return Ok(());
     }
     let inner = file.child(ROOT, "Quill").and_then(|it| file.child(it.number, "QuillSub"));
     if let Some(contents) = inner.and_then(|it| file.stream_in(it.number, "CONTENTS")) {

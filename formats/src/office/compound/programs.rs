@@ -31,6 +31,7 @@ const NAMES: &[(&str, Type, &str)] = &[
     ("Quill", Type::PageLayout, "Publisher document"),
     ("HwpSummaryInformation", Type::WordProcessor, "Hangul document"),
     ("\u{5}HwpSummaryInformation", Type::WordProcessor, "Hangul document"),
+    ("PrvText", Type::WordProcessor, "Hangul document"),
     ("PerfectOffice_MAIN", Type::WordProcessor, "WordPerfect document"),
     ("Props9", Type::Database, "Project plan"),
     ("Props12", Type::Database, "Project plan"),

@@ -75,7 +75,13 @@ fn documents_of_other_programs_in_compound_files() {
     check(
         Type::WordProcessor,
         &compound(&[("PrvText", &text)]),
-        "Title: n\nPartial-Text: Two ropes hold",
+        "Title: n\nKind: Hangul document\nPartial-Text: Two ropes hold",
+    );
+    let letter = [&b"\xffWPC\x10\0\0\0\x01\x0a\x02\x01\0\0\0\0"[..], b"Two\x80ropes"].concat();
+    check(
+        Type::WordProcessor,
+        &compound(&[("PerfectOffice_MAIN", &letter)]),
+        "Title: n\nKind: WordPerfect document\nPartial-Text: Two ropes",
     );
     let found = render("n", Type::PageLayout, &compound(&[("Quill", &text)]));
     assert!(found.contains("Two ropes hold"), "{found}");
