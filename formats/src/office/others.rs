@@ -45,8 +45,13 @@ pub(super) fn read(file: &Compound<'_>, input: &Input<'_>, document: &mut Office
     if let Some(main) = main {
         let mut time = TimeLimit::new(input.cancelled);
         let found = wordperfect::text(&main, &mut document.body, &mut time);
-        let broken = || (ProblemKind::Broken, "has no text where its prefix says".to_owned());
-        return found.ok_or_else(broken);
+        return match found {
+            None => Err((ProblemKind::Broken, "has no text where its prefix says".to_owned())),
+            Some(()) if time.is_over() => {
+                Err((ProblemKind::Time, "ran out of time on the document".to_owned()))
+            }
+            Some(()) => Ok(()),
+        };
     }
     // Hangul's own copy of the beginning.
     if let Some(preview) = file.stream("PrvText") {
