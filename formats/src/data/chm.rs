@@ -21,10 +21,6 @@ pub(super) const MARK: &[u8] = b"ITSF";
 const DIRECTORY_BYTES: usize = 0x54;
 /// Bytes of a chunk's head.
 const CHUNK_HEAD_BYTES: usize = 0x14;
-/// Maximum number of chunks.
-const CHUNKS_MAX: usize = 100_000;
-/// Longest file `#SYSTEM` that is read, in bytes.
-const SYSTEM_BYTES_MAX: usize = 64 * 1024;
 /// Endings of the names of pages.
 const PAGES: [&str; 4] = [".htm", ".html", ".txt", ".xhtml"];
 
@@ -49,7 +45,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if let Some((offset, size)) = system
         && let Some(at) = content().and_then(|it| it.checked_add(offset))
     {
-        about(slice_up_to(bytes, at, size.min(SYSTEM_BYTES_MAX)), &mut draft);
+        about(slice_up_to(bytes, at, size), &mut draft);
     }
     time.report("the directory", &mut draft);
     if read.is_none() && !time.is_over() && !input.object.truncated {
@@ -64,7 +60,7 @@ fn directory(bytes: &[u8], visit: &mut dyn FnMut(&str, u64, usize, usize) -> boo
     let at = usize::try_from(le64(bytes, 0x48)?).ok()?;
     let header = slice(bytes, at, DIRECTORY_BYTES)?;
     let chunk_bytes = le_len32(header, 0x10)?;
-    let count = le_len32(header, 0x2c)?.min(CHUNKS_MAX);
+    let count = le_len32(header, 0x2c)?;
     header.starts_with(b"ITSP").then_some(())?;
     let chunks = bytes.get(at + le_len32(header, 8)?..)?;
     if chunk_bytes <= CHUNK_HEAD_BYTES {

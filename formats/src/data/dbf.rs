@@ -19,8 +19,6 @@ use crate::office::codepage;
 use crate::text::{Body, HEADINGS_BYTES_MAX, decode};
 use crate::{Draft, Input};
 
-/// Maximum number of columns.
-const COLUMNS_MAX: usize = 4 * 1024;
 /// Mark at the end of the list of columns.
 const END: u8 = 0x0d;
 /// First byte of a deleted row.
@@ -131,7 +129,7 @@ impl<'a> Table<'a> {
         let (rows_at, row_bytes) = (usize::from(le16(bytes, 8)?), usize::from(le16(bytes, 10)?));
         let charset = code_page(*bytes.get(29)?).map(codepage::of_number);
         let mut columns = Vec::new();
-        while at + field_bytes <= rows_at && columns.len() < COLUMNS_MAX {
+        while at + field_bytes <= rows_at {
             let Some(field) = slice(bytes, at, field_bytes).filter(|it| it.first() != Some(&END))
             else {
                 break;

@@ -14,8 +14,6 @@ use crate::{Draft, Input};
 
 /// Maximum number of elements of each list.
 const LIST_MAX: usize = 100_000;
-/// Longest text of an attribute, in bytes.
-const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// The reader of the header.
 struct HeaderReader<'a> {
@@ -116,7 +114,7 @@ impl<'a> HeaderReader<'a> {
     fn name(&mut self) -> Option<Cow<'a, str>> {
         let count = self.length()?;
         self.time.goes_on().then_some(())?;
-        self.padded(count).map(|it| decode(slice_up_to(it, 0, TEXT_BYTES_MAX), None))
+        self.padded(count).map(|it| decode(it, None))
     }
 
     /// Reads an attribute, of the data set or of a variable.
@@ -136,7 +134,7 @@ impl<'a> HeaderReader<'a> {
         if kind != 2 || bytes.is_empty() {
             return Some(());
         }
-        let value = decode(slice_up_to(bytes, 0, TEXT_BYTES_MAX), None);
+        let value = decode(bytes, None);
         let value = value.trim_matches('\0');
         self.body.push_squeezed_line(&format!("{name}: {value}"));
         if is_global {

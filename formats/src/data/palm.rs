@@ -27,8 +27,6 @@ use huff::Huff;
 const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Maximum number of fields of the EXTH header.
 const FIELDS_MAX: usize = 1_000;
-/// Longest field, in bytes.
-const FIELD_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of bytes of a part of the text, packed.
 const PART_BYTES_MAX: usize = 64 * 1024;
 /// Position of the list of records.
@@ -66,8 +64,12 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let Some(book) = Book::open(bytes) else {
         return Draft::with_problem(ProblemKind::Broken, "has no first record that can be read");
     };
-    book.fields(&mut about);
+    let is_all = book.fields(&mut about);
     let mut draft = about.draft(input.text_bytes_max());
+    if is_all == Some(false) {
+        let message = format!("has more than {FIELDS_MAX} fields; the rest was left out");
+        draft.problem(ProblemKind::Limit, message);
+    }
     if draft.title.is_empty() {
         draft.title = book.title();
     }
@@ -125,7 +127,7 @@ impl<'a> Book<'a> {
         let full = (self.mobi_bytes != 0)
             .then(|| slice(self.first, len32(self.first, 84)?, len32(self.first, 88)?))
             .flatten()
-            .filter(|it| (1..=FIELD_BYTES_MAX).contains(&it.len()));
+            .filter(|it| !it.is_empty());
         let name = self.bytes.get(..32).map(up_to_zero).unwrap_or_default();
         match full {
             Some(full) => self.decoded(full),
@@ -134,17 +136,20 @@ impl<'a> Book<'a> {
         }
     }
 
-    /// Reads the EXTH header: pairs of a number and a value.
-    fn fields(&self, about: &mut Metadata) -> Option<()> {
+    /// Reads the EXTH header: pairs of a number and a value. Returns whether these were all.
+    fn fields(&self, about: &mut Metadata) -> Option<bool> {
         let has_fields = self.mobi_bytes != 0 && be32(self.first, 128)? & 0x40 != 0;
         let header = self.first.get(MOBI_AT.checked_add(self.mobi_bytes)?..)?;
         if !has_fields || !header.starts_with(b"EXTH") {
             return None;
         }
         let mut at = 12;
-        for _ in 0..len32(header, 8)?.min(FIELDS_MAX) {
+        for number in 0..len32(header, 8)? {
+            if number == FIELDS_MAX {
+                return Some(false);
+            }
             let (number, size) = (be32(header, at)?, len32(header, at + 4)?);
-            let value = slice_up_to(header, at + 8, size.checked_sub(8)?.min(FIELD_BYTES_MAX));
+            let value = slice_up_to(header, at + 8, size.checked_sub(8)?);
             let value = self.decoded(value);
             match number {
                 100 => about.add(Field::Author, &value),
@@ -161,7 +166,7 @@ impl<'a> Book<'a> {
             }
             at = at.checked_add(size)?;
         }
-        Some(())
+        Some(true)
     }
 
     fn packing(&self) -> Option<Packing> {
@@ -203,6 +208,12 @@ impl<'a> Book<'a> {
                 draft.add_problems([broken(&format!("breaks off at part {number} of {count}"))]);
                 break;
             };
+            if PART_BYTES_MAX < packed.len() {
+                let message = format!(
+                    "part {number} has more than {PART_BYTES_MAX} bytes; its end was left out"
+                );
+                draft.problem(ProblemKind::Limit, message);
+            }
             let packed = without_extra(slice_up_to(packed, 0, PART_BYTES_MAX), flags);
             match &mut packing {
                 Packing::None => text.extend_from_slice(packed),
