@@ -179,7 +179,10 @@ fn in_compound(named: Option<Type>, head: &[u8]) -> (Type, Reason) {
     };
     match (found, named) {
         (Some(found), _) => (found, Reason::SignatureAndInside),
-        (None, Some(named)) if !named.is_text() || named == Type::Mail => {
+        // Windows keeps small pictures in compound files named `.db`.
+        (None, Some(named))
+            if (!named.is_text() || named == Type::Mail) && named != Type::Database =>
+        {
             (named, Reason::SignatureAndName)
         }
         (None, None) if inside == Inside::Unseen => (Type::Word, Reason::Signature),

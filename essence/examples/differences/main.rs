@@ -93,7 +93,7 @@ fn media_types(paths: &[PathBuf]) -> io::Result<Vec<String>> {
 fn own_type(path: &Path) -> io::Result<Type> {
     let mut bytes = Vec::new();
     let mut file = File::open(path)?;
-    file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut bytes)?;
+    Read::by_ref(&mut file).take(HEAD_BYTES as u64).read_to_end(&mut bytes)?;
     if bytes.starts_with(COMPOUND) {
         file.take(COMPOUND_BYTES_MAX).read_to_end(&mut bytes)?;
     }

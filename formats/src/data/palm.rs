@@ -144,8 +144,8 @@ impl<'a> Book<'a> {
             return None;
         }
         let mut at = 12;
-        for number in 0..len32(header, 8)? {
-            if number == FIELDS_MAX {
+        for count in 0..len32(header, 8)? {
+            if count == FIELDS_MAX {
                 return Some(false);
             }
             let (number, size) = (be32(header, at)?, len32(header, at + 4)?);
