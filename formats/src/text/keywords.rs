@@ -23,8 +23,12 @@ use hashbrown::HashTable;
 pub(super) const WORD_BYTES_MAX: usize = 64;
 /// Shortest word that is a keyword, in bytes: single Latin letters and digits find nothing.
 const WORD_BYTES_MIN: usize = 2;
-/// Longest number that is a keyword, in digits: years and ids, not tables of measurements.
-const DIGITS_MAX: usize = 10;
+/// Longest number that is a keyword, in digits: invoices, articles and accounts.
+const DIGITS_MAX: usize = 20;
+/// Longest fraction that is one, in digits: those of tables of measurements find nothing.
+const FRACTION_DIGITS_MAX: usize = 10;
+/// A number weighs no more than a year, whatever its length.
+const NUMBER_BYTES_MAX: usize = 4;
 /// Words weigh more the longer they are, up to this many bytes.
 const TELLING_BYTES_MAX: usize = 8;
 /// Counts from which a word stands in the list once more.
@@ -91,18 +95,24 @@ pub struct Keywords {
     hash: RandomState,
     /// Bound on the length of all words with a separator after each, in bytes.
     bytes_max: usize,
+    /// The lengths so far of words with letters and of numbers. Each may come up to the bound: if both
+    /// together are beyond it, numbers are left out in the end.
+    text_bytes: usize,
+    number_bytes: usize,
     /// A word that is being folded.
     folded: String,
 }
 
 impl Keywords {
-    /// Returns an empty set that takes words up to `bytes_max` bytes (at most 4 GiB) in all.
+    /// Returns an empty set that takes words up to `bytes_max` bytes (at most 2 GiB) in all.
     pub fn new(bytes_max: usize) -> Self {
         Self {
             words: String::new(),
             spans: HashTable::new(),
             hash: RandomState::default(),
-            bytes_max: bytes_max.min(u32::MAX as usize),
+            bytes_max: bytes_max.min(u32::MAX as usize / 2),
+            text_bytes: 0,
+            number_bytes: 0,
             folded: String::new(),
         }
     }
@@ -119,7 +129,10 @@ impl Keywords {
             }
             match class_at(at) {
                 Class::Between => {
-                    self.take(text.get(start..at).unwrap_or_default());
+                    let word = text.get(start..at).unwrap_or_default();
+                    if !is_long_fraction(text, start, word) {
+                        self.take(word);
+                    }
                     at += 1;
                 }
                 Class::Capital | Class::Wide => at = self.fold(text, start),
@@ -144,27 +157,31 @@ impl Keywords {
                 break;
             }
         }
-        self.take(&folded);
+        if !is_long_fraction(text, start, &folded) {
+            self.take(&folded);
+        }
         self.folded = folded;
         start + end
     }
 
     fn take(&mut self, word: &str) {
+        let is_number = is_number(word);
         if !(WORD_BYTES_MIN..=WORD_BYTES_MAX).contains(&word.len())
-            || DIGITS_MAX < word.len() && word.bytes().all(|it| it.is_ascii_digit())
+            || is_number && DIGITS_MAX < word.len()
         {
             return;
         }
-        let Self { words, spans, hash, bytes_max, .. } = self;
+        let Self { words, spans, hash, bytes_max, text_bytes, number_bytes, .. } = self;
         let key = hash.hash_one(word.as_bytes());
         if let Some(span) = spans.find_mut(key, |span| span.of(words) == word) {
             span.count = span.count.saturating_add(1);
             return;
         }
-        // A separator follows each word that is there already.
-        if *bytes_max <= words.len() + spans.len() + word.len() {
+        let bytes = if is_number { number_bytes } else { text_bytes };
+        if *bytes_max <= *bytes + word.len() {
             return;
         }
+        *bytes += word.len() + 1;
         let start = u32::try_from(words.len()).unwrap_or(u32::MAX);
         words.push_str(word);
         let end = u32::try_from(words.len()).unwrap_or(u32::MAX);
@@ -175,15 +192,19 @@ impl Keywords {
 
     /// Returns the `words_max` most telling words, sorted, one a line: those with the largest
     /// `weight`. `REPEATED_FROM` says how often each is repeated.
-    pub fn most_telling(self, words_max: usize) -> String {
+    pub fn most_telling(mut self, words_max: usize) -> String {
+        self.make_room();
         let words = &self.words;
         let mut ranked: Vec<(u64, &str, u32)> = Vec::with_capacity(self.spans.len());
         ranked.extend(self.spans.iter().map(|span| {
             let word = span.of(words);
             (weight(word, span.count), word, span.count)
         }));
-        // The result must not depend on the order in the table.
-        ranked.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+        // The result must not depend on the order in the table. Of equal weights, words come first.
+        ranked.sort_unstable_by(|a, b| {
+            let by_kind = || is_number(a.1).cmp(&is_number(b.1));
+            b.0.cmp(&a.0).then_with(by_kind).then_with(|| a.1.cmp(b.1))
+        });
         ranked.truncate(words_max);
         ranked.sort_unstable_by_key(|(_, word, _)| *word);
         let mut lines = String::new();
@@ -203,8 +224,28 @@ impl Keywords {
         lines
     }
 
-    /// Returns the words, sorted, one a line.
-    pub fn finish(self) -> String {
+    /// Removes the last numbers for which words leave no room.
+    fn make_room(&mut self) {
+        let mut excess = (self.text_bytes + self.number_bytes).saturating_sub(self.bytes_max);
+        if excess == 0 {
+            return;
+        }
+        let words = &self.words;
+        let numbers = self.spans.iter().filter(|it| is_number(it.of(words)));
+        let mut starts: Vec<(u32, usize)> =
+            numbers.map(|it| (it.start, it.of(words).len() + 1)).collect();
+        starts.sort_unstable();
+        let mut end = u32::MAX;
+        while let Some((start, bytes)) = starts.pop().filter(|_| 0 < excess) {
+            excess = excess.saturating_sub(bytes);
+            end = start;
+        }
+        self.spans.retain(|it| it.start < end || !is_number(it.of(words)));
+    }
+
+    /// Returns the words, sorted, one a line. If they are too many, numbers are left out first.
+    pub fn finish(mut self) -> String {
+        self.make_room();
         // The first bytes, as a number, put nearly all in order.
         let front = |word: &str| {
             let mut front = [0; 8];
@@ -226,9 +267,22 @@ impl Keywords {
     }
 }
 
+fn is_number(word: &str) -> bool {
+    word.bytes().all(|it| it.is_ascii_digit())
+}
+
+/// Returns whether the word at `start` has the many digits after a decimal point.
+fn is_long_fraction(text: &str, start: usize, word: &str) -> bool {
+    let before = start.checked_sub(2).and_then(|it| text.as_bytes().get(it..start));
+    FRACTION_DIGITS_MAX < word.len()
+        && matches!(before, Some([b'0'..=b'9', b'.' | b',']))
+        && is_number(word)
+}
+
 /// Returns the weight of a word in a text that has it `count` times.
 fn weight(word: &str, count: u32) -> u64 {
-    u64::from(count) * word.len().min(TELLING_BYTES_MAX) as u64
+    let bytes_max = if is_number(word) { NUMBER_BYTES_MAX } else { TELLING_BYTES_MAX };
+    u64::from(count) * word.len().min(bytes_max) as u64
 }
 
 #[cfg(test)]
@@ -245,7 +299,7 @@ mod tests {
 
     #[test]
     fn keywords_are_unique_sorted_and_folded() {
-        assert_eq!(words("The cat, the CAT; a b2 Über-größe 12345678901"), "b2 cat größe the über");
+        assert_eq!(words("The cat, the CAT; a b2 Über-größe"), "b2 cat größe the über");
         assert_eq!(
             words("x86_64 iPhone naïve ÄÖ2a, d'Été\u{2014}fin"),
             "64 fin iphone naïve x86 äö2a été"
@@ -253,6 +307,35 @@ mod tests {
         assert_eq!(words(&"x".repeat(65)), "");
         assert_eq!(words("日本語 テスト"), "テスト 日本語");
         assert_eq!(words("configured configure configurable"), "configurable configure configured");
+    }
+
+    #[test]
+    fn numbers_are_keywords_unless_they_are_long_fractions() {
+        assert_eq!(words("4711, 12345678901234567890 7"), "12345678901234567890 4711");
+        assert_eq!(words("123456789012345678901"), "");
+        assert_eq!(words("3.14159265358979 0,333333333333333\u{2014}"), "");
+        assert_eq!(
+            words("12.5000 x.14159265358979 5.14159265358979a"),
+            "12 14159265358979 14159265358979a 5000"
+        );
+    }
+
+    #[test]
+    fn words_win_over_numbers() {
+        let text = "1001 1002 1003 1004 one two three";
+        for (bytes_max, expected) in [
+            (99, "1001 1002 1003 1004 one three two"),
+            (30, "1001 1002 1003 one three two"),
+            (20, "1001 one three two"),
+            (15, "one three two"),
+            (9, "one two"),
+        ] {
+            let mut keywords = Keywords::new(bytes_max);
+            keywords.add(text);
+            assert_eq!(keywords.finish().replace('\n', " "), expected, "{bytes_max}");
+        }
+        assert_eq!(most_telling("20241103 20241104 amount of", 1), "amount");
+        assert_eq!(most_telling("2024 tree four", 2), "four tree");
     }
 
     #[test]
@@ -292,7 +375,7 @@ mod tests {
             text.split(|it: char| !it.is_alphanumeric()).map(folded).collect();
         words.retain(|it| {
             (2..=64).contains(&it.len())
-                && (it.len() <= 10 || !it.bytes().all(|it| it.is_ascii_digit()))
+                && (it.len() <= 20 || !it.bytes().all(|it| it.is_ascii_digit()))
         });
         words.sort();
         words.dedup();
