@@ -7,7 +7,8 @@
 //!
 //! * Of formatting, only hidden text and the character sets of fonts, which give the charset of the
 //!   text, are followed.
-//! * Headers and footers of pages are left out.
+//! * Headers and footers of pages follow the text, each line once.
+//! * Bytes before the beginning, as mail programs and editors leave them, are skipped.
 
 mod tokens;
 
@@ -18,11 +19,19 @@ use encoding_rs::{Encoding, WINDOWS_1252};
 use tokens::{RtfToken, RtfTokens};
 
 use crate::cancellable::TimeLimit;
+<<<<<<< HEAD
 use crate::object::{Object, ProblemKind};
 use crate::office::codepage;
 use crate::prose::references::References;
 use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling};
 use crate::{Draft, Input, Type, html};
+=======
+use crate::object::ProblemKind;
+use crate::office::codepage;
+use crate::prose::references::References;
+use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling, one_line};
+use crate::{Draft, Input};
+>>>>>>> d8d04811 (Read headers, footers and old text boxes of RTF, and skip what stands before it)
 
 /// Maximum number of bytes that are read; it is large, as pictures are written as digits.
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -34,13 +43,35 @@ const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const FONTS_MAX: usize = 4 * 1024;
 /// Longest field, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
+/// First bytes of every document.
+pub(super) const START: &[u8] = b"{\\rtf";
+/// Length of the front in which they are looked for, in bytes.
+const START_BYTES_MAX: usize = 4 * 1024;
 
 /// Groups without text of the document.
-const SKIPPED: [&str; 24] = [
-    "colortbl", "pict", "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr",
-    "footerf", "ftnsep", "ftnsepc", "ftncn", "listtext", "pntext", "pntxta", "pntxtb", "sp", "xe",
-    "tc", "filetbl", "revtbl", "objdata", "printim",
+const SKIPPED: [&str; 18] = [
+    "bkmkstart",
+    "bkmkend",
+    "colortbl",
+    "pict",
+    "ftnsep",
+    "ftnsepc",
+    "ftncn",
+    "listtext",
+    "pntext",
+    "pntxta",
+    "pntxtb",
+    "sp",
+    "xe",
+    "tc",
+    "filetbl",
+    "revtbl",
+    "objdata",
+    "printim",
 ];
+/// Groups with the headers and footers of pages: of all, of left, right and first ones.
+const PAGE_TEXTS: [&str; 8] =
+    ["header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf"];
 /// Groups of `\info` with text.
 const FIELDS: [&str; 9] = [
     "title",
@@ -78,6 +109,8 @@ struct GroupState {
     stand_ins: usize,
     encoding: &'static Encoding,
     hidden: bool,
+    /// Whether the text is in the header or footer of pages.
+    in_page: bool,
 }
 
 /// The state of reading, and the attributes so far.
@@ -104,8 +137,15 @@ struct RtfReader {
     run: Body,
     paragraph: Body,
     body: Body,
+<<<<<<< HEAD
     /// The page that is in the document; then all text and the marks of `\*\htmltag` are its source.
     page: Option<Body>,
+=======
+    /// The open paragraph of a header or footer, and the ended ones.
+    page_paragraph: Body,
+    page_texts: Body,
+    page_lines: HashSet<String>,
+>>>>>>> d8d04811 (Read headers, footers and old text boxes of RTF, and skip what stands before it)
     headings: Body,
     description: String,
     fields: Vec<(&'static str, String)>,
@@ -120,6 +160,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         stand_ins: 1,
         encoding: WINDOWS_1252,
         hidden: false,
+        in_page: false,
     };
     let mut document = RtfReader {
         state,
@@ -138,7 +179,13 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         run: Body::new(FIELD_BYTES_MAX),
         paragraph: Body::new(PARAGRAPH_BYTES_MAX),
         body: Body::new(input.text_bytes_max()),
+<<<<<<< HEAD
         page: None,
+=======
+        page_paragraph: Body::new(PARAGRAPH_BYTES_MAX),
+        page_texts: Body::new(HEADINGS_BYTES_MAX),
+        page_lines: HashSet::new(),
+>>>>>>> d8d04811 (Read headers, footers and old text boxes of RTF, and skip what stands before it)
         headings: Body::new(HEADINGS_BYTES_MAX),
         description: String::new(),
         fields: Vec::new(),
@@ -146,7 +193,10 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         references: References::of(input),
     };
     let mut time = TimeLimit::new(input.cancelled);
-    for token in RtfTokens::new(input.head(READ_BYTES_MAX)).take_while(|_| time.goes_on()) {
+    let bytes = input.head(READ_BYTES_MAX);
+    let start = memchr::memmem::find(input.head(START_BYTES_MAX), START).unwrap_or(0);
+    let bytes = bytes.get(start..).unwrap_or(bytes);
+    for token in RtfTokens::new(bytes).take_while(|_| time.goes_on()) {
         document.token(&token);
         if document.page.as_ref().unwrap_or(&document.body).is_full() {
             break;
@@ -154,10 +204,15 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     document.flush();
     document.end_paragraph();
+<<<<<<< HEAD
     let mut draft = match document.page.take() {
         Some(source) => page(input, source),
         None => document.draft(),
     };
+=======
+    document.end_page_paragraph();
+    let mut draft = document.draft();
+>>>>>>> d8d04811 (Read headers, footers and old text boxes of RTF, and skip what stands before it)
     time.report("the document", &mut draft);
     draft
 }
@@ -244,9 +299,15 @@ impl RtfReader {
 
     fn text(&mut self, text: &str) {
         match self.state.destination {
+<<<<<<< HEAD
             Destination::Text if !self.state.hidden => {
                 self.page.as_mut().unwrap_or(&mut self.paragraph).push(text);
             }
+=======
+            Destination::Text if self.state.hidden => {}
+            Destination::Text if self.state.in_page => self.page_paragraph.push(text),
+            Destination::Text => self.paragraph.push(text),
+>>>>>>> d8d04811 (Read headers, footers and old text boxes of RTF, and skip what stands before it)
             Destination::Field(_) | Destination::Styles | Destination::Instruction => {
                 self.run.push(text);
             }
@@ -263,6 +324,9 @@ impl RtfReader {
         }
         let Some(outer) = self.stack.pop() else { return };
         let ended = self.state.destination;
+        if self.state.in_page && !outer.in_page {
+            self.end_page_paragraph();
+        }
         self.state = outer;
         match ended {
             Destination::Styles => {
@@ -332,9 +396,11 @@ impl RtfReader {
             ("fonttbl", _) => Destination::Fonts,
             ("stylesheet", _) => Destination::Styles,
             ("fldinst", _) => Destination::Instruction,
-            ("fldrslt" | "shpinst" | "shptxt" | "footnote" | "bkmkstart" | "bkmkend", _) => {
-                // Names of bookmarks are not text.
-                if word.starts_with("bkmk") { Destination::Skipped } else { Destination::Text }
+            ("fldrslt" | "shpinst" | "do" | "footnote", _) => Destination::Text,
+            // Text boxes, in shapes or older drawing objects.
+            ("shptxt" | "dptxbxtext", _) => {
+                self.paragraph.line();
+                Destination::Text
             }
             ("htmltag", _) if self.page.is_some() => Destination::Text,
             ("upr", _) => {
@@ -348,6 +414,10 @@ impl RtfReader {
                 Destination::Field(name)
             }
             _ if SKIPPED.contains(&word) => Destination::Skipped,
+            _ if PAGE_TEXTS.contains(&word) => {
+                self.state.in_page = true;
+                Destination::Text
+            }
             _ => return false,
         };
         true
@@ -392,10 +462,12 @@ impl RtfReader {
     fn paragraphs(&mut self, word: &str, value: i64) -> bool {
         match word {
             "par" | "row" | "sect" | "page" | "column" => {
-                if self.state.destination == Destination::Text {
-                    self.end_paragraph();
-                } else {
+                if self.state.destination != Destination::Text {
                     self.text(" ");
+                } else if self.state.in_page {
+                    self.end_page_paragraph();
+                } else {
+                    self.end_paragraph();
                 }
             }
             "cell" | "nestcell" => self.text("\t"),
@@ -449,7 +521,17 @@ impl RtfReader {
         self.body.push_lines(text);
     }
 
-    fn draft<'a>(self) -> Draft<'a> {
+    /// Ends a paragraph of a header or footer. Sections repeat them.
+    fn end_page_paragraph(&mut self) {
+        let paragraph = self.page_paragraph.take();
+        let text = one_line(&paragraph, FIELD_BYTES_MAX);
+        if !self.page_texts.is_full() && !self.page_lines.contains(&text) {
+            self.page_texts.push_line(&text);
+            self.page_lines.insert(text);
+        }
+    }
+
+    fn draft<'a>(mut self) -> Draft<'a> {
         let mut draft = Draft::default();
         let field = |name: &str| self.fields.iter().find(|(it, _)| *it == name);
         let field = |name: &str| field(name).map_or("", |(_, value)| value.trim());
@@ -474,6 +556,12 @@ impl RtfReader {
         draft.other("Generator", field("generator").trim_end_matches(';'));
         draft.other("Headings", self.headings.as_str().trim());
         draft.references = self.references.finish();
+        if self.page_texts.is_full() {
+            let message =
+                format!("has headers and footers beyond {HEADINGS_BYTES_MAX} bytes; left out");
+            draft.problem(ProblemKind::Limit, message);
+        }
+        self.body.push_lines(self.page_texts.as_str());
         draft.body = Cow::Owned(self.body.finish());
         draft
     }
@@ -512,7 +600,7 @@ mod tests {
              Generator: Riched20 10.0\n\
              Headings: First | Second\n\
              URL-References: http://w.example/\n\
-             Partial-Text: First | Grüße П €😀 {x}y z | a link. | Second | a b | end",
+             Partial-Text: First | Grüße П €😀 {x}y z | a link. | Second | a b | end | top",
         );
     }
 
@@ -530,6 +618,26 @@ mod tests {
             "{\\rtf1\\uc2 \\u228\\'81\\'82b{\\upr{no}{\\*\\ud{yes}}}\\uc0\\u246 o}",
             "Title: äbyesöo\nDescription: äbyesöo\nPartial-Text: äbyesöo",
         );
+    }
+
+    #[test]
+    fn headers_and_footers_follow_the_text_once() {
+        check(
+            "{\\rtf1{\\headerl Firm\\par Secret}{\\footer{\\field{\\*\\fldinst PAGE}{\\fldrslt 1}} of 2}One\\par\\sect\
+             {\\header Firm}Two{\\*\\do\\dptxbx{\\dptxbxtext\\pard In a box\\par}}}",
+            "Title: One\nDescription: One\nPartial-Text: One | Two | In a box | Firm | Secret | 1 of 2",
+        );
+    }
+
+    #[test]
+    fn bytes_before_a_document_are_skipped() {
+        check(
+            "\r\n\u{feff} left {\\rtf1 words}",
+            "Title: words\nDescription: words\nPartial-Text: words",
+        );
+        let bytes = b"\r\n{\\rtf1 words}";
+        let rendered = render("n.doc", Type::Word, bytes);
+        assert_eq!(rendered, "Title: words\nDescription: words\nPartial-Text: words");
     }
 
     #[test]
