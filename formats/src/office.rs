@@ -57,8 +57,11 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if bytes.starts_with(COMPOUND) {
         return ole::summarize(input);
     }
+    if xls::is_book(bytes) {
+        return xls::summarize(input);
+    }
     // Office programs read all of these formats under any of their file names.
-    if bytes.starts_with(b"{\\rtf") {
+    if front.trim_ascii_start().starts_with(rtf::START) {
         return rtf::summarize(input);
     }
     if has(b"<office:document") {
@@ -118,6 +121,8 @@ struct OfficeDraft {
     title: String,
     description: String,
     sheets: Body,
+    /// Whether its headings are the names of columns.
+    has_columns: bool,
     slides: usize,
     references: References,
     properties: Properties,
@@ -172,9 +177,7 @@ impl OfficeDraft {
         let mut draft = Draft::default();
         self.properties.write_to(&mut draft);
         if draft.title.trim().is_empty() {
-            // The headings of a spreadsheet are the names of its columns.
-            let is_table = !self.sheets.as_str().is_empty();
-            let first = self.headings.as_str().lines().next().filter(|_| !is_table);
+            let first = self.headings.as_str().lines().next().filter(|_| !self.has_columns);
             draft.title = match self.title {
                 title if title.is_empty() => first.unwrap_or_default().to_owned(),
                 title => title,

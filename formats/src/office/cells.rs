@@ -1,4 +1,8 @@
-//! The rows of a spreadsheet: all are text, and the first of each sheet names its columns.
+//! The rows of a spreadsheet: all are text, and the first with text in each sheet names its columns.
+
+mod shown;
+
+pub(super) use shown::{NumberFormat, NumberFormats, rk};
 
 use super::OfficeDraft;
 use crate::text::{Body, is_telling};
@@ -10,7 +14,7 @@ const ROW_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Cells {
     row: Body,
-    /// The same text, each cell on a line.
+    /// The same text without numbers, each cell on a line.
     names: Body,
     has_header: bool,
 }
@@ -29,17 +33,68 @@ impl Cells {
         }
     }
 
-    /// Ends the row; the first row with letters or digits is the header.
+    /// Adds a cell with a number or a date, as it is shown: it names no column.
+    pub(super) fn number(&mut self, shown: &str) {
+        self.row.space();
+        self.row.push_squeezed(shown);
+    }
+
+    pub(super) fn truth(&mut self, is_true: bool) {
+        self.number(if is_true { "TRUE" } else { "FALSE" });
+    }
+
+    /// Ends the row; the first row with letters or digits in its texts is the header.
     pub(super) fn end_row(&mut self, document: &mut OfficeDraft) {
         if self.row.as_str().is_empty() {
             return;
         }
         if !self.has_header && is_telling(self.names.as_str()) {
             self.has_header = true;
+            document.has_columns = true;
             document.headings.push_line(self.names.as_str());
         }
         document.body.push_line(self.row.as_str());
         self.row.take();
         self.names.take();
+    }
+}
+
+/// Returns the text of a page's header or footer without its codes: `&L&"Arial,Bold"Costs &P`.
+pub(super) fn page_text(codes: &str) -> String {
+    let mut text = String::new();
+    let mut chars = codes.chars().peekable();
+    while let Some(char) = chars.next() {
+        if char != '&' {
+            text.push(char);
+            continue;
+        }
+        match chars.next() {
+            Some('&') => text.push('&'),
+            // A font, up to the next quote; a color of six digits; a size.
+            Some('"') => {
+                chars.find(|it| *it == '"');
+            }
+            Some('K') => {
+                chars.nth(5);
+            }
+            Some('0'..='9') => while chars.next_if(char::is_ascii_digit).is_some() {},
+            _ => text.push(' '),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_pages_have_no_codes() {
+        let codes = "&L&\"Arial,Bold\"&14Costs && fees&C&K01+000 Draft&RPage &P of &N";
+        let text = page_text(codes);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!(words.join(" "), "Costs & fees Draft Page of");
+        assert_eq!(page_text("&"), " ");
+        assert_eq!(page_text("&\"x"), "");
     }
 }

@@ -36,6 +36,10 @@ struct ContentReader {
     kind: Kind,
     cells: Option<Cells>,
     in_cell: bool,
+    /// Whether the open cell's value is a number, a date or a truth value.
+    is_number: bool,
+    /// The open cell's value, as long as no paragraph shows it.
+    value: String,
     in_title: bool,
     in_page: bool,
     in_paragraphs: usize,
@@ -124,7 +128,7 @@ impl ContentReader {
                 document.sheet(&element.get("name"));
                 self.cells = Some(Cells::new());
             }
-            "table-cell" => self.in_cell = true,
+            "table-cell" => self.cell(element),
             "page" => {
                 self.in_page = true;
                 document.slides += usize::from(self.has_slides);
@@ -138,13 +142,39 @@ impl ContentReader {
         }
     }
 
+    /// Begins a cell. Office programs write a number as it is shown, too, but not all others do.
+    fn cell(&mut self, element: &Element<'_>) {
+        self.in_cell = true;
+        if self.cells.is_none() {
+            return;
+        }
+        let name = match &*element.get("value-type") {
+            "float" | "percentage" | "currency" => "value",
+            "date" => "date-value",
+            "time" => "time-value",
+            "boolean" => "boolean-value",
+            _ => "string-value",
+        };
+        self.is_number = name != "string-value";
+        self.value = element.get(name).into_owned();
+    }
+
     fn end(&mut self, name: &str, document: &mut OfficeDraft) {
         match name {
             "h" | "p" => {
                 self.in_paragraphs = self.in_paragraphs.saturating_sub(1);
                 self.end_paragraph(document);
             }
-            "table-cell" => self.in_cell = false,
+            "table-cell" => {
+                let value = std::mem::take(&mut self.value);
+                match &mut self.cells {
+                    _ if value.is_empty() => {}
+                    Some(cells) if self.is_number => cells.number(&value),
+                    Some(cells) => cells.cell(&value),
+                    None => {}
+                }
+                self.in_cell = false;
+            }
             "table-row" => {
                 if let Some(cells) = &mut self.cells {
                     cells.end_row(document);
@@ -160,7 +190,14 @@ impl ContentReader {
         let (kind, paragraph) = (std::mem::take(&mut self.kind), self.paragraph.take());
         match &mut self.cells {
             _ if paragraph.is_empty() => {}
-            Some(cells) if self.in_cell => cells.cell(&paragraph),
+            Some(cells) if self.in_cell => {
+                self.value.clear();
+                if self.is_number {
+                    cells.number(&paragraph);
+                } else {
+                    cells.cell(&paragraph);
+                }
+            }
             _ if self.in_title => document.paragraph(&paragraph, Kind::Heading),
             _ => document.paragraph(&paragraph, kind),
         }

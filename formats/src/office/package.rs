@@ -2,6 +2,10 @@
 //!
 //! Source: ECMA-376 part 2 (Open Packaging Conventions), §9.3 for the relationships between parts. `unnest`
 //! opens the zip file, as everywhere.
+//!
+//! # Differences from the specification
+//!
+//! * Names of parts may have backslashes, as some programs write them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,6 +28,8 @@ const PROBLEMS_MAX: usize = 16;
 pub(crate) struct Package<'a> {
     entries: Entries<'a>,
     names: HashSet<String>,
+    /// The same by their [`folded`] forms.
+    folded_names: HashMap<String, String>,
     cancelled: &'a dyn Fn() -> bool,
     problems: Vec<(ProblemKind, String)>,
     /// Whether the time is up.
@@ -46,20 +52,23 @@ impl<'a> Package<'a> {
     pub(crate) fn open(input: &Input<'a>) -> Result<Self, (ProblemKind, String)> {
         let limits = Limits { bytes_max: PACKAGE_BYTES_MAX, ..Limits::default() };
         let entries = Entries::open(input.object, limits, input.cancelled)?;
-        let names = entries.names().map(|it| it.into_owned()).collect();
+        let names: HashSet<String> = entries.names().map(|it| it.into_owned()).collect();
+        let folded_names = entries.names().map(|it| (folded(&it), it.into_owned())).collect();
         let cancelled = input.cancelled;
-        Ok(Self { entries, names, cancelled, problems: Vec::new(), is_over: false })
+        Ok(Self { entries, names, folded_names, cancelled, problems: Vec::new(), is_over: false })
     }
 
     pub(crate) fn has(&self, path: &str) -> bool {
-        self.names.contains(path)
+        self.names.contains(path) || self.folded_names.contains_key(&folded(path))
     }
 
     /// Returns the paths of the parts that are in `folder` and end with `end`, in order of their numbers.
     pub(crate) fn in_folder(&self, folder: &str, end: &str) -> Vec<String> {
+        let folder = folded(folder);
         let is_wanted =
-            |it: &&String| it.starts_with(folder) && it.ends_with(end) && !it.contains("_rels/");
-        let mut names: Vec<String> = self.names.iter().filter(is_wanted).cloned().collect();
+            |it: &str| it.starts_with(&folder) && it.ends_with(end) && !it.contains("_rels/");
+        let names = self.folded_names.iter().filter(|(it, _)| is_wanted(it));
+        let mut names: Vec<String> = names.map(|(_, it)| it.clone()).collect();
         names.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         names
     }
@@ -69,7 +78,11 @@ impl<'a> Package<'a> {
         if self.is_over {
             return None;
         }
-        let part = self.entries.read(path, PART_BYTES_MAX)?;
+        let name = match self.folded_names.get(&folded(path)) {
+            Some(name) if !self.names.contains(path) => name.as_str(),
+            _ => path,
+        };
+        let part = self.entries.read(name, PART_BYTES_MAX)?;
         if part.longer {
             let message = format!("{path} has more than {PART_BYTES_MAX} bytes; cut");
             self.problem(ProblemKind::Limit, message);
@@ -83,8 +96,17 @@ impl<'a> Package<'a> {
 
     /// Walks through the part at `path`, if there is one; see [`xml::walk`].
     pub(crate) fn walk(&mut self, path: &str, visit: &mut dyn FnMut(Piece<'_>) -> bool) {
+        self.parse(path, |bytes, cancelled| xml::walk(&xml::text(bytes), cancelled, visit));
+    }
+
+    /// Reads the part at `path`, if there is one, by `read`. Keeps its problem.
+    pub(super) fn parse(
+        &mut self,
+        path: &str,
+        read: impl FnOnce(&[u8], &dyn Fn() -> bool) -> Result<(), (ProblemKind, String)>,
+    ) {
         let Some(bytes) = self.read(path) else { return };
-        if let Err((kind, message)) = xml::walk(&xml::text(&bytes), self.cancelled, visit) {
+        if let Err((kind, message)) = read(&bytes, self.cancelled) {
             self.is_over |= kind == ProblemKind::Time;
             self.problem(kind, format!("{path} {message}"));
         }
@@ -116,24 +138,27 @@ impl<'a> Package<'a> {
     }
 
     /// Returns the paths of the sheets or slides that the `element`s of the part `main` list, in
-    /// order; if it lists none, those in `folder`; at most `most`. Calls `each` with every element.
+    /// order, by its relationships; if it lists none, those in `folder`; at most `most`. Calls `each`
+    /// with every element of any kind.
     pub(super) fn listed(
         &mut self,
         main: &str,
+        related: &[Relationship],
         element: &str,
         folder: &str,
         most: usize,
         mut each: impl FnMut(&Element<'_>),
     ) -> Vec<String> {
-        let parts: HashMap<String, String> =
-            self.relationships(main).into_iter().map(|it| (it.id, it.target)).collect();
+        let parts: HashMap<&str, &str> =
+            related.iter().map(|it| (it.id.as_str(), it.target.as_str())).collect();
         let mut paths = Vec::new();
         self.walk(main, &mut |piece| {
-            if let Piece::Start(it) = piece
-                && it.name == element
-            {
+            if let Piece::Start(it) = piece {
                 each(&it);
-                paths.extend(parts.get(&*it.get_prefixed("r:id")).cloned());
+                if it.name == element {
+                    let path = parts.get(&*it.get_prefixed("r:id"));
+                    paths.extend(path.map(|it| (*it).to_owned()));
+                }
             }
             paths.len() < most
         });
@@ -158,6 +183,11 @@ impl<'a> Package<'a> {
     pub(crate) fn problems(self) -> Vec<(ProblemKind, String)> {
         self.problems
     }
+}
+
+/// Returns a path as programs compare it, which write `xl\Workbook.xml` or `/xl/workbook.xml` as well.
+fn folded(path: &str) -> String {
+    path.trim_start_matches(['/', '\\']).replace('\\', "/").to_ascii_lowercase()
 }
 
 /// Resolves `target` from a part in `folder`: `../media/x` or `/word/x`.

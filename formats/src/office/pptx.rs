@@ -17,7 +17,8 @@ const MAIN: &str = "ppt/presentation.xml";
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
     let mut document = OfficeDraft::new(input);
     document.properties.read_parts(package, &super::PROPERTIES);
-    let slides = package.listed(MAIN, "sldId", "ppt/slides/", SLIDES_MAX, |_| ());
+    let related = package.relationships(MAIN);
+    let slides = package.listed(MAIN, &related, "sldId", "ppt/slides/", SLIDES_MAX, |_| ());
     document.slides = slides.len();
     for path in slides {
         if document.body.is_full() || package.is_over() {

@@ -19,19 +19,11 @@ use encoding_rs::{Encoding, WINDOWS_1252};
 use tokens::{RtfToken, RtfTokens};
 
 use crate::cancellable::TimeLimit;
-<<<<<<< HEAD
 use crate::object::{Object, ProblemKind};
 use crate::office::codepage;
 use crate::prose::references::References;
-use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling};
-use crate::{Draft, Input, Type, html};
-=======
-use crate::object::ProblemKind;
-use crate::office::codepage;
-use crate::prose::references::References;
 use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling, one_line};
-use crate::{Draft, Input};
->>>>>>> d8d04811 (Read headers, footers and old text boxes of RTF, and skip what stands before it)
+use crate::{Draft, Input, Type, html};
 
 /// Maximum number of bytes that are read; it is large, as pictures are written as digits.
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -137,15 +129,12 @@ struct RtfReader {
     run: Body,
     paragraph: Body,
     body: Body,
-<<<<<<< HEAD
     /// The page that is in the document; then all text and the marks of `\*\htmltag` are its source.
     page: Option<Body>,
-=======
     /// The open paragraph of a header or footer, and the ended ones.
     page_paragraph: Body,
     page_texts: Body,
     page_lines: HashSet<String>,
->>>>>>> d8d04811 (Read headers, footers and old text boxes of RTF, and skip what stands before it)
     headings: Body,
     description: String,
     fields: Vec<(&'static str, String)>,
@@ -179,13 +168,10 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         run: Body::new(FIELD_BYTES_MAX),
         paragraph: Body::new(PARAGRAPH_BYTES_MAX),
         body: Body::new(input.text_bytes_max()),
-<<<<<<< HEAD
         page: None,
-=======
         page_paragraph: Body::new(PARAGRAPH_BYTES_MAX),
         page_texts: Body::new(HEADINGS_BYTES_MAX),
         page_lines: HashSet::new(),
->>>>>>> d8d04811 (Read headers, footers and old text boxes of RTF, and skip what stands before it)
         headings: Body::new(HEADINGS_BYTES_MAX),
         description: String::new(),
         fields: Vec::new(),
@@ -204,15 +190,11 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     document.flush();
     document.end_paragraph();
-<<<<<<< HEAD
+    document.end_page_paragraph();
     let mut draft = match document.page.take() {
         Some(source) => page(input, source),
         None => document.draft(),
     };
-=======
-    document.end_page_paragraph();
-    let mut draft = document.draft();
->>>>>>> d8d04811 (Read headers, footers and old text boxes of RTF, and skip what stands before it)
     time.report("the document", &mut draft);
     draft
 }
@@ -299,15 +281,9 @@ impl RtfReader {
 
     fn text(&mut self, text: &str) {
         match self.state.destination {
-<<<<<<< HEAD
-            Destination::Text if !self.state.hidden => {
-                self.page.as_mut().unwrap_or(&mut self.paragraph).push(text);
-            }
-=======
             Destination::Text if self.state.hidden => {}
             Destination::Text if self.state.in_page => self.page_paragraph.push(text),
-            Destination::Text => self.paragraph.push(text),
->>>>>>> d8d04811 (Read headers, footers and old text boxes of RTF, and skip what stands before it)
+            Destination::Text => self.page.as_mut().unwrap_or(&mut self.paragraph).push(text),
             Destination::Field(_) | Destination::Styles | Destination::Instruction => {
                 self.run.push(text);
             }

@@ -1,16 +1,22 @@
-//! Spreadsheets of Office Open XML.
+//! Spreadsheets of Office Open XML, and the same with binary parts (`xlsb`).
 //!
-//! Source: ECMA-376 part 1 §18 (SpreadsheetML).
+//! Source: ECMA-376 part 1 §18 (SpreadsheetML): §18.3.1.4 (`c`), §18.18.11 (kinds of cells), §18.8.10
+//! (`cellXfs`), §18.4 (shared strings).
 //!
 //! # Differences from the specification
 //!
-//! * Numbers are left out: dates are numbers, too, and nobody searches for other numbers.
+//! * Numbers are shown as [`NumberFormats`] says. Of formulas, the last results are read.
+//! * Errors such as `#N/A` are left out.
 
+mod beside;
+mod binary;
+
+use std::collections::HashSet;
 use std::ops::Range;
 
-use super::cells::Cells;
-use super::package::Package;
-use super::xml::Piece;
+use super::cells::{Cells, NumberFormat, NumberFormats, page_text};
+use super::package::{Package, Relationship};
+use super::xml::{Element, Piece};
 use super::{OfficeDraft, PARAGRAPH_BYTES_MAX};
 use crate::object::ProblemKind;
 use crate::text::Body;
@@ -22,8 +28,10 @@ const STRINGS_BYTES_MAX: usize = 16 * 1024 * 1024;
 const STRINGS_MAX: usize = 1024 * 1024;
 /// Maximum number of sheets that are read.
 const SHEETS_MAX: usize = 1_000;
-/// The part that lists the sheets.
-const MAIN: &str = "xl/workbook.xml";
+/// Maximum number of drawings, charts, and parts with comments that are read.
+const PARTS_MAX: usize = 1_000;
+/// Longest decimal number that is shown as it is written, in bytes: it has no noise.
+const DECIMAL_BYTES_MAX: usize = 15;
 
 /// The strings that cells share, concatenated.
 #[derive(Default)]
@@ -33,44 +41,123 @@ struct StringPool {
 }
 
 impl StringPool {
-    fn get(&self, index: &str) -> &str {
-        let range = index.trim().parse::<usize>().ok().and_then(|it| self.ranges.get(it));
+    fn get(&self, index: usize) -> &str {
+        let range = self.ranges.get(index);
         range.and_then(|it| self.text.get(it.clone())).unwrap_or_default()
     }
+
+    /// Ends the string that begins at `start`.
+    fn end(&mut self, start: usize) {
+        self.ranges.push(start..self.text.len());
+    }
+
+    fn is_full(&self) -> bool {
+        STRINGS_BYTES_MAX <= self.text.len() || STRINGS_MAX <= self.ranges.len()
+    }
+}
+
+/// What the cells of all sheets share.
+#[derive(Default)]
+struct Book {
+    strings: StringPool,
+    formats: NumberFormats,
 }
 
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
     let mut document = OfficeDraft::new(input);
     document.properties.read_parts(package, &super::PROPERTIES);
-    let sheets = sheets(package, &mut document);
-    let strings = strings(package);
+    let mut book = Book::default();
+    let is_binary = !package.has("xl/workbook.xml");
+    let main = if is_binary { "xl/workbook.bin" } else { "xl/workbook.xml" };
+    let related = package.relationships(main);
+    let path = |kind: &str, usual: &str| {
+        let part = related.iter().find(|it| it.kind == kind && !it.is_external);
+        part.map_or_else(|| usual.to_owned(), |it| it.target.clone())
+    };
+    let sheets = if is_binary {
+        let sheets = binary::sheets(package, main, &related, &mut book, &mut document);
+        binary::formats(package, &path("styles", "xl/styles.bin"), &mut book.formats);
+        binary::strings(package, &path("sharedStrings", "xl/sharedStrings.bin"), &mut book.strings);
+        sheets
+    } else {
+        let sheets = sheets(package, main, &related, &mut book, &mut document);
+        formats(package, &path("styles", "xl/styles.xml"), &mut book.formats);
+        strings(package, &path("sharedStrings", "xl/sharedStrings.xml"), &mut book.strings);
+        sheets
+    };
+    let mut seen = HashSet::new();
+    let sheets_count = sheets.len();
     for path in sheets {
         if document.body.is_full() || package.is_over() {
             break;
         }
-        document.hyperlinks(package, &path);
-        sheet(package, &path, &strings, &mut document);
+        if is_binary {
+            binary::sheet(package, &path, &book, &mut document);
+        } else {
+            sheet(package, &path, &book, &mut document);
+        }
+        beside::read(package, &path, &mut document, &mut seen);
     }
-    let is_binary = package.has("xl/workbook.bin");
     let mut draft = document.draft();
-    if is_binary {
-        let message = "has its cells in Excel's binary parts, which are not read";
-        draft.problem(ProblemKind::Limit, message);
-    }
+    let limits = [
+        (sheets_count < SHEETS_MAX, format!("has sheets beyond {SHEETS_MAX}; left out")),
+        (
+            !book.strings.is_full(),
+            format!(
+                "has shared strings beyond {STRINGS_MAX}, or {STRINGS_BYTES_MAX} bytes; left out"
+            ),
+        ),
+        (seen.len() < PARTS_MAX, format!("has drawings and comments beyond {PARTS_MAX}; left out")),
+    ];
+    let cut = limits.into_iter().filter(|(is_whole, _)| !is_whole);
+    draft.add_problems(cut.map(|(_, message)| (ProblemKind::Limit, message)));
     draft
 }
 
 /// Adds the names of the sheets, and returns their paths.
-fn sheets(package: &mut Package<'_>, document: &mut OfficeDraft) -> Vec<String> {
-    package.listed(MAIN, "sheet", "xl/worksheets/", SHEETS_MAX, |it| {
-        document.sheet(&it.get("name"));
+fn sheets(
+    package: &mut Package<'_>,
+    main: &str,
+    related: &[Relationship],
+    book: &mut Book,
+    document: &mut OfficeDraft,
+) -> Vec<String> {
+    package.listed(main, related, "sheet", "xl/worksheets/", SHEETS_MAX, |it| match it.name {
+        "sheet" => document.sheet(&it.get("name")),
+        "workbookPr" => {
+            book.formats.is_1904 = matches!(&*it.get("date1904"), "1" | "true" | "on");
+        }
+        _ => {}
     })
 }
 
-fn strings(package: &mut Package<'_>) -> StringPool {
-    let mut strings = StringPool::default();
+fn formats(package: &mut Package<'_>, path: &str, formats: &mut NumberFormats) {
+    let mut in_cells = false;
+    package.walk(path, &mut |piece| {
+        match piece {
+            Piece::Start(it) => match it.name {
+                "numFmt" => {
+                    if let Ok(id) = it.get("numFmtId").parse() {
+                        formats.define(id, &it.get("formatCode"));
+                    }
+                }
+                "cellXfs" => in_cells = true,
+                "xf" if in_cells => {
+                    formats.add_cell_format(it.get("numFmtId").parse().unwrap_or(0));
+                }
+                _ => {}
+            },
+            // What follows is for other things than cells.
+            Piece::End("cellXfs") => return false,
+            Piece::Text(_) | Piece::End(_) => {}
+        }
+        true
+    });
+}
+
+fn strings(package: &mut Package<'_>, path: &str, strings: &mut StringPool) {
     let (mut start, mut in_text, mut in_reading) = (0, false, false);
-    package.walk("xl/sharedStrings.xml", &mut |piece| {
+    package.walk(path, &mut |piece| {
         match piece {
             Piece::Start(it) => match it.name {
                 "si" => start = strings.text.len(),
@@ -83,41 +170,143 @@ fn strings(package: &mut Package<'_>) -> StringPool {
             Piece::Text(_) => {}
             Piece::End("t") => in_text = false,
             Piece::End("rPh") => in_reading = false,
-            Piece::End("si") => strings.ranges.push(start..strings.text.len()),
+            Piece::End("si") => strings.end(start),
             Piece::End(_) => {}
         }
-        strings.text.len() < STRINGS_BYTES_MAX && strings.ranges.len() < STRINGS_MAX
+        !strings.is_full()
     });
-    strings
 }
 
-fn sheet(package: &mut Package<'_>, path: &str, strings: &StringPool, document: &mut OfficeDraft) {
-    let mut cells = Cells::new();
-    let mut kind = String::new();
-    let mut value = Body::new(PARAGRAPH_BYTES_MAX);
-    let mut in_value = false;
+/// The kind of a cell's value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum CellKind {
+    #[default]
+    Number,
+    Shared,
+    Text,
+    Truth,
+    /// A date in ISO 8601.
+    Date,
+    Error,
+}
+
+impl CellKind {
+    fn of(name: &str) -> Self {
+        match name {
+            "s" => Self::Shared,
+            "str" | "inlineStr" => Self::Text,
+            "b" => Self::Truth,
+            "d" => Self::Date,
+            "e" => Self::Error,
+            _ => Self::Number,
+        }
+    }
+}
+
+/// The reader of one sheet.
+struct SheetReader<'b> {
+    book: &'b Book,
+    cells: Cells,
+    kind: CellKind,
+    /// The format of the open cell.
+    format: usize,
+    value: Body,
+    in_value: bool,
+    in_reading: bool,
+}
+
+fn sheet(package: &mut Package<'_>, path: &str, book: &Book, document: &mut OfficeDraft) {
+    let mut sheet = SheetReader {
+        book,
+        cells: Cells::new(),
+        kind: CellKind::Number,
+        format: 0,
+        value: Body::new(PARAGRAPH_BYTES_MAX),
+        in_value: false,
+        in_reading: false,
+    };
     package.walk(path, &mut |piece| {
         match piece {
-            Piece::Start(it) => match it.name {
-                "c" => {
-                    kind = it.get("t").into_owned();
-                    value.take();
-                }
-                "v" | "t" => in_value = true,
-                _ => {}
-            },
-            Piece::Text(text) if in_value => value.push(text),
+            Piece::Start(it) => sheet.start(&it),
+            Piece::Text(text) if sheet.in_value => sheet.value.push(text),
             Piece::Text(_) => {}
-            Piece::End("v" | "t") => in_value = false,
-            Piece::End("c") => match kind.as_str() {
-                "s" => cells.cell(strings.get(value.as_str())),
-                "inlineStr" | "str" => cells.cell(value.as_str()),
-                _ => {}
-            },
-            Piece::End("row") => cells.end_row(document),
-            Piece::End(_) => {}
+            Piece::End(name) => sheet.end(name, document),
         }
         !document.body.is_full()
     });
-    cells.end_row(document);
+    sheet.cells.end_row(document);
+}
+
+impl SheetReader<'_> {
+    fn start(&mut self, element: &Element<'_>) {
+        match element.name {
+            "c" => {
+                self.kind = CellKind::of(&element.get("t"));
+                if self.kind == CellKind::Number {
+                    self.format = element.get("s").parse().unwrap_or(0);
+                }
+                self.value.take();
+            }
+            "v" | "t" => self.in_value = !self.in_reading,
+            "rPh" => self.in_reading = true,
+            name if is_page_text(name) => {
+                self.value.take();
+                self.in_value = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, name: &str, document: &mut OfficeDraft) {
+        match name {
+            "v" | "t" => self.in_value = false,
+            "rPh" => self.in_reading = false,
+            "c" => self.end_cell(),
+            "row" => self.cells.end_row(document),
+            name if is_page_text(name) => {
+                self.in_value = false;
+                document.body.push_lines(&page_text(self.value.as_str()));
+            }
+            _ => {}
+        }
+    }
+
+    fn end_cell(&mut self) {
+        let value = self.value.as_str();
+        match self.kind {
+            CellKind::Text => self.cells.cell(value),
+            CellKind::Shared => {
+                let index = value.trim().parse().unwrap_or(usize::MAX);
+                self.cells.cell(self.book.strings.get(index));
+            }
+            CellKind::Truth => self.cells.truth(value.trim() == "1"),
+            CellKind::Date => self.cells.number(&value.replace('T', " ")),
+            CellKind::Number => {
+                let formats = &self.book.formats;
+                let is_plain = formats.of_cell(self.format) == NumberFormat::Plain;
+                if is_plain && is_short_decimal(value) {
+                    self.cells.number(value);
+                } else if let Ok(number) = value.trim().parse() {
+                    self.cells.number(&formats.show(self.format, number));
+                } else {
+                    self.cells.cell(value);
+                }
+            }
+            CellKind::Error => {}
+        }
+    }
+}
+
+/// Returns whether an element is a page's header or footer.
+fn is_page_text(name: &str) -> bool {
+    matches!(
+        name,
+        "oddHeader" | "oddFooter" | "evenHeader" | "evenFooter" | "firstHeader" | "firstFooter"
+    )
+}
+
+/// Returns whether a number is written as it is shown.
+fn is_short_decimal(value: &str) -> bool {
+    value.len() <= DECIMAL_BYTES_MAX
+        && value.bytes().all(|it| matches!(it, b'0'..=b'9' | b'.' | b'-'))
 }

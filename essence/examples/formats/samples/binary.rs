@@ -35,7 +35,7 @@ fn documents() -> Vec<Sample> {
             zip(&[
                 ("xl/workbook.xml", b"<workbook><sheets><sheet name=\"Towns\" r:id=\"r1\"/></sheets></workbook>"),
                 ("xl/_rels/workbook.xml.rels", b"<Relationships><Relationship Id=\"r1\" Type=\"x/worksheet\" Target=\"worksheets/sheet1.xml\"/></Relationships>"),
-                ("xl/worksheets/sheet1.xml", b"<worksheet><row><c t=\"str\"><v>Town</v></c></row><row><c t=\"str\"><v>Ulm</v></c></row></worksheet>"),
+                ("xl/worksheets/sheet1.xml", b"<worksheet><row><c t=\"str\"><v>Town</v></c><c t=\"str\"><v>Since</v></c></row><row><c t=\"str\"><v>Ulm</v></c><c><v>854</v></c></row></worksheet>"),
             ]),
         ),
         sample(

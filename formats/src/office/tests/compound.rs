@@ -165,60 +165,6 @@ fn a_text_of_word() {
     );
 }
 
-fn record(kind: u16, content: &[u8]) -> Vec<u8> {
-    let size = u16::try_from(content.len()).unwrap().to_le_bytes();
-    [&kind.to_le_bytes()[..], &size, content].concat()
-}
-
-#[test]
-fn a_spreadsheet_of_excel() {
-    let sheet = |name: &[u8]| {
-        let size = u8::try_from(name.len()).unwrap();
-        record(0x85, &[&[0, 0, 0, 0, 0, 0, size, 0], name].concat())
-    };
-    let label =
-        |row: u8, column: u8, index: u8| record(0xfd, &[row, 0, column, 0, 0, 0, index, 0, 0, 0]);
-    // Three strings; the last one is continued in the next record, in UTF-16.
-    let shared = [
-        &[9, 0, 0, 0, 255, 255, 255, 255, 4, 0, 0][..],
-        b"Name",
-        &[4, 0, 8, 1, 0],
-        b"Born",
-        &[0; 4],
-        &[4, 0, 0],
-        b"An",
-    ];
-    let more = [1, b'n', 0, 0x34, 0x04];
-    let book = [
-        record(0x809, &[0, 6, 5, 0]),
-        sheet(b"People"),
-        sheet(b"Rest"),
-        record(0xfc, &shared.concat()),
-        record(0x3c, &more),
-        record(0x0a, &[]),
-        record(0x809, &[0, 6, 16, 0]),
-        label(0, 0, 0),
-        label(0, 1, 1),
-        label(1, 0, 2),
-        label(1, 1, 200),
-        record(0x207, &[2, 0, 0, b'o', b'k']),
-        record(0x0a, &[]),
-    ];
-    check(
-        "n.xls",
-        &compound(&[("Workbook", &book.concat())]),
-        "Title: n.xls\nSheets: People | Rest\nHeadings: Name | Born\nPartial-Text: Name Born | Annд ok",
-    );
-    // Names are the same in any case.
-    let rendered = render("n.xls", Type::Excel, &compound(&[("WORKBOOK", &book.concat())]));
-    assert!(rendered.contains("\nPartial-Text: Name Born | "), "{rendered}");
-    check(
-        "n.xls",
-        &compound(&[("Workbook", &record(0x2f, &[1]))]),
-        "Title: n.xls\n! locked: is locked by a password",
-    );
-}
-
 #[test]
 fn slides_of_powerpoint() {
     let record = |head: u16, kind: u16, content: &[u8]| {
