@@ -112,7 +112,13 @@ fn document(which: usize, content: &[u8]) -> Option<(&'static str, Vec<u8>)> {
         }
         100..110 => ("a.tgz", made::gzip(content)),
         110..120 => ("a.hqx", made::binhex("x", content.len() as u32, content)),
-        120..130 => ("a.tnef", [b"\x78\x9f\x3e\x22\x01\0", content].concat()),
+        120..125 => ("a.tnef", [b"\x78\x9f\x3e\x22\x01\0", content].concat()),
+        125..130 => ("a.xls", [&[0x09, 0x04, 6, 0, 0, 4, 0x10, 0, 0, 0], content].concat()),
+        155..160 => {
+            let parts = ["workbook", "styles", "sharedStrings", "worksheets/sheet1"];
+            let names = parts.map(|it| format!("xl/{it}.bin"));
+            ("a.xlsb", made::zip(&names.each_ref().map(|it| (it.as_str(), content))))
+        }
         160..165 => ("a.vsdx", made::zip(&[("visio/document.xml", b""), ("visio/pages/page1.xml", content)])),
         165..170 => ("a.xps", made::zip(&[("FixedDocSeq.fdseq", b""), ("1.fpage", content)])),
         140..150 => {
@@ -123,7 +129,7 @@ fn document(which: usize, content: &[u8]) -> Option<(&'static str, Vec<u8>)> {
             let head = made::data::mobi_head(17480, 1, &[(503, "x")]);
             ("a.mobi", made::data::palm(b"BOOKMOBI", &[head, content.to_vec(), huff, cdic]))
         }
-        150..160 => ("a.mobi", made::data::palm(b"BOOKMOBI", &[made::data::mobi_head(2, 1, &[]), content.to_vec()])),
+        150..155 => ("a.mobi", made::data::palm(b"BOOKMOBI", &[made::data::mobi_head(2, 1, &[]), content.to_vec()])),
         130..140 => ("a.warc", made::data::warc("response", "http://h.example/", content)),
         which @ 170.. => {
             let content = content.get(..4096).unwrap_or(content);

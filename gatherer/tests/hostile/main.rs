@@ -15,6 +15,7 @@ mod pages;
 mod peak;
 mod pictures;
 mod programs;
+mod sheets;
 mod texts;
 
 #[path = "../../../essence/tests/made/mod.rs"]
@@ -82,6 +83,7 @@ fn all() -> impl Iterator<Item = Case> {
         pages::CASES,
         texts::CASES,
         documents::CASES,
+        sheets::CASES,
         pictures::CASES,
         binaries::CASES,
         programs::CASES,
