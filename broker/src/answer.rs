@@ -117,7 +117,7 @@ pub enum Facet {
     Host,
     /// The name of the gatherer that summarized it.
     Gatherer,
-    /// Its own `Year`, or else the year of its last modification (UTC).
+    /// Its own `Year` or that of its `Date`, or else of its last modification (UTC).
     Year,
 }
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use broker::config::Freshness;
 use broker::status::SourceStatus;
-use common::{Origin, Running, config};
+use collection::Change;
+use common::{Origin, Running, config, record};
 use freshness::interval::{self, Bounds, Model, Policy, plan};
 use net::clock;
 use tokio::task::JoinSet;
@@ -110,6 +111,53 @@ async fn intervals_and_freshness_are_those_of_the_paper() {
     }
     let freshness = status.freshness.unwrap();
     assert!(THETA - FRESHNESS_TOLERANCE <= freshness, "freshness {freshness}: {shown:#?}");
+}
+
+/// A gatherer of a new release makes all its records anew, once: they come as updates, the cursor goes on, nothing
+/// is held, and the source does not count as one that changes more.
+#[tokio::test(flavor = "multi_thread")]
+async fn records_made_anew_are_one_wave_of_updates_and_no_changes_of_the_source() {
+    let origin = Origin::start("000000000000000a").await;
+    let first = origin.update(0..ELEMENTS, "start").await;
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Running::start(config(dir.path(), vec![origin.source("a")])).await;
+    broker.caught_up("a", first).await;
+    let changed = origin.update(0..5, "other").await;
+    broker.caught_up("a", changed).await;
+    let before = broker.source("a").await;
+    assert_eq!((before.updates.count, before.updates.records), (1, 5));
+
+    let anew = |n| {
+        let mut it = record(&origin.id, n, if n < 5 { "other" } else { "start" });
+        it.push("Language", "en");
+        it.push("Language-Source", "detected");
+        Change::Update(it)
+    };
+    let version = origin.commit((0..ELEMENTS).map(anew).collect()).await;
+    assert_eq!(version.epoch, first.epoch);
+    broker.caught_up("a", version).await;
+    broker.until("indexed", |it| it.index_covered == Some(it.serial)).await;
+    assert_eq!(broker.total("language:en").await, ELEMENTS);
+
+    let (status, after) = (broker.status().await, broker.source("a").await);
+    assert_eq!((status.objects, status.held, &after.held), (ELEMENTS, None, &None));
+    assert_eq!((after.objects, after.errors.count), (ELEMENTS, 0));
+    assert_eq!((after.updates.count, after.updates.records), (1, 5), "{after:#?}");
+    assert!(after.rate_per_second <= before.rate_per_second, "{before:#?} {after:#?}");
+    let (counters, feed) = (broker.handle.counters(), origin.feed_counters());
+    let changes = 2 * ELEMENTS + 5;
+    assert_eq!(
+        (counters.changes, counters.applied.updated, counters.applied.deleted),
+        (changes, changes, 0)
+    );
+    assert!(feed.snapshots <= 1, "{feed:?}");
+
+    // A change of the content counts as before.
+    let version = origin.update(7..10, "third").await;
+    broker.caught_up("a", version).await;
+    let last = broker.source("a").await;
+    assert_eq!((last.updates.count, last.updates.records), (2, 8), "{last:#?}");
+    broker.stop().await;
 }
 
 /// By default a broker assumes random changes: for such sources the measured freshness is the aim,

@@ -102,6 +102,11 @@ pub(crate) struct Object {
 }
 
 impl Object {
+    /// Returns whether its record has this `MD5`.
+    pub(crate) fn has_md5(&self, md5: &Md5) -> bool {
+        self.md5 == Some(md5.0)
+    }
+
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(56);
         for number in [self.serial, self.seen, self.ttl, self.due] {

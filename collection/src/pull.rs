@@ -63,8 +63,11 @@ pub struct Summary {
     pub kind: Kind,
     /// Number of updates and deletes received.
     pub changes: u64,
-    /// Mean age of these changes at the end of the pull, in seconds, by the source's stamps and our
-    /// clock; 0 if there were none. It is negative if the source's clock is ahead.
+    /// Number of these updates, in deltas, that brought a new record of an object whose content
+    /// (`MD5`) is as it was: they say nothing about how often the source changes.
+    pub remade: u64,
+    /// Mean age of the other changes at the end of the pull, in seconds, by the source's stamps and
+    /// our clock; 0 if there were none. It is negative if the source's clock is ahead.
     pub age_secs: f64,
     /// Number of objects that changed in deltas: an object's later changes do not count.
     pub changed: u64,
@@ -393,7 +396,8 @@ fn sum_up(summary: &mut Summary, tally: &Tally, held: u64, now_ms: u64) {
         count => (now_ms as f64 - stamps_ms as f64 / count as f64) / 1_000.0,
     };
     summary.changes = tally.changes;
-    summary.age_secs = age_secs(tally.stamps_ms, tally.changes);
+    summary.remade = tally.remade;
+    summary.age_secs = age_secs(tally.stamps_ms, tally.changes - tally.remade);
     summary.changed = tally.firsts;
     summary.changed_age_secs = age_secs(tally.first_stamps_ms, tally.firsts);
     summary.applied = tally.applied;

@@ -200,11 +200,16 @@ fn programs(table: &Table<'_>, read: ReadFile<'_>) -> Option<SitePrograms> {
     Some(SitePrograms { folder, time_max: Duration::from_secs(secs) })
 }
 
-/// Reads `detail = "brief"`: one of [`Detail::NAMED`].
+/// Reads `detail = "brief"`: one of [`Detail::NAMED`], and what may be switched off in it.
 fn detail(table: &Table<'_>) -> Detail {
     let chosen = table.choice("detail", &Detail::NAMED.map(|(name, _)| name));
     let named = Detail::NAMED.into_iter().find(|(name, _)| Some(*name) == chosen);
-    named.map_or_else(Detail::default, |(_, detail)| detail)
+    let detail = named.map_or_else(Detail::default, |(_, detail)| detail);
+    Detail {
+        language: table.boolean("language", detail.language),
+        text_print: table.boolean("text_print", detail.text_print),
+        ..detail
+    }
 }
 
 /// Reads `explode = ["CSV"]`: the types of lists to explode; `[]` means none.
@@ -397,6 +402,16 @@ mod tests {
         assert_eq!(programs.time_max, Duration::from_secs(10));
         assert_eq!(essence.typing.recognize("file:///x", "x", b""), Type::Site(0));
         assert_eq!(read("").unwrap(), EssenceConfig::default());
+    }
+
+    #[test]
+    fn languages_and_prints_are_switched_apart_from_detail() {
+        let detail = |text: &str| read(&format!("[essence]\n{text}\n")).unwrap().detail;
+        assert_eq!(detail(""), Detail::RICH);
+        let neither = Detail { language: false, text_print: false, ..Detail::RICH };
+        assert_eq!(detail("language = false\ntext_print = false"), neither);
+        let terse = Detail { text_print: true, ..Detail::TERSE };
+        assert_eq!(detail("detail = 'terse'\ntext_print = true"), terse);
     }
 
     #[test]

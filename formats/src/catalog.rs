@@ -45,7 +45,7 @@ const NAMES_MAX: usize = 500;
 const YEARS: std::ops::Range<i32> = 1000..3000;
 
 /// Attributes left out of an entry's line in its list: their values mean nothing without their names.
-const NOT_CITED: &str = "Date Date-Modified Language Original-Date Original-Language Year Volume \
+const NOT_CITED: &str = "Date Date-Source Date-Modified Language Original-Date Original-Language Year Volume \
     Issue Page-Range Format";
 
 /// Returns whether files of this type are catalogs.

@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Bounds on the attributes of a record beside those that every record has: address, title, author,
-/// type, size, MD5 and dates. A type that is published with its full text has it at any detail.
+/// type, size, MD5, dates and language. A type that is published with its full text has it at any detail.
 /// Every record also keeps its origin, marks of missing content, identifiers, and the attributes
 /// that the site has declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +27,10 @@ pub struct Detail {
     pub other_bytes_max: usize,
     /// Maximum number of `URL-References`.
     pub references_max: usize,
+    /// Whether the language of a text that declares none is detected.
+    pub language: bool,
+    /// Whether a text has a `Text-Print`.
+    pub text_print: bool,
 }
 
 impl Detail {
@@ -38,12 +42,15 @@ impl Detail {
         abstract_bytes_max: 0,
         other_bytes_max: 0,
         references_max: 0,
+        language: false,
+        text_print: false,
     };
     /// The fewest words that still find most objects.
-    pub const TERSE: Self = Self { keywords_max: Some(40), ..Self::NAMES };
+    pub const TERSE: Self = Self { keywords_max: Some(40), language: true, ..Self::NAMES };
     /// Enough words for nine tenths of the hits of the full text. Descriptions are left out: their few words
     /// each weigh much in ranking, and more is found without them.
-    pub const BRIEF: Self = Self { keywords_max: Some(80), other_bytes_max: 100, ..Self::NAMES };
+    pub const BRIEF: Self =
+        Self { keywords_max: Some(80), other_bytes_max: 100, text_print: true, ..Self::TERSE };
     /// All words, the beginning of the text, and all references.
     pub const RICH: Self = Self {
         partial_text_bytes_max: 16 * 1024,
@@ -52,6 +59,8 @@ impl Detail {
         abstract_bytes_max: 4 * 1024,
         other_bytes_max: 16 * 1024,
         references_max: usize::MAX,
+        language: true,
+        text_print: true,
     };
     /// All levels, with their names in the settings; the least first.
     pub const NAMED: [(&'static str, Self); 4] = [
@@ -62,9 +71,20 @@ impl Detail {
     ];
 }
 
-/// Attributes that every record keeps at any level: its origin, its missing content, and its identifiers.
-pub(crate) const KEPT: &[&str] =
-    &["Nested-Filename", "Members", "Truncated", "Link-Target", "Identifier", "Message-Id"];
+/// Attributes that every record keeps at any level: its origin, its missing content, its identifiers, its date
+/// and its language.
+pub(crate) const KEPT: &[&str] = &[
+    "Nested-Filename",
+    "Members",
+    "Truncated",
+    "Link-Target",
+    "Identifier",
+    "Message-Id",
+    "Date",
+    "Date-Source",
+    "Language",
+    "Language-Source",
+];
 
 /// Returns the first lines of a value that fit into `bytes_max` bytes. No line is cut, since that
 /// might change its meaning.

@@ -1,6 +1,11 @@
 //! The draft: the attributes of an object before they are bounded.
 
+mod date;
+
 use std::borrow::Cow;
+
+pub use date::DateSource;
+pub(crate) use date::read as read_date;
 
 use crate::object::ProblemKind;
 
@@ -39,6 +44,18 @@ impl Draft<'_> {
         if !value.trim().is_empty() && self.others.len() < OTHERS_MAX {
             self.others.push((name.to_owned(), value));
         }
+    }
+
+    /// Adds the date of the document and what says it, unless one is there or `written` is no date.
+    pub fn date(&mut self, written: &str, source: DateSource) {
+        if let Some(date) = read_date(written).filter(|_| !self.has("Date")) {
+            self.other("Date", date);
+            self.other("Date-Source", source.name());
+        }
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.others.iter().any(|(it, _)| it == name)
     }
 
     /// Returns a draft that has only a problem.

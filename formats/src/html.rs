@@ -268,7 +268,7 @@ mod tests {
             "Title: About & <!-- c --> more\n\
              Author: Darren Hardy\n\
              Headings: Big heading\n\
-             Date: 1995\n\
+             Date: 1995\nDate-Source: markup\n\
              URL-References: http://h.example/x.html | http://h.example/d/y.html?a=1&b=2\n\
              Partial-Text: Big heading | text link, heremyagain | Parts | \
              two ä é &nosuch; & a b A picture",
@@ -410,8 +410,8 @@ mod tests {
              Author: Lee, Ann | Wu, Bo\n\
              Description: What it says.\n\
              Identifier: doi:10.1000/182 | issn:1234-5678\n\
-             Language: en-GB\n\
-             Date: 2009/11/15\n\
+             Language: en-GB\nLanguage-Source: declared\n\
+             Date: 2009-11-15\nDate-Source: markup\n\
              Publication: The Journal\n\
              URL-References: http://h.example/d/p.pdf\n\
              Partial-Text: Text",
@@ -424,7 +424,7 @@ mod tests {
             "<link rel=schema.X href='http://purl.org/dc/elements/1.1/'>\
              <meta name=x.creator content=Ann><meta name=X.issued content=1999>\
              <meta name=DCTERMS.license content='CC BY'><meta name=DC.identifier content='https://doi.org/10.1/x'>",
-            "Title: p.html\nAuthor: Ann\nIdentifier: doi:10.1/x\nDate: 1999\nLicense: CC BY",
+            "Title: p.html\nAuthor: Ann\nIdentifier: doi:10.1/x\nDate: 1999\nDate-Source: markup\nLicense: CC BY",
         );
     }
 
@@ -437,7 +437,7 @@ mod tests {
              <meta property=article:published_time content=2020-01-31><meta name=theme-color content=red>\
              <meta itemprop=ratingValue content=5><meta itemprop=keywords content='k l'>\
              <meta http-equiv=Content-Language content=de><meta name=Course content=101>",
-            "Title: Shared & seen\nAuthor: Ann\nDescription: d\nLanguage: de\nDate: 2020-01-31\n\
+            "Title: Shared & seen\nAuthor: Ann\nDescription: d\nLanguage: de\nLanguage-Source: declared\nDate: 2020-01-31\nDate-Source: markup\n\
              Course: 101",
         );
     }

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use tokens::{JsonToken, JsonTokens};
 
-use super::{Draft, Input};
+use super::{DateSource, Draft, Input};
 use crate::cancellable::TimeLimit;
 use crate::prose::references::References;
 use crate::text::{Body, decode};
@@ -123,7 +123,8 @@ impl TopLevel {
         draft.description = self.first(&["description", "summary"]);
         draft.r#abstract = self.first(&["abstract"]);
         draft.keywords = self.all(&["keywords", "tags"]).join(" ");
-        draft.other("Date", self.first(&["date", "published", "created", "date_published"]));
+        let date = self.first(&["date", "published", "created", "date_published"]);
+        draft.date(&date, DateSource::Header);
         draft.other("Version", self.first(&["version"]));
         draft.other("License", self.first(&["license", "license.type", "license.name"]));
         draft.other("Language", self.first(&["language", "lang"]));

@@ -385,6 +385,11 @@ impl Type {
         )
     }
 
+    /// Returns whether the text in objects of this type was written as text: strings in programs were not.
+    pub(crate) fn has_text(self) -> bool {
+        !matches!(self, Self::Object | Self::Command | Self::Binary | Self::Font)
+    }
+
     /// Returns whether objects of this type are text that people or editors can read as it is. The
     /// site's own types may be text, so they are included.
     pub fn is_text(self) -> bool {

@@ -50,7 +50,7 @@ use serde::{Deserialize, Serialize};
 
 pub use data::{mark_of, marks_of};
 pub use detail::Detail;
-pub use draft::Draft;
+pub use draft::{DateSource, Draft};
 pub use kinds::{Language, Type};
 use object::{Object, ProblemKind};
 pub use office::COMPOUND;

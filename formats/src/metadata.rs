@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::Draft;
+use super::{DateSource, Draft};
 use crate::text::{Body, is_telling, one_line};
 
 /// Maximum number of values kept of one object.
@@ -45,7 +45,6 @@ pub(crate) enum Field {
 impl Field {
     /// Fields that become attributes, with their names; `true` keeps all values, `false` the first.
     const ATTRIBUTES: &[(Self, &str, bool)] = &[
-        (Self::Date, "Date", false),
         (Self::Contributor, "Contributor", true),
         (Self::Publisher, "Publisher", false),
         (Self::Keyword, "Subject", true),
@@ -138,6 +137,7 @@ impl Metadata {
         draft.authors.extend(self.all(Field::Author).map(str::to_owned));
         draft.description = description.to_owned();
         draft.keywords = self.lines(Field::Keyword);
+        self.all(Field::Date).for_each(|it| draft.date(it, DateSource::Media));
         for (field, name, all) in Field::ATTRIBUTES {
             let first = || self.first(*field).unwrap_or_default().to_owned();
             draft.other(name, if *all { self.lines(*field) } else { first() });

@@ -34,7 +34,7 @@ use self::device::{OPERATIONS_MAX, Stop, TextDevice};
 use self::extract::Extractor;
 use self::layout::Layout;
 pub use self::template::Templates;
-use super::{Draft, Input};
+use super::{DateSource, Draft, Input};
 use crate::object::ProblemKind;
 use crate::text::is_telling;
 
@@ -98,6 +98,7 @@ fn read(bytes: Bytes, input: &Input<'_>, draft: &mut Draft<'_>) {
         declared,
     };
     extractor.describe(input.settings.templates.all(), draft);
+    draft.date(&extractor.declared.created, DateSource::Pdf);
     if draft.title.is_empty() {
         // The first line is a better title than the file's name.
         draft.title = body.lines().find(|line| is_telling(line)).unwrap_or_default().to_owned();

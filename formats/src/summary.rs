@@ -3,7 +3,7 @@
 use soif::Record;
 
 use crate::object::{Problem, Summary};
-use crate::text::{Keywords, front, one_line};
+use crate::text::{Keywords, TextPrint, front, language, one_line};
 use crate::{Detail, Draft, Input, Settings, detail};
 
 /// Longest `Title`, in bytes.
@@ -17,7 +17,7 @@ const AUTHORS_MAX: usize = 1_000;
 /// `is_declared` returns true are kept at every level of detail.
 pub fn summary(
     input: &Input<'_>,
-    draft: Draft<'_>,
+    mut draft: Draft<'_>,
     type_name: &str,
     is_declared: &dyn Fn(&str) -> bool,
 ) -> Summary {
@@ -34,7 +34,7 @@ pub fn summary(
     }
     let authors = authors(&draft.authors);
     let detail = input.settings.detail;
-    let keywords = keywords(input, &draft, &title);
+    let (keywords, print) = keywords(input, &draft, &title);
     put("Title", title);
     put("Author", authors);
     put("Description", one_line(&draft.description, detail.description_bytes_max));
@@ -47,11 +47,13 @@ pub fn summary(
     if let Some(modified) = object.modified {
         put("Last-Modification-Time", modified.to_string());
     }
+    language::settle(input, &mut draft);
     for (name, value) in &draft.others {
         let is_kept = detail::KEPT.contains(&name.as_str()) || is_declared(name);
         let most = if is_kept { Detail::RICH } else { detail }.other_bytes_max;
         put(name, detail::whole_lines(value.trim(), most).to_owned());
     }
+    put("Text-Print", print);
     put("Keywords", keywords);
     put("URL-References", references(input.settings, &draft.references));
     let body = draft.body.trim_start_matches(['\n', '\r', '\u{c}', '\u{feff}']).trim_end();
@@ -82,16 +84,24 @@ fn authors(authors: &[String]) -> String {
     seen
 }
 
-fn keywords(input: &Input<'_>, draft: &Draft<'_>, title: &str) -> String {
+/// Returns the keywords and the print of the text.
+fn keywords(input: &Input<'_>, draft: &Draft<'_>, title: &str) -> (String, String) {
     let mut words = Keywords::new(input.settings.keywords_bytes_max);
     for text in [title, &draft.keywords, &draft.description, &draft.r#abstract] {
         words.add(front(text, input.settings.keywords_text_bytes_max));
     }
-    words.add(front(&draft.body, input.settings.keywords_text_bytes_max));
-    match input.settings.detail.keywords_max {
+    let body = front(&draft.body, input.settings.keywords_text_bytes_max);
+    let mut print = TextPrint::default();
+    if input.settings.detail.text_print && input.r#type.has_text() {
+        words.add_each(body, |run| print.take(run));
+    } else {
+        words.add(body);
+    }
+    let keywords = match input.settings.detail.keywords_max {
         None => words.finish(),
         Some(words_max) => words.most_telling(words_max),
-    }
+    };
+    (keywords, print.finish())
 }
 
 fn references(settings: &Settings, references: &[String]) -> String {
@@ -192,8 +202,8 @@ mod tests {
         );
         assert_eq!(values(Detail::BRIEF), ["", "1995", "how reap reaper ", "", ""]);
         let one = Detail { keywords_max: Some(1), description_bytes_max: 5, ..Detail::TERSE };
-        assert_eq!(values(one), ["How", "", "reaper reaper re", "", ""]);
-        assert_eq!(values(Detail::NAMES), [""; 5]);
+        assert_eq!(values(one), ["How", "1995", "reaper reaper re", "", ""]);
+        assert_eq!(values(Detail::NAMES), ["", "1995", "", "", ""]);
     }
 
     #[test]

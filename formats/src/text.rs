@@ -1,6 +1,8 @@
 //! Text: decoding of any charset to UTF-8, and words, lines and cuts of text.
 
 mod keywords;
+pub(crate) mod language;
+mod shingles;
 
 use std::borrow::Cow;
 use std::str::Utf8Error;
@@ -10,6 +12,7 @@ use encoding_rs::Encoding;
 
 pub use keywords::Keywords;
 use keywords::WORD_BYTES_MAX;
+pub use shingles::{TextPrint, similarity};
 
 /// Maximum length of all headings of a document, or of all names of its parts, in bytes.
 pub(crate) const HEADINGS_BYTES_MAX: usize = 8 * 1024;

@@ -74,6 +74,44 @@ async fn a_second_start_reads_only_what_has_changed() {
     assert_eq!(bench.handle.version().serial, before.serial + 1, "the confirmation");
 }
 
+/// As after an upgrade to a release that says more of every file.
+#[tokio::test(flavor = "multi_thread")]
+async fn attributes_that_are_new_come_as_one_wave_of_updates() {
+    const FILES: u64 = 150;
+    let tree = Tree::new();
+    for n in 0..FILES {
+        let name = format!("f{n}.txt");
+        tree.write(
+            &name,
+            &format!("The cat of house {n} is that of the people with a dog. ").repeat(9),
+        );
+        tree.date(&name, 1_000_000);
+    }
+    let mut config = tree.config();
+    let detail = &mut config.essence.detail;
+    (detail.language, detail.text_print) = (false, false);
+    let bench = Bench::start_with(tree, config).await;
+    let (before, first) = (bench.file("f0.txt").await, bench.handle.version());
+    assert_eq!((before.get("Text-Print"), before.get("Language")), (None, None));
+    let (tree, _) = bench.stop().await;
+
+    let bench = Bench::start(tree).await;
+    let progress = bench.handle.progress().borrow().clone();
+    assert_eq!((progress.updated, progress.deleted), (FILES, 0));
+    assert_eq!(bench.handle.status().objects, FILES);
+    assert_eq!(bench.handle.version().epoch, first.epoch);
+    assert_eq!(bench.handle.version().serial, first.serial + FILES + 1, "and the confirmation");
+    let after = bench.file("f0.txt").await;
+    assert_eq!(after.text("Language").as_deref(), Some("en"));
+    assert_eq!(after.get("Text-Print").map(<[u8]>::len), Some(64));
+    for name in ["MD5", "Last-Modification-Time", "File-Size", "Keywords"] {
+        assert_eq!(after.get(name), before.get(name), "{name}");
+    }
+    let (tree, _) = bench.stop().await;
+    let bench = Bench::start(tree).await;
+    assert_eq!(bench.read(), 0, "once");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_dated_in_the_future_is_read_again_and_noted_once() {
     let tree = Tree::with(&["a.txt", "b.txt"]);

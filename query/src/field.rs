@@ -55,7 +55,7 @@ impl TextField {
 pub enum Quantity {
     /// Bytes.
     Size,
-    /// The object's own `Year`, or the year of its modification, UTC.
+    /// The object's own `Year` or that of its `Date`, or else of its modification, UTC.
     Year,
     /// Unix seconds.
     Modified,

@@ -23,10 +23,13 @@ pub const NAME_BYTES_MAX: usize = 128;
 pub const TYPE_BYTES_MAX: usize = 256;
 /// Longest OID whose text is its key, in bytes; the key of a longer one has a digest.
 pub const OID_BYTES_MAX: usize = 4 << 10;
+/// Plausible years of a work.
+const YEARS: std::ops::RangeInclusive<i64> = 1_000..=9_999;
 
 /// Attributes that are not added to the body. Its own texts aside, they are about the gathering of
 /// an object, not about its content, and are found by naming them.
 const BOOKKEEPING: &[&str] = &[
+    "date-source",
     "file-size",
     "full-text",
     "gatherer-host",
@@ -36,6 +39,9 @@ const BOOKKEEPING: &[&str] = &[
     "gatherer-root",
     "gatherer-version",
     "generation-time",
+    // `it` and `is` are languages.
+    "language",
+    "language-source",
     "last-modification-time",
     "md5",
     "origin-version",
@@ -43,6 +49,7 @@ const BOOKKEEPING: &[&str] = &[
     "original-metadata",
     "partial-text",
     "refresh-rate",
+    "text-print",
     "time-to-live",
     "type",
     "update-time",
@@ -134,15 +141,23 @@ pub fn quantity(record: &Record, quantity: Quantity) -> Option<i64> {
             record.number("Last-Modification-Time").and_then(|seconds| i64::try_from(seconds).ok())
         }
         Quantity::Year => {
-            // An entry of a bibliography has its work's year, which says more than its file's time.
+            // What a document says of its year is worth more than its file's time.
             let own = record.number("Year").and_then(|year| i64::try_from(year).ok());
-            own.filter(|year| (1_000..=9_999).contains(year)).or_else(|| {
+            let own = own.filter(|year| YEARS.contains(year));
+            own.or_else(|| year_of_date(record)).or_else(|| {
                 let moment =
                     Timestamp::from_second(self::quantity(record, Quantity::Modified)?).ok()?;
                 Some(moment.to_zoned(TimeZone::UTC).year().into())
             })
         }
     }
+}
+
+/// Returns the earliest year of the record's dates, as an OAI-PMH record's `Year` is.
+fn year_of_date(record: &Record) -> Option<i64> {
+    let dates = record.text("Date")?;
+    let years = dates.lines().filter_map(|it| it.get(..4)?.parse().ok());
+    years.filter(|year| YEARS.contains(year)).min()
 }
 
 /// Returns the type of the object; empty if it is unknown.

@@ -18,7 +18,7 @@ use freshness::schedule::FirstChanges;
 pub(crate) struct PendingChanges {
     /// Whether one of the pulls brought a snapshot.
     pub(crate) full: bool,
-    /// Number of updates and deletes.
+    /// Number of updates and deletes, without records made anew of the same content.
     pub(crate) changes: u64,
     /// Mean age of the changes at the time `at`, in seconds.
     pub(crate) age_secs: f64,
@@ -34,7 +34,8 @@ impl PendingChanges {
         let first_changes =
             FirstChanges { objects: pulled.changed, age_secs: pulled.changed_age_secs };
         let full = pulled.kind == Kind::Snapshot;
-        let (changes, age_secs) = (pulled.changes, pulled.age_secs);
+        // A record made anew of the same content is no change of the source.
+        let (changes, age_secs) = (pulled.changes.saturating_sub(pulled.remade), pulled.age_secs);
         Self { full, changes, age_secs, first_changes, at }
     }
 

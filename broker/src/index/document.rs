@@ -40,7 +40,7 @@ pub(super) struct StoredHit {
     pub(super) text: String,
     pub(super) size: Option<u64>,
     pub(super) modified: Option<i64>,
-    /// The object's own `Year`, or the year of its modification, UTC.
+    /// The object's own `Year` or that of its `Date`, or else of its modification, UTC.
     pub(super) year: Option<i16>,
     /// Web page about an object whose own URL is neither `http` nor `https`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

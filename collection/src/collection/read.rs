@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use roaring::RoaringTreemap;
+use soif::Record;
 use soif::digest::Md5;
 
 use super::Collection;
@@ -99,6 +100,14 @@ impl Collection {
     /// Returns the live objects whose record has this `MD5`, in identifier order.
     pub fn oids_with_md5(&self, md5: &Md5) -> Result<Vec<Oid>, Error> {
         self.inner.read_keys(|keys| keys.oids_with_md5(md5))
+    }
+
+    /// Returns whether the object of `record` is here with the same `MD5`; false if one has none.
+    pub(crate) fn has_content_of(&self, record: &Record) -> bool {
+        let Some(key) = Oid::of(record).map(|it| it.key()) else { return false };
+        let Some(md5) = record.get("MD5").and_then(Md5::from_hex) else { return false };
+        let object = self.inner.read_keys(|keys| keys.object(&key));
+        object.is_ok_and(|it| it.is_some_and(|it| it.has_md5(&md5)))
     }
 
     /// Calls `look` with the serials of the updates that hold the live objects' records. The first

@@ -59,7 +59,9 @@ impl Stream {
 pub(crate) struct Tally {
     /// Updates and deletes.
     pub(crate) changes: u64,
-    /// The sum of their stamps, in milliseconds since 1970.
+    /// Those of them that brought a new record of the same content.
+    pub(crate) remade: u64,
+    /// The sum of the stamps of the others, in milliseconds since 1970.
     pub(crate) stamps_ms: u128,
     /// The objects whose changes came in deltas.
     pub(crate) seen: FirstChanges,
@@ -255,16 +257,22 @@ impl Intake {
         Ok(())
     }
 
-    /// Counts a change, for the source's change rate and the age of our copies.
+    /// Counts a change, for the source's change rate and the age of our copies. When a source makes all its
+    /// records anew, as after an upgrade, its objects have not changed.
     fn count(&mut self, stamp: Stamp, change: &Change) {
         if matches!(change, Change::Refresh(_) | Change::Confirm { .. }) {
             return;
         }
-        let stamp_ms = u128::from(stamp.0);
         self.tally.changes += 1;
-        self.tally.stamps_ms += stamp_ms;
         // An object in a snapshot may have changed long ago.
-        if !matches!(self.stream, Stream::Snapshot { .. }) && self.tally.seen.is_first(change) {
+        let in_delta = !matches!(self.stream, Stream::Snapshot { .. });
+        if in_delta && matches!(change, Change::Update(it) if self.collection.has_content_of(it)) {
+            self.tally.remade += 1;
+            return;
+        }
+        let stamp_ms = u128::from(stamp.0);
+        self.tally.stamps_ms += stamp_ms;
+        if in_delta && self.tally.seen.is_first(change) {
             self.tally.firsts += 1;
             self.tally.first_stamps_ms += stamp_ms;
         }

@@ -98,11 +98,11 @@ mod tests {
                {"id": 8, broken}, {}]"#,
             &[
                 "bowman95: Title=Harvest; Author=C. Mic Bowman|The Group|Ludwig van Beethoven; \
-                 Abstract=A.; Date=1995-12; Resource-Type=article-journal; Source=Computer Networks; \
+                 Abstract=A.; Date=1995-12; Date-Source=entry; Resource-Type=article-journal; Source=Computer Networks; \
                  Language=en; Volume=28; Page-Range=119-125; \
                  Identifier=doi:10.1016/x|urn:issn:0169-7552; Subject=index|cache; \
                  URL-References=https://h.example/x",
-                "7: Title=Second; Contributor=Ed; Date=1994-03",
+                "7: Title=Second; Contributor=Ed; Date=1994-03; Date-Source=entry",
                 "broken",
                 "broken",
             ],

@@ -136,7 +136,7 @@ mod tests {
         "descriptions": [{"description": "Data.", "descriptionType": "Abstract"}],
         "rightsList": [{"rights": "CC0", "rightsUri": null}]}}"#;
     const EXPECTED: &str = "Title=Ice cores; Author=Miller, Ann|Ro, Bo; Abstract=Data.; \
-        Alternative-Title=Eis; Resource-Type=Dataset; Date=2020-05-01; Language=en; \
+        Alternative-Title=Eis; Resource-Type=Dataset; Date=2020-05-01; Date-Source=entry; Language=en; \
         Publisher=Archive; Identifier=doi:10.5072/1; Subject=ice; Version=2; Rights=CC0; \
         URL-References=https://h.example/d";
 
@@ -163,7 +163,7 @@ mod tests {
             <subjects><subject>ice</subject></subjects></resource>"#;
         assert_eq!(
             render("d.xml", Type::DataCite, xml.as_bytes()),
-            "Title: Ice cores\nAuthor: Miller, Ann\nDate: 2020\nLanguage: en\nPublisher: Archive\n\
+            "Title: Ice cores\nAuthor: Miller, Ann\nDate: 2020\nDate-Source: entry\nLanguage: en\nLanguage-Source: declared\nPublisher: Archive\n\
              Identifier: doi:10.5072/1\nSubject: ice\n\
              URL-References: https://doi.org/10.5072/1\n\
              Partial-Text: Ice cores / Miller, Ann (2020). Archive. doi:10.5072/1. ice. https://doi.org/10.5072/1"

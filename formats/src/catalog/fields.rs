@@ -7,8 +7,9 @@ use oai::crosswalk;
 use soif::Record;
 
 use super::{ENTRY_BYTES_MAX, cite};
-use crate::Draft;
+use crate::draft::read_date;
 use crate::text::{Body, one_line};
+use crate::{DateSource, Draft};
 
 /// Longest value of an entry, in bytes.
 const VALUE_BYTES_MAX: usize = 8 * 1024;
@@ -32,7 +33,7 @@ pub(crate) struct EntryFields {
 impl EntryFields {
     /// Adds a value, unless it is empty or a limit is reached. `name` is the attribute's name in a
     /// record; several values become its lines. `Date` and `Language` get the spelling of all
-    /// records. `URL-References` takes only HTTP and FTP addresses.
+    /// records (a date that cannot be read is an `Original-Date`). `URL-References` takes only HTTP and FTP addresses.
     pub(crate) fn put(&mut self, name: impl Into<Cow<'static, str>>, value: &str) {
         let (name, value) = (name.into(), one_line(value, VALUE_BYTES_MAX));
         if value.is_empty() || VALUES_MAX <= self.values {
@@ -48,7 +49,8 @@ impl EntryFields {
             "URL-References" if is_address(&value) => self.draft.references.push(value),
             "URL-References" => {}
             "Date" => {
-                let date = crosswalk::date(value.trim_end_matches('/'));
+                let date = read_date(value.trim_end_matches('/'));
+                let name = if date.is_some() { name } else { Cow::Borrowed("Original-Date") };
                 self.other(name, date.unwrap_or(value));
             }
             "Language" => {
@@ -170,6 +172,9 @@ impl EntryFields {
         let Self { mut draft, others, text, .. } = self;
         for (name, value) in others {
             draft.other(&name, value);
+            if name == "Date" {
+                draft.other("Date-Source", DateSource::Entry.name());
+            }
         }
         let mut body = Body::new(ENTRY_BYTES_MAX);
         cite(&draft, &mut body);
@@ -212,7 +217,8 @@ fn is_reserved(name: &str) -> bool {
     match &*name.to_ascii_lowercase() {
         "type" | "file-size" | "md5" | "update-time" | "time-to-live" | "refresh-rate"
         | "nested-filename" | "origin-version" | "set-spec" | "original-metadata"
-        | "metadata-namespace" | "landing-page" | "year" | "entries" | "years" | "titles" => true,
+        | "metadata-namespace" | "landing-page" | "year" | "entries" | "years" | "titles"
+        | "date-source" | "language-source" | "text-print" => true,
         "last-modification-time" => true,
         other => prefixes.iter().any(|it| other.starts_with(it)),
     }

@@ -219,7 +219,7 @@ mod tests {
             &[
                 "ftp://h.example/a.ps: Title=The Archie System; \
                  Author=Alan Emtage <bajan@h.example>|Peter Deutsch; Template-Type=DOCUMENT; \
-                 Format=PostScript; Subject=archie|indexing; Date=1991-03-01; Language=en; \
+                 Format=PostScript; Subject=archie|indexing; Date=1991-03-01; Date-Source=entry; Language=en; \
                  Identifier=urn:issn:0169-7552; Bibliography=In it.; \
                  URL-References=ftp://h.example/a.ps|http://h.example/a",
                 "u1: Title=Ann; Template-Type=USER; Handle=u1; Name=Ann; Work-Phone=1",

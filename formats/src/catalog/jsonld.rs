@@ -204,7 +204,7 @@ mod tests {
                 "url": "https://h.example/d",
                 "distribution": [{"@type": "DataDownload", "contentUrl": "https://h.example/d.csv"}]}"#,
             &["(alone): Title=Ice cores; Author=Ann Miller|Bo Ro; Description=Depth and age.; \
-               Resource-Type=Dataset; Date=2020-05-01; Date-Modified=2021; Language=en; \
+               Resource-Type=Dataset; Date=2020-05-01; Date-Source=entry; Date-Modified=2021; Language=en; \
                Publisher=Archive; License=https://l.example/cc0; Version=2; Subject=ice|snow|cores; \
                Identifier=doi:10.5072/1; URL-References=https://h.example/d|https://h.example/d.csv"],
         );

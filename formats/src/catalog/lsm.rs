@@ -173,11 +173,11 @@ mod tests {
              Mystery-field: kept\nMD5: no\nEnd\n",
             &[
                 "xgopher: Title=xgopher; Author=allan@h.example (Allan Tuchman)|b@h.example (Ben); \
-                 Description=A client for Gopher: with windows.; Version=1.3.3; Date=1994-11-14; \
+                 Description=A client for Gopher: with windows.; Version=1.3.3; Date=1994-11-14; Date-Source=entry; \
                  Subject=X11|gopher; Primary-Site=sunsite.unc.edu /pub/Linux/X11|120kB xgopher.tgz; \
                  Platforms=Linux; License=GPL; \
                  URL-References=ftp://sunsite.unc.edu/pub/Linux/X11/|ftp://sunsite.unc.edu/pub/Linux/X11/xgopher.tgz",
-                "second: Title=second; Date=2001-02-03; Primary-Site=http://h.example/second; \
+                "second: Title=second; Date=2001-02-03; Date-Source=entry; Primary-Site=http://h.example/second; \
                  Mystery-field=kept; URL-References=http://h.example/second",
             ],
         );

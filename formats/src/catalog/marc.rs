@@ -223,7 +223,7 @@ mod tests {
             &[marc_record(false, first), b"\r\n".to_vec(), marc_record(true, second)].concat(),
             &[
                 "ocm1: Title=Stöbern <&> finden : ein Buch; Author=Müller, Jürgen; \
-                 Resource-Type=Book; Date=1995; Language=de; Publisher=Verlag; \
+                 Resource-Type=Book; Date=1995; Date-Source=entry; Language=de; Publisher=Verlag; \
                  Identifier=urn:isbn:0201633612; Subject=Information retrieval; \
                  Control-Number=ocm1; Place=Köln",
                 "ocm2: Title=Café; Resource-Type=Book; Identifier=http://h.example/2; \

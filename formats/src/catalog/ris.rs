@@ -178,11 +178,11 @@ mod tests {
             &[
                 "bowman95: Title=The Harvest Information Discovery System; \
                  Author=Bowman, C. Mic|Danzig, Peter B.; Resource-Type=Journal Article; \
-                 Date=1995-12-01; Source=Computer Networks; Volume=28; \
+                 Date=1995-12-01; Date-Source=entry; Source=Computer Networks; Volume=28; \
                  Identifier=urn:issn:0169-7552|doi:10.1016/0169-7552(95)00098-5; \
                  Subject=indexing|caching; Language=en; Publisher=Elsevier; Page-Range=119-125; \
                  URL-References=http://h.example/paper",
-                ": Title=A second; Resource-Type=Book; Date=1984; Identifier=urn:isbn:0-201-13447-0",
+                ": Title=A second; Resource-Type=Book; Date=1984; Date-Source=entry; Identifier=urn:isbn:0-201-13447-0",
             ],
         );
     }

@@ -4,7 +4,7 @@
 //! summarizer (names of files).
 
 use crate::cancellable::TimeLimit;
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Maximum number of files listed.
 const FILES_MAX: usize = 1_000;
@@ -77,7 +77,7 @@ fn head<'t>(line: &'t str, draft: &mut Draft<'_>, description: &mut Vec<&'t str>
             let bare = subject.trim_start().strip_prefix('[').and_then(|it| it.split_once(']'));
             draft.title = bare.map_or(subject, |(_, it)| it).trim().to_owned();
         }
-        Some(("Date" | "Last-Update", date)) => draft.other("Date", date.trim()),
+        Some(("Date" | "Last-Update", date)) => draft.date(date, DateSource::Mail),
         Some(("Description", text)) => description.push(text),
         Some(("Origin" | "Bug" | "Forwarded" | "Bug-Debian", url)) if url.contains("://") => {
             let url = url.split_whitespace().find(|it| it.contains("://"));
@@ -116,7 +116,7 @@ mod tests {
              It was slow.\n---\n a.c | 2 +-\n\ndiff --git a/a.c b/a.c\n--- a/a.c\n+++ b/a.c\n\
              @@ -1,2 +1,3 @@\n-old\n+new\n+newer\n x\n--- a/gone.c\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
             "Title: Sort faster\nAuthor: A. Body <a@h.example>\nDescription: It was slow.\n\
-             Date: Mon, 1 May 1995 10:00:00 +0000\nFiles: a.c | gone.c\nHunks: 2\n\
+             Date: 1995-05-01T10:00:00Z\nDate-Source: mail header\nFiles: a.c | gone.c\nHunks: 2\n\
              Lines-Added: 2\nLines-Removed: 2",
         );
     }

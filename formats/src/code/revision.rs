@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crate::cancellable::TimeLimit;
 use crate::text::{Body, decode, one_line};
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Maximum number of bytes of an archive that are read; its newest parts come first.
 const ARCHIVE_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -160,7 +160,7 @@ fn fill(draft: &mut Draft<'_>, name: &str, head: String, history: &History, body
         let _ = writeln!(summary, "{number} {date} {author}: {log}");
     }
     draft.other("Version", head);
-    draft.other("Date", history.listed.first().map(|it| it.date.clone()).unwrap_or_default());
+    draft.date(history.listed.first().map_or("", |it| &it.date), DateSource::Revision);
     if 0 < history.count {
         draft.other("Revisions", history.count.to_string());
     }
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(
             render("sort.c,v", Type::Rcs, file.as_bytes()),
             "Title: sort.c\nAuthor: bea | al\nDescription: Sorts.\nVersion: 1.2\n\
-             Date: 1995-05-02\nRevisions: 2\n\
+             Date: 1995-05-02\nDate-Source: revision\nRevisions: 2\n\
              Revision-Summary: 1.2 1995-05-02 bea: faster | 1.1 1995-05-01 al: first\n\
              Partial-Text: int x; /* a@b */"
         );
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(
             render("s.sort.c", Type::Sccs, file.as_bytes()),
             "Title: sort.c\nAuthor: bea | al\nDescription: Sorts.\nVersion: 1.2\n\
-             Date: 1995-05-02\nRevisions: 2\n\
+             Date: 1995-05-02\nDate-Source: revision\nRevisions: 2\n\
              Revision-Summary: 1.2 1995-05-02 bea: faster | 1.1 1995-05-01 al: first\n\
              Partial-Text: kept | new"
         );

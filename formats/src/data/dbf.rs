@@ -17,7 +17,7 @@ use crate::numbers::{le_len32, le16, le32, le64, slice, up_to_zero};
 use crate::object::ProblemKind;
 use crate::office::codepage;
 use crate::text::{Body, HEADINGS_BYTES_MAX, decode};
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Mark at the end of the list of columns.
 const END: u8 = 0x0d;
@@ -74,7 +74,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         return Draft::with_problem(ProblemKind::Broken, "has no list of columns that can be read");
     };
     let mut draft = Draft::default();
-    draft.other("Date", date(bytes).unwrap_or_default());
+    draft.date(&date(bytes).unwrap_or_default(), DateSource::Header);
     draft.other("Columns", table.columns.len().to_string());
     let mut headings = Body::new(HEADINGS_BYTES_MAX);
     table.columns.iter().for_each(|it| headings.push_squeezed_line(&it.name));

@@ -6,7 +6,7 @@
 use crate::cancellable::TimeLimit;
 use crate::numbers::{be16, be32, be64, slice, u8_at};
 use crate::object::ProblemKind;
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Numbers of centers, with their names.
 const CENTERS: &[(u16, &str)] = &[
@@ -62,7 +62,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
     if let Some(first) = message(bytes) {
         let center = CENTERS.iter().find(|(number, _)| *number == first.center);
-        draft.other("Date", first.date);
+        draft.date(&first.date, DateSource::Header);
         draft.other("Publisher", center.map_or("", |(_, name)| name));
         let subject = DISCIPLINES.iter().find(|(number, _)| *number == first.discipline);
         draft.other("Subject", subject.map_or("", |(_, name)| name));

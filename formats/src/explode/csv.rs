@@ -166,7 +166,7 @@ mod tests {
         };
         super::read(&input, &mut Reading::new(&|| false, &mut each));
         let expected = "a/1: Title=Ice; Author=Miller A|Ro B; Column-id=a/1; Subject=ice|snow; \
-            Date=2020; Identifier=urn:isbn:0201633612; Column-Sea-Depth-m=12; Column-MD5=x";
+            Date=2020; Date-Source=entry; Identifier=urn:isbn:0201633612; Column-Sea-Depth-m=12; Column-MD5=x";
         assert_eq!(seen, [expected]);
     }
 

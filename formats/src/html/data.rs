@@ -183,7 +183,7 @@ mod tests {
              "identifier": {"@type": "PropertyValue", "propertyID": "doi", "value": "10.1/x"},
              "publisher": {"name": "P"}, "license": "http://l.example/by", "inLanguage": "en"}"#,
             "Title: A paper\nAuthor: Ann Lee | Bo Wu | Cy Ash\nDescription: Says it.\n\
-             Identifier: doi:10.1/x\nLanguage: en\nDate: 2020-01-31\nPublisher: P\n\
+             Identifier: doi:10.1/x\nLanguage: en\nLanguage-Source: declared\nDate: 2020-01-31\nDate-Source: markup\nPublisher: P\n\
              License: http://l.example/by",
         );
     }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::super::Draft;
 use super::super::markup::{Action, Attribute, Rule, Tables};
+use super::super::{DateSource, Draft};
 use crate::text::one_line;
 
 /// Longest value, in bytes.
@@ -96,7 +96,10 @@ impl Values {
                 Attribute::Keywords => rest.splice(..0, values).for_each(drop),
                 // The builder handles these two: links, and text in its own order.
                 Attribute::References | Attribute::Text => {}
-                other => draft.other(tables.name(other), values.join("\n")),
+                other => match tables.name(other) {
+                    "Date" => values.iter().for_each(|it| draft.date(it, DateSource::Markup)),
+                    name => draft.other(name, values.join("\n")),
+                },
             }
             for words in rest {
                 draft.keywords.push_str(&words);

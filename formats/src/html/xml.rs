@@ -182,8 +182,8 @@ mod tests {
              <db:pubdate>1999</db:pubdate><db:abstract><db:para>Kurz.</db:para></db:abstract>\
              </db:info><db:section><db:title>Eins</db:title><db:para>Text, \
              <db:link xlink:href='http://l.example/'>hier</db:link></db:para></db:section></db:article>",
-            "Title: Das Buch\nAuthor: Ann Lee\nAbstract: Kurz.\nHeadings: Eins\nLanguage: de\n\
-             Date: 1999\nURL-References: http://l.example/\n\
+            "Title: Das Buch\nAuthor: Ann Lee\nAbstract: Kurz.\nHeadings: Eins\nLanguage: de\nLanguage-Source: declared\n\
+             Date: 1999\nDate-Source: markup\nURL-References: http://l.example/\n\
              Partial-Text: Eins | Text, | hier | Lee | Ann | Uni | 1999 | Kurz.",
         );
     }
@@ -199,8 +199,8 @@ mod tests {
              <given-names>Ann</given-names></name></contrib></contrib-group><pub-date><day>1</day>\
              <year>2009</year></pub-date></article-meta></front><body><sec><title>S</title><p>Text</p></sec>\
              </body></article>",
-            "Title: T\nAuthor: Ann Lee\nHeadings: S\nIdentifier: doi:10.1/x | pmid:7\nLanguage: en\n\
-             Date: 2009-1\nPublication: J\n\
+            "Title: T\nAuthor: Ann Lee\nHeadings: S\nIdentifier: doi:10.1/x | pmid:7\nLanguage: en\nLanguage-Source: declared\n\
+             Date: 2009-01\nDate-Source: markup\nPublication: J\n\
              Partial-Text: S | Text | J | 7 | 10.1/x | Lee | Ann | 1 | 2009",
         );
         check(
@@ -221,7 +221,7 @@ mod tests {
              <email>a@b</email></author><link href='http://l.example/'/><updated>2020</updated>\
              <entry><title>E</title><author><name>Bo</name></author>\
              <content type='html'>&lt;p&gt;One&lt;p&gt;two &amp;amp;</content></entry></feed>",
-            "Title: F\nAuthor: Ann\nHeadings: E\nDate: 2020\nURL-References: http://l.example/\n\
+            "Title: F\nAuthor: Ann\nHeadings: E\nDate: 2020\nDate-Source: markup\nURL-References: http://l.example/\n\
              Partial-Text: Ann | a@b | 2020 | E | Bo | One | two &",
         );
         check(

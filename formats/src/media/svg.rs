@@ -245,8 +245,8 @@ mod tests {
              </dc:creator><dc:date>2020-01-02</dc:date></cc:Work></rdf:RDF></metadata>\
              <style>.a{fill:red}</style><g><title>box</title><text x='1'>Start<tspan> here</tspan>\
              </text></g><a xlink:href='http://o.example/?a&amp;b'><text>End</text></a></svg>",
-            "Title: A & B\nAuthor: Ann\nDescription: Two boxes\nDate: 2020-01-02\n\
-             Language: en\nDimensions: 794x96\nURL-References: http://o.example/?a&b\n\
+            "Title: A & B\nAuthor: Ann\nDescription: Two boxes\nDate: 2020-01-02\nDate-Source: media metadata\n\
+             Language: en\nLanguage-Source: declared\nDimensions: 794x96\nURL-References: http://o.example/?a&b\n\
              Partial-Text: Two boxes | box | Start here | End",
         );
     }

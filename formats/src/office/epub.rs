@@ -12,7 +12,7 @@ use crate::object::{Object, ProblemKind};
 use crate::office::package::{Package, beside};
 use crate::office::xml::Piece;
 use crate::text::{Body, HEADINGS_BYTES_MAX};
-use crate::{Draft, Input, Type, html};
+use crate::{DateSource, Draft, Input, Type, html};
 
 /// Longest field, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
@@ -146,7 +146,8 @@ impl Book {
         // The date of publication, else the first date, else that of the last change.
         let published = self.all("date").find(|(event, _)| event.contains("publication"));
         let date = published.map_or_else(|| self.first("date"), |(_, it)| it);
-        draft.other("Date", if date.is_empty() { self.first("modified") } else { date });
+        let date = if date.is_empty() { self.first("modified") } else { date };
+        draft.date(date, DateSource::Properties);
         draft.other("Language", self.first("language"));
         draft.other("Publisher", self.first("publisher"));
         draft.other("Contributor", self.joined("contributor"));
@@ -313,8 +314,8 @@ mod tests {
             "Title: The title\n\
              Author: Ann | Bob\n\
              Description: About it .\n\
-             Date: 2024-01-02\n\
-             Language: en\n\
+             Date: 2024-01-02\nDate-Source: document properties\n\
+             Language: en\nLanguage-Source: declared\n\
              Publisher: Press\n\
              Contributor: Cee\n\
              Rights: Free\n\
@@ -336,7 +337,7 @@ mod tests {
             <content src=\"x\"/><navPoint><navLabel><text>Deeper</text></navLabel></navPoint></navPoint></navMap></ncx>";
         check(
             &[CONTAINER, ("OEBPS/b.opf", package), ("OEBPS/toc.ncx", contents)],
-            "Title: Old\nAuthor: Ann\nDate: 1999\nIdentifier: isbn:0000000002\nHeadings: One | Deeper",
+            "Title: Old\nAuthor: Ann\nDate: 1999\nDate-Source: document properties\nIdentifier: isbn:0000000002\nHeadings: One | Deeper",
         );
     }
 

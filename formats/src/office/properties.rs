@@ -5,8 +5,8 @@
 
 use super::package::Package;
 use super::xml::Piece;
-use crate::Draft;
 use crate::text::Body;
+use crate::{DateSource, Draft};
 
 /// Longest property, in bytes.
 const PROPERTY_BYTES_MAX: usize = 4 * 1024;
@@ -79,9 +79,7 @@ impl Properties {
         let keywords: Vec<&str> = self.all("keywords").chain(self.all("keyword")).collect();
         draft.keywords = keywords.join(", ");
         let date = self.first(&["created", "creation-date", "modified", "date"]);
-        // Cuts off fractions of a second, and a time zone after them.
-        let fraction = date.contains('T').then(|| date.find('.')).flatten();
-        draft.other("Date", fraction.and_then(|at| date.get(..at)).unwrap_or(date));
+        draft.date(date, DateSource::Properties);
         draft.other("Subject", self.first(&["subject", "category"]));
         draft.other("Language", self.first(&["language"]));
         draft.other("Publisher", self.first(&["Company", "publisher"]));

@@ -23,7 +23,7 @@ use crate::object::{Object, ProblemKind};
 use crate::office::codepage;
 use crate::prose::references::References;
 use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling, one_line};
-use crate::{Draft, Input, Type, html};
+use crate::{DateSource, Draft, Input, Type, html};
 
 /// Maximum number of bytes that are read; it is large, as pictures are written as digits.
 const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -524,9 +524,7 @@ impl RtfReader {
         };
         draft.keywords = field("keywords").to_owned();
         let [year, month, day] = self.created;
-        if (1900..3000).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day) {
-            draft.other("Date", format!("{year:04}-{month:02}-{day:02}"));
-        }
+        draft.date(&format!("{year:04}-{month:02}-{day:02}"), DateSource::Properties);
         draft.other("Subject", field("subject"));
         draft.other("Publisher", field("company"));
         draft.other("Generator", field("generator").trim_end_matches(';'));
@@ -570,7 +568,7 @@ mod tests {
             "Title: The title\n\
              Author: Ann\n\
              Description: Grüße П €😀 {x}y z a link.\n\
-             Date: 2004-05-06\n\
+             Date: 2004-05-06\nDate-Source: document properties\n\
              Subject: Things\n\
              Publisher: Firm\n\
              Generator: Riched20 10.0\n\

@@ -46,8 +46,8 @@ const APP: (&str, &str) = (
 );
 
 /// The rendering of the properties above.
-const PROPERTIES: &str = "Title: The title\nAuthor: Ann | Bob\nDescription: About &c.\nDate: 2024-01-02T03:04:05Z\n\
-                    Subject: Things\nLanguage: en-GB\nPublisher: Firm\n\
+const PROPERTIES: &str = "Title: The title\nAuthor: Ann | Bob\nDescription: About &c.\nDate: 2024-01-02T03:04:05Z\nDate-Source: document properties\n\
+                    Subject: Things\nLanguage: en-GB\nLanguage-Source: declared\nPublisher: Firm\n\
                     Generator: Microsoft Office Word 16.0000\nPages: 3\n";
 
 #[test]
@@ -176,7 +176,7 @@ const META: &str = "<office:document-meta><office:meta><dc:title>The title</dc:t
     <meta:generator>LibreOffice/7.4</meta:generator>\
     <meta:document-statistic meta:page-count=\"2\"/></office:meta></office:document-meta>";
 
-const META_TEXT: &str = "Title: The title\nAuthor: Ann\nDate: 2024-01-02T03:04:05\nLanguage: de\n\
+const META_TEXT: &str = "Title: The title\nAuthor: Ann\nDate: 2024-01-02T03:04:05\nDate-Source: document properties\nLanguage: de\nLanguage-Source: declared\n\
                          Generator: LibreOffice/7.4\nPages: 2\n";
 
 #[test]

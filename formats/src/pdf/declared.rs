@@ -27,6 +27,7 @@ pub(super) struct Declared {
     pub(super) author: String,
     /// The programs that made it.
     pub(super) made_by: String,
+    pub(super) created: String,
     pub(super) pages: usize,
     /// Width over height of its first page.
     pub(super) aspect: f64,
@@ -49,8 +50,10 @@ pub(super) fn read(pdf: &Pdf, draft: &mut Draft<'_>) -> Declared {
     draft.other("Declared-Keywords", draft.keywords.clone());
     draft.other("Creator", creator.clone());
     draft.other("Producer", producer.clone());
-    draft.other("Creation-Date", information.creation_date.as_ref().map(date).unwrap_or_default());
+    let created = information.creation_date.as_ref().map(date).unwrap_or_default();
+    draft.other("Creation-Date", created.clone());
     let mut declared = Declared {
+        created,
         title: text(&information.title),
         author: text(&information.author),
         made_by: format!("{creator}\n{producer}"),

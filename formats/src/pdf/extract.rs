@@ -2,7 +2,7 @@
 //!
 //! It implements the kinds of conditions and rules; the rules themselves are in the templates.
 
-use super::super::Draft;
+use super::super::{DateSource, Draft};
 use super::declared::Declared;
 use super::layout::{Layout, Line};
 use super::template::{Condition, Number, Replace, Rule, Take, Template, Text};
@@ -63,6 +63,7 @@ impl Extractor<'_> {
                 "Abstract" => draft.r#abstract = values.join("\n"),
                 "Description" => draft.description = values.join(" "),
                 "Keywords" => draft.keywords = values.join("\n"),
+                "Date" => values.iter().for_each(|it| draft.date(it, DateSource::FirstPage)),
                 other => {
                     draft.others.retain(|(name, _)| !name.eq_ignore_ascii_case(other));
                     draft.other(other, values.join("\n"));

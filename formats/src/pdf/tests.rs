@@ -99,7 +99,7 @@ fn text_in_lines_and_words() {
     check(
         &paged(&pages),
         &format!(
-            "{DECLARED}Pages: 2\nDocument-Class: other\nPartial-Text: Hello world | second line | hyphenated | Page two"
+            "{DECLARED}Pages: 2\nDocument-Class: other\nDate: 2024-01-02\nDate-Source: PDF metadata\nPartial-Text: Hello world | second line | hyphenated | Page two"
         ),
     );
 }
@@ -117,7 +117,7 @@ fn a_paper_is_read_by_its_layout() {
         Description: What it is\n\
         Abstract: We dig a deep well here and then we measure how much water stands in it.\n\
         Subject: What it is\nDeclared-Keywords: one, two\nCreation-Date: 2024-01-02\nPages: 1\n\
-        Document-Class: paper\nAffiliation: University of Wells\nDate: 3 May 1995\n\
+        Document-Class: paper\nAffiliation: University of Wells\nDate: 1995-05-03\nDate-Source: first page\n\
         Identifier: doi:10.1000/182\n";
     assert_eq!(record.split("Partial-Text").next(), Some(expected));
 }

@@ -19,6 +19,8 @@ use crate::{Draft, Input};
 
 /// Maximum number of commands of one document.
 const COMMANDS_MAX: usize = 50_000_000;
+/// Offset of the preamble's comment, after its length.
+const COMMENT_AT: usize = 15;
 /// Deepest nesting of boxes.
 const DEPTH_MAX: usize = 2_000;
 /// Maximum number of fonts.
@@ -77,6 +79,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let whole = document.read();
     let pages = postamble_pages(bytes).unwrap_or(document.pages).max(document.pages);
     document.metadata.add(Field::Title, &document.text.title());
+    document.metadata.add(Field::Date, &made(bytes));
     let mut draft = document.metadata.draft(0);
     if 0 < pages {
         draft.other("Pages", pages.to_string());
@@ -88,6 +91,13 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.problem(ProblemKind::Broken, "is cut off or damaged: a page has no end");
     }
     draft
+}
+
+/// Returns the time in the comment of the preamble, which is ` TeX output 1995.03.01:1000`.
+fn made(bytes: &[u8]) -> String {
+    let len = u8_at(bytes, COMMENT_AT - 1).unwrap_or_default().into();
+    let comment = String::from_utf8_lossy(slice_up_to(bytes, COMMENT_AT, len));
+    comment.trim_start().strip_prefix("TeX output ").unwrap_or_default().to_owned()
 }
 
 /// Returns the page count of the postamble.

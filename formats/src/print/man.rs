@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use crate::cancellable::TimeLimit;
 use crate::text::Body;
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 pub(crate) use strings::TroffStrings;
 
 /// Maximum length of all section titles together, in bytes.
@@ -52,6 +52,8 @@ struct Page {
     strings: TroffStrings,
     /// Name and section, from `.TH` or `.Dt`.
     heading: String,
+    /// From `.TH` or `.Dd`.
+    date: String,
     references: Vec<String>,
     line: String,
 }
@@ -103,6 +105,7 @@ impl Page {
             }
             "SH" | "SS" | "Sh" | "Ss" | "H" | "NH" => self.section(arguments),
             "TH" | "Dt" => self.heading(arguments),
+            "Dd" => arguments.trim().clone_into(&mut self.date),
             "ds" | "ds1" => self.strings.define(arguments),
             "Nm" => self.command(arguments),
             "so" => self.reference(arguments.trim()),
@@ -178,6 +181,10 @@ impl Page {
         let name = words.next().unwrap_or_default();
         if let (false, Some(section)) = (name.is_empty(), words.next()) {
             self.heading = format!("{}({section})", name.to_lowercase());
+            // Of `.Dt`, the third word is a machine.
+            if self.date.is_empty() {
+                self.date = words.next().unwrap_or_default();
+            }
         }
     }
 
@@ -211,6 +218,7 @@ impl Page {
         let name = if self.is_named || parts.is_some() { name.trim() } else { "" };
         draft.description = parts.map_or("", |(_, description)| description.trim()).to_owned();
         draft.title = if name.is_empty() { self.heading.clone() } else { name.to_owned() };
+        draft.date(&self.date, DateSource::Header);
         draft.other("Headings", self.headings.finish().trim());
         draft.other("Manual-Page", self.heading);
         draft.other("Related", self.references.join("\n"));
@@ -367,6 +375,7 @@ mod tests {
              .BR mv (1),\n\\(lqquoted\\(rq \\s-1SMALL\\s0 a\\ b\n",
             "Title: ls - list directory contents\n\
              Description: list directory contents\n\
+             Date: 2024-05\nDate-Source: header\n\
              Headings: NAME | SYNOPSIS\n\
              Manual-Page: ls(1)\n\
              Partial-Text: NAME | ls - list directory contents | SYNOPSIS | ls [OPTION]... | \
@@ -390,6 +399,7 @@ mod tests {
              .Sh SEE ALSO\n.Xr head 1 ,\n.Nm\n.Op Fl benstuv\n",
             "Title: cat - concatenate files\n\
              Description: concatenate files\n\
+             Date: 2024-05-01\nDate-Source: header\n\
              Headings: NAME | SEE ALSO\n\
              Manual-Page: cat(1)\n\
              Partial-Text: NAME | cat - concatenate files | SEE ALSO | head(1) cat benstuv",

@@ -18,7 +18,7 @@ use crate::cancellable::TimeLimit;
 use crate::code::source::legal;
 use crate::names::NameTable;
 use crate::text::{Body, HEADINGS_BYTES_MAX};
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Longest argument that becomes an attribute, in bytes.
 const ARGUMENT_BYTES_MAX: usize = 4 * 1024;
@@ -128,7 +128,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         ..Draft::default()
     };
     // A date that means the day of printing is left out.
-    draft.other("Date", document.date);
+    draft.date(&document.date, DateSource::Header);
     draft.other("Language", document.language);
     draft.other("Headings", document.headings.finish());
     draft.other("TeX-Class", document.class);
@@ -408,8 +408,8 @@ mod tests {
             "Title: The Harvest System\n\
              Author: C. Mic Böwman | Peter Élan\n\
              Abstract: It is hard.\n\
-             Date: March 1995\n\
-             Language: en-GB\n\
+             Date: 1995-03\nDate-Source: header\n\
+             Language: en-GB\nLanguage-Source: declared\n\
              Headings: Introduction\n\
              TeX-Class: article\n\
              URL-References: http://h.example/\n\
@@ -421,7 +421,7 @@ mod tests {
     fn a_package_and_plain_tex() {
         check(
             "\\ProvidesPackage{foo}[2020/01/02 v1.3 Sets foos]\n",
-            "Title: foo Sets foos\nDate: 2020-01-02\nVersion: 1.3",
+            "Title: foo Sets foos\nDate: 2020-01-02\nDate-Source: header\nVersion: 1.3",
         );
         check("Hello \\bf world\n\\bye\n", "Title: x.tex\nPartial-Text: Hello world");
     }

@@ -18,7 +18,7 @@ use reader::{TexinfoReader, printed};
 use crate::cancellable::TimeLimit;
 use crate::code::source::legal;
 use crate::text::{Body, HEADINGS_BYTES_MAX, decode};
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Length of the part in which the charset is looked for, in bytes.
 const CHARSET_BYTES_MAX: usize = 4 * 1024;
@@ -360,7 +360,7 @@ impl Manual {
         draft.other("Headings", self.headings.finish());
         let mut variable = |name: &str| self.variables.remove(name).unwrap_or_default();
         draft.other("Version", variable("VERSION"));
-        draft.other("Date", variable("UPDATED"));
+        draft.date(&variable("UPDATED"), DateSource::Header);
         draft.other("Copyright", legal::copyright(&copying));
         draft.other("License", legal::license(&copying));
         draft.references = self.references;
@@ -410,8 +410,8 @@ mod tests {
             "Title: The X Manual\n\
              Author: Ann Lee | Bob Élan | Harvest Group\n\
              Description: for users\n\
-             Language: de-AT\nCategory: Tools\nHeadings: Introduction | Next\n\
-             Version: 2.1\nDate: 3 May 1995\nCopyright: Copyright (C) 1995 Fçoo.\nLicense: GFDL\n\
+             Language: de-AT\nLanguage-Source: declared\nCategory: Tools\nHeadings: Introduction | Next\n\
+             Version: 2.1\nDate: 1995-05-03\nDate-Source: header\nCopyright: Copyright (C) 1995 Fçoo.\nLicense: GFDL\n\
              URL-References: http://x.example/\n\
              Partial-Text: Introduction | See here (or not). See Going on. | -n Ann | $ x {} | \
              Command run file | Runs. | Next | @raw{} | This manual is for X (version 2.1). | \

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use super::man::{self, TroffStrings, unescape, words};
 use crate::cancellable::TimeLimit;
 use crate::text::{Body, HEADINGS_BYTES_MAX, one_line};
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Maximum number of lines in which the macros of packages are counted.
 const LOOK_LINES: usize = 2_000;
@@ -350,7 +350,7 @@ impl Paper {
             ..Draft::default()
         };
         draft.other("Affiliation", self.institutions.join("\n"));
-        draft.other("Date", self.date);
+        draft.date(&self.date, DateSource::Header);
         draft.other("Headings", self.headings.finish());
         draft.body = Cow::Owned(self.body.finish());
         draft
@@ -381,7 +381,7 @@ mod tests {
              Author: C. Mic Bowman | Jürgen Mé\n\
              Abstract: It is hard. | Very.\n\
              Affiliation: Transarc - Corp.\n\
-             Date: May 1, 1995\n\
+             Date: 1995-05-01\nDate-Source: header\n\
              Headings: First things | References\n\
              URL-References: http://h.example/\n\
              Partial-Text: First things | Text of it. | a b | * item | References | --",
@@ -415,7 +415,7 @@ mod tests {
              Author: A. N. Author | Bob\n\
              Abstract: All of it.\n\
              Affiliation: Bell Labs\n\
-             Date: 3 May 1995\n\
+             Date: 1995-05-03\nDate-Source: header\n\
              Headings: First words | Unnumbered\n\
              Partial-Text: First words | Text. | one | Unnumbered | End.",
         );

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use super::references::References;
 use crate::cancellable::TimeLimit;
 use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling};
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Longest description and abstract, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
@@ -310,7 +310,8 @@ impl<'t> AsciiDoc<'t> {
         draft.r#abstract = self.r#abstract.finish();
         draft.keywords = attribute("keywords").to_owned();
         let (version, date) = self.revision;
-        draft.other("Date", if date.is_empty() { attribute("revdate") } else { &date });
+        let date = if date.is_empty() { attribute("revdate") } else { &date };
+        draft.date(date, DateSource::Header);
         draft.other("Version", if version.is_empty() { attribute("revnumber") } else { &version });
         draft.other("Language", attribute("lang"));
         draft.other("Copyright", attribute("copyright"));
@@ -387,9 +388,9 @@ mod tests {
             "Title: The Big One\n\
              Author: Ann Other <a@h.example> | Bob B Cee\n\
              Description: The Thing is bold and has a place and more.\n\
-             Date: 2024-01-02\n\
+             Date: 2024-01-02\nDate-Source: header\n\
              Version: 1.2\n\
-             Language: en\n\
+             Language: en\nLanguage-Source: declared\n\
              Headings: First code\n\
              URL-References: https://w.example/ | http://h.example/x.html\n\
              Partial-Text: The Big One | The Thing is bold and | has a place and more. | First code | \

@@ -4,7 +4,7 @@
 //! keepachangelog.com 1.1. Essence's ChangeLog summarizer (revision summary).
 
 use crate::cancellable::TimeLimit;
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Maximum number of entries that are in the summary.
 const SUMMARY_VERSIONS_MAX: usize = 3;
@@ -65,7 +65,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft.description =
         summary.lines().next().unwrap_or_default().trim_start_matches(['*', '-', ' ']).to_owned();
     draft.other("Version", versions.first().copied().unwrap_or_default());
-    draft.other("Date", date.trim());
+    draft.date(date, DateSource::Changes);
     draft.other("Versions", versions.join("\n"));
     draft.other("Revision-Summary", summary);
     draft.body = text;
@@ -145,7 +145,7 @@ mod tests {
             "1995-05-02  A. Body  <a@h.example>\n\n\t* sort.c (f): Faster.\n\n\
              1995-05-01  B. Body  <b@h.example>\n\n\t* sort.c: New.\n",
             "Title: ChangeLog\nAuthor: A. Body <a@h.example> | B. Body <b@h.example>\n\
-             Description: sort.c (f): Faster.\nDate: 1995-05-02\n\
+             Description: sort.c (f): Faster.\nDate: 1995-05-02\nDate-Source: changelog\n\
              Revision-Summary: * sort.c (f): Faster. | * sort.c: New.",
         );
     }
@@ -156,7 +156,7 @@ mod tests {
             "sort (1.2-3) unstable; urgency=low\n\n  * Faster.\n\n\
              \u{20}-- A. Body <a@h.example>  Mon, 01 May 1995 10:00:00 +0000\n",
             "Title: Changes of sort\nAuthor: A. Body <a@h.example>\nDescription: Faster.\n\
-             Version: 1.2-3\nDate: Mon, 01 May 1995 10:00:00 +0000\nVersions: 1.2-3\n\
+             Version: 1.2-3\nDate: 1995-05-01T10:00:00Z\nDate-Source: changelog\nVersions: 1.2-3\n\
              Revision-Summary: * Faster.",
         );
     }
@@ -165,7 +165,7 @@ mod tests {
     fn change_logs_in_markdown() {
         check(
             "# Changelog\n\n## [1.2.0] - 2020-01-02\n### Added\n- A thing\n\n## 1.1.0\n- Less\n",
-            "Title: ChangeLog\nDescription: ### Added\nVersion: 1.2.0\nDate: 2020-01-02\n\
+            "Title: ChangeLog\nDescription: ### Added\nVersion: 1.2.0\nDate: 2020-01-02\nDate-Source: changelog\n\
              Versions: 1.2.0 | 1.1.0\nRevision-Summary: ### Added | - A thing | - Less",
         );
     }

@@ -8,9 +8,10 @@ use std::collections::HashSet;
 
 use super::plain;
 use crate::cancellable::TimeLimit;
+use crate::draft::read_date;
 use crate::names;
 use crate::text::{Body, is_telling, one_line};
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Maximum length of all questions together, in bytes.
 const QUESTIONS_BYTES_MAX: usize = 8 * 1024;
@@ -24,9 +25,10 @@ const HEADER_LINES_MAX: usize = 100;
 const VALUE_BYTES_MAX: usize = 1024;
 
 /// Header fields, and their attributes.
-const FIELDS: &str = "archive-name:Archive-Name last-modified:Date last-update:Date \
-    last-updated:Date posting-frequency:Posting-Frequency version:Version newsgroups:Newsgroups \
-    organization:Organization";
+const FIELDS: &str = "archive-name:Archive-Name posting-frequency:Posting-Frequency \
+    version:Version newsgroups:Newsgroups organization:Organization";
+/// Header fields with the date of the last change.
+const CHANGED: &[&str] = &["last-modified", "last-update", "last-updated"];
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = input.text();
@@ -97,11 +99,14 @@ pub(crate) fn header<'t>(text: &'t str, draft: &mut Draft<'_>) -> Option<&'t str
     if let Some(url) = field("url").filter(|it| it.contains("://")) {
         draft.references.push(url.to_owned());
     }
+    // The date of the last change is more important than that of sending.
+    let changed = CHANGED.iter().find_map(|it| field(it));
+    if changed.is_some_and(|it| read_date(it).is_some()) {
+        draft.others.retain(|it| !matches!(it.0.as_str(), "Date" | "Date-Source"));
+        draft.date(changed.unwrap_or_default(), DateSource::Header);
+    }
     for (name, attribute) in names::pairs(FIELDS) {
-        let exists = draft.others.iter().any(|it| it.0 == attribute);
-        if let Some(value) = field(name).filter(|_| !exists || attribute == "Date") {
-            // The date of the last change is more important than that of sending.
-            draft.others.retain(|it| it.0 != attribute);
+        if let Some(value) = field(name).filter(|_| !draft.has(attribute)) {
             draft.other(attribute, value);
         }
     }
@@ -254,7 +259,7 @@ mod tests {
              ------------------------------\n\nSubject: 1.1. What is sed?\n\nAn editor.\n\n\
              1.2. Why?\n\nIs it not so? It is.\n",
             "Title: comp.editors FAQ\nAuthor: Eric P. <e@a.example>\nDescription: Questions about it.\n\
-             Newsgroups: comp.editors,news.answers\nArchive-Name: editor-faq/sed\nDate: 10 March 1995\n\
+             Newsgroups: comp.editors,news.answers\nDate: 1995-03-10\nDate-Source: header\nArchive-Name: editor-faq/sed\n\
              Posting-Frequency: monthly\nVersion: 015\nHeadings: What is sed? | Why?\n\
              URL-References: http://sed.example/faq.html",
         );

@@ -18,7 +18,7 @@ use memchr::memmem;
 use crate::object::{Object, ProblemKind};
 use crate::office::outlook;
 use crate::text::{Body, front, one_line};
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Maximum number of bytes of a message, an article or a mailbox that are read.
 pub(super) const MAIL_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -129,7 +129,7 @@ impl MessageHeader {
         draft.other("From", draft.authors.join("\n"));
         draft.other("To", self.to.join("\n"));
         draft.other("Cc", self.cc.join("\n"));
-        draft.other("Date", self.date);
+        draft.date(&self.date, DateSource::Mail);
         draft.other("List-Id", self.list);
         let id = if self.id.is_empty() { String::new() } else { format!("mid:{}", self.id) };
         draft.other("Identifier", id);
@@ -380,7 +380,7 @@ mod tests {
              Description: Hello, here it is.\n\
              From: Ann Smith <ann@a.example>\n\
              To: b@b.example | C <c@c.example>\n\
-             Date: 2024-01-01T10:00:00+01:00\n\
+             Date: 2024-01-01T10:00:00+01:00\nDate-Source: mail header\n\
              List-Id: The list <l.example>\n\
              Identifier: mid:1@a.example\n\
              Message-Id: 1@a.example\n\
@@ -400,7 +400,7 @@ mod tests {
             "Title: s\nAuthor: Jürgen <j@a.example>\n\
              Description: Grüße aus Köln eingeschoben\n\
              From: Jürgen <j@a.example>\nIn-Reply-To: 1@a.example\n\
-             References: 0@a.example | 1@a.example\nLanguage: de\n\
+             References: 0@a.example | 1@a.example\nLanguage: de\nLanguage-Source: declared\n\
              Partial-Text: > sie fragen | Grüße aus Köln |  eingeschoben | --  | J",
         );
         check(

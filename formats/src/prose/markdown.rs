@@ -12,7 +12,7 @@ use url::Url;
 use super::references::followed;
 use crate::cancellable::TimeLimit;
 use crate::text::{Body, HEADINGS_BYTES_MAX, is_telling};
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Longest link, in bytes.
 const LINK_BYTES_MAX: usize = 2 * 1024;
@@ -160,7 +160,7 @@ impl MarkdownDocument {
         }
         draft.keywords = [field("tags"), field("keywords"), field("categories")].join(" ");
         draft.r#abstract = field("abstract");
-        draft.other("Date", field("date"));
+        draft.date(&field("date"), DateSource::Header);
         draft.other("Language", [field("lang"), field("language")].concat());
         draft.other("Headings", self.headings.as_str().trim());
         draft.references = std::mem::take(&mut self.links);
@@ -197,8 +197,8 @@ mod tests {
     fn front_matter() {
         check(
             "---\ntitle: \"From the front\"\nauthor: Ann\ndate: 2024-01-02\nlang: de\ntags: [a1, b2]\n---\n\nText.\n",
-            "Title: From the front\nAuthor: Ann\nDescription: Text.\nDate: 2024-01-02\n\
-             Language: de\nPartial-Text: Text.",
+            "Title: From the front\nAuthor: Ann\nDescription: Text.\nDate: 2024-01-02\nDate-Source: header\n\
+             Language: de\nLanguage-Source: declared\nPartial-Text: Text.",
         );
         check("+++\ntitle = 'T'\n+++\nx", "Title: T\nDescription: x\nPartial-Text: x");
     }

@@ -62,7 +62,7 @@ mod tests {
              Author: Ann Smith <ann@a.example>\n\
              Description: Questions and answers.\n\
              From: Ann Smith <ann@a.example>\n\
-             Date: 1995-03-01T10:00:00Z\n\
+             Date: 1995-03-01T10:00:00Z\nDate-Source: mail header\n\
              Identifier: mid:1@a.example\n\
              Message-Id: 1@a.example\n\
              Newsgroups: comp.infosystems | comp.answers\n\
@@ -86,7 +86,7 @@ mod tests {
             seen.split("\nPartial-Text: ").next().unwrap(),
             "Title: The FAQ\nAuthor: Eric P. <e@a.example>\nDescription: For all.\n\
              From: robot@a.example\nNewsgroups: comp.editors | news.answers\n\
-             Archive-Name: editor-faq/sed\nDate: 10 Feb 1995\nHeadings: What is sed?"
+             Date: 1995-02-10\nDate-Source: header\nArchive-Name: editor-faq/sed\nHeadings: What is sed?"
         );
     }
 

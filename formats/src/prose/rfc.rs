@@ -4,7 +4,7 @@
 
 use super::plain;
 use crate::text::is_telling;
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Maximum number of lines of the first pages that are read.
 const LINES_MAX: usize = 300;
@@ -34,7 +34,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         };
         left_column(left, &mut draft);
         if MONTHS.split(' ').any(|it| right.contains(it)) {
-            draft.other("Date", right);
+            draft.date(right, DateSource::FirstPage);
             dated = true;
         } else if !dated && is_person(right) {
             draft.authors.push(right.trim_end_matches(", Ed.").to_owned());
@@ -112,7 +112,7 @@ mod tests {
                 "Title: Hypertext Transfer Protocol -- HTTP/1.0\n\
                  Author: T. Berners-Lee | R. Fielding\nAbstract: A protocol | with lightness.\n\
                  Identifier: rfc:1945\nObsoletes: rfc:12 | rfc:13\nCategory: Informational\n\
-                 Date: May 1996"
+                 Date: 1996-05\nDate-Source: first page"
             )
         );
     }

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use super::references::References;
 use crate::cancellable::TimeLimit;
 use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling};
-use crate::{Draft, Input};
+use crate::{DateSource, Draft, Input};
 
 /// Longest description, abstract and field, in bytes.
 const FIELD_BYTES_MAX: usize = 4 * 1024;
@@ -368,7 +368,7 @@ impl<'t> RstDocument<'t> {
         };
         draft.keywords = field("keywords").to_owned();
         let date = ["date", "created"].map(field).into_iter().find(|it| !it.is_empty());
-        draft.other("Date", rcs_value(date.unwrap_or_default()));
+        draft.date(date.unwrap_or_default(), DateSource::Header);
         draft.other("Version", rcs_value([field("version"), field("revision")].concat().as_str()));
         draft.other("Publisher", field("organization"));
         draft.other("Copyright", field("copyright"));
@@ -450,9 +450,9 @@ mod tests {
              Author: Ann Other <a@h.example>\n\
              Description: Some code and strong words_ of a link, and the next.\n\
              Abstract: In short, | it is big.\n\
-             Date: 2024-01-02\n\
+             Date: 2024-01-02\nDate-Source: header\n\
              Version: 1.2\n\
-             Language: en\n\
+             Language: en\nLanguage-Source: declared\n\
              Headings: The Big One | First | Next\n\
              URL-References: http://h.example/x.html | http://w.example/\n\
              Partial-Text: The Big One | First | Some code and strong | words_ of a link, and the \
@@ -489,7 +489,7 @@ mod tests {
              Author: Ann Other | Bob\n\
              Description: It is short.\n\
              Abstract: It is short.\n\
-             Date: 13-Jun-2000\n\
+             Date: 2000-06-13\nDate-Source: header\n\
              Headings: Abstract\n\
              Partial-Text: Abstract | It is | short.",
         );

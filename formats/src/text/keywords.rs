@@ -119,6 +119,12 @@ impl Keywords {
 
     /// Adds the words of `text`: runs of letters and digits.
     pub fn add(&mut self, text: &str) {
+        self.add_each(text, |_| {});
+    }
+
+    /// Adds the words of `text`, and calls `each` with every run of letters and digits, folded: also with those
+    /// that are no keywords.
+    pub(crate) fn add_each(&mut self, text: &str, mut each: impl FnMut(&str)) {
         let bytes = text.as_bytes();
         let class_at = |at: usize| bytes.get(at).map_or(Class::Between, |byte| class(*byte));
         let mut at = 0;
@@ -130,19 +136,20 @@ impl Keywords {
             match class_at(at) {
                 Class::Between => {
                     let word = text.get(start..at).unwrap_or_default();
+                    each(word);
                     if !is_long_fraction(text, start, word) {
                         self.take(word);
                     }
                     at += 1;
                 }
-                Class::Capital | Class::Wide => at = self.fold(text, start),
+                Class::Capital | Class::Wide => at = self.fold(text, start, &mut each),
                 Class::Plain => {}
             }
         }
     }
 
     /// Adds the word that starts at `start`, folded; returns the end of the separator after it.
-    fn fold(&mut self, text: &str, start: usize) -> usize {
+    fn fold(&mut self, text: &str, start: usize, each: &mut impl FnMut(&str)) -> usize {
         let mut folded = std::mem::take(&mut self.folded);
         folded.clear();
         let rest = text.get(start..).unwrap_or_default();
@@ -157,6 +164,7 @@ impl Keywords {
                 break;
             }
         }
+        each(&folded);
         if !is_long_fraction(text, start, &folded) {
             self.take(&folded);
         }

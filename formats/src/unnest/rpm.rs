@@ -5,9 +5,9 @@
 use super::budget::Fault;
 use super::stream::Packing;
 use super::{Walk, cpio};
-use crate::Draft;
 use crate::numbers::{be32, len32, slice_up_to, up_to_zero};
 use crate::object::ProblemKind;
+use crate::{DateSource, Draft};
 
 /// Length of the lead, in bytes; the header has all its data, too.
 const LEAD_BYTES: usize = 96;
@@ -34,9 +34,19 @@ impl<'a> Header<'a> {
         Some((Self { index, values }, rest))
     }
 
+    fn entry(&self, tag: u32) -> Option<&'a [u8]> {
+        self.index.chunks_exact(ENTRY_BYTES).find(|it| be32(it, 0) == Some(tag))
+    }
+
+    /// Returns the 32-bit number of `tag`.
+    fn number(&self, tag: u32) -> Option<u32> {
+        let entry = self.entry(tag).filter(|it| be32(it, 4) == Some(4))?;
+        be32(self.values, len32(entry, 8)?)
+    }
+
     /// Returns the text of `tag`, or the first of several texts.
     fn text(&self, tag: u32) -> String {
-        let entry = self.index.chunks_exact(ENTRY_BYTES).find(|it| be32(it, 0) == Some(tag));
+        let entry = self.entry(tag);
         // One text, a list of texts, or a text in several languages (English first).
         let text = entry.filter(|it| matches!(be32(it, 4), Some(6 | 8 | 9)));
         let Some(at) = text.and_then(|it| len32(it, 8)) else { return String::new() };
@@ -73,6 +83,8 @@ fn metadata(header: &Header<'_>) -> Draft<'static> {
         authors: vec![header.text(1015)],
         ..Draft::default()
     };
+    let built = header.number(1006).and_then(|it| jiff::Timestamp::from_second(it.into()).ok());
+    draft.date(&built.map(|it| it.to_string()).unwrap_or_default(), DateSource::Package);
     draft.other("Package", header.text(1000));
     draft.other("Version", version.collect::<Vec<_>>().join("-"));
     draft.other("Architecture", header.text(1022));

@@ -54,6 +54,7 @@ pub(super) fn attribute(element: &str) -> String {
 
 /// Attributes of gathering, which metadata must not set.
 const RESERVED: &[&str] = &[
+    "Date-Source",
     "File-Size",
     "Full-Text",
     "Gatherer-Host",
@@ -64,6 +65,7 @@ const RESERVED: &[&str] = &[
     "Gatherer-Version",
     "Generation-Time",
     "Landing-Page",
+    "Language-Source",
     "Last-Modification-Time",
     "MD5",
     "Origin-Version",
@@ -71,6 +73,7 @@ const RESERVED: &[&str] = &[
     "Partial-Text",
     "Refresh-Rate",
     "Set-Spec",
+    "Text-Print",
     "Time-To-Live",
     "Type",
     "Update-Time",

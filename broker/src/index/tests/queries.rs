@@ -168,9 +168,14 @@ fn ranges() {
     site.check("modified:*", "one two");
     site.check("size:*", "one three two");
     site.put("http://a.org/reference", &[("Title", "A paper"), ("Year", "1995")]);
+    site.put(
+        "http://a.org/scan",
+        &[("Date", "1996-03-01\n1995"), ("Last-Modification-Time", "1600000000")],
+    );
     site.apply();
-    site.check("year:1995", "reference");
-    site.check("year:*", "one reference two");
+    site.check("year:1995", "reference scan");
+    site.check("year:*", "one reference scan two");
+    site.check("modified:2020", "scan two");
     site.check("-modified:*", "reference three");
 }
 

@@ -101,6 +101,7 @@ const NAMES: &[&str] = &[
     "File-Size",
     "Size",
     "Year",
+    "Date",
     "Last-Modification-Time",
     "Modified",
     "Update-Time",

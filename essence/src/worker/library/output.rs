@@ -108,7 +108,8 @@ pub(super) fn lay(attributes: Vec<(&str, &[u8])>, record: &mut Record) -> Vec<St
     }
     let is_text = |name: &str| TEXTS.iter().any(|it| it.eq_ignore_ascii_case(name));
     if all.iter().any(|(name, _)| is_text(name)) {
-        for text in TEXTS {
+        // The print is of the text that is replaced.
+        for text in TEXTS.into_iter().chain(["Text-Print"]) {
             record.remove(text);
         }
     }

@@ -55,7 +55,7 @@ pub(super) fn records(bytes: &[u8], about: &mut Metadata) -> Option<()> {
         }
         if let (2, Some(field)) = (record, field(set)) {
             let value = decode(data, Some(if utf8 { "utf-8" } else { "iso-8859-1" }));
-            about.add(field, &date(field, &value));
+            about.add(field, &value);
         }
         at += 5 + len;
     }
@@ -74,16 +74,4 @@ fn field(set: u8) -> Option<Field> {
         120 => Field::Description,
         _ => return None,
     })
-}
-
-/// Converts dates from `20200102` to `2020-01-02`.
-fn date(field: Field, value: &str) -> String {
-    if field == Field::Date
-        && value.len() == 8
-        && let (Some(year), Some(month), Some(day)) =
-            (value.get(..4), value.get(4..6), value.get(6..))
-    {
-        return format!("{year}-{month}-{day}");
-    }
-    value.to_owned()
 }

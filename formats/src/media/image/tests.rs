@@ -75,7 +75,7 @@ fn exif() -> Vec<u8> {
 }
 
 const EXIF_EXPECTED: &str = "Description: A harbour\n\
-     Date: 2020-01-02T03:04:05+10:00\n\
+     Date: 2020-01-02T03:04:05+10:00\nDate-Source: media metadata\n\
      Subject: sea | ship\n\
      Copyright: (c) Ann\n\
      Camera: Canon EOS 5\n\
@@ -135,7 +135,7 @@ fn metadata_of_a_news_agency() {
             segment(0xe1, xmp),
             segment(0xc2, b"\x08\0\x10\0\x20\x03"),
         ]),
-        "Title: Harbour\nAuthor: Jörg\nDescription: A ship comes in.\nDate: 2020-01-02\n\
+        "Title: Harbour\nAuthor: Jörg\nDescription: A ship comes in.\nDate: 2020-01-02\nDate-Source: media metadata\n\
          Subject: sea | ship\nCopyright: (c) agency\nDimensions: 32x16\n\
          Partial-Text: A ship comes in.",
     );

@@ -238,12 +238,8 @@ impl TiffReader<'_, '_> {
         } else {
             about.add(Field::Camera, &format!("{} {}", values.make, values.model));
         }
-        let date = iso_date(&values.taken);
-        if date.is_empty() {
-            about.add(Field::Date, &iso_date(&values.changed));
-        } else {
-            about.add(Field::Date, &format!("{date}{}", values.offset));
-        }
+        about.add(Field::Date, &format!("{}{}", values.taken, values.offset));
+        about.add(Field::Date, &values.changed);
         if let (Some(latitude), Some(longitude)) = (values.latitude, values.longitude)
             && latitude <= 90.0
             && longitude <= 180.0
@@ -262,13 +258,4 @@ impl TiffReader<'_, '_> {
             }
         }
     }
-}
-
-/// Converts `2020:01:02 03:04:05` to `2020-01-02T03:04:05`; returns an empty text for anything else.
-fn iso_date(date: &str) -> String {
-    let Some((day, time)) = date.split_once(' ') else { return String::new() };
-    let day = day.replace(':', "-");
-    let shaped = day.len() == 10 && time.len() == 8 && !day.starts_with("0000");
-    let digits = |it: &str| it.chars().all(|it| it.is_ascii_digit() || matches!(it, '-' | ':'));
-    if shaped && digits(&day) && digits(time) { format!("{day}T{time}") } else { String::new() }
 }

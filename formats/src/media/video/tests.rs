@@ -42,7 +42,7 @@ fn an_mp4_with_an_item_list() {
     let metadata = boxed(b"udta", &boxed(b"meta", &[[0; 4].as_slice(), &handler, &list].concat()));
     check(
         &movie(&metadata),
-        "Title: Sea\nAuthor: Ann\nDescription: At home\nDate: 2020-01-02T00:04:05Z\n\
+        "Title: Sea\nAuthor: Ann\nDescription: At home\nDate: 2020-01-02T00:04:05Z\nDate-Source: media metadata\n\
          Dimensions: 640x480\nDuration: 90.5\nPartial-Text: At home",
     );
 }
@@ -69,7 +69,7 @@ fn a_quicktime_film_with_keys() {
     let user = boxed(b"udta", &boxed(b"\xa9cpy", b"\0\x03\0\0Ann"));
     check(
         &movie(&[metadata, user].concat()),
-        "Title: Walk\nDate: 2020-01-02T00:04:05Z\nCopyright: Ann\nDimensions: 640x480\n\
+        "Title: Walk\nDate: 2020-01-02T00:04:05Z\nDate-Source: media metadata\nCopyright: Ann\nDimensions: 640x480\n\
          Duration: 90.5",
     );
 }
@@ -105,7 +105,7 @@ fn a_matroska_film() {
     ];
     check(
         &bytes.concat(),
-        "Title: Sea\nAuthor: Ann\nDate: 2020-01-02T00:04:05Z\nGenerator: cutter 1.0\n\
+        "Title: Sea\nAuthor: Ann\nDate: 2020-01-02T00:04:05Z\nDate-Source: media metadata\nGenerator: cutter 1.0\n\
          Dimensions: 640x480\nDuration: 90.5",
     );
 }
