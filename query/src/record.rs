@@ -156,7 +156,7 @@ pub fn quantity(record: &Record, quantity: Quantity) -> Option<i64> {
 /// Returns the earliest year of the record's dates, as an OAI-PMH record's `Year` is.
 fn year_of_date(record: &Record) -> Option<i64> {
     let dates = record.text("Date")?;
-    let years = dates.lines().filter_map(|it| it.get(..4)?.parse().ok());
+    let years = dates.lines().filter_map(|it| it.get(..4)?.parse::<i64>().ok());
     years.filter(|year| YEARS.contains(year)).min()
 }
 

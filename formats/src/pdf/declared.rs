@@ -27,6 +27,7 @@ pub(super) struct Declared {
     pub(super) author: String,
     /// The programs that made it.
     pub(super) made_by: String,
+    /// The day on which it was made.
     pub(super) created: String,
     pub(super) pages: usize,
     /// Width over height of its first page.

@@ -285,6 +285,48 @@ fn text_is_bounded() {
     assert!(summary.record.get("Partial-Text").unwrap().len() <= 16 * 1024);
 }
 
+/// A document of 1,200 words as text, as a page, as RTF, and as a PDF with headers, numbers of pages and hyphens.
+#[test]
+fn twins_in_other_formats_have_nearly_the_same_print() {
+    let words: Vec<String> =
+        (0..1_200_u32).map(|it| format!("word{}", it * it * 7 % 9_973)).collect();
+    let text = words.join(" ");
+    let page = |(number, words): (usize, &[String])| {
+        let mut content =
+            format!("BT /F1 12 Tf 50 780 Td (Digging wells) Tj 0 -24 Td ({}) Tj", number + 17);
+        for line in words.chunks(8) {
+            // The first word of a line was begun on the line before.
+            let (first, rest) = line.split_first().unwrap();
+            let (one, two) = first.split_at(2);
+            content += &format!(" ({one}-) Tj 0 -14 Td ({two} {} ) Tj", rest.join(" "));
+        }
+        stream("", (content + " ET").as_bytes())
+    };
+    let pages: Vec<Vec<u8>> = words.chunks(400).enumerate().map(page).collect();
+    let print = |r#type: Type, bytes: &[u8]| {
+        let object = Object::whole("http://h.example/d", bytes.to_vec());
+        let record = testing::summarize(&object, r#type, &Settings::default(), &|| false).record;
+        record.text("Text-Print").unwrap().into_owned()
+    };
+    let plain = print(Type::Text, text.as_bytes());
+    for (kind, bytes, least) in [
+        (
+            Type::Html,
+            format!(
+                "<title>T</title><h1>T</h1><p>{}</p>",
+                text.replace(" word1", "</p>\n<p>word1")
+            ),
+            0.99,
+        ),
+        (Type::Rtf, format!("{{\\rtf1\\ansi {}}}", text.replace(" word1", "\\par word1")), 0.99),
+    ] {
+        let found = crate::text::similarity(&plain, &print(kind, bytes.as_bytes())).unwrap();
+        assert!(least <= found, "{kind:?} {found}");
+    }
+    let found = crate::text::similarity(&plain, &print(Type::Pdf, &paged(&pages))).unwrap();
+    assert!(0.8 <= found, "{found}");
+}
+
 #[test]
 fn deep_objects_do_not_overflow() {
     for (open, close) in [("[", "]"), ("<</A", ">>"), ("(", ")")] {

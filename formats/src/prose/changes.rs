@@ -4,6 +4,7 @@
 //! keepachangelog.com 1.1. Essence's ChangeLog summarizer (revision summary).
 
 use crate::cancellable::TimeLimit;
+use crate::draft::read_date;
 use crate::{DateSource, Draft, Input};
 
 /// Maximum number of entries that are in the summary.
@@ -14,6 +15,11 @@ const SUMMARY_BYTES_MAX: usize = 4 * 1024;
 const AUTHORS_MAX: usize = 50;
 /// Maximum number of versions listed.
 const VERSIONS_MAX: usize = 500;
+
+/// Names of days, as in old dates.
+const DAYS: &str = "Mon Tue Wed Thu Fri Sat Sun";
+/// Maximum number of gaps of a line that may be that between date and author.
+const GAPS_MAX: usize = 4;
 
 /// The values in the first line of an entry.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -90,6 +96,14 @@ fn head(line: &str) -> Option<Entry<'_>> {
     if let Some((date, author)) = line.split_once("  ").filter(|(date, _)| is_date(date)) {
         return Some(Entry { date, author, ..Entry::default() });
     }
+    // `Mon May  1 10:00:00 1995  A. Body  <a@h.example>`
+    if DAYS.split(' ').any(|it| line.starts_with(it)) {
+        let parts = line.match_indices("  ").filter_map(|(at, _)| line.split_at_checked(at));
+        let is_day = |date: &str| read_date(date).is_some_and(|it| "1995-05-01".len() <= it.len());
+        if let Some((date, author)) = parts.take(GAPS_MAX).find(|(date, _)| is_day(date)) {
+            return Some(Entry { date, author, ..Entry::default() });
+        }
+    }
     // `## [1.2.0] - 2020-01-02`, `Version 1.2 (2020-01-02)`, `* Changes in version 1.2`
     let mut words = line
         .split(|it: char| it.is_whitespace() || "[]():,#=".contains(it))
@@ -147,6 +161,16 @@ mod tests {
             "Title: ChangeLog\nAuthor: A. Body <a@h.example> | B. Body <b@h.example>\n\
              Description: sort.c (f): Faster.\nDate: 1995-05-02\nDate-Source: changelog\n\
              Revision-Summary: * sort.c (f): Faster. | * sort.c: New.",
+        );
+    }
+
+    #[test]
+    fn old_change_logs_of_gnu() {
+        check(
+            "Tue May  2 10:00:00 1995  A. Body  <a@h.example>\n\n\t* sort.c (f): Faster.\n",
+            "Title: ChangeLog\nAuthor: A. Body <a@h.example>\nDescription: sort.c (f): Faster.\n\
+             Date: 1995-05-02T10:00:00\nDate-Source: changelog\n\
+             Revision-Summary: * sort.c (f): Faster.",
         );
     }
 

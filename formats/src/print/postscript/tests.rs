@@ -14,9 +14,9 @@ fn check(document: &str, expected: &str) {
 fn the_header_and_the_trailer() {
     check(
         "%!PS-Adobe-3.0 EPSF-3.0\n%%Title: (A map \\(old\\))\n%%Creator: draw 1.0\n\
-         %%Copyright: (c) Ann\n%%CreationDate: 2020-01-02\n%%For: Ann\n%%BoundingBox: 10 10 110 60\n%%Pages: (atend)\n\
+         %%Copyright: (c) Ann\n%%CreationDate: Mon Jan 2 2020\n%%For: Ann\n%%BoundingBox: 10 10 110 60\n%%Pages: (atend)\n\
          %%EndComments\n/x (no) def\n%%Trailer\n%%Pages: 7\n%%DocumentFonts: Times-Roman\n%%EOF\n",
-        "Title: A map (old)\nDate: Mon Jan 2 2020\nDate-Source: media metadata\nCopyright: (c) Ann\nGenerator: draw 1.0\nPages: 7\n\
+        "Title: A map (old)\nDate: 2020-01-02\nDate-Source: media metadata\nCopyright: (c) Ann\nGenerator: draw 1.0\nPages: 7\n\
          Dimensions: 100x50\nFonts: Times-Roman\nFor: Ann",
     );
 }
