@@ -42,8 +42,8 @@ pub(crate) fn cut(whole: &Object, front: usize) -> Object {
     Object { bytes: whole.bytes.slice(..front), truncated: true, rest, ..whole.clone() }
 }
 
-/// Summarizes `bytes` under `name` and renders the record and its problems. Size, MD5, type and keywords are
-/// left out.
+/// Summarizes `bytes` under `name` and renders the record and its problems. Size, MD5, type, keywords and print
+/// are left out.
 pub(crate) fn render(name: &str, r#type: Type, bytes: &[u8]) -> String {
     render_object(&Object::whole(format!("http://h.example/d/{name}"), bytes.to_vec()), r#type)
 }
@@ -53,7 +53,8 @@ pub(crate) fn render_object(object: &Object, r#type: Type) -> String {
     let summary = summarize(object, r#type, &Settings::default(), &|| false);
     let mut lines = Vec::new();
     for attribute in summary.record.attributes() {
-        if !matches!(attribute.name.as_str(), "File-Size" | "MD5" | "Keywords" | "Type") {
+        let left_out = ["File-Size", "MD5", "Keywords", "Type", "Text-Print"];
+        if !left_out.contains(&attribute.name.as_str()) {
             let value = String::from_utf8_lossy(&attribute.value).replace('\n', " | ");
             lines.push(format!("{}: {value}", attribute.name));
         }

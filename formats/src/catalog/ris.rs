@@ -232,7 +232,8 @@ mod tests {
                 let lines: String = authors.iter().map(|it| format!("AU  - {it}\n")).collect();
                 text.push_str(&format!("TY  - BOOK\nID  - {key}\nTI  - {title}\n{lines}PY  - {year}\nER  - \n\n"));
                 let authors = if authors.is_empty() { String::new() } else { format!("Author={}; ", authors.join("|")) };
-                expected.push(format!("{key}: Title={title}; {authors}Resource-Type=Book; Date={year}"));
+                let date = format!("Date={year}; Date-Source=entry");
+                expected.push(format!("{key}: Title={title}; {authors}Resource-Type=Book; {date}"));
             }
             prop_assert_eq!(entries(Type::Ris, text.as_bytes()), expected);
         }

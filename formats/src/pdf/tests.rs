@@ -118,7 +118,7 @@ fn a_paper_is_read_by_its_layout() {
         Abstract: We dig a deep well here and then we measure how much water stands in it.\n\
         Subject: What it is\nDeclared-Keywords: one, two\nCreation-Date: 2024-01-02\nPages: 1\n\
         Document-Class: paper\nAffiliation: University of Wells\nDate: 1995-05-03\nDate-Source: first page\n\
-        Identifier: doi:10.1000/182\n";
+        Identifier: doi:10.1000/182\nLanguage: en\nLanguage-Source: detected\n";
     assert_eq!(record.split("Partial-Text").next(), Some(expected));
 }
 

@@ -261,7 +261,7 @@ mod tests {
             "Title: comp.editors FAQ\nAuthor: Eric P. <e@a.example>\nDescription: Questions about it.\n\
              Newsgroups: comp.editors,news.answers\nDate: 1995-03-10\nDate-Source: header\nArchive-Name: editor-faq/sed\n\
              Posting-Frequency: monthly\nVersion: 015\nHeadings: What is sed? | Why?\n\
-             URL-References: http://sed.example/faq.html",
+             Language: en\nLanguage-Source: detected\nURL-References: http://sed.example/faq.html",
         );
     }
 

@@ -112,7 +112,8 @@ mod tests {
                 "Title: Hypertext Transfer Protocol -- HTTP/1.0\n\
                  Author: T. Berners-Lee | R. Fielding\nAbstract: A protocol | with lightness.\n\
                  Identifier: rfc:1945\nObsoletes: rfc:12 | rfc:13\nCategory: Informational\n\
-                 Date: 1996-05\nDate-Source: first page"
+                 Date: 1996-05\nDate-Source: first page\n\
+                 Language: en\nLanguage-Source: detected"
             )
         );
     }

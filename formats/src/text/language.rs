@@ -163,6 +163,7 @@ fn is_read_by_people(r#type: Type) -> bool {
             | Type::Rcs
             | Type::Sccs
             | Type::SymbolicLink
+            | Type::WaisSource
             | Type::Directory
     );
     !is_data && r#type.has_text()
