@@ -1,4 +1,4 @@
-//! What `Language` and `Text-Print` cost: summarizes the files below a folder with and without them, in one thread.
+//! Cost of `Language` and `Text-Print`: summarizes the files below a folder with and without them, in one thread.
 //!
 //! `cargo run --release -p essence --example attributes -- /usr/share/doc`
 //!
