@@ -8,9 +8,10 @@ use collection::{Change, Error, ORIGIN_VERSION, Options, Stamp};
 use http::StatusCode;
 use net::clock;
 use net::shutdown::Shutdown;
+use soif::digest::Md5;
 use tokio::time::timeout;
 
-use crate::support::{SOON, Server, Store, get, now, oid, pull, puller};
+use crate::support::{SOON, Server, Store, get, now, oid, pull, puller, update};
 
 #[tokio::test]
 async fn the_first_pull_is_a_snapshot_and_the_next_are_deltas() {
@@ -45,6 +46,31 @@ async fn the_first_pull_is_a_snapshot_and_the_next_are_deltas() {
     assert_eq!(broker.collection.version(), before, "nothing new, nothing written");
     let counters = server.feed().counters();
     assert_eq!((counters.snapshots, counters.redirects, counters.deltas), (1, 1, 4));
+}
+
+#[tokio::test]
+async fn records_made_anew_of_the_same_content_are_counted_apart() {
+    let (source, broker) = (Store::new(), Store::new());
+    let of_content = |n, title: &str, content: &str| match update(n, title) {
+        Change::Update(mut record) => {
+            record.push("MD5", Md5::of(content.as_bytes()).to_string());
+            Change::Update(record)
+        }
+        other => other,
+    };
+    source.commit((0..9).map(|n| of_content(n, "first", "content")).collect());
+    let server = Server::start(&source, FeedOptions::default()).await;
+    let first = pull(server.address, &broker).await;
+    assert_eq!((first.changes, first.remade), (9, 0));
+
+    // Seven are made anew; one has changed; one is new.
+    let mut changes: Vec<_> = (0..7).map(|n| of_content(n, "anew", "content")).collect();
+    changes.extend([of_content(7, "anew", "other"), of_content(9, "anew", "content")]);
+    source.commit(changes);
+    let second = pull(server.address, &broker).await;
+    assert_eq!((second.kind, second.changes, second.remade), (Kind::Delta, 9, 7));
+    assert_eq!((second.changed, second.applied.updated), (2, 9));
+    assert_eq!(broker.titles(), source.titles());
 }
 
 #[tokio::test]
