@@ -104,6 +104,9 @@ fn decide(name: &str, head: &[u8]) -> (Type, Reason) {
         return by_name.map_or((Type::Unknown, Reason::Empty), |it| (it, Reason::Name));
     }
     if is_text(head) {
+        if content::is_pdf_text(head, by_name == Some(Type::Pdf)) {
+            return (Type::Pdf, Reason::Signature);
+        }
         return of_text(by_name, head);
     }
     if let Some(look) = looks::spoiled(head) {
@@ -279,6 +282,9 @@ mod tests {
     #[test]
     fn content_beats_a_name_that_contradicts_it() {
         check("paper.txt", b"%PDF-1.4\n", "PDF");
+        check("paper.txt", b"Subject: x\n\n%PDF-1.4\n1 0 obj\n", "PDF");
+        check("paper.pdf", b"some junk%PDF-1.4\n", "PDF");
+        check("paper.pdf", b"some words\n", "Text");
         check("data.gz", b"plain words\n", "Text");
         check("data.txt", b"\x1f\x8b\x08\x00\x00\x00\x00\x00", "GNUCompressed");
         check("words.txt", b"ab\0cd\0\0\x01\x02", "Binary");
@@ -484,6 +490,8 @@ mod tests {
         check("a.ttf", b"\0\x01\0\0\0\x0f", "Font");
         check("", b"", "Unknown");
         check("empty.txt", b"", "Text");
+        // MacBinary has 128 bytes before the file.
+        check("paper", &[&[0; 128][..], b"%PDF-1.4\n"].concat(), "PDF");
         check("utf16.txt", b"\xff\xfeh\0i\0", "Text");
     }
 

@@ -9,6 +9,7 @@
 //! catches panics: a page that makes the interpreter panic costs that page alone.
 
 mod accent;
+mod composite;
 mod declared;
 mod device;
 mod extract;
@@ -38,6 +39,8 @@ use super::{DateSource, Draft, Input};
 use crate::object::ProblemKind;
 use crate::text::is_telling;
 
+/// Length of the front in which a document's mark may stand, in bytes (PDF reference 1.7, appendix H).
+const MARK_BYTES_MAX: usize = 1024;
 /// Maximum number of pages that are read for text.
 const PAGES_MAX: usize = 2_000;
 /// Maximum number of pages whose layout is read: a cover, its back, and the first pages.
@@ -68,7 +71,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
 
 fn read(bytes: Bytes, input: &Input<'_>, draft: &mut Draft<'_>) {
     // The interpreter shares the bytes, so that a large document is not copied.
-    let opened = catch_unwind(|| Pdf::new(Arc::new(bytes)));
+    let data = Arc::new(from_mark(&bytes));
+    let opened = catch_unwind(|| Pdf::new(data));
     let pdf = match opened {
         Ok(Ok(pdf)) => pdf,
         Ok(Err(LoadPdfError::Decryption(_))) => {
@@ -86,7 +90,7 @@ fn read(bytes: Bytes, input: &Input<'_>, draft: &mut Draft<'_>) {
             return;
         }
     };
-    let mut device = TextDevice::new(input.text_bytes_max(), input.cancelled);
+    let mut device = TextDevice::new(&pdf, input.text_bytes_max(), input.cancelled);
     let declared = declared::read(&pdf, draft);
     let (front, layout) = pages(&pdf, &mut device, draft);
     let body = device.body.finish();
@@ -106,14 +110,24 @@ fn read(bytes: Bytes, input: &Input<'_>, draft: &mut Draft<'_>) {
     draft.body = Cow::Owned(body);
 }
 
+/// Returns the document from its mark on. In most documents with bytes before it, offsets count from the
+/// mark; in the others the interpreter does not find the objects there, and searches for them.
+fn from_mark(bytes: &Bytes) -> Bytes {
+    let front = bytes.get(..bytes.len().min(MARK_BYTES_MAX)).unwrap_or_default();
+    bytes.slice(memchr::memmem::find(front, b"%PDF-").unwrap_or(0)..)
+}
+
 /// Reads all pages. Returns the length of the front pages' text, and their layout.
 fn pages(pdf: &Pdf, device: &mut TextDevice<'_>, draft: &mut Draft<'_>) -> (usize, Layout) {
     let pages = pdf.pages();
     let (mut front, mut layout) = (0, Layout::default());
     draft.other("Pages", pages.len().to_string());
     let cache = InterpreterCache::new();
-    let settings =
-        InterpreterSettings { render_content: RenderContent::PAGE, ..Default::default() };
+    let settings = InterpreterSettings {
+        cmap_resolver: Arc::new(composite::resolve),
+        render_content: RenderContent::PAGE,
+        ..Default::default()
+    };
     let mut failed = Vec::new();
     let mut contents = 0;
     for (number, page) in pages.iter().enumerate().take(PAGES_MAX) {

@@ -7,6 +7,9 @@
 //!   normalization, and for comparison the shares of the embedded title alone. Prints these for two
 //!   halves, split by a hash of the package's name: the rules were made on `tuned`, `held out` was
 //!   not looked at. `-v` also prints the errors in `tuned`.
+//! * `papers latex ROOT`: the same for all LaTeX documentation below `ROOT` that has its source (`.tex` or
+//!   `.ltx`, perhaps gzipped) beside it, as TeX Live's packages have; the halves are split by a hash of the
+//!   LaTeX package.
 //! * `papers classes ROOT…`: `Document-Class` of the documents that `labels.txt` names, as a table
 //!   of label by answer. Documents are searched under each ROOT (Debian packages unpacked).
 
@@ -18,6 +21,7 @@ mod truth;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use essence::extract::{EssenceSettings, extract};
@@ -37,8 +41,10 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        ["titles", library] => titles(Path::new(library), false),
-        ["titles", "-v", library] => titles(Path::new(library), true),
+        ["titles", library] => titles(&vignettes(Path::new(library)), false),
+        ["titles", "-v", library] => titles(&vignettes(Path::new(library)), true),
+        ["latex", root] => titles(&documentation(Path::new(root)), false),
+        ["latex", "-v", root] => titles(&documentation(Path::new(root)), true),
         ["classes", roots @ ..] => classes(roots),
         _ => panic!("see the head of essence/examples/papers/main.rs"),
     }
@@ -56,36 +62,86 @@ struct Sum {
     first: u32,
 }
 
-fn titles(library: &Path, verbose: bool) {
+/// A document with its source, and the package that decides to which half it belongs.
+struct Pair {
+    package: String,
+    pdf: PathBuf,
+    source: PathBuf,
+}
+
+/// Returns the vignettes of the packages in `packages.txt`.
+fn vignettes(library: &Path) -> Vec<Pair> {
+    let packages = PACKAGES.lines().filter(|it| !it.starts_with('#'));
+    let of = |package: &str| {
+        let found = pairs(&library.join(package).join("doc"), &SOURCES);
+        let package = package.to_owned();
+        found.into_iter().map(move |(pdf, source)| Pair { package: package.clone(), pdf, source })
+    };
+    packages.flat_map(of).collect()
+}
+
+/// Returns the documents below a folder that have their LaTeX source beside them. The package is the second
+/// folder below `texlive-doc`: `texlive-doc/latex/PACKAGE/…`.
+fn documentation(root: &Path) -> Vec<Pair> {
+    let mut found = Vec::new();
+    for (pdf, source) in pairs(root, &["ltx", "tex", "ltx.gz", "tex.gz"]) {
+        let mut names = pdf.iter().map(|it| it.to_string_lossy());
+        names.find(|it| it == "texlive-doc");
+        let package = names.nth(1).unwrap_or_default().into_owned();
+        if truth(&source) != truth::Truth::default() {
+            found.push(Pair { package, pdf, source });
+        }
+    }
+    let inside = fs::read_dir(root).into_iter().flatten().map(|it| it.unwrap());
+    let folders = inside.filter(|it| it.file_type().unwrap().is_dir()).map(|it| it.path());
+    let folders: BTreeSet<PathBuf> = folders.collect();
+    found.extend(folders.iter().flat_map(|it| documentation(it)));
+    found
+}
+
+/// Returns a source's truth.
+fn truth(source: &Path) -> truth::Truth {
+    let mut bytes = fs::read(source).unwrap();
+    let mut extension = source.extension().unwrap().to_string_lossy();
+    if extension == "gz" {
+        let packed = std::mem::take(&mut bytes);
+        flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).unwrap();
+        extension = "tex".into();
+    }
+    let text = String::from_utf8(bytes).unwrap_or_else(|it| {
+        // What is not UTF-8 is Latin-1 mostly.
+        it.into_bytes().into_iter().map(char::from).collect()
+    });
+    truth::read(&text, &extension)
+}
+
+fn titles(pairs: &[Pair], verbose: bool) {
     let mut sums = [Sum::default(), Sum::default()];
-    for package in PACKAGES.lines().filter(|it| !it.starts_with('#')) {
+    for Pair { package, pdf, source } in pairs {
+        let truth = truth(source);
         let held_out = hash(package) % 2 == 1;
         let sum = &mut sums[usize::from(held_out)];
-        for (pdf, source) in pairs(&library.join(package).join("doc")) {
-            let text = String::from_utf8_lossy(&fs::read(&source).unwrap()).into_owned();
-            let truth = truth::read(&text, &source.extension().unwrap().to_string_lossy());
-            let bytes = fs::read(&pdf).unwrap();
-            let record = record(&pdf, bytes.clone());
-            let value = |name: &str| record.text(name).unwrap_or_default().into_owned();
-            let author = value("Author").lines().next().unwrap_or_default().to_owned();
-            sum.documents += 1;
-            if let Some(wanted) = truth.title {
-                let (title, embedded) = (value("Title"), embedded_title(bytes));
-                sum.titles += 1;
-                sum.exact += u32::from(title == wanted);
-                sum.embedded_exact += u32::from(embedded == wanted);
-                sum.embedded += u32::from(same(&embedded, &wanted));
-                sum.normalized += u32::from(same(&title, &wanted));
-                if verbose && !held_out && !same(&title, &wanted) {
-                    println!("{}\n  title {title}\n  truth {wanted}", pdf.display());
-                }
+        let bytes = fs::read(pdf).unwrap();
+        let record = record(pdf, bytes.clone());
+        let value = |name: &str| record.text(name).unwrap_or_default().into_owned();
+        let author = value("Author").lines().next().unwrap_or_default().to_owned();
+        sum.documents += 1;
+        if let Some(wanted) = truth.title {
+            let (title, embedded) = (value("Title"), embedded_title(bytes));
+            sum.titles += 1;
+            sum.exact += u32::from(title == wanted);
+            sum.embedded_exact += u32::from(embedded == wanted);
+            sum.embedded += u32::from(same(&embedded, &wanted));
+            sum.normalized += u32::from(same(&title, &wanted));
+            if verbose && !held_out && !same(&title, &wanted) {
+                println!("{}\n  title {title}\n  truth {wanted}", pdf.display());
             }
-            if let Some(wanted) = truth.author {
-                sum.authors += 1;
-                sum.first += u32::from(same(&author, &wanted));
-                if verbose && !held_out && !same(&author, &wanted) {
-                    println!("{}\n  author {author}\n  truth  {wanted}", pdf.display());
-                }
+        }
+        if let Some(wanted) = truth.author {
+            sum.authors += 1;
+            sum.first += u32::from(same(&author, &wanted));
+            if verbose && !held_out && !same(&author, &wanted) {
+                println!("{}\n  author {author}\n  truth  {wanted}", pdf.display());
             }
         }
     }
@@ -110,14 +166,14 @@ fn same(one: &str, other: &str) -> bool {
     truth::normalized(one) == truth::normalized(other)
 }
 
-/// Returns the PDFs of a folder with the source beside each.
-fn pairs(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
+/// Returns the PDFs of a folder with the source beside each, in one of these formats.
+fn pairs(folder: &Path, sources: &[&str]) -> Vec<(PathBuf, PathBuf)> {
     let files = fs::read_dir(folder).into_iter().flatten().map(|it| it.unwrap().path());
     let files: BTreeSet<PathBuf> = files.collect();
     let lower = |path: &Path| path.to_string_lossy().to_lowercase();
     let pdfs = files.iter().filter(|it| lower(it).ends_with(".pdf"));
     let pair = |pdf: &PathBuf| {
-        let source = SOURCES.iter().find_map(|extension| {
+        let source = sources.iter().find_map(|extension| {
             let wanted = lower(&pdf.with_extension(extension));
             files.iter().find(|it| lower(it) == wanted)
         });

@@ -1,10 +1,17 @@
 //! Title and first author of a vignette by its source.
 //!
 //! This reader is independent of the summarizers: it reads LaTeX (or R Markdown's front matter) as
-//! text. If the source has no value, or leaves it to R or to a macro with arguments, there is no
-//! truth.
+//! text. If the source has no value, or leaves it to R or to macros that only TeX knows, there is no
+//! truth; nor if it has several titles, as the documentation of a class has examples.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Commands without arguments that print nothing, or only space.
+const SILENT: &str = "bf it sl sc tt rm sf em bfseries mdseries itshape slshape scshape upshape ttfamily sffamily \
+    rmfamily normalfont normalsize tiny scriptsize footnotesize small large Large LARGE huge Huge centering \
+    raggedright noindent newline par protect relax boldmath hfill hfil smallskip medskip bigskip vfill and \
+    quad qquad unskip null strut xspace linebreak break newpage allowbreak ignorespaces space copyright \
+    textcopyright textregistered texttrademark textbar rightarrow displaystyle slash hspace vspace vskip";
 
 /// Title and first author, each if the source has it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -67,6 +74,12 @@ fn markdown(source: &str) -> Truth {
 fn latex(source: &str) -> Truth {
     let source = without_comments(source);
     let macros = macros(&source);
+    let titles = source.match_indices("\\title").filter_map(|(at, _)| {
+        Some(normalized(&argument(source.get(at..)?, &["\\title"])?))
+    });
+    if 1 < titles.collect::<BTreeSet<String>>().len() {
+        return Truth::default();
+    }
     let title = argument(&source, &["\\title", "\\Title"]).and_then(|it| plain(&it, &macros));
     let author = argument(&source, &["\\author", "\\Author"]);
     let author = author.and_then(|it| {
@@ -81,6 +94,13 @@ fn latex(source: &str) -> Truth {
             "\\thanks",
             "\\footnote",
             "\n\n",
+            "\\IEEEauthorblockA",
+            "\\affil",
+            "\\affiliation",
+            "\\orcidID",
+            "\\inst",
+            "\\email",
+            "\\institute",
         ];
         let end =
             front.iter().filter_map(|mark| find_command(&it, mark)).filter(|at| 0 < *at).min();
@@ -99,14 +119,20 @@ fn find_command(text: &str, command: &str) -> Option<usize> {
 
 fn first(authors: &str) -> Option<String> {
     let mut name = authors.trim_start_matches(&[',', ' '][..]);
-    for mark in [",", ";", " and ", " & ", "(", "<", " with "] {
+    let marks = [",", ";", " and ", " & ", "(", "<", " with ", " en ", " und ", " et ", " y ", " e "];
+    for mark in marks {
         name = name.split(mark).next().unwrap_or_default();
     }
     let name = name.trim().trim_start_matches("by ").trim_end_matches(['*', '†', '.']).trim();
-    // Marks of footnotes and affiliations.
-    let name = name.trim_end_matches(|it: char| it.is_ascii_digit()).trim();
+    // The mark of a footnote or an affiliation.
+    let without = name.strip_suffix(|it: char| it.is_ascii_digit()).unwrap_or(name);
+    let name = if without.ends_with(|it: char| it.is_ascii_digit()) { name } else { without.trim() };
     let words = name.split_whitespace().count();
-    let is_name = !name.contains(['@', ':', '/']) && 0 < words && words < 7;
+    let is_name = !name.contains(['@', ':', '/', '=', '[', ']'])
+        && !name.contains(|it: char| it.is_ascii_digit())
+        && !name.to_lowercase().starts_with("copyright")
+        && 0 < words
+        && words < 7;
     (is_name && !normalized(name).is_empty()).then(|| name.to_owned())
 }
 
@@ -192,7 +218,7 @@ fn plain(latex: &str, macros: &BTreeMap<String, String>) -> Option<String> {
             }
         }
     }
-    if text.contains("\\Sexpr") || text.contains("\\input") || text.contains("#1") {
+    if text.contains("\\Sexpr") || text.contains("\\input") || text.contains("#1") || is_lost(&text) {
         return None;
     }
     let mut out = String::new();
@@ -203,6 +229,17 @@ fn plain(latex: &str, macros: &BTreeMap<String, String>) -> Option<String> {
         line = line.replace(from, to);
     }
     (!normalized(&line).is_empty()).then_some(line)
+}
+
+/// Returns whether a text has commands without arguments whose output only TeX knows.
+fn is_lost(latex: &str) -> bool {
+    let mut commands = latex.split('\\').skip(1);
+    commands.any(|it| {
+        let (name, rest) = it.split_at(it.find(|it: char| !it.is_ascii_alphabetic()).unwrap_or(it.len()));
+        let known = name.len() < 2 || symbol(name).is_some() || SILENT.split(' ').any(|it| it == name);
+        let has_argument = rest.trim_start().starts_with(['{', '[']) && !rest.starts_with("{}");
+        !known && !has_argument
+    })
 }
 
 fn render(latex: &str, out: &mut String) {
@@ -254,13 +291,20 @@ fn command<'a>(rest: &'a str, out: &mut String) -> &'a str {
         "thanks" | "footnote" | "vspace" | "hspace" | "includegraphics" | "label" | "color"
         | "inst" | "footnotemark" | "fnref" | "rule" | "fontsize" | "selectfont" | "vskip"
         | "textsuperscript" | "href" | "textcolor" | "fbox" | "parbox" | "raisebox" | "email"
-        | "setlength" | "begin" | "end" | "thispagestyle" => {
+        | "setlength" | "begin" | "end" | "thispagestyle" | "tnoteref" | "tnotemark" => {
             let after = after.strip_prefix('*').unwrap_or(after);
             let after = match after.strip_prefix('[').and_then(|it| it.split_once(']')) {
                 Some((_, rest)) => rest,
                 None => after,
             };
-            group(after).map_or(after, |(_, rest)| rest)
+            match group(after) {
+                // The columns of a table.
+                Some((what, rest)) if name == "begin" && what.starts_with("tabular") => {
+                    group(rest.trim_start()).map_or(rest, |(_, rest)| rest)
+                }
+                Some((_, rest)) => rest,
+                None => after,
+            }
         }
         "texorpdfstring" => {
             let Some((first, rest)) = group(after) else { return after };
@@ -325,7 +369,15 @@ fn symbol(name: &str) -> Option<&'static str> {
         "AA" => "Å",
         "i" => "ı",
         "LaTeX" => "LaTeX",
+        "LaTeXe" => "LaTeX2ε",
         "TeX" => "TeX",
+        "BibTeX" => "BibTeX",
+        "XeTeX" => "XeTeX",
+        "XeLaTeX" => "XeLaTeX",
+        "LuaTeX" => "LuaTeX",
+        "LuaLaTeX" => "LuaLaTeX",
+        "pdfLaTeX" => "pdfLaTeX",
+        "ConTeXt" => "ConTeXt",
         "R" => "R",
         "Bioconductor" => "Bioconductor",
         "textendash" => "–",

@@ -146,10 +146,31 @@ fn is_mac_binary(head: &[u8]) -> bool {
         && forks.iter().any(|it| *it != 0)
 }
 
+/// Returns whether a text is a PDF behind other lines, such as the header of a mail or of HTTP: its mark
+/// begins a line, with the version, and a comment of binary bytes or an object follows. Texts may well
+/// speak of the mark, unless they are `named` PDF.
+pub(super) fn is_pdf_text(head: &[u8], named: bool) -> bool {
+    let Some(at) = pdf_mark(head) else { return false };
+    let (before, from) = head.split_at(at);
+    let mut lines = from.split(|it| b"\r\n".contains(it)).filter(|it| !it.is_empty());
+    let [version, next] = [lines.next(), lines.next()].map(Option::unwrap_or_default);
+    let has_version = matches!(version.get(5..8), Some([b'1'..=b'9', b'.', b'0'..=b'9']));
+    let is_comment = next.first() == Some(&b'%') && !next.is_ascii();
+    let is_object = next.first().is_some_and(u8::is_ascii_digit)
+        && memchr::memmem::find(next, b" obj").is_some();
+    let begins = before.last().is_none_or(|it| b"\r\n".contains(it));
+    named || begins && has_version && (is_comment || is_object)
+}
+
+/// Returns the position of a PDF's mark.
+fn pdf_mark(head: &[u8]) -> Option<usize> {
+    let front = head.get(..head.len().min(PDF_START_MAX)).unwrap_or_default();
+    memchr::memmem::find(front, b"%PDF-")
+}
+
 /// Returns the type of binary data by a wider table of signatures.
 pub(super) fn by_signature(head: &[u8]) -> Option<Type> {
-    let front = head.get(..head.len().min(PDF_START_MAX)).unwrap_or_default();
-    if memchr::memmem::find(front, b"%PDF-").is_some() {
+    if pdf_mark(head).is_some() {
         return Some(Type::Pdf);
     }
     match FileFormat::from_bytes(head).kind() {
@@ -228,6 +249,22 @@ mod tests {
             spoiled[at] = byte;
             assert!(!is_mac_binary(&spoiled), "{at}");
         }
+    }
+
+    #[test]
+    fn texts_about_pdfs_are_no_pdfs() {
+        let pdf = |before: &str, after: &[u8]| {
+            is_pdf_text(&[before.as_bytes(), b"%PDF-1.4", after].concat(), false)
+        };
+        assert!(pdf("HTTP/1.0 200 OK\r\nServer: x\r\n\r\n", b"\r\n%\xe2\xe3\xcf\xd3\r\n1 0 obj"));
+        assert!(pdf("From: a@b.example\n\n", b"\n1 0 obj\n<<"));
+        assert!(pdf("\n\n", b" \r7 0 obj<</Linearized 1>>"));
+        assert!(!pdf("const PDF: &[u8] = b\"", b"\n1 0 obj\n<<"));
+        assert!(!pdf("A PDF begins with\n", b"\nand goes on."));
+        assert!(!pdf("Marks:\n", b"\n%!PS\n"));
+        assert!(!is_pdf_text(b"x\n%PDF-x.y\n1 0 obj", false));
+        assert!(is_pdf_text(b"x %PDF-x.y", true));
+        assert!(!is_pdf_text(&[&[b'x'; 1020][..], b"%PDF-1.4\n1 0 obj"].concat(), true));
     }
 
     #[test]

@@ -6,13 +6,15 @@
 use std::panic::resume_unwind;
 
 use hayro_interpret::font::{Glyph, GlyphRun};
-use hayro_interpret::hayro_cmap::BfString;
+use hayro_interpret::hayro_cmap::{BfString, WritingMode};
 use hayro_interpret::kurbo::{Affine, BezPath, Point, Rect, Vec2};
 use hayro_interpret::{
     BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, SoftMask,
 };
+use hayro_syntax::Pdf;
 
 use super::accent;
+use super::composite::CompositeFonts;
 use crate::text::Body;
 
 /// Maximum number of drawing operations of one document.
@@ -78,6 +80,7 @@ pub(super) struct TextDevice<'c> {
     pub(super) marks: Option<Vec<Mark>>,
     pub(super) faces: Vec<Face>,
     face_keys: Vec<u128>,
+    fonts: CompositeFonts<'c>,
     cancelled: &'c dyn Fn() -> bool,
     operations: u64,
     /// The last character, which may still get an accent or be one.
@@ -87,13 +90,14 @@ pub(super) struct TextDevice<'c> {
 }
 
 impl<'c> TextDevice<'c> {
-    pub(super) fn new(bytes_max: usize, cancelled: &'c dyn Fn() -> bool) -> Self {
+    pub(super) fn new(pdf: &'c Pdf, bytes_max: usize, cancelled: &'c dyn Fn() -> bool) -> Self {
         Self {
             body: Body::new(bytes_max),
             stop: None,
             marks: None,
             faces: Vec::new(),
             face_keys: Vec::new(),
+            fonts: CompositeFonts::new(pdf),
             cancelled,
             operations: 0,
             held: None,
@@ -132,7 +136,7 @@ impl<'c> TextDevice<'c> {
         self.expected = None;
     }
 
-    fn glyph(&mut self, glyph: &Glyph<'_>, transform: Affine, face: u16) {
+    fn glyph(&mut self, glyph: &Glyph<'_>, transform: Affine, vertical: bool, face: u16) {
         let origin = transform * Point::ZERO;
         let [a, b, c, d, ..] = transform.as_coeffs();
         let along = Vec2::new(a, b) * UNITS_PER_EM;
@@ -141,7 +145,16 @@ impl<'c> TextDevice<'c> {
             Glyph::Outline(outline) => outline.advance_width(),
             Glyph::Type3(glyph) => glyph.advance_width(),
         };
-        let advance = along * (f64::from(advance.unwrap_or(500.0)) / UNITS_PER_EM);
+        let advance = if vertical {
+            // Nearly all glyphs of vertical writing are as high as they are wide.
+            Vec2::new(-c, -d) * UNITS_PER_EM
+        } else {
+            along * (f64::from(advance.unwrap_or(500.0)) / UNITS_PER_EM)
+        };
+        let text = glyph.as_unicode().or_else(|| match glyph {
+            Glyph::Outline(glyph) => self.fonts.text(glyph, vertical, self.cancelled),
+            Glyph::Type3(_) => None,
+        });
         let mut put = |text: &str| {
             let count = text.chars().count().max(1) as f64;
             for (number, char) in text.chars().enumerate() {
@@ -150,7 +163,7 @@ impl<'c> TextDevice<'c> {
             }
         };
         let mut buffer = [0; 4];
-        match glyph.as_unicode() {
+        match text {
             // TeX names the bitmaps of a font a0, a1, …, which are ornaments in other fonts.
             Some(BfString::Char('\u{2701}'..='\u{27be}')) if matches!(glyph, Glyph::Type3(_)) => {
                 put(tex_text(glyph.char_code(), &mut buffer));
@@ -333,9 +346,10 @@ impl<'a> Device<'a> for TextDevice<'_> {
 
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, _: &DrawMode) {
         let face = if self.marks.is_some() { self.face(run) } else { 0 };
+        let vertical = run.writing_mode() == WritingMode::Vertical;
         for glyph in run.glyphs() {
             self.tick();
-            self.glyph(glyph, props.transform * glyph.transform(), face);
+            self.glyph(glyph, props.transform * glyph.transform(), vertical, face);
         }
     }
 

@@ -15,6 +15,8 @@ const SECTION_LINES_MAX: usize = 100;
 const SEARCHED_BYTES_MAX: usize = 128 * 1024;
 /// Largest difference between sizes that are taken as equal, as a share.
 const SAME_SIZE_SHARE: f64 = 0.06;
+/// Least size of a line that belongs to the larger one below it, as a share of that.
+const NEARLY: f64 = 0.8;
 /// Largest step between lines of one block, in units of their size.
 const BLOCK_STEP_EM: f64 = 2.1;
 /// Largest step between lines of one section, in units of their size.
@@ -209,6 +211,15 @@ impl Extractor<'_> {
             }
         };
         let lines = self.layout.lines.iter().filter(|it| it.page <= pages && start(it));
+        let label = rule.after.as_ref();
+        let label = label.and_then(|it| lines.clone().find(|line| it.is_match(&line.text)));
+        let follows = |line: &&Line| {
+            label.is_none_or(|label| {
+                let near = line.top < label.top + reach;
+                line.page == label.page && label.base - 0.3 * label.size < line.base && near
+            })
+        };
+        let lines = lines.filter(follows);
         // `until` ends a section only below its heading.
         let ends = |line: &Line| rule.until.iter().any(|end| end.is_match(&line.text));
         let lines = lines.take_while(|it| rule.take == Take::Section || !ends(it));
@@ -216,15 +227,18 @@ impl Extractor<'_> {
         let lines: Vec<&Line> = match rule.take {
             Take::Largest => {
                 let mut best: Vec<&Line> = Vec::new();
-                for block in blocks(&chosen) {
+                for block in blocks(&chosen).into_iter().filter(|it| !is_dropped(rule, it)) {
                     let size = |block: &[&Line]| block.first().map_or(0.0, |it| it.size);
                     if size(&best) * (1.0 + SAME_SIZE_SHARE / 2.0) < size(&block) {
                         best = block;
                     }
                 }
-                best
+                self.with_trail(rule, best)
             }
-            Take::First => blocks(&chosen).into_iter().next().unwrap_or_default(),
+            Take::First => {
+                let first = blocks(&chosen).into_iter().find(|it| !is_dropped(rule, it));
+                self.with_trail(rule, first.unwrap_or_default())
+            }
             Take::Section => return self.section(rule, &chosen),
             _ => chosen,
         };
@@ -235,6 +249,39 @@ impl Extractor<'_> {
         let values: Vec<String> = lines.iter().map(text).collect();
         let values = if rule.take == Take::Lines { values } else { vec![joined(&values, false)] };
         FieldMatch { values, bottom, more: false }
+    }
+
+    /// Adds the smaller lines right below a block, as subtitles are, and a line of nearly its size right
+    /// above.
+    fn with_trail<'l>(&'l self, rule: &Rule, mut block: Vec<&'l Line>) -> Vec<&'l Line> {
+        let (Some(trail), Some(first)) = (rule.trail, block.first().copied()) else { return block };
+        let joins = |line: &Line, to: &Line| {
+            let near = |it: &&Line| {
+                let beside = it.page == line.page && (it.base - line.base).abs() < 0.3 * it.size;
+                beside && it.text.contains(char::is_alphabetic)
+            };
+            // Names stand beside each other, too.
+            let alone = self.layout.lines.iter().filter(near).count() == 1;
+            let aligned = line.centered && to.centered || (line.left - to.left).abs() < first.size;
+            let step = (line.base - to.base).abs();
+            let close = 0.3 * line.size < step && step < trail * first.size;
+            let mut not = rule.not.iter().chain(&rule.drop);
+            close && alone && aligned && !not.any(|it| it.is_match(&line.text))
+        };
+        let lines = || self.layout.lines.iter().filter(|it| it.page == first.page);
+        while let Some(last) = block.last().filter(|_| block.len() < SECTION_LINES_MAX).copied() {
+            let next = lines().find(|it| last.base + 0.3 * it.size < it.base);
+            let smaller =
+                |it: &&Line| 0.7 * self.layout.body_size < it.size && it.size < first.size;
+            let Some(line) = next.filter(smaller).filter(|it| joins(it, last)) else { break };
+            block.push(line);
+        }
+        let above = lines().filter(|it| it.base < first.base - 0.3 * first.size).last();
+        let similar = |it: &&Line| (NEARLY * first.size..first.size).contains(&it.size);
+        if let Some(line) = above.filter(similar).filter(|it| joins(it, first)) {
+            block.insert(0, line);
+        }
+        block
     }
 
     fn fits(&self, rule: &Rule, line: &Line) -> bool {
@@ -308,6 +355,13 @@ fn blocks<'l>(lines: &[&'l Line]) -> Vec<Vec<&'l Line>> {
     blocks
 }
 
+/// Returns whether a block's text is none that the rule takes.
+fn is_dropped(rule: &Rule, block: &[&Line]) -> bool {
+    let lines: Vec<String> = block.iter().map(|it| it.text.clone()).collect();
+    let text = joined(&lines, false);
+    rule.drop.iter().any(|it| it.is_match(&text))
+}
+
 /// Joins lines. In running text a hyphen before a small letter is removed, in a title it stays.
 fn joined(lines: &[String], running: bool) -> String {
     let mut text = String::new();
@@ -338,15 +392,19 @@ fn values(rule: &Rule, raw: Vec<String>) -> Vec<String> {
             Some(split) => split.split(&text).collect(),
             None => vec![&text],
         };
-        for piece in pieces {
-            let piece = piece.trim();
+        let mut first = true;
+        for piece in pieces.into_iter().map(str::trim).filter(|it| !it.is_empty()) {
             if rule.last.as_ref().is_some_and(|it| it.is_match(piece)) {
                 break 'all;
             }
             let kept = rule.keep.as_ref().is_none_or(|it| it.is_match(piece));
-            if piece.is_empty() || !kept || rule.drop.iter().any(|it| it.is_match(piece)) {
+            if !kept || rule.drop.iter().any(|it| it.is_match(piece)) {
+                if rule.lead && first {
+                    continue 'all;
+                }
                 continue;
             }
+            first = false;
             if values.len() < VALUES_MAX && !values.iter().any(|it| it == piece) {
                 values.push(piece.to_owned());
             }

@@ -292,8 +292,13 @@ pub(super) struct Rule {
     pub(super) not: Vec<Pattern>,
     /// The field above the value, on the same page or the one before.
     pub(super) below: Option<String>,
-    /// The largest distance below that field, as a share of the page's height.
+    /// The pattern of the line with which the values begin, if there is one: a label before them.
+    pub(super) after: Option<Pattern>,
+    /// The largest distance below that field or line, as a share of the page's height.
     pub(super) reach: Option<f64>,
+    /// The largest step to smaller lines right below a block, and to one above, which belong to it; in units
+    /// of its size.
+    pub(super) trail: Option<f64>,
     /// Patterns of the line that ends the search.
     #[serde(default)]
     pub(super) until: Vec<Pattern>,
@@ -306,6 +311,9 @@ pub(super) struct Rule {
     #[serde(default)]
     pub(super) replace: Vec<Replace>,
     pub(super) split: Option<Pattern>,
+    /// Whether a line of several values counts only if its first one is kept: others speak of the rest.
+    #[serde(default)]
+    pub(super) lead: bool,
     /// The pattern of values that are kept.
     pub(super) keep: Option<Pattern>,
     /// Patterns of values that are left out.
