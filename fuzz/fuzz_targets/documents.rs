@@ -113,7 +113,7 @@ fn document(which: usize, content: &[u8]) -> Option<(&'static str, Vec<u8>)> {
         100..110 => ("a.tgz", made::gzip(content)),
         110..120 => ("a.hqx", made::binhex("x", content.len() as u32, content)),
         120..125 => ("a.tnef", [b"\x78\x9f\x3e\x22\x01\0", content].concat()),
-        125..130 => ("a.xls", [&[0x09, 0x04, 6, 0, 0, 4, 0x10, 0, 0, 0], content].concat()),
+        125..130 => ("a.xls", [&[0x09, 0x04, 6, 0, 0, 4, 0x10, 0, 0, 0][..], content].concat()),
         155..160 => {
             let parts = ["workbook", "styles", "sharedStrings", "worksheets/sheet1"];
             let names = parts.map(|it| format!("xl/{it}.bin"));
