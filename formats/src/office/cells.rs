@@ -1,4 +1,5 @@
-//! The rows of a spreadsheet: all are text, and the first with text in each sheet names its columns.
+//! The rows of a spreadsheet: all are text, and the first with words in each sheet names its columns,
+//! unless most of it is numbers.
 
 mod shown;
 
@@ -16,25 +17,31 @@ pub(super) struct Cells {
     row: Body,
     /// The same text without numbers, each cell on a line.
     names: Body,
-    has_header: bool,
+    texts: usize,
+    numbers: usize,
+    /// Whether the row that may be the header is over.
+    is_below_header: bool,
 }
 
 impl Cells {
     pub(super) fn new() -> Self {
         let names = Body::new(super::HEADINGS_BYTES_MAX);
-        Self { row: Body::new(ROW_BYTES_MAX), names, has_header: false }
+        let row = Body::new(ROW_BYTES_MAX);
+        Self { row, names, texts: 0, numbers: 0, is_below_header: false }
     }
 
     pub(super) fn cell(&mut self, text: &str) {
         self.row.space();
         self.row.push_squeezed(text);
-        if !self.has_header {
+        if !self.is_below_header {
+            self.texts += usize::from(!text.is_empty());
             self.names.push_squeezed_line(text);
         }
     }
 
     /// Adds a cell with a number or a date, as it is shown: it names no column.
     pub(super) fn number(&mut self, shown: &str) {
+        self.numbers += 1;
         self.row.space();
         self.row.push_squeezed(shown);
     }
@@ -43,15 +50,19 @@ impl Cells {
         self.number(if is_true { "TRUE" } else { "FALSE" });
     }
 
-    /// Ends the row; the first row with letters or digits in its texts is the header.
+    /// Ends the row. The header is the first row with letters or digits in its texts; if that has more
+    /// numbers than texts, it is data, and there is no header.
     pub(super) fn end_row(&mut self, document: &mut OfficeDraft) {
+        let (texts, numbers) = (std::mem::take(&mut self.texts), std::mem::take(&mut self.numbers));
         if self.row.as_str().is_empty() {
             return;
         }
-        if !self.has_header && is_telling(self.names.as_str()) {
-            self.has_header = true;
+        if !self.is_below_header && is_telling(self.names.as_str()) {
+            self.is_below_header = true;
             document.has_columns = true;
-            document.headings.push_line(self.names.as_str());
+            if numbers <= texts {
+                document.headings.push_line(self.names.as_str());
+            }
         }
         document.body.push_line(self.row.as_str());
         self.row.take();
