@@ -130,7 +130,7 @@ impl Format {
             // Not opened at all.
             Self::Closed(_) => true,
             Self::Stream(_) | Self::Ar | Self::Shar | Self::Uuencoded | Self::BinHex => false,
-            Self::Message | Self::Mailbox => false,
+            Self::Message | Self::Mailbox | Self::Outlook | Self::Warc => false,
         }
     }
 }
