@@ -43,6 +43,7 @@ pub(super) const CREATION_TIME: Key = 0x3007;
 pub(super) const ATTACHED: Key = 0x3701;
 pub(super) const FILE_NAME: Key = 0x3704;
 pub(super) const LONG_FILE_NAME: Key = 0x3707;
+pub(super) const MEDIA_TYPE: Key = 0x370e;
 pub(super) const SMTP_ADDRESS: Key = 0x39fe;
 pub(super) const INTERNET_PAGE: Key = 0x3fde;
 pub(super) const MESSAGE_PAGE: Key = 0x3ffd;
@@ -70,7 +71,7 @@ pub(super) const CARD: [Key; 12] = [
 ];
 
 /// Properties that are read, beside those of cards. What is attached is read apart.
-const READ: [Key; 32] = [
+const READ: [Key; 33] = [
     CLASS,
     SUBJECT,
     SUBMIT_TIME,
@@ -95,6 +96,7 @@ const READ: [Key; 32] = [
     CREATION_TIME,
     FILE_NAME,
     LONG_FILE_NAME,
+    MEDIA_TYPE,
     SMTP_ADDRESS,
     INTERNET_PAGE,
     MESSAGE_PAGE,

@@ -129,6 +129,10 @@ pub(super) fn attachments(
     for storage in storages(file, ATTACHMENT) {
         let bag = bag(file, storage, OTHER_HEADER_BYTES, &names);
         let mut attachment = Attachment { name: super::name_of(&bag), ..Attachment::default() };
+        // The parts of signed mail are mail themselves, and have no name.
+        if bag.text(&[mapi::MEDIA_TYPE]).starts_with("multipart/") {
+            attachment.extension = ".eml";
+        }
         let is_attached = |it: &&Node| {
             property_of(&it.name).is_some_and(|(number, _)| Key::from(number) == ATTACHED)
         };

@@ -175,11 +175,24 @@ fn what_is_attached_becomes_files() {
 }
 
 #[test]
+fn what_is_signed_is_mail() {
+    let attachment = "__attach_version1.0_#00000000";
+    let kind = format!("{attachment}/{}", long("370E001F"));
+    let content = format!("{attachment}/{}", long("37010102"));
+    let found = opened(&file(&[
+        ("__properties_version1.0", short(32, &[])),
+        (&kind, wide("multipart/signed")),
+        (&content, b"MIME-Version: 1.0\n".to_vec()),
+    ]));
+    assert_eq!(found[0].url, "http://h.example/m.msg#1.eml");
+}
+
+#[test]
 fn the_header_of_the_net_comes_first() {
     check(
         &message(&[
             ("007D001E", b"Microsoft Mail Internet Headers Version 2.0\r\nFrom: =?utf-8?q?=C3=89va?= <eva@e.example>\r\n\
-                 Date: Mon, 1 Jan 2024 11:00:00 +0100\r\nMessage-ID: <9@e.example>\r\nList-Id: <l.example>\r\n\r\n"),
+                 Date: Mon, 1 Jan 2024 11:00:00 +0100\r\nMessage-ID: <9@e.example>\r\nList-Id: L <l.example>\r\n\r\n"),
             ("0037001E", b"Subject"),
             ("0C1A001E", b"Other"),
             ("0E04001E", b"Bob; Carl"),
