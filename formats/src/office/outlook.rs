@@ -242,7 +242,8 @@ fn fill(to: &mut String, value: String) {
 fn person(properties: &PropertyBag<'_>, name: Key, addresses: &[Key]) -> Option<String> {
     let name = properties.text(&[name]);
     let addresses = addresses.iter().map(|it| properties.text(&[*it]));
-    let address = addresses.into_iter().find(|it| it.contains('@')).unwrap_or_default();
+    let is_mail = |it: &String| it.contains('@') && !it.starts_with('/');
+    let address = addresses.into_iter().find(is_mail).unwrap_or_default();
     // Some programs put the address into quotes for a name.
     let name = name.trim().trim_matches('\'');
     let person = match (name, address.trim()) {
