@@ -182,8 +182,8 @@ fn what_is_signed_is_mail() {
     let content = format!("{attachment}/{}", long("37010102"));
     let found = opened(&file(&[
         ("__properties_version1.0", short(32, &[])),
-        (&kind, wide("multipart/signed")),
-        (&content, b"MIME-Version: 1.0\n".to_vec()),
+        (&*kind, wide("multipart/signed")),
+        (&*content, b"MIME-Version: 1.0\n".to_vec()),
     ]));
     assert_eq!(found[0].url, "http://h.example/m.msg#1.eml");
 }
