@@ -702,7 +702,7 @@ mod tests {
         let member = format!("{url}#m");
         let read = |front: &[Vec<u8>]| {
             let bytes = [&front.concat()[..], &end].concat();
-            let object = Object::whole(url, Vec::new());
+            let object = Object::whole(url, "");
             let outcome = read_answer(io::Cursor::new(bytes), &object, 3, &mut Vec::new());
             outcome.map(drop).map_err(|it| it.kind())
         };

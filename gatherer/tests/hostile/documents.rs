@@ -23,6 +23,11 @@ pub(crate) const CASES: &[Case] = &[
         let streams = vec![pdf_stream("/Filter/FlateDecode", &zlib_zeros(30)); 40];
         pdf_page(pdf_stream("", b"BT (x) Tj ET"), HELVETICA, streams)
     }),
+    // Longer than what is read of a file at first, and with its table of objects at its end.
+    case("long.pdf", "", || {
+        let words = pdf_stream("", b"BT /F1 9 Tf (some words) Tj ET");
+        pdf_page(words, HELVETICA, vec![pdf_stream("", &vec![0x90; 94 * MIB])])
+    }),
     case("runs.pdf", "limit", || {
         pdf_page(
             pdf_stream("/Filter/RunLengthDecode", &b"\x81 ".repeat(8 * MIB)),
