@@ -40,7 +40,7 @@ fn a_table_of_dbase() {
     check(
         Type::Database,
         &table,
-        "Title: n\nDate: 2024-02-29\nColumns: 3\nHeadings: TOWN | PEOPLE | SINCE\nRows: 1\n\
+        "Title: n\nDate: 2024-02-29\nDate-Source: header\nColumns: 3\nHeadings: TOWN | PEOPLE | SINCE\nRows: 1\n\
          Kind: dBASE III table\nPartial-Text: TOWN PEOPLE SINCE | \u{423}\u{43b}\u{44c} 126790 0854-07-22",
     );
     let cut = table.get(..table.len() - 1).unwrap();
@@ -68,7 +68,7 @@ fn a_table_of_foxpro() {
     check(
         Type::Database,
         &dbf(0x30, 3, &columns, &[&row]),
-        "Title: n\nDate: 2024-02-29\nColumns: 5\nHeadings: N | X | Y | T | M\nRows: 1\n\
+        "Title: n\nDate: 2024-02-29\nDate-Source: header\nColumns: 5\nHeadings: N | X | Y | T | M\nRows: 1\n\
          Kind: Visual FoxPro table\nPartial-Text: N X Y T M | -7 1.50 1.2500 1970-01-02T01:00:00Z\n\
          ! limit: has memos in another file (.dbt or .fpt); they are left out",
     );
@@ -147,7 +147,7 @@ fn data_of_scientists() {
     check(
         Type::ScientificData,
         &[&grib[..], b"\0\0", &grib].concat(),
-        "Title: n\nDate: 2024-01-02T06:00Z\nPublisher: ECMWF\nSubject: Meteorology\nVersion: 1\nMessages: 2\n\
+        "Title: n\nDate: 2024-01-02T06:00:00Z\nDate-Source: header\nPublisher: ECMWF\nSubject: Meteorology\nVersion: 1\nMessages: 2\n\
          Kind: GRIB weather data",
     );
     let mut late =
@@ -156,7 +156,7 @@ fn data_of_scientists() {
     check(
         Type::ScientificData,
         &late,
-        "Title: n\nDate: 2024-01-02T06:30:00Z\nPublisher: US National Weather Service, NCEP\n\
+        "Title: n\nDate: 2024-01-02T06:30:00Z\nDate-Source: header\nPublisher: US National Weather Service, NCEP\n\
          Subject: Oceanography\nVersion: 2\nMessages: 1\nKind: GRIB weather data",
     );
     let cards = [
@@ -248,7 +248,7 @@ fn pages_drawings_and_help() {
     check(
         Type::Help,
         &chm::sample(),
-        "Title: Knots\nLanguage: en\nKind: Compiled HTML help\nPartial-Text: bends.htm",
+        "Title: Knots\nLanguage: en\nLanguage-Source: declared\nKind: Compiled HTML help\nPartial-Text: bends.htm",
     );
     check(
         Type::Help,
@@ -267,7 +267,7 @@ fn a_book_in_one_file() {
     check(
         Type::Ebook,
         book.as_bytes(),
-        "Title: On knots\nAuthor: Ann Other\nDescription: About ropes.\nPublisher: Press\nGenre: sea\nLanguage: en\n\
+        "Title: On knots\nAuthor: Ann Other\nDescription: About ropes.\nPublisher: Press\nGenre: sea\nLanguage: en\nLanguage-Source: declared\n\
          Identifier: isbn:978\nHeadings: Part one\nPartial-Text: Part | one | Two ropes.",
     );
 }

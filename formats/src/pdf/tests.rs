@@ -245,9 +245,9 @@ fn broken_documents_are_named() {
     let settings = Settings::default();
     let cut =
         Input { object: &object, r#type: Type::Pdf, settings: &settings, cancelled: &|| false };
-    let problem =
-        (ProblemKind::Broken, "cannot be read as PDF: only its front was read".to_owned());
-    assert_eq!(summarize(&cut).problems, [problem]);
+    let message =
+        "only its first 9 bytes were read, not the rest; raise `read_max` to read all of it";
+    assert_eq!(summarize(&cut).problems, [(ProblemKind::Limit, message.to_owned())]);
     let mut pdf = paged(&[stream("", b"BT /F1 9 Tf (kept) Tj ET")]);
     // A document without its table of offsets is rebuilt from its objects.
     let end = pdf.len() - 60;

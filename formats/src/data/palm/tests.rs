@@ -51,7 +51,7 @@ fn check(bytes: &[u8], expected: &str) {
 
 const FIELDS: &[(u32, &str)] =
     &[(100, "Ann Other"), (101, "Press"), (104, "9780000000002"), (503, "Knots"), (524, "en")];
-const ABOUT: &str = "Title: Knots\nAuthor: Ann Other\nPublisher: Press\nLanguage: en\n\
+const ABOUT: &str = "Title: Knots\nAuthor: Ann Other\nPublisher: Press\nLanguage: en\nLanguage-Source: declared\n\
                      Identifier: isbn:9780000000002\n";
 
 #[test]

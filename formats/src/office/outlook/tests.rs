@@ -146,7 +146,7 @@ fn a_message() {
          From: Ann Smith <ann@a.example>\n\
          To: Bob <bob@b.example>\n\
          Cc: c@c.example\n\
-         Date: 2024-01-01T10:00:00Z\n\
+         Date: 2024-01-01T10:00:00Z\nDate-Source: mail header\n\
          Identifier: mid:1@a.example\n\
          Message-Id: 1@a.example\n\
          In-Reply-To: 0@a.example\n\
@@ -165,7 +165,7 @@ fn what_is_attached_becomes_files() {
     // The message in the message is a file like those of Outlook.
     check(
         &found[1].bytes,
-        "Title: Inner\nDate: 2024-01-01T10:00:00Z\nAttachments: deep.txt\nLocation: Room 1",
+        "Title: Inner\nDate: 2024-01-01T10:00:00Z\nDate-Source: mail header\nAttachments: deep.txt\nLocation: Room 1",
     );
     let inner = opened(&found[1].bytes);
     assert_eq!(inner[0].url, "http://h.example/m.msg#deep.txt");
@@ -200,7 +200,7 @@ fn the_header_of_the_net_comes_first() {
             ("1000001E", "Größe".as_bytes()),
         ]),
         "Title: Subject\nAuthor: Éva <eva@e.example>\nDescription: Größe\n\
-         From: Éva <eva@e.example>\nTo: Bob | Carl\nDate: 2024-01-01T11:00:00+01:00\nList-Id: l.example\n\
+         From: Éva <eva@e.example>\nTo: Bob | Carl\nDate: 2024-01-01T11:00:00+01:00\nDate-Source: mail header\nList-Id: L <l.example>\n\
          Identifier: mid:9@e.example\nMessage-Id: 9@e.example\nPartial-Text: Größe",
     );
 }
@@ -209,7 +209,7 @@ fn the_header_of_the_net_comes_first() {
 fn pages_and_rtf_are_text() {
     let page = "<html><p>One &amp; <b>tw\u{f6}</b> <a href='http://w.example/'>link</a></p>";
     let narrow: Vec<u8> = page.chars().map(|it| u8::try_from(it).unwrap()).collect();
-    let expected = "Title: s\nDescription: One & twö link\nDate: 2024-01-01T10:00:00Z\n\
+    let expected = "Title: s\nDescription: One & twö link\nDate: 2024-01-01T10:00:00Z\nDate-Source: mail header\n\
                     URL-References: http://w.example/\nPartial-Text: One & twö link";
     check(&message(&[("0037001F", &wide("s")), ("10130102", &narrow)]), expected);
     check(&message(&[("0037001F", &wide("s")), ("1013001F", &wide(page))]), expected);
@@ -220,7 +220,7 @@ fn pages_and_rtf_are_text() {
     let plain = rtf("{\\rtf1\\ansi words\\par more}");
     check(
         &message(&[("0037001F", &wide("s")), ("10090102", &plain)]),
-        "Title: s\nDescription: words more\nDate: 2024-01-01T10:00:00Z\nPartial-Text: words | more",
+        "Title: s\nDescription: words more\nDate: 2024-01-01T10:00:00Z\nDate-Source: mail header\nPartial-Text: words | more",
     );
     let page = rtf(
         "{\\rtf1\\ansi\\ansicpg1252\\fromhtml1 {\\fonttbl{\\f0 Arial;}}\\htmlrtf hidden\\plain no\\htmlrtf0\
@@ -231,7 +231,7 @@ fn pages_and_rtf_are_text() {
     check(&message(&[("0037001F", &wide("s")), ("10090102", &page)]), expected);
     check(
         &message(&[("0037001F", &wide("s")), ("10090102", b"damaged and long enough")]),
-        "Title: s\nDate: 2024-01-01T10:00:00Z\n! broken: has a text in RTF that cannot be unpacked",
+        "Title: s\nDate: 2024-01-01T10:00:00Z\nDate-Source: mail header\n! broken: has a text in RTF that cannot be unpacked",
     );
 }
 
@@ -284,7 +284,7 @@ fn appointments_and_contacts() {
     );
     check(
         &appointment,
-        "Title: Lunch\nDescription: Bring rope.\nDate: 2024-01-01T10:00:00Z\nLocation: Harbour\n\
+        "Title: Lunch\nDescription: Bring rope.\nDate: 2024-01-01T10:00:00Z\nDate-Source: mail header\nLocation: Harbour\n\
          Partial-Text: Bring rope.",
     );
     let contact = item(

@@ -21,8 +21,8 @@ fn documents_of_other_programs_in_zip_files() {
             ("visio/pages/pages.xml", "<a>no</a>"),
             ("visio/pages/page1.xml", page),
         ]),
-        "Title: The title\nAuthor: Ann | Bob\nDescription: About &c.\nDate: 2024-01-02T03:04:05Z\nSubject: Things\n\
-         Language: en-GB\nKind: Visio drawing\nPartial-Text: Two ropes | hold",
+        "Title: The title\nAuthor: Ann | Bob\nDescription: About &c.\nDate: 2024-01-02T03:04:05Z\nDate-Source: document properties\nSubject: Things\n\
+         Language: en-GB\nLanguage-Source: declared\nKind: Visio drawing\nPartial-Text: Two ropes | hold",
     );
     let page = "<FixedPage><Glyphs UnicodeString=\"Two ropes\"/><Path/><Glyphs UnicodeString=\"hold &amp; more\"/></FixedPage>";
     check(

@@ -86,7 +86,7 @@ pub(super) fn winmail() -> Vec<u8> {
 fn an_item_in_an_attachment_of_mail() {
     let winmail = winmail();
     let expected = "Title: Grüße\nAuthor: Ann <a@a.example>\nDescription: Hello.\n\
-         From: Ann <a@a.example>\nTo: Bob <bob@b.example>\nDate: 2024-01-01T10:00:00Z\n\
+         From: Ann <a@a.example>\nTo: Bob <bob@b.example>\nDate: 2024-01-01T10:00:00Z\nDate-Source: mail header\n\
          Identifier: mid:1@a.example\nMessage-Id: 1@a.example\nAttachments: paper one.txt\n\
          Location: Pier\nPartial-Text: Hello.";
     assert_eq!(render("winmail.dat", Type::Mail, &winmail), expected);
@@ -118,6 +118,6 @@ fn an_old_item_has_its_own_date() {
     let item = tnef(&[attribute(0x0003_8005, &date), attribute(0x0002_800c, b"words\0")]);
     assert_eq!(
         render("winmail.dat", Type::Mail, &item),
-        "Title: winmail.dat\nDescription: words\nDate: 1999-12-31T23:59:58\nPartial-Text: words"
+        "Title: winmail.dat\nDescription: words\nDate: 1999-12-31T23:59:58\nDate-Source: mail header\nPartial-Text: words"
     );
 }
