@@ -114,13 +114,18 @@ fn document(which: usize, content: &[u8]) -> Option<(&'static str, Vec<u8>)> {
         110..120 => ("a.hqx", made::binhex("x", content.len() as u32, content)),
         120..125 => ("a.tnef", [b"\x78\x9f\x3e\x22\x01\0", content].concat()),
         125..130 => ("a.xls", [&[0x09, 0x04, 6, 0, 0, 4, 0x10, 0, 0, 0][..], content].concat()),
-        155..160 => {
-            let parts = ["workbook", "styles", "sharedStrings", "worksheets/sheet1"];
-            let names = parts.map(|it| format!("xl/{it}.bin"));
-            ("a.xlsb", made::zip(&names.each_ref().map(|it| (it.as_str(), content))))
+        which @ 130..170 => of_other_program(which, content),
+        which @ 170.. => {
+            let content = content.get(..4096).unwrap_or(content);
+            ("a.msg", made::office::outlook(&[(ITEM.get(which - 170)?, content)]))
         }
-        160..165 => ("a.vsdx", made::zip(&[("visio/document.xml", b""), ("visio/pages/page1.xml", content)])),
-        165..170 => ("a.xps", made::zip(&[("FixedDocSeq.fdseq", b""), ("1.fpage", content)])),
+    })
+}
+
+/// Returns the data of another program that hold `content`.
+fn of_other_program(which: usize, content: &[u8]) -> (&'static str, Vec<u8>) {
+    match which {
+        130..140 => ("a.warc", made::data::warc("response", "http://h.example/", content)),
         140..150 => {
             let [huff, cdic] = made::data::mobi_phrases(&[
                 (b"ab", true),
@@ -129,13 +134,21 @@ fn document(which: usize, content: &[u8]) -> Option<(&'static str, Vec<u8>)> {
             let head = made::data::mobi_head(17480, 1, &[(503, "x")]);
             ("a.mobi", made::data::palm(b"BOOKMOBI", &[head, content.to_vec(), huff, cdic]))
         }
-        150..155 => ("a.mobi", made::data::palm(b"BOOKMOBI", &[made::data::mobi_head(2, 1, &[]), content.to_vec()])),
-        130..140 => ("a.warc", made::data::warc("response", "http://h.example/", content)),
-        which @ 170.. => {
-            let content = content.get(..4096).unwrap_or(content);
-            ("a.msg", made::office::outlook(&[(ITEM.get(which - 170)?, content)]))
+        150..155 => (
+            "a.mobi",
+            made::data::palm(b"BOOKMOBI", &[made::data::mobi_head(2, 1, &[]), content.to_vec()]),
+        ),
+        155..160 => {
+            let parts = ["workbook", "styles", "sharedStrings", "worksheets/sheet1"];
+            let names = parts.map(|it| format!("xl/{it}.bin"));
+            ("a.xlsb", made::zip(&names.each_ref().map(|it| (it.as_str(), content))))
         }
-    })
+        160..165 => (
+            "a.vsdx",
+            made::zip(&[("visio/document.xml", b""), ("visio/pages/page1.xml", content)]),
+        ),
+        _ => ("a.xps", made::zip(&[("FixedDocSeq.fdseq", b""), ("1.fpage", content)])),
+    }
 }
 
 /// Returns a package with this part, and the parts that lead to it.
