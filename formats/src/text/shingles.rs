@@ -94,7 +94,10 @@ impl TextPrint {
         if self.words < WORDS_MIN {
             return String::new();
         }
-        let digit = |hash: u64| DIGITS.get(hash as usize % BINS).copied().unwrap_or_default();
+        let digit = |hash: u64| {
+            let [low, ..] = hash.to_le_bytes();
+            DIGITS.get(usize::from(low) % BINS).copied().unwrap_or_default()
+        };
         (0_u8..).zip(&self.bins).map(|(bin, _)| char::from(digit(self.least(bin)))).collect()
     }
 
