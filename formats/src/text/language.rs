@@ -8,8 +8,9 @@
 //!
 //! * A declaration that is no language (`und`, `zxx`, `mul`, a programming language) counts as none.
 //! * The detector sees a sample, and its answer counts only if it takes it for reliable and the sample is prose.
-//! * Every second text is English, and the detector takes as long as all other work on a small file. So a sample
-//!   with as many of the commonest English words as only English has is English, and the detector is not asked.
+//! * Most texts are English, and the detector takes as long as half of all other work on a small file. So a
+//!   sample with as many of the commonest English words as only English has is English, and the detector is not
+//!   asked: for about six in ten English manual pages and files of `/usr/share/doc`.
 
 use std::borrow::Cow;
 
@@ -26,7 +27,10 @@ const LETTERS_MIN: usize = 100;
 /// Longest declaration that is read, in bytes.
 const DECLARED_BYTES_MAX: usize = 200;
 /// Words of English that no other language has so often.
-const ENGLISH: &[&str] = &["the", "of", "and", "to", "that", "with", "this", "for", "are", "be"];
+const ENGLISH: &[&str] = &[
+    "the", "of", "and", "to", "that", "with", "this", "for", "are", "be", "you", "from", "can",
+    "if", "which", "not", "or", "it", "when", "has", "was", "other", "any", "all",
+];
 /// One word in so many must be one of these, in English.
 const ENGLISH_WORDS_EACH: usize = 8;
 
@@ -139,7 +143,8 @@ fn is_prose(sample: &str) -> bool {
 
 fn is_english(sample: &str) -> bool {
     let (mut common, mut words) = (0_usize, 0_usize);
-    let runs = sample.split(|it: char| !it.is_alphabetic()).filter(|it| !it.is_empty());
+    // Single letters are mostly parts of code and names.
+    let runs = sample.split(|it: char| !it.is_alphabetic()).filter(|it| 1 < it.len());
     for word in runs {
         words += 1;
         common += usize::from(ENGLISH.iter().any(|it| word.eq_ignore_ascii_case(it)));
