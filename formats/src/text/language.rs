@@ -149,7 +149,7 @@ fn is_english(sample: &str) -> bool {
         words += 1;
         common += usize::from(ENGLISH.iter().any(|it| word.eq_ignore_ascii_case(it)));
     }
-    words <= common * ENGLISH_WORDS_EACH
+    0 < common && words <= common * ENGLISH_WORDS_EACH
 }
 
 /// Returns whether objects of this type are texts that people read, not programs, settings or tables.
