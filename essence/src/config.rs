@@ -443,7 +443,7 @@ mod tests {
             &["menu.toml:2:1: no class is called \"recipe\""],
         );
         check("[essence]\nrules = 'none'\n", &["g.toml:6:9: cannot read none"]);
-        check("[essence]\nrules = 'bad-rules'\n", &["bad-rules:2:1: is missing behind `delete`"]);
+        check("[essence]\nrules = 'bad-rules'\n", &["bad-rules:2:8: is missing behind `delete`"]);
         check("[essence.select]\nstop_types = ['Objct']\n", &["g.toml:6:15: \"Object\""]);
         check("[essence.select]\nstop_names = ['a[']\n", &["g.toml:6:15: \"a[\""]);
         check(

@@ -401,7 +401,6 @@ mod tests {
             check("x.txt", &bytes, expected);
         }
         check("a.vsd", &at(0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), "Drawing");
-        check("a", &at(0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), "Binary");
         check("grib.txt", b"GRIB is a format\n", "Text");
         check("a.vsdx", b"PK\x03\x04\0\0", "Drawing");
         check("a.dxf", b"  0\nSECTION\n  2\nHEADER\n", "Drawing");
