@@ -1,0 +1,241 @@
+"""Text and CPU of `harvest essence` beside kreuzberg and Apache Tika, on documents that others made.
+
+Called by benches/essence, which says what it prints. The documents are in the sources of Debian packages, which
+this program fetches into WORK; kreuzberg and extractous (a build of Tika) are from PyPI. One set of packages is
+worked on, the other is held aside: nobody has looked into its files.
+"""
+
+import hashlib
+import json
+import os
+import resource
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+WORKED_ON = (
+    "libapache-poi-java pdf.js python-docx python-pptx openpyxl pypdf tnef ytnef ruby-mail epubcheck kitinerary "
+    "libmail-box-perl calibre fbreader"
+).split()
+HELD_ASIDE = "libreoffice calligra gnumeric pikepdf python-pdfminer tracker-miners recoll libpst pandoc".split()
+ROWS = {
+    "docx": "docx docm dotx",
+    "doc": "doc dot",
+    "xlsx": "xlsx xlsm xltx",
+    "xls": "xls xlt",
+    "xlsb": "xlsb",
+    "pptx": "pptx pptm ppsx",
+    "ppt": "ppt pps",
+    "rtf": "rtf",
+    "odf": "odt ods odp odg ott fodt fods fodp",
+    "epub": "epub",
+    "msg": "msg",
+    "eml": "eml",
+    "html": "html htm xhtml",
+    "pdf": "pdf",
+}
+ROW_OF = {ending: row for row, endings in ROWS.items() for ending in endings.split()}
+# At most so many files of a row and set, by a hash of their content.
+ROW_FILES_MAX = 300
+FILE_BYTES_MAX = 32 << 20
+# Seconds for one file.
+FILE_SECONDS_MAX = 60
+
+PEERS = {
+    "kreuzberg": """
+from kreuzberg import extract_file_sync
+def text(path): return extract_file_sync(path).content
+""",
+    "tika": """
+from extractous import Extractor
+extractor = Extractor().set_extract_string_max_length(1 << 30)
+def text(path): return extractor.extract_file_to_string(path)[0]
+""",
+}
+LOOP = """
+import resource, sys
+def cpu():
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(it.ru_utime + it.ru_stime for it in used)
+out = sys.stdout
+sys.stdout = sys.stderr
+print("ready", file=out, flush=True)
+for line in sys.stdin:
+    before = cpu()
+    try: found = sum(it.isalnum() for it in text(line.rstrip("\\n")))
+    except Exception: found = -1
+    print(found, cpu() - before, file=out, flush=True)
+"""
+
+
+def run(*words, **options):
+    subprocess.run(words, check=True, **options)
+
+
+def fetch(work):
+    """Fetches the sources of all packages, and unpacks their documents below WORK/files/PACKAGE."""
+    lists = work / "apt"
+    (lists / "lists/partial").mkdir(parents=True, exist_ok=True)
+    (lists / "archives/partial").mkdir(parents=True, exist_ok=True)
+    lines = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)", "Created-By: Packages"],
+        check=True, capture_output=True, text=True,
+    ).stdout.split("\n")
+    sources = {
+        f"deb-src {line}" for line in lines if line.endswith(" main")
+    }
+    (lists / "sources.list").write_text("\n".join(sorted(sources)) + "\n")
+    (lists / "conf").write_text(
+        f'Dir::Etc::sourcelist "{lists}/sources.list";\nDir::Etc::sourceparts "-";\n'
+        f'Dir::State::lists "{lists}/lists";\nDir::Cache "{lists}";\n'
+    )
+    environment = {**os.environ, "APT_CONFIG": str(lists / "conf")}
+    wanted = [it for it in WORKED_ON + HELD_ASIDE if not (work / "files" / it / ".whole").exists()]
+    if wanted:
+        run("apt-get", "update", "-q", env=environment, stdout=sys.stderr)
+    for package in wanted:
+        archives, target = work / "archives" / package, work / "files" / package
+        archives.mkdir(parents=True, exist_ok=True)
+        print(f"fetching {package}", file=sys.stderr)
+        run("apt-get", "source", "--download-only", "-qq", package, cwd=archives, env=environment, stdout=sys.stderr)
+        target.mkdir(parents=True, exist_ok=True)
+        for archive in sorted(archives.glob("*.orig.tar.*")):
+            if not archive.name.endswith(".asc"):
+                patterns = [f"*.{ending}" for ending in ROW_OF]
+                # Exits with 2 if an archive has no such file.
+                subprocess.run(
+                    ["tar", "-xf", archive, "-C", target, "--wildcards", "--ignore-case", *patterns],
+                    stderr=subprocess.DEVNULL, check=False,
+                )
+        (target / ".whole").touch()
+
+
+def install(work):
+    python = work / "venv/bin/python"
+    if not (work / "venv/.whole").exists():
+        run(sys.executable, "-m", "venv", work / "venv")
+        run(python, "-m", "pip", "install", "-q", "kreuzberg", "extractous", stdout=sys.stderr)
+        (work / "venv/.whole").touch()
+    return python
+
+
+def chosen(work, packages):
+    """Returns the files of each row: different contents, in the order of their hashes."""
+    rows = {row: {} for row in ROWS}
+    for package in packages:
+        for path in (work / "files" / package).rglob("*"):
+            row = ROW_OF.get(path.suffix[1:].lower())
+            if row and path.is_file() and not path.is_symlink() and 0 < path.stat().st_size <= FILE_BYTES_MAX:
+                rows[row][hashlib.md5(path.read_bytes()).hexdigest()] = path
+    return {row: [files[it] for it in sorted(files)[:ROW_FILES_MAX]] for row, files in rows.items()}
+
+
+class Peer:
+    """A peer in a process of its own, which is begun again after a crash or when time is up."""
+
+    def __init__(self, python, name):
+        self.python, self.name, self.process = python, name, None
+
+    def line(self, seconds):
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        return self.process.stdout.readline() if ready else None
+
+    def begin(self):
+        self.process = subprocess.Popen(
+            [self.python, "-c", PEERS[self.name] + LOOP], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
+        )
+        if self.line(FILE_SECONDS_MAX) != "ready\n":
+            sys.exit(f"{self.name} does not start: {self.python} -c 'import {self.name}'")
+
+    def measure(self, path):
+        """Returns letters and digits (-1 for an error) and CPU seconds; or `crash` or `time`."""
+        if self.process is None:
+            self.begin()
+        try:
+            self.process.stdin.write(f"{path}\n")
+            self.process.stdin.flush()
+            line = self.line(FILE_SECONDS_MAX)
+        except BrokenPipeError:
+            line = ""
+        if line:
+            found, cpu = line.split()
+            return int(found), float(cpu)
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+        return ("time" if line is None else "crash"), 0.0
+
+    def end(self):
+        if self.process:
+            self.process.stdin.close()
+            self.process.wait()
+
+
+def harvest(binary, config, files):
+    """Returns letters and digits by file, all CPU seconds, and the problems that end a summary early."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [binary, "essence", "summarize", "-c", config, "--to", "json", *files], capture_output=True, check=False
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = dict.fromkeys(files, 0)
+    by_url = {path.as_uri(): path for path in files}
+    for line in done.stdout.decode(errors="replace").splitlines():
+        record = json.loads(line)
+        path = by_url.get(record["url"].split("#")[0])
+        values = dict((name, value) for name, value in record["attributes"] if isinstance(value, str))
+        text = values.get("Full-Text") or values.get("Partial-Text") or ""
+        if path:
+            found[path] += sum(it.isalnum() for it in text)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    ended = [it for it in done.stderr.decode(errors="replace").splitlines() if "ended" in it or "failed on" in it]
+    return found, cpu, ended
+
+
+def row(binary, config, python, name, files):
+    cells, texts = [], {}
+    found, cpu, ended = harvest(binary, config, files)
+    texts["harvest"] = {path for path in files if 0 < found[path]}
+    cells.append(f"{100 * len(texts['harvest']) / len(files):6.1f} {1000 * cpu / len(files):8.1f} {len(ended):4}")
+    for peer_name in PEERS:
+        peer = Peer(python, peer_name)
+        seen, cpu, bad = set(), 0.0, 0
+        for path in files:
+            letters, seconds = peer.measure(path)
+            bad += isinstance(letters, str)
+            cpu += seconds
+            if isinstance(letters, int) and 0 < letters:
+                seen.add(path)
+        peer.end()
+        texts[peer_name] = seen
+        cells.append(f"{100 * len(seen) / len(files):6.1f} {1000 * cpu / len(files):8.1f} {bad:4}")
+    print(f"{name:6} {len(files):5} | " + " | ".join(cells), flush=True)
+    return [path for path in files if path not in texts["harvest"] and any(path in it for it in texts.values())]
+
+
+def main():
+    work, binary = Path(sys.argv[1]), sys.argv[2]
+    only = sys.argv[3:] or list(ROWS)
+    fetch(work)
+    python = install(work)
+    config = work / "gatherer.toml"
+    config.write_text(
+        f'name = "peers"\ndata = "{work}/data"\nfull_text = ["all"]\n'
+        f'[[root]]\nurl = "{(work / "files").as_uri()}"\n'
+    )
+    for title, packages in (("worked on", WORKED_ON), ("held aside", HELD_ASIDE)):
+        print(f"\n{title}: share with text in %, CPU in ms a file, crashes and time-outs")
+        print("row    files |      harvest         |      kreuzberg       |      tika", flush=True)
+        for name, files in chosen(work, packages).items():
+            if files and name in only:
+                missed = row(binary, config, python, name, files)
+                if title == "worked on":
+                    for path in missed:
+                        print(f"no text here, but elsewhere: {path}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
