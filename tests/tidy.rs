@@ -122,7 +122,7 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("roaring", &["collection", "exchange"]),
     ("tempfile", &["collection", "harvest"]),
     ("toml", &["settings", "formats"]),
-    ("xxhash-rust", &["collection", "harvest"]),
+    ("xxhash-rust", &["collection", "formats", "harvest"]),
 ];
 
 /// Dependencies that no code names: our crate, the outside crate, and the reason.

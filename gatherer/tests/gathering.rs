@@ -473,10 +473,8 @@ async fn the_id_stays_and_a_second_gatherer_on_the_same_data_is_refused() {
     let id = bench.handle.id().to_owned();
     let text = gatherer::Server::bind(bench.tree.config()).await.unwrap_err().to_string();
     assert!(text.contains("in use"), "{text}");
-    let (tree, _) = bench.stop().await;
-    let bench = Bench::start(tree).await;
-    assert_eq!(bench.handle.id(), id);
-    assert_eq!(id.len(), 16);
+    let bench = Bench::start(bench.stop().await.0).await;
+    assert_eq!((bench.handle.id(), id.len()), (id.as_str(), 16));
     let (tree, _) = bench.stop().await;
     fs::write(tree.data().join("id"), "nonsense").unwrap();
     let text = gatherer::Server::bind(tree.config()).await.unwrap_err().to_string();

@@ -74,9 +74,9 @@ fn markdown(source: &str) -> Truth {
 fn latex(source: &str) -> Truth {
     let source = without_comments(source);
     let macros = macros(&source);
-    let titles = source.match_indices("\\title").filter_map(|(at, _)| {
-        Some(normalized(&argument(source.get(at..)?, &["\\title"])?))
-    });
+    let titles = source
+        .match_indices("\\title")
+        .filter_map(|(at, _)| Some(normalized(&argument(source.get(at..)?, &["\\title"])?)));
     if 1 < titles.collect::<BTreeSet<String>>().len() {
         return Truth::default();
     }
@@ -119,14 +119,16 @@ fn find_command(text: &str, command: &str) -> Option<usize> {
 
 fn first(authors: &str) -> Option<String> {
     let mut name = authors.trim_start_matches(&[',', ' '][..]);
-    let marks = [",", ";", " and ", " & ", "(", "<", " with ", " en ", " und ", " et ", " y ", " e "];
+    let marks =
+        [",", ";", " and ", " & ", "(", "<", " with ", " en ", " und ", " et ", " y ", " e "];
     for mark in marks {
         name = name.split(mark).next().unwrap_or_default();
     }
     let name = name.trim().trim_start_matches("by ").trim_end_matches(['*', '†', '.']).trim();
     // The mark of a footnote or an affiliation.
     let without = name.strip_suffix(|it: char| it.is_ascii_digit()).unwrap_or(name);
-    let name = if without.ends_with(|it: char| it.is_ascii_digit()) { name } else { without.trim() };
+    let name =
+        if without.ends_with(|it: char| it.is_ascii_digit()) { name } else { without.trim() };
     let words = name.split_whitespace().count();
     let is_name = !name.contains(['@', ':', '/', '=', '[', ']'])
         && !name.contains(|it: char| it.is_ascii_digit())
@@ -218,7 +220,8 @@ fn plain(latex: &str, macros: &BTreeMap<String, String>) -> Option<String> {
             }
         }
     }
-    if text.contains("\\Sexpr") || text.contains("\\input") || text.contains("#1") || is_lost(&text) {
+    if text.contains("\\Sexpr") || text.contains("\\input") || text.contains("#1") || is_lost(&text)
+    {
         return None;
     }
     let mut out = String::new();
@@ -235,8 +238,10 @@ fn plain(latex: &str, macros: &BTreeMap<String, String>) -> Option<String> {
 fn is_lost(latex: &str) -> bool {
     let mut commands = latex.split('\\').skip(1);
     commands.any(|it| {
-        let (name, rest) = it.split_at(it.find(|it: char| !it.is_ascii_alphabetic()).unwrap_or(it.len()));
-        let known = name.len() < 2 || symbol(name).is_some() || SILENT.split(' ').any(|it| it == name);
+        let (name, rest) =
+            it.split_at(it.find(|it: char| !it.is_ascii_alphabetic()).unwrap_or(it.len()));
+        let known =
+            name.len() < 2 || symbol(name).is_some() || SILENT.split(' ').any(|it| it == name);
         let has_argument = rest.trim_start().starts_with(['{', '[']) && !rest.starts_with("{}");
         !known && !has_argument
     })

@@ -6,8 +6,8 @@
 
 use file_format::{FileFormat, Kind};
 use formats::code::link::LINK_MARK;
-use formats::text::is_text;
 use formats::office::COMPOUND;
+use formats::text::is_text;
 use formats::{Language, Type, mark_of, marks_of};
 
 /// Signatures at the start of the content that are unmistakable. Of two that match, the later one

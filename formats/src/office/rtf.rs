@@ -10,12 +10,14 @@
 //! * Headers and footers of pages follow the text, each line once.
 //! * Bytes before the beginning, as mail programs and editors leave them, are skipped.
 
+mod groups;
 mod tokens;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use encoding_rs::{Encoding, WINDOWS_1252};
+use groups::{Destination, FIELDS, GroupState, PAGE_TEXTS, SKIPPED};
 use tokens::{RtfToken, RtfTokens};
 
 use crate::cancellable::TimeLimit;
@@ -39,71 +41,6 @@ const FIELD_BYTES_MAX: usize = 4 * 1024;
 pub(super) const START: &[u8] = b"{\\rtf";
 /// Length of the front in which they are looked for, in bytes.
 const START_BYTES_MAX: usize = 4 * 1024;
-
-/// Groups without text of the document.
-const SKIPPED: [&str; 18] = [
-    "bkmkstart",
-    "bkmkend",
-    "colortbl",
-    "pict",
-    "ftnsep",
-    "ftnsepc",
-    "ftncn",
-    "listtext",
-    "pntext",
-    "pntxta",
-    "pntxtb",
-    "sp",
-    "xe",
-    "tc",
-    "filetbl",
-    "revtbl",
-    "objdata",
-    "printim",
-];
-/// Groups with the headers and footers of pages: of all, of left, right and first ones.
-const PAGE_TEXTS: [&str; 8] =
-    ["header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf"];
-/// Groups of `\info` with text.
-const FIELDS: [&str; 9] = [
-    "title",
-    "subject",
-    "author",
-    "keywords",
-    "doccomm",
-    "company",
-    "category",
-    "operator",
-    "generator",
-];
-
-/// The destination of a group's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Destination {
-    Text,
-    Skipped,
-    Fonts,
-    Styles,
-    Info,
-    Field(&'static str),
-    Created,
-    /// A field's instruction: the target, if it is a link.
-    Instruction,
-}
-
-/// The properties of a group. At its end those of the group around it hold again.
-#[derive(Clone, Copy, Debug)]
-struct GroupState {
-    destination: Destination,
-    /// The destination around `\upr`, where the text of its `\ud` goes: the same in Unicode.
-    outer: Destination,
-    /// Number of characters after each `\u` that stand in for it in programs without Unicode.
-    stand_ins: usize,
-    encoding: &'static Encoding,
-    hidden: bool,
-    /// Whether the text is in the header or footer of pages.
-    in_page: bool,
-}
 
 /// The state of reading, and the attributes so far.
 struct RtfReader {

@@ -15,7 +15,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use hayro_interpret::font::{FontData, OutlineGlyph};
-use hayro_interpret::hayro_cmap::{BfString, CMap, CMapName, CidFamily, WritingMode, load_embedded};
+use hayro_interpret::hayro_cmap::{
+    BfString, CMap, CMapName, CidFamily, WritingMode, load_embedded,
+};
 use hayro_syntax::Pdf;
 use hayro_syntax::object::dict::keys::{
     BASE_FONT, CIDSYSTEMINFO, DESCENDANT_FONTS, ENCODING, FONT_DESC, FONT_FILE, FONT_FILE2,
@@ -162,10 +164,11 @@ fn composites<'p>(pdf: &'p Pdf, cancelled: &dyn Fn() -> bool) -> Vec<Composite<'
         let Object::Dict(font) = object else { continue };
         if font.get::<Name<'_>>(SUBTYPE).is_some_and(|it| it.as_ref() == b"Type0") {
             // As the interpreter names it: without the prefix of a subset.
-            let name = font.get::<Name<'_>>(BASE_FONT).map(|it| match it.as_str().split_once('+') {
-                Some((prefix, rest)) if prefix.len() == 6 => rest.to_owned(),
-                _ => it.as_str().to_owned(),
-            });
+            let name =
+                font.get::<Name<'_>>(BASE_FONT).map(|it| match it.as_str().split_once('+') {
+                    Some((prefix, rest)) if prefix.len() == 6 => rest.to_owned(),
+                    _ => it.as_str().to_owned(),
+                });
             found.push(Composite { name, font });
         }
     }
@@ -223,7 +226,9 @@ fn letters(
     let mut glyphs = HashMap::new();
     for (letter, glyph) in font.charmap().mappings().take(LETTERS_MAX) {
         // Symbol fonts have letters of private use.
-        if let Some(letter) = char::from_u32(letter).filter(|it| !('\u{e000}'..='\u{f8ff}').contains(it)) {
+        if let Some(letter) =
+            char::from_u32(letter).filter(|it| !('\u{e000}'..='\u{f8ff}').contains(it))
+        {
             glyphs.entry(glyph.to_u32()).or_insert(letter);
         }
     }

@@ -1,5 +1,7 @@
 //! Tests of PDF summaries, on small documents made here.
 
+mod composite;
+
 use std::io::Write;
 
 use flate2::Compression;
@@ -134,7 +136,8 @@ fn check_front(lines: &[(u32, u32, u32, &str)], title: &str, authors: &str) {
         content.push_str(&format!("BT /F1 10 Tf 60 {bottom} Td (words that fill a line from the left to the right of it, and so on for a while) Tj ET\n"));
     }
     let record = render("p.pdf", Type::Pdf, &paged(&[stream("", content.as_bytes())]));
-    let value = |name: &str| record.lines().find_map(|it| it.strip_prefix(name)).unwrap_or_default();
+    let value =
+        |name: &str| record.lines().find_map(|it| it.strip_prefix(name)).unwrap_or_default();
     assert_eq!((value("Title: "), value("Author: ")), (title, authors), "{record}");
 }
 
@@ -155,18 +158,30 @@ fn labels_of_covers_are_neither_title_nor_author() {
         "Ada Digger",
     );
     check_front(
-        &[(90, 150, 650, "Image"), (16, 230, 560, "Wells of Wells"), (12, 240, 500, "Author: Ada Digger")],
+        &[
+            (90, 150, 650, "Image"),
+            (16, 230, 560, "Wells of Wells"),
+            (12, 240, 500, "Author: Ada Digger"),
+        ],
         "Wells of Wells",
         "Ada Digger",
     );
     check_front(
-        &[(18, 200, 700, "Wells without Water"), (12, 265, 640, "Ada Digger"), (12, 250, 610, "Options Sum-")],
+        &[
+            (18, 200, 700, "Wells without Water"),
+            (12, 265, 640, "Ada Digger"),
+            (12, 250, 610, "Options Sum-"),
+        ],
         "Wells without Water",
         "Ada Digger",
     );
     // A line that speaks of an institution is no list of authors.
     check_front(
-        &[(18, 240, 700, "The wells class"), (12, 180, 660, "A class for wells with Wells Scientific Publishing"), (12, 265, 620, "Ada Digger")],
+        &[
+            (18, 240, 700, "The wells class"),
+            (12, 180, 660, "A class for wells with Wells Scientific Publishing"),
+            (12, 265, 620, "Ada Digger"),
+        ],
         "The wells class",
         "Ada Digger",
     );
@@ -175,12 +190,21 @@ fn labels_of_covers_are_neither_title_nor_author() {
 #[test]
 fn subtitles_belong_to_titles() {
     check_front(
-        &[(18, 250, 700, "Wells of Wells"), (14, 240, 678, "Digging for beginners"), (12, 265, 640, "Ada Digger")],
+        &[
+            (18, 250, 700, "Wells of Wells"),
+            (14, 240, 678, "Digging for beginners"),
+            (12, 265, 640, "Ada Digger"),
+        ],
         "Wells of Wells Digging for beginners",
         "Ada Digger",
     );
     check_front(
-        &[(16, 280, 722, "wells:"), (18, 225, 700, "A package for wells"), (12, 265, 650, "Ada Digger"), (12, 265, 635, "Bob Miner")],
+        &[
+            (16, 280, 722, "wells:"),
+            (18, 225, 700, "A package for wells"),
+            (12, 265, 650, "Ada Digger"),
+            (12, 265, 635, "Bob Miner"),
+        ],
         "wells: A package for wells",
         "Ada Digger | Bob Miner",
     );
@@ -404,140 +428,10 @@ fn deep_objects_do_not_overflow() {
     }
 }
 
-/// Returns a document of one page with this content in fonts of two bytes a character, `/F1`, `/F2`, …: the
-/// entries of the font and those of its descendant. All have the font program `font`, if there is one.
-fn composite(content: &[u8], font: Option<&[u8]>, fonts: &[(&str, &str)]) -> Vec<u8> {
-    let file = font.map_or("", |_| "/FontFile2 4 0 R");
-    let names: Vec<String> =
-        (0..fonts.len()).map(|it| format!("/F{} {} 0 R", it + 1, 7 + 2 * it)).collect();
-    let mut objects = vec![
-        b"<</Type/Catalog/Pages 2 0 R>>".to_vec(),
-        b"<</Type/Pages/Count 1/Kids[3 0 R]>>".to_vec(),
-        format!(
-            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 5 0 R/Resources<</Font<<{}>>>>>>",
-            names.join(" ")
-        )
-        .into_bytes(),
-        stream("", font.unwrap_or_default()),
-        stream("", content),
-        format!("<</Type/FontDescriptor/FontName/AAAAAA+Some{file}>>").into_bytes(),
-    ];
-    for (number, (own, descendant)) in fonts.iter().enumerate() {
-        let below = 8 + 2 * number;
-        objects.push(
-            format!("<</Type/Font/Subtype/Type0/BaseFont/AAAAAA+Some/DescendantFonts[{below} 0 R]{own}>>")
-                .into_bytes(),
-        );
-        objects.push(
-            format!("<</Type/Font/Subtype/CIDFontType2/BaseFont/AAAAAA+Some/FontDescriptor 6 0 R{descendant}>>")
-                .into_bytes(),
-        );
-    }
-    document(&objects, "")
-}
-
-/// Returns a font program without outlines whose glyphs 5 and 6 are these letters.
-fn program(letters: [u16; 2]) -> Vec<u8> {
-    let [first, second] = letters;
-    let words = |words: &[u16]| words.iter().flat_map(|it| it.to_be_bytes()).collect::<Vec<u8>>();
-    // One subtable of format 4, in segments of one letter each; the last segment ends the table.
-    let delta = |letter: u16, glyph: u16| glyph.wrapping_sub(letter);
-    let cmap = words(&[
-        0, 1, 3, 1, 0, 12, 4, 40, 0, 6, 4, 1, 2, first, second, 0xffff, 0, first, second, 0xffff,
-        delta(first, 5), delta(second, 6), 1, 0, 0, 0,
-    ]);
-    let mut head = words(&[1, 0, 1, 0, 0, 0, 0x5f0f, 0x3cf5, 0, 1000]);
-    head.resize(54, 0);
-    let maxp = words(&[0, 0x5000, 9]);
-    let mut bytes = words(&[1, 0, 3, 32, 1, 16]);
-    let mut data = Vec::new();
-    for (tag, table) in [(b"cmap", cmap), (b"head", head), (b"maxp", maxp)] {
-        bytes.extend(tag);
-        let offset = 12 + 3 * 16 + data.len();
-        for number in [0, offset, table.len()] {
-            bytes.extend(u32::try_from(number).unwrap().to_be_bytes());
-        }
-        data.extend(table);
-        data.resize(data.len().next_multiple_of(4), 0);
-    }
-    bytes.extend(data);
-    bytes
-}
-
-/// Checks the text of a page.
-fn check_text(pdf: &[u8], expected: &str) {
-    let record = render("p.pdf", Type::Pdf, pdf);
-    let text = record.split_once("Partial-Text: ").map(|(_, text)| text);
-    assert_eq!(text, Some(expected), "{record}");
-}
-
-#[test]
-fn predefined_cmaps_give_text() {
-    let ordering = |name: &str| format!("/CIDSystemInfo<</Registry(Adobe)/Ordering({name})/Supplement 2>>");
-    for (encoding, collection, codes, expected) in [
-        ("UniGB-UCS2-H", "GB1", "4E2D6587", "中文"),
-        ("UniGB-UTF16-H", "GB1", "4E2D6587", "中文"),
-        ("GBK-EUC-H", "GB1", "D6D0CEC441", "中文A"),
-        ("ETen-B5-H", "CNS1", "A4A4A4E5", "中文"),
-        ("UniCNS-UCS2-H", "CNS1", "4E2D6587", "中文"),
-        ("90ms-RKSJ-H", "Japan1", "93FA967B41", "日本A"),
-        ("90ms-RKSJ-V", "Japan1", "93FA967B", "日本"),
-        ("EUC-H", "Japan1", "C6FCCBDC", "日本"),
-        ("H", "Japan1", "467C4B5C", "日本"),
-        ("UniJIS-UCS2-V", "Japan1", "65E5672C", "日本"),
-        ("UniJIS2004-UTF16-H", "Japan1", "65E5672C", "日本"),
-        ("KSCms-UHC-H", "Korea1", "C7D1B1DB", "한글"),
-        ("UniKS-UCS2-H", "Korea1", "D55CAE00", "한글"),
-        // Codes are CIDs of the collection.
-        ("Identity-H", "Japan1", "0EBE0DD1", "眠敷"),
-    ] {
-        let content = format!("BT /F1 12 Tf 100 700 Td <{codes}> Tj ET");
-        let fonts = [(&*format!("/Encoding/{encoding}"), &*ordering(collection))];
-        for font in [Some(program([1, 2])), None] {
-            check_text(&composite(content.as_bytes(), font.as_deref(), &fonts), expected);
-        }
-    }
-}
-
-#[test]
-fn fonts_without_a_collection_are_read_by_their_own_letters() {
-    let identity = "/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>";
-    let content = b"BT /F1 12 Tf 100 700 Td <000500060005> Tj ET";
-    let font = program([u16::from(b'x'), 0x3b1]);
-    for encoding in ["/Encoding/Identity-H", "/Encoding/Identity-V"] {
-        check_text(&composite(content, Some(&font), &[(encoding, identity)]), "xαx");
-    }
-    // Nothing is known of a font that is not embedded.
-    let without = render("p.pdf", Type::Pdf, &composite(content, None, &[("/Encoding/Identity-H", identity)]));
-    assert!(!without.contains("Partial-Text"), "{without}");
-    // Codes that are said to be Unicode.
-    let codes = [("/Encoding/Identity-H/ToUnicode/Identity-H", identity)];
-    check_text(&composite(b"BT /F1 12 Tf <00480069> Tj ET", Some(&font), &codes), "Hi");
-    // A broken font program, and letters without end.
-    for broken in [&b"\0\x01\0\0"[..], &font[..60], &font[..90]] {
-        render("p.pdf", Type::Pdf, &composite(content, Some(broken), &[("/Encoding/Identity-H", identity)]));
-    }
-}
-
-#[test]
-fn namesakes_are_told_apart_by_writing_mode() {
-    let japan = "/CIDSystemInfo<</Registry(Adobe)/Ordering(Japan1)/Supplement 2>>";
-    let fonts = [("/Encoding/UniJIS-UCS2-H", japan), ("/Encoding/90ms-RKSJ-V", japan)];
-    let content = b"BT /F1 12 Tf 100 700 Td <65E5672C> Tj ET BT /F2 12 Tf 500 700 Td <93FA967B> Tj ET";
-    check_text(&composite(content, Some(&program([1, 2])), &fonts), "日本 | 日本");
-}
-
-#[test]
-fn columns_of_vertical_writing_are_lines() {
-    let japan = "/CIDSystemInfo<</Registry(Adobe)/Ordering(Japan1)/Supplement 2>>";
-    let content = b"BT /F1 12 Tf 500 700 Td <65E5672C> Tj ET BT /F1 12 Tf 480 700 Td <672C65E5> Tj 0 -48 Td <65E5> Tj ET";
-    let pdf = composite(content, Some(&program([1, 2])), &[("/Encoding/UniJIS-UCS2-V", japan)]);
-    check_text(&pdf, "日本 | 本日 日");
-}
-
 #[test]
 fn bytes_before_the_mark_are_passed_over() {
-    let pdf = paged(&[stream("/Filter/FlateDecode", &deflated(b"BT /F1 12 Tf (some words) Tj ET"))]);
+    let pdf =
+        paged(&[stream("/Filter/FlateDecode", &deflated(b"BT /F1 12 Tf (some words) Tj ET"))]);
     let expected = render("p.pdf", Type::Pdf, &pdf);
     assert!(expected.ends_with("Partial-Text: some words"), "{expected}");
     let mut mac = vec![0; 128];
@@ -556,10 +450,12 @@ fn bytes_before_the_mark_are_passed_over() {
         check(&[&front[..], &pdf].concat(), &expected);
         // Offsets from the file's start.
         let shift = |line: &str| match line.split_once(" 00000 n ") {
-            Some((offset, _)) => format!("{:010} 00000 n ", offset.parse::<usize>().unwrap() + front.len()),
+            Some((offset, _)) => {
+                format!("{:010} 00000 n ", offset.parse::<usize>().unwrap() + front.len())
+            }
             None => line.to_owned(),
         };
-        let at = pdf.windows(5).rposition(|it| it == b"xref\n" ).unwrap();
+        let at = pdf.windows(5).rposition(|it| it == b"xref\n").unwrap();
         let table = pdf[..at].windows(5).rposition(|it| it == b"xref\n").unwrap();
         let lines = str::from_utf8(&pdf[table..]).unwrap().lines().map(shift);
         let lines: Vec<String> = lines.collect();

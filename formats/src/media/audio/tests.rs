@@ -25,7 +25,11 @@ fn a_wave_with_information() {
     let mut list = list.to_vec();
     let len = u32::try_from(list.len() - 8).unwrap().to_le_bytes();
     list[4..8].copy_from_slice(&len);
-    check("w.wav", &wave(&list), "Title: Waves\nAuthor: Ann\nDate: 2020\nDate-Source: media metadata\nDuration: 1");
+    check(
+        "w.wav",
+        &wave(&list),
+        "Title: Waves\nAuthor: Ann\nDate: 2020\nDate-Source: media metadata\nDuration: 1",
+    );
 }
 
 #[test]

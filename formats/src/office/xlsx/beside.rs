@@ -1,4 +1,4 @@
-//! What a sheet has beside its cells: links, comments, text boxes, and the titles of charts.
+//! The parts beside the cells of a sheet: links, comments, text boxes, and the titles of charts.
 //!
 //! Source: ECMA-376 part 1 §18.7 (comments), §20.5 (drawings of spreadsheets), §21.1 (text in drawings),
 //! §21.2 (charts); Microsoft's \[MS-XLSX\] 2.6.205 (`threadedComment`).
