@@ -1,8 +1,8 @@
 """Text and CPU of `harvest essence` beside kreuzberg and Apache Tika, on documents that others made.
 
 Called by benches/essence, which says what it prints. The documents are in the sources of Debian packages, which
-this program fetches into WORK; kreuzberg and extractous (a build of Tika) are from PyPI. One set of packages is
-worked on, the other is held aside: nobody has looked into its files.
+this program fetches into WORK, and in those of a crate that the build has fetched; kreuzberg and extractous (a build
+of Tika) are from PyPI. One set of packages is worked on, the other is held aside: nobody has looked into its files.
 """
 
 import hashlib
@@ -20,6 +20,7 @@ WORKED_ON = (
     "libmail-box-perl calibre fbreader"
 ).split()
 HELD_ASIDE = "libreoffice calligra gnumeric pikepdf python-pdfminer tracker-miners recoll libpst pandoc".split()
+CRATES_HELD_ASIDE = ["mail-parser"]
 ROWS = {
     "docx": "docx docm dotx",
     "doc": "doc dot",
@@ -99,7 +100,10 @@ def fetch(work):
         archives, target = work / "archives" / package, work / "files" / package
         archives.mkdir(parents=True, exist_ok=True)
         print(f"fetching {package}", file=sys.stderr)
-        run("apt-get", "source", "--download-only", "-qq", package, cwd=archives, env=environment, stdout=sys.stderr)
+        words = ["apt-get", "source", "--download-only", "-qq", package]
+        if subprocess.run(words, cwd=archives, env=environment, stdout=sys.stderr, check=False).returncode != 0:
+            print(f"{package} is not to be had: its documents are left out", file=sys.stderr)
+            continue
         target.mkdir(parents=True, exist_ok=True)
         for archive in sorted(archives.glob("*.orig.tar.*")):
             if not archive.name.endswith(".asc"):
@@ -112,6 +116,13 @@ def fetch(work):
         (target / ".whole").touch()
 
 
+def crates():
+    """Returns the folders of the crates whose documents are taken."""
+    words = ["cargo", "metadata", "--format-version", "1", "--locked"]
+    packages = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["packages"]
+    return [Path(it["manifest_path"]).parent for it in packages if it["name"] in CRATES_HELD_ASIDE]
+
+
 def install(work):
     python = work / "venv/bin/python"
     if not (work / "venv/.whole").exists():
@@ -121,11 +132,11 @@ def install(work):
     return python
 
 
-def chosen(work, packages):
+def chosen(folders):
     """Returns the files of each row: different contents, in the order of their hashes."""
     rows = {row: {} for row in ROWS}
-    for package in packages:
-        for path in (work / "files" / package).rglob("*"):
+    for folder in folders:
+        for path in folder.rglob("*"):
             row = ROW_OF.get(path.suffix[1:].lower())
             if row and path.is_file() and not path.is_symlink() and 0 < path.stat().st_size <= FILE_BYTES_MAX:
                 rows[row][hashlib.md5(path.read_bytes()).hexdigest()] = path
@@ -226,12 +237,17 @@ def main():
         f'name = "peers"\ndata = "{work}/data"\nfull_text = ["all"]\n'
         f'[[root]]\nurl = "{(work / "files").as_uri()}"\n'
     )
-    for title, packages in (("worked on", WORKED_ON), ("held aside", HELD_ASIDE)):
+    files = work / "files"
+    sets = (
+        ("worked on", [files / it for it in WORKED_ON]),
+        ("held aside", [files / it for it in HELD_ASIDE] + crates()),
+    )
+    for title, folders in sets:
         print(f"\n{title}: share with text in %, CPU in ms a file, crashes and time-outs")
         print("row    files |      harvest         |      kreuzberg       |      tika", flush=True)
-        for name, files in chosen(work, packages).items():
-            if files and name in only:
-                missed = row(binary, config, python, name, files)
+        for name, paths in chosen(folders).items():
+            if paths and name in only:
+                missed = row(binary, config, python, name, paths)
                 if title == "worked on":
                     for path in missed:
                         print(f"no text here, but elsewhere: {path}", file=sys.stderr)

@@ -135,8 +135,8 @@ fn dictionary(method: &[u8], properties: &[u8]) -> u64 {
 fn check_directory(source: &mut (impl Read + Seek)) -> Result<(), Fault> {
     let mut bytes_at = |at: u64, count: u64| {
         let mut bytes = Vec::new();
-        source.seek(SeekFrom::Start(at)).map_err(|_| broken())?;
-        Read::take(&mut *source, count).read_to_end(&mut bytes).map_err(|_| broken())?;
+        source.seek(SeekFrom::Start(at)).map_err(|_error| broken())?;
+        Read::take(&mut *source, count).read_to_end(&mut bytes).map_err(|_error| broken())?;
         Ok::<_, Fault>(bytes)
     };
     let start = bytes_at(0, START_BYTES)?;

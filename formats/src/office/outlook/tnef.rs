@@ -249,7 +249,7 @@ pub(super) fn attachments(
         let (interface, inner) = object
             .and_then(|it| it.split_at_checked(INTERFACE_BYTES))
             .filter(|_| properties.is_object(ATTACHED))
-            .unwrap_or((&[], object.unwrap_or_default()));
+            .unwrap_or_else(|| (&[], object.unwrap_or_default()));
         let mut attachment =
             Attachment { name: super::name_of(&properties), ..Attachment::default() };
         attachment.bytes = if inner.is_empty() { data } else { inner }.to_vec();

@@ -111,7 +111,7 @@ impl Record {
         let Some((_, end)) = self.locator else { return Ok(self.entries.into()) };
         let record = bytes_at(reader, end.saturating_add(offset), END_64_BYTES)?;
         let entries = le64(&record, 32).filter(|_| record.starts_with(END_64));
-        Ok(entries.unwrap_or(self.entries.into()))
+        Ok(entries.unwrap_or_else(|| self.entries.into()))
     }
 }
 
