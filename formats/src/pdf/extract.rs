@@ -276,7 +276,7 @@ impl Extractor<'_> {
             let Some(line) = next.filter(smaller).filter(|it| joins(it, last)) else { break };
             block.push(line);
         }
-        let above = lines().filter(|it| it.base < first.base - 0.3 * first.size).next_back();
+        let above = lines().rfind(|it| it.base < first.base - 0.3 * first.size);
         let similar = |it: &&Line| (NEARLY * first.size..first.size).contains(&it.size);
         if let Some(line) = above.filter(similar).filter(|it| joins(it, first)) {
             block.insert(0, line);
