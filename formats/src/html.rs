@@ -179,7 +179,7 @@ impl<'t> Page<'t, '_> {
         if let Some(rules) = tables.field(name).or_else(dublin_core) {
             for rule in applying(rules, |_around| None, |it| attributes.get(it)) {
                 if let Action::Attribute(attribute) = rule.action {
-                    self.builder.value(attribute, rule, content);
+                    self.builder.add_value(attribute, rule, content);
                 }
             }
             return;

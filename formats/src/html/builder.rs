@@ -1,8 +1,11 @@
 //! The draft builder of HTML and other markup: applies the tables' rules element by element, and collects
 //! values, links and text.
 //!
-//! There is no tree. An element's content ends at its end tag; in HTML also at the next start tag
-//! of its name. Elsewhere, elements of the same name inside it are counted.
+//! There is no tree. A captured element ends at its end tag, and in HTML also at the next start tag
+//! of its name (any heading ends a heading). In other markup, inner elements of its name are
+//! counted, and an element without an end tag ends with its line. So does one whose rule has
+//! `line = true`. In asides and in the element with the main text, inner elements of their name are
+//! always counted.
 
 use super::super::markup::{Action, Attribute, Rule, Tables};
 use super::super::{Draft, Input};
@@ -15,7 +18,8 @@ use crate::text::{Body, front};
 
 /// Maximum number of open elements whose text is captured.
 const CAPTURES_MAX: usize = 16;
-/// Longest value of an attribute as written, in bytes; character references may make it long.
+/// Maximum number of bytes read of a markup attribute's value other than a link. Replacing its
+/// character references afterwards shortens it.
 pub(super) const WRITTEN_BYTES_MAX: usize = 64 * 1024;
 
 /// The draft of a document while it is read.
@@ -90,7 +94,7 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
                 (Action::Main, _) => self.main_text.start_main(name),
                 (Action::Attribute(attribute), Some(value_of)) => {
                     if let Some(value) = attributes.get(value_of) {
-                        self.value(attribute, rule, value);
+                        self.add_value(attribute, rule, value);
                     }
                 }
                 (Action::Attribute(Attribute::Text), None) => {}
@@ -167,7 +171,7 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         }
     }
 
-    /// Ends the last open element of this name, and the elements in it.
+    /// Ends the innermost captured element that `name` can end ([`is_same`]), and those in it.
     fn close(&mut self, name: &str) {
         let Some(at) = self.captures.iter().rposition(|it| is_same(it.name, name)) else { return };
         for capture in self.captures.split_off(at) {
@@ -188,8 +192,8 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         }
     }
 
-    /// Adds the value of an attribute, as written.
-    pub(super) fn value(&mut self, attribute: Attribute, rule: &Rule, written: &'t str) {
+    /// Adds the markup attribute's value `written` as the record's `attribute`.
+    pub(super) fn add_value(&mut self, attribute: Attribute, rule: &Rule, written: &'t str) {
         match attribute {
             Attribute::References => self.links.add(written),
             Attribute::Text => {
@@ -228,7 +232,7 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         self.main_text.text(shown);
     }
 
-    /// Ends the element that lacks an end tag, if one is open.
+    /// Ends the innermost captured element, if it ends with its line.
     pub(super) fn end_line(&mut self) {
         if let Some(line) = self.captures.pop_if(|it| it.is_line) {
             self.finish(&line);

@@ -17,9 +17,11 @@ use crate::text::decode;
 const PROFILE: &str = "Raw profile type ";
 /// Maximum number of bytes of an inflated text.
 const INFLATED_BYTES_MAX: u64 = 1024 * 1024;
-/// Maximum number of inflated texts of one picture.
+/// Maximum number of zTXt and iTXt chunks that are read; from the next one on, no text chunk is
+/// read.
 const INFLATED_MAX: usize = 64;
-/// Longest uncompressed text, in bytes.
+/// Maximum number of bytes of a PNG text, a GIF comment (up to the end of a block), or a GIF's XMP
+/// packet. The rest of a longer text is left out; a longer packet is not read.
 const PLAIN_BYTES_MAX: usize = 1024 * 1024;
 
 impl Picture<'_> {
@@ -75,7 +77,8 @@ impl Picture<'_> {
                 xmp::read(text.as_bytes(), &mut self.about);
                 return;
             }
-            // Data about the file: dates, checksums, thumbnails.
+            // Data about files: ImageMagick's other dates, and a thumbnail's facts about its
+            // original.
             _ if keyword.starts_with("date:") || keyword.starts_with("Thumb::") => return,
             _ if keyword.starts_with(PROFILE) => {
                 self.profile(keyword.trim_start_matches(PROFILE), text);
@@ -87,7 +90,8 @@ impl Picture<'_> {
         self.about.add(field, text);
     }
 
-    /// Reads metadata of another format: its name and length, then hexadecimal digits.
+    /// Reads a raw profile, which has metadata of another format: a line with a name, one with the
+    /// length, then hexadecimal digits.
     fn profile(&mut self, name: &str, text: &str) {
         let digits = text.trim_start().splitn(3, '\n').nth(2).unwrap_or_default();
         let mut digits = digits.bytes().filter_map(|it| char::from(it).to_digit(16));
@@ -141,7 +145,8 @@ impl Picture<'_> {
                 comment(&text, &mut self.about);
             }
             0xff if slice_up_to(self.bytes, at + 3, 11) == b"XMP DataXMP" => {
-                // The packet lies between the blocks, not in them.
+                // The packet is not cut into blocks: it follows the application identifier as it
+                // is.
                 let rest = slice_up_to(self.bytes, at + 14, PLAIN_BYTES_MAX);
                 let end = memchr::memmem::find(rest, b"<?xpacket end").unwrap_or_default();
                 xmp::read(rest.get(..end)?, &mut self.about);
@@ -198,7 +203,7 @@ impl Picture<'_> {
     }
 }
 
-/// Returns the size of the color table by `flags`, in bytes.
+/// Returns the size of the color table that `flags` announces, in bytes.
 fn color_table(flags: u8) -> usize {
     if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
 }
@@ -209,11 +214,11 @@ fn png_text(name: &[u8], data: &[u8]) -> Option<(String, String)> {
     let keyword = decode(data.get(..end)?, Some("iso-8859-1")).into_owned();
     let rest = data.get(end + 1..)?;
     let text = match name {
-        b"tEXt" => latin1(rest.get(..rest.len().min(PLAIN_BYTES_MAX))?),
-        b"zTXt" => latin1(&inflate(rest.get(1..)?)),
+        b"tEXt" => latin1_or_utf8(rest.get(..rest.len().min(PLAIN_BYTES_MAX))?),
+        b"zTXt" => latin1_or_utf8(&inflate(rest.get(1..)?)),
         _ => {
             let (packed, rest) = (*rest.first()? == 1, rest.get(2..)?);
-            // The language, and the keyword in it.
+            // Before the text: the language tag, and the keyword translated to that language.
             let mut parts = rest.splitn(3, |it| *it == 0);
             let text = parts.nth(2)?;
             let text = if packed { inflate(text) } else { text.to_vec() };
@@ -223,8 +228,8 @@ fn png_text(name: &[u8], data: &[u8]) -> Option<(String, String)> {
     Some((keyword, text))
 }
 
-/// Decodes Latin-1, as in the standard, or UTF-8, which some programs write.
-fn latin1(bytes: &[u8]) -> String {
+/// Decodes UTF-8, which some programs write, or else Latin-1, as in the standard.
+fn latin1_or_utf8(bytes: &[u8]) -> String {
     decode(bytes, Some("iso-8859-1")).into_owned()
 }
 
