@@ -9,12 +9,12 @@ use crate::status::{GroupStatus, MemberStatus, TopologyLink};
 
 /// The picture's width and height.
 const SIZE: f64 = 640.0;
-/// Margin around the circle, for names.
+/// Margin around the circle, for addresses.
 const MARGIN: f64 = 150.0;
-/// Maximum number of members for which addresses and costs of links are written out.
-const NAMED_MAX: usize = 40;
-/// Longest address shown, in characters.
-const NAME_MAX: usize = 24;
+/// Maximum number of members for which addresses, and costs of the tree's links, are written out.
+const LABELED_MEMBERS_MAX: usize = 40;
+/// Longest address shown, in characters; the rest of a longer one is left out.
+const ADDRESS_CHARS_MAX: usize = 24;
 /// Colors that differ clearly on light and dark pages; sites take them in turn.
 const COLORS: [&str; 8] =
     ["#2f7fc1", "#c8641e", "#3a9448", "#a04fb0", "#b8860b", "#c2405a", "#2a9d9d", "#7a6ad8"];
@@ -24,8 +24,8 @@ pub fn inline(group: &GroupStatus) -> String {
     draw(group, "")
 }
 
-/// Draws the topology as a separate file, in a color that is visible on white and on black, because
-/// browsers ignore a style sheet in such a file ([`web::headers::POLICY`]).
+/// Draws the topology as a separate file, in a color that is visible on white and on black: our
+/// policy ([`web::headers::POLICY`]) forbids a style sheet in the file that could adapt the color.
 pub fn standalone(group: &GroupStatus) -> String {
     draw(group, " color=\"#6b7280\"")
 }
@@ -38,7 +38,7 @@ struct DrawnMember<'a> {
     color: &'static str,
 }
 
-fn draw(group: &GroupStatus, color: &str) -> String {
+fn draw(group: &GroupStatus, color_attribute: &str) -> String {
     let mut members: Vec<&MemberStatus> = group.members.iter().collect();
     members.sort_by(|a, b| (&a.site, &a.id).cmp(&(&b.site, &b.id)));
     let mut sites: Vec<&str> = members.iter().map(|it| it.site.as_str()).collect();
@@ -60,7 +60,8 @@ fn draw(group: &GroupStatus, color: &str) -> String {
     let title = web::templates::escape(&title);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {SIZE} {SIZE}\" role=\"img\" \
-         font-family=\"system-ui,sans-serif\" font-size=\"12\"{color}><title>{title}</title>"
+         font-family=\"system-ui,sans-serif\" font-size=\"12\"{color_attribute}>\
+         <title>{title}</title>"
     );
     for link in &group.topology {
         draw_link(&mut svg, link, &drawn_members);
@@ -91,7 +92,7 @@ fn draw_link(svg: &mut String, link: &TopologyLink, drawn_members: &[DrawnMember
         b.y,
         web::templates::escape(&format!("{} – {}: {}", link.a, link.b, cost(link))),
     );
-    if drawn_members.len() <= NAMED_MAX && link.is_tree {
+    if drawn_members.len() <= LABELED_MEMBERS_MAX && link.is_tree {
         let (x, y) = (f64::midpoint(a.x, b.x), f64::midpoint(a.y, b.y));
         let _ = write!(
             svg,
@@ -106,7 +107,7 @@ fn draw_link(svg: &mut String, link: &TopologyLink, drawn_members: &[DrawnMember
 fn draw_member(svg: &mut String, drawn: &DrawnMember<'_>, group: &GroupStatus, count: usize) {
     let DrawnMember { member, x, y, angle, color } = drawn;
     let leads = group.leader.as_ref() == Some(&member.id);
-    let radius = if count <= NAMED_MAX { 8.0 } else { 4.0 };
+    let radius = if count <= LABELED_MEMBERS_MAX { 8.0 } else { 4.0 };
     let fill = if member.is_silent { "none" } else { color };
     let ring = if leads { "stroke=\"currentColor\" stroke-width=\"3\"" } else { "" };
     let ring = if member.is_silent {
@@ -115,7 +116,8 @@ fn draw_member(svg: &mut String, drawn: &DrawnMember<'_>, group: &GroupStatus, c
         ring.to_owned()
     };
     let state = match (leads, member.is_silent) {
-        (true, _) => ", leads",
+        (true, true) => ", leads, silent",
+        (true, false) => ", leads",
         (false, true) => ", silent",
         (false, false) => "",
     };
@@ -125,7 +127,7 @@ fn draw_member(svg: &mut String, drawn: &DrawnMember<'_>, group: &GroupStatus, c
         "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{fill}\" {ring}><title>{}</title></circle>",
         web::templates::escape(&description),
     );
-    if count <= NAMED_MAX {
+    if count <= LABELED_MEMBERS_MAX {
         let (dx, dy) = (14.0 * angle.cos(), 14.0 * angle.sin());
         let anchor = if dx.abs() < 4.0 {
             "middle"
@@ -134,7 +136,7 @@ fn draw_member(svg: &mut String, drawn: &DrawnMember<'_>, group: &GroupStatus, c
         } else {
             "start"
         };
-        let shown: String = member.address.chars().take(NAME_MAX).collect();
+        let shown: String = member.address.chars().take(ADDRESS_CHARS_MAX).collect();
         let _ = write!(
             svg,
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" fill=\"currentColor\">{}</text>",

@@ -7,8 +7,7 @@ use std::str::FromStr;
 
 use crate::version::Hash;
 
-/// A member's id: the first eight bytes of the SHA-256 of its public key's hex digits, as
-/// `net::identity::id_of` returns them.
+/// A member's id: the number whose 16 hex digits `net::identity::id_of` returns for its public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId(pub u64);
 
@@ -20,7 +19,7 @@ pub struct GroupId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InvitationId(pub u64);
 
-/// Text that is not the id of a member or an invitation, which has 16 lower-case hex digits.
+/// The error for text that is not an id. An id is 16 hex digits in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an id has 16 hex digits, in lower case")]
 pub struct ParseIdError;

@@ -24,18 +24,21 @@ use super::publish::{Draft, Publishing};
 use super::store::{Options, Store};
 use crate::version::{Hash, Kind, Name, Number, Version};
 
+/// In place of `TRUSTED_AFTER_SECONDS`; negative, so that files changed just now are trusted.
+pub(super) const TRUSTED_AT_ONCE: i64 = -10;
+
 /// The entries of a tree by their paths.
-pub(super) type Tree = BTreeMap<String, Node>;
+pub(super) type Tree = BTreeMap<String, TestEntry>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Node {
+pub(super) enum TestEntry {
     File { bytes: Vec<u8>, executable: bool, modified: i64 },
     Directory,
     Link(String),
 }
 
-pub(super) fn file(bytes: usize, seed: u64) -> Node {
-    Node::File {
+pub(super) fn file(bytes: usize, seed: u64) -> TestEntry {
+    TestEntry::File {
         bytes: noise(bytes, seed),
         executable: seed.is_multiple_of(5),
         modified: 1_000_000_000,
@@ -45,25 +48,25 @@ pub(super) fn file(bytes: usize, seed: u64) -> Node {
 /// Makes a directory equal to a tree; entries that are already equal are not touched.
 pub(super) fn write(dir: &Path, tree: &Tree) {
     let found = read(dir);
-    for (path, node) in found.iter().rev() {
+    for (path, entry) in found.iter().rev() {
         let at = dir.join(path);
-        match node {
-            _ if tree.get(path) == Some(node) => {}
-            Node::Directory => fs::remove_dir(at).unwrap(),
-            Node::File { .. } | Node::Link(_) => fs::remove_file(at).unwrap(),
+        match entry {
+            _ if tree.get(path) == Some(entry) => {}
+            TestEntry::Directory => fs::remove_dir(at).unwrap(),
+            TestEntry::File { .. } | TestEntry::Link(_) => fs::remove_file(at).unwrap(),
         }
     }
     remove_empty(dir, tree);
-    for (path, node) in tree {
+    for (path, entry) in tree {
         let at = dir.join(path);
-        if found.get(path) == Some(node) {
+        if found.get(path) == Some(entry) {
             continue;
         }
         fs::create_dir_all(at.parent().unwrap()).unwrap();
-        match node {
-            Node::Directory => fs::create_dir_all(at).unwrap(),
-            Node::Link(target) => symlink(target, at).unwrap(),
-            Node::File { bytes, executable, modified } => {
+        match entry {
+            TestEntry::Directory => fs::create_dir_all(at).unwrap(),
+            TestEntry::Link(target) => symlink(target, at).unwrap(),
+            TestEntry::File { bytes, executable, modified } => {
                 fs::write(&at, bytes).unwrap();
                 let file = fs::File::options().write(true).open(&at).unwrap();
                 let time = std::time::UNIX_EPOCH
@@ -78,9 +81,9 @@ pub(super) fn write(dir: &Path, tree: &Tree) {
 
 /// Removes directories that are empty now and not in the tree.
 fn remove_empty(dir: &Path, tree: &Tree) {
-    for (path, node) in read(dir).iter().rev() {
+    for (path, entry) in read(dir).iter().rev() {
         let mut at = Path::new(path);
-        let is_gone = *node == Node::Directory && tree.get(path) != Some(node);
+        let is_gone = *entry == TestEntry::Directory && tree.get(path) != Some(entry);
         while is_gone && at != Path::new("") && fs::remove_dir(dir.join(at)).is_ok() {
             at = at.parent().unwrap();
         }
@@ -105,15 +108,15 @@ fn read_below(top: &Path, dir: &Path, tree: &mut Tree) {
             let before = tree.len();
             read_below(top, &at, tree);
             if before == tree.len() {
-                tree.insert(path, Node::Directory);
+                tree.insert(path, TestEntry::Directory);
             }
         } else if found.is_symlink() {
             let target = fs::read_link(&at).unwrap().to_str().unwrap().to_owned();
-            tree.insert(path, Node::Link(target));
+            tree.insert(path, TestEntry::Link(target));
         } else {
             let (executable, modified) = (found.mode() & 0o111 != 0, found.mtime());
             let bytes = fs::read(&at).unwrap();
-            tree.insert(path, Node::File { bytes, executable, modified });
+            tree.insert(path, TestEntry::File { bytes, executable, modified });
         }
     }
 }
@@ -151,7 +154,7 @@ impl Origin {
         self.sign_root(draft, sequence, draft.root())
     }
 
-    /// Signs a version of this draft with another root.
+    /// Signs a version of this draft with this root, which need not be the draft's.
     pub(super) fn sign_root(&self, draft: &Draft, sequence: u64, root: Hash) -> Version {
         let number = Number { epoch: 1, sequence };
         let (name, bytes) = (Name::new("a").unwrap(), draft.totals().bytes);
@@ -161,7 +164,8 @@ impl Origin {
     pub(super) fn publish(&self, tree: &Tree, sequence: u64) -> Version {
         write(&self.directory, tree);
         let publishing = Publishing { accepts_loss: true, ..Publishing::default() };
-        let draft = Draft::make_with(&self.store, &self.directory, publishing, -10).unwrap();
+        let draft =
+            Draft::make_with(&self.store, &self.directory, publishing, TRUSTED_AT_ONCE).unwrap();
         let version = self.sign(&draft, sequence);
         draft.commit(&version).unwrap();
         version
@@ -220,37 +224,38 @@ pub(super) fn sample(seed: u64) -> Tree {
     let mut tree = Tree::new();
     for n in 0..14 {
         let path = format!("d{}/{}", n % 3, ["a", "b", "e/f"][n / 5]);
-        // Some files are equal in all trees.
-        let of = if random.u8(..3) == 0 { seed } else { 0 };
-        let bytes = fastrand::Rng::with_seed(n as u64 ^ of).usize(0..12_000);
-        tree.insert(path, file(bytes, n as u64 + 100 * of));
+        // About two of three files do not depend on the seed, so trees share many of them.
+        let content_seed = if random.u8(..3) == 0 { seed } else { 0 };
+        let bytes = fastrand::Rng::with_seed(n as u64 ^ content_seed).usize(0..12_000);
+        tree.insert(path, file(bytes, n as u64 + 100 * content_seed));
     }
     tree.insert("large".to_owned(), file(100_000, seed));
-    tree.insert(format!("empty{}", seed % 2), Node::Directory);
-    tree.insert("link".to_owned(), Node::Link(format!("d{}", seed % 3)));
+    tree.insert(format!("empty{}", seed % 2), TestEntry::Directory);
+    tree.insert("link".to_owned(), TestEntry::Link(format!("d{}", seed % 3)));
     tree
 }
 
-fn node() -> impl Strategy<Value = Node> {
+fn test_entry() -> impl Strategy<Value = TestEntry> {
     let times = prop_oneof![Just(1_000_000_000), 0..2_000_000_000_i64];
     let content = prop_oneof![Just(0), 1usize..200, 1usize..9_000, 1usize..400_000];
     let file =
         (content, 0u64..6, any::<bool>(), times).prop_map(|(bytes, seed, executable, modified)| {
-            Node::File { bytes: noise(bytes, seed), executable, modified }
+            TestEntry::File { bytes: noise(bytes, seed), executable, modified }
         });
     prop_oneof![
         8 => file,
-        1 => Just(Node::Directory),
-        1 => "[a-d]{1,2}".prop_map(Node::Link),
+        1 => Just(TestEntry::Directory),
+        1 => "[a-d]{1,2}".prop_map(TestEntry::Link),
     ]
 }
 
 /// Generates trees of names that do not clash; an entry is dropped if another one is below it.
 fn tree() -> impl Strategy<Value = Tree> {
-    prop::collection::btree_map("[a-d]{1,2}(/[a-d !]{0,1}[a-c]){0,3}", node(), 0..12).prop_map(tidy)
+    prop::collection::btree_map("[a-d]{1,2}(/[a-d !]{0,1}[a-c]){0,3}", test_entry(), 0..12)
+        .prop_map(without_clashes)
 }
 
-fn tidy(tree: Tree) -> Tree {
+fn without_clashes(tree: Tree) -> Tree {
     let is_above = |above: &str, path: &str| {
         path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
     };

@@ -12,12 +12,12 @@ use super::super::error::Error;
 use super::super::mode::Mode;
 use super::super::order::SIBLINGS_MAX;
 
-/// Bytes of a [`Stamp`].
+/// Length of a stored [`Stamp`], in bytes.
 const STAMP_BYTES: usize = 7 * 8 + 1;
 
 /// The reason why an entry is not listed.
 pub(super) enum Unlisted {
-    /// The entry is gone meanwhile.
+    /// The entry has vanished meanwhile.
     Gone,
     /// The entry cannot be replicated, for this reason.
     Problem(String),
@@ -30,7 +30,7 @@ impl From<Error> for Unlisted {
     }
 }
 
-/// An error of the system about one entry is a problem of that entry alone.
+/// A system error at one entry concerns that entry alone: it has vanished, or cannot be read.
 impl From<io::Error> for Unlisted {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -54,7 +54,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// The record for a file that must be read again.
+    /// Stored instead of a stamp, so that the file is read again.
     pub(super) const UNKNOWN: [u8; STAMP_BYTES] = [0; STAMP_BYTES];
 
     /// Returns the stamp of an open file.
@@ -73,19 +73,18 @@ impl Stamp {
         }
     }
 
-    /// Returns whether this file was changed more than `nanos` nanoseconds before the other.
-    pub(super) fn is_before(&self, other: &Self, nanos: i64) -> bool {
+    /// Returns whether this file was changed more than `margin_nanos` nanoseconds before the other.
+    pub(super) fn is_before(&self, other: &Self, margin_nanos: i64) -> bool {
         let time =
             |(seconds, nanos): (i64, i64)| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
-        time(self.changed) + i128::from(nanos) < time(other.changed)
+        time(self.changed) + i128::from(margin_nanos) < time(other.changed)
     }
 
     pub(super) fn to_bytes(self) -> [u8; STAMP_BYTES] {
         let ((modified, modified_nanos), (changed, changed_nanos)) = (self.modified, self.changed);
         let times = [modified, modified_nanos, changed, changed_nanos].map(i64::cast_unsigned);
         let numbers = [self.device, self.inode, self.bytes].into_iter().chain(times);
-        // It is enough to store the executable bit, because any change of the mode also changes
-        // `changed`.
+        // The other mode bits need not be stored: any change of the mode also changes `changed`.
         let is_executable = self.mode.bits() & 0o111 != 0;
         let all = numbers.flat_map(u64::to_le_bytes).chain([u8::from(is_executable)]);
         let mut bytes = Self::UNKNOWN;
@@ -138,7 +137,8 @@ impl Folder {
         Ok(Names::All(names))
     }
 
-    /// Looks at the entry with this name; `None` if it is gone.
+    /// Looks at the entry with this name; `None` if it is gone. If a link vanishes before its
+    /// target is read, the error is `NotFound`.
     pub(super) fn find(&self, name: &CStr) -> io::Result<Option<FsEntry>> {
         let found = match statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(rustix::io::Errno::NOENT) => return Ok(None),
@@ -169,7 +169,7 @@ impl Folder {
         );
         let found = rustix::fs::fstat(&file).map_err(io::Error::from)?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-            return Err(Unlisted::Problem("it is not a file any more".to_owned()));
+            return Err(Unlisted::Problem("it is no longer a regular file".to_owned()));
         }
         Ok((file, Stamp::new(&found)))
     }

@@ -14,7 +14,7 @@ use disk::faulty::{Fault, Faulty, Target, World, restore};
 use super::super::error::Error;
 use super::super::publish::{Draft, Publishing};
 use super::super::store::{Options, Store};
-use super::{Origin, Tree, current, fetch, sample, write};
+use super::{Origin, TRUSTED_AT_ONCE, Tree, current, fetch, sample, write};
 use crate::replica::Failure;
 use crate::version::Version;
 
@@ -99,7 +99,7 @@ impl Round {
     fn publish(&self, store: &Arc<Store>, tree: &Tree, version: &Version) -> Result<(), Error> {
         write(&self.origin.directory, tree);
         let publishing = Publishing::default();
-        let draft = Draft::make_with(store, &self.origin.directory, publishing, -10)?;
+        let draft = Draft::make_with(store, &self.origin.directory, publishing, TRUSTED_AT_ONCE)?;
         // The same tree has the same root in every store, so this version fits.
         draft.commit(version).map(drop)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::super::publish::{Draft, Publishing};
 use super::super::store::{Options, Store};
-use super::{Node, Origin, Tree, current, entries, fetch, file, hasty, read};
+use super::{Origin, TestEntry, Tree, current, entries, fetch, file, hasty, read};
 use crate::version::Version;
 
 fn write_over(path: &Path, at: usize) {
@@ -40,8 +40,8 @@ fn fixture() -> Fixture {
     let replica = Arc::new(replica);
     let mut tree: Tree = (0..40).map(|n| (format!("d{}/{n}", n % 4), file(3_000, n))).collect();
     tree.insert("large".to_owned(), file(2_000_000, 99));
-    tree.insert("link".to_owned(), Node::Link("large".to_owned()));
-    tree.insert("none".to_owned(), Node::Directory);
+    tree.insert("link".to_owned(), TestEntry::Link("large".to_owned()));
+    tree.insert("none".to_owned(), TestEntry::Directory);
     for sequence in 1..=2 {
         let version = origin.publish(&tree, sequence);
         fetch(&origin.store, &replica, &version).unwrap();
@@ -103,7 +103,7 @@ fn a_damaged_chunk_counts_as_missing_before_anybody_verifies() {
     let Fixture { origin, replica, tree, version, _top } = fixture();
     let dir = fs::canonicalize(replica.current_link()).unwrap();
     write_over(&dir.join("d1/1"), 5);
-    let Node::File { bytes, .. } = &tree["d1/1"] else { unreachable!() };
+    let TestEntry::File { bytes, .. } = &tree["d1/1"] else { unreachable!() };
     let hash = crate::version::Hash::of(bytes);
     assert!(replica.has(&hash).unwrap());
     assert_eq!(replica.read(&hash).unwrap(), None);

@@ -17,7 +17,7 @@ use super::super::mode::Mode;
 use super::super::path::EntryPath;
 use super::super::publish::{Draft, Publishing};
 use super::super::store::{Options, Store};
-use super::{Node, Origin, Tree, current, fetch, file, hasty, read, sample};
+use super::{Origin, TestEntry, Tree, current, fetch, file, hasty, read, sample};
 use crate::replica::Failure;
 use crate::version::{Hash, Kind, Name, Number, Version};
 
@@ -75,7 +75,7 @@ fn versions_beyond_the_limits_are_refused() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let mut tree = large(1);
-    tree.insert("a".to_owned(), Node::Directory);
+    tree.insert("a".to_owned(), TestEntry::Directory);
     let version = origin.publish(&tree, 1);
     for (bytes_max, entries_max, is_taken) in
         [(1_000_000, 1, false), (999_999, 2, false), (1_000_000, 2, true)]
@@ -192,7 +192,9 @@ fn chunks_are_read_while_generations_come_and_go() {
         .iter()
         .flat_map(Tree::values)
         .filter_map(|it| match it {
-            Node::File { bytes, .. } if (1..4_000).contains(&bytes.len()) => Some(Hash::of(bytes)),
+            TestEntry::File { bytes, .. } if (1..4_000).contains(&bytes.len()) => {
+                Some(Hash::of(bytes))
+            }
             _ => None,
         })
         .collect();

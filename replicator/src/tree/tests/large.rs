@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::super::error::Error;
 use super::super::publish::{Draft, Publishing, TRUSTED_AFTER_SECONDS};
 use super::super::store::Options;
-use super::{Node, Origin, Tree, current, fetch, file, hasty, sample, write};
+use super::{Origin, TRUSTED_AT_ONCE, TestEntry, Tree, current, fetch, file, hasty, sample, write};
 
 const FILES_IN_DIRECTORY: usize = 100;
 /// A tree with ten times the files may take ten times the work; a further factor of five allows for
@@ -45,7 +45,8 @@ fn change(files: usize) -> (Duration, usize) {
     let replica = Arc::new(hasty(&top.path().join("replica"), Options::default()).unwrap());
     let publish = |sequence| {
         let publishing = Publishing::default();
-        let draft = Draft::make_with(&origin.store, &origin.directory, publishing, -10).unwrap();
+        let draft = Draft::make_with(&origin.store, &origin.directory, publishing, TRUSTED_AT_ONCE)
+            .unwrap();
         let version = origin.sign(&draft, sequence);
         draft.commit(&version).unwrap();
         fetch(&origin.store, &replica, &version).unwrap()
@@ -93,22 +94,22 @@ fn a_look_at_an_unchanged_directory_builds_nothing() {
     let first = make(TRUSTED_AFTER_SECONDS);
     let version = origin.sign(&first, 1);
     first.commit(&version).unwrap();
-    let again = make(-10);
+    let again = make(TRUSTED_AT_ONCE);
     assert!(!again.is_changed() && is_made());
     again.discard();
     assert!(!is_made());
     // From then on their stamps are trusted.
-    let again = make(-10);
+    let again = make(TRUSTED_AT_ONCE);
     let same = (again.root(), again.totals(), again.is_changed());
     assert_eq!(same, (version.root, origin.store.current().unwrap().meta().totals, false));
     assert!(!is_made());
     again.discard();
     // An unchanged draft can be committed, unless the directory has changed meanwhile.
-    let again = make(-10);
-    again.commit(&origin.sign(&make(-10), 2)).unwrap();
+    let again = make(TRUSTED_AT_ONCE);
+    again.commit(&origin.sign(&make(TRUSTED_AT_ONCE), 2)).unwrap();
     assert_eq!(current(&origin.store), tree);
     assert_eq!(origin.store.current().unwrap().meta().number.sequence, 2);
-    let again = make(-10);
+    let again = make(TRUSTED_AT_ONCE);
     let version = origin.sign(&again, 3);
     fs::write(origin.directory.join("large"), "small").unwrap();
     assert!(matches!(again.commit(&version), Err(Error::OtherVersion(_))));
@@ -119,9 +120,9 @@ fn a_look_at_an_unchanged_directory_builds_nothing() {
     let changes: [&dyn Fn(&mut Tree); 6] = [
         &|it| drop(it.remove("large")),
         &|it| drop(it.insert("d0/new".to_owned(), file(0, 1))),
-        &|it| drop(it.insert("empty1".to_owned(), Node::Link("d0".to_owned()))),
-        &|it| drop(it.insert("link".to_owned(), Node::Link("d2".to_owned()))),
-        &|it| drop(it.insert("new".to_owned(), Node::Directory)),
+        &|it| drop(it.insert("empty1".to_owned(), TestEntry::Link("d0".to_owned()))),
+        &|it| drop(it.insert("link".to_owned(), TestEntry::Link("d2".to_owned()))),
+        &|it| drop(it.insert("new".to_owned(), TestEntry::Directory)),
         &|it| {
             it.remove("empty1");
             it.insert("empty1/x".to_owned(), file(1, 1));
@@ -131,8 +132,8 @@ fn a_look_at_an_unchanged_directory_builds_nothing() {
         let mut other = tree.clone();
         change(&mut other);
         origin.publish(&tree, sequence * 2);
-        assert!(!make(-10).is_changed(), "{sequence}");
+        assert!(!make(TRUSTED_AT_ONCE).is_changed(), "{sequence}");
         write(&origin.directory, &other);
-        assert!(make(-10).is_changed(), "{sequence}");
+        assert!(make(TRUSTED_AT_ONCE).is_changed(), "{sequence}");
     }
 }

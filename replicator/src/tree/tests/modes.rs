@@ -15,7 +15,7 @@ use super::super::mode::Mode;
 use super::super::path::EntryPath;
 use super::super::publish::{Draft, Publishing};
 use super::super::store::{Options, Store};
-use super::{Origin, current, fetch, hasty};
+use super::{Origin, TRUSTED_AT_ONCE, current, fetch, hasty};
 use crate::version::{Hash, Version};
 
 fn chmod(path: &Path, mode: u32) {
@@ -59,7 +59,8 @@ fn modes(store: &Store) -> BTreeMap<String, u32> {
 
 fn publish(origin: &Origin, sequence: u64) -> Version {
     let draft =
-        Draft::make_with(&origin.store, &origin.directory, Publishing::default(), -10).unwrap();
+        Draft::make_with(&origin.store, &origin.directory, Publishing::default(), TRUSTED_AT_ONCE)
+            .unwrap();
     assert!(draft.is_changed());
     let version = origin.sign(&draft, sequence);
     draft.commit(&version).unwrap();

@@ -15,7 +15,7 @@ use super::super::error::Error;
 use super::super::problems::Problem;
 use super::super::publish::{Draft, Publishing};
 use super::super::store::{Options, Store};
-use super::{Node, Origin, Tree, current, file, hasty, read, write};
+use super::{Origin, TestEntry, Tree, current, file, hasty, read, write};
 use crate::replica::Failure;
 use crate::version::{Kind, Name, Number, Version};
 
@@ -28,7 +28,8 @@ fn entries_that_cannot_be_replicated_are_listed_and_prevent_publishing() {
     let top = tempfile::tempdir().unwrap();
     let origin = Origin::new(top.path());
     let dir = &origin.directory;
-    let tree: Tree = [("a/b".to_owned(), file(9, 1)), ("d".to_owned(), Node::Directory)].into();
+    let tree: Tree =
+        [("a/b".to_owned(), file(9, 1)), ("d".to_owned(), TestEntry::Directory)].into();
     write(dir, &tree);
     rustix::fs::mkfifoat(rustix::fs::CWD, dir.join("a/pipe"), 0o644.into()).unwrap();
     symlink("../../etc/passwd", dir.join("a/out")).unwrap();
@@ -91,8 +92,8 @@ fn an_unchanged_file_is_not_read_again() {
     tree.insert("c".to_owned(), file(30, 78));
     tree.remove("d/7");
     // The same content, at another time.
-    let Node::File { bytes, executable, .. } = tree["d/9"].clone() else { unreachable!() };
-    tree.insert("d/9".to_owned(), Node::File { bytes, executable, modified: 1_100_000_000 });
+    let TestEntry::File { bytes, executable, .. } = tree["d/9"].clone() else { unreachable!() };
+    tree.insert("d/9".to_owned(), TestEntry::File { bytes, executable, modified: 1_100_000_000 });
     origin.publish(&tree, 2);
     assert_eq!(current(&origin.store), tree);
     for (n, before) in before.iter().enumerate().filter(|(n, _)| *n != 7) {
@@ -188,7 +189,7 @@ fn a_file_that_changes_while_it_is_read_is_never_mixed() {
                 Ok(draft) => {
                     let version = origin.sign(&draft, sequence);
                     draft.commit(&version).unwrap();
-                    let Node::File { bytes, .. } = &current(&origin.store)["busy"] else {
+                    let TestEntry::File { bytes, .. } = &current(&origin.store)["busy"] else {
                         unreachable!()
                     };
                     assert!(bytes.iter().all(|it| *it == bytes[0]), "a mixed file was published");
