@@ -1,5 +1,6 @@
-//! The admin listener: it has the overview, the page Freshness, status, metrics, health, and
-//! commands that need the administrator's token.
+//! The admin listener: it has the overview, the Freshness page, status, metrics, health, takedowns,
+//! and commands. Changes need the administrator's token; with `admin_read = "token"`, reading needs
+//! it too, except for health.
 
 pub(crate) mod freshness;
 mod overview;
@@ -39,7 +40,7 @@ pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
         .merge(freshness::routes())
         .with_state(handle.clone())
         .merge(exchange::takedown::routes(handle.clone()));
-    // The guard is outermost: it refuses commands before they are routed.
+    // The guard is outermost: it refuses a request before any handler sees it.
     let guard = axum::middleware::from_fn_with_state(guard, auth::guard);
     handle.inner.admin_pages.frame(router).layer(guard)
 }
@@ -74,15 +75,15 @@ pub(crate) async fn public_readyz(State(handle): State<Handle>) -> Response {
 }
 
 /// The answer to a command: JSON, or the reason why it failed.
-type Done = Result<Response, Refused>;
+type CommandResult = Result<Response, Refused>;
 
 #[derive(Deserialize)]
-struct PullQuery {
+struct SourceQuery {
     source: Option<String>,
 }
 
 /// Answers `POST /pull?source=NAME`: makes that source, or without a name every source, due now.
-async fn pull(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Done {
+async fn pull(State(handle): State<Handle>, Query(query): Query<SourceQuery>) -> CommandResult {
     Ok(made_due(handle.pull(query.source.as_deref())?))
 }
 
@@ -90,9 +91,10 @@ fn made_due(due: usize) -> Response {
     (StatusCode::ACCEPTED, axum::Json(json!({ "due": due }))).into_response()
 }
 
-/// Answers `POST /confirm`. With `?source=NAME`, that source may lose most of its objects or return
-/// to an older epoch. Without it, the expiry that waits for an administrator is carried out.
-async fn confirm(State(handle): State<Handle>, Query(query): Query<PullQuery>) -> Done {
+/// Answers `POST /confirm`. With `?source=NAME`, allows that source to lose most of its objects or
+/// to return to an older epoch, and makes it due now. Without it, carries out the expiry that waits
+/// for an administrator.
+async fn confirm(State(handle): State<Handle>, Query(query): Query<SourceQuery>) -> CommandResult {
     if let Some(source) = &query.source {
         return Ok(made_due(handle.confirm_source(source)?));
     }
@@ -104,8 +106,9 @@ async fn confirm(State(handle): State<Handle>, Query(query): Query<PullQuery>) -
     Ok(axum::Json(done).into_response())
 }
 
-/// Answers `POST /compact`: rewrites the collection without superseded changes.
-async fn compact(State(handle): State<Handle>) -> Done {
+/// Answers `POST /compact`: releases objects of removed sources, heals damage, and rewrites the
+/// collection without superseded changes.
+async fn compact(State(handle): State<Handle>) -> CommandResult {
     let done = handle.compact().await?;
     let done = json!({
         "kept": done.kept,
@@ -118,7 +121,7 @@ async fn compact(State(handle): State<Handle>) -> Done {
 
 /// Answers `POST /verify`: compares the full-text index's files with their checksums; if a file is
 /// damaged, the index is built anew.
-async fn verify(State(handle): State<Handle>) -> Done {
+async fn verify(State(handle): State<Handle>) -> CommandResult {
     let damaged = handle.verify().await?;
     Ok(axum::Json(json!({ "damaged": damaged })).into_response())
 }
