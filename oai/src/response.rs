@@ -22,9 +22,9 @@ use crate::error::Fault;
 pub struct Xml(pub String);
 
 impl Xml {
-    /// Returns the name of the element, and the names and trimmed texts of the leaf elements in it
-    /// that are not empty, all without prefixes. `None` if it is longer than `bytes_max`, or not
-    /// XML.
+    /// Returns the element's name, and the name and trimmed text of each leaf element that is not
+    /// empty; names lack prefixes. `None` if it is longer than `bytes_max`, unreadable, or a single
+    /// empty tag, or has a DOCTYPE.
     pub(crate) fn leaves(&self, bytes_max: usize) -> Option<(String, Vec<(String, String)>)> {
         let text = Some(self.0.as_str()).filter(|it| it.len() <= bytes_max)?;
         let mut reader = Reader::from_str(text);
@@ -101,7 +101,7 @@ pub struct Identify {
     pub repository_name: String,
     /// Its address, as the repository states it.
     pub base_url: String,
-    /// `2.0`.
+    /// The protocol version that it states; `2.0` is expected.
     pub protocol_version: String,
     /// E-mail addresses of its administrators.
     pub admin_emails: Vec<String>,
@@ -198,8 +198,8 @@ pub struct Record {
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
-    /// The token of the next part; a token without a value comes from an empty element, and ends
-    /// the list.
+    /// The token for the next part; `None` without a token element, or if the response is cut off.
+    /// If its value is empty, this part is the last.
     pub token: Option<Token>,
     /// The unreadable items.
     pub quarantined: Vec<Quarantined>,
@@ -215,7 +215,7 @@ impl<T> Page<T> {
 /// A resumption token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Token {
-    /// The value to ask for; empty at the end of the list.
+    /// The value to send for the next part; empty at the end of the list.
     pub value: String,
     /// Its expiry.
     pub expires: Option<Datestamp>,
@@ -227,13 +227,13 @@ pub struct Token {
     pub total_elements: Option<u64>,
 }
 
-/// An unreadable record, which was left out.
+/// An unreadable item (record, header or set) that was left out, or a count of further ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quarantined {
     /// Its identifier, if readable.
     pub identifier: Option<String>,
-    /// Its position in the response, in bytes.
+    /// Its position in the response, in bytes; 0 for a count.
     pub offset: u64,
-    /// The problem, with up to 200 bytes of the text at that position.
+    /// The problem, for some problems with an excerpt of up to 200 bytes; or the count.
     pub problem: String,
 }
