@@ -10,7 +10,8 @@ const START_MS: u64 = 1_767_225_600_000;
 const HOUR_MS: u64 = 3_600_000;
 const HEADER: &str = "#harvest-pulls-1 ended_ms\tsource\tkind\tchanges\telements\tbytes\ttook_ms\n";
 
-/// Writes a log of two files: `news, hourly` changed before each hourly pull, `"still"` never.
+/// Writes a log of two files: `news, hourly` changed before each hourly pull; `"still"` is pulled
+/// daily and never changed. The second file ends with a bad line, a comment and an unfinished line.
 fn log(folder: &Path) {
     let line = |hour: u64| {
         let (ms, kind) = (START_MS + hour * HOUR_MS, if hour == 0 { "snapshot" } else { "delta" });
@@ -42,19 +43,19 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// Returns a field of a CSV line, by the name of its column.
-fn field(csv: &str, begins: &[&str], column: &str) -> String {
+/// Returns the field in `column` of the first line that has all `cells`.
+fn field(csv: &str, cells: &[&str], column: &str) -> String {
     let mut lines = csv.split_terminator("\r\n").map(fields);
     let header = lines.next().unwrap();
     let lines: Vec<Vec<String>> = lines.collect();
     assert!(lines.iter().all(|it| it.len() == header.len()), "{csv}");
-    let line = lines.iter().find(|it| begins.iter().all(|part| it.iter().any(|it| it == part)));
+    let line = lines.iter().find(|it| cells.iter().all(|part| it.iter().any(|it| it == part)));
     let at = header.iter().position(|it| it == column).unwrap();
-    line.unwrap_or_else(|| panic!("no {begins:?} in\n{csv}"))[at].clone()
+    line.unwrap_or_else(|| panic!("no {cells:?} in\n{csv}"))[at].clone()
 }
 
-fn number(csv: &str, begins: &[&str], column: &str) -> f64 {
-    field(csv, begins, column).parse().unwrap()
+fn number(csv: &str, cells: &[&str], column: &str) -> f64 {
+    field(csv, cells, column).parse().unwrap()
 }
 
 #[test]
@@ -76,7 +77,8 @@ fn a_log_is_shown_as_tables_as_csv_and_as_a_figure() {
         ["freshness", "report", "--pulls", folder, "--latency", "60"].into_iter().chain(files);
     assert_eq!(run_ok(args), "", "nothing but the files");
     let csv = fs::read_to_string(csv).unwrap();
-    // The paper's example: a latency of a minute; one source changes every hour, the other never.
+    // The paper's example (a latency of a minute, hourly updates) with a second source, which never
+    // changes.
     let within = |found: f64, expected: f64| (found - expected).abs() < 1e-6 * expected;
     assert!(within(number(&csv, &["model", "uniform"], "requests_predicted"), 2_880.0), "{csv}");
     assert!(within(number(&csv, &["model", "adaptive"], "requests_predicted"), 24.0), "{csv}");
@@ -94,14 +96,14 @@ fn a_log_is_shown_as_tables_as_csv_and_as_a_figure() {
     }
     assert_eq!(svg.matches('<').count(), svg.matches('>').count());
 
-    // The last hour has one pull of each source, and so no interval.
+    // Only the last pull of each source is at or after this date.
     let args = ["freshness", "report", "--pulls", folder, "--since", "2026-01-03", "--csv"];
     let csv = run_ok(args);
     assert_eq!(field(&csv, &["total"], "requests"), "2");
 }
 
 #[test]
-fn the_settings_lead_to_the_log_and_a_trace_needs_none() {
+fn the_settings_lead_to_the_log_and_a_trace_needs_no_settings() {
     let dir = tempfile::tempdir().unwrap();
     let settings = "name = \"n\"\ndata = \"d\"\n[[source]]\nname = \"news, hourly\"\n\
                     url = \"http://127.0.0.1:1/\"\nlatency_seconds = 60\n";
@@ -114,7 +116,8 @@ fn the_settings_lead_to_the_log_and_a_trace_needs_none() {
 
     log(&dir.path().join("d/pulls"));
     let csv = run_ok(["freshness", "report", "-c", settings, "--csv"]);
-    // One source has a latency of a minute, the least of both; the other has the default, a day.
+    // One source has a latency of a minute, the lesser of the two, which the uniform model uses;
+    // the other has the default, a day.
     assert!((number(&csv, &["model", "uniform"], "requests_predicted") - 2_880.0).abs() < 1e-6);
     assert!((number(&csv, &["model", "latency"], "requests_predicted") - 1_441.0).abs() < 1e-6);
 
