@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use essence::rules::Rules;
 use essence::worker::{Program, serve};
+use gatherer::config::Watch;
 use gatherer::{Config, Server, spec};
 use net::shutdown::Shutdown;
 use support::{Bench, Tree};
