@@ -124,21 +124,30 @@ pub(crate) fn wants_worker(object: &Object, settings: &EssenceSettings) -> bool 
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::io::Write as _;
-    use std::thread;
 
     use flate2::Compression;
     use net::clock;
 
     use super::*;
 
+    thread_local! {
+        /// Time by which [`later`] is ahead of the clock.
+        static AHEAD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    }
+
+    fn later() -> Instant {
+        clock::monotonic() + AHEAD.get()
+    }
+
     #[test]
     fn time_of_others_does_not_count() {
-        let deadline = Deadline::new(clock::monotonic, Duration::from_millis(50));
+        let deadline = Deadline::new(later, Duration::from_secs(60));
         assert!(!deadline.is_over());
-        thread::sleep(Duration::from_millis(100));
+        AHEAD.set(Duration::from_secs(120));
         assert!(!deadline.is_over());
-        thread::sleep(Duration::from_millis(250));
+        AHEAD.set(Duration::from_secs(61 * u64::from(BUSY_MAX)));
         assert!(deadline.is_over(), "it would wait for ever");
         let busy = Deadline::new(clock::monotonic, Duration::from_millis(50));
         let began = cpu_time();
