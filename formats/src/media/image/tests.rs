@@ -266,7 +266,7 @@ fn metafiles_have_texts() {
     let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
     let number = |it: u32| it.to_le_bytes();
     let about = utf16("Draw\0A knot\0\0");
-    let mut header = vec![0; 80];
+    let mut header = [0; 80];
     header[8..12].copy_from_slice(&number(19));
     header[12..16].copy_from_slice(&number(9));
     header[32..36].copy_from_slice(b" EMF");

@@ -93,7 +93,7 @@ mod tests {
             let best = (start..at).map(|from| (common(from), from)).max();
             match best {
                 Some((length, from)) if 2 <= length => {
-                    let reference = from % DICTIONARY_BYTES << 4 | (length - 2);
+                    let reference = ((from % DICTIONARY_BYTES) << 4) | (length - 2);
                     runs.push(u16::try_from(reference).unwrap().to_be_bytes().to_vec());
                     at += length;
                 }
@@ -103,7 +103,7 @@ mod tests {
                 }
             }
         }
-        let end = all.len() % DICTIONARY_BYTES << 4;
+        let end = (all.len() % DICTIONARY_BYTES) << 4;
         runs.push(u16::try_from(end).unwrap().to_be_bytes().to_vec());
         let mut content = Vec::new();
         for runs in runs.chunks(8) {

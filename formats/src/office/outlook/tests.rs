@@ -308,7 +308,7 @@ fn appointments_and_contacts() {
 #[test]
 fn items_that_lie_end() {
     check(
-        &[&super::COMPOUND[..], &[0; 600]].concat(),
+        &[super::COMPOUND, &[0; 600]].concat(),
         "Title: m.msg\n! broken: has no directory that can be read",
     );
     check(
