@@ -17,6 +17,12 @@ const ALL_FILES: &str = "[essence]\ntypes = ['types.toml']\nsummarizers = ['quic
 /// A whole token, for one of which an example shows the front.
 const TOKEN: &str = "3f0c6a9be1d24a7f9d4c7a1be0b2c85d";
 
+/// The public key of a member.
+const KEY: &str = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
+
+/// The front of an invitation, as examples show it.
+const INVITATION_FRONT: &str = "harvest-group-1,papers,…";
+
 /// An example of a settings file, or of a file that it names.
 struct Example {
     /// Its page and line.
@@ -46,8 +52,11 @@ impl Example {
             keys.clone().any(|it| it.starts_with(key))
         };
         let missing: Vec<&str> = needed.lines().filter(|line| !has(line)).collect();
-        let end = if self.text.contains("[[root]]") { "" } else { end };
-        format!("{}\n{}{end}", missing.join("\n"), self.text.replace("3f0c…", TOKEN))
+        let header = end.lines().find(|it| it.starts_with('[')).unwrap_or("[[");
+        let end = if self.text.contains(header) { "" } else { end };
+        let invitation = format!("harvest-group-1,papers,{KEY},a.example.org:4000,{KEY}");
+        let text = self.text.replace("3f0c…", TOKEN).replace(INVITATION_FRONT, &invitation);
+        format!("{}\n{text}{end}", missing.join("\n"))
     }
 }
 
@@ -55,25 +64,29 @@ impl Example {
 fn examples(page: &Path) -> Vec<Example> {
     let text = fs::read_to_string(page).unwrap();
     let (mut found, mut block, mut is_fenced) = (Vec::new(), String::new(), false);
+    let mut end = |block: &mut String, number: usize| {
+        let text = std::mem::take(block);
+        let is_toml = text.parse::<toml_edit::DocumentMut>().is_ok_and(|it| !it.is_empty());
+        let others = ["# rules\n", "#!/bin/sh\n# lib/"];
+        if is_toml || others.iter().any(|it| text.starts_with(it)) {
+            found.push(Example::new(format!("{}, above line {number}", page.display()), text));
+        }
+    };
     for (number, line) in (1..).zip(text.lines().chain([""])) {
         let indented = line.strip_prefix("    ").filter(|_| !is_fenced);
         let is_blank = line.is_empty() && !block.is_empty();
         match indented {
-            None if line == "```toml" => is_fenced = true,
+            None if line == "```toml" => {
+                end(&mut block, number);
+                is_fenced = true;
+            }
             None if is_fenced && line != "```" => block.extend([line, "\n"]),
             Some(line) => block.extend([line, "\n"]),
             // An indented block goes on behind an empty line if that is indented, too.
             None if is_blank && number < text.lines().count() => block.push('\n'),
             None => {
                 is_fenced = false;
-                let others = ["# rules\n", "#!/bin/sh\n# lib/"];
-                let is_toml =
-                    block.parse::<toml_edit::DocumentMut>().is_ok_and(|it| !it.is_empty());
-                let text = std::mem::take(&mut block);
-                if is_toml || others.iter().any(|it| text.starts_with(it)) {
-                    let position = format!("{}, above line {number}", page.display());
-                    found.push(Example::new(position, text));
-                }
+                end(&mut block, number);
             }
         }
     }
@@ -117,7 +130,12 @@ fn every_example_of_settings_in_the_documentation_is_accepted() {
     let daemons: [(&str, &str, &str, Read<'_>); 3] = [
         ("gatherer", "name = 'a'\ndata = 'a'", "\n[[root]]\nurl = 'file:///srv'\n", &gatherer),
         ("broker", "name = 'a'\ndata = 'a'", "", &broker),
-        ("replicator", "data = 'a'", "", &replicator),
+        (
+            "replicator",
+            "data = 'a'\naddress = 'h.example:4000'\nsite = 'a'",
+            "\n[[group]]\nname = 'g'\n",
+            &replicator,
+        ),
     ];
     for it in settings {
         let of = daemons.iter().filter(|(daemon, ..)| it.is_of(daemon));
