@@ -6,7 +6,7 @@
 //! # Differences from the paper
 //!
 //! * A mailbox is one object: its subjects and texts in order.
-//! * Items of Outlook are mail, too: [`outlook`] reads them.
+//! * Items of Outlook are mail, too: `outlook` reads them.
 
 use std::borrow::Cow;
 
