@@ -33,13 +33,14 @@ impl Member {
         serde_json::from_str(&self.run(&["status", "--json"])).unwrap()
     }
 
-    /// Waits until readers of the only tree see this version; returns its path.
+    /// Waits until readers of the only tree see this version, or a later one of the same run; returns its
+    /// path.
     fn holds(&self, version: &str) -> PathBuf {
         let end = clock::monotonic() + PATIENCE;
         loop {
             let status = self.status();
             let tree = &status["trees"][0];
-            if tree["held"] == version {
+            if tree["held"].as_str().is_some_and(|held| reaches(held, version)) {
                 return tree["path"].as_str().unwrap().into();
             }
             assert!(clock::monotonic() < end, "{version} does not come: {status:#}");
@@ -54,6 +55,16 @@ fn text(path: &Path) -> &str {
 /// Returns the first word of a text with this beginning.
 fn word<'a>(text: &'a str, begins: &str) -> &'a str {
     text.split_whitespace().find(|it| it.starts_with(begins)).unwrap()
+}
+
+/// Returns whether the version `held` is `version`, or a later one with the same beginning.
+fn reaches(held: &str, version: &str) -> bool {
+    let parts = |it: &str| {
+        let (run, number) = it.split_once('.')?;
+        Some((run.to_owned(), number.parse::<u64>().ok()?))
+    };
+    let (held, version) = (parts(held), parts(version));
+    held.zip(version).is_some_and(|(held, version)| held.0 == version.0 && version.1 <= held.1)
 }
 
 #[test]
