@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use broker::config::Freshness;
-use broker::status::SourceStatus;
+use broker::status::{SourceStatus, Status};
 use collection::Change;
 use common::{Origin, Running, config, record};
 use freshness::interval::{self, Bounds, Model, Policy, plan};
@@ -60,10 +60,7 @@ fn at_random(n: u64) -> u64 {
 
 /// Runs a broker over sources that change in the given order; returns its status at the end, and
 /// for each source its index, its real rate and the source itself.
-async fn live(
-    freshness: Freshness,
-    order: Order,
-) -> (broker::status::Status, Vec<(usize, f64, Origin)>) {
+async fn live(freshness: Freshness, order: Order) -> (Status, Vec<(usize, f64, Origin)>) {
     let seconds = std::env::var("HARVEST_FRESHNESS_SECONDS");
     let seconds = seconds.map_or(SECONDS, |it| it.parse().unwrap());
     let mut origins = Vec::new();
@@ -124,7 +121,9 @@ async fn records_made_anew_are_one_wave_of_updates_and_no_changes_of_the_source(
     broker.caught_up("a", first).await;
     let changed = origin.update(0..5, "other").await;
     broker.caught_up("a", changed).await;
-    let before = broker.source("a").await;
+    // The first pulls take less time than a rate needs.
+    let known = |it: &Status| it.sources.iter().all(|it| it.rate_per_second.is_some());
+    let before = broker.until("estimated", known).await.sources.remove(0);
     assert_eq!((before.updates.count, before.updates.records), (1, 5));
 
     let anew = |n| {
