@@ -259,8 +259,8 @@ mod tests {
         #[test]
         fn the_place_is_the_last_that_begins_before(value in values(), at in 0..110_usize) {
             let places = parse(value.as_bytes());
-            let last = places.iter().enumerate().filter(|(_, it)| it.start <= at).last();
-            prop_assert_eq!(find(&places, at), last.map(|(index, _)| index));
+            let last = places.iter().rposition(|it| it.start <= at);
+            prop_assert_eq!(find(&places, at), last);
             let named = name(value.as_bytes(), "", at).is_some();
             prop_assert_eq!(named, last.is_some());
         }
