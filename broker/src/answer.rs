@@ -225,4 +225,9 @@ pub struct Snippet {
     pub html: String,
     /// The matched words: `[start, end)` in bytes of the plain text, ascending, disjoint.
     pub highlights: Vec<(usize, usize)>,
+    /// The place of the first matched word in the object, for people: `page 3`, `pages 3–5`,
+    /// `page 9 or later`, `line 120`, `sheet Costs, from B7`. `None` if the excerpt has no matched
+    /// word, or if the record does not name its places.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }

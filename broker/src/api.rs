@@ -5,8 +5,13 @@
 //!
 //! ```json
 //! {"total":1,"took_us":420,"hits":[{"url":"…","title":"…","description":"…","type":"HTML","score":7.5,
-//!  "gatherer":"…","snippet":"…"}],"facets":{"type":[["HTML",1]]}}
+//!  "gatherer":"…","snippet":"…","place":"page 3"}],"facets":{"type":[["HTML",1]]}}
 //! ```
+//!
+//! `snippet` is plain text; `snippet_html` is HTML with the matched words in `<mark>`. `place` says
+//! where in the object the first matched word of the excerpt stands, by the record's `Text-Places`
+//! (docs/essence.md), and is absent if that is unknown. [`Snippet`](crate::answer::Snippet) has its
+//! forms; it is for people, and further forms may come.
 //!
 //! A query with a mistake is answered with 400 and
 //! `{"error":{"message":"…","offset":3,"length":1}}`; offset and length are in bytes of `q`. A

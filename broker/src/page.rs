@@ -8,6 +8,7 @@ mod display_url;
 mod object;
 pub mod parameters;
 mod results;
+mod text_place;
 
 use std::sync::Arc;
 

@@ -6,6 +6,8 @@
 //!
 //! Sans-I/O.
 
+pub(crate) mod place;
+
 use std::collections::BTreeSet;
 
 use web::templates::escape;
@@ -30,23 +32,26 @@ pub struct Mark {
     pub word: u64,
 }
 
-/// Cuts a snippet from `text`, whose `marks` are ascending and disjoint.
+/// Cuts a snippet from `text`, whose `marks` are ascending and disjoint. Returns it with the start
+/// of its first mark, in bytes of the text.
 ///
 /// Without marks, the snippet is the beginning of the text.
-pub fn cut(text: &str, marks: &[Mark]) -> Snippet {
+pub fn cut(text: &str, marks: &[Mark]) -> (Snippet, Option<usize>) {
     let window = best(text, marks);
     let mut out = Writer::default();
     if text.get(..window.start).is_some_and(|before| !before.trim().is_empty()) {
         out.text.push('…');
     }
-    let mut at = window.start;
+    let (mut at, mut first) = (window.start, None);
     for mark in marks.iter().filter(|mark| window.start <= mark.start && mark.end <= window.end) {
+        first = first.or(Some(mark.start));
         out.plain(text.get(at..mark.start).unwrap_or_default());
         out.mark(text.get(mark.start..mark.end).unwrap_or_default());
         at = mark.end;
     }
     out.plain(text.get(at..window.end).unwrap_or_default());
-    out.finish(text.get(window.end..).is_some_and(|after| !after.trim().is_empty()))
+    let goes_on = text.get(window.end..).is_some_and(|after| !after.trim().is_empty());
+    (out.finish(goes_on), first)
 }
 
 /// Returns the window of `text` to show.
@@ -131,7 +136,7 @@ impl Writer {
             self.text.push('…');
         }
         let html = html(&self.text, &self.highlights);
-        Snippet { text: self.text, html, highlights: self.highlights }
+        Snippet { text: self.text, html, highlights: self.highlights, place: None }
     }
 }
 
@@ -168,7 +173,9 @@ mod tests {
     }
 
     fn check(text: &str, words: &[&str], expected: &str) {
-        let snippet = cut(text, &marks(text, words));
+        let marks = marks(text, words);
+        let (snippet, first) = cut(text, &marks);
+        assert_eq!(first, marks.first().map(|it| it.start), "{text}");
         assert_eq!(snippet.html, expected);
         for (start, end) in snippet.highlights {
             assert!(words.contains(&&snippet.text[start..end]));
@@ -191,7 +198,8 @@ mod tests {
     fn the_window_with_the_most_words_is_shown() {
         let filler = "filler ".repeat(60);
         let text = format!("one {filler}one two {filler}");
-        let snippet = cut(&text, &marks(&text, &["one", "two"]));
+        let (snippet, first) = cut(&text, &marks(&text, &["one", "two"]));
+        assert_eq!(first, text.find("one two"));
         assert!(snippet.html.contains("<mark>one</mark> <mark>two</mark>"), "{}", snippet.html);
         assert!(snippet.text.starts_with("… filler"), "{}", snippet.text);
         assert!(snippet.text.ends_with("filler…"), "{}", snippet.text);
@@ -201,7 +209,8 @@ mod tests {
     #[test]
     fn without_marks_the_beginning_is_shown() {
         let text = "filler ".repeat(60);
-        let snippet = cut(&text, &[]);
+        let (snippet, first) = cut(&text, &[]);
+        assert_eq!(first, None);
         assert!(snippet.text.starts_with("filler filler") && snippet.text.ends_with('…'));
     }
 
@@ -209,7 +218,7 @@ mod tests {
         #[test]
         fn any_text_is_cut_between_characters(text in ".{0,600}", word in "[a-cé日 ]{1,2}") {
             let marks = marks(&text, &[&word]);
-            let snippet = cut(&text, &marks);
+            let (snippet, _) = cut(&text, &marks);
             prop_assert!(snippet.text.len() <= SNIPPET_BYTES_MAX + 8);
             for (start, end) in snippet.highlights {
                 prop_assert!(snippet.text.get(start..end).is_some());

@@ -86,6 +86,7 @@ fn objects() -> Vec<Record> {
         all.push(copy);
     }
     all.push(record("file:///srv/docs/read%20me.txt", "Readme"));
+    all.extend(with_places());
     let evil = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>";
     let mut script = record("javascript:alert(1)", &format!("Evil {evil}"));
     script.set("Partial-Text", format!("evil {evil}"));
@@ -94,6 +95,24 @@ fn objects() -> Vec<Record> {
     script.push("Author", evil);
     all.push(script);
     all
+}
+
+/// Records whose texts name their pages and lines.
+fn with_places() -> [Record; 3] {
+    let mut paper = record("https://example.org/paper.pdf", "Bends");
+    paper.set("Type", "PDF");
+    paper.set("Partial-Text", "cover\nbowline\nsheepshank carrick");
+    paper.push("Text-Places", "page 2 6\nbad line\npage 3 14\npage 6 900\n");
+    let mut book = record("https://example.org/book.pdf", "Hitches");
+    book.set("Type", "PDF");
+    book.set("Partial-Text", "the marlinspike");
+    book.push("Full-Text", format!("{}marlinspike {}", "\n".repeat(9), "rope ".repeat(9_999)));
+    book.push("Text-Places", "page 1 0\npage 2 5\npage 3 20000\npage 9 40000\n");
+    let mut notes = record("file:///srv/notes.txt", "Notes");
+    notes.remove("Partial-Text");
+    notes.push("Full-Text", "\n one\n two\n toggle <b>\n");
+    notes.push("Text-Places", "line 1 0\nline 3 6\n");
+    [paper, book, notes]
 }
 
 impl Site {
@@ -139,7 +158,7 @@ impl Site {
 async fn the_start_page_shows_the_number_of_objects() {
     let site = Site::new();
     let seen = site.get_ok("/").await;
-    assert!(seen.body.contains(&format!("{} objects", HARVESTS + 4)), "{}", seen.body);
+    assert!(seen.body.contains(&format!("{} objects", HARVESTS + 7)), "{}", seen.body);
     assert!(seen.body.contains("autofocus") && !seen.body.contains("class=\"hits\""));
     let browsed = site.get_ok(&seen.link_after("class=\"facts\"").unwrap()).await;
     assert_eq!(browsed.hits().len(), 10);
@@ -244,7 +263,42 @@ async fn the_api_answers_in_the_documented_form() {
     let none = site.get_ok("/api/search?q=harvest&year=1999").await.json();
     assert_eq!((none["total"].as_u64(), none["hits"].as_array().unwrap().len()), (Some(0), 0));
     let count = site.get_ok("/api/search?q=*&limit=0").await.json();
-    assert_eq!(count["total"], HARVESTS + 2);
+    assert_eq!(count["total"], HARVESTS + 5);
+}
+
+#[tokio::test]
+async fn an_excerpt_says_where_it_stands() {
+    let site = Site::new();
+    let place = async |query: &str| {
+        let answer = site.get_ok(&format!("/api/search?q={query}")).await.json();
+        assert_eq!(answer["total"], 1, "{query}");
+        answer["hits"][0].get("place").map(|it| it.as_str().unwrap().to_owned())
+    };
+    for (query, expected) in [
+        ("bowline", Some("page 2")),
+        ("carrick", Some("pages 3–5")),
+        ("carrick+bowline", Some("page 2")),
+        ("cover", None),
+        ("title:bends", None),
+        ("marlinspike", Some("page 2")),
+        ("toggle", Some("line 4")),
+    ] {
+        assert_eq!(place(query).await.as_deref(), expected, "{query}");
+    }
+    for unsearched in ["20000", "text-places:page", "bad+line"] {
+        let answer = site.get_ok(&format!("/api/search?q={unsearched}")).await.json();
+        assert_eq!(answer["total"], 0, "{unsearched}");
+    }
+    let seen = site.get_ok("/?q=bowline").await;
+    let link = seen.link_after("Excerpt from </span>");
+    assert_eq!(link.as_deref(), Some("https://example.org/paper.pdf#page=2"), "{}", seen.body);
+    for (query, expected) in [("carrick", "pages 3–5"), ("toggle", "line 4")] {
+        let seen = site.get_ok(&format!("/?q={query}")).await;
+        let shown = format!("Excerpt from </span><bdi>{expected}</bdi>");
+        assert!(seen.body.contains(&shown), "{}", seen.body);
+    }
+    let seen = site.get_ok("/?q=cover").await;
+    assert!(!seen.body.contains("Excerpt from"), "{}", seen.body);
 }
 
 #[tokio::test]

@@ -69,6 +69,10 @@ const OWN: &[&str] = &[
     "body",
 ];
 
+/// An attribute that is not searched by words, not even by its name: it has an offset for each place
+/// in the text, each of which would be a word of its own in an index.
+const PLACES: &str = "text-places";
+
 /// A searched item under the name of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Searched<'a> {
@@ -90,6 +94,9 @@ pub fn searched(record: &Record, visit: &mut dyn FnMut(&str, Searched<'_>)) {
         }
         let value = String::from_utf8_lossy(&attribute.value);
         visit(&name, Searched::Name);
+        if name == PLACES {
+            continue;
+        }
         let of_body = !BOOKKEEPING.contains(&name.as_str());
         match target(&name) {
             Target::Text(part) if OWN.contains(&name.as_str()) => {

@@ -108,7 +108,8 @@ fn render_hit(text: &mut String, rank: usize, hit: &Hit) {
     let _ = writeln!(text, "\n{rank:>3}. {}{kind}\n     {}", one_line(&hit.title), hit.url);
     let excerpt = one_line(&hit.snippet.text);
     if !excerpt.is_empty() {
-        let _ = writeln!(text, "     {excerpt}");
+        let place = hit.snippet.place.as_deref().map(|it| one_line(it) + ": ").unwrap_or_default();
+        let _ = writeln!(text, "     {place}{excerpt}");
     }
     for duplicate in &hit.duplicates {
         let _ = writeln!(text, "     also {}", duplicate.url);
@@ -155,14 +156,18 @@ mod tests {
             url: "file:///a".to_owned(),
             title: "A\ntitle".to_owned(),
             r#type: "HTML".to_owned(),
-            snippet: Snippet { text: "some  words\n".to_owned(), ..Snippet::default() },
+            snippet: Snippet {
+                text: "some  words\n".to_owned(),
+                place: Some("page 3".to_owned()),
+                ..Snippet::default()
+            },
             duplicates: vec![Duplicate { url: "file:///b".to_owned(), ..Duplicate::default() }],
             ..Hit::default()
         };
         let answer = Answer { total: 1, took_us: 1200, hits: vec![hit], ..Answer::default() };
         assert_eq!(
             render(&answer),
-            "1 object in 2 ms\n\n  1. A title  [HTML]\n     file:///a\n     some words\n     also file:///b\n"
+            "1 object in 2 ms\n\n  1. A title  [HTML]\n     file:///a\n     page 3: some words\n     also file:///b\n"
         );
     }
 }

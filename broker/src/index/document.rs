@@ -1,5 +1,6 @@
 //! The document of a record: all that the index keeps of an object.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use collection::Oid;
@@ -17,6 +18,7 @@ use tantivy::schema::OwnedValue;
 
 use super::schema::{Fields, Text};
 use crate::answer::Facet;
+use crate::snippet::place::{self, TEXT_PLACES};
 
 /// Maximum length of the text stored for snippets, in bytes.
 const STORED_TEXT_BYTES_MAX: usize = 16 << 10;
@@ -38,6 +40,9 @@ pub(super) struct StoredHit {
     pub(super) title: String,
     pub(super) description: String,
     pub(super) text: String,
+    /// The places in the text, as in `Text-Places`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) places: String,
     pub(super) size: Option<u64>,
     pub(super) modified: Option<i64>,
     /// The object's own `Year` or that of its `Date`, or else of its modification, UTC.
@@ -185,6 +190,7 @@ fn stored(record: &Record, oid: &Oid) -> StoredHit {
     let first = |names: &[&str], bytes_max: usize| {
         names.iter().map(|name| text(name, bytes_max)).find(|text| !text.is_empty())
     };
+    let (body, places) = text_and_places(record);
     StoredHit {
         url: oid.url.clone(),
         gatherer_id: oid.gatherer.clone(),
@@ -194,12 +200,32 @@ fn stored(record: &Record, oid: &Oid) -> StoredHit {
         title: text("Title", STORED_TITLE_BYTES_MAX),
         description: first(&["Description", "Abstract"], STORED_DESCRIPTION_BYTES_MAX)
             .unwrap_or_default(),
-        text: first(&["Full-Text", "Partial-Text", "Body", "Abstract"], STORED_TEXT_BYTES_MAX)
-            .unwrap_or_default(),
+        text: body,
+        places,
         size: record.number("File-Size"),
         modified: quantity(record, Quantity::Modified),
         year: quantity(record, Quantity::Year).and_then(|year| i16::try_from(year).ok()),
         landing_page: first(&[LANDING_PAGE], URL_BYTES_MAX).filter(|_| !is_web(&oid.url)),
+    }
+}
+
+/// Returns the beginning of the text from which snippets are cut, and the places in it.
+fn text_and_places(record: &Record) -> (String, String) {
+    let texts = ["Full-Text", "Partial-Text", "Body", "Abstract"].into_iter();
+    let mut texts = texts.filter_map(|name| Some((name, record.text(name)?)));
+    let Some((name, text)) = texts.find(|(_, text)| !text.trim().is_empty()) else {
+        return Default::default();
+    };
+    let placed = if record.get("Full-Text").is_some() { "Full-Text" } else { "Partial-Text" };
+    // Bytes that are not UTF-8 are replaced, which moves the text behind them.
+    let is_as_written = matches!(text, Cow::Borrowed(_));
+    match record.get(TEXT_PLACES).filter(|_| name == placed && is_as_written) {
+        Some(places) => {
+            // Offsets count the white space before the text.
+            let text = head(text.trim_end(), STORED_TEXT_BYTES_MAX);
+            (text.to_owned(), place::head(places, text.len()))
+        }
+        None => (head(text.trim(), STORED_TEXT_BYTES_MAX).to_owned(), String::new()),
     }
 }
 
@@ -233,6 +259,26 @@ mod tests {
         check("http://h/2", None);
         let written = serde_json::to_string(&StoredHit::default()).unwrap();
         assert_eq!(serde_json::from_str::<StoredHit>(&written).unwrap().landing_page, None);
+    }
+
+    #[test]
+    fn places_are_those_of_the_stored_text() {
+        let check = |attributes: &[(&str, &[u8])], text: &str, places: &str| {
+            let mut record = Record::new("FILE", "http://h/");
+            attributes.iter().for_each(|(name, value)| record.push(*name, *value));
+            let found = text_and_places(&record);
+            assert_eq!(found, (text.to_owned(), places.to_owned()), "{attributes:?}");
+        };
+        let places = ("Text-Places", b"page 1 0\npage 2 4\n".as_slice());
+        check(&[], "", "");
+        check(&[places], "", "");
+        check(&[places, ("Partial-Text", b"one two")], "one two", "page 1 0\npage 2 4\n");
+        check(&[places, ("Full-Text", b"\none \n")], "\none", "page 1 0\npage 2 4\n");
+        check(&[places, ("Full-Text", b"a"), ("Partial-Text", b"b")], "a", "page 1 0\npage 2 4\n");
+        check(&[places, ("Full-Text", b" "), ("Partial-Text", b" b")], "b", "");
+        check(&[places, ("Abstract", b" b ")], "b", "");
+        check(&[places, ("Partial-Text", b"\xff two")], "\u{fffd} two", "");
+        check(&[("Partial-Text", b" one ")], "one", "");
     }
 
     #[test]

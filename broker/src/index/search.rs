@@ -20,7 +20,7 @@ use crate::answer::{
     SearchRequest, Snippet, Sort,
 };
 use crate::highlight::Highlighter;
-use crate::snippet;
+use crate::snippet::{self, place};
 
 /// Maximum number of objects of one content that are read to name [`DUPLICATES_MAX`] of them.
 const GROUP_READ_MAX: usize = 256;
@@ -200,10 +200,12 @@ fn excerpt(highlighter: &Highlighter, stored: &StoredHit) -> Snippet {
     if marks.is_empty() && !stored.description.is_empty() {
         let marks = highlighter.marks(&stored.description);
         if !marks.is_empty() || stored.text.is_empty() {
-            return snippet::cut(&stored.description, &marks);
+            return snippet::cut(&stored.description, &marks).0;
         }
     }
-    snippet::cut(&stored.text, &marks)
+    let (mut snippet, first) = snippet::cut(&stored.text, &marks);
+    snippet.place = first.and_then(|at| place::name(stored.places.as_bytes(), &stored.text, at));
+    snippet
 }
 
 /// Returns other objects with a hit's content, the first [`DUPLICATES_MAX`] by (URL, gatherer).

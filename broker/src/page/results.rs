@@ -10,6 +10,7 @@ use url::form_urlencoded;
 
 use super::display_url::DisplayUrl;
 use super::parameters::Parameters;
+use super::text_place::TextPlace;
 use crate::answer::{Answer, DEPTH_MAX, Duplicate, Facet, Filter, Hit, Snippet, Sort};
 
 /// Number of links to pages on each side of the current page.
@@ -103,6 +104,7 @@ struct HitShown {
     date: Option<String>,
     gatherer: String,
     snippet: Vec<Piece>,
+    text_place: Option<TextPlace>,
     duplicates: Vec<DuplicateShown>,
 }
 
@@ -206,6 +208,7 @@ impl HitShown {
             title: shortened(title, TITLE_CHARS_MAX),
             href: open.map(str::to_owned),
             place,
+            text_place: TextPlace::of(hit),
             summary: summary_address(&hit.oid),
             r#type: hit.r#type.clone(),
             size: hit.size,

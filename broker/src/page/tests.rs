@@ -32,6 +32,7 @@ fn answer() -> Answer {
             text: "How the gatherer & broker work".to_owned(),
             html: String::new(),
             highlights: vec![(8, 16)],
+            place: Some("pages 3–5".to_owned()),
         },
         duplicates: vec![Duplicate {
             url: "https://mirror.example.net/harvest.html".to_owned(),
@@ -41,9 +42,10 @@ fn answer() -> Answer {
         ..hit("https://example.org/papers/harvest.html", "Harvest: a scalable system")
     };
     let second = Hit {
-        r#type: "Text".to_owned(),
+        r#type: "PDF".to_owned(),
         size: Some(0),
-        ..hit("file:///srv/docs/read%20me.txt", "")
+        snippet: Snippet { place: Some("page 3".to_owned()), ..Snippet::default() },
+        ..hit("file:///srv/docs/read%20me.pdf", "")
     };
     let facet =
         |values: &[(&str, u64)]| values.iter().map(|(it, n)| ((*it).to_owned(), *n)).collect();
@@ -172,7 +174,12 @@ fn no_field_of_a_hit_can_run() {
         gatherer_id: evil(),
         host: evil(),
         oid: evil(),
-        snippet: Snippet { text: evil(), html: evil(), highlights: vec![(0, 9)] },
+        snippet: Snippet {
+            text: evil(),
+            html: evil(),
+            highlights: vec![(0, 9)],
+            place: Some(evil()),
+        },
         duplicates: vec![duplicate("javascript:alert(1)"), duplicate(EVIL)],
         landing_page: Some("javascript:alert(1)".to_owned()),
         ..Hit::default()

@@ -11,6 +11,7 @@ fn record() -> Record {
         ("Title", "Gathering café data"),
         ("Abstract", "How a broker collects, indexes and answers"),
         ("Partial-Text", "The change log. A log of every change is kept; to be or not to be"),
+        ("Text-Places", "page 1 0\nsheet Costs!B7 9120"),
         ("Publisher", "University of Colorado"),
         ("Shoe-Size", "42"),
         ("File-Size", "20000"),
@@ -45,6 +46,14 @@ fn words_in_any_form_and_phrases_as_written() {
     check("universities", "publisher");
     check("???", "-");
     check("gather ???", "title");
+}
+
+#[test]
+fn places_of_the_text_are_no_words() {
+    check("costs", "-");
+    check("9120", "-");
+    check("text-places:page", "-");
+    check("text-places:*", "text-places");
 }
 
 #[test]
