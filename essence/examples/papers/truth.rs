@@ -3,6 +3,9 @@
 //! This reader is independent of the summarizers: it reads LaTeX (or R Markdown's front matter) as
 //! text. If the source has no value, or leaves it to R or to macros that only TeX knows, there is no
 //! truth; nor if it has several titles, as the documentation of a class has examples.
+//!
+//! A title is right with its source's subtitle or without. Some sources write a version into the title for
+//! its place on the page, others into the date: where it is in the title, it may be in the answer or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +20,48 @@ const SILENT: &str = "bf it sl sc tt rm sf em bfseries mdseries itshape slshape 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Truth {
     pub(crate) title: Option<String>,
+    pub(crate) subtitle: Option<String>,
     pub(crate) author: Option<String>,
+}
+
+impl Truth {
+    /// Returns whether an answer has the letters and digits of the title.
+    pub(crate) fn has_title(&self, answer: &str) -> bool {
+        let Some(title) = &self.title else { return false };
+        let (answer, subtitle) = (normalized(answer), self.subtitle.as_deref().map(normalized));
+        [title.as_str(), without_version(title)].into_iter().map(normalized).any(|title| {
+            answer == title || subtitle.as_ref().is_some_and(|it| answer == format!("{title}{it}"))
+        })
+    }
+}
+
+/// Returns a title without the version and the date at its end.
+fn without_version(title: &str) -> &str {
+    const MONTHS: &str =
+        "january february march april may june july august september october november december";
+    let has_digit = |word: &str| word.contains(|it: char| it.is_ascii_digit());
+    let is_mark = |word: &str, next: &str| {
+        let word = word.trim_start_matches(['(', '[', '\u{2013}']).to_lowercase();
+        let number = word.strip_prefix('v').unwrap_or_default().trim_start_matches('.');
+        let named = ["version", "versione", "release", "v", "v.", "ver."].contains(&word.as_str());
+        named && has_digit(next) || number.starts_with(|it: char| it.is_ascii_digit())
+    };
+    let is_rest = |word: &str| {
+        let lower = word.to_lowercase();
+        has_digit(word) || ["of", "from", "(build"].contains(&word) || MONTHS.contains(&lower)
+    };
+    let words: Vec<(usize, &str)> = title
+        .match_indices(|it: char| !it.is_whitespace())
+        .filter(|(at, _)| title.get(..*at).is_some_and(|it| it.is_empty() || it.ends_with(' ')))
+        .filter_map(|(at, _)| Some((at, title.get(at..)?.split_whitespace().next()?)))
+        .collect();
+    for (number, (at, word)) in words.iter().enumerate().skip(1) {
+        let mut rest = words.iter().skip(number + 1).map(|it| it.1);
+        if is_mark(word, rest.clone().next().unwrap_or_default()) && rest.all(is_rest) {
+            return title.get(..*at).unwrap_or(title).trim_end();
+        }
+    }
+    title
 }
 
 pub(crate) fn read(source: &str, extension: &str) -> Truth {
@@ -64,6 +108,7 @@ fn markdown(source: &str) -> Truth {
         let plain = !value.is_empty() && !value.contains(['`', '\\', '*', '[', '|', '<', '^', '$']);
         match key {
             "title" if plain => truth.title = Some(value),
+            "subtitle" if plain => truth.subtitle = Some(value),
             "author" if plain => truth.author = first(&value),
             _ => {}
         }
@@ -81,6 +126,7 @@ fn latex(source: &str) -> Truth {
         return Truth::default();
     }
     let title = argument(&source, &["\\title", "\\Title"]).and_then(|it| plain(&it, &macros));
+    let subtitle = argument(&source, &["\\subtitle"]).and_then(|it| plain(&it, &macros));
     let author = argument(&source, &["\\author", "\\Author"]);
     let author = author.and_then(|it| {
         let front = [
@@ -106,7 +152,8 @@ fn latex(source: &str) -> Truth {
             front.iter().filter_map(|mark| find_command(&it, mark)).filter(|at| 0 < *at).min();
         plain(it.get(..end.unwrap_or(it.len()))?, &macros)
     });
-    Truth { title, author: author.and_then(|it| first(&it)) }
+    let subtitle = subtitle.filter(|_| title.is_some());
+    Truth { title, subtitle, author: author.and_then(|it| first(&it)) }
 }
 
 /// Returns the position of a command, but not of one whose name is longer.
@@ -296,7 +343,8 @@ fn command<'a>(rest: &'a str, out: &mut String) -> &'a str {
         "thanks" | "footnote" | "vspace" | "hspace" | "includegraphics" | "label" | "color"
         | "inst" | "footnotemark" | "fnref" | "rule" | "fontsize" | "selectfont" | "vskip"
         | "textsuperscript" | "href" | "textcolor" | "fbox" | "parbox" | "raisebox" | "email"
-        | "setlength" | "begin" | "end" | "thispagestyle" | "tnoteref" | "tnotemark" => {
+        | "setlength" | "begin" | "end" | "thispagestyle" | "tnoteref" | "tnotemark"
+        | "titleref" | "index" | "aff" => {
             let after = after.strip_prefix('*').unwrap_or(after);
             let after = match after.strip_prefix('[').and_then(|it| it.split_once(']')) {
                 Some((_, rest)) => rest,

@@ -19,6 +19,12 @@ const SAME_SIZE_SHARE: f64 = 0.06;
 const NEARLY: f64 = 0.8;
 /// Largest step between lines of one block, in units of their size.
 const BLOCK_STEP_EM: f64 = 2.1;
+/// Maximum number of smaller lines that belong to a block.
+const TRAIL_LINES_MAX: usize = 3;
+/// Largest distance between a subtitle and the names below it, as a share of the page's height.
+const LIST_REACH: f64 = 0.15;
+/// Largest step to the line that must stand below, in units of the line's size.
+const BEFORE_STEP_EM: f64 = 4.0;
 /// Largest step between lines of one section, in units of their size.
 const SECTION_STEP_EM: f64 = 3.5;
 
@@ -48,15 +54,20 @@ impl Extractor<'_> {
         let Some(template) = self.classify(templates) else { return };
         draft.other("Document-Class", template.class());
         let mut found: Vec<(&str, FieldMatch)> = Vec::new();
+        let mut rules: Vec<&Rule> = Vec::new();
         let mut next = Some(template);
         // The bound ends chains of templates that refer to each other.
         for _ in 0..templates.len() {
             let Some(template) = next else { break };
-            for rule in &template.rules {
-                self.apply(rule, &mut found);
-            }
+            rules.extend(&template.rules);
             let like = template.like.as_deref();
             next = like.and_then(|like| templates.iter().find(|it| it.class() == like));
+        }
+        for rule in &rules {
+            let field = rule.name.get_ref();
+            let follows =
+                |it: &&&Rule| it.lead && it.take == Take::Lines && it.below.as_ref() == Some(field);
+            self.apply(rule, rules.iter().find(follows).copied(), &mut found);
         }
         for (field, FieldMatch { values, .. }) in found {
             match field {
@@ -135,14 +146,20 @@ impl Extractor<'_> {
         [head, tail].into_iter().flatten().collect()
     }
 
-    fn apply<'t>(&self, rule: &'t Rule, found: &mut Vec<(&'t str, FieldMatch)>) {
+    /// Adds what `rule` finds; `next` is the rule of the lists right below its field.
+    fn apply<'t>(
+        &self,
+        rule: &'t Rule,
+        next: Option<&Rule>,
+        found: &mut Vec<(&'t str, FieldMatch)>,
+    ) {
         let known = found.iter().position(|(field, _)| *field == rule.name.get_ref());
         if known.and_then(|it| found.get(it)).is_some_and(|(_, it)| !it.more) {
             return;
         }
         let mut new = match rule.take {
             Take::Match | Take::Whole => self.in_text(rule),
-            _ => self.in_layout(rule, found),
+            _ => self.in_layout(rule, next, found),
         };
         new.values = values(rule, std::mem::take(&mut new.values));
         if rule.confirmed {
@@ -194,7 +211,12 @@ impl Extractor<'_> {
         found
     }
 
-    fn in_layout(&self, rule: &Rule, found: &[(&str, FieldMatch)]) -> FieldMatch {
+    fn in_layout(
+        &self,
+        rule: &Rule,
+        next: Option<&Rule>,
+        found: &[(&str, FieldMatch)],
+    ) -> FieldMatch {
         let (pages, reach) = (rule.pages.unwrap_or(1), rule.reach.unwrap_or(f64::MAX));
         let below = match &rule.below {
             None => None,
@@ -233,11 +255,11 @@ impl Extractor<'_> {
                         best = block;
                     }
                 }
-                self.with_trail(rule, best)
+                self.with_trail(rule, next, best)
             }
             Take::First => {
                 let first = blocks(&chosen).into_iter().find(|it| !is_dropped(rule, it));
-                self.with_trail(rule, first.unwrap_or_default())
+                self.with_trail(rule, next, first.unwrap_or_default())
             }
             Take::Section => return self.section(rule, &chosen),
             _ => chosen,
@@ -252,8 +274,13 @@ impl Extractor<'_> {
     }
 
     /// Adds the smaller lines right below a block, as subtitles are, and a line of nearly its size right
-    /// above.
-    fn with_trail<'l>(&'l self, rule: &Rule, mut block: Vec<&'l Line>) -> Vec<&'l Line> {
+    /// above. A line that `list` needs is none of them.
+    fn with_trail<'l>(
+        &'l self,
+        rule: &Rule,
+        list: Option<&Rule>,
+        mut block: Vec<&'l Line>,
+    ) -> Vec<&'l Line> {
         let (Some(trail), Some(first)) = (rule.trail, block.first().copied()) else { return block };
         let joins = |line: &Line, to: &Line| {
             let near = |it: &&Line| {
@@ -268,20 +295,55 @@ impl Extractor<'_> {
             let mut not = rule.not.iter().chain(&rule.drop);
             close && alone && aligned && !not.any(|it| it.is_match(&line.text))
         };
-        let lines = || self.layout.lines.iter().filter(|it| it.page == first.page);
+        let own = block.len();
         while let Some(last) = block.last().filter(|_| block.len() < SECTION_LINES_MAX).copied() {
-            let next = lines().find(|it| last.base + 0.3 * it.size < it.base);
             let smaller =
                 |it: &&Line| 0.7 * self.layout.body_size < it.size && it.size < first.size;
-            let Some(line) = next.filter(smaller).filter(|it| joins(it, last)) else { break };
+            let next = self.next_below(last).filter(smaller).filter(|it| joins(it, last));
+            let Some(line) = next.filter(|it| !list.is_some_and(|list| self.needs(list, it)))
+            else {
+                break;
+            };
             block.push(line);
         }
-        let above = lines().rfind(|it| it.base < first.base - 0.3 * first.size);
+        // So many lines are running text.
+        if own + TRAIL_LINES_MAX < block.len() {
+            block.truncate(own);
+        }
+        let above = self.layout.lines.iter().filter(|it| it.page == first.page);
+        let above = above.rev().find(|it| it.base < first.base - 0.3 * first.size);
         let similar = |it: &&Line| (NEARLY * first.size..first.size).contains(&it.size);
         if let Some(line) = above.filter(similar).filter(|it| joins(it, first)) {
             block.insert(0, line);
         }
         block
+    }
+
+    /// Returns the next line below another on its page.
+    fn next_below(&self, line: &Line) -> Option<&Line> {
+        let lower = |it: &&Line| it.page == line.page && line.base + 0.3 * it.size < it.base;
+        self.layout.lines.iter().find(lower)
+    }
+
+    /// Returns whether `list` would take values from a line, and has no other line for them. Subtitles can
+    /// look like names; but then the names stand below in another size, or at a distance.
+    fn needs(&self, list: &Rule, line: &Line) -> bool {
+        let takes = |it: &Line| !values(list, vec![it.plain()]).is_empty();
+        let other = |it: &&Line| {
+            let step = it.base - line.base;
+            let apart = SAME_SIZE_SHARE * line.size < (it.size - line.size).abs()
+                || BLOCK_STEP_EM * line.size < step;
+            let near = it.page == line.page && it.top < line.top + LIST_REACH;
+            near && 0.3 * line.size < step && apart && self.fits(list, it)
+        };
+        let ends = |it: &&Line| {
+            it.page == line.page
+                && line.base < it.base
+                && list.until.iter().any(|end| end.is_match(&it.text))
+        };
+        let end = self.layout.lines.iter().find(ends).map_or(f64::MAX, |it| it.base);
+        let mut others = self.layout.lines.iter().filter(other);
+        takes(line) && !others.any(|it| it.base < end && takes(it))
     }
 
     fn fits(&self, rule: &Rule, line: &Line) -> bool {
@@ -294,6 +356,10 @@ impl Extractor<'_> {
             && is(rule.italic, line.italic)
             && rule.matches.as_ref().is_none_or(|it| it.is_match(&line.text))
             && !rule.not.iter().any(|it| it.is_match(&line.text))
+            && rule.before.as_ref().is_none_or(|it| {
+                let near = |next: &&Line| next.base - line.base < BEFORE_STEP_EM * line.size;
+                self.next_below(line).filter(near).is_some_and(|next| it.is_match(&next.text))
+            })
     }
 
     /// Returns the text after the first of the `headings`, in its line and below.

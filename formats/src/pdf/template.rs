@@ -294,6 +294,8 @@ pub(super) struct Rule {
     pub(super) below: Option<String>,
     /// The pattern of the line with which the values begin, if there is one: a label before them.
     pub(super) after: Option<Pattern>,
+    /// What the next line below the value's line must match.
+    pub(super) before: Option<Pattern>,
     /// The largest distance below that field or line, as a share of the page's height.
     pub(super) reach: Option<f64>,
     /// The largest step to smaller lines right below a block, and to one above, which belong to it; in units

@@ -1,6 +1,7 @@
 //! Tests of PDF summaries, on small documents made here.
 
 mod composite;
+mod titles;
 
 use std::io::Write;
 
