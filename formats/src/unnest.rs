@@ -38,6 +38,7 @@ use std::rc::Rc;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::Draft;
+use crate::limit::Limit;
 use crate::object::{Object, Problem, ProblemKind, SeekState};
 
 pub use budget::{Budget, Limits};
@@ -195,7 +196,11 @@ impl<'b> Walk<'b, '_> {
         if matches!(end, End::Longer) {
             member.add(self.budget.cut(bytes_max));
         } else if (kept as u64) < size {
-            let kind = if self.is_cut { ProblemKind::Limit } else { ProblemKind::Broken };
+            let kind = if self.is_cut {
+                Limit::Read.kind_at(self.object.bytes.len())
+            } else {
+                ProblemKind::Broken
+            };
             let broken = || (kind, format!("breaks off after {kept} of {size} bytes"));
             let fault = self.stop.get().map(Stop::fault).or_else(|| self.source.fault());
             member.add(fault.unwrap_or_else(broken));
@@ -266,7 +271,7 @@ fn member(container: &Object, info: &MemberInfo, bytes: Vec<u8>, truncated: bool
             "has a path of {PATH_BYTES_MAX} bytes or more; of those with the same front only the last is \
              read"
         );
-        member.add((ProblemKind::Limit, message));
+        member.add((Limit::Path.kind(), message));
     }
     member
 }

@@ -11,7 +11,7 @@ const TIMES_MAX: u32 = 60;
 const LATE_MAX: u32 = 3;
 /// Maximum number of bytes that the programs for one file may write. The output of the program that
 /// reaches this number is not cut.
-const WRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub(crate) const WRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Budget of the programs for one file.
 #[derive(Debug)]

@@ -24,11 +24,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use formats::Type;
+use formats::limit::Limit;
 use formats::object::{Problem, ProblemKind, ProgramInput, Summary};
 use soif::Record;
 
 use super::Clock;
-use super::budget::ProgramBudget;
+use super::budget::{ProgramBudget, WRITTEN_BYTES_MAX};
 use super::program::{Job, Programs, RunDeadline};
 use super::serve::PATH;
 use crate::typing::Recognizer;
@@ -124,7 +125,7 @@ impl Library {
             };
             let url = summary.record.url.as_str();
             let problems = problems.into_iter().map(|(kind, it)| Problem::new(url, kind, it));
-            summary.problems.extend(problems);
+            summary.add_problems(problems.collect());
         }
     }
 
@@ -143,7 +144,7 @@ impl Library {
         let deadline = budget.next().map_err(|what| {
             let message =
                 format!("{program} is not run: programs for other parts of the file {what}");
-            (ProblemKind::Limit, message)
+            (Limit::Output.kind_at(WRITTEN_BYTES_MAX), message)
         })?;
         let name = safe_name(&given.name);
         let job = Job {
@@ -172,7 +173,8 @@ fn lay_output(written: &[u8], path: &Path, record: &mut Record) -> Vec<(ProblemK
         return vec![(ProblemKind::Program, message)];
     };
     let cut = output::lay(attributes, record).into_iter();
-    cut.map(|it| (ProblemKind::Limit, format!("{program}: {it}"))).collect()
+    cut.map(|it| (Limit::Output.kind_at(output::VALUE_BYTES_MAX), format!("{program}: {it}")))
+        .collect()
 }
 
 /// Returns the installation folder (`HARVEST_HOME`) of the programs in `folder`, and the part of it

@@ -13,7 +13,7 @@ use memchr::memmem;
 
 use super::budget::Fault;
 use super::{Decoded, Walk};
-use crate::object::ProblemKind;
+use crate::limit::Limit;
 use crate::office::outlook;
 use crate::prose::mail::{NESTED_MAX, nested, starts};
 
@@ -32,7 +32,7 @@ pub(super) fn message(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let bytes = object.bytes.get(..object.bytes.len().min(MESSAGE_BYTES_MAX)).unwrap_or_default();
     if NESTED_MAX < nested(bytes) {
         let message = format!("may hold more than {NESTED_MAX} messages in it; not opened");
-        return Err((ProblemKind::Limit, message));
+        return Err((Limit::NestedMessages.kind(), message));
     }
     let Some(message) = MessageParser::default().parse(bytes) else { return Ok(()) };
     let mut paths = Paths::default();

@@ -12,6 +12,7 @@ use sevenz_rust2::{Archive, ArchiveEntry, Block, BlockDecoder, Error, Password};
 use super::budget::{Fault, Metered, skip};
 use super::stream::DICTIONARY_BYTES_MAX;
 use super::{MemberInfo, Walk, clean_path};
+use crate::limit::Limit;
 use crate::numbers::{le32, le64};
 use crate::object::{ProblemKind, SeekReader};
 
@@ -103,7 +104,7 @@ fn broken() -> Fault {
 
 fn too_large(bytes: u64) -> Fault {
     let message = format!("needs a dictionary of more than {bytes} bytes; not opened");
-    (ProblemKind::Limit, message)
+    (Limit::Dictionary.kind(), message)
 }
 
 /// Refuses folders whose coders together ask for too much memory.
@@ -158,7 +159,7 @@ fn check_directory(source: &mut (impl Read + Seek)) -> Result<(), Fault> {
 
 fn too_long() -> Fault {
     let message = format!("has a directory of more than {DIRECTORY_BYTES_MAX} bytes; not opened");
-    (ProblemKind::Limit, message)
+    (Limit::SevenZipDirectory.kind(), message)
 }
 
 /// Checks the header of a packed directory: streams, one folder, and its sizes.

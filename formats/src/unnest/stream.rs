@@ -14,6 +14,7 @@ use lzma_rust2::{LzipReader, LzmaReader, XzReader};
 use super::budget::{Budget, End, Fault, Metered, Source, Stop, read_up_to};
 use super::lzw::Lzw;
 use crate::HEAD_BYTES;
+use crate::limit::Limit;
 use crate::object::{Object, Problem, ProblemKind};
 
 /// Largest dictionary or window that a stream may ask for, in bytes of memory.
@@ -125,7 +126,7 @@ impl Packing {
         if too_large.into_iter().any(|it| message.contains(it)) {
             let max = DICTIONARY_BYTES_MAX;
             let message = format!("needs a dictionary of more than {max} bytes; not opened");
-            return (ProblemKind::Limit, message);
+            return (Limit::Dictionary.kind(), message);
         }
         let name = self.name();
         let message = format!("{name} data breaks off after {kept} good bytes: {message}");
@@ -222,7 +223,7 @@ pub fn unpack(
         }
     } else if matches!(end, End::Longer) && bytes.len() == member_bytes_max {
         let message = format!("opens to more than {member_bytes_max} bytes; cut");
-        problems.push(Problem::new(&object.url, ProblemKind::Limit, message));
+        problems.push(Problem::new(&object.url, Limit::Member.kind_at(member_bytes_max), message));
     }
     Opened { name, bytes, truncated: !matches!(end, End::Whole), problems }
 }

@@ -11,6 +11,7 @@ use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::budget::{Fault, read_up_to};
 use super::{MemberInfo, PATH_BYTES_MAX, Walk, clean_path, member};
+use crate::limit::Limit;
 use crate::object::ProblemKind;
 
 /// Maximum number of bytes of a file that [`find`] returns.
@@ -92,12 +93,12 @@ impl Walk<'_, '_> {
     fn sparse(&mut self, info: &MemberInfo, is_extended: bool) -> Result<(), Fault> {
         self.take(&info.path)?;
         let mut member = member(self.object, info, Vec::new(), true);
-        member.add((ProblemKind::Limit, "is sparse; only its name was read".to_owned()));
+        member.add((Limit::Member.kind_at(0), "is sparse; only its name was read".to_owned()));
         self.last.clone_from(&member.path);
         self.visit(member);
         if is_extended {
             let message = "has a sparse file in many pieces; members after it were not read";
-            return Err((ProblemKind::Limit, message.to_owned()));
+            return Err((Limit::Members.kind_at(0), message.to_owned()));
         }
         Ok(())
     }

@@ -21,7 +21,8 @@ use zip::{CompressionMethod, DateTime, ZipArchive};
 use super::budget::{Budget, End, Fault, Limits, Metered, Stop, read_up_to};
 use super::stream::{DICTIONARY_BYTES_MAX, DICTIONARY_KIB_MAX};
 use super::{MemberInfo, Walk, clean_path, member};
-use crate::object::{Object, ProblemKind, REST_BYTES_MAX, SeekReader, SeekState};
+use crate::limit::Limit;
+use crate::object::{Object, ProblemKind, SeekReader, SeekState};
 
 /// Maximum number of directory entries, since each takes memory; archives with more are refused.
 const ENTRIES_MAX: u64 = 100_000;
@@ -99,10 +100,10 @@ impl<'a> Archive<'a> {
         }
         let whole = usize::try_from(reader.size()).unwrap_or(usize::MAX);
         let fault = |error: &dyn fmt::Display| match source.take_fault() {
-            Some((ProblemKind::Limit, _)) => {
+            Some((ProblemKind::Limit(_), _)) => {
                 let message =
                     format!("has a directory of more than {DIRECTORY_BYTES_MAX} bytes; not opened");
-                (ProblemKind::Limit, message)
+                (Limit::Directory.kind(), message)
             }
             Some(fault) => fault,
             None => (ProblemKind::Broken, format!("zip directory cannot be read: {error}")),
@@ -111,11 +112,11 @@ impl<'a> Archive<'a> {
         let end = directory::find(&mut reader).map_err(|error| fault(&error))?;
         if ENTRIES_MAX < end.entries {
             let message = format!("has more than {ENTRIES_MAX} directory entries; not opened");
-            return Err((ProblemKind::Limit, message));
+            return Err((Limit::Entries.kind(), message));
         }
         let config = Config { archive_offset: ArchiveOffset::Known(end.offset) };
         let zip = ZipArchive::with_config(config, reader).map_err(|error| fault(&error))?;
-        source.limit(REST_BYTES_MAX);
+        source.limit(Limit::Rest.bound() as u64);
         Ok(Self { zip, whole, source })
     }
 
@@ -151,7 +152,7 @@ impl<'a> Archive<'a> {
             if size.is_some_and(|it| DICTIONARY_BYTES_MAX < u64::from(u32::from_le_bytes(*it))) {
                 let message =
                     format!("needs a dictionary of more than {DICTIONARY_BYTES_MAX} bytes");
-                return Err((ProblemKind::Limit, message));
+                return Err((Limit::Dictionary.kind(), message));
             }
         }
         let mut bytes = Vec::new();
@@ -278,7 +279,7 @@ mod tests {
         assert_eq!(entries.read("none", 100), None);
         let big = entries.read("big", 5000).unwrap();
         assert!(big.bytes.len() < 2000);
-        assert_eq!(big.fault.map(|(kind, _)| kind), Some(ProblemKind::Limit));
+        assert_eq!(big.fault.map(|(kind, _)| kind), Some(Limit::Opened.kind_at(2000)));
         assert!(entries.read("b", 10).unwrap().fault.is_some(), "nothing is left");
     }
 
@@ -290,7 +291,7 @@ mod tests {
         let (kind, message) = bomb.fault.unwrap();
         assert_eq!(
             (kind, message.as_str()),
-            (ProblemKind::Limit, "opens to more than 100 times its size; cut")
+            (Limit::Ratio.kind_at(100), "opens to more than 100 times its size; cut")
         );
         let cut = Object::whole("http://h.example/a", &b"PK\x03\x04"[..]);
         assert!(Entries::open(&cut, Limits::default(), &|| false).is_err());

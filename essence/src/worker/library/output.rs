@@ -17,9 +17,9 @@ const ATTRIBUTES_MAX: usize = 1_000;
 /// Maximum length of an attribute's name, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 /// Maximum length of a value other than the full text, in bytes.
-const VALUE_BYTES_MAX: usize = 1024 * 1024;
+pub(super) const VALUE_BYTES_MAX: usize = 1024 * 1024;
 /// Maximum length of the full text, in bytes.
-const FULL_TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
+const FULL_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Attributes that hold the text: a record has one of them.
 const TEXTS: [&str; 2] = ["Partial-Text", "Full-Text"];
 
