@@ -41,9 +41,6 @@ const MEBIBYTE: usize = 1024 * 1024;
 /// Number of times its packed size that a list usually has at most.
 const PACKED_MAX: usize = 8;
 
-/// Maximum number of bytes of one object, and everything in it, that go to programs of the site.
-pub const GIVEN_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
 /// Memory of an attribute's text, or of any other, in addition to its bytes, in bytes.
 const TEXT_BYTES: usize = 64;
 
@@ -99,16 +96,14 @@ impl EssenceSettings {
             return;
         }
         let all = *given + object.bytes.len() as u64;
-        if GIVEN_BYTES_MAX < all {
+        let given_max = Limit::Given.standard();
+        if (given_max as u64) < all {
             let message = format!(
                 "is not given to the program for its type: the programs for this file would get more \
-                than {GIVEN_BYTES_MAX} bytes"
+                than {given_max} bytes"
             );
-            summary.problems.push(Problem::new(
-                &object.url,
-                Limit::Given.kind_at(GIVEN_BYTES_MAX),
-                message,
-            ));
+            let kind = Limit::Given.kind_at(given_max);
+            summary.add_problems(vec![Problem::new(&object.url, kind, message)]);
             return;
         }
         *given = all;
@@ -483,6 +478,9 @@ fn last_of_each_url(found: Vec<Summary>) -> Vec<Summary> {
 }
 
 #[cfg(test)]
+mod limits;
+
+#[cfg(test)]
 mod tests {
     use formats::FullText;
     use proptest::prelude::*;
@@ -769,7 +767,7 @@ mod tests {
         assert_eq!(given("a.mbox", mailbox.to_vec())[0], format!("a.mbox {}", mailbox.len()));
         // The total size of these objects is bounded.
         let object = Object::whole("f:/a.txt", &b"two"[..]);
-        let mut bytes = GIVEN_BYTES_MAX - 3;
+        let mut bytes = Limit::Given.standard() as u64 - 3;
         for expected in [true, false] {
             let problem = Problem::new("f:/a.txt", ProblemKind::Time, "late");
             let mut summary = bare_summary(&object, &settings, problem);
@@ -778,6 +776,7 @@ mod tests {
                 (summary.given.is_some(), summary.problems.len() == 1),
                 (expected, expected)
             );
+            assert_eq!(summary.record.get("Truncated").is_some(), !expected);
         }
         // A program may read an object that could not be read, but not one that is opened.
         for (name, bytes, expected) in

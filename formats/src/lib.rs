@@ -197,7 +197,7 @@ impl<'a> Input<'a> {
     }
 
     /// Says if [`Self::text`] is not all.
-    pub(crate) fn report_text(&self, draft: &mut Draft<'_>) {
+    pub fn report_text(&self, draft: &mut Draft<'_>) {
         self.report_at(Limit::Text, self.text_bytes_max(), draft);
     }
 

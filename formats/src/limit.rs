@@ -97,6 +97,14 @@ limits! {
     Dictionary = "dictionary", 64 * MIB, "bytes in its dictionary";
     /// Path of a member, in bytes.
     Path = "path", 4 * 1024, "bytes in its path";
+    /// Extended header of a member of a tar, in bytes.
+    Extended = "extended-header", MIB, "bytes in an extended header";
+    /// Files with several names in a cpio archive.
+    LinkedFiles = "linked-files", 10_000, "files with several names";
+    /// A package's own description of itself, in bytes.
+    Metadata = "package-metadata", 256 * 1024, "bytes of metadata";
+    /// A message in which attachments are looked for, in bytes.
+    Attached = "attached", 64 * MIB, "bytes to look for attachments in";
     /// Messages in a message.
     NestedMessages = "nested-messages", 50, "messages in a message";
     /// Bytes that come out of an object.
@@ -115,8 +123,6 @@ limits! {
     Member = "member", 0, "bytes";
     /// Memory in which an object is read.
     Memory = "memory", 0, "bytes of memory";
-    /// Processor time and files of a worker, and what it may say.
-    Worker = "worker", 0, "of what a worker may use";
 
     // Lists.
     /// A list of which entries are read.
@@ -189,10 +195,12 @@ limits! {
     Operations = "operations", 5_000_000, "drawing operations";
 
     // Programs of the site.
-    /// Bytes of a fetched object that go to programs of the site.
+    /// Bytes of a fetched object, and of all in it, that go to programs of the site.
     Given = "given", 64 * MIB, "bytes for the programs of the site";
-    /// Output of a program of the site.
-    Output = "output", 0, "bytes of output of a program";
+    /// Output of all programs of the site for a fetched object, in bytes.
+    Output = "output", 0, "bytes of output of programs";
+    /// Matches of the site's expressions for one attribute.
+    Matches = "matches", 0, "matches";
 }
 
 impl Limit {

@@ -24,12 +24,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use formats::Type;
-use formats::limit::Limit;
 use formats::object::{Problem, ProblemKind, ProgramInput, Summary};
 use soif::Record;
 
 use super::Clock;
-use super::budget::{ProgramBudget, WRITTEN_BYTES_MAX};
+use super::budget::ProgramBudget;
 use super::program::{Job, Programs, RunDeadline};
 use super::serve::PATH;
 use crate::typing::Recognizer;
@@ -141,10 +140,8 @@ impl Library {
         let refused = |why: &str| (ProblemKind::Program, format!("{program} {why}"));
         let programs = programs.ok_or_else(|| refused("cannot be run here"))?;
         let command = path.to_str().ok_or_else(|| refused("has a name that is not UTF-8"))?;
-        let deadline = budget.next().map_err(|what| {
-            let message =
-                format!("{program} is not run: programs for other parts of the file {what}");
-            (Limit::Output.kind_at(WRITTEN_BYTES_MAX), message)
+        let deadline = budget.next().map_err(|(kind, what)| {
+            (kind, format!("{program} is not run: programs for other parts of the file {what}"))
         })?;
         let name = safe_name(&given.name);
         let job = Job {
@@ -173,8 +170,7 @@ fn lay_output(written: &[u8], path: &Path, record: &mut Record) -> Vec<(ProblemK
         return vec![(ProblemKind::Program, message)];
     };
     let cut = output::lay(attributes, record).into_iter();
-    cut.map(|it| (Limit::Output.kind_at(output::VALUE_BYTES_MAX), format!("{program}: {it}")))
-        .collect()
+    cut.map(|(kind, it)| (kind, format!("{program}: {it}"))).collect()
 }
 
 /// Returns the installation folder (`HARVEST_HOME`) of the programs in `folder`, and the part of it

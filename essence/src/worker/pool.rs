@@ -16,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::wire::{self, Order, Ready, Reply, Request};
 use super::{BUSY_MAX, Clock, Deadline, Program, wants_worker};
-use crate::extract::{self, EssenceSettings, GIVEN_BYTES_MAX};
+use crate::extract::{self, EssenceSettings};
 use crate::select::LeftOut;
 
 /// Maximum memory of a worker, in bytes, beyond what is mapped when it starts.
@@ -353,7 +353,7 @@ fn read_answer(
     let url = object.url.as_str();
     let is_of =
         |it: &str| it.strip_prefix(url).is_some_and(|it| it.is_empty() || it.starts_with('#'));
-    let mut stream = stream.take(ANSWER_BYTES_MAX + GIVEN_BYTES_MAX);
+    let mut stream = stream.take(ANSWER_BYTES_MAX + Limit::Given.standard() as u64);
     while (found.len() as u64) <= count_max {
         let left = stream.limit();
         let read = wire::read(&mut stream, left);

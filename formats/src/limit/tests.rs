@@ -1,6 +1,7 @@
 //! A property of every limit: an object that goes beyond it says so, and one that does not says nothing.
 
 mod common;
+mod unnest;
 
 use proptest::prelude::*;
 
@@ -24,7 +25,10 @@ struct Sample {
 type Make = fn(Limit, usize) -> Option<Sample>;
 
 /// The makers. Each limit has a sample of one of them.
-const MAKERS: &[Make] = &[common::sample];
+const MAKERS: &[Make] = &[
+    common::sample, //
+    unnest::sample,
+];
 
 fn sample(limit: Limit, count: usize) -> Option<Sample> {
     let mut made = MAKERS.iter().filter_map(|make| make(limit, count));
@@ -33,9 +37,12 @@ fn sample(limit: Limit, count: usize) -> Option<Sample> {
     sample
 }
 
-fn read(sample: &Sample, settings: &Settings) -> Summary {
+fn read(limit: Limit, sample: &Sample, settings: &Settings) -> Summary {
     let object = Object::whole(format!("http://h.example/{}", sample.name), sample.bytes.clone());
-    summarize(&object, sample.r#type, settings, &|| false)
+    let object = unnest::as_read(limit, object);
+    let mut summary = summarize(&object, sample.r#type, settings, &|| false);
+    unnest::open(&object, sample.r#type, &mut summary);
+    summary
 }
 
 /// Checks that a summary says that more than `bound` was there, or says nothing of this limit.
@@ -58,7 +65,7 @@ fn check(summary: &Summary, limit: Limit, is_cut: bool, case: &str) {
 fn an_object_within_all_limits_says_nothing() {
     for limit in Limit::ALL {
         if let Some(sample) = sample(*limit, 1) {
-            let said = read(&sample, &Settings::default())
+            let said = read(*limit, &sample, &Settings::default())
                 .record
                 .text("Truncated")
                 .map(|it| it.into_owned());
@@ -81,7 +88,7 @@ proptest! {
                 if is_cut && sample.holds <= bound + sample.slack {
                     continue;
                 }
-                let summary = lowered::with(*limit, bound, || read(&sample, &Settings::default()));
+                let summary = lowered::with(*limit, bound, || read(*limit, &sample, &Settings::default()));
                 check(&summary, *limit, is_cut, &format!("{limit} {bound} of {}", sample.holds));
             }
         }

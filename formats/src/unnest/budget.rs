@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PATH_BYTES_MAX, is_plain};
+use super::is_plain;
 use crate::limit::Limit;
 use crate::object::{Object, Problem, ProblemKind, SeekReader, SeekState};
 
@@ -97,7 +97,8 @@ impl<'a> Budget<'a> {
     /// Takes the member at `path` of `container` off; fails with the reason why the rest is left out.
     pub fn take_member(&self, container: &Object, path: &[u8]) -> Result<(), Problem> {
         // A percent-encoded byte takes one or three bytes.
-        let encoded = path.iter().take(PATH_BYTES_MAX).map(|it| if is_plain(*it) { 1 } else { 3 });
+        let encoded = path.iter().take(Limit::Path.bound());
+        let encoded = encoded.map(|it| if is_plain(*it) { 1 } else { 3 });
         let name_bytes = container.url.len() + encoded.sum::<usize>();
         let name_bytes = u64::try_from(name_bytes).unwrap_or(u64::MAX);
         let (members, names) = (self.members_left.get(), self.names_bytes_left.get());

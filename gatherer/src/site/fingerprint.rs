@@ -15,7 +15,7 @@ use crate::config::Config;
 
 /// Version of the records of files and of fingerprints: a new number makes gatherers read
 /// everything again.
-pub(crate) const FORM: &str = "4";
+pub(crate) const FORM: &str = "5";
 
 #[derive(Debug)]
 pub(crate) struct Fingerprint {

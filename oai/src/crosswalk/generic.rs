@@ -73,6 +73,7 @@ const RESERVED: &[&str] = &[
     "Partial-Text",
     "Refresh-Rate",
     "Set-Spec",
+    "Text-Places",
     "Text-Print",
     "Time-To-Live",
     "Type",
