@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(told(MATCHES_MAX + 1), "matches 1000");
         assert_eq!(told(1 << 20), "text 2097152\nmatches 1000");
         let late = summarize(&object, Type::Site(0), &settings, &|| true);
-        assert_eq!(late.problems[0].kind, ProblemKind::Time);
+        assert_eq!(late.problems.last().unwrap().kind, ProblemKind::Time);
     }
 
     #[test]
