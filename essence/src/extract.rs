@@ -33,8 +33,7 @@ use crate::select::{LeftOut, Selection};
 use crate::summarize::Settings as SummarySettings;
 use crate::typing::head_of;
 
-/// Maximum number of bytes that are unpacked of pictures, sound, video, backups and unknown
-/// binaries: they are only typed.
+/// Maximum number of bytes that are unpacked of backups and what is unknown: they are only typed.
 const PEEK_BYTES: usize = 64 * 1024;
 
 const MEBIBYTE: usize = 1024 * 1024;
@@ -274,8 +273,7 @@ impl Run<'_> {
             // The type shows only in the whole of it.
             _ if head.starts_with(COMPOUND) => usize::MAX,
             _ if self.settings.programs.contains(&inside) => usize::MAX,
-            Type::Image | Type::Audio | Type::Video | Type::Backup => PEEK_BYTES,
-            Type::Binary | Type::Unknown => PEEK_BYTES,
+            Type::Backup | Type::Unknown => PEEK_BYTES,
             inside if inside.is_text() => self.settings.summary.formats.text_bytes_max(inside),
             _ => usize::MAX,
         }

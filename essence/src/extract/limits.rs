@@ -182,3 +182,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_stands_behind_the_content_of_a_packed_sound_is_read() {
+    let head = b"RIFF\xff\xff\x0f\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x44\xac\0\0\x88\x58\x01\0\x02\0\x10\0data";
+    let size = 200_000_u32;
+    let title = b"LIST\x12\0\0\0INFOINAM\x06\0\0\0Needle";
+    let content = vec![0; size as usize];
+    let sound = [&head[..], &size.to_le_bytes(), &content, title].concat();
+    let object = Object::whole("http://h.example/a.wav.gz", gzip(&sound));
+    let found = extract(object, &settings(), &|| false);
+    assert_eq!(found[0].record.text("Title").as_deref(), Some("Needle"));
+}
