@@ -247,7 +247,7 @@ impl RuleCommands<'_> {
         let (verdict, applied) = rules.apply(record, &mut |command, input| {
             let programs = self.programs.ok_or("programs of the site cannot be run here")?;
             let refused =
-                |what| format!("is not run: commands for other records of the file {what}");
+                |(_, what)| format!("is not run: commands for other records of the file {what}");
             let deadline =
                 first.and_then(|first| Ok(first.min(budget.next()?))).map_err(refused)?;
             let words = ["/bin/sh", "-c", command].map(str::to_owned);

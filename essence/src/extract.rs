@@ -14,7 +14,6 @@
 //!
 //! Sans-I/O.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -22,6 +21,7 @@ use std::sync::Arc;
 
 use formats::code::distribution::{Distribution, is_source_distribution};
 use formats::explode::{self, Entry};
+use formats::limit::Limit;
 use formats::object::{Object, Problem, ProblemKind, ProgramInput, Summary};
 use formats::office::COMPOUND;
 use formats::text::Body;
@@ -33,16 +33,12 @@ use crate::select::{LeftOut, Selection};
 use crate::summarize::Settings as SummarySettings;
 use crate::typing::head_of;
 
-/// Maximum number of bytes that are unpacked of pictures, sound, video, backups and unknown
-/// binaries: they are only typed.
+/// Maximum number of bytes that are unpacked of backups and what is unknown: they are only typed.
 const PEEK_BYTES: usize = 64 * 1024;
 
 const MEBIBYTE: usize = 1024 * 1024;
 /// Number of times its packed size that a list usually has at most.
 const PACKED_MAX: usize = 8;
-
-/// Maximum number of bytes of one object, and everything in it, that go to programs of the site.
-pub const GIVEN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Memory of an attribute's text, or of any other, in addition to its bytes, in bytes.
 const TEXT_BYTES: usize = 64;
@@ -99,12 +95,14 @@ impl EssenceSettings {
             return;
         }
         let all = *given + object.bytes.len() as u64;
-        if GIVEN_BYTES_MAX < all {
+        let given_max = Limit::Given.standard();
+        if (given_max as u64) < all {
             let message = format!(
                 "is not given to the program for its type: the programs for this file would get more \
-                than {GIVEN_BYTES_MAX} bytes"
+                than {given_max} bytes"
             );
-            summary.problems.push(Problem::new(&object.url, ProblemKind::Limit, message));
+            let kind = Limit::Given.kind_at(given_max);
+            summary.add_problems(vec![Problem::new(&object.url, kind, message)]);
             return;
         }
         *given = all;
@@ -190,7 +188,7 @@ fn bare_summary(object: &Object, settings: &EssenceSettings, problem: Problem) -
     let (r#type, settings) = (settings.type_of(object), &settings.summary);
     let input = settings.input(object, r#type, &|| true);
     let mut summary = settings.finish(&input, Draft::default());
-    summary.problems.push(problem);
+    summary.add_problems(vec![problem]);
     summary
 }
 
@@ -226,7 +224,8 @@ impl Run<'_> {
         }
         if format.is_some() && self.settings.unnest.depth_max <= it.depth {
             let message = "lies too deep in other containers; not opened";
-            it.problems.push(Problem::new(&it.object.url, ProblemKind::Limit, message));
+            let kind = Limit::Depth.kind_at(it.depth);
+            it.problems.push(Problem::new(&it.object.url, kind, message));
             self.summarize(it, r#type);
             return;
         }
@@ -274,8 +273,7 @@ impl Run<'_> {
             // The type shows only in the whole of it.
             _ if head.starts_with(COMPOUND) => usize::MAX,
             _ if self.settings.programs.contains(&inside) => usize::MAX,
-            Type::Image | Type::Audio | Type::Video | Type::Backup => PEEK_BYTES,
-            Type::Binary | Type::Unknown => PEEK_BYTES,
+            Type::Backup | Type::Unknown => PEEK_BYTES,
             inside if inside.is_text() => self.settings.summary.formats.text_bytes_max(inside),
             _ => usize::MAX,
         }
@@ -316,19 +314,19 @@ impl Run<'_> {
         let Some(own) = self.found.get_mut(position) else { return };
         if format.is_summarized() {
             // The record already has the problems that were found before the opening.
-            add_truncated(own, &truncated(&report.problems, &object.url));
+            own.add_truncated(truncated(&report.problems, &object.url));
             own.problems.extend(report.problems);
             return;
         }
         own.problems.extend(report.problems);
         let problems = std::mem::take(&mut own.problems);
-        let names = listing.finish();
-        let is_source = report.about.is_none() && is_source_distribution(names.lines());
+        let names = listing.as_str().lines();
+        let is_source = report.about.is_none() && is_source_distribution(names);
         let r#type = if is_source { Type::SourceDistribution } else { r#type };
         let mut draft = if is_source { sources.finish() } else { report.about.unwrap_or_default() };
-        draft.body = Cow::Owned(names);
+        draft.set_body(listing);
         draft.other("Members", count.to_string());
-        set_nesting(&mut draft, path.as_deref(), truncated(&problems, &object.url));
+        set_nesting(&mut draft, path.as_deref(), &truncated(&problems, &object.url));
         let mut summary = self.finish(&object, r#type, draft);
         summary.problems.extend(problems);
         if let Some(own) = self.found.get_mut(position) {
@@ -360,7 +358,7 @@ impl Run<'_> {
                     return false;
                 }
                 let url = unnest::member_url(&object.url, key.as_bytes());
-                set_nesting(&mut draft, Some(&key), String::new());
+                set_nesting(&mut draft, Some(&key), &[]);
                 let entry =
                     Object { name: key, modified: object.modified, ..Object::whole(url, bytes) };
                 let input = Input { object: &entry, r#type, ..input };
@@ -378,7 +376,7 @@ impl Run<'_> {
         let problems = problems.map(|(kind, it)| Problem::new(&object.url, kind, it));
         let problems: Vec<Problem> = full.into_iter().chain(problems).collect();
         if let Some(own) = self.found.get_mut(position) {
-            add_truncated(own, &truncated(&problems, &object.url));
+            own.add_truncated(truncated(&problems, &object.url));
             own.problems.extend(problems);
         }
         self.found.append(&mut entries);
@@ -389,7 +387,7 @@ impl Run<'_> {
         let input = self.input(&object, r#type);
         let summarized = catch_fault(|| {
             let mut draft = self.settings.summary.draft(&input);
-            set_nesting(&mut draft, path.as_deref(), truncated(&problems, &object.url));
+            set_nesting(&mut draft, path.as_deref(), &truncated(&problems, &object.url));
             self.settings.summary.finish(&input, draft)
         });
         let mut summary = match summarized {
@@ -422,24 +420,22 @@ impl Run<'_> {
     }
 }
 
-/// Sets the object's path in its container, and the messages about parts that could not be opened.
-fn set_nesting(draft: &mut Draft<'_>, path: Option<&str>, truncated: String) {
+/// Sets the object's path in its container, and what is said about parts that could not be opened.
+fn set_nesting(draft: &mut Draft<'_>, path: Option<&str>, truncated: &[String]) {
     draft.other("Nested-Filename", path.unwrap_or_default());
-    draft.other("Truncated", truncated);
+    draft.other("Truncated", truncated.join("\n"));
 }
 
-/// Adds messages about parts that are missing to the record of their object.
-fn add_truncated(own: &mut Summary, messages: &str) {
-    if !messages.is_empty() {
-        let before = own.record.text("Truncated").map(|it| format!("{it}\n"));
-        own.record.set("Truncated", before.unwrap_or_default() + messages);
-    }
-}
-
-/// Returns the messages of the problems of the object at `url`, one per line.
-fn truncated(problems: &[Problem], url: &str) -> String {
+/// Returns the lines of `Truncated` for the problems of the object at `url`, each once.
+fn truncated(problems: &[Problem], url: &str) -> Vec<String> {
     let own = problems.iter().filter(|it| it.object == url);
-    own.map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n")
+    let mut lines: Vec<String> = Vec::new();
+    for line in own.map(Problem::truncated) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// Returns an estimate of the memory of a record and its problems, in bytes.
@@ -478,6 +474,9 @@ fn last_of_each_url(found: Vec<Summary>) -> Vec<Summary> {
     }
     kept
 }
+
+#[cfg(test)]
+mod limits;
 
 #[cfg(test)]
 mod tests {
@@ -568,7 +567,7 @@ mod tests {
             ("Description", "example package"),
             ("Version", "2.10-3"),
             ("Members", "2"),
-            ("Truncated", message),
+            ("Truncated", "members 2"),
             ("Partial-Text", "a\nb"),
         ] {
             assert_eq!(record.text(name).as_deref(), Some(expected), "{name}");
@@ -630,7 +629,9 @@ mod tests {
         let gigabyte = bomb(1024);
         assert!(gigabyte.len() < 1_200_000);
         // Text is unpacked as far as it is useful; the rest is not unpacked.
-        check("bomb.gz", gigabyte.clone(), &["http://h.example/bomb.gz Text [bomb] bomb"]);
+        let problem = "! limit: http://h.example/bomb.gz: has more than 1048576 bytes of text; the rest was left out";
+        let record = "http://h.example/bomb.gz Text [bomb] bomb";
+        check("bomb.gz", gigabyte.clone(), &[record, problem]);
         let seen = extracted("bomb.tar.gz", gigabyte);
         assert_eq!(seen.len(), 2);
         assert!(seen[1].contains("tar data breaks off"), "{seen:?}");
@@ -764,7 +765,7 @@ mod tests {
         assert_eq!(given("a.mbox", mailbox.to_vec())[0], format!("a.mbox {}", mailbox.len()));
         // The total size of these objects is bounded.
         let object = Object::whole("f:/a.txt", &b"two"[..]);
-        let mut bytes = GIVEN_BYTES_MAX - 3;
+        let mut bytes = Limit::Given.standard() as u64 - 3;
         for expected in [true, false] {
             let problem = Problem::new("f:/a.txt", ProblemKind::Time, "late");
             let mut summary = bare_summary(&object, &settings, problem);
@@ -773,6 +774,7 @@ mod tests {
                 (summary.given.is_some(), summary.problems.len() == 1),
                 (expected, expected)
             );
+            assert_eq!(summary.record.get("Truncated").is_some(), !expected);
         }
         // A program may read an object that could not be read, but not one that is opened.
         for (name, bytes, expected) in
@@ -810,7 +812,7 @@ mod tests {
         let found = extract(Object::whole("f:/a.bib", &list[..]), &settings, &|| false);
         assert_eq!(found.len(), 3);
         let message = "has more than 2 members; the rest was left out";
-        assert_eq!(found[0].record.text("Truncated").as_deref(), Some(message));
+        assert_eq!(found[0].record.text("Truncated").as_deref(), Some("members 2"));
         assert_eq!(found[0].problems[0].message, message);
     }
 
@@ -843,10 +845,10 @@ mod tests {
         let limits = Limits { records_bytes_max: 1 << 20, ..Limits::default() };
         let found = within(limits, Object::whole("f:x.zip", nested));
         assert!((20..80).contains(&found.len()), "{}", found.len());
-        let message = "has records of more than 1048576 bytes in all; the rest was left out (last \
-                       member: 0.zip)";
+        let message = "has more than 1048576 bytes of records of its members; the rest was left out \
+                       (last member: 0.zip)";
         assert_eq!(found[0].problems[0].message, message);
-        assert_eq!(found[0].record.text("Truncated").as_deref(), Some(message));
+        assert_eq!(found[0].record.text("Truncated").as_deref(), Some("records 1048576"));
         let texts = found.iter().filter(|it| it.record.url.ends_with(".txt"));
         assert!(15 < texts.clone().count() && texts.clone().all(|it| it.problems.is_empty()));
     }

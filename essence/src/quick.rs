@@ -24,8 +24,9 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use formats::limit::{Cut, Limit};
 use formats::object::ProblemKind;
-use formats::text::{self, front};
+use formats::text::{self, Places, front};
 use formats::{Draft, HEAD_BYTES, Input, Type};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
@@ -156,8 +157,12 @@ impl Summarizer {
             // The problems stay: the expressions did not see content that could not be read.
             Draft { problems: built.problems, ..Draft::default() }
         };
+        if is_text && !self.beside {
+            input.report_text(&mut draft);
+        }
         for attribute in &self.attributes {
-            let found = attribute.find(&text, input);
+            let (found, cut) = attribute.find(&text, input);
+            cut.into_iter().for_each(|it| draft.cut(it));
             if !found.is_empty() {
                 attribute.lay(found, &mut draft);
             }
@@ -172,30 +177,39 @@ impl Summarizer {
 
 impl Attribute {
     /// Returns the matches, each of the first group if there is one: in the order of the
-    /// expressions, those of one expression in the order of the text.
-    fn find(&self, text: &str, input: &Input<'_>) -> Vec<String> {
-        let bytes_max = if self.is_text() { input.text_bytes_max() } else { VALUE_BYTES_MAX };
+    /// expressions, those of one expression in the order of the text. Says whether there are more.
+    fn find(&self, text: &str, input: &Input<'_>) -> (Vec<String>, Option<Cut>) {
+        let (limit, bytes_max) = if self.is_text() {
+            (Limit::Text, input.text_bytes_max())
+        } else {
+            (Limit::Value, VALUE_BYTES_MAX)
+        };
         let (mut found, mut left) = (Vec::new(), bytes_max);
         for Expression(expression) in &self.expressions {
             // The time is checked here, too: an expression without a match scans the whole text.
             if (input.cancelled)() {
-                return found;
+                return (found, None);
             }
             for captures in expression.captures_iter(text) {
                 let matched = captures.get(1).or_else(|| captures.get(0));
                 let value = matched.map_or("", |it| it.as_str().trim());
                 if !value.is_empty() {
-                    let value = front(value, left);
-                    left = left.saturating_sub(value.len() + 1);
-                    found.push(value.replace("\r\n", "\n"));
+                    if found.len() == MATCHES_MAX {
+                        return (found, Some(Limit::Matches.cut_at(MATCHES_MAX)));
+                    }
+                    let kept = front(value, left);
+                    left = left.saturating_sub(kept.len() + 1);
+                    found.extend((!kept.is_empty()).then(|| kept.replace("\r\n", "\n")));
+                    if kept.len() < value.len() {
+                        return (found, Some(limit.cut_at(bytes_max)));
+                    }
                 }
-                let is_enough = !self.all && !found.is_empty();
-                if is_enough || left == 0 || found.len() == MATCHES_MAX || (input.cancelled)() {
-                    return found;
+                if !self.all && !found.is_empty() || (input.cancelled)() {
+                    return (found, None);
                 }
             }
         }
-        found
+        (found, None)
     }
 
     fn is_text(&self) -> bool {
@@ -210,7 +224,10 @@ impl Attribute {
             "description" => draft.description = found.join("\n"),
             "abstract" => draft.r#abstract = found.join("\n"),
             "keywords" => draft.keywords = found.join("\n"),
-            "partial-text" | "full-text" => draft.body = Cow::Owned(found.join("\n")),
+            "partial-text" | "full-text" => {
+                draft.body = Cow::Owned(found.join("\n"));
+                draft.places = Places::None;
+            }
             "url-references" => draft.references = found,
             _ => {
                 draft.others.retain(|(name, _)| !name.eq_ignore_ascii_case(&self.name));
@@ -338,8 +355,16 @@ mod tests {
         let bytes = |name: &str| summary.record.get(name).map(<[u8]>::len).unwrap_or_default();
         assert_eq!(bytes("Word"), 5 * MATCHES_MAX - 1);
         assert_eq!(bytes("Full-Text"), 2 * 1024 * 1024);
+        let told = |count: usize| {
+            let object = Object::whole("http://h.example/a", "word\n".repeat(count).into_bytes());
+            let record = summarize(&object, Type::Site(0), &settings, &|| false).record;
+            record.text("Truncated").unwrap_or_default().into_owned()
+        };
+        assert_eq!(told(MATCHES_MAX), "");
+        assert_eq!(told(MATCHES_MAX + 1), "matches 1000");
+        assert_eq!(told(1 << 20), "text 2097152\nmatches 1000");
         let late = summarize(&object, Type::Site(0), &settings, &|| true);
-        assert_eq!(late.problems[0].kind, ProblemKind::Time);
+        assert_eq!(late.problems.last().unwrap().kind, ProblemKind::Time);
     }
 
     #[test]

@@ -27,8 +27,10 @@ use soif::writer::write_record;
 
 /// Maximum number of rules in a file.
 pub const RULES_MAX: usize = 10_000;
-/// Maximum length of a value that a rule may give an attribute, in bytes.
+/// Maximum length of a value that a rule may give an attribute other than the full text, in bytes.
 pub const VALUE_BYTES_MAX: usize = 1024 * 1024;
+/// Maximum length of the full text, in bytes.
+const FULL_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Attributes that identify the object and its gatherer: no rule changes them.
 pub const IDENTITY: &[&str] =
@@ -223,12 +225,23 @@ pub fn is_identity(attribute: &str) -> bool {
     IDENTITY.iter().any(|it| it.eq_ignore_ascii_case(attribute))
 }
 
+/// Returns the maximum length of a value that a site's rule or program may give an attribute, in bytes.
+pub(crate) fn value_bytes_max(attribute: &str) -> usize {
+    let is_full = attribute.eq_ignore_ascii_case("Full-Text");
+    if is_full { FULL_TEXT_BYTES_MAX } else { VALUE_BYTES_MAX }
+}
+
 fn set(record: &mut Record, attribute: &str, value: &[u8]) -> Result<(), String> {
     if is_identity(attribute) {
         return Err(format!("{attribute} cannot be changed"));
     }
-    if VALUE_BYTES_MAX < value.len() {
-        return Err(format!("{attribute} would be longer than {VALUE_BYTES_MAX} bytes"));
+    let most = value_bytes_max(attribute);
+    if most < value.len() {
+        return Err(format!("{attribute} would be longer than {most} bytes"));
+    }
+    let is_text = ["Full-Text", "Partial-Text"].iter().any(|it| it.eq_ignore_ascii_case(attribute));
+    if is_text && record.get(attribute).map(<[u8]>::len) != Some(value.len()) {
+        record.remove("Text-Places");
     }
     if value.is_empty() {
         record.remove(attribute);

@@ -24,18 +24,14 @@ pub(crate) mod marcxml;
 pub(crate) mod ris;
 pub(crate) mod soif;
 
-use std::borrow::Cow;
-
 use super::{Draft, Input};
 use crate::Type;
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::object::ProblemKind;
 use crate::text::{Body, decode};
 pub(crate) use fields::EntryFields;
 
-/// Maximum number of bytes of a catalog that are read: 3 KiB for each of 10,000 entries, the most
-/// that become records.
-pub(crate) const CATALOG_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Longest entry that is parsed, in bytes.
 pub(crate) const ENTRY_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of authors, and of titles, that the list's own record has.
@@ -69,11 +65,11 @@ fn noun(r#type: Type) -> Option<&'static str> {
 
 /// Hands out the entries of a catalog of any format.
 pub(crate) fn read(input: &Input<'_>, reading: &mut Reading<'_>) {
-    if CATALOG_BYTES_MAX < input.object.bytes.len() {
-        let message = format!("is longer than {CATALOG_BYTES_MAX} bytes; only its front was read");
-        reading.problem(ProblemKind::Limit, message);
+    if Limit::List.bound() < input.object.bytes.len() {
+        let (kind, message) = Limit::List.cut().problem();
+        reading.problem(kind, message);
     }
-    let bytes = input.head(CATALOG_BYTES_MAX);
+    let bytes = input.head(Limit::List.bound());
     match input.r#type {
         Type::Marc => marc::read(bytes, reading),
         Type::Soif => soif::read(bytes, reading),
@@ -238,7 +234,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.other("Entries", count.to_string());
         draft.other("Years", years);
         draft.other("Titles", titles.join("\n"));
-        draft.body = Cow::Owned(body.finish());
+        draft.set_body(body);
         draft
     });
     draft.problems.splice(0..0, problems);

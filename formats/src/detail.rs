@@ -9,6 +9,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::limit::Limit;
+
 /// Bounds on the attributes of a record beside those that every record has: address, title, author,
 /// type, size, MD5, dates and language. A type that is published with its full text has it at any detail.
 /// Every record also keeps its origin, marks of missing content, identifiers, and the attributes
@@ -57,7 +59,7 @@ impl Detail {
         keywords_max: None,
         description_bytes_max: 500,
         abstract_bytes_max: 4 * 1024,
-        other_bytes_max: 16 * 1024,
+        other_bytes_max: Limit::Value.standard(),
         references_max: usize::MAX,
         language: true,
         text_print: true,

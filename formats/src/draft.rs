@@ -3,16 +3,14 @@
 mod date;
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 pub use date::DateSource;
 pub(crate) use date::read as read_date;
 
+use crate::limit::{Cut, Limit};
 use crate::object::ProblemKind;
-
-/// Maximum number of attributes that only some types have.
-const OTHERS_MAX: usize = 64;
-/// Maximum number of problems named for one object.
-const PROBLEMS_MAX: usize = 100;
+use crate::text::{Body, Places};
 
 /// The output of a summarizer. All fields may be empty; lengths are bounded later.
 #[derive(Debug, Default)]
@@ -29,6 +27,8 @@ pub struct Draft<'a> {
     pub keywords: String,
     /// The text, at most [`Input::text_bytes_max`](crate::Input::text_bytes_max) bytes.
     pub body: Cow<'a, str>,
+    /// The places of the text.
+    pub places: Places,
     /// URLs that the object refers to, in order, resolved where they can be.
     pub references: Vec<String>,
     /// Attributes that only this type has, by name, in order.
@@ -41,9 +41,29 @@ impl Draft<'_> {
     /// Adds an attribute that only some types have, unless it is empty or the limit is reached.
     pub fn other(&mut self, name: &str, value: impl Into<String>) {
         let value = value.into();
-        if !value.trim().is_empty() && self.others.len() < OTHERS_MAX {
-            self.others.push((name.to_owned(), value));
+        if value.trim().is_empty() {
+            return;
         }
+        if self.others.len() < Limit::Attributes.bound() {
+            self.others.push((name.to_owned(), value));
+        } else {
+            self.cut(Limit::Attributes.cut());
+        }
+    }
+
+    /// Sets the text with its places; says whether it was cut.
+    pub fn set_body(&mut self, mut body: Body) {
+        if body.is_cut() {
+            self.cut(Limit::Text.cut_at(body.bytes_max()));
+        }
+        self.places = body.take_places();
+        self.body = Cow::Owned(body.finish());
+    }
+
+    /// Says that there is more than a limit allows.
+    pub fn cut(&mut self, cut: Cut) {
+        let (kind, message) = cut.problem();
+        self.problem(kind, message);
     }
 
     /// Adds the date of the document and what says it, unless one is there or `written` is no date.
@@ -67,10 +87,15 @@ impl Draft<'_> {
         all.into_iter().for_each(|(kind, message)| self.problem(kind, message));
     }
 
-    /// Adds a problem, unless the limit is reached.
+    /// Adds a problem, unless there are too many or it is one more of the same limit.
     pub fn problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
-        if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push((kind, message.into()));
+        if self.problems.iter().any(|(it, _)| it.is_same_limit(kind)) {
+            return;
+        }
+        match Limit::Problems.bound().cmp(&self.problems.len()) {
+            Ordering::Greater => self.problems.push((kind, message.into())),
+            Ordering::Equal => self.problems.push(Limit::Problems.cut().problem()),
+            Ordering::Less => (),
         }
     }
 }

@@ -20,6 +20,7 @@ use bytes::Bytes;
 use soif::digest::Md5;
 
 use crate::catalog::{self, CatalogEntry, ParsedEntry, Reading};
+use crate::limit::Limit;
 use crate::object::ProblemKind;
 use crate::{Draft, Input, Type};
 
@@ -29,7 +30,7 @@ const KEY_BYTES_MAX: usize = 200;
 const SUM_BYTES: usize = 16;
 
 /// Maximum number of bytes of a list that are read.
-pub const LIST_BYTES_MAX: usize = catalog::CATALOG_BYTES_MAX;
+pub const LIST_BYTES_MAX: usize = Limit::List.standard();
 
 /// One entry of a list.
 #[derive(Debug)]

@@ -35,10 +35,9 @@ use tokens::{Attributes, MarkupToken, Tokenizer};
 use super::markup::{Action, Tables, Vocabulary, applying, is_attribute_name, is_reserved};
 use super::{Draft, Input};
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::text::{decode, front, is_telling, one_line};
 
-/// Maximum number of bytes of a page that are read.
-const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The charset's declaration must lie in this many bytes at the front of the page.
 const DECLARATION_BYTES: usize = 1024;
 /// Longest value of a field of the head, in bytes.
@@ -53,18 +52,22 @@ const FIELDS_MAX: usize = 32;
 const PREFIXES_MAX: usize = 4;
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    page(input, &decoded(input.head(PAGE_BYTES_MAX), true))
+    let mut draft = page(input, &decoded(input.head(Limit::HtmlPage.bound()), true));
+    input.report(Limit::HtmlPage, &mut draft);
+    draft
 }
 
 /// Summarizes XML or SGML of any vocabulary.
 pub(crate) fn markup<'a>(input: &Input<'a>) -> Draft<'a> {
-    let text = decoded(input.head(PAGE_BYTES_MAX), false);
+    let text = decoded(input.head(Limit::HtmlPage.bound()), false);
     let (vocabulary, prefix) = xml::vocabulary(&text, &input.settings.markup);
-    if vocabulary.is_html() {
+    let mut draft = if vocabulary.is_html() {
         page(input, &text)
     } else {
         xml::read(input, &text, vocabulary, prefix)
-    }
+    };
+    input.report(Limit::HtmlPage, &mut draft);
+    draft
 }
 
 /// The state of reading one page.
@@ -248,7 +251,8 @@ mod tests {
 
     use super::super::testing::render;
     use crate::object::Object;
-    use crate::{ProblemKind, Settings, Type, testing};
+    use crate::object::ProblemKind;
+    use crate::{Settings, Type, testing};
 
     fn check(page: &str, expected: &str) {
         assert_eq!(render("p.html", Type::Html, page.as_bytes()), expected);

@@ -8,17 +8,14 @@
 pub(crate) mod notebook;
 pub(crate) mod tokens;
 
-use std::borrow::Cow;
-
 use tokens::{JsonToken, JsonTokens};
 
 use super::{DateSource, Draft, Input};
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::prose::references::References;
 use crate::text::{Body, decode};
 
-/// Maximum number of bytes of an object that are read.
-pub(crate) const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Longest name of a field, in bytes; a longer one is cut.
 const KEY_BYTES_MAX: usize = 64;
 /// Longest field of the top level, in bytes.
@@ -29,7 +26,7 @@ const FIELDS_MAX: usize = 256;
 const WORD_BYTES_MAX: usize = 256;
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    let text = decode(input.head(READ_BYTES_MAX), None);
+    let text = decode(input.head(Limit::Document.bound()), None);
     let mut body = Body::new(input.text_bytes_max());
     let mut references = References::of(input);
     let mut fields = TopLevel::default();
@@ -67,9 +64,10 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         }
     }
     time.report("the document", &mut draft);
+    input.report(Limit::Document, &mut draft);
     fields.write_to(&mut draft);
     draft.references = references.finish();
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
     draft
 }
 

@@ -24,6 +24,7 @@ pub mod explode;
 mod html;
 mod json;
 mod kinds;
+pub mod limit;
 pub mod markup;
 mod media;
 mod metadata;
@@ -52,10 +53,11 @@ pub use data::{mark_of, marks_of};
 pub use detail::Detail;
 pub use draft::{DateSource, Draft};
 pub use kinds::{Language, Type};
-use object::{Object, ProblemKind};
+use limit::Limit;
+use object::Object;
 pub use office::COMPOUND;
 pub use summary::summary;
-use text::decode;
+use text::{Places, decode};
 use url::Url;
 
 /// Length of the front of an object by which its type is recognized, in bytes; more does no harm.
@@ -101,7 +103,7 @@ impl Default for Settings {
         Self {
             full_text: FullText::None,
             detail: Detail::default(),
-            full_text_bytes_max: 4 * 1024 * 1024,
+            full_text_bytes_max: 16 * 1024 * 1024,
             keywords_text_bytes_max: 1024 * 1024,
             keywords_bytes_max: 128 * 1024,
             references_bytes_max: 64 * 1024,
@@ -168,18 +170,42 @@ impl<'a> Input<'a> {
         bytes.get(..bytes.len().min(bytes_max)).unwrap_or_default()
     }
 
-    /// Returns the front of the object as [`Self::head`] does; adds a problem if that is not all.
-    pub(crate) fn front(&self, bytes_max: usize, draft: &mut Draft<'_>) -> &'a [u8] {
-        if bytes_max < self.object.bytes.len() {
-            let message = format!("is longer than {bytes_max} bytes; only its front was read");
-            draft.problem(ProblemKind::Limit, message);
+    /// Returns the front of the object that a limit allows, and says if that is not all.
+    pub(crate) fn front(&self, limit: Limit, draft: &mut Draft<'_>) -> &'a [u8] {
+        self.report(limit, draft);
+        self.head(limit.bound())
+    }
+
+    /// Says if the front of the object that a limit allows is not all.
+    pub(crate) fn report(&self, limit: Limit, draft: &mut Draft<'_>) {
+        self.report_at(limit, limit.bound(), draft);
+    }
+
+    fn report_at(&self, limit: Limit, bytes_max: usize, draft: &mut Draft<'_>) {
+        let front = self.object.bytes.len();
+        if bytes_max < front || bytes_max == front && self.object.truncated {
+            draft.cut(limit.cut_at(bytes_max));
+        } else if self.object.truncated {
+            let (kind, message) = self.object.cut("the rest");
+            draft.problem(kind, message);
         }
-        self.head(bytes_max)
     }
 
     /// Returns the text of the object, decoded, as far as it is used.
     pub fn text(&self) -> Cow<'a, str> {
         decode(self.head(self.text_bytes_max()), None)
+    }
+
+    /// Says if [`Self::text`] is not all.
+    pub fn report_text(&self, draft: &mut Draft<'_>) {
+        self.report_at(Limit::Text, self.text_bytes_max(), draft);
+    }
+
+    /// Makes what [`Self::text`] returned the text of the record, line by line.
+    pub(crate) fn set_text(&self, text: Cow<'a, str>, draft: &mut Draft<'a>) {
+        self.report_text(draft);
+        draft.body = text;
+        draft.places = Places::Lines;
     }
 }
 

@@ -3,8 +3,6 @@
 //! A picture may have its title in four places (EXIF, IPTC, XMP, a comment). The first value wins.
 //! An equal value is left out; another title or description becomes part of the text.
 
-use std::borrow::Cow;
-
 use super::{DateSource, Draft};
 use crate::text::{Body, is_telling, one_line};
 
@@ -154,7 +152,9 @@ impl Metadata {
                 body.push_line(value);
             }
         }
-        draft.body = Cow::Owned(body.finish());
+        if 0 < text_bytes_max {
+            draft.set_body(body);
+        }
         draft
     }
 }

@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use soif::Record;
 use soif::digest::Md5;
 
-pub use rest::{PIECE_BYTES, REST_BYTES_MAX, ReadAt, Rest};
+use crate::limit::Cut;
+
+pub use rest::{PIECE_BYTES, ReadAt, Rest};
 pub(crate) use rest::{SeekReader, SeekState};
 
 /// One fetched object.
@@ -63,6 +65,32 @@ pub struct Summary {
     pub given: Option<ProgramInput>,
 }
 
+impl Summary {
+    /// Adds problems, and for each limit of the object itself a line of `Truncated`.
+    pub fn add_problems(&mut self, problems: Vec<Problem>) {
+        let own = problems.iter().filter(|it| it.object == self.record.url);
+        let cuts = own.filter(|it| matches!(it.kind, ProblemKind::Limit(_)));
+        let lines: Vec<String> = cuts.map(Problem::truncated).collect();
+        self.add_truncated(lines);
+        self.problems.extend(problems);
+    }
+
+    /// Adds lines to `Truncated`, each once.
+    pub fn add_truncated(&mut self, lines: impl IntoIterator<Item = String>) {
+        let before = self.record.text("Truncated").unwrap_or_default().into_owned();
+        let mut all = before.clone();
+        for line in lines {
+            if !all.lines().any(|it| it == line) {
+                all.push_str(if all.is_empty() { "" } else { "\n" });
+                all.push_str(&line);
+            }
+        }
+        if all != before {
+            self.record.set("Truncated", all);
+        }
+    }
+}
+
 /// An object as a site's program reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramInput {
@@ -78,12 +106,27 @@ pub struct Problem {
     /// URL of the object, or of the member of an archive, that has the problem.
     pub object: String,
     /// The kind of problem.
+    #[serde(flatten)]
     pub kind: ProblemKind,
     /// The details, lower-case, without the URL and without a full stop.
     pub message: String,
 }
 
 impl Problem {
+    /// Returns the problem of an object that goes beyond a limit.
+    pub fn cut(url: impl Into<String>, cut: Cut) -> Self {
+        let (kind, message) = cut.problem();
+        Self::new(url, kind, message)
+    }
+
+    /// Returns the line of `Truncated`: the limit and how much was read, or the message.
+    pub fn truncated(&self) -> String {
+        match self.kind {
+            ProblemKind::Limit(cut) => cut.to_string(),
+            _ => self.message.clone(),
+        }
+    }
+
     /// Returns a problem of the object at `url`.
     pub fn new(url: impl Into<String>, kind: ProblemKind, message: impl Into<String>) -> Self {
         Self { object: url.into(), kind, message: message.into() }
@@ -98,14 +141,15 @@ impl fmt::Display for Problem {
 
 /// The kind of a problem with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind")]
 #[non_exhaustive]
 pub enum ProblemKind {
     /// The bytes do not follow the format; the readable part was read.
     Broken,
     /// The content needs a password, or opening it would be unsafe.
     Locked,
-    /// A limit on bytes, members, ratio or depth was reached; the rest was left out.
-    Limit,
+    /// There is more than a limit allows; the rest was left out.
+    Limit(Cut),
     /// Time was up, or the run was stopped; the rest was left out.
     Time,
     /// The summarizer itself failed: a fault of this program. The record has only the name.
@@ -117,12 +161,17 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
+    /// Returns whether both are of the same limit.
+    pub(crate) fn is_same_limit(self, other: Self) -> bool {
+        matches!((self, other), (Self::Limit(one), Self::Limit(two)) if one.limit == two.limit)
+    }
+
     /// Returns the name in status pages and metric labels.
     pub fn name(self) -> &'static str {
         match self {
             Self::Broken => "broken",
             Self::Locked => "locked",
-            Self::Limit => "limit",
+            Self::Limit(_) => "limit",
             Self::Time => "time",
             Self::Fault => "fault",
             Self::Program => "program",

@@ -25,8 +25,6 @@ mod xlsx;
 pub(crate) mod xml;
 mod zipped;
 
-use std::borrow::Cow;
-
 pub use compound::programs::{Inside, inside};
 use package::Package;
 use properties::Properties;
@@ -192,7 +190,7 @@ impl OfficeDraft {
         draft.other("Sheets", self.sheets.as_str().trim());
         draft.other("Headings", self.headings.as_str().trim());
         draft.references = self.references.finish();
-        draft.body = Cow::Owned(self.body.finish());
+        draft.set_body(self.body);
         draft
     }
 }

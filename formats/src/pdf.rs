@@ -36,17 +36,14 @@ use self::extract::Extractor;
 use self::layout::Layout;
 pub use self::template::Templates;
 use super::{DateSource, Draft, Input};
+use crate::limit::Limit;
 use crate::object::ProblemKind;
 use crate::text::is_telling;
 
 /// Length of the front in which a document's mark may stand, in bytes (PDF reference 1.7, appendix H).
 const MARK_BYTES_MAX: usize = 1024;
-/// Maximum number of pages that are read for text.
-const PAGES_MAX: usize = 2_000;
 /// Maximum number of pages whose layout is read: a cover, its back, and the first pages.
 const FRONT_PAGES_MAX: usize = 4;
-/// Maximum number of bytes of the inflated contents of all pages: the interpreter keeps them.
-const CONTENTS_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Maximum number of streams of one page's contents.
 const PARTS_MAX: usize = 10_000;
 /// Highest expansion ratio of contents in other codes than deflate.
@@ -64,7 +61,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         Err(measure::Refusal::Time) => {
             draft.problem(ProblemKind::Time, "ran out of time measuring its streams");
         }
-        Err(measure::Refusal::Size(message)) => draft.problem(ProblemKind::Limit, message),
+        Err(measure::Refusal::Size(message)) => draft.problem(Limit::PdfStreams.kind(), message),
     }
     draft
 }
@@ -129,16 +126,16 @@ fn pages(pdf: &Pdf, device: &mut TextDevice<'_>, draft: &mut Draft<'_>) -> (usiz
         ..Default::default()
     };
     let mut failed = Vec::new();
-    let mut contents = 0;
-    for (number, page) in pages.iter().enumerate().take(PAGES_MAX) {
+    let (mut contents, contents_max) = (0, Limit::PdfContents.bound() as u64);
+    for (number, page) in pages.iter().enumerate().take(Limit::Pages.bound()) {
         if device.stop.is_some() || device.is_done() {
             break;
         }
-        contents += contents_bytes(page, CONTENTS_BYTES_MAX);
-        if CONTENTS_BYTES_MAX <= contents {
-            let max = CONTENTS_BYTES_MAX;
-            let message = format!("opens to more than {max} bytes by page {}; cut", number + 1);
-            draft.problem(ProblemKind::Limit, message);
+        contents += contents_bytes(page, contents_max);
+        if contents_max <= contents {
+            let message =
+                format!("opens to more than {contents_max} bytes by page {}; cut", number + 1);
+            draft.problem(Limit::PdfContents.kind(), message);
             break;
         }
         let (width, height) = page.render_dimensions();
@@ -171,17 +168,16 @@ fn report(failed: &[String], pages: usize, device: &mut TextDevice<'_>, draft: &
         let message = format!("page {} cannot be read to the end", first.join(", "));
         draft.problem(ProblemKind::Broken, message);
     }
-    let whole = device.is_done() || pages <= PAGES_MAX;
+    let whole = device.is_done() || pages <= Limit::Pages.bound();
     match device.stop {
         Some(Stop::Time) => draft.problem(ProblemKind::Time, "ran out of time on its pages"),
         Some(Stop::Operations) => {
             let message = format!("draws more than {OPERATIONS_MAX} times; the rest was left out");
-            draft.problem(ProblemKind::Limit, message);
+            draft.problem(Limit::Operations.kind(), message);
         }
         Some(Stop::Enough) => {}
         None if !whole => {
-            let message = format!("has more than {PAGES_MAX} pages; the rest was left out");
-            draft.problem(ProblemKind::Limit, message);
+            draft.cut(Limit::Pages.cut());
         }
         None => {}
     }

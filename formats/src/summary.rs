@@ -2,16 +2,15 @@
 
 use soif::Record;
 
+use crate::limit::Limit;
 use crate::object::{Problem, Summary};
 use crate::text::{Keywords, TextPrint, front, language, one_line};
-use crate::{Detail, Draft, Input, Settings, detail};
+use crate::{Draft, Input, Settings, detail};
 
 /// Longest `Title`, in bytes.
 const TITLE_BYTES_MAX: usize = 300;
 /// Longest `Author`, in bytes.
 const AUTHOR_BYTES_MAX: usize = 4 * 1024;
-/// Maximum number of authors that are read.
-const AUTHORS_MAX: usize = 1_000;
 
 /// Makes a record from a draft. `type_name` is the value of `Type`. The attributes for which
 /// `is_declared` returns true are kept at every level of detail.
@@ -32,9 +31,14 @@ pub fn summary(
     if title.is_empty() {
         title = one_line(&object.name, TITLE_BYTES_MAX);
     }
-    let authors = authors(&draft.authors);
     let detail = input.settings.detail;
-    let (keywords, print) = keywords(input, &draft, &title);
+    language::settle(input, &mut draft);
+    let authors = authors(&mut draft);
+    let (keywords, print) = keywords(input, &mut draft, &title);
+    let references = references(input.settings, &mut draft);
+    let text = Text::of(input, &mut draft);
+    let places = draft.places.attribute(&draft.body, text.start, text.end);
+    values(input.settings, &mut draft, is_declared);
     put("Title", title);
     put("Author", authors);
     put("Description", one_line(&draft.description, detail.description_bytes_max));
@@ -47,31 +51,72 @@ pub fn summary(
     if let Some(modified) = object.modified {
         put("Last-Modification-Time", modified.to_string());
     }
-    language::settle(input, &mut draft);
-    for (name, value) in &draft.others {
-        let is_kept = detail::KEPT.contains(&name.as_str()) || is_declared(name);
-        let most = if is_kept { Detail::RICH } else { detail }.other_bytes_max;
-        put(name, detail::whole_lines(value.trim(), most).to_owned());
+    for (name, value) in draft.others {
+        put(&name, value);
     }
     put("Text-Print", print);
     put("Keywords", keywords);
-    put("URL-References", references(input.settings, &draft.references));
-    let body = draft.body.trim_start_matches(['\n', '\r', '\u{c}', '\u{feff}']).trim_end();
-    if input.settings.is_full(input.r#type) {
-        put("Full-Text", front(body, input.settings.full_text_bytes_max).to_owned());
-    } else {
-        put("Partial-Text", front(body, detail.partial_text_bytes_max).to_owned());
-    }
+    put("URL-References", references);
+    put("Text-Places", places);
+    put(text.name, draft.body.get(text.start..text.end).unwrap_or_default().to_owned());
     let problems = draft.problems.into_iter();
     let problems = problems.map(|(kind, message)| Problem::new(&object.url, kind, message));
-    Summary { record, problems: problems.collect(), given: None }
+    let mut summary = Summary { record, problems: Vec::new(), given: None };
+    summary.add_problems(problems.collect());
+    summary
 }
 
-fn authors(authors: &[String]) -> String {
+/// The text attribute: its name, and the part of the draft's text that it holds.
+struct Text {
+    name: &'static str,
+    start: usize,
+    end: usize,
+}
+
+impl Text {
+    fn of(input: &Input<'_>, draft: &mut Draft<'_>) -> Self {
+        let is_full = input.settings.is_full(input.r#type);
+        let (name, bytes_max) = if is_full {
+            ("Full-Text", input.settings.full_text_bytes_max)
+        } else {
+            ("Partial-Text", input.settings.detail.partial_text_bytes_max)
+        };
+        let body = draft.body.trim_end();
+        let text = body.trim_start_matches(['\n', '\r', '\u{c}', '\u{feff}']);
+        let start = body.len() - text.len();
+        let end = start + front(text, bytes_max).len();
+        // A part is one by its name, as long as all words are read.
+        let used = if is_full { bytes_max } else { input.text_bytes_max() };
+        if used < text.len() {
+            draft.cut(Limit::Text.cut_at(used));
+        }
+        Self { name, start, end }
+    }
+}
+
+/// Bounds the attributes that only some types have.
+fn values(settings: &Settings, draft: &mut Draft<'_>, is_declared: &dyn Fn(&str) -> bool) {
+    let mut is_cut = false;
+    for (name, value) in &mut draft.others {
+        let is_kept = detail::KEPT.contains(&name.as_str()) || is_declared(name);
+        let rich = Limit::Value.bound();
+        let most = if is_kept { rich } else { settings.detail.other_bytes_max.min(rich) };
+        let kept = detail::whole_lines(value.trim(), most);
+        is_cut |= most == rich && kept.len() < value.trim().len();
+        *value = kept.to_owned();
+    }
+    if is_cut {
+        draft.cut(Limit::Value.cut());
+    }
+}
+
+fn authors(draft: &mut Draft<'_>) -> String {
     let mut seen = String::new();
-    for author in authors.iter().take(AUTHORS_MAX) {
+    let mut is_cut = Limit::Authors.bound() < draft.authors.len();
+    for author in draft.authors.iter().take(Limit::Authors.bound()) {
         let author = one_line(author, TITLE_BYTES_MAX);
         if AUTHOR_BYTES_MAX < seen.len() + author.len() {
+            is_cut = true;
             break;
         }
         if !author.is_empty() && !seen.lines().any(|it| it == author) {
@@ -81,11 +126,14 @@ fn authors(authors: &[String]) -> String {
             seen.push_str(&author);
         }
     }
+    if is_cut {
+        draft.cut(Limit::Authors.cut_at(seen.lines().count()));
+    }
     seen
 }
 
 /// Returns the keywords and the print of the text.
-fn keywords(input: &Input<'_>, draft: &Draft<'_>, title: &str) -> (String, String) {
+fn keywords(input: &Input<'_>, draft: &mut Draft<'_>, title: &str) -> (String, String) {
     let mut words = Keywords::new(input.settings.keywords_bytes_max);
     for text in [title, &draft.keywords, &draft.description, &draft.r#abstract] {
         words.add(front(text, input.settings.keywords_text_bytes_max));
@@ -97,6 +145,9 @@ fn keywords(input: &Input<'_>, draft: &Draft<'_>, title: &str) -> (String, Strin
     } else {
         words.add(body);
     }
+    if words.is_cut() && input.settings.detail.keywords_max.is_none() {
+        draft.cut(Limit::Keywords.cut_at(input.settings.keywords_bytes_max));
+    }
     let keywords = match input.settings.detail.keywords_max {
         None => words.finish(),
         Some(words_max) => words.most_telling(words_max),
@@ -104,18 +155,23 @@ fn keywords(input: &Input<'_>, draft: &Draft<'_>, title: &str) -> (String, Strin
     (keywords, print.finish())
 }
 
-fn references(settings: &Settings, references: &[String]) -> String {
+fn references(settings: &Settings, draft: &mut Draft<'_>) -> String {
     let mut all = String::new();
-    for reference in
-        references.iter().take(settings.references_max.min(settings.detail.references_max))
-    {
+    let count_max = settings.references_max.min(settings.detail.references_max);
+    let mut is_cut = settings.references_max < draft.references.len()
+        && settings.references_max <= settings.detail.references_max;
+    for reference in draft.references.iter().take(count_max) {
         if settings.references_bytes_max < all.len() + reference.len() + 1 {
+            is_cut = true;
             break;
         }
         if !all.is_empty() {
             all.push('\n');
         }
         all.push_str(reference);
+    }
+    if is_cut {
+        draft.cut(Limit::References.cut_at(all.lines().count()));
     }
     all
 }
@@ -127,7 +183,7 @@ mod tests {
     use super::*;
     use crate::object::Object;
     use crate::testing::summarize;
-    use crate::{FullText, Type};
+    use crate::{Detail, FullText, Type};
 
     fn text_object(text: &str) -> Object {
         Object {

@@ -2,6 +2,7 @@
 
 mod keywords;
 pub(crate) mod language;
+mod places;
 mod shingles;
 
 use std::borrow::Cow;
@@ -12,6 +13,7 @@ use encoding_rs::Encoding;
 
 pub use keywords::Keywords;
 use keywords::WORD_BYTES_MAX;
+pub use places::Places;
 pub use shingles::{TextPrint, similarity};
 
 /// Maximum length of all headings of a document, or of all names of its parts, in bytes.
@@ -145,17 +147,27 @@ pub fn is_telling(line: &str) -> bool {
 pub struct Body {
     text: String,
     bytes_max: usize,
+    is_cut: bool,
+    places: Places,
 }
 
 impl Body {
     /// Returns an empty text that takes at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Self {
-        Self { text: String::new(), bytes_max }
+        Self { bytes_max, ..Self::default() }
+    }
+
+    /// Begins the place `name`, such as `page 3`, at the end of the text so far.
+    pub(crate) fn place(&mut self, name: &str) {
+        if !self.is_full() {
+            self.places.add(self.text.len(), name);
+        }
     }
 
     /// Adds `piece`, or as much of it as fits.
     pub fn push(&mut self, piece: &str) {
         let room = self.bytes_max.saturating_sub(self.text.len());
+        self.is_cut |= room < piece.len();
         self.text.push_str(piece.get(..piece.floor_char_boundary(room)).unwrap_or_default());
     }
 
@@ -232,6 +244,20 @@ impl Body {
     /// Returns whether fewer than four bytes are free, so that a character may not fit.
     pub fn is_full(&self) -> bool {
         self.bytes_max < self.text.len() + 4
+    }
+
+    /// Returns whether text was left out, or may have been since a reader has seen that the text is full.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut || !self.text.is_empty() && self.is_full()
+    }
+
+    /// Returns the maximum length, in bytes.
+    pub(crate) fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    pub(crate) fn take_places(&mut self) -> Places {
+        std::mem::take(&mut self.places)
     }
 
     /// Returns the text so far.

@@ -38,6 +38,7 @@ use std::rc::Rc;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::Draft;
+use crate::limit::Limit;
 use crate::object::{Object, Problem, ProblemKind, SeekState};
 
 pub use budget::{Budget, Limits};
@@ -46,8 +47,6 @@ pub use format::Format;
 pub use stream::peek;
 pub use stream::{Opened, Packing, unpack};
 
-/// Longest path of a member, in bytes; longer ones are cut.
-const PATH_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of a member's path that are encoded in a URL: all but unreserved ones and the slash.
 const PATH: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
@@ -195,7 +194,11 @@ impl<'b> Walk<'b, '_> {
         if matches!(end, End::Longer) {
             member.add(self.budget.cut(bytes_max));
         } else if (kept as u64) < size {
-            let kind = if self.is_cut { ProblemKind::Limit } else { ProblemKind::Broken };
+            let kind = if self.is_cut {
+                Limit::Read.kind_at(self.object.bytes.len())
+            } else {
+                ProblemKind::Broken
+            };
             let broken = || (kind, format!("breaks off after {kept} of {size} bytes"));
             let fault = self.stop.get().map(Stop::fault).or_else(|| self.source.fault());
             member.add(fault.unwrap_or_else(broken));
@@ -253,8 +256,10 @@ impl Member {
 
 fn member(container: &Object, info: &MemberInfo, bytes: Vec<u8>, truncated: bool) -> Member {
     let MemberInfo { path, size, modified } = info;
+    let bound = Limit::Path.bound();
+    let is_cut = bound < path.len();
+    let path = path.get(..path.len().min(bound)).unwrap_or_default();
     let url = member_url(&container.url, path);
-    let is_cut = PATH_BYTES_MAX <= path.len();
     let path = String::from_utf8_lossy(path).into_owned();
     let name = path.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
     let (bytes, size) = (bytes.into(), *size);
@@ -263,10 +268,9 @@ fn member(container: &Object, info: &MemberInfo, bytes: Vec<u8>, truncated: bool
     let mut member = Member { object, path, problems: Vec::new() };
     if is_cut {
         let message = format!(
-            "has a path of {PATH_BYTES_MAX} bytes or more; of those with the same front only the last is \
-             read"
+            "has a path of more than {bound} bytes; of those with the same front only the last is read"
         );
-        member.add((ProblemKind::Limit, message));
+        member.add((Limit::Path.kind(), message));
     }
     member
 }
@@ -277,13 +281,13 @@ pub fn member_url(container: &str, path: &[u8]) -> String {
     format!("{container}{separator}{}", percent_encode(path, PATH))
 }
 
-/// Returns a member's path, bounded, without leading `./` and `/`.
+/// Returns a member's path without leading `./` and `/`. It is bounded, but shows whether it is too long.
 fn clean_path(path: &[u8]) -> &[u8] {
     let mut path = path;
     while let Some(rest) = path.strip_prefix(b"./").or_else(|| path.strip_prefix(b"/")) {
         path = rest;
     }
-    path.get(..path.len().min(PATH_BYTES_MAX)).unwrap_or_default()
+    path.get(..path.len().min(Limit::Path.bound() + 1)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -58,14 +58,18 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Adds a problem. It replaces an older problem of the same kind and object. `found_by` is the
+    /// Adds a problem. It replaces an older problem of the same kind and object, except that an object may go
+    /// beyond several limits. `found_by` is the
     /// walk that found it at the object's URL; see [`Problems::settle`].
     pub fn push(&mut self, mut entry: Entry, found_by: Option<Walk>) {
         let found_by = found_by.map(|walk| (walk, entry.object.clone()));
         entry.message = shortened(&entry.message, MESSAGE_BYTES_MAX).into_owned();
         entry.object = shortened(&entry.object, OBJECT_BYTES_MAX).into_owned();
-        let same =
-            |it: &ListedProblem| it.entry.object == entry.object && it.entry.kind == entry.kind;
+        let same = |it: &ListedProblem| {
+            it.entry.object == entry.object
+                && it.entry.kind == entry.kind
+                && (entry.kind != "limit" || it.entry.message == entry.message)
+        };
         let whole = container(&entry.object);
         let seen = self.objects.contains_key(whole);
         if let Some(position) = seen.then(|| self.newest.iter().position(same)).flatten() {

@@ -11,8 +11,8 @@ use soif::digest::Md5;
 
 use crate::field::{Quantity, Target, TextField, target};
 
-/// Maximum length of the searched part of a full or partial text, in bytes.
-pub const BODY_BYTES_MAX: usize = 8 << 20;
+/// Maximum length of the searched part of a full or partial text, in bytes: as much as gatherers publish.
+pub const BODY_BYTES_MAX: usize = 16 << 20;
 /// Maximum length of the searched part of any other attribute's value, in bytes.
 pub const VALUE_BYTES_MAX: usize = 256 << 10;
 /// Maximum number of attributes of one object that are searched by their names.
@@ -49,8 +49,10 @@ const BOOKKEEPING: &[&str] = &[
     "original-metadata",
     "partial-text",
     "refresh-rate",
+    "text-places",
     "text-print",
     "time-to-live",
+    "truncated",
     "type",
     "update-time",
     "url-references",

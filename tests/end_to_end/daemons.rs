@@ -148,6 +148,28 @@ fn gatherer_and_broker_meet_over_http() {
 }
 
 #[test]
+fn the_last_word_of_a_long_text_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    // Fifteen mebibytes of long words.
+    let text = format!("{}\nquincunx\n", ("abcdefgh".repeat(8) + "\n").repeat(15 << 14));
+    write(&path.join("tree"), "long.txt", text);
+    let settings = gatherer_settings(path, "http://www.example.org/docs/");
+    let settings = write(path, "gatherer.toml", format!("full_text = [\"all\"]\n{settings}"));
+    let settings = settings.to_str().unwrap();
+    let mut gatherer = Running::start(harvest(["gatherer", "run", "-c", settings]));
+    let url = url_in(&gatherer.line_with("http://"));
+    let settings = write(path, "broker.toml", broker_settings(path, &[(&url, true)]));
+    let mut broker = Running::start(harvest(["broker", "run", "-c", settings.to_str().unwrap()]));
+    let (page, began) = (broker.search_url(), clock::monotonic());
+    while total(&page, "quincunx") == 0 {
+        assert!(began.elapsed() < PATIENCE, "the last word is not found");
+    }
+    assert!(broker.stop("TERM").success());
+    assert!(gatherer.stop("TERM").success());
+}
+
+#[test]
 fn a_daemon_raises_its_limit_of_open_files() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "broker.toml", broker_settings(folder.path(), &[]));

@@ -1,6 +1,7 @@
 //! The generator of docs/formats.md: the built-in types, how each is recognized and what is read.
 //!
 //! * `cargo run -p essence --example formats > docs/formats.md`
+//! * `… --example formats -- limits`: prints the table of limits of docs/essence.md.
 //! * `… --example formats -- seeds fuzz/seeds`: writes the samples as seeds of the fuzz targets.
 
 #![allow(clippy::unwrap_used, reason = "samples are made like tests")]
@@ -21,6 +22,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [] => print!("{}", table::page()),
+        ["limits"] => print!("{}", table::limits()),
         ["seeds", folder] => seeds(Path::new(folder)),
         _ => panic!("see the head of essence/examples/formats/main.rs"),
     }

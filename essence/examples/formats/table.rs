@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use essence::extract::{EssenceSettings, extract};
 use essence::typing::{self, DecidedBy, Reason, Recognizer};
 use formats::Type;
+use formats::limit::Limit;
 use formats::object::{Object, Summary};
 
 use crate::samples::{self, Sample};
@@ -16,6 +17,7 @@ const BARE: &str = "x";
 const WORDS: &[u8] = b"some words\nin lines\n";
 /// Maximum length of a beginning that is shown as a signature, in bytes.
 const SIGNATURE_BYTES_MAX: usize = 32;
+const MEBIBYTE: usize = 1024 * 1024;
 /// Maximum length of a value that is shown, in bytes.
 const VALUE_BYTES_MAX: usize = 160;
 /// Attributes of all, or nearly all, records.
@@ -57,6 +59,32 @@ pub(crate) fn page() -> String {
         let _ = write!(page, "\n## {}\n\n{}", sample.r#type.name(), rendered(&summaries(sample)));
     }
     page
+}
+
+/// Returns the table of limits, in their order.
+pub(crate) fn limits() -> String {
+    let row = |limit: &Limit| {
+        let (bound, unit) = (limit.standard(), limit.unit());
+        let bound = match bound {
+            0 => String::new(),
+            _ if unit.starts_with("bytes") && bound % MEBIBYTE == 0 => {
+                format!("{} MiB", bound / MEBIBYTE)
+            }
+            _ if unit.starts_with("bytes") && bound % 1024 == 0 => format!("{} KiB", bound / 1024),
+            _ => with_commas(bound),
+        };
+        format!("| `{limit}` | {bound} | {unit} |\n")
+    };
+    Limit::ALL.iter().map(row).collect()
+}
+
+fn with_commas(number: usize) -> String {
+    let digits = number.to_string();
+    let start = digits.len() % 3;
+    let (first, rest) = digits.split_at(start);
+    let groups = rest.as_bytes().chunks(3).map(|it| String::from_utf8_lossy(it).into_owned());
+    let all = [first.to_owned()].into_iter().filter(|it| !it.is_empty()).chain(groups);
+    all.collect::<Vec<_>>().join(",")
 }
 
 /// Returns the samples that are recognized as another type.

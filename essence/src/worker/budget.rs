@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use formats::limit::Limit;
+use formats::object::ProblemKind;
+
 use super::Clock;
 use super::program::Failure;
 
@@ -33,13 +36,13 @@ impl ProgramBudget {
 
     /// Returns the deadline of the next program; if the budget is used up, returns the reason as an
     /// error.
-    pub(crate) fn next(&self) -> Result<Instant, &'static str> {
+    pub(crate) fn next(&self) -> Result<Instant, (ProblemKind, &'static str)> {
         let now = (self.clock)();
         if self.end <= now || LATE_MAX <= self.late {
-            return Err("took too long");
+            return Err((ProblemKind::Time, "took too long"));
         }
         if WRITTEN_BYTES_MAX <= self.bytes {
-            return Err("wrote too much");
+            return Err((Limit::Output.kind_at(WRITTEN_BYTES_MAX), "wrote too much"));
         }
         Ok(self.end.min(now + self.time_max))
     }
@@ -62,7 +65,8 @@ mod tests {
         let mut budget = ProgramBudget::new(Duration::from_secs(100), clock::monotonic);
         let deadline = budget.next().unwrap();
         budget.count(&Ok(vec![0; WRITTEN_BYTES_MAX]), deadline);
-        assert_eq!(budget.next(), Err("wrote too much"));
+        let full = Limit::Output.kind_at(WRITTEN_BYTES_MAX);
+        assert_eq!(budget.next(), Err((full, "wrote too much")));
         let mut budget = ProgramBudget::new(Duration::from_secs(100), clock::monotonic);
         let late = Err(Failure::from("late".to_owned()));
         for _ in 0..LATE_MAX {
@@ -72,6 +76,6 @@ mod tests {
         for _ in 0..LATE_MAX {
             budget.count(&late, clock::monotonic());
         }
-        assert_eq!(budget.next(), Err("took too long"));
+        assert_eq!(budget.next(), Err((ProblemKind::Time, "took too long")));
     }
 }

@@ -124,7 +124,7 @@ impl Library {
             };
             let url = summary.record.url.as_str();
             let problems = problems.into_iter().map(|(kind, it)| Problem::new(url, kind, it));
-            summary.problems.extend(problems);
+            summary.add_problems(problems.collect());
         }
     }
 
@@ -140,10 +140,8 @@ impl Library {
         let refused = |why: &str| (ProblemKind::Program, format!("{program} {why}"));
         let programs = programs.ok_or_else(|| refused("cannot be run here"))?;
         let command = path.to_str().ok_or_else(|| refused("has a name that is not UTF-8"))?;
-        let deadline = budget.next().map_err(|what| {
-            let message =
-                format!("{program} is not run: programs for other parts of the file {what}");
-            (ProblemKind::Limit, message)
+        let deadline = budget.next().map_err(|(kind, what)| {
+            (kind, format!("{program} is not run: programs for other parts of the file {what}"))
         })?;
         let name = safe_name(&given.name);
         let job = Job {
@@ -172,7 +170,7 @@ fn lay_output(written: &[u8], path: &Path, record: &mut Record) -> Vec<(ProblemK
         return vec![(ProblemKind::Program, message)];
     };
     let cut = output::lay(attributes, record).into_iter();
-    cut.map(|it| (ProblemKind::Limit, format!("{program}: {it}"))).collect()
+    cut.map(|(kind, it)| (kind, format!("{program}: {it}"))).collect()
 }
 
 /// Returns the installation folder (`HARVEST_HOME`) of the programs in `folder`, and the part of it

@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use formats::limit::{Cut, Limit};
 use formats::object::{Object, Problem, ProblemKind, Summary};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::wire::{self, Order, Ready, Reply, Request};
 use super::{BUSY_MAX, Clock, Deadline, Program, wants_worker};
-use crate::extract::{self, EssenceSettings, GIVEN_BYTES_MAX};
+use crate::extract::{self, EssenceSettings};
 use crate::select::LeftOut;
 
 /// Maximum memory of a worker, in bytes, beyond what is mapped when it starts.
@@ -78,7 +79,7 @@ enum Failure {
     /// The worker took longer than allowed.
     Time,
     /// The worker took too much memory, or its records are too many.
-    Grown(String),
+    Grown(Cut, String),
     /// The worker ended by itself.
     Crashed(String),
 }
@@ -274,24 +275,27 @@ impl Worker {
             return Failure::Time;
         }
         match error.kind() {
-            io::ErrorKind::OutOfMemory => {
-                Failure::Grown(format!("more than {} MiB of memory", RESIDENT_BYTES_MAX >> 20))
-            }
-            io::ErrorKind::InvalidData => {
-                Failure::Grown(format!("records of more than {} MiB", ANSWER_BYTES_MAX >> 20))
-            }
+            io::ErrorKind::OutOfMemory => Failure::Grown(
+                Limit::Memory.cut_at(RESIDENT_BYTES_MAX),
+                format!("more than {} MiB of memory", RESIDENT_BYTES_MAX >> 20),
+            ),
+            io::ErrorKind::InvalidData => Failure::Grown(
+                Limit::Records.cut_at(ANSWER_BYTES_MAX),
+                format!("records of more than {} MiB", ANSWER_BYTES_MAX >> 20),
+            ),
             // The worker still runs, but none of its answers can be trusted.
             io::ErrorKind::PermissionDenied => Failure::Crashed(error.to_string()),
             _ => match self.wait_for_exit() {
                 Ok(None) => Failure::Crashed("without a message".to_owned()),
                 // A process whose stack or memory is exhausted ends by this signal.
-                Ok(Some(it)) if it.signal() == Some(libc::SIGABRT) => {
-                    Failure::Grown(if self.has_overflowed() {
+                Ok(Some(it)) if it.signal() == Some(libc::SIGABRT) => Failure::Grown(
+                    Limit::Memory.cut_at(MEMORY_BYTES_MAX),
+                    if self.has_overflowed() {
                         "more than its stack: the object is nested too deeply".to_owned()
                     } else {
                         format!("more than {} MiB of memory", MEMORY_BYTES_MAX >> 20)
-                    })
-                }
+                    },
+                ),
                 Ok(Some(it)) => Failure::Crashed(it.to_string()),
                 Err(error) => Failure::Crashed(error.to_string()),
             },
@@ -325,7 +329,9 @@ impl Failure {
                 let secs = (bounds.time_max + GRACE).as_secs();
                 (ProblemKind::Time, format!("reading it took more than {secs} s; given up"))
             }
-            Self::Grown(what) => (ProblemKind::Limit, format!("reading it takes {what}; given up")),
+            Self::Grown(cut, what) => {
+                (ProblemKind::Limit(cut), format!("reading it takes {what}; given up"))
+            }
             Self::Crashed(status) => (
                 ProblemKind::Fault,
                 format!("its worker ended ({status}); please report it with this object"),
@@ -347,7 +353,7 @@ fn read_answer(
     let url = object.url.as_str();
     let is_of =
         |it: &str| it.strip_prefix(url).is_some_and(|it| it.is_empty() || it.starts_with('#'));
-    let mut stream = stream.take(ANSWER_BYTES_MAX + GIVEN_BYTES_MAX);
+    let mut stream = stream.take(ANSWER_BYTES_MAX + Limit::Given.standard() as u64);
     while (found.len() as u64) <= count_max {
         let left = stream.limit();
         let read = wire::read(&mut stream, left);
@@ -469,6 +475,7 @@ fn resident_bytes(pid: u32) -> u64 {
 mod tests {
     use std::sync::Arc;
 
+    use formats::limit::{Cut, Limit};
     use formats::object::{ReadAt, Rest};
     use net::clock;
     use rustix::process::{Signal, kill_process};
@@ -682,7 +689,7 @@ mod tests {
         let mut worker = Worker { child, socket: ours, stderr, settings: 0 };
         let failure = worker.failure(io::ErrorKind::UnexpectedEof.into(), false, &|| false);
         assert!(
-            matches!(&failure, Failure::Grown(why) if why.contains("nested too deeply")),
+            matches!(&failure, Failure::Grown(_, why) if why.contains("nested too deeply")),
             "{failure:?}"
         );
     }

@@ -289,7 +289,8 @@ mod tests {
             let mut record = soif::Record::new("FILE", "http://h.example/a");
             record.push("Title", value);
             let given = given.map(|(name, bytes)| ProgramInput { name, bytes: bytes.into() });
-            let problem = Problem::new("http://h.example/a", formats::object::ProblemKind::Limit, "x");
+            use formats::limit::Limit;
+            let problem = Problem::new("http://h.example/a", Limit::Text.kind_at(5), "x");
             let sent = Summary { record, problems: vec![problem], given };
             let mut wire = Vec::new();
             write_summary(&mut wire, sent.clone()).unwrap();

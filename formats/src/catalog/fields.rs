@@ -179,7 +179,7 @@ impl EntryFields {
         let mut body = Body::new(ENTRY_BYTES_MAX);
         cite(&draft, &mut body);
         body.push(&text);
-        draft.body = Cow::Owned(body.finish());
+        draft.set_body(body);
         draft
     }
 }

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 use super::marcxml::{self, XML_BYTES_MAX};
 use crate::catalog::{ENTRY_BYTES_MAX, Reading};
-use crate::object::ProblemKind;
+use crate::limit::Limit;
 
 const RECORD_END: u8 = 0x1d;
 const FIELD_END: u8 = 0x1e;
@@ -25,8 +25,6 @@ const SUBFIELD: u8 = 0x1f;
 const LEADER_BYTES: usize = 24;
 /// Length of an entry of the directory (tag, length, start), in bytes.
 const DIRECTORY_ENTRY_BYTES: usize = 12;
-/// Maximum number of fields of a record that are read.
-const FIELDS_MAX: usize = 2_000;
 
 pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) {
     let mut start = 0;
@@ -43,8 +41,10 @@ pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) {
         let ended = raw.last() == Some(&RECORD_END);
         let record = if ended { Record::read(raw) } else { None };
         if record.as_ref().is_some_and(|it| it.is_cut) {
-            let message = format!("the record at byte {start} has more than {FIELDS_MAX} fields");
-            reading.problem(ProblemKind::Limit, format!("{message}; the others were left out"));
+            let max = Limit::MarcFields.bound();
+            let message = format!("the record at byte {start} has more than {max} fields");
+            reading
+                .problem(Limit::MarcFields.kind(), format!("{message}; the others were left out"));
         }
         let xml = record.and_then(|it| it.xml());
         let goes_on = match xml {
@@ -63,7 +63,7 @@ struct Record<'b> {
     /// Tag and content, without the terminator.
     fields: Vec<(&'b [u8], &'b [u8])>,
     is_unicode: bool,
-    /// Whether it has more than `FIELDS_MAX` fields.
+    /// Whether it has more than `Limit::MarcFields.bound()` fields.
     is_cut: bool,
 }
 
@@ -87,7 +87,7 @@ impl<'b> Record<'b> {
         // The directory may refer to the same bytes many times.
         let mut room = 2 * raw.len();
         let mut in_order = data.split(|it| matches!(*it, FIELD_END | RECORD_END));
-        for entry in entries.iter().take(FIELDS_MAX) {
+        for entry in entries.iter().take(Limit::MarcFields.bound()) {
             let (tag, extent) = entry.split_at_checked(3).filter(|(tag, _)| is_tag(tag))?;
             let next = in_order.next().unwrap_or_default();
             let content = field_at(extent, data).unwrap_or(next);
@@ -96,7 +96,7 @@ impl<'b> Record<'b> {
         }
         let is_declared = leader.get(9) == Some(&b'a');
         let is_unicode = is_declared || !data.is_ascii() && std::str::from_utf8(data).is_ok();
-        Some(Self { leader, fields, is_unicode, is_cut: FIELDS_MAX < entries.len() })
+        Some(Self { leader, fields, is_unicode, is_cut: Limit::MarcFields.bound() < entries.len() })
     }
 
     fn text(&self, bytes: &'b [u8]) -> Cow<'b, str> {

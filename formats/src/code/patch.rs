@@ -63,7 +63,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.other("Lines-Added", added.to_string());
         draft.other("Lines-Removed", removed.to_string());
     }
-    draft.body = text;
+    input.set_text(text, &mut draft);
     draft
 }
 

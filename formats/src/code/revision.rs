@@ -3,15 +3,13 @@
 //! Source: rcsfile(5) (grammar of `,v` files); sccsfile(4) (control lines and delta tables).
 //! Essence's RCS and SCCS summarizers (revision summary).
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::text::{Body, decode, one_line};
 use crate::{DateSource, Draft, Input};
 
-/// Maximum number of bytes of an archive that are read; its newest parts come first.
-const ARCHIVE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Maximum number of revisions listed.
 const REVISIONS_MAX: usize = 20;
 /// Maximum number of authors.
@@ -82,7 +80,7 @@ fn token<'a>(rest: &mut &'a str) -> Option<RcsToken<'a>> {
 
 pub(crate) fn rcs<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
-    let text = decode(input.front(ARCHIVE_BYTES_MAX, &mut draft), None);
+    let text = decode(input.front(Limit::Revisions, &mut draft), None);
     let (mut head, mut description, mut newest) = (String::new(), "", "");
     let mut history = History::default();
     let (mut rest, mut before, mut number) = (&*text, "", "");
@@ -165,13 +163,13 @@ fn fill(draft: &mut Draft<'_>, name: &str, head: String, history: &History, body
         draft.other("Revisions", history.count.to_string());
     }
     draft.other("Revision-Summary", summary);
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
 }
 
 /// Summarizes an SCCS file, whose control lines begin with the byte 1.
 pub(crate) fn sccs<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
-    let text = decode(input.front(ARCHIVE_BYTES_MAX, &mut draft), None);
+    let text = decode(input.front(Limit::Revisions, &mut draft), None);
     let mut history = History::default();
     let mut serials = Serials::default();
     let mut body = Body::new(input.text_bytes_max());

@@ -57,7 +57,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>, language: Language) -> Draft<'a> 
     draft.other(name, definitions.includes.join("\n"));
     draft.other("License", legal::license(&text));
     draft.other("Copyright", legal::copyright(&text));
-    draft.body = text;
+    input.set_text(text, &mut draft);
     draft
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn makefile<'a>(input: &Input<'a>) -> Draft<'a> {
     draft.other("Programs", programs.join("\n"));
     draft.other("License", legal::license(&text));
     draft.other("Copyright", legal::copyright(&text));
-    draft.body = text;
+    input.set_text(text, &mut draft);
     draft
 }
 

@@ -7,11 +7,10 @@ use std::borrow::Cow;
 use memchr::memmem;
 
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::text::{Body, one_line};
 use crate::{Draft, Input};
 
-/// Maximum number of bytes of a binary that are searched for marks.
-const SCAN_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Maximum number of strings of one kind.
 const STRINGS_MAX: usize = 20;
 /// Longest string, in bytes.
@@ -56,7 +55,7 @@ impl Marks {
 }
 
 pub(crate) fn marks(bytes: &[u8], cancelled: &dyn Fn() -> bool) -> Marks {
-    let bytes = bytes.get(..bytes.len().min(SCAN_BYTES_MAX)).unwrap_or_default();
+    let bytes = bytes.get(..bytes.len().min(Limit::ProgramScan.bound())).unwrap_or_default();
     let mut marks = Marks::default();
     if cancelled() {
         return marks;

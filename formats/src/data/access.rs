@@ -8,10 +8,8 @@
 //! * Pages, tables and rows are not told apart: the names of tables, columns and queries and the text of
 //!   rows come in the order of the file.
 
-use std::borrow::Cow;
-
-use super::SCAN_BYTES_MAX;
 use crate::code::strings;
+use crate::limit::Limit;
 use crate::object::ProblemKind;
 use crate::text::{Body, one_line};
 use crate::{Draft, Input};
@@ -32,7 +30,7 @@ pub(super) fn is_database(head: &[u8]) -> bool {
 
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
-    let bytes = input.front(SCAN_BYTES_MAX, &mut draft);
+    let bytes = input.front(Limit::Scan, &mut draft);
     let version = match bytes.get(VERSION_AT) {
         Some(0) => "Access 97",
         Some(1) => "Access 2000",
@@ -61,7 +59,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             }
         }
     }
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
     draft
 }
 

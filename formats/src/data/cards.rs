@@ -3,8 +3,7 @@
 //! Source: "Definition of the Flexible Image Transport System", version 4.0, §4 (headers) and appendix C
 //! (keywords in use).
 
-use std::borrow::Cow;
-
+use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
 use crate::object::ProblemKind;
 use crate::text::{Body, decode};
@@ -14,8 +13,6 @@ use crate::{Draft, Input};
 pub(super) const MARK: &[u8] = b"SIMPLE  =";
 /// Bytes of a card.
 const CARD_BYTES: usize = 80;
-/// Maximum number of cards.
-const CARDS_MAX: usize = 20_000;
 /// Bytes of a keyword.
 const KEYWORD_BYTES: usize = 8;
 
@@ -25,8 +22,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut sides = Vec::new();
     let mut is_ended = false;
     let cards = input.object.bytes.chunks_exact(CARD_BYTES);
-    let is_long = CARDS_MAX < cards.len();
-    for card in cards.take(CARDS_MAX) {
+    let is_long = Limit::Cards.bound() < cards.len();
+    for card in cards.take(Limit::Cards.bound()) {
         let card = decode(card, None);
         let (keyword, rest) = card.split_at_checked(KEYWORD_BYTES).unwrap_or((&*card, ""));
         let keyword = keyword.trim_end();
@@ -59,10 +56,9 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         about.dimensions(*width, *height);
     }
     let mut draft = about.draft(input.text_bytes_max());
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
     if !is_ended && is_long {
-        let message = format!("has a header of more than {CARDS_MAX} cards; the rest was left out");
-        draft.problem(ProblemKind::Limit, message);
+        draft.cut(Limit::Cards.cut());
     } else if !is_ended && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "has a header without an end");
     }

@@ -7,8 +7,6 @@
 //!
 //! * The pages are packed by LZX and not read; the directory of their names is.
 
-use std::borrow::Cow;
-
 use crate::cancellable::TimeLimit;
 use crate::numbers::{le_len32, le16, le32, le64, slice, slice_up_to, u8_at, up_to_zero};
 use crate::object::ProblemKind;
@@ -51,7 +49,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if read.is_none() && !time.is_over() && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "has a directory that cannot be read");
     }
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
     draft
 }
 

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use encoding_rs::Encoding;
 
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::numbers::{le_len32, le16, le32, le64, slice, up_to_zero};
 use crate::object::ProblemKind;
 use crate::office::codepage;
@@ -108,9 +109,9 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     if table.columns.iter().any(|it| matches!(it.kind, b'M' | b'G' | b'P' | b'W')) {
         let message = "has memos in another file (.dbt or .fpt); they are left out";
-        draft.problem(ProblemKind::Limit, message);
+        draft.problem(Limit::Beside.kind(), message);
     }
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
     draft
 }
 

@@ -3,14 +3,10 @@
 //! Source: Autodesk's "DXF Reference": group codes in general, TEXT, MTEXT, ATTRIB, ATTDEF, DIMENSION,
 //! and the header's variables.
 
-use std::borrow::Cow;
-
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::text::{Body, decode};
 use crate::{Draft, Input};
-
-/// Maximum number of bytes that are read.
-const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Returns whether this is a drawing as text: groups of a number and a value, each on a line.
 pub(super) fn is_drawing(head: &[u8]) -> bool {
@@ -23,7 +19,7 @@ pub(super) fn is_drawing(head: &[u8]) -> bool {
 
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
-    let text = decode(input.front(READ_BYTES_MAX, &mut draft), None);
+    let text = decode(input.front(Limit::Document, &mut draft), None);
     let mut body = Body::new(input.text_bytes_max());
     let mut time = TimeLimit::new(input.cancelled);
     let (mut entity, mut variable) = ("", "");
@@ -55,7 +51,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     time.report("the drawing", &mut draft);
     draft.other("Kind", "AutoCAD exchange file");
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
     draft
 }
 

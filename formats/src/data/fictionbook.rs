@@ -2,15 +2,12 @@
 //!
 //! Source: FictionBook 2.1's schema: `description` (`title-info`, `publish-info`) and `body`.
 
-use std::borrow::Cow;
-
+use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
 use crate::office::xml::{self, Piece};
 use crate::text::{Body, HEADINGS_BYTES_MAX};
 use crate::{Draft, Input};
 
-/// Maximum number of bytes that are read.
-const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Longest field, in bytes.
 const FIELD_BYTES_MAX: usize = 16 * 1024;
 
@@ -33,7 +30,7 @@ struct Reader {
 
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
-    let text = xml::text(input.front(READ_BYTES_MAX, &mut draft));
+    let text = xml::text(input.front(Limit::Document, &mut draft));
     let mut reader = Reader {
         about: Metadata::default(),
         body: Body::new(input.text_bytes_max()),
@@ -55,7 +52,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let Reader { about, body, headings, .. } = reader;
     draft = about.draft(input.text_bytes_max());
     draft.other("Headings", headings.as_str().trim());
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
     draft.add_problems(problems.into_iter().chain(end.err()));
     draft
 }

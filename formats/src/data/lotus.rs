@@ -8,8 +8,6 @@
 //! * Cells come in the order of the file, those of one row on one line. Formulas show their last value.
 //! * Text is in the character set of DOS (LICS, LMBCS): what is not ASCII is read as Windows-1252.
 
-use std::borrow::Cow;
-
 use crate::cancellable::TimeLimit;
 use crate::numbers::{le_len32, le16, le64, slice, u8_at, up_to_zero};
 use crate::object::ProblemKind;
@@ -74,7 +72,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if !is_ended && !time.is_over() && !body.is_full() && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "breaks off before its end");
     }
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
     draft
 }
 

@@ -7,20 +7,17 @@
 //! * Text comes in the order of its flows in the file. Only strings and characters of paragraphs are
 //!   read: not variables, markers or equations.
 
-use std::borrow::Cow;
-
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::text::{Body, decode, is_telling};
 use crate::{Draft, Input};
 
 /// First bytes of the file.
 pub(super) const MARK: &[u8] = b"<MIFFile";
-/// Maximum number of bytes that are read.
-const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
-    let text = decode(input.front(READ_BYTES_MAX, &mut draft), None);
+    let text = decode(input.front(Limit::Document, &mut draft), None);
     let mut body = Body::new(input.text_bytes_max());
     let mut time = TimeLimit::new(input.cancelled);
     for line in text.lines() {
@@ -40,7 +37,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let first = body.as_str().lines().find(|it| is_telling(it)).unwrap_or_default();
     first.clone_into(&mut draft.title);
     time.report("the document", &mut draft);
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
     draft
 }
 

@@ -26,11 +26,9 @@ use std::borrow::Cow;
 pub use marks::{mark_of, marks_of};
 
 use crate::code::strings;
+use crate::limit::Limit;
 use crate::text::{Body, is_text};
 use crate::{Draft, HEAD_BYTES, Input, Type, html, office};
-
-/// Maximum number of bytes of an object of a format without a reader that are searched for text.
-const SCAN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let head = input.head(HEAD_BYTES);
@@ -74,7 +72,7 @@ fn kind(head: &[u8]) -> &'static str {
 /// Returns what stands as text in an object of any format.
 fn rest<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
-    let bytes = input.front(SCAN_BYTES_MAX, &mut draft);
+    let bytes = input.front(Limit::Scan, &mut draft);
     draft.body = Cow::Owned(scanned(bytes, input));
     draft
 }

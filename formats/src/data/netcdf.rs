@@ -45,7 +45,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let HeaderReader { about, body, time, .. } = header;
     let mut draft = about.draft(input.text_bytes_max());
     draft.other("Headings", variables.as_str().trim());
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
     time.report("the header", &mut draft);
     if !is_whole && !time.is_over() && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "has a header that cannot be read to its end");

@@ -11,9 +11,8 @@
 
 mod huff;
 
-use std::borrow::Cow;
-
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, be32, len16, len32, slice, slice_up_to, u8_at, up_to_zero};
 use crate::object::{Object, ProblemKind};
@@ -23,12 +22,6 @@ use crate::text::Body;
 use crate::{Draft, Input, Type, html};
 use huff::Huff;
 
-/// Maximum number of bytes of text that are unpacked.
-const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Maximum number of fields of the EXTH header.
-const FIELDS_MAX: usize = 1_000;
-/// Maximum number of bytes of a part of the text, packed.
-const PART_BYTES_MAX: usize = 64 * 1024;
 /// Position of the list of records.
 const RECORDS_AT: usize = 78;
 /// Position of the MOBI header in the first record.
@@ -67,8 +60,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let is_all = book.fields(&mut about);
     let mut draft = about.draft(input.text_bytes_max());
     if is_all == Some(false) {
-        let message = format!("has more than {FIELDS_MAX} fields; the rest was left out");
-        draft.problem(ProblemKind::Limit, message);
+        draft.cut(Limit::BookFields.cut());
     }
     if draft.title.is_empty() {
         draft.title = book.title();
@@ -92,7 +84,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let page = if book.mobi_bytes == 0 { plain::prose(&inner) } else { html::summarize(&inner) };
     let mut body = Body::new(input.text_bytes_max());
     body.push(&page.body);
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
     draft.references = page.references;
     if draft.title.is_empty() {
         draft.title = page.title;
@@ -145,7 +137,7 @@ impl<'a> Book<'a> {
         }
         let mut at = 12;
         for count in 0..len32(header, 8)? {
-            if count == FIELDS_MAX {
+            if count == Limit::BookFields.bound() {
                 return Some(false);
             }
             let (number, size) = (be32(header, at)?, len32(header, at + 4)?);
@@ -198,23 +190,18 @@ impl<'a> Book<'a> {
             if !time.goes_on() {
                 break;
             }
-            if TEXT_BYTES_MAX <= text.len() {
-                let message =
-                    format!("has more than {TEXT_BYTES_MAX} bytes of text; the rest was left out");
-                draft.problem(ProblemKind::Limit, message);
+            if Limit::BookText.bound() <= text.len() {
+                draft.cut(Limit::BookText.cut());
                 break;
             }
             let Some(packed) = record(self.bytes, number) else {
                 draft.add_problems([broken(&format!("breaks off at part {number} of {count}"))]);
                 break;
             };
-            if PART_BYTES_MAX < packed.len() {
-                let message = format!(
-                    "part {number} has more than {PART_BYTES_MAX} bytes; its end was left out"
-                );
-                draft.problem(ProblemKind::Limit, message);
+            if Limit::BookPart.bound() < packed.len() {
+                draft.cut(Limit::BookPart.cut());
             }
-            let packed = without_extra(slice_up_to(packed, 0, PART_BYTES_MAX), flags);
+            let packed = without_extra(slice_up_to(packed, 0, Limit::BookPart.bound()), flags);
             match &mut packing {
                 Packing::None => text.extend_from_slice(packed),
                 Packing::Lz77 => lz77(packed, &mut text),

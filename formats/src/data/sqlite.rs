@@ -6,9 +6,8 @@
 //!
 //! * Rows are not read. Of a statement that has overflow pages, the first part is read.
 
-use std::borrow::Cow;
-
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::numbers::{be32, len16, slice_up_to, u8_at};
 use crate::object::ProblemKind;
 use crate::text::{Body, HEADINGS_BYTES_MAX};
@@ -18,8 +17,6 @@ use crate::{Draft, Input};
 pub(super) const MARK: &[u8] = b"SQLite format 3\0";
 /// Bytes of the file's header, before the first page's own.
 const HEADER_BYTES: usize = 100;
-/// Maximum number of pages of the schema.
-const PAGES_MAX: usize = 10_000;
 /// Maximum number of columns of a row of the schema.
 const COLUMNS: usize = 5;
 
@@ -54,10 +51,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             break;
         }
         pages += 1;
-        if PAGES_MAX < pages + open.len() {
-            let message =
-                format!("has a schema of more than {PAGES_MAX} pages; the rest was left out");
-            draft.problem(ProblemKind::Limit, message);
+        if Limit::SchemaPages.bound() < pages + open.len() {
+            draft.cut(Limit::SchemaPages.cut());
             break;
         }
         if schema.page(number, &mut open).is_none() && !input.object.truncated {
@@ -67,7 +62,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     time.report("the schema", &mut draft);
     draft.other("Tables", schema.tables.as_str().trim());
-    draft.body = Cow::Owned(schema.body.finish());
+    draft.set_body(schema.body);
     draft
 }
 

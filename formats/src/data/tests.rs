@@ -70,6 +70,7 @@ fn a_table_of_foxpro() {
         &dbf(0x30, 3, &columns, &[&row]),
         "Title: n\nDate: 2024-02-29\nDate-Source: header\nColumns: 5\nHeadings: N | X | Y | T | M\nRows: 1\n\
          Kind: Visual FoxPro table\nPartial-Text: N X Y T M | -7 1.50 1.2500 1970-01-02T01:00:00Z\n\
+         Truncated: beside 0\n\
          ! limit: has memos in another file (.dbt or .fpt); they are left out",
     );
 }
@@ -110,7 +111,7 @@ fn a_database_of_sqlite() {
     page[100] = 5;
     page[104] = 0;
     page[108..112].copy_from_slice(&1_u32.to_be_bytes());
-    assert!(render("n", Type::Database, &page).contains("! limit: has a schema of more than"));
+    assert!(render("n", Type::Database, &page).contains("Truncated: schema-pages 10000"));
 }
 
 #[test]

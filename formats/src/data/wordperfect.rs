@@ -8,8 +8,6 @@
 //! * Notes, headers and boxes stand in packets of the prefix or in functions: they are left out.
 //! * Of the character sets beyond ASCII, the letters of western Europe and the signs of typography are read.
 
-use std::borrow::Cow;
-
 use crate::cancellable::TimeLimit;
 use crate::numbers::{le_len32, le16, u8_at};
 use crate::object::ProblemKind;
@@ -45,7 +43,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     time.report("the document", &mut draft);
     let first = body.as_str().lines().find(|it| is_telling(it)).unwrap_or_default();
     first.clone_into(&mut draft.title);
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
     draft
 }
 

@@ -9,13 +9,11 @@ use csv::ByteRecord;
 
 use crate::Input;
 use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
+use crate::limit::Limit;
 use crate::names::NameTable;
-use crate::object::ProblemKind;
 use crate::office::table;
 use crate::text::decode;
 
-/// Maximum number of bytes of a table that are read.
-const TABLE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Length of the part that shows the separator, in bytes.
 const HEAD_BYTES: usize = 4 * 1024;
 /// Maximum number of columns that are read.
@@ -38,11 +36,10 @@ static ATTRIBUTES: NameTable = NameTable::of(
 const KEYS: &[&str] = &["id", "identifier", "key", "doi", "isbn", "url", "link"];
 
 pub(super) fn read(input: &Input<'_>, reading: &mut Reading<'_>) {
-    let bytes = input.head(TABLE_BYTES_MAX);
+    let bytes = input.head(Limit::List.bound());
     if bytes.len() < input.object.bytes.len() {
-        let message =
-            format!("is longer than {TABLE_BYTES_MAX} bytes; the other rows have no records");
-        reading.problem(ProblemKind::Limit, message);
+        let (kind, message) = Limit::List.cut().problem();
+        reading.problem(kind, message);
     }
     let text = decode(bytes, None);
     let text = text.trim_start_matches('\u{feff}');
@@ -57,7 +54,7 @@ pub(super) fn read(input: &Input<'_>, reading: &mut Reading<'_>) {
         let raw = text.as_bytes().get(start..end).unwrap_or_default();
         start = end;
         let goes_on = if ENTRY_BYTES_MAX < raw.len() {
-            reading.problem(ProblemKind::Limit, format!("row {number} is too long for a record"));
+            reading.problem(Limit::Entry.kind(), format!("row {number} is too long for a record"));
             reading.goes_on()
         } else {
             let (key, fields) = entry(&columns, &row);

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::super::markup::{Action, Attribute, Tables};
 use super::builder::DraftBuilder;
+use crate::limit::Limit;
 use crate::object::ProblemKind;
 
 /// Maximum number of bytes of a page's linked data that are parsed.
@@ -70,9 +71,10 @@ impl LinkedData {
     /// Returns the problem of linked data that was not read, if any.
     pub(super) fn problem(&self) -> Option<(ProblemKind, &'static str)> {
         match self {
-            Self { is_cut: true, .. } => {
-                Some((ProblemKind::Limit, "has too much linked data; the rest of it was left out"))
-            }
+            Self { is_cut: true, .. } => Some((
+                Limit::LinkedData.kind(),
+                "has too much linked data; the rest of it was left out",
+            )),
             Self { is_broken: true, .. } => {
                 Some((ProblemKind::Broken, "has linked data that is not JSON"))
             }
@@ -204,11 +206,12 @@ mod tests {
         let check = |data: &str, expected: &str| {
             let page = format!("<script type='application/ld+json'>{data}</script>");
             let seen = render("p.html", Type::Html, page.as_bytes());
-            assert_eq!(seen, format!("Title: p.html\n! {expected}"));
+            assert!(seen.ends_with(&format!("! {expected}")), "{seen}");
         };
         check("{", "broken: has linked data that is not JSON");
         check(&"[".repeat(100_000), "broken: has linked data that is not JSON");
         let long = format!("[{}0]", "0,".repeat(PIECE_BYTES_MAX));
-        check(&long, "limit: has too much linked data; the rest of it was left out");
+        let cut = "limit: has too much linked data; the rest of it was left out";
+        check(&long, cut);
     }
 }

@@ -8,11 +8,9 @@
 //! * Only the front of the text of results is read. Pictures and tables come from the program, not from the
 //!   author.
 
-use std::borrow::Cow;
-
 use crate::cancellable::TimeLimit;
-use crate::json::READ_BYTES_MAX;
 use crate::json::tokens::{JsonToken, JsonTokens};
+use crate::limit::Limit;
 use crate::object::Object;
 use crate::prose::markdown;
 use crate::text::{Body, decode};
@@ -53,7 +51,7 @@ struct Notebook {
 }
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    let text = decode(input.head(READ_BYTES_MAX), None);
+    let text = decode(input.head(Limit::Document.bound()), None);
     let bytes_max = input.text_bytes_max();
     let mut notebook = Notebook {
         source: Body::new(bytes_max),
@@ -66,6 +64,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     JsonTokens::new(&text).take_while(|_| time.goes_on()).for_each(|it| notebook.token(it));
     let mut draft = notebook.draft(input);
     time.report("the notebook", &mut draft);
+    input.report(Limit::Document, &mut draft);
     draft
 }
 
@@ -178,7 +177,7 @@ impl Notebook {
         let language = [self.language, self.version].join(" ");
         draft.other("Environment", [language.trim(), &self.kernel].join("\n").trim());
         draft.other("Entries", self.cells.to_string());
-        draft.body = Cow::Owned(body.finish());
+        draft.set_body(body);
         draft
     }
 }

@@ -20,6 +20,7 @@ use url::Url;
 
 use super::video;
 use crate::cancellable::CancellableReader;
+use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
 use crate::object::ProblemKind;
 use crate::text::decode;
@@ -29,8 +30,6 @@ use crate::{Draft, Input};
 const ITEMS_MAX: usize = 1_000;
 /// Maximum number of lines of a play list.
 const LINES_MAX: usize = 10_000;
-/// Longest play list that is read, in bytes.
-const LIST_BYTES_MAX: usize = 1024 * 1024;
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
@@ -127,7 +126,7 @@ fn is_play_list(input: &Input<'_>) -> bool {
 
 /// Summarizes a play list: its entries are references, their titles are text.
 fn play_list<'a>(input: &Input<'a>) -> Draft<'a> {
-    let text = decode(input.head(LIST_BYTES_MAX), None);
+    let text = decode(input.head(Limit::Playlist.bound()), None);
     let base = input.base();
     let mut about = Metadata::default();
     let mut references = Vec::new();
@@ -158,6 +157,7 @@ fn play_list<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     let entries = references.len();
     let mut draft = about.draft(input.text_bytes_max());
+    input.report(Limit::Playlist, &mut draft);
     draft.other("Entries", entries.to_string());
     draft.references = references;
     draft

@@ -12,14 +12,13 @@ mod bitmap;
 mod sfnt;
 mod type1;
 
+use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
 /// Maximum number of faces of one file.
 const FACES_MAX: usize = 64;
-/// Maximum length of all names of all faces together, in bytes.
-const NAMES_BYTES_MAX: usize = 1024 * 1024;
 /// Longest value, in bytes.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
@@ -87,9 +86,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     draft.references = references;
     if cut {
-        let message =
-            format!("has names of more than {NAMES_BYTES_MAX} bytes; the rest was left out");
-        draft.problem(ProblemKind::Limit, message);
+        draft.cut(Limit::FontNames.cut());
     }
     if whole.is_none() && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "is cut off or damaged: its names cannot be read");

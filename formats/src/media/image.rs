@@ -18,14 +18,13 @@ use std::io::BufReader;
 
 use super::xmp;
 use crate::cancellable::{CancellableReader, TimeLimit};
+use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len32, slice_up_to};
 use crate::object::ProblemKind;
 use crate::text::decode;
 use crate::{Draft, Input};
 
-/// Maximum number of segments, chunks or blocks of one picture.
-const PIECES_MAX: usize = 1_000_000;
 /// Largest container of boxes that is searched for an EXIF block, in bytes.
 const BOXED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
@@ -35,14 +34,14 @@ struct Picture<'a> {
     about: Metadata,
     cancelled: &'a dyn Fn() -> bool,
     time: TimeLimit<'a>,
-    /// Whether the picture has more than `PIECES_MAX` pieces.
+    /// Whether the picture has more than `Limit::PicturePieces.bound()` pieces.
     cut: bool,
 }
 
 impl Picture<'_> {
     /// Returns whether `piece`, counted from 0, may be read.
     fn step(&mut self, piece: usize) -> bool {
-        self.cut |= PIECES_MAX <= piece;
+        self.cut |= Limit::PicturePieces.bound() <= piece;
         self.time.goes_on() && !self.cut
     }
 }
@@ -67,8 +66,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         return draft;
     }
     if cut {
-        let message = format!("has more than {PIECES_MAX} pieces; the rest was left out");
-        draft.problem(ProblemKind::Limit, message);
+        draft.cut(Limit::PicturePieces.cut());
     } else if !whole && !sized && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "is not a whole picture: its size cannot be read");
     }

@@ -2,23 +2,18 @@
 //!
 //! Source: SVG 1.1 §5.4 (`title`, `desc`), §21 (metadata), §10 (text), §7.10 (units).
 
-use std::borrow::Cow;
-
 use quick_xml::Reader;
 use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 
 use super::xmp::{Properties, character};
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
 use crate::object::ProblemKind;
 use crate::text::{Body, decode};
 use crate::{Draft, Input};
 
-/// Maximum number of bytes of a drawing that are read; pictures inside it may be large.
-const DRAWING_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Deepest nesting.
-const DEPTH_MAX: usize = 1_000;
 /// Maximum number of attributes of one element.
 const ATTRIBUTES_MAX: usize = 200;
 /// Longest title or description, in bytes.
@@ -51,7 +46,7 @@ struct Drawing {
 }
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    let text = decode(input.head(DRAWING_BYTES_MAX), None);
+    let text = decode(input.head(Limit::Drawing.bound()), None);
     let mut reader = Reader::from_str(&text);
     reader.config_mut().check_end_names = false;
     let mut drawing = Drawing {
@@ -63,16 +58,15 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut problem = None;
     let mut time = TimeLimit::new(input.cancelled);
     while time.goes_on() {
-        if DEPTH_MAX < drawing.depth {
-            let message = format!("is nested deeper than {DEPTH_MAX}; the rest was left out");
-            problem = Some((ProblemKind::Limit, message));
+        if Limit::DrawingDepth.bound() < drawing.depth {
+            problem = Some(Limit::DrawingDepth.cut().problem());
             break;
         }
         match reader.read_event() {
             Ok(Event::Eof) => break,
             Ok(event) => drawing.event(&event),
             Err(_) => {
-                if !input.object.truncated && text.len() < DRAWING_BYTES_MAX {
+                if !input.object.truncated && text.len() < Limit::Drawing.bound() {
                     let message = format!("is not XML from byte {} on", reader.error_position());
                     problem = Some((ProblemKind::Broken, message));
                 }
@@ -82,6 +76,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     let mut draft = drawing.draft(input.text_bytes_max());
     time.report("the drawing", &mut draft);
+    input.report(Limit::Drawing, &mut draft);
     draft.add_problems(problem);
     draft
 }
@@ -189,7 +184,7 @@ impl Drawing {
         let mut body = Body::new(text_bytes_max);
         body.push_line(&draft.body);
         body.push(self.words.as_str());
-        draft.body = Cow::Owned(body.finish());
+        draft.set_body(body);
         draft.references = self.references;
         draft
     }
@@ -260,7 +255,11 @@ mod tests {
     #[test]
     fn hostile_drawings_end() {
         let deep = format!("<svg>{}", "<g>".repeat(100_000));
-        check(&deep, "Title: d.svg\n! limit: is nested deeper than 1000; the rest was left out");
+        check(
+            &deep,
+            "Title: d.svg\nTruncated: drawing-depth 1000\n! limit: has more than 1000 elements in an element; the \
+             rest was left out",
+        );
         let laughs =
             "<!DOCTYPE s [<!ENTITY a '&b;&b;'><!ENTITY b 'x'>]><svg><text>y&a;</text></svg>";
         check(laughs, "Title: d.svg\nPartial-Text: y");

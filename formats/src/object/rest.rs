@@ -15,9 +15,8 @@ use soif::digest::Md5;
 
 use super::{Object, ProblemKind};
 use crate::Input;
+use crate::limit::Limit;
 
-/// Maximum number of bytes that are read of an object's rest, at whatever positions.
-pub const REST_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// Number of bytes that are read at once, from a multiple of it on.
 pub const PIECE_BYTES: usize = 64 * 1024;
 
@@ -43,14 +42,14 @@ pub struct Rest {
 impl Rest {
     /// Returns the rest of an object whose bytes `source` reads.
     pub fn new(source: Arc<dyn ReadAt>) -> Self {
-        Self { source, left: Arc::new(AtomicU64::new(REST_BYTES_MAX)) }
+        Self { source, left: Arc::new(AtomicU64::new(Limit::Rest.bound() as u64)) }
     }
 
     /// Reads as [`ReadAt::read_at`] does.
     ///
     /// # Errors
     ///
-    /// The bytes cannot be read, are more than [`PIECE_BYTES`], or exceed [`REST_BYTES_MAX`] in all
+    /// The bytes cannot be read, are more than [`PIECE_BYTES`], or exceed [`Limit::Rest`] in all
     /// (`QuotaExceeded`).
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         let count = into.len() as u64;
@@ -74,7 +73,7 @@ pub(crate) struct SeekState {
 impl Default for SeekState {
     fn default() -> Self {
         Self {
-            left: Cell::new(REST_BYTES_MAX),
+            left: Cell::new(Limit::Rest.bound() as u64),
             fault: RefCell::default(),
             is_over: Cell::default(),
         }
@@ -103,7 +102,8 @@ impl SeekState {
     }
 
     fn fail(&self, kind: ProblemKind, message: String) -> io::Error {
-        self.is_over.set(self.is_over() || matches!(kind, ProblemKind::Time | ProblemKind::Limit));
+        self.is_over
+            .set(self.is_over() || matches!(kind, ProblemKind::Time | ProblemKind::Limit(_)));
         let error = io::Error::other(message.clone());
         self.fault.replace(Some((kind, message)));
         error
@@ -182,12 +182,13 @@ impl<'a> SeekReader<'a> {
             }
             Ok(_) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => {
+                let max = Limit::Rest.bound();
                 let message = format!(
-                    "takes reading more than {REST_BYTES_MAX} bytes behind its first {} (`read_max`); \
+                    "takes reading more than {max} bytes behind its first {} (`read_max`); \
                      the rest was left out",
                     object.bytes.len()
                 );
-                Err(state.fail(ProblemKind::Limit, message))
+                Err(state.fail(Limit::Rest.kind(), message))
             }
             Err(error) => {
                 let message = format!("cannot be read behind its front: {error}");
@@ -259,7 +260,7 @@ impl Object {
         let advice =
             if self.url.contains('#') { "" } else { "; raise `read_max` to read all of it" };
         let message = format!("only its first {front} bytes were read, not {needed}{advice}");
-        (ProblemKind::Limit, message)
+        (Limit::Read.kind_at(front), message)
     }
 }
 

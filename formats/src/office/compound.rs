@@ -14,6 +14,7 @@ pub(super) mod tree;
 use std::cell::Cell;
 
 use super::{OfficeDraft, codepage};
+use crate::limit::Limit;
 use crate::numbers::{le_len32, le16, le32};
 use crate::object::ProblemKind;
 use crate::text::front;
@@ -256,7 +257,7 @@ impl<'a> Compound<'a> {
             "has a stream of more than {STREAM_BYTES_MAX} bytes, or more than {ENTRIES_MAX} streams; the \
              rest was left out"
         );
-        self.is_cut.take().then_some((ProblemKind::Limit, message))
+        self.is_cut.take().then_some((Limit::Stream.kind(), message))
     }
 }
 

@@ -255,7 +255,7 @@ fn text(input: &Input<'_>, package: &mut Package<'_>, book: &Book, draft: &mut D
         }
         draft.add_problems(page.problems);
     }
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
 }
 
 fn percent_decoded(text: &str) -> Cow<'_, str> {

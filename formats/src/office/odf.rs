@@ -12,12 +12,11 @@ use super::cells::Cells;
 use super::package::Package;
 use super::xml::{self, Element, Piece};
 use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
+use crate::limit::Limit;
 use crate::object::ProblemKind;
 use crate::text::Body;
 use crate::{Draft, Input};
 
-/// Maximum number of bytes of an XML file that are read.
-const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Elements whose text does not belong to the document.
 const SKIPPED: [&str; 7] = [
     "tracked-changes",
@@ -77,7 +76,7 @@ pub(super) fn in_one_file<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut document = OfficeDraft::new(input);
     let mut content = ContentReader::new();
     let mut in_meta = false;
-    let text = xml::text(input.head(READ_BYTES_MAX));
+    let text = xml::text(input.head(Limit::Document.bound()));
     let end = xml::walk(&text, input.cancelled, &mut |piece| {
         match &piece {
             Piece::Start(it) if it.name == "meta" => in_meta = true,
@@ -89,6 +88,7 @@ pub(super) fn in_one_file<'a>(input: &Input<'a>) -> Draft<'a> {
     });
     let mut draft = document.draft();
     draft.add_problems(end.err());
+    input.report(Limit::Document, &mut draft);
     draft
 }
 

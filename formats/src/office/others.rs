@@ -13,6 +13,7 @@ use super::{Kind, OfficeDraft};
 use crate::Input;
 use crate::cancellable::TimeLimit;
 use crate::data::wordperfect;
+use crate::limit::Limit;
 use crate::numbers::{le_len32, le16, le32, slice, slice_up_to};
 use crate::object::ProblemKind;
 
@@ -20,8 +21,6 @@ type Outcome = Result<(), (ProblemKind, String)>;
 
 /// Longest section that is unpacked, in bytes.
 const SECTION_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Maximum number of sections.
-const SECTIONS_MAX: usize = 1_000;
 /// Offset of the flags of a Hangul document, and two of them.
 const FLAGS_AT: usize = 36;
 const IS_PACKED: u32 = 1;
@@ -76,7 +75,7 @@ fn hangul(
         return Err((ProblemKind::Locked, "is locked by a password".to_owned()));
     }
     let Some(sections) = file.child(ROOT, "BodyText") else { return Ok(()) };
-    for number in 0..SECTIONS_MAX {
+    for number in 0..Limit::Sections.bound() {
         let name = format!("Section{number}");
         let Some(section) = file.stream_in(sections.number, &name) else { return Ok(()) };
         let section = if flags & IS_PACKED == 0 { section } else { inflated(&section)? };
@@ -85,10 +84,7 @@ fn hangul(
             return Ok(());
         }
     }
-    Err((
-        ProblemKind::Limit,
-        format!("has more than {SECTIONS_MAX} sections; the rest was left out"),
-    ))
+    Err(Limit::Sections.cut().problem())
 }
 
 fn inflated(section: &[u8]) -> Result<Vec<u8>, (ProblemKind, String)> {

@@ -22,6 +22,7 @@ use mapi::{Key, PropertyBag};
 
 use super::compound::Compound;
 use super::{COMPOUND, rtf};
+use crate::limit::Limit;
 use crate::object::{Object, ProblemKind};
 use crate::prose::mail::{MessageHeader, field, first_words};
 use crate::text::Body;
@@ -108,7 +109,7 @@ fn name_of(properties: &PropertyBag<'_>) -> String {
 /// Returns the problem if there are more of something than are listed.
 fn too_many(count: usize, most: usize, what: &str) -> Option<Fault> {
     let message = || format!("has more than {most} {what}; the rest was left out");
-    (most < count).then(|| (ProblemKind::Limit, message()))
+    (most < count).then(|| (Limit::Recipients.kind_at(most), message()))
 }
 
 impl Item<'_> {
@@ -224,7 +225,7 @@ impl Item<'_> {
                     let max = lzfu::TEXT_BYTES_MAX;
                     let message =
                         format!("has a text of {max} bytes or more; its rest was left out");
-                    draft.problem(ProblemKind::Limit, message);
+                    draft.problem(Limit::OutlookText.kind(), message);
                 }
             }
             None => draft.problem(ProblemKind::Broken, "has a text in RTF that cannot be unpacked"),

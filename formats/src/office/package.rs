@@ -11,12 +11,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::xml::{self, Element, Piece};
 use crate::Input;
+use crate::limit::Limit;
 use crate::object::ProblemKind;
 use crate::unnest::Limits;
 use crate::unnest::zip::Entries;
 
-/// Maximum number of bytes of a part that are read.
-const PART_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Maximum number of bytes that are unpacked from one package.
 const PACKAGE_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Maximum number of relationships of a part.
@@ -82,10 +81,11 @@ impl<'a> Package<'a> {
             Some(name) if !self.names.contains(path) => name.as_str(),
             _ => path,
         };
-        let part = self.entries.read(name, PART_BYTES_MAX)?;
+        let part = self.entries.read(name, Limit::Part.bound())?;
         if part.longer {
-            let message = format!("{path} has more than {PART_BYTES_MAX} bytes; cut");
-            self.problem(ProblemKind::Limit, message);
+            let max = Limit::Part.bound();
+            let message = format!("{path} has more than {max} bytes; cut");
+            self.problem(Limit::Part.kind(), message);
         }
         if let Some((kind, message)) = part.fault {
             self.is_over |= kind == ProblemKind::Time;

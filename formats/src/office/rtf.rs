@@ -21,18 +21,15 @@ use groups::{Destination, FIELDS, GroupState, PAGE_TEXTS, SKIPPED};
 use tokens::{RtfToken, RtfTokens};
 
 use crate::cancellable::TimeLimit;
-use crate::object::{Object, ProblemKind};
+use crate::limit::Limit;
+use crate::object::Object;
 use crate::office::codepage;
 use crate::prose::references::References;
 use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling, one_line};
 use crate::{DateSource, Draft, Input, Type, html};
 
-/// Maximum number of bytes that are read; it is large, as pictures are written as digits.
-const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Deepest nesting of groups; deeper ones are left out.
 const DEPTH_MAX: usize = 512;
-/// Longest page in RTF, in bytes.
-const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Maximum number of fonts, and of styles of headings, that are remembered.
 const FONTS_MAX: usize = 4 * 1024;
 /// Longest field, in bytes.
@@ -116,7 +113,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         references: References::of(input),
     };
     let mut time = TimeLimit::new(input.cancelled);
-    let bytes = input.head(READ_BYTES_MAX);
+    let bytes = input.head(Limit::Document.bound());
     let start = memchr::memmem::find(input.head(START_BYTES_MAX), START).unwrap_or(0);
     let bytes = bytes.get(start..).unwrap_or(bytes);
     for token in RtfTokens::new(bytes).take_while(|_| time.goes_on()) {
@@ -133,11 +130,12 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         None => document.draft(),
     };
     time.report("the document", &mut draft);
+    input.report(Limit::Document, &mut draft);
     draft
 }
 
 fn page(input: &Input<'_>, source: Body) -> Draft<'static> {
-    let is_cut = source.is_full();
+    let is_cut = source.is_cut();
     let object = Object::whole(format!("{}#page", input.object.url), source.finish());
     let page = html::summarize(&Input { object: &object, r#type: Type::Html, ..*input });
     let mut draft = Draft {
@@ -149,12 +147,11 @@ fn page(input: &Input<'_>, source: Body) -> Draft<'static> {
         body: Cow::Owned(page.body.into_owned()),
         references: page.references,
         others: page.others,
+        places: page.places,
         problems: page.problems,
     };
     if is_cut {
-        let message =
-            format!("has a page of more than {PAGE_BYTES_MAX} bytes; its rest was left out");
-        draft.problem(ProblemKind::Limit, message);
+        draft.cut(Limit::RtfPage.cut());
     }
     draft
 }
@@ -284,7 +281,7 @@ impl RtfReader {
             "v" | "plain" if self.page.is_some() => {}
             "v" => self.state.hidden = value != 0,
             "plain" => self.state.hidden = false,
-            "fromhtml" => self.page = Some(Body::new(PAGE_BYTES_MAX)),
+            "fromhtml" => self.page = Some(Body::new(Limit::RtfPage.bound())),
             "tab" => self.text("\t"),
             "line" | "softline" | "lbr" => self.text("\n"),
             "emdash" => self.text("\u{2014}"),
@@ -470,10 +467,10 @@ impl RtfReader {
         if self.page_texts.is_full() {
             let message =
                 format!("has headers and footers beyond {HEADINGS_BYTES_MAX} bytes; left out");
-            draft.problem(ProblemKind::Limit, message);
+            draft.problem(Limit::PageTexts.kind(), message);
         }
         self.body.push_lines(self.page_texts.as_str());
-        draft.body = Cow::Owned(self.body.finish());
+        draft.set_body(self.body);
         draft
     }
 }

@@ -6,8 +6,6 @@
 //!
 //! All bytes are scanned once, to count the rows; only the front is parsed.
 
-use std::borrow::Cow;
-
 use csv::{ByteRecord, Reader, ReaderBuilder};
 
 use crate::cancellable::TimeLimit;
@@ -31,6 +29,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     // Statistics offices and instruments write comments above the table, which are not rows.
     let text = input.text();
     let mut draft = Draft::default();
+    input.report_text(&mut draft);
     let mut body = Body::new(input.text_bytes_max());
     let comments_bytes = comments(text.as_bytes());
     let (above, table) = text.split_at(comments_bytes);
@@ -82,7 +81,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.problem(ProblemKind::Time, "ran out of time counting the rows");
     }
     draft.references = references.finish();
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
     draft
 }
 

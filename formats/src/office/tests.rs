@@ -307,7 +307,7 @@ fn a_long_document_is_the_same_as_a_short_one() {
         assert_eq!(render_object(&cut(&whole, front), Type::Word), expected, "{front}");
     }
     let front = Object { rest: None, ..cut(&whole, 200) };
-    let expected = "Title: a.docx\n! limit: only its first 200 bytes were read, not its directory, \
+    let expected = "Title: a.docx\nTruncated: read 200\n! limit: only its first 200 bytes were read, not its directory, \
                     which stands at its end; raise `read_max` to read all of it";
     assert_eq!(render_object(&front, Type::Word), expected);
 }

@@ -18,18 +18,10 @@ use super::cells::{Cells, NumberFormat, NumberFormats, page_text};
 use super::package::{Package, Relationship};
 use super::xml::{Element, Piece};
 use super::{OfficeDraft, PARAGRAPH_BYTES_MAX};
-use crate::object::ProblemKind;
+use crate::limit::Limit;
 use crate::text::Body;
 use crate::{Draft, Input};
 
-/// Maximum length of all shared strings together, in bytes.
-const STRINGS_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Maximum number of shared strings.
-const STRINGS_MAX: usize = 1024 * 1024;
-/// Maximum number of sheets that are read.
-const SHEETS_MAX: usize = 1_000;
-/// Maximum number of drawings, charts, and parts with comments that are read.
-const PARTS_MAX: usize = 1_000;
 /// Longest decimal number that is shown as it is written, in bytes: it has no noise.
 const DECIMAL_BYTES_MAX: usize = 15;
 
@@ -52,7 +44,7 @@ impl StringPool {
     }
 
     fn is_full(&self) -> bool {
-        STRINGS_BYTES_MAX <= self.text.len() || STRINGS_MAX <= self.ranges.len()
+        Limit::StringBytes.bound() <= self.text.len() || Limit::Strings.bound() <= self.ranges.len()
     }
 }
 
@@ -99,18 +91,15 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
         beside::read(package, &path, &mut document, &mut seen);
     }
     let mut draft = document.draft();
-    let limits = [
-        (sheets_count < SHEETS_MAX, format!("has sheets beyond {SHEETS_MAX}; left out")),
-        (
-            !book.strings.is_full(),
-            format!(
-                "has shared strings beyond {STRINGS_MAX}, or {STRINGS_BYTES_MAX} bytes; left out"
-            ),
-        ),
-        (seen.len() < PARTS_MAX, format!("has drawings and comments beyond {PARTS_MAX}; left out")),
+    let counts = [
+        (sheets_count, Limit::Sheets),
+        (book.strings.ranges.len(), Limit::Strings),
+        (book.strings.text.len(), Limit::StringBytes),
+        (seen.len(), Limit::SheetParts),
     ];
-    let cut = limits.into_iter().filter(|(is_whole, _)| !is_whole);
-    draft.add_problems(cut.map(|(_, message)| (ProblemKind::Limit, message)));
+    for (_, limit) in counts.into_iter().filter(|(count, limit)| limit.bound() <= *count) {
+        draft.cut(limit.cut());
+    }
     draft
 }
 
@@ -122,12 +111,14 @@ fn sheets(
     book: &mut Book,
     document: &mut OfficeDraft,
 ) -> Vec<String> {
-    package.listed(main, related, "sheet", "xl/worksheets/", SHEETS_MAX, |it| match it.name {
-        "sheet" => document.sheet(&it.get("name")),
-        "workbookPr" => {
-            book.formats.is_1904 = matches!(&*it.get("date1904"), "1" | "true" | "on");
+    package.listed(main, related, "sheet", "xl/worksheets/", Limit::Sheets.bound(), |it| {
+        match it.name {
+            "sheet" => document.sheet(&it.get("name")),
+            "workbookPr" => {
+                book.formats.is_1904 = matches!(&*it.get("date1904"), "1" | "true" | "on");
+            }
+            _ => {}
         }
-        _ => {}
     })
 }
 

@@ -3,6 +3,7 @@
 mod composite;
 mod titles;
 
+use crate::limit::Limit;
 use std::io::Write;
 
 use flate2::Compression;
@@ -272,7 +273,7 @@ fn broken_documents_are_named() {
         Input { object: &object, r#type: Type::Pdf, settings: &settings, cancelled: &|| false };
     let message =
         "only its first 9 bytes were read, not the rest; raise `read_max` to read all of it";
-    assert_eq!(summarize(&cut).problems, [(ProblemKind::Limit, message.to_owned())]);
+    assert_eq!(summarize(&cut).problems, [(Limit::Read.kind_at(9), message.to_owned())]);
     let mut pdf = paged(&[stream("", b"BT /F1 9 Tf (kept) Tj ET")]);
     // A document without its table of offsets is rebuilt from its objects.
     let end = pdf.len() - 60;

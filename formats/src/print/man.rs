@@ -5,8 +5,6 @@
 mod glyphs;
 mod strings;
 
-use std::borrow::Cow;
-
 use crate::cancellable::TimeLimit;
 use crate::text::Body;
 use crate::{DateSource, Draft, Input};
@@ -81,6 +79,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     let mut draft = page.draft();
     time.report("the page", &mut draft);
+    input.report_text(&mut draft);
     draft
 }
 
@@ -222,7 +221,7 @@ impl Page {
         draft.other("Headings", self.headings.finish().trim());
         draft.other("Manual-Page", self.heading);
         draft.other("Related", self.references.join("\n"));
-        draft.body = Cow::Owned(self.body.finish());
+        draft.set_body(self.body);
         draft
     }
 }

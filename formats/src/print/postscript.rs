@@ -19,13 +19,12 @@ use painter::{Dialect, Painter};
 use tokens::{PsToken, PsTokens};
 
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{le_len32, slice_up_to};
 use crate::text::{decode, is_telling};
 use crate::{Draft, Input};
 
-/// Maximum number of bytes of a document that are read; pictures in it may be large.
-const DOCUMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Maximum number of tokens of one document.
 const TOKENS_MAX: usize = 20_000_000;
 /// Length of the part in which the header is looked for, in bytes.
@@ -38,7 +37,7 @@ const LINES_MAX: usize = 1_000;
 const LETTERS_MIN: usize = 55;
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    let bytes = unwrapped(input.head(DOCUMENT_BYTES_MAX));
+    let bytes = unwrapped(input.head(Limit::Document.bound()));
     let mut header = Header::default();
     header.read(slice_up_to(bytes, 0, HEADER_BYTES_MAX), false);
     let end = bytes.len().saturating_sub(TRAILER_BYTES_MAX);
@@ -66,6 +65,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.body = Cow::Owned(text.body);
     }
     time.report("its pages", &mut draft);
+    input.report(Limit::Document, &mut draft);
     draft
 }
 

@@ -135,6 +135,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft.other("Version", document.version);
     draft.other("License", legal::license(&text));
     document.time.report("the text", &mut draft);
+    input.report_text(&mut draft);
     draft
 }
 

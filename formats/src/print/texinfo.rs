@@ -9,7 +9,6 @@
 mod commands;
 mod reader;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use commands::{Treatment, treatment};
@@ -85,6 +84,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     manual.read(&text, &mut time);
     let mut draft = manual.draft();
     time.report("the text", &mut draft);
+    input.report_text(&mut draft);
     draft
 }
 
@@ -366,7 +366,7 @@ impl Manual {
         draft.references = self.references;
         self.body.line();
         self.body.push(&copying);
-        draft.body = Cow::Owned(self.body.finish());
+        draft.set_body(self.body);
         draft
     }
 }

@@ -8,8 +8,6 @@
 //! text is summarized as a manual page. The package me has no macros for title and author: these
 //! stand before the first paragraph, separated by space.
 
-use std::borrow::Cow;
-
 use super::man::{self, TroffStrings, unescape, words};
 use crate::cancellable::TimeLimit;
 use crate::text::{Body, HEADINGS_BYTES_MAX, one_line};
@@ -122,6 +120,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     let mut draft = paper.draft();
     time.report("the text", &mut draft);
+    input.report_text(&mut draft);
     draft
 }
 
@@ -352,7 +351,7 @@ impl Paper {
         draft.other("Affiliation", self.institutions.join("\n"));
         draft.date(&self.date, DateSource::Header);
         draft.other("Headings", self.headings.finish());
-        draft.body = Cow::Owned(self.body.finish());
+        draft.set_body(self.body);
         draft
     }
 }

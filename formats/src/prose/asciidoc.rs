@@ -11,7 +11,6 @@
 
 mod inline;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::references::References;
@@ -80,6 +79,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     document.end_paragraph();
     let mut draft = document.draft();
     time.report("the document", &mut draft);
+    input.report_text(&mut draft);
     draft
 }
 
@@ -317,7 +317,7 @@ impl<'t> AsciiDoc<'t> {
         draft.other("Copyright", attribute("copyright"));
         draft.other("Headings", self.headings.as_str().trim());
         draft.references = self.references.finish();
-        draft.body = Cow::Owned(self.body.finish());
+        draft.set_body(self.body);
         draft
     }
 }

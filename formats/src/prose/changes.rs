@@ -74,7 +74,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft.date(date, DateSource::Changes);
     draft.other("Versions", versions.join("\n"));
     draft.other("Revision-Summary", summary);
-    draft.body = text;
+    input.set_text(text, &mut draft);
     draft
 }
 

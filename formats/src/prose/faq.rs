@@ -46,7 +46,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.description = description;
     }
     questions(rest, input.cancelled, &mut draft);
-    draft.body = text;
+    input.set_text(text, &mut draft);
     draft
 }
 

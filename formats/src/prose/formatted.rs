@@ -29,6 +29,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         body.push("\n");
     }
     time.report("the text", &mut draft);
+    input.report_text(&mut draft);
     let body = body.finish();
     if !page(front(&body, PAGE_BYTES_MAX), &mut draft) {
         (draft.title, draft.description) = plain::headline(&body);

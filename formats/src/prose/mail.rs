@@ -15,13 +15,12 @@ use mail_parser::{
 };
 use memchr::memmem;
 
+use crate::limit::Limit;
 use crate::object::{Object, ProblemKind};
 use crate::office::outlook;
 use crate::text::{Body, front, one_line};
 use crate::{DateSource, Draft, Input};
 
-/// Maximum number of bytes of a message, an article or a mailbox that are read.
-pub(super) const MAIL_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Maximum number of messages of a mailbox that are read.
 const MESSAGES_MAX: usize = 10_000;
 /// Maximum number of messages within messages, since the parser keeps a stack for them.
@@ -44,7 +43,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         return outlook::summarize(input);
     }
     let mut draft = Draft::default();
-    let bytes = input.front(MAIL_BYTES_MAX, &mut draft);
+    let bytes = input.front(Limit::Message, &mut draft);
     if bytes.starts_with(b"From ") {
         mailbox(input, bytes, &mut draft);
     } else {
@@ -213,7 +212,7 @@ fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
     }
     if start < bytes.len() && MESSAGES_MAX <= count {
         let message = format!("has more than {MESSAGES_MAX} messages; the rest was left out");
-        draft.problem(ProblemKind::Limit, message);
+        draft.problem(Limit::Messages.kind(), message);
     }
     draft.title.clone_from(&list);
     draft.description = if subject.is_empty() {
@@ -223,7 +222,7 @@ fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
     };
     draft.other("Messages", count.to_string());
     draft.other("List-Id", list);
-    draft.body = Cow::Owned(body.finish());
+    draft.set_body(body);
 }
 
 /// Returns the starts of the messages of a mailbox, except the first.
@@ -248,7 +247,7 @@ fn parse<'m>(bytes: &'m [u8], draft: &mut Draft<'_>, header_only: bool) -> Optio
     if too_deep {
         let message =
             format!("may hold more than {NESTED_MAX} messages in it; only its header was read");
-        draft.problem(ProblemKind::Limit, message);
+        draft.problem(Limit::NestedMessages.kind(), message);
     }
     if too_deep || header_only { parser.parse_headers(bytes) } else { parser.parse(bytes) }
 }

@@ -3,7 +3,6 @@
 //! Source: CommonMark with GitHub's tables; YAML and TOML front matter of static site generators (only plain
 //! `key: value` lines are read).
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use pulldown_cmark::{Event, MetadataBlockKind, Options, Parser, Tag, TagEnd};
@@ -56,6 +55,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     events.for_each(|it| document.event(it));
     let mut draft = document.draft();
     time.report("the document", &mut draft);
+    input.report_text(&mut draft);
     draft
 }
 
@@ -164,7 +164,7 @@ impl MarkdownDocument {
         draft.other("Language", [field("lang"), field("language")].concat());
         draft.other("Headings", self.headings.as_str().trim());
         draft.references = std::mem::take(&mut self.links);
-        draft.body = Cow::Owned(self.body.finish());
+        draft.set_body(self.body);
         draft
     }
 }

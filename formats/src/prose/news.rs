@@ -3,8 +3,9 @@
 //! Source: RFC 5536. A batch's first line (`#! rnews`, RFC 5537's predecessors) is left out, and so is the
 //! article's path, which does not describe it.
 
-use super::mail::{MAIL_BYTES_MAX, header_text, single};
+use super::mail::{header_text, single};
 use super::{faq, plain};
+use crate::limit::Limit;
 use crate::{Draft, Input, names};
 
 /// Header fields, and their attributes.
@@ -13,7 +14,7 @@ const FIELDS: &str = "Followup-To:Followup-To Organization:Organization Distribu
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
-    let bytes = input.front(MAIL_BYTES_MAX, &mut draft);
+    let bytes = input.front(Limit::Message, &mut draft);
     let batched = bytes.starts_with(b"#! rnews ");
     let header = memchr::memchr(b'\n', bytes).filter(|_| batched).map_or(0, |at| at + 1);
     let article = bytes.get(header..).unwrap_or_default();

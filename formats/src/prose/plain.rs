@@ -15,12 +15,16 @@ const HEADLINE_BYTES_MAX: usize = 120;
 pub(crate) fn prose<'a>(input: &Input<'a>) -> Draft<'a> {
     let body = input.text();
     let (title, description) = machine_readable(&body).unwrap_or_else(|| headline(&body));
-    Draft { title, description, body, ..Draft::default() }
+    let mut draft = Draft { title, description, ..Draft::default() };
+    input.set_text(body, &mut draft);
+    draft
 }
 
 /// Summarizes text for programs: only its words.
 pub(crate) fn lines<'a>(input: &Input<'a>) -> Draft<'a> {
-    Draft { body: input.text(), ..Draft::default() }
+    let mut draft = Draft::default();
+    input.set_text(input.text(), &mut draft);
+    draft
 }
 
 /// Returns title and description of a machine-readable copyright file (DEP 5), whose first line has only

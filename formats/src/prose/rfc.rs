@@ -57,7 +57,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         .map(|it| it.trim())
         .collect();
     draft.r#abstract = r#abstract.join("\n");
-    draft.body = body;
+    input.set_text(body, &mut draft);
     draft
 }
 

@@ -87,6 +87,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     document.end_paragraph();
     let mut draft = document.draft();
     time.report("the document", &mut draft);
+    input.report_text(&mut draft);
     draft
 }
 
@@ -375,7 +376,7 @@ impl<'t> RstDocument<'t> {
         draft.other("Language", field("language"));
         draft.other("Headings", self.headings.as_str().trim());
         draft.references = self.references.finish();
-        draft.body = Cow::Owned(self.body.finish());
+        draft.set_body(self.body);
         draft
     }
 }

@@ -101,6 +101,7 @@ pub struct Keywords {
     number_bytes: usize,
     /// A word that is being folded.
     folded: String,
+    is_cut: bool,
 }
 
 impl Keywords {
@@ -114,6 +115,7 @@ impl Keywords {
             text_bytes: 0,
             number_bytes: 0,
             folded: String::new(),
+            is_cut: false,
         }
     }
 
@@ -172,6 +174,11 @@ impl Keywords {
         start + end
     }
 
+    /// Returns whether words are left out.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut || self.bytes_max < self.text_bytes + self.number_bytes
+    }
+
     fn take(&mut self, word: &str) {
         let is_number = is_number(word);
         if !(WORD_BYTES_MIN..=WORD_BYTES_MAX).contains(&word.len())
@@ -187,6 +194,7 @@ impl Keywords {
         }
         let bytes = if is_number { number_bytes } else { text_bytes };
         if *bytes_max <= *bytes + word.len() {
+            self.is_cut = true;
             return;
         }
         *bytes += word.len() + 1;

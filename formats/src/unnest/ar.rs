@@ -105,7 +105,7 @@ pub(super) fn package(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     while let Some(entry) = entries.next()? {
         if entry.name.starts_with(b"control.tar") {
             let control = open_tar(walk, entry.bytes, |_, reader| tar::find(reader, b"control"))?;
-            walk.about = control.map(|it| metadata::control(&it));
+            walk.about = control.and_then(|it| metadata::control(&it));
         } else if entry.name.starts_with(b"data.tar") {
             open_tar(walk, entry.bytes, tar::members)?;
         }

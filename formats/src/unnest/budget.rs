@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PATH_BYTES_MAX, is_plain};
+use super::is_plain;
+use crate::limit::Limit;
 use crate::object::{Object, Problem, ProblemKind, SeekReader, SeekState};
 
 /// Bytes read from a container between two checks of the time limit.
@@ -96,27 +97,26 @@ impl<'a> Budget<'a> {
     /// Takes the member at `path` of `container` off; fails with the reason why the rest is left out.
     pub fn take_member(&self, container: &Object, path: &[u8]) -> Result<(), Problem> {
         // A percent-encoded byte takes one or three bytes.
-        let encoded = path.iter().take(PATH_BYTES_MAX).map(|it| if is_plain(*it) { 1 } else { 3 });
+        let encoded = path.iter().take(Limit::Path.bound());
+        let encoded = encoded.map(|it| if is_plain(*it) { 1 } else { 3 });
         let name_bytes = container.url.len() + encoded.sum::<usize>();
         let name_bytes = u64::try_from(name_bytes).unwrap_or(u64::MAX);
         let (members, names) = (self.members_left.get(), self.names_bytes_left.get());
         self.members_left.set(members.saturating_sub(1));
         self.names_bytes_left.set(names.saturating_sub(name_bytes));
-        let message = if members == 0 {
-            format!("has more than {} members; the rest was left out", self.limits.members_max)
+        let limits = &self.limits;
+        let (limit, max) = if members == 0 {
+            (Limit::Members, limits.members_max)
         } else if names < name_bytes {
-            let max = self.limits.names_bytes_max;
-            format!("has names of more than {max} bytes in all; the rest was left out")
-        } else if self.limits.records_bytes_max < self.records_bytes.get() {
-            let max = self.limits.records_bytes_max;
-            format!("has records of more than {max} bytes in all; the rest was left out")
-        } else if self.room() < ROOM_BYTES_MIN.min(self.limits.held_bytes_max) {
-            let max = self.limits.held_bytes_max;
-            format!("takes more than {max} bytes of memory; the rest was left out")
+            (Limit::Names, limits.names_bytes_max)
+        } else if limits.records_bytes_max < self.records_bytes.get() {
+            (Limit::Records, limits.records_bytes_max)
+        } else if self.room() < ROOM_BYTES_MIN.min(limits.held_bytes_max) {
+            (Limit::Memory, limits.held_bytes_max)
         } else {
             return Ok(());
         };
-        Err(Problem::new(&container.url, ProblemKind::Limit, message))
+        Err(Problem::cut(&container.url, limit.cut_at(max)))
     }
 
     /// Takes the bytes of a member that is decoded in memory; fails with the reason why it is left out.
@@ -168,7 +168,7 @@ impl<'a> Budget<'a> {
             ""
         };
         let message = format!("is longer than {bytes_max} bytes{why}; only its front was read");
-        (ProblemKind::Limit, message)
+        (Limit::Member.kind_at(bytes_max), message)
     }
 
     pub(super) fn is_late(&self) -> bool {
@@ -188,10 +188,10 @@ impl Stop {
     pub(super) fn fault(self) -> Fault {
         match self {
             Self::Bytes(max) => {
-                (ProblemKind::Limit, format!("opens to more than {max} bytes in all; cut"))
+                (Limit::Opened.kind_at(max), format!("opens to more than {max} bytes in all; cut"))
             }
             Self::Ratio(max) => {
-                (ProblemKind::Limit, format!("opens to more than {max} times its size; cut"))
+                (Limit::Ratio.kind_at(max), format!("opens to more than {max} times its size; cut"))
             }
             Self::Time => (ProblemKind::Time, "ran out of time while it was opened".to_owned()),
         }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use super::budget::{Fault, read_up_to, skip};
-use super::{MemberInfo, PATH_BYTES_MAX, Walk, clean_path};
+use super::{MemberInfo, Walk, clean_path};
+use crate::limit::Limit;
 use crate::object::ProblemKind;
 
 /// Name of the entry that ends the archive.
@@ -18,9 +19,6 @@ const KIND_MASK: u64 = 0o170_000;
 const KIND_FILE: u64 = 0o100_000;
 /// Longest header after its magic number, in bytes.
 const HEADER_BYTES_MAX: usize = 104;
-
-/// Maximum number of files with several names: the default limit on an archive's members.
-const LINKED_MAX: usize = 10_000;
 
 struct Header {
     /// Device and inode of the file, the same for all its names.
@@ -45,9 +43,11 @@ pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<
         let header = Header::read(reader).map_err(|error| breaks_off(&error))?;
         let mut name = Vec::new();
         let name_bytes = header.name_bytes;
-        let _ = read_up_to(&mut Read::take(&mut *reader, name_bytes), PATH_BYTES_MAX, &mut name);
+        // Longer than a path may be: it ends with a zero, and `./` in front of it does not count.
+        let most = 2 * Limit::Path.bound() + TRAILER.len();
+        let _ = read_up_to(&mut Read::take(&mut *reader, name_bytes), most, &mut name);
         // `read_up_to` reads one byte more than the limit.
-        let read = name_bytes.min(PATH_BYTES_MAX as u64 + 1);
+        let read = name_bytes.min(most as u64 + 1);
         let padding = pad(header.bytes + name_bytes, header.align);
         skip(reader, name_bytes - read + padding).map_err(|error| breaks_off(&error))?;
         name.truncate(memchr::memchr(0, &name).unwrap_or(name.len()));
@@ -67,9 +67,13 @@ pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<
         };
         // Of a file's names, one has the content: usually the last.
         let is_file = header.mode & KIND_MASK == KIND_FILE;
-        let has_room = linked.len() < LINKED_MAX || linked.contains_key(&header.file);
+        let is_linked = is_file && 1 < header.links;
+        let has_room = linked.len() < Limit::LinkedFiles.bound();
+        if is_linked && !has_room && !linked.contains_key(&header.file) {
+            return Err(Limit::LinkedFiles.cut().problem());
+        }
         if is_file && (header.links <= 1 || 0 < header.size) {
-            if 1 < header.links && has_room {
+            if 1 < header.links {
                 linked.insert(header.file, None);
             }
             let mut sum = Summed { inner: &mut *reader, sum: 0 };
@@ -83,7 +87,7 @@ pub(super) fn members(walk: &mut Walk<'_, '_>, reader: &mut dyn Read) -> Result<
             walk.visit(member);
             skip(reader, header.size - read + padding).map_err(|error| breaks_off(&error))?;
         } else {
-            if is_file && has_room && !matches!(linked.get(&header.file), Some(None)) {
+            if is_file && !matches!(linked.get(&header.file), Some(None)) {
                 linked.insert(header.file, Some(info));
             }
             skip(reader, header.size.saturating_add(padding)).map_err(|it| breaks_off(&it))?;

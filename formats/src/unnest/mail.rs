@@ -13,13 +13,11 @@ use memchr::memmem;
 
 use super::budget::Fault;
 use super::{Decoded, Walk};
-use crate::object::ProblemKind;
+use crate::limit::Limit;
 use crate::office::outlook;
-use crate::prose::mail::{NESTED_MAX, nested, starts};
+use crate::prose::mail::{nested, starts};
 
-/// Maximum number of bytes of a message that are read for its attachments.
-const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Longest Message-Id that identifies a message, in bytes.
+/// Longest Message-Id that identifies a message, in bytes; a message with a longer one is known by number.
 const KEY_BYTES_MAX: usize = 200;
 /// Maximum number of bytes of a message's header that are searched for its Message-Id.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
@@ -29,20 +27,22 @@ const POLL_MESSAGES: usize = 100;
 /// Opens a message. Its attachments are known by name, or by number if they have none.
 pub(super) fn message(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let object = walk.object;
-    let bytes = object.bytes.get(..object.bytes.len().min(MESSAGE_BYTES_MAX)).unwrap_or_default();
-    if NESTED_MAX < nested(bytes) {
-        let message = format!("may hold more than {NESTED_MAX} messages in it; not opened");
-        return Err((ProblemKind::Limit, message));
+    let most = Limit::Attached.bound();
+    let bytes = object.bytes.get(..object.bytes.len().min(most)).unwrap_or_default();
+    let nested_max = Limit::NestedMessages.bound();
+    if nested_max < nested(bytes) {
+        let message = format!("may hold more than {nested_max} messages in it; not opened");
+        return Err((Limit::NestedMessages.kind(), message));
     }
-    let Some(message) = MessageParser::default().parse(bytes) else { return Ok(()) };
+    let message = MessageParser::default().parse(bytes);
     let mut paths = Paths::default();
-    for part in message.attachments() {
+    for part in message.iter().flat_map(|it| it.attachments()) {
         let content = Decoded { bytes: content(part), ..Decoded::default() };
         let extension = if part.is_message() { ".eml" } else { "" };
         let name = part.attachment_name().unwrap_or_default();
         walk.emit(paths.next(name, extension).as_bytes(), None, content)?;
     }
-    Ok(())
+    if most < object.bytes.len() { Err(Limit::Attached.cut().problem()) } else { Ok(()) }
 }
 
 /// Opens an item of Outlook; what is attached is known as that of other messages is.
@@ -155,6 +155,5 @@ fn message_id(message: &[u8]) -> Option<Vec<u8>> {
     let id = value.trim_ascii();
     let id = id.strip_prefix(b"<").unwrap_or(id);
     let id = id.split(|byte| *byte == b'>').next().unwrap_or_default();
-    let id = id.get(..id.len().min(KEY_BYTES_MAX)).unwrap_or_default();
-    (!id.is_empty()).then(|| id.to_vec())
+    (1..=KEY_BYTES_MAX).contains(&id.len()).then(|| id.to_vec())
 }

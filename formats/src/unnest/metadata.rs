@@ -7,14 +7,8 @@ use serde::Deserialize;
 
 use super::Member;
 use crate::Draft;
-use crate::text::{decode, front};
-
-/// Maximum number of bytes of a metadata file that are read.
-const METADATA_BYTES_MAX: usize = 256 * 1024;
-/// Maximum number of fields of a metadata file.
-const FIELDS_MAX: usize = 500;
-/// Longest description text, in bytes.
-const TEXT_BYTES_MAX: usize = 16 * 1024;
+use crate::limit::Limit;
+use crate::text::decode;
 
 /// Returns the metadata of the package around `member`, if `member` is the package's metadata file.
 pub(super) fn of_member(member: &Member) -> Option<Draft<'static>> {
@@ -23,15 +17,25 @@ pub(super) fn of_member(member: &Member) -> Option<Draft<'static>> {
     if path.next().is_some() {
         return None;
     }
-    let bytes = &member.object.bytes;
-    match second {
-        Some("METADATA") if first.ends_with(".dist-info") => Some(python(bytes)),
-        Some("PKG-INFO") => Some(python(bytes)),
-        Some("Cargo.toml") => cargo(bytes),
-        Some("MANIFEST.MF") if first == "META-INF" => manifest(bytes),
-        None if first == "PKG-INFO" => Some(python(bytes)),
-        _ => None,
+    let read = match second {
+        Some("METADATA") if first.ends_with(".dist-info") => python,
+        Some("PKG-INFO") => python,
+        Some("Cargo.toml") => cargo,
+        Some("MANIFEST.MF") if first == "META-INF" => manifest,
+        None if first == "PKG-INFO" => python,
+        _ => return None,
+    };
+    front(&member.object.bytes, read)
+}
+
+/// Reads the front of `bytes` that a limit allows, and says if that is not all.
+fn front(bytes: &[u8], read: fn(&[u8]) -> Option<Draft<'static>>) -> Option<Draft<'static>> {
+    let bound = Limit::Metadata.bound();
+    let mut draft = read(bytes.get(..bytes.len().min(bound)).unwrap_or_default());
+    if bound < bytes.len() {
+        draft.get_or_insert_default().cut(Limit::Metadata.cut());
     }
+    draft
 }
 
 /// Fields in the form of a mail header, with continuation lines, and the text after them.
@@ -43,11 +47,10 @@ struct HeaderFields {
 impl HeaderFields {
     /// Reads the fields; `join` is put between the lines of a field.
     fn read(bytes: &[u8], join: &str) -> Self {
-        let text =
-            decode(bytes.get(..bytes.len().min(METADATA_BYTES_MAX)).unwrap_or_default(), None);
+        let text = decode(bytes, None);
         let mut fields: Vec<(String, String)> = Vec::new();
         let mut lines = text.lines();
-        for line in lines.by_ref().take_while(|line| !line.is_empty()).take(FIELDS_MAX) {
+        for line in lines.by_ref().take_while(|line| !line.is_empty()) {
             if let Some(more) = line.strip_prefix([' ', '\t']) {
                 if let Some((_, value)) = fields.last_mut() {
                     value.push_str(join);
@@ -74,7 +77,11 @@ impl HeaderFields {
 }
 
 /// Reads the `control` file of a Debian package.
-pub(super) fn control(bytes: &[u8]) -> Draft<'static> {
+pub(super) fn control(bytes: &[u8]) -> Option<Draft<'static>> {
+    front(bytes, debian)
+}
+
+fn debian(bytes: &[u8]) -> Option<Draft<'static>> {
     let fields = HeaderFields::read(bytes, "\n");
     let description = fields.first(&["description"]);
     let (short, long) = description.split_once('\n').unwrap_or((description, ""));
@@ -94,11 +101,11 @@ pub(super) fn control(bytes: &[u8]) -> Draft<'static> {
     {
         draft.other(name, fields.first(&[field]));
     }
-    draft
+    Some(draft)
 }
 
 /// Reads the core metadata of a Python package.
-fn python(bytes: &[u8]) -> Draft<'static> {
+fn python(bytes: &[u8]) -> Option<Draft<'static>> {
     let fields = HeaderFields::read(bytes, "\n");
     let mut authors: Vec<String> = Vec::new();
     for name in ["author", "author-email", "maintainer", "maintainer-email"] {
@@ -116,7 +123,7 @@ fn python(bytes: &[u8]) -> Draft<'static> {
         title: fields.first(&["name"]).to_owned(),
         authors,
         description: fields.first(&["summary"]).to_owned(),
-        r#abstract: front(long, TEXT_BYTES_MAX).to_owned(),
+        r#abstract: long.to_owned(),
         keywords: fields.first(&["keywords"]).replace(',', " "),
         references,
         ..Draft::default()
@@ -125,7 +132,7 @@ fn python(bytes: &[u8]) -> Draft<'static> {
     draft.other("Version", fields.first(&["version"]));
     let license = fields.first(&["license-expression", "license"]);
     draft.other("License", license.lines().next().unwrap_or_default());
-    draft
+    Some(draft)
 }
 
 /// Reads a manifest of Java; `None` if it has no metadata.
@@ -176,7 +183,7 @@ struct Package {
 }
 
 fn cargo(bytes: &[u8]) -> Option<Draft<'static>> {
-    let text = std::str::from_utf8(bytes.get(..bytes.len().min(METADATA_BYTES_MAX))?).ok()?;
+    let text = std::str::from_utf8(bytes).ok()?;
     let Manifest { package } = toml::from_str(text).ok()?;
     // In a workspace, an inherited value is a table.
     let text = |it: Option<toml::Value>| match it {

@@ -5,6 +5,7 @@
 use super::budget::Fault;
 use super::stream::Packing;
 use super::{Walk, cpio};
+use crate::limit::Limit;
 use crate::numbers::{be32, len32, slice_up_to, up_to_zero};
 use crate::object::ProblemKind;
 use crate::{DateSource, Draft};
@@ -15,8 +16,6 @@ const LEAD_BYTES: usize = 96;
 const MAGIC: &[u8] = &[0x8e, 0xad, 0xe8, 1];
 /// Length of an entry of a header's index, in bytes.
 const ENTRY_BYTES: usize = 16;
-/// Longest text of a tag, in bytes.
-const TEXT_BYTES_MAX: usize = 16 * 1024;
 
 /// A header: values by tag.
 struct Header<'a> {
@@ -44,13 +43,16 @@ impl<'a> Header<'a> {
         be32(self.values, len32(entry, 8)?)
     }
 
-    /// Returns the text of `tag`, or the first of several texts.
-    fn text(&self, tag: u32) -> String {
+    /// Returns the text of `tag`, or the first of several texts; sets `is_cut` if it is longer than a limit allows.
+    fn text(&self, tag: u32, is_cut: &mut bool) -> String {
         let entry = self.entry(tag);
         // One text, a list of texts, or a text in several languages (English first).
         let text = entry.filter(|it| matches!(be32(it, 4), Some(6 | 8 | 9)));
         let Some(at) = text.and_then(|it| len32(it, 8)) else { return String::new() };
-        let text = up_to_zero(slice_up_to(self.values, at, TEXT_BYTES_MAX));
+        let bound = Limit::Metadata.bound();
+        let text = up_to_zero(slice_up_to(self.values, at, bound + 1));
+        *is_cut |= bound < text.len();
+        let text = text.get(..bound).unwrap_or(text);
         String::from_utf8_lossy(text).trim().to_owned()
     }
 }
@@ -73,23 +75,28 @@ pub(super) fn package(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
 }
 
 fn metadata(header: &Header<'_>) -> Draft<'static> {
-    let (version, release) = (header.text(1001), header.text(1002));
+    let mut is_cut = false;
+    let mut text = |tag| header.text(tag, &mut is_cut);
+    let (version, release) = (text(1001), text(1002));
     let version = [version, release].into_iter().filter(|it| !it.is_empty());
     let mut draft = Draft {
-        title: header.text(1000),
-        description: header.text(1004),
-        r#abstract: header.text(1005),
-        keywords: header.text(1016),
-        authors: vec![header.text(1015)],
+        title: text(1000),
+        description: text(1004),
+        r#abstract: text(1005),
+        keywords: text(1016),
+        authors: vec![text(1015)],
         ..Draft::default()
     };
     let built = header.number(1006).and_then(|it| jiff::Timestamp::from_second(it.into()).ok());
     draft.date(&built.map(|it| it.to_string()).unwrap_or_default(), DateSource::Package);
-    draft.other("Package", header.text(1000));
+    draft.other("Package", text(1000));
     draft.other("Version", version.collect::<Vec<_>>().join("-"));
-    draft.other("Architecture", header.text(1022));
-    draft.other("License", header.text(1014));
-    draft.other("Publisher", header.text(1011));
-    draft.references.extend(Some(header.text(1020)).filter(|it| !it.is_empty()));
+    draft.other("Architecture", text(1022));
+    draft.other("License", text(1014));
+    draft.other("Publisher", text(1011));
+    draft.references.extend(Some(text(1020)).filter(|it| !it.is_empty()));
+    if is_cut {
+        draft.cut(Limit::Metadata.cut());
+    }
     draft
 }

@@ -10,13 +10,12 @@ use std::io::{self, Read, Seek, SeekFrom};
 use sevenz_rust2::{Archive, ArchiveEntry, Block, BlockDecoder, Error, Password};
 
 use super::budget::{Fault, Metered, skip};
-use super::stream::DICTIONARY_BYTES_MAX;
+use super::stream::{dictionary_bytes_max, too_large_dictionary};
 use super::{MemberInfo, Walk, clean_path};
+use crate::limit::Limit;
 use crate::numbers::{le32, le64};
 use crate::object::{ProblemKind, SeekReader};
 
-/// Largest directory, in bytes, packed or not; it takes a hundred times as much memory once parsed.
-const DIRECTORY_BYTES_MAX: u64 = 1024 * 1024;
 /// Length of the header at the start, in bytes; it has the directory's position.
 const START_BYTES: u64 = 32;
 /// First byte of a packed directory.
@@ -101,11 +100,6 @@ fn broken() -> Fault {
     (ProblemKind::Broken, "7z directory cannot be read".to_owned())
 }
 
-fn too_large(bytes: u64) -> Fault {
-    let message = format!("needs a dictionary of more than {bytes} bytes; not opened");
-    (ProblemKind::Limit, message)
-}
-
 /// Refuses folders whose coders together ask for too much memory.
 fn check_block(block: &Block) -> Result<(), Fault> {
     let coders = block.coders.iter();
@@ -114,7 +108,7 @@ fn check_block(block: &Block) -> Result<(), Fault> {
 }
 
 fn check_memory(bytes: u64) -> Result<(), Fault> {
-    if DICTIONARY_BYTES_MAX < bytes { Err(too_large(DICTIONARY_BYTES_MAX)) } else { Ok(()) }
+    if dictionary_bytes_max() < bytes { Err(too_large_dictionary()) } else { Ok(()) }
 }
 
 /// Returns the memory that a coder asks for, in bytes.
@@ -146,9 +140,7 @@ fn check_directory(source: &mut (impl Read + Seek)) -> Result<(), Fault> {
     if start.get(8..).is_some_and(|it| it.iter().all(|byte| *byte == 0)) {
         return Err(broken());
     }
-    if DIRECTORY_BYTES_MAX < size {
-        return Err(too_long());
-    }
+    check_size(size)?;
     let at = offset.checked_add(START_BYTES).ok_or_else(broken)?;
     match bytes_at(at, size)?.split_first() {
         Some((&ENCODED, rest)) => check_encoded(rest),
@@ -156,9 +148,14 @@ fn check_directory(source: &mut (impl Read + Seek)) -> Result<(), Fault> {
     }
 }
 
-fn too_long() -> Fault {
-    let message = format!("has a directory of more than {DIRECTORY_BYTES_MAX} bytes; not opened");
-    (ProblemKind::Limit, message)
+/// Refuses a directory of too many bytes, packed or not: it takes a hundred times as much memory once parsed.
+fn check_size(bytes: u64) -> Result<(), Fault> {
+    let bound = Limit::SevenZipDirectory.bound();
+    if bytes <= bound as u64 {
+        return Ok(());
+    }
+    let message = format!("has a directory of more than {bound} bytes; not opened");
+    Err((Limit::SevenZipDirectory.kind(), message))
 }
 
 /// Checks the header of a packed directory: streams, one folder, and its sizes.
@@ -186,8 +183,7 @@ fn check_encoded(bytes: &[u8]) -> Result<(), Fault> {
     if rest.byte()? != 0x0c {
         return Err(broken());
     }
-    let largest = rest.numbers(outputs)?;
-    if DIRECTORY_BYTES_MAX < largest { Err(too_long()) } else { Ok(()) }
+    check_size(rest.numbers(outputs)?)
 }
 
 /// A reader of a directory's numbers.

@@ -14,14 +14,11 @@ use lzma_rust2::{LzipReader, LzmaReader, XzReader};
 use super::budget::{Budget, End, Fault, Metered, Source, Stop, read_up_to};
 use super::lzw::Lzw;
 use crate::HEAD_BYTES;
+use crate::limit::Limit;
 use crate::object::{Object, Problem, ProblemKind};
 
-/// Largest dictionary or window that a stream may ask for, in bytes of memory.
-pub(super) const DICTIONARY_BYTES_MAX: u64 = 1 << WINDOW_LOG_MAX;
-/// `DICTIONARY_BYTES_MAX` as the exponent of a power of two.
-const WINDOW_LOG_MAX: u32 = 26;
-/// `DICTIONARY_BYTES_MAX` plus the decoder's other memory, in KiB.
-pub(super) const DICTIONARY_KIB_MAX: u32 = 65 * 1024;
+/// Memory of a decoder beside its dictionary, in KiB.
+const DECODER_KIB: usize = 1024;
 /// Maximum number of bytes at the front of a gzip stream that [`peek`] reads.
 const PEEK_BYTES: usize = 64 * 1024;
 /// Longest file name in a gzip header, in bytes.
@@ -83,13 +80,13 @@ impl Packing {
             Self::Gzip => Box::new(MultiGzDecoder::new(source)),
             Self::Compress => Box::new(Lzw::new(source)?),
             Self::Bzip2 => Box::new(MultiBzDecoder::new(source)),
-            Self::Xz => Box::new(XzReader::new_mem_limit(source, true, DICTIONARY_KIB_MAX)),
-            Self::Lzma => Box::new(LzmaReader::new_mem_limit(source, DICTIONARY_KIB_MAX, None)?),
+            Self::Xz => Box::new(XzReader::new_mem_limit(source, true, decoder_kib_max())),
+            Self::Lzma => Box::new(LzmaReader::new_mem_limit(source, decoder_kib_max(), None)?),
             Self::Lzip if is_large_lzip(bytes) => return Err(io::Error::other(TOO_LARGE)),
             Self::Lzip => Box::new(LzipReader::new(source)),
             Self::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(source)?;
-                decoder.window_log_max(WINDOW_LOG_MAX)?;
+                decoder.window_log_max(dictionary_bytes_max().max(1).ilog2())?;
                 Box::new(decoder)
             }
         })
@@ -123,14 +120,27 @@ impl Packing {
         // Messages of xz and lzma, of zstd, and our own.
         let too_large = ["mem_limit", "dict size too large", "too much memory", TOO_LARGE];
         if too_large.into_iter().any(|it| message.contains(it)) {
-            let max = DICTIONARY_BYTES_MAX;
-            let message = format!("needs a dictionary of more than {max} bytes; not opened");
-            return (ProblemKind::Limit, message);
+            return too_large_dictionary();
         }
         let name = self.name();
         let message = format!("{name} data breaks off after {kept} good bytes: {message}");
         (ProblemKind::Broken, message)
     }
+}
+
+/// Returns the size of the largest dictionary or window that a stream may ask for, in bytes of memory.
+pub(super) fn dictionary_bytes_max() -> u64 {
+    Limit::Dictionary.bound() as u64
+}
+
+/// Returns the memory that a decoder may take, in KiB.
+pub(super) fn decoder_kib_max() -> u32 {
+    u32::try_from(Limit::Dictionary.bound() / 1024 + DECODER_KIB).unwrap_or(u32::MAX)
+}
+
+pub(super) fn too_large_dictionary() -> Fault {
+    let max = dictionary_bytes_max();
+    (Limit::Dictionary.kind(), format!("needs a dictionary of more than {max} bytes; not opened"))
 }
 
 /// The error of our own check of a dictionary; never shown.
@@ -141,7 +151,7 @@ fn is_large_lzip(bytes: &[u8]) -> bool {
     memchr::memmem::find_iter(bytes, b"LZIP\x01").any(|at| {
         let coded = bytes.get(at + 5).copied().unwrap_or_default();
         let base = 1_u64 << (coded & 0x1f);
-        DICTIONARY_BYTES_MAX < base - base / 16 * u64::from(coded >> 5)
+        dictionary_bytes_max() < base - base / 16 * u64::from(coded >> 5)
     })
 }
 
@@ -222,7 +232,7 @@ pub fn unpack(
         }
     } else if matches!(end, End::Longer) && bytes.len() == member_bytes_max {
         let message = format!("opens to more than {member_bytes_max} bytes; cut");
-        problems.push(Problem::new(&object.url, ProblemKind::Limit, message));
+        problems.push(Problem::new(&object.url, Limit::Member.kind_at(member_bytes_max), message));
     }
     Opened { name, bytes, truncated: !matches!(end, End::Whole), problems }
 }

@@ -17,18 +17,14 @@ use super::budget::Fault;
 use super::{Decoded, Walk};
 use crate::Draft;
 use crate::object::ProblemKind;
-use crate::text::{decode, one_line};
+use crate::text::decode;
 
 /// First bytes of every WARC record.
 pub(super) const MARK: &[u8] = b"WARC/";
 /// First bytes of an ARC file.
 pub(super) const ARC_MARK: &[u8] = b"filedesc://";
-/// Longest head of a record, or of HTTP, in bytes.
+/// Longest head of a record, in bytes.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// Longest value of a field that is shown, in bytes.
-const FIELD_BYTES_MAX: usize = 1024;
-/// Maximum number of bytes between two records.
-const GAP_BYTES_MAX: usize = 64;
 /// Records between two checks of the time limit.
 const POLL_RECORDS: usize = 256;
 
@@ -60,9 +56,10 @@ pub(super) fn members(walk: &mut Walk<'_, '_>) -> Result<(), Fault> {
     let is_warc = rest.starts_with(MARK);
     let mut number = 0_usize;
     loop {
-        let start = rest.iter().take(GAP_BYTES_MAX).position(|it| !it.is_ascii_whitespace());
-        let Some(start) = start else { return Ok(()) };
-        rest = rest.get(start..).unwrap_or_default();
+        rest = rest.trim_ascii_start();
+        if rest.is_empty() {
+            return Ok(());
+        }
         if number.is_multiple_of(POLL_RECORDS) && walk.budget.is_late() {
             walk.stop.set(Some(super::Stop::Time));
             return Ok(());
@@ -199,12 +196,11 @@ fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 
 /// Returns the body of an HTTP answer; `None` if it is no success or has no body.
 fn body(answer: &[u8]) -> Option<Vec<u8>> {
-    let front = answer.get(..answer.len().min(HEAD_BYTES_MAX))?;
-    if !front.starts_with(b"HTTP/") {
+    if !answer.starts_with(b"HTTP/") {
         return Some(answer.to_vec()).filter(|it| !it.is_empty());
     }
-    let (end, gap) = head_end(front)?;
-    let head = front.get(..end)?;
+    let (end, gap) = head_end(answer)?;
+    let head = answer.get(..end)?;
     let status = head.split(|it| *it == b' ').nth(1)?;
     let is_chunked = fields(head).any(|(name, value)| {
         name.eq_ignore_ascii_case(b"transfer-encoding") && value.eq_ignore_ascii_case(b"chunked")
@@ -236,7 +232,7 @@ fn whole(chunks: &[u8]) -> Option<Vec<u8>> {
 fn about(content: &[u8]) -> Draft<'static> {
     let mut draft = Draft::default();
     for (name, value) in fields(content) {
-        let value = one_line(&decode(value, None), FIELD_BYTES_MAX);
+        let value = decode(value, None).into_owned();
         match name.to_ascii_lowercase().as_slice() {
             b"software" => draft.other("Generator", value),
             b"operator" | b"creator" => draft.authors.push(value),

@@ -19,14 +19,14 @@ use zip::result::ZipError;
 use zip::{CompressionMethod, DateTime, ZipArchive};
 
 use super::budget::{Budget, End, Fault, Limits, Metered, Stop, read_up_to};
-use super::stream::{DICTIONARY_BYTES_MAX, DICTIONARY_KIB_MAX};
+use super::stream::{decoder_kib_max, dictionary_bytes_max, too_large_dictionary};
 use super::{MemberInfo, Walk, clean_path, member};
-use crate::object::{Object, ProblemKind, REST_BYTES_MAX, SeekReader, SeekState};
+use crate::limit::Limit;
+use crate::object::{Object, ProblemKind, SeekReader, SeekState};
 
-/// Maximum number of directory entries, since each takes memory; archives with more are refused.
-const ENTRIES_MAX: u64 = 100_000;
-/// Longest directory behind the front of an object, in bytes; archives with more are refused.
-const DIRECTORY_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Maximum number of bytes behind the front of an object that are read to open it: the end of its directory, a
+/// search for the begin, and the directory, whose size may be declared too small.
+const OPENING_BYTES_MAX: u64 = 96 * 1024 * 1024;
 /// Position of the dictionary's size in an entry packed by LZMA.
 const LZMA_DICTIONARY_AT: usize = 5;
 
@@ -98,24 +98,30 @@ impl<'a> Archive<'a> {
             return Err(object.cut("its directory, which stands at its end"));
         }
         let whole = usize::try_from(reader.size()).unwrap_or(usize::MAX);
+        let too_long = || {
+            let bound = Limit::Directory.bound();
+            let message = format!("has a directory of more than {bound} bytes; not opened");
+            (Limit::Directory.kind(), message)
+        };
         let fault = |error: &dyn fmt::Display| match source.take_fault() {
-            Some((ProblemKind::Limit, _)) => {
-                let message =
-                    format!("has a directory of more than {DIRECTORY_BYTES_MAX} bytes; not opened");
-                (ProblemKind::Limit, message)
-            }
+            Some((ProblemKind::Limit(_), _)) => too_long(),
             Some(fault) => fault,
             None => (ProblemKind::Broken, format!("zip directory cannot be read: {error}")),
         };
-        source.limit(DIRECTORY_BYTES_MAX);
+        source.limit(OPENING_BYTES_MAX);
         let end = directory::find(&mut reader).map_err(|error| fault(&error))?;
-        if ENTRIES_MAX < end.entries {
-            let message = format!("has more than {ENTRIES_MAX} directory entries; not opened");
-            return Err((ProblemKind::Limit, message));
+        let entries_max = Limit::Entries.bound();
+        if (entries_max as u64) < end.entries {
+            let message = format!("has more than {entries_max} directory entries; not opened");
+            return Err((Limit::Entries.kind(), message));
+        }
+        // A directory in memory costs no reading.
+        if object.truncated && (Limit::Directory.bound() as u64) < end.bytes {
+            return Err(too_long());
         }
         let config = Config { archive_offset: ArchiveOffset::Known(end.offset) };
         let zip = ZipArchive::with_config(config, reader).map_err(|error| fault(&error))?;
-        source.limit(REST_BYTES_MAX);
+        source.limit(Limit::Rest.bound() as u64);
         Ok(Self { zip, whole, source })
     }
 
@@ -148,17 +154,16 @@ impl<'a> Archive<'a> {
             let mut raw =
                 self.zip.by_index_raw(index).map_err(|error| refusal(&error, &self.source))?;
             let size = raw.read_exact(&mut head).ok().and_then(|()| head.last_chunk::<4>());
-            if size.is_some_and(|it| DICTIONARY_BYTES_MAX < u64::from(u32::from_le_bytes(*it))) {
-                let message =
-                    format!("needs a dictionary of more than {DICTIONARY_BYTES_MAX} bytes");
-                return Err((ProblemKind::Limit, message));
+            let max = dictionary_bytes_max();
+            if size.is_some_and(|it| max < u64::from(u32::from_le_bytes(*it))) {
+                return Err(too_large_dictionary());
             }
         }
         let mut bytes = Vec::new();
         let end = if method == CompressionMethod::XZ {
             let raw =
                 self.zip.by_index_raw(index).map_err(|error| refusal(&error, &self.source))?;
-            let reader = XzReader::new_mem_limit(raw, true, DICTIONARY_KIB_MAX);
+            let reader = XzReader::new_mem_limit(raw, true, decoder_kib_max());
             let mut reader = Metered::new(reader, packed, Rc::default(), budget, stop);
             read_up_to(&mut reader, bytes_max, &mut bytes)
         } else {
@@ -278,7 +283,7 @@ mod tests {
         assert_eq!(entries.read("none", 100), None);
         let big = entries.read("big", 5000).unwrap();
         assert!(big.bytes.len() < 2000);
-        assert_eq!(big.fault.map(|(kind, _)| kind), Some(ProblemKind::Limit));
+        assert_eq!(big.fault.map(|(kind, _)| kind), Some(Limit::Opened.kind_at(2000)));
         assert!(entries.read("b", 10).unwrap().fault.is_some(), "nothing is left");
     }
 
@@ -290,7 +295,7 @@ mod tests {
         let (kind, message) = bomb.fault.unwrap();
         assert_eq!(
             (kind, message.as_str()),
-            (ProblemKind::Limit, "opens to more than 100 times its size; cut")
+            (Limit::Ratio.kind_at(100), "opens to more than 100 times its size; cut")
         );
         let cut = Object::whole("http://h.example/a", &b"PK\x03\x04"[..]);
         assert!(Entries::open(&cut, Limits::default(), &|| false).is_err());

@@ -6,30 +6,28 @@
 //!
 //! Sans-I/O.
 
+use formats::limit::Limit;
+use formats::object::ProblemKind;
 use formats::text::{decode, front};
 use memchr::{memchr, memchr_iter};
 use soif::Record;
 
-use crate::rules::IDENTITY;
+use crate::rules::{IDENTITY, value_bytes_max};
 
 /// Maximum number of attributes that are taken.
 const ATTRIBUTES_MAX: usize = 1_000;
 /// Maximum length of an attribute's name, in bytes.
 const NAME_BYTES_MAX: usize = 256;
-/// Maximum length of a value other than the full text, in bytes.
-const VALUE_BYTES_MAX: usize = 1024 * 1024;
-/// Maximum length of the full text, in bytes.
-const FULL_TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Attributes that hold the text: a record has one of them.
 const TEXTS: [&str; 2] = ["Partial-Text", "Full-Text"];
 
 /// Returns the attributes of the first object, in order; `None` if there are only other lines. A
 /// value has its stated size if an attribute or the end follows there; otherwise it ends before the
-/// next attribute.
+/// next attribute. One attribute more than is taken shows that there are more.
 pub(super) fn read(written: &[u8]) -> Option<Vec<(&str, &[u8])>> {
     let (mut found, mut has_others) = (Vec::new(), false);
     let mut rest = written;
-    while !rest.is_empty() && found.len() < ATTRIBUTES_MAX {
+    while !rest.is_empty() && found.len() <= ATTRIBUTES_MAX {
         if let Some((name, size, start)) = head(rest) {
             let body = rest.get(start..).unwrap_or_default();
             let (value, after) = body.split_at_checked(value_bytes(body, size))?;
@@ -89,10 +87,17 @@ fn begins(rest: &[u8]) -> bool {
 }
 
 /// Lays attributes over a record; several attributes of one name become lines of one attribute.
-/// Identifying attributes are not changed. Returns messages about values that were cut.
-pub(super) fn lay(attributes: Vec<(&str, &[u8])>, record: &mut Record) -> Vec<String> {
+/// Identifying attributes are not changed. Returns problems about what was cut.
+pub(super) fn lay(
+    attributes: Vec<(&str, &[u8])>,
+    record: &mut Record,
+) -> Vec<(ProblemKind, String)> {
     let mut all: Vec<(&str, String)> = Vec::new();
-    for (name, value) in attributes {
+    let mut cut = Vec::new();
+    if ATTRIBUTES_MAX < attributes.len() {
+        cut.push(Limit::Attributes.cut_at(ATTRIBUTES_MAX).problem());
+    }
+    for (name, value) in attributes.into_iter().take(ATTRIBUTES_MAX) {
         let value = decode(value, None);
         let value = value.trim_end_matches(['\n', '\r']);
         if value.is_empty() || IDENTITY.iter().any(|it| it.eq_ignore_ascii_case(name)) {
@@ -108,18 +113,17 @@ pub(super) fn lay(attributes: Vec<(&str, &[u8])>, record: &mut Record) -> Vec<St
     }
     let is_text = |name: &str| TEXTS.iter().any(|it| it.eq_ignore_ascii_case(name));
     if all.iter().any(|(name, _)| is_text(name)) {
-        // The print is of the text that is replaced.
-        for text in TEXTS.into_iter().chain(["Text-Print"]) {
+        // Print and places are of the text that is replaced.
+        for text in TEXTS.into_iter().chain(["Text-Print", "Text-Places"]) {
             record.remove(text);
         }
     }
-    let mut cut = Vec::new();
     for (name, value) in all {
-        let is_full = name.eq_ignore_ascii_case("Full-Text");
-        let most = if is_full { FULL_TEXT_BYTES_MAX } else { VALUE_BYTES_MAX };
+        let most = value_bytes_max(name);
         let kept = front(&value, most);
         if kept.len() < value.len() {
-            cut.push(format!("{name} is cut to its first {most} bytes"));
+            let limit = if is_text(name) { Limit::Text } else { Limit::Value };
+            cut.push((limit.kind_at(most), format!("{name} is cut to its first {most} bytes")));
         }
         record.set(name, kept);
     }
@@ -132,6 +136,7 @@ mod tests {
     use soif::writer::{write_attribute, write_record};
 
     use super::*;
+    use crate::rules::VALUE_BYTES_MAX;
 
     /// Reads, and compares each attribute as `name=value`.
     #[track_caller]
@@ -194,7 +199,14 @@ mod tests {
         assert_eq!(record.get("Partial-Text"), None);
         assert_eq!(text("Full-Text").len(), long.len());
         assert!(text("Abstract").len() <= VALUE_BYTES_MAX);
-        assert_eq!(cut, ["Abstract is cut to its first 1048576 bytes"]);
+        let message = "Abstract is cut to its first 1048576 bytes";
+        assert_eq!(cut, [(Limit::Value.kind_at(VALUE_BYTES_MAX), message.to_owned())]);
+        for (count, expected) in [(ATTRIBUTES_MAX, None), (ATTRIBUTES_MAX + 1, Some(1_000))] {
+            let written = "A{1}:\tx\n".repeat(count);
+            let cut = lay(read(written.as_bytes()).unwrap(), &mut record);
+            let expected = expected.map(|it: u64| Limit::Attributes.cut_at(it).problem());
+            assert_eq!(cut, Vec::from_iter(expected));
+        }
     }
 
     proptest! {

@@ -7,7 +7,8 @@ use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
-use super::{FACES_MAX, Faces, NAMES_BYTES_MAX};
+use super::{FACES_MAX, Faces};
+use crate::limit::Limit;
 use crate::metadata::Field;
 use crate::numbers::{be16, be32, len16, len32, slice_up_to};
 
@@ -108,7 +109,7 @@ fn names(table: &[u8], faces: &mut Faces) -> Option<()> {
             let id = be16(record, 6)?;
             let start = storage.checked_add(len16(record, 10)?)?;
             let (len, left) =
-                (len16(record, 8)?, NAMES_BYTES_MAX.saturating_sub(faces.names_bytes));
+                (len16(record, 8)?, Limit::FontNames.bound().saturating_sub(faces.names_bytes));
             faces.cut |= left < len;
             // Names may share bytes, so all names together can be far longer than the table.
             let value = slice_up_to(table, start, len.min(left));

@@ -12,7 +12,8 @@ use std::collections::HashSet;
 use super::super::OfficeDraft;
 use super::super::package::Package;
 use super::super::xml::Piece;
-use super::{PARAGRAPH_BYTES_MAX, PARTS_MAX, binary};
+use super::{PARAGRAPH_BYTES_MAX, binary};
+use crate::limit::Limit;
 use crate::text::Body;
 
 /// The beginning of a comment for programs without threads: the thread is in a part of its own.
@@ -39,7 +40,8 @@ pub(super) fn read(
                 it.kind.as_str(),
                 "comments" | "threadedComment" | "drawing" | "chart" | "chartEx" | "diagramData"
             );
-            let mut is_new = || seen.len() < PARTS_MAX && seen.insert(it.target.clone());
+            let mut is_new =
+                || seen.len() < Limit::SheetParts.bound() && seen.insert(it.target.clone());
             if it.is_external || !has_text || !is_new() {
                 continue;
             }

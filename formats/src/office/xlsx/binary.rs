@@ -12,8 +12,9 @@ use super::super::OfficeDraft;
 use super::super::cells::{Cells, NumberFormats, page_text, rk};
 use super::super::compound::utf16;
 use super::super::package::{Package, Relationship};
-use super::{Book, SHEETS_MAX, StringPool, beside};
+use super::{Book, StringPool, beside};
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::numbers::{le_len32, le16, le32, le64, slice_up_to};
 use crate::object::ProblemKind;
 
@@ -109,12 +110,12 @@ pub(super) fn sheets(
             }
             _ => {}
         }
-        paths.len() < SHEETS_MAX
+        paths.len() < Limit::Sheets.bound()
     });
     if paths.is_empty() {
         // Others in the folder are indexes of the sheets.
         paths = package.in_folder("xl/worksheets/sheet", ".bin");
-        paths.truncate(SHEETS_MAX);
+        paths.truncate(Limit::Sheets.bound());
     }
     paths
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::builders::{ar, deb};
 use super::formats::{cpio, packed, rpm, sevenz};
 use super::*;
-use crate::object::{PIECE_BYTES, REST_BYTES_MAX, Rest};
+use crate::limit::Limit;
+use crate::object::{PIECE_BYTES, Rest};
 use crate::testing::{Opened, cut};
 
 /// Returns bytes that cannot be packed.
@@ -167,7 +168,7 @@ fn reads_of_the_rest_are_bounded_in_bytes_and_time() {
     let mut piece = [0; PIECE_BYTES];
     // Behind the end, reads are fast.
     let reads = (1..).take_while(|_| rest.read_at(1 << 20, &mut piece).is_ok()).count();
-    assert_eq!(reads as u64, REST_BYTES_MAX / PIECE_BYTES as u64);
+    assert_eq!(reads as u64, (Limit::Rest.bound() / PIECE_BYTES) as u64);
     let seen = opened(Format::Tar, &object);
     let expected = "takes reading more than 536870912 bytes behind its first 50000 (`read_max`); \
                     the rest was left out";

@@ -35,6 +35,8 @@ pub(super) struct DirectoryEnd {
     pub(super) offset: u64,
     /// Number of entries; the largest if several records can be meant.
     pub(super) entries: u64,
+    /// Its declared size, in bytes.
+    pub(super) bytes: u64,
 }
 
 /// A record that may be the end of the directory.
@@ -58,12 +60,12 @@ pub(super) fn find(reader: &mut (impl Read + Seek)) -> io::Result<DirectoryEnd> 
     let mut end = DirectoryEnd::default();
     for (index, record) in records.iter().enumerate() {
         if let Some(offset) = record.offset(reader, index == 0)? {
-            end.offset = offset;
+            (end.offset, end.bytes) = (offset, record.size(reader, offset)?.1);
             break;
         }
     }
     for record in &records {
-        end.entries = end.entries.max(record.entries(reader, end.offset)?);
+        end.entries = end.entries.max(record.size(reader, end.offset)?.0);
     }
     Ok(end)
 }
@@ -106,12 +108,13 @@ impl Record {
         Ok(memchr::memmem::find(&searched, ENTRY).map(|it| it as u64))
     }
 
-    /// Returns the number of entries if the archive begins at `offset`.
-    fn entries(&self, reader: &mut (impl Read + Seek), offset: u64) -> io::Result<u64> {
-        let Some((_, end)) = self.locator else { return Ok(self.entries.into()) };
+    /// Returns the number of entries, and their size in bytes, if the archive begins at `offset`.
+    fn size(&self, reader: &mut (impl Read + Seek), offset: u64) -> io::Result<(u64, u64)> {
+        let small = (self.entries.into(), self.size.into());
+        let Some((_, end)) = self.locator else { return Ok(small) };
         let record = bytes_at(reader, end.saturating_add(offset), END_64_BYTES)?;
-        let entries = le64(&record, 32).filter(|_| record.starts_with(END_64));
-        Ok(entries.unwrap_or_else(|| self.entries.into()))
+        let large = le64(&record, 32).zip(le64(&record, 40));
+        Ok(large.filter(|_| record.starts_with(END_64)).unwrap_or(small))
     }
 }
 

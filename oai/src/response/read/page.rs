@@ -21,8 +21,8 @@ use super::attribute::unescaped;
 use super::notes::{NoteKind, Notes};
 use super::walk::{Binding, Element, Step, Stop, Tag, Walker};
 
-/// Largest record, in bytes.
-pub const RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Largest record, in bytes: a full text of a gatherer has up to 16 MiB, which take more in XML.
+pub const RECORD_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Maximum number of unreadable records that are named; the last entry counts the others.
 pub const QUARANTINED_MAX: usize = 1_000;

@@ -1,0 +1,195 @@
+//! Places in a text: where its pages, slides and sheets begin, so that a hit can be opened where it stands.
+//!
+//! `Text-Places` has a line for each place: what it is and the offset into the text attribute at which it begins,
+//! in bytes, such as `page 3 5312`. The lines take at most 1 % of the text. Where more places are known, those in
+//! between are left out: a place goes up to the next one that is named.
+
+use std::fmt::Write as _;
+
+/// Maximum number of places that are kept of a text; of more, every second one goes.
+const MARKS_MAX: usize = 4 * 1024;
+/// Maximum length of the name of a place, in bytes.
+const NAME_BYTES_MAX: usize = 100;
+/// Share of the text that its places may take: one byte in this many.
+const SHARE: usize = 100;
+
+/// The places of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Places {
+    /// None are known.
+    #[default]
+    None,
+    /// The lines of the text are those of the object, from its first line on.
+    Lines,
+    /// Begins of parts.
+    Marks(Marks),
+}
+
+/// Begins of parts of a text, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks {
+    marks: Vec<(usize, String)>,
+    /// Every how many places one is kept.
+    step: usize,
+    /// Number of places so far.
+    count: usize,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self { marks: Vec::new(), step: 1, count: 0 }
+    }
+}
+
+impl Marks {
+    /// Adds the place `name`, which begins at `offset`.
+    fn add(&mut self, offset: usize, name: String) {
+        if self.marks.last().is_some_and(|(before, _)| *before == offset) {
+            // The part before has no text.
+            self.marks.pop();
+            self.marks.push((offset, name));
+            return;
+        }
+        let is_kept = self.count.is_multiple_of(self.step);
+        self.count += 1;
+        if !is_kept {
+            return;
+        }
+        self.marks.push((offset, name));
+        if MARKS_MAX < self.marks.len() {
+            let mut at = 0;
+            self.marks.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.step *= 2;
+        }
+    }
+
+    /// Returns every `step`th place of the text from `start` to `end` as lines.
+    fn lines(&self, start: usize, end: usize, step: usize) -> String {
+        // A part that begins in white space before the text begins with the text.
+        let first = self.marks.partition_point(|(offset, _)| *offset <= start).saturating_sub(1);
+        let inside = self.marks.iter().skip(first).take_while(|(offset, _)| *offset < end);
+        let mut lines = String::new();
+        for (offset, name) in inside.step_by(step) {
+            let _infallible = writeln!(lines, "{name} {}", offset.saturating_sub(start));
+        }
+        lines.truncate(lines.trim_end().len());
+        lines
+    }
+}
+
+impl Places {
+    /// Adds the place `name`, which begins at `offset`.
+    pub(crate) fn add(&mut self, offset: usize, name: &str) {
+        let name = super::one_line(name, NAME_BYTES_MAX);
+        if let Self::Marks(marks) = self {
+            marks.add(offset, name);
+        } else {
+            let mut marks = Marks::default();
+            marks.add(offset, name);
+            *self = Self::Marks(marks);
+        }
+    }
+
+    /// Returns `Text-Places` for the part of `text` from `start` to `end`; empty if nothing fits.
+    pub(crate) fn attribute(&self, text: &str, start: usize, end: usize) -> String {
+        let room = end.saturating_sub(start) / SHARE;
+        match self {
+            Self::None => String::new(),
+            Self::Lines => lines(text, start, end, room),
+            Self::Marks(marks) => {
+                let mut step = 1;
+                while step <= marks.marks.len() {
+                    let lines = marks.lines(start, end, step);
+                    if lines.len() <= room {
+                        return lines;
+                    }
+                    step *= 2;
+                }
+                String::new()
+            }
+        }
+    }
+}
+
+/// Returns numbers of lines at even distances, from the first line that is far enough from the begin.
+fn lines(text: &str, start: usize, end: usize, room: usize) -> String {
+    let before = text.get(..start).unwrap_or_default();
+    let mut number = 1 + memchr::memchr_iter(b'\n', before.as_bytes()).count();
+    let inside = text.get(start..end).unwrap_or_default().as_bytes();
+    let mut shown = String::new();
+    for newline in memchr::memchr_iter(b'\n', inside) {
+        number += 1;
+        let place = format!("line {number} {}", newline + 1);
+        // Even distances: the share holds for the text so far.
+        if SHARE * (shown.len() + place.len() + 1) <= newline {
+            shown.push_str(&place);
+            shown.push('\n');
+        }
+    }
+    shown.truncate(shown.trim_end().len().min(room));
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn parts_without_text_have_no_place() {
+        let mut places = Places::default();
+        let named = [(0, "page 1"), (0, "page 2"), (700, "page\n 3"), (9_000, "page 4")];
+        for (offset, name) in named {
+            places.add(offset, name);
+        }
+        let text = "x".repeat(8_000);
+        assert_eq!(places.attribute(&text, 0, 8_000), "page 2 0\npage 3 700");
+        assert_eq!(places.attribute(&text, 700, 8_000), "page 3 0");
+        assert_eq!(places.attribute(&text, 0, 1_000), "page 2 0");
+        assert_eq!(places.attribute(&text, 0, 500), "");
+    }
+
+    #[test]
+    fn lines_are_counted_from_the_first() {
+        let text = "\n".to_owned() + &"some words\n".repeat(1_000);
+        let shown = Places::Lines.attribute(&text, 1, text.len());
+        let first = shown.lines().next().unwrap();
+        let (number, offset) = first.strip_prefix("line ").unwrap().split_once(' ').unwrap();
+        let (number, offset): (usize, usize) = (number.parse().unwrap(), offset.parse().unwrap());
+        assert_eq!(offset, (number - 2) * 11);
+        assert!((4..=8).contains(&shown.lines().count()), "{shown}");
+    }
+
+    proptest! {
+        #[test]
+        fn places_take_one_byte_in_a_hundred(
+            parts in proptest::collection::vec(0..4_000_usize, 0..40),
+            cut in 0..60_000_usize,
+            are_lines in any::<bool>(),
+        ) {
+            let (mut places, mut text) = (Places::default(), String::new());
+            for (n, bytes) in parts.iter().enumerate() {
+                places.add(text.len(), &format!("page {}", n + 1));
+                text.push_str(&"a".repeat(*bytes));
+                text.push('\n');
+            }
+            if are_lines {
+                places = Places::Lines;
+            }
+            let end = text.len().min(cut);
+            let shown = places.attribute(&text, 0, end);
+            prop_assert!(shown.len() * SHARE <= end);
+            for line in shown.lines() {
+                let (name, offset) = line.rsplit_once(' ').unwrap();
+                let offset: usize = offset.parse().unwrap();
+                prop_assert!(offset < end || are_lines && offset == end);
+                let number: usize = name.rsplit_once(' ').unwrap().1.parse().unwrap();
+                prop_assert_eq!(text[..offset].matches('\n').count() + 1, number);
+            }
+        }
+    }
+}
