@@ -9,7 +9,6 @@
 use crate::cancellable::TimeLimit;
 use crate::limit::Limit;
 use crate::numbers::{be32, len16, slice_up_to, u8_at};
-use crate::object::ProblemKind;
 use crate::text::{Body, HEADINGS_BYTES_MAX};
 use crate::{Draft, Input};
 
@@ -55,9 +54,11 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             draft.cut(Limit::SchemaPages.cut());
             break;
         }
-        if schema.page(number, &mut open).is_none() && !input.object.truncated {
-            draft.problem(ProblemKind::Broken, format!("page {number} cannot be read"));
-            break;
+        if schema.page(number, &mut open).is_none() {
+            super::breaks_off(input, format!("page {number} cannot be read"), &mut draft);
+            if !input.object.truncated {
+                break;
+            }
         }
     }
     time.report("the schema", &mut draft);
