@@ -184,7 +184,8 @@ impl<'a> Package<'a> {
 
     fn problem(&mut self, kind: ProblemKind, message: String) {
         // The draft says if there are more.
-        if self.problems.len() <= Limit::Problems.bound() {
+        let is_said = self.problems.iter().any(|(it, _)| it.is_same_limit(kind));
+        if !is_said && self.problems.len() <= Limit::Problems.bound() {
             self.problems.push((kind, message));
         }
     }

@@ -258,7 +258,7 @@ impl RtfReader {
             }
             Destination::Field(name) if outer.destination != ended => {
                 let value = self.run.take();
-                if self.fields.len() < 2 * FIELDS.len() {
+                if !self.fields.iter().any(|(it, _)| *it == name) {
                     self.fields.push((name, value));
                 }
             }

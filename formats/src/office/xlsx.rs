@@ -238,6 +238,9 @@ fn sheet(
         !document.body.is_full()
     });
     sheet.cells.end_row(document);
+    if sheet.value.is_cut() {
+        document.cuts.insert(Limit::Paragraph);
+    }
 }
 
 impl SheetReader<'_> {
@@ -274,12 +277,7 @@ impl SheetReader<'_> {
         match name {
             "v" | "t" => self.in_value = false,
             "rPh" => self.in_reading = false,
-            "c" => {
-                if self.value.is_cut() {
-                    document.cuts.insert(Limit::Paragraph);
-                }
-                self.end_cell();
-            }
+            "c" => self.end_cell(),
             "row" => self.cells.end_row(document),
             name if is_page_text(name) => {
                 self.in_value = false;

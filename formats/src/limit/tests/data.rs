@@ -20,11 +20,6 @@ pub(super) fn sample(limit: Limit, count: usize) -> Option<Sample> {
             let holds = bytes.len();
             (Type::Help, bytes, holds)
         }
-        Limit::Document => {
-            let bytes = format!("<MIFFile 7>\n{}", "<String `words'>\n".repeat(count)).into_bytes();
-            let holds = bytes.len();
-            (Type::PageLayout, bytes, holds)
-        }
         _ => return None,
     };
     Some(Sample { r#type, name: "n", bytes, holds, slack: 0 })
