@@ -185,7 +185,14 @@ impl<'a> Input<'a> {
         let front = self.object.bytes.len();
         if bytes_max < front || bytes_max == front && self.object.truncated {
             draft.cut(limit.cut_at(bytes_max));
-        } else if self.object.truncated {
+        } else {
+            self.report_front(draft);
+        }
+    }
+
+    /// Says if only the front of the object was read.
+    pub(crate) fn report_front(&self, draft: &mut Draft<'_>) {
+        if self.object.truncated {
             let (kind, message) = self.object.cut("the rest");
             draft.problem(kind, message);
         }

@@ -147,8 +147,6 @@ limits! {
     // Data.
     /// Pages of a database's schema.
     SchemaPages = "schema-pages", 10_000, "pages of its schema";
-    /// Fields of a book's header.
-    BookFields = "book-fields", 1_000, "fields";
     /// Text of a book, in bytes.
     BookText = "book-text", 16 * MIB, "bytes of text";
     /// Part of a book's text, in bytes.
@@ -159,11 +157,27 @@ limits! {
     Beside = "beside", 0, "files";
 
     // Office.
+    /// Properties of a document, a book or a picture.
+    Properties = "properties", 1_000, "properties";
+    /// Value of a property, in bytes.
+    Property = "property", 64 * 1024, "bytes in a property";
+    /// Paragraph, or row or cell of a table, in bytes.
+    Paragraph = "paragraph", 64 * 1024, "bytes in a paragraph, row or cell";
+    /// References from a part of a package to others.
+    Relationships = "relationships", 16 * 1024, "relationships of a part";
+    /// Slides of a presentation.
+    Slides = "slides", 5_000, "slides";
+    /// Parts, and chapters, of a book.
+    BookParts = "book-parts", 16 * 1024, "parts or chapters";
+    /// Groups of an RTF document, one in another.
+    Groups = "groups", 512, "groups in a group";
+    /// Attachments of an Outlook item that are listed.
+    Attachments = "attachments", 100, "attachments";
     /// Page within an RTF document, in bytes.
     RtfPage = "rtf-page", 16 * MIB, "bytes of a page in it";
     /// Headers and footers, in bytes.
     PageTexts = "page-texts", 8 * 1024, "bytes of headers and footers";
-    /// Recipients, attachments or properties of an Outlook item.
+    /// Recipients of an Outlook item.
     Recipients = "recipients", 1_000, "recipients";
     /// Unpacked RTF text of an Outlook item, in bytes.
     OutlookText = "outlook-text", 32 * MIB, "bytes of text";

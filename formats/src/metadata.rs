@@ -3,15 +3,12 @@
 //! A picture may have its title in four places (EXIF, IPTC, XMP, a comment). The first value wins.
 //! An equal value is left out; another title or description becomes part of the text.
 
+use std::collections::BTreeSet;
+
 use super::{DateSource, Draft};
+use crate::limit::Limit;
 use crate::text::{Body, is_telling, one_line};
 
-/// Maximum number of values kept of one object.
-const VALUES_MAX: usize = 512;
-/// Longest value of one line, in bytes.
-const LINE_BYTES_MAX: usize = 2 * 1024;
-/// Longest text (description, lyrics, comment), in bytes.
-const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// Sides of this many pixels or more are taken for errors.
 const SIDE_MAX: u64 = 1 << 31;
 
@@ -64,26 +61,33 @@ pub(crate) struct Metadata {
     values: Vec<(Field, String)>,
     dimensions: Option<(u64, u64)>,
     duration_ms: Option<u64>,
+    /// Limits that it goes beyond.
+    cuts: BTreeSet<Limit>,
 }
 
 impl Metadata {
     /// Adds a value, unless it has neither letters nor digits, or is there already.
     pub(crate) fn add(&mut self, field: Field, value: &str) {
         let value = value.trim_matches(|it: char| it.is_whitespace() || it == '\0');
-        if value.is_empty() || VALUES_MAX <= self.values.len() {
-            return;
+        if Limit::Property.bound() < value.len() {
+            self.cuts.insert(Limit::Property);
         }
         let value = match field {
             Field::Text | Field::Description => {
-                let cut = value.get(..value.floor_char_boundary(TEXT_BYTES_MAX));
+                let cut = value.get(..value.floor_char_boundary(Limit::Property.bound()));
                 let text = cut.unwrap_or_default().replace("\r\n", "\n").replace('\r', "\n");
                 text.chars().filter(|it| !it.is_control() || matches!(it, '\n' | '\t')).collect()
             }
-            _ => one_line(value, LINE_BYTES_MAX),
+            _ => one_line(value, Limit::Property.bound()),
         };
         let telling = value.chars().any(char::is_alphanumeric);
-        if telling && !self.values.iter().any(|it| it.0 == field && it.1 == value) {
+        if !telling || self.values.iter().any(|it| it.0 == field && it.1 == value) {
+            return;
+        }
+        if self.values.len() < Limit::Properties.bound() {
             self.values.push((field, value));
+        } else {
+            self.cuts.insert(Limit::Properties);
         }
     }
 
@@ -128,6 +132,7 @@ impl Metadata {
     /// Returns a draft with a body of at most `text_bytes_max` bytes.
     pub(crate) fn draft<'a>(self, text_bytes_max: usize) -> Draft<'a> {
         let mut draft = Draft::default();
+        self.cuts.iter().for_each(|it| draft.cut(it.cut()));
         let title = self.first(Field::Title).filter(|it| is_telling(it)).unwrap_or_default();
         let mut descriptions = self.all(Field::Description).chain(self.all(Field::Text));
         let description = descriptions.next().unwrap_or_default();

@@ -29,12 +29,15 @@ pub use compound::programs::{Inside, inside};
 use package::Package;
 use properties::Properties;
 
+use std::collections::BTreeSet;
+
 use super::{Draft, Input, html};
 use crate::Type;
+use crate::limit::Limit;
 use crate::object::ProblemKind;
 use crate::prose::plain;
 use crate::prose::references::References;
-use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling};
+use crate::text::{Body, HEADINGS_BYTES_MAX, is_telling};
 
 /// The parts of Office Open XML that hold core and extended properties.
 const PROPERTIES: [&str; 2] = ["docProps/core.xml", "docProps/app.xml"];
@@ -124,6 +127,8 @@ struct OfficeDraft {
     slides: usize,
     references: References,
     properties: Properties,
+    /// Limits that it goes beyond.
+    cuts: BTreeSet<Limit>,
 }
 
 impl OfficeDraft {
@@ -131,7 +136,8 @@ impl OfficeDraft {
         Self {
             body: Body::new(input.text_bytes_max()),
             headings: Body::new(HEADINGS_BYTES_MAX),
-            sheets: Body::new(HEADINGS_BYTES_MAX),
+            // The attribute has its own limit.
+            sheets: Body::new(usize::MAX),
             references: References::of(input),
             ..Self::default()
         }
@@ -156,6 +162,20 @@ impl OfficeDraft {
             }
         }
         self.body.push_lines(text);
+    }
+
+    /// Adds the paragraph that was collected in `piece`, which is empty then.
+    fn take_paragraph(&mut self, piece: &mut Body, kind: Kind) {
+        if piece.is_cut() {
+            self.cuts.insert(Limit::Paragraph);
+        }
+        self.paragraph(&piece.take(), kind);
+    }
+
+    /// Begins the next slide.
+    fn slide(&mut self) {
+        self.slides += 1;
+        self.body.place(&format!("slide {}", self.slides));
     }
 
     fn sheet(&mut self, name: &str) {
@@ -190,10 +210,11 @@ impl OfficeDraft {
         draft.other("Sheets", self.sheets.as_str().trim());
         draft.other("Headings", self.headings.as_str().trim());
         draft.references = self.references.finish();
+        self.cuts.into_iter().for_each(|it| draft.cut(it.cut()));
         draft.set_body(self.body);
         draft
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

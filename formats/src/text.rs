@@ -149,6 +149,8 @@ pub struct Body {
     bytes_max: usize,
     is_cut: bool,
     places: Places,
+    /// Number of the page that has begun last; 0 as long as none has ended.
+    pages: usize,
 }
 
 impl Body {
@@ -162,6 +164,26 @@ impl Body {
         if !self.is_full() {
             self.places.add(self.text.len(), name);
         }
+    }
+
+    /// Begins a place whose name is made only if it is far enough from the place before to be named, too.
+    pub(crate) fn place_with(&mut self, name: impl FnOnce() -> String) {
+        if self.places.is_far(self.text.len()) {
+            self.place(&name());
+        }
+    }
+
+    /// Begins the next page at the offset `at`.
+    pub(crate) fn next_page(&mut self, at: usize) {
+        if self.is_full() {
+            return;
+        }
+        if self.pages == 0 {
+            self.places.add(0, "page 1");
+            self.pages = 1;
+        }
+        self.pages += 1;
+        self.places.add(at.min(self.text.len()), &format!("page {}", self.pages));
     }
 
     /// Adds `piece`, or as much of it as fits.

@@ -16,7 +16,7 @@ use crate::{Draft, Input};
 
 /// Mark of a packed text.
 const PACKED: &[u8] = b"\xff\xfe";
-/// Longest packed text, in bytes.
+/// Longest packed text, in bytes: Access packs no longer ones.
 const PACKED_BYTES_MAX: usize = 4 * 1024;
 /// Shortest packed text, in bytes.
 const PACKED_BYTES_MIN: usize = 3;

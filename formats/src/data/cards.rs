@@ -5,7 +5,6 @@
 
 use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
-use crate::object::ProblemKind;
 use crate::text::{Body, decode};
 use crate::{Draft, Input};
 
@@ -59,8 +58,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft.set_body(body);
     if !is_ended && is_long {
         draft.cut(Limit::Cards.cut());
-    } else if !is_ended && !input.object.truncated {
-        draft.problem(ProblemKind::Broken, "has a header without an end");
+    } else if !is_ended {
+        super::breaks_off(input, "has a header without an end", &mut draft);
     }
     draft
 }

@@ -9,7 +9,6 @@
 
 use crate::cancellable::TimeLimit;
 use crate::numbers::{le_len32, le16, le32, le64, slice, slice_up_to, u8_at, up_to_zero};
-use crate::object::ProblemKind;
 use crate::text::{Body, decode};
 use crate::{Draft, Input};
 
@@ -46,8 +45,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         about(slice_up_to(bytes, at, size), &mut draft);
     }
     time.report("the directory", &mut draft);
-    if read.is_none() && !time.is_over() && !input.object.truncated {
-        draft.problem(ProblemKind::Broken, "has a directory that cannot be read");
+    if read.is_none() && !time.is_over() {
+        super::breaks_off(input, "has a directory that cannot be read", &mut draft);
     }
     draft.set_body(body);
     draft

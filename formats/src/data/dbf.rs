@@ -100,11 +100,13 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         }
     }
     time.report("the table's rows", &mut draft);
-    if !time.is_over() && !input.object.truncated {
-        draft.other("Rows", rows.to_string());
+    if !time.is_over() {
         let all = table.rows.saturating_mul(table.row_bytes).saturating_add(table.rows_at);
+        if !input.object.truncated {
+            draft.other("Rows", rows.to_string());
+        }
         if bytes.len() < all {
-            draft.problem(ProblemKind::Broken, format!("breaks off after {rows} rows"));
+            super::breaks_off(input, format!("breaks off after {rows} rows"), &mut draft);
         }
     }
     if table.columns.iter().any(|it| matches!(it.kind, b'M' | b'G' | b'P' | b'W')) {

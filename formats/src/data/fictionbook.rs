@@ -8,9 +8,6 @@ use crate::office::xml::{self, Piece};
 use crate::text::{Body, HEADINGS_BYTES_MAX};
 use crate::{Draft, Input};
 
-/// Longest field, in bytes.
-const FIELD_BYTES_MAX: usize = 16 * 1024;
-
 /// Returns whether this is the root of a book.
 pub(super) fn is_book(head: &[u8]) -> bool {
     memchr::memmem::find(head, b"<FictionBook").is_some()
@@ -36,7 +33,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         body: Body::new(input.text_bytes_max()),
         headings: Body::new(HEADINGS_BYTES_MAX),
         part: None,
-        field: Body::new(FIELD_BYTES_MAX),
+        field: Body::new(Limit::Property.bound()),
         author: String::new(),
         is_title: false,
     };
@@ -49,8 +46,11 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         !reader.body.is_full()
     });
     let problems = std::mem::take(&mut draft.problems);
-    let Reader { about, body, headings, .. } = reader;
+    let Reader { about, body, headings, field, .. } = reader;
     draft = about.draft(input.text_bytes_max());
+    if field.is_cut() {
+        draft.cut(Limit::Property.cut());
+    }
     draft.other("Headings", headings.as_str().trim());
     draft.set_body(body);
     draft.add_problems(problems.into_iter().chain(end.err()));

@@ -10,7 +10,6 @@
 
 use crate::cancellable::TimeLimit;
 use crate::numbers::{le_len32, le16, le64, slice, u8_at, up_to_zero};
-use crate::object::ProblemKind;
 use crate::text::Body;
 use crate::{Draft, Input};
 
@@ -69,8 +68,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     let mut draft = Draft::default();
     time.report("the sheet", &mut draft);
-    if !is_ended && !time.is_over() && !body.is_full() && !input.object.truncated {
-        draft.problem(ProblemKind::Broken, "breaks off before its end");
+    if !is_ended && !time.is_over() && !body.is_full() {
+        super::breaks_off(input, "breaks off before its end", &mut draft);
     }
     draft.set_body(body);
     draft

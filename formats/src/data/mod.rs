@@ -21,12 +21,11 @@ mod palm;
 mod sqlite;
 pub(crate) mod wordperfect;
 
-use std::borrow::Cow;
-
 pub use marks::{mark_of, marks_of};
 
 use crate::code::strings;
 use crate::limit::Limit;
+use crate::object::ProblemKind;
 use crate::text::{Body, is_text};
 use crate::{Draft, HEAD_BYTES, Input, Type, html, office};
 
@@ -69,21 +68,28 @@ fn kind(head: &[u8]) -> &'static str {
     mark_of(head).map_or("", |(_, kind)| kind)
 }
 
-/// Returns what stands as text in an object of any format.
+/// Returns the sentences and names in an object of any format, in UTF-16 and ASCII.
 fn rest<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
     let bytes = input.front(Limit::Scan, &mut draft);
-    draft.body = Cow::Owned(scanned(bytes, input));
-    draft
-}
-
-/// Returns the sentences and names in `bytes`, in UTF-16 and ASCII.
-fn scanned(bytes: &[u8], input: &Input<'_>) -> String {
     let mut body = Body::new(input.text_bytes_max());
     strings::wide(bytes, &mut body, input.cancelled);
     strings::named(bytes, &mut body, input.cancelled);
-    body.finish()
+    draft.set_body(body);
+    draft
 }
 
+/// Says that an object breaks off before the end that its format says; of one that was not read to its end,
+/// only that.
+fn breaks_off(input: &Input<'_>, message: impl Into<String>, draft: &mut Draft<'_>) {
+    if input.object.truncated {
+        input.report_front(draft);
+    } else {
+        draft.problem(ProblemKind::Broken, message);
+    }
+}
+
+#[cfg(test)]
+pub(crate) use palm::tests::palm;
 #[cfg(test)]
 mod tests;

@@ -8,12 +8,8 @@ use std::borrow::Cow;
 use crate::cancellable::TimeLimit;
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be32, be64, slice_up_to, u8_at};
-use crate::object::ProblemKind;
 use crate::text::{Body, HEADINGS_BYTES_MAX, decode};
 use crate::{Draft, Input};
-
-/// Maximum number of elements of each list.
-const LIST_MAX: usize = 100_000;
 
 /// The reader of the header.
 struct HeaderReader<'a> {
@@ -47,8 +43,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft.other("Headings", variables.as_str().trim());
     draft.set_body(body);
     time.report("the header", &mut draft);
-    if !is_whole && !time.is_over() && !input.object.truncated {
-        draft.problem(ProblemKind::Broken, "has a header that cannot be read to its end");
+    if !is_whole && !time.is_over() {
+        super::breaks_off(input, "has a header that cannot be read to its end", &mut draft);
     }
     draft
 }
@@ -101,7 +97,7 @@ impl<'a> HeaderReader<'a> {
     /// Reads the tag and the number of elements of a list.
     fn list(&mut self) -> Option<usize> {
         let _tag = self.number()?;
-        self.length().map(|it| it.min(LIST_MAX))
+        self.length()
     }
 
     /// Reads as many bytes, and the zeros up to the next multiple of four.

@@ -60,7 +60,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let is_all = book.fields(&mut about);
     let mut draft = about.draft(input.text_bytes_max());
     if is_all == Some(false) {
-        draft.cut(Limit::BookFields.cut());
+        draft.cut(Limit::Properties.cut());
     }
     if draft.title.is_empty() {
         draft.title = book.title();
@@ -137,7 +137,7 @@ impl<'a> Book<'a> {
         }
         let mut at = 12;
         for count in 0..len32(header, 8)? {
-            if count == Limit::BookFields.bound() {
+            if count == Limit::Properties.bound() {
                 return Some(false);
             }
             let (number, size) = (be32(header, at)?, len32(header, at + 4)?);
@@ -190,10 +190,6 @@ impl<'a> Book<'a> {
             if !time.goes_on() {
                 break;
             }
-            if Limit::BookText.bound() <= text.len() {
-                draft.cut(Limit::BookText.cut());
-                break;
-            }
             let Some(packed) = record(self.bytes, number) else {
                 draft.add_problems([broken(&format!("breaks off at part {number} of {count}"))]);
                 break;
@@ -212,7 +208,13 @@ impl<'a> Book<'a> {
                     }
                 }
             }
+            if Limit::BookText.bound() < text.len() {
+                text.truncate(Limit::BookText.bound());
+                draft.cut(Limit::BookText.cut());
+                break;
+            }
         }
+        input.report_front(draft);
         time.report("the book's text", draft);
         Ok(text)
     }

@@ -4,12 +4,13 @@
 //!
 //! # Differences from the specification
 //!
-//! * Rows are not read. Of a statement that has overflow pages, the first part is read.
+//! * Rows are not read.
+
+use std::borrow::Cow;
 
 use crate::cancellable::TimeLimit;
 use crate::limit::Limit;
 use crate::numbers::{be32, len16, slice_up_to, u8_at};
-use crate::object::ProblemKind;
 use crate::text::{Body, HEADINGS_BYTES_MAX};
 use crate::{Draft, Input};
 
@@ -24,6 +25,12 @@ const COLUMNS: usize = 5;
 struct Schema<'a> {
     bytes: &'a [u8],
     page_bytes: usize,
+    /// Bytes of a page that are used.
+    usable_bytes: usize,
+    /// Bytes of overflow pages that may still be read: none belongs to two rows.
+    overflow_left: usize,
+    /// Whether an overflow page was missing.
+    is_broken: bool,
     charset: &'static encoding_rs::Encoding,
     tables: Body,
     body: Body,
@@ -41,7 +48,17 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         other => other.unwrap_or_default(),
     };
     let (tables, body) = (Body::new(HEADINGS_BYTES_MAX), Body::new(input.text_bytes_max()));
-    let mut schema = Schema { bytes, page_bytes, charset, tables, body };
+    let reserved = u8_at(bytes, 20).map_or(0, usize::from);
+    let mut schema = Schema {
+        bytes,
+        page_bytes,
+        usable_bytes: page_bytes.saturating_sub(reserved),
+        overflow_left: bytes.len(),
+        is_broken: false,
+        charset,
+        tables,
+        body,
+    };
     let mut draft = Draft::default();
     let mut time = TimeLimit::of_long_steps(input.cancelled);
     let mut open = vec![1];
@@ -55,22 +72,27 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
             draft.cut(Limit::SchemaPages.cut());
             break;
         }
-        if schema.page(number, &mut open).is_none() && !input.object.truncated {
-            draft.problem(ProblemKind::Broken, format!("page {number} cannot be read"));
-            break;
+        if schema.page(number, &mut open).is_none() {
+            super::breaks_off(input, format!("page {number} cannot be read"), &mut draft);
+            if !input.object.truncated {
+                break;
+            }
         }
     }
     time.report("the schema", &mut draft);
+    if schema.is_broken {
+        super::breaks_off(input, "has a statement that breaks off", &mut draft);
+    }
     draft.other("Tables", schema.tables.as_str().trim());
     draft.set_body(schema.body);
     draft
 }
 
-impl Schema<'_> {
+impl<'a> Schema<'a> {
     /// Reads a page: its cells are rows, or lead to other pages.
     fn page(&mut self, number: usize, open: &mut Vec<usize>) -> Option<()> {
         let start = number.checked_sub(1)?.checked_mul(self.page_bytes)?;
-        let page = slice_up_to(self.bytes, start, self.page_bytes);
+        let page: &'a [u8] = slice_up_to(self.bytes, start, self.page_bytes);
         let at = if number == 1 { HEADER_BYTES } else { 0 };
         let kind = u8_at(page, at)?;
         let count = len16(page, at + 3)?;
@@ -92,16 +114,44 @@ impl Schema<'_> {
         Some(())
     }
 
+    /// Returns the record in a cell. What does not fit there is in a chain of overflow pages.
+    fn record(&mut self, cell: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        let mut at = 0;
+        let (size, _row) = (usize::try_from(number(cell, &mut at)?).ok()?, number(cell, &mut at)?);
+        let most = self.usable_bytes.checked_sub(35)?;
+        if size <= most {
+            return Some(Cow::Borrowed(slice_up_to(cell, at, size)));
+        }
+        let step = self.usable_bytes.checked_sub(4)?;
+        let least = ((self.usable_bytes - 12) * 32 / 255).checked_sub(23)?;
+        let local = least + (size - least) % step;
+        let local = if local <= most { local } else { least };
+        let mut record = slice_up_to(cell, at, local).to_vec();
+        let mut next = be32(cell, at + local)?;
+        while record.len() < size {
+            let start =
+                (next as usize).checked_sub(1).and_then(|it| it.checked_mul(self.page_bytes));
+            let page = start.map_or(&[][..], |it| slice_up_to(self.bytes, it, self.usable_bytes));
+            let content = slice_up_to(page, 4, size - record.len());
+            if content.is_empty() || self.overflow_left < content.len() {
+                self.is_broken = true;
+                break;
+            }
+            self.overflow_left -= content.len();
+            record.extend_from_slice(content);
+            next = be32(page, 0)?;
+        }
+        Some(Cow::Owned(record))
+    }
+
     /// Reads a row of the schema: kind, name, table, page and statement.
-    fn row(&mut self, cell: &[u8]) -> Option<()> {
+    fn row(&mut self, cell: &'a [u8]) -> Option<()> {
+        let record = self.record(cell)?;
         let mut at = 0;
-        let (_payload_bytes, _row) = (number(cell, &mut at)?, number(cell, &mut at)?);
-        let record = cell.get(at..)?;
-        let mut at = 0;
-        let mut value_at = usize::try_from(number(record, &mut at)?).ok()?;
+        let mut value_at = usize::try_from(number(&record, &mut at)?).ok()?;
         let mut values: [&[u8]; COLUMNS] = [b""; COLUMNS];
         for value in &mut values {
-            let kind = number(record, &mut at)?;
+            let kind = number(&record, &mut at)?;
             let size = match kind {
                 0 | 8 | 9 => 0,
                 1..=4 => kind,
@@ -110,7 +160,7 @@ impl Schema<'_> {
                 kind => kind.checked_sub(12)? / 2,
             };
             let size = usize::try_from(size).ok()?;
-            *value = slice_up_to(record, value_at, size);
+            *value = slice_up_to(&record, value_at, size);
             value_at = value_at.checked_add(size)?;
         }
         let text = |bytes| self.charset.decode_without_bom_handling(bytes).0;

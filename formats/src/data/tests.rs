@@ -77,11 +77,26 @@ fn a_table_of_foxpro() {
 
 /// Returns a database whose schema has one row.
 fn sqlite(kind: &str, name: &str, statement: &str) -> Vec<u8> {
-    let size = |text: &str| u8::try_from(13 + 2 * text.len()).unwrap();
-    let head = [6, size(kind), size(name), size(name), 1, size(statement)];
+    let number =
+        |it: usize| [u8::try_from(0x80 | it >> 7).unwrap(), u8::try_from(it & 0x7f).unwrap()];
+    let size = |text: &str| number(13 + 2 * text.len());
+    let head =
+        [[0x80, 12], size(kind), size(name), size(name), number(1), size(statement)].concat();
     let text = [kind, name, name].concat();
-    let record = [&head[..], text.as_bytes(), &[2], statement.as_bytes()].concat();
-    let cell = [&[u8::try_from(record.len()).unwrap(), 1][..], &record].concat();
+    let record = [&head, text.as_bytes(), &[2], statement.as_bytes()].concat();
+    let local = match 39 + record.len().saturating_sub(39) % 508 {
+        _ if record.len() <= 477 => record.len(),
+        local if local <= 477 => local,
+        _ => 39,
+    };
+    let (inside, beyond) = record.split_at(local);
+    let pages: Vec<&[u8]> = beyond.chunks(508).collect();
+    let next = |page: usize| {
+        let next = if page < pages.len() { page + 2 } else { 0 };
+        u32::try_from(next).unwrap().to_be_bytes()
+    };
+    let first = if pages.is_empty() { Vec::new() } else { next(0).to_vec() };
+    let cell = [&number(record.len())[..], &[1], inside, &first].concat();
     let mut page = vec![0; 512];
     page[..16].copy_from_slice(b"SQLite format 3\0");
     page[16] = 2;
@@ -91,6 +106,10 @@ fn sqlite(kind: &str, name: &str, statement: &str) -> Vec<u8> {
     page[104] = 1;
     page[108..110].copy_from_slice(&u16::try_from(at).unwrap().to_be_bytes());
     page[at..].copy_from_slice(&cell);
+    for (number, content) in pages.iter().enumerate() {
+        page.extend([&next(number + 1)[..], content].concat());
+        page.resize(512 * (number + 2), 0);
+    }
     page
 }
 
@@ -106,6 +125,18 @@ fn a_database_of_sqlite() {
         &sqlite("index", "i", "CREATE INDEX i"),
         "Title: n\nKind: SQLite 3 database",
     );
+    // A statement of several pages.
+    for bytes in [300, 700, 960, 1_500, 2_000] {
+        let names: String = (0..).map(|it| format!("a{it}, ")).take(bytes / 5).collect();
+        let statement = format!("CREATE TABLE t ({names}last)");
+        let database = sqlite("table", "t", &statement);
+        let expected = format!("Kind: SQLite 3 database\nPartial-Text: {statement}");
+        assert!(render("n", Type::Database, &database).ends_with(&expected), "{bytes}");
+        if 512 < database.len() {
+            let rendered = render("n", Type::Database, &database[..database.len() - 512]);
+            assert!(rendered.ends_with("! broken: has a statement that breaks off"), "{rendered}");
+        }
+    }
     // A page that leads to itself.
     let mut page = sqlite("table", "t", "");
     page[100] = 5;

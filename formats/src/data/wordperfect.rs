@@ -41,6 +41,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.problem(ProblemKind::Broken, "has no text where its prefix says");
     }
     time.report("the document", &mut draft);
+    input.report_front(&mut draft);
     let first = body.as_str().lines().find(|it| is_telling(it)).unwrap_or_default();
     first.clone_into(&mut draft.title);
     draft.set_body(body);

@@ -1,6 +1,8 @@
 //! A property of every limit: an object that goes beyond it says so, and one that does not says nothing.
 
 mod common;
+mod data;
+mod office;
 mod unnest;
 
 use proptest::prelude::*;
@@ -27,6 +29,8 @@ type Make = fn(Limit, usize) -> Option<Sample>;
 /// The makers. Each limit has a sample of one of them.
 const MAKERS: &[Make] = &[
     common::sample, //
+    data::sample,
+    office::sample,
     unnest::sample,
 ];
 

@@ -6,15 +6,18 @@ mod shown;
 pub(super) use shown::{NumberFormat, NumberFormats, rk};
 
 use super::OfficeDraft;
+use crate::limit::Limit;
 use crate::text::{Body, is_telling};
-
-/// Longest row, in bytes.
-const ROW_BYTES_MAX: usize = 64 * 1024;
 
 /// The row that is being read.
 #[derive(Debug)]
 pub(super) struct Cells {
     row: Body,
+    sheet: String,
+    /// Row and column of its first cell with content, from 0 on.
+    at: (usize, usize),
+    /// Whether the sheet has a place in the text.
+    is_placed: bool,
     /// The same text without numbers, each cell on a line.
     names: Body,
     texts: usize,
@@ -24,10 +27,30 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    pub(super) fn new() -> Self {
-        let names = Body::new(super::HEADINGS_BYTES_MAX);
-        let row = Body::new(ROW_BYTES_MAX);
-        Self { row, names, texts: 0, numbers: 0, is_below_header: false }
+    /// Begins the sheet of this name, which may be empty.
+    pub(super) fn new(sheet: &str) -> Self {
+        Self {
+            row: Body::new(Limit::Paragraph.bound()),
+            sheet: sheet.to_owned(),
+            at: (0, 0),
+            is_placed: false,
+            names: Body::new(super::HEADINGS_BYTES_MAX),
+            texts: 0,
+            numbers: 0,
+            is_below_header: false,
+        }
+    }
+
+    /// Returns whether the open row has no content yet.
+    pub(super) fn is_row_empty(&self) -> bool {
+        self.row.as_str().is_empty()
+    }
+
+    /// Says in which row and column, from 0 on, the next cell is; only the first in a row matters.
+    pub(super) fn at(&mut self, row: usize, column: usize) {
+        if self.is_row_empty() {
+            self.at = (row, column);
+        }
     }
 
     pub(super) fn cell(&mut self, text: &str) {
@@ -54,7 +77,7 @@ impl Cells {
     /// numbers than texts, it is data, and there is no header.
     pub(super) fn end_row(&mut self, document: &mut OfficeDraft) {
         let (texts, numbers) = (std::mem::take(&mut self.texts), std::mem::take(&mut self.numbers));
-        if self.row.as_str().is_empty() {
+        if self.is_row_empty() {
             return;
         }
         if !self.is_below_header && is_telling(self.names.as_str()) {
@@ -64,9 +87,36 @@ impl Cells {
                 document.headings.push_line(self.names.as_str());
             }
         }
+        let place = || place(&self.sheet, self.at);
+        if self.is_placed {
+            document.body.place_with(place);
+        } else {
+            document.body.place(&place());
+            self.is_placed = true;
+        }
+        if self.row.is_cut() {
+            document.cuts.insert(Limit::Paragraph);
+        }
         document.body.push_line(self.row.as_str());
         self.row.take();
         self.names.take();
+    }
+}
+
+/// Returns the name of a cell's place: `sheet Costs!B7`, or `cell B7` if the sheet has no name.
+fn place(sheet: &str, (row, column): (usize, usize)) -> String {
+    let mut letters = String::new();
+    let mut rest = column + 1;
+    while 0 < rest {
+        let letter = u8::try_from((rest - 1) % 26).unwrap_or(0);
+        letters.insert(0, char::from(b'A' + letter));
+        rest = (rest - 1) / 26;
+    }
+    let number = row + 1;
+    if sheet.is_empty() {
+        format!("cell {letters}{number}")
+    } else {
+        format!("sheet {sheet}!{letters}{number}")
     }
 }
 
@@ -98,6 +148,16 @@ pub(super) fn page_text(codes: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cells_are_named_as_in_programs() {
+        for (at, expected) in
+            [((0, 0), "A1"), ((6, 25), "Z7"), ((8, 26), "AA9"), ((0, 16_383), "XFD1")]
+        {
+            assert_eq!(place("Costs", at), format!("sheet Costs!{expected}"));
+        }
+        assert_eq!(place("", (6, 1)), "cell B7");
+    }
 
     #[test]
     fn texts_of_pages_have_no_codes() {

@@ -11,7 +11,8 @@
 pub(super) mod programs;
 pub(super) mod tree;
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use super::{OfficeDraft, codepage};
 use crate::limit::Limit;
@@ -19,16 +20,10 @@ use crate::numbers::{le_len32, le16, le32};
 use crate::object::ProblemKind;
 use crate::text::front;
 
-/// Maximum number of bytes of a stream that are read.
-const STREAM_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Maximum number of entries of the directory.
-const ENTRIES_MAX: usize = 64 * 1024;
 /// Bytes of an entry of the directory.
 const ENTRY_BYTES: usize = 128;
 /// Bytes of a sector of small streams.
 const SMALL_SECTOR_BYTES: usize = 64;
-/// Longest table of small sectors, in bytes: four for each sector of the longest stream.
-const SMALL_TABLE_BYTES_MAX: usize = STREAM_BYTES_MAX / SMALL_SECTOR_BYTES * 4;
 /// Streams shorter than this many bytes are in small sectors.
 const SMALL_BYTES: usize = 4096;
 /// Kinds of entries of the directory.
@@ -37,10 +32,6 @@ const KIND_STREAM: u8 = 2;
 const KIND_ROOT: u8 = 5;
 /// Lowest sector number with a special meaning: the end, or none.
 const LAST_SECTOR: u32 = 0xffff_fffa;
-/// Maximum number of properties of a set.
-const PROPERTIES_MAX: usize = 256;
-/// Longest property, in bytes.
-const PROPERTY_BYTES_MAX: usize = 4 * 1024;
 /// Seconds from 1601, the beginning of Microsoft's time, to 1970.
 const EPOCH_SECONDS: i64 = 11_644_473_600;
 
@@ -71,8 +62,8 @@ pub(super) struct Compound<'a> {
     nodes: Vec<Node>,
     /// Whether all entries that others lead to are there.
     is_whole: bool,
-    /// Whether a part was longer than is read since [`Compound::cut`] said so.
-    is_cut: Cell<bool>,
+    /// Limits that it goes beyond, as far as [`Compound::cut`] has not said so.
+    cuts: RefCell<BTreeSet<Limit>>,
 }
 
 pub(super) fn utf16(bytes: &[u8]) -> String {
@@ -83,9 +74,14 @@ impl<'a> Compound<'a> {
     /// Opens the file; returns `None` if its directory cannot be read.
     pub(super) fn open(bytes: &'a [u8]) -> Option<Self> {
         let mut file = Self::directory_of(bytes)?;
-        let small_table = file.chain(le32(bytes, 0x3c)?, SMALL_TABLE_BYTES_MAX);
+        // The table has four bytes for each small sector.
+        let small_table_bytes = Limit::Stream.bound() / SMALL_SECTOR_BYTES * 4;
+        let small_table = file.chain(le32(bytes, 0x3c)?, small_table_bytes);
         file.small_table = numbers(&small_table).collect();
-        file.small = file.chain(le32(file.entry(ROOT)?, 116)?, STREAM_BYTES_MAX);
+        let root = file.entry(ROOT)?;
+        let (first, size) = (le32(root, 116)?, le_len32(root, 120)?);
+        file.bounded(size);
+        file.small = file.chain(first, Limit::Stream.bound());
         Some(file)
     }
 
@@ -102,13 +98,16 @@ impl<'a> Compound<'a> {
             directory: Vec::new(),
             nodes: Vec::new(),
             is_whole: true,
-            is_cut: Cell::new(false),
+            cuts: RefCell::default(),
         };
         file.read_table()?;
-        file.directory = file.chain(le32(bytes, 0x30)?, ENTRIES_MAX * ENTRY_BYTES);
-        file.is_cut.set(ENTRIES_MAX * ENTRY_BYTES <= file.directory.len());
+        let directory_bytes = (Limit::Streams.bound() + 1) * ENTRY_BYTES;
+        file.directory = file.chain(le32(bytes, 0x30)?, directory_bytes);
         file.entry(ROOT).filter(|it| it.get(66) == Some(&KIND_ROOT))?;
         file.read_directory();
+        if !file.is_whole && file.directory.len() == directory_bytes {
+            file.cuts.get_mut().insert(Limit::Streams);
+        }
         Some(file)
     }
 
@@ -242,22 +241,26 @@ impl<'a> Compound<'a> {
         let entry = self.entry(number)?;
         let size = le_len32(entry, 120)?;
         let first = le32(entry, 116)?;
-        self.is_cut.set(self.is_cut.get() || STREAM_BYTES_MAX < size.min(self.bytes.len()));
-        let size = size.min(STREAM_BYTES_MAX);
+        let bytes_max = self.bounded(size);
         Some(if size < SMALL_BYTES {
-            self.small_chain(first, size)
+            self.small_chain(first, bytes_max)
         } else {
-            self.chain(first, size)
+            self.chain(first, bytes_max)
         })
     }
 
-    /// Returns the problem if a stream or the directory was longer than is read; says so once.
+    /// Returns how much is read of a stream of this size.
+    fn bounded(&self, size: usize) -> usize {
+        let most = Limit::Stream.bound();
+        if most < size.min(self.bytes.len()) {
+            self.cuts.borrow_mut().insert(Limit::Stream);
+        }
+        size.min(most)
+    }
+
+    /// Returns the problem if a stream or the directory was longer than is read; says each once.
     pub(super) fn cut(&self) -> Option<(ProblemKind, String)> {
-        let message = format!(
-            "has a stream of more than {STREAM_BYTES_MAX} bytes, or more than {ENTRIES_MAX} streams; the \
-             rest was left out"
-        );
-        self.is_cut.take().then_some((Limit::Stream.kind(), message))
+        self.cuts.borrow_mut().pop_first().map(|it| it.cut().problem())
     }
 }
 
@@ -268,7 +271,7 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = u32> {
 /// Adds a set of properties: the first has title and authors, the second the company.
 pub(super) fn properties(set: &[u8], is_first: bool, document: &mut OfficeDraft) -> Option<()> {
     let section = set.get(le_len32(set, 44)?..)?;
-    let count = le_len32(section, 4)?.min(PROPERTIES_MAX);
+    let count = le_len32(section, 4)?.min(section.len() / 8);
     let offset = |wanted: u32| {
         let of = |number: usize| {
             let at = 8 + 8 * number;
@@ -295,7 +298,11 @@ pub(super) fn properties(set: &[u8], is_first: bool, document: &mut OfficeDraft)
     };
     for (number, name) in names {
         if let Some(value) = offset(*number).and_then(|at| property(section.get(at..)?, page)) {
-            document.properties.add(name, &value);
+            let kept = front(&value, Limit::Property.bound());
+            if kept.len() < value.len() {
+                document.cuts.insert(Limit::Property);
+            }
+            document.properties.add(name, kept);
         }
     }
     Some(())
@@ -303,7 +310,7 @@ pub(super) fn properties(set: &[u8], is_first: bool, document: &mut OfficeDraft)
 
 /// Returns the value of a property as text.
 fn property(bytes: &[u8], page: i64) -> Option<String> {
-    let size = || Some(le_len32(bytes, 4)?.min(PROPERTY_BYTES_MAX));
+    let size = || le_len32(bytes, 4);
     let value = match le32(bytes, 0)? {
         3 => le32(bytes, 4).filter(|it| 0 < *it)?.to_string(),
         30 => {
@@ -313,12 +320,12 @@ fn property(bytes: &[u8], page: i64) -> Option<String> {
         }
         31 => {
             let text = bytes.get(8..)?;
-            utf16(text.get(..size()? * 2).unwrap_or(text))
+            utf16(text.get(..size()?.checked_mul(2)?).unwrap_or(text))
         }
         64 => time(i64::from_le_bytes(*bytes.get(4..)?.first_chunk()?))?,
         _ => return None,
     };
-    Some(front(value.split('\0').next()?, PROPERTY_BYTES_MAX).to_owned())
+    Some(value.split('\0').next()?.to_owned())
 }
 
 /// Returns Microsoft's time, in tenths of microseconds since 1601, as RFC 3339 has it.

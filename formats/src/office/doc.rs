@@ -10,9 +10,10 @@
 //!   styles made from these are text.
 
 use super::compound::Compound;
-use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX, codepage};
+use super::{Kind, OfficeDraft, codepage};
 use crate::Input;
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::numbers::{le_len32, le16, le32};
 use crate::object::ProblemKind;
 use crate::text::Body;
@@ -23,16 +24,12 @@ const MAGIC: u16 = 0xa5ec;
 const MAGICS_OLD: [u16; 2] = [0xa5dc, 0xa5db];
 /// The first version whose piece table is read.
 const VERSION_97: u16 = 0x00c1;
-/// Maximum number of pieces.
-const PIECES_MAX: usize = 256 * 1024;
 /// Maximum number of paragraphs that are headings.
 const RANGES_MAX: usize = 64 * 1024;
 /// Bytes of a page of properties.
 const PAGE_BYTES: usize = 512;
 /// Deepest nesting of fields; deeper ones are text.
 const FIELDS_MAX: usize = 16;
-/// Longest instruction of a field, in bytes.
-const INSTRUCTION_BYTES_MAX: usize = 2 * 1024;
 
 pub(super) fn read(
     main: &[u8],
@@ -65,7 +62,7 @@ pub(super) fn read(
     headings(main, &table, &mut text.headings);
     text.headings.sort_unstable();
     let mut time = TimeLimit::of_long_steps(input.cancelled);
-    for piece in &pieces {
+    for piece in pieces {
         if !time.goes_on() {
             return Err((ProblemKind::Time, "ran out of time on the document".to_owned()));
         }
@@ -103,7 +100,7 @@ impl Piece {
 }
 
 /// Reads the piece table: character positions, then the offset of each piece.
-fn pieces(main: &[u8], table: &[u8]) -> Option<Vec<Piece>> {
+fn pieces<'t>(main: &[u8], table: &'t [u8]) -> Option<impl Iterator<Item = Piece> + use<'t>> {
     let start = le_len32(main, 0x01a2)?;
     let end = start.checked_add(le_len32(main, 0x01a6)?)?;
     let mut rest = table.get(start..end.min(table.len()))?;
@@ -114,11 +111,10 @@ fn pieces(main: &[u8], table: &[u8]) -> Option<Vec<Piece>> {
     let (kind, after) = rest.split_first()?;
     let bytes = after.get(4..).filter(|_| *kind == 2)?;
     let bytes = bytes.get(..le_len32(after, 0)?).unwrap_or(bytes);
-    let count = (bytes.len().checked_sub(4)? / 12).min(PIECES_MAX);
-    let mut pieces = Vec::new();
+    let count = bytes.len().checked_sub(4)? / 12;
     // Overlapping pieces could make a long text of a short file.
     let mut left = main.len();
-    for number in 0..count {
+    Some((0..count).map_while(move |number| {
         let from = le_len32(bytes, 4 * number)?;
         let to = le_len32(bytes, 4 * number + 4)?;
         let offset = le32(bytes, 4 * (count + 1) + 8 * number + 2)?;
@@ -127,9 +123,8 @@ fn pieces(main: &[u8], table: &[u8]) -> Option<Vec<Piece>> {
         let characters = to.saturating_sub(from).min(left);
         left -= characters;
         let start = if is_narrow { offset / 2 } else { offset };
-        pieces.push(Piece { start, characters, is_narrow });
-    }
-    Some(pieces)
+        Some(Piece { start, characters, is_narrow })
+    }))
 }
 
 /// Adds the ranges of the paragraphs that have the style of a heading, in bytes.
@@ -173,8 +168,8 @@ struct TextReader {
 
 impl TextReader {
     fn new() -> Self {
-        let instruction = Body::new(INSTRUCTION_BYTES_MAX);
-        Self { paragraph: Body::new(PARAGRAPH_BYTES_MAX), instruction, ..Self::default() }
+        let [paragraph, instruction] = [(); 2].map(|()| Body::new(Limit::Paragraph.bound()));
+        Self { paragraph, instruction, ..Self::default() }
     }
 
     /// Adds `text`, which is at the offset `start` and has characters of `width` bytes.
@@ -188,9 +183,12 @@ impl TextReader {
             offset += units * width;
             let mut characters = sign.chars();
             match characters.next().unwrap_or_default() {
-                '\r' | '\u{c}' | '\u{e}' => {
+                sign @ ('\r' | '\u{c}' | '\u{e}') => {
                     self.kind = self.kind_at(offset);
                     self.end_paragraph(document);
+                    if sign == '\u{c}' {
+                        document.body.next_page(document.body.as_str().len());
+                    }
                 }
                 '\u{7}' | '\t' => self.paragraph.space(),
                 '\u{b}' => self.paragraph.line(),
@@ -236,7 +234,7 @@ impl TextReader {
 
     fn end_paragraph(&mut self, document: &mut OfficeDraft) {
         if !self.paragraph.as_str().is_empty() {
-            document.paragraph(&self.paragraph.take(), std::mem::take(&mut self.kind));
+            document.take_paragraph(&mut self.paragraph, std::mem::take(&mut self.kind));
         }
     }
 }

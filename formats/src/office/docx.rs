@@ -9,16 +9,16 @@ use std::collections::HashMap;
 
 use super::package::Package;
 use super::xml::{Element, Piece};
-use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
+use super::{Kind, OfficeDraft};
+use crate::limit::Limit;
 use crate::text::Body;
 use crate::{Draft, Input};
 
 /// Maximum number of styles that are remembered.
 const STYLES_MAX: usize = 4 * 1024;
-/// Longest instruction of a field, in bytes.
-const INSTRUCTION_BYTES_MAX: usize = 2 * 1024;
+const MAIN: &str = "word/document.xml";
 /// Parts with text, in reading order.
-const PARTS: [&str; 3] = ["word/document.xml", "word/footnotes.xml", "word/endnotes.xml"];
+const PARTS: [&str; 3] = [MAIN, "word/footnotes.xml", "word/endnotes.xml"];
 
 /// The reader of one part.
 struct PartReader<'s> {
@@ -30,6 +30,10 @@ struct PartReader<'s> {
     skipping: usize,
     instruction: Body,
     in_instruction: bool,
+    /// Offsets in the paragraph at which pages begin.
+    pages: Vec<usize>,
+    /// Whether there was no text since a page break: Word says again that a page begins there.
+    is_new_page: bool,
 }
 
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
@@ -38,14 +42,19 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
     let styles = styles(package);
     for part in PARTS {
         document.hyperlinks(package, part);
+        if part != MAIN {
+            document.body.place("notes");
+        }
         let mut text = PartReader {
             styles: &styles,
-            paragraph: Body::new(PARAGRAPH_BYTES_MAX),
+            paragraph: Body::new(Limit::Paragraph.bound()),
             kind: Kind::Text,
             in_text: false,
             skipping: 0,
-            instruction: Body::new(INSTRUCTION_BYTES_MAX),
+            instruction: Body::new(Limit::Paragraph.bound()),
             in_instruction: false,
+            pages: Vec::new(),
+            is_new_page: false,
         };
         package.walk(part, &mut |piece| {
             text.piece(&piece, &mut document);
@@ -121,7 +130,10 @@ impl PartReader<'_> {
                 "instrText" => self.in_instruction = false,
                 _ => {}
             },
-            Piece::Text(text) if self.in_text => self.paragraph.push(text),
+            Piece::Text(text) if self.in_text => {
+                self.paragraph.push(text);
+                self.is_new_page &= text.is_empty();
+            }
             Piece::Text(text) if self.in_instruction => self.instruction.push(text),
             Piece::Text(_) => {}
         }
@@ -132,7 +144,15 @@ impl PartReader<'_> {
             "p" => self.end_paragraph(document),
             "t" => self.in_text = true,
             "tab" => self.paragraph.space(),
+            "br" if element.get("type") == "page" => {
+                self.paragraph.line();
+                self.is_new_page = true;
+                self.pages.push(self.paragraph.as_str().len());
+            }
             "br" | "cr" => self.paragraph.line(),
+            "lastRenderedPageBreak" if !std::mem::take(&mut self.is_new_page) => {
+                self.pages.push(self.paragraph.as_str().len());
+            }
             "noBreakHyphen" => self.paragraph.push("-"),
             "instrText" => self.in_instruction = true,
             "fldChar" => self.field(document),
@@ -157,6 +177,17 @@ impl PartReader<'_> {
     }
 
     fn end_paragraph(&mut self, document: &mut OfficeDraft) {
-        document.paragraph(&self.paragraph.take(), std::mem::take(&mut self.kind));
+        let start = document.body.as_str().len();
+        let before = |at: usize| shown_bytes(self.paragraph.as_str().get(..at).unwrap_or_default());
+        let pages: Vec<usize> = self.pages.drain(..).map(before).collect();
+        document.take_paragraph(&mut self.paragraph, std::mem::take(&mut self.kind));
+        pages.into_iter().for_each(|it| document.body.next_page(start + it));
     }
+}
+
+/// Returns the length of the front of a paragraph in the document's text.
+fn shown_bytes(front: &str) -> usize {
+    let mut shown = Body::new(usize::MAX);
+    shown.push_lines(front.trim());
+    shown.as_str().trim_end().len()
 }

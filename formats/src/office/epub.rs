@@ -6,20 +6,14 @@
 //! Chapters are read as web pages.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
+use crate::limit::Limit;
 use crate::object::{Object, ProblemKind};
 use crate::office::package::{Package, beside};
 use crate::office::xml::Piece;
 use crate::text::{Body, HEADINGS_BYTES_MAX};
 use crate::{DateSource, Draft, Input, Type, html};
-
-/// Longest field, in bytes.
-const FIELD_BYTES_MAX: usize = 4 * 1024;
-/// Maximum number of fields.
-const FIELDS_MAX: usize = 256;
-/// Maximum number of parts, and of chapters, that are listed.
-const PARTS_MAX: usize = 16 * 1024;
 
 /// The contents of the package document.
 #[derive(Default)]
@@ -33,6 +27,8 @@ struct Book {
     contents: Option<String>,
     /// Ids of the chapters, in order.
     chapters: Vec<String>,
+    /// Limits that it goes beyond.
+    cuts: BTreeSet<Limit>,
 }
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
@@ -75,7 +71,7 @@ fn book(package: &mut Package<'_>, path: &str) -> Book {
         match piece {
             Piece::Start(it) => match it.name {
                 "metadata" => in_metadata = true,
-                "item" if book.parts.len() < PARTS_MAX => {
+                "item" if book.parts.len() < Limit::BookParts.bound() => {
                     let target = beside(&book.folder, &percent_decoded(&it.get("href")));
                     if it.get("properties").split_whitespace().any(|it| it == "nav") {
                         book.contents = Some(target.clone());
@@ -83,16 +79,19 @@ fn book(package: &mut Package<'_>, path: &str) -> Book {
                     book.parts.insert(it.get("id").into_owned(), target);
                 }
                 "spine" => contents_name = it.get("toc").into_owned(),
-                "itemref" if book.chapters.len() < PARTS_MAX => {
+                "itemref" if book.chapters.len() < Limit::BookParts.bound() => {
                     book.chapters.push(it.get("idref").into_owned());
                 }
+                "item" | "itemref" => {
+                    book.cuts.insert(Limit::BookParts);
+                }
                 "meta" if it.get("property") == "dcterms:modified" => {
-                    let body = Body::new(FIELD_BYTES_MAX);
+                    let body = Body::new(Limit::Property.bound());
                     field = Some(("modified".to_owned(), String::new(), body));
                 }
                 name if in_metadata => {
                     let about = [it.get("scheme"), it.get("role"), it.get("event")].concat();
-                    field = Some((name.to_owned(), about, Body::new(FIELD_BYTES_MAX)));
+                    field = Some((name.to_owned(), about, Body::new(Limit::Property.bound())));
                 }
                 _ => {}
             },
@@ -103,12 +102,18 @@ fn book(package: &mut Package<'_>, path: &str) -> Book {
             }
             Piece::End("metadata") => in_metadata = false,
             Piece::End(_) => {
-                if let Some((name, about, body)) = field.take()
-                    && book.fields.len() < FIELDS_MAX
-                    // Some programs write this in place of an empty value.
-                    && body.as_str() != "unknown"
+                // Some programs write `unknown` in place of an empty value.
+                if let Some((name, about, body)) =
+                    field.take().filter(|(_, _, it)| it.as_str() != "unknown")
                 {
-                    book.fields.push((name, about, body.finish()));
+                    if body.is_cut() {
+                        book.cuts.insert(Limit::Property);
+                    }
+                    if book.fields.len() < Limit::Properties.bound() {
+                        book.fields.push((name, about, body.finish()));
+                    } else {
+                        book.cuts.insert(Limit::Properties);
+                    }
                 }
             }
         }
@@ -137,6 +142,7 @@ impl Book {
     }
 
     fn write_to(&self, draft: &mut Draft<'_>) {
+        self.cuts.iter().for_each(|it| draft.cut(it.cut()));
         draft.title = self.first("title").to_owned();
         draft.authors = self.all("creator").map(|(_, it)| it.to_owned()).collect();
         // Publishers write it as escaped HTML.
@@ -231,8 +237,8 @@ fn text(input: &Input<'_>, package: &mut Package<'_>, book: &Book, draft: &mut D
     let mut body = Body::new(input.text_bytes_max());
     let links_max = input.settings.references_max;
     let mut seen = HashSet::new();
-    let paths = book.chapters.iter().filter_map(|name| book.parts.get(name));
-    for path in paths {
+    for (number, name) in book.chapters.iter().enumerate() {
+        let Some(path) = book.parts.get(name) else { continue };
         if body.is_full() || package.is_over() {
             break;
         }
@@ -241,6 +247,7 @@ fn text(input: &Input<'_>, package: &mut Package<'_>, book: &Book, draft: &mut D
         let object = Object::whole(format!("{}#{path}", input.object.url), bytes);
         let page = html::summarize(&Input { object: &object, r#type: Type::Html, ..*input });
         body.line();
+        body.place(&format!("chapter {}", number + 1));
         body.push(&page.body);
         if draft.title.is_empty() {
             draft.title = page.title;
@@ -249,7 +256,8 @@ fn text(input: &Input<'_>, package: &mut Package<'_>, book: &Book, draft: &mut D
             draft.description = page.description;
         }
         for link in page.references {
-            if draft.references.len() < links_max && seen.insert(link.clone()) {
+            // One more than are kept shows that there are more.
+            if draft.references.len() <= links_max && seen.insert(link.clone()) {
                 draft.references.push(link);
             }
         }

@@ -11,7 +11,7 @@
 use super::cells::Cells;
 use super::package::Package;
 use super::xml::{self, Element, Piece};
-use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
+use super::{Kind, OfficeDraft};
 use crate::limit::Limit;
 use crate::object::ProblemKind;
 use crate::text::Body;
@@ -34,6 +34,9 @@ struct ContentReader {
     paragraph: Body,
     kind: Kind,
     cells: Option<Cells>,
+    /// The open row and cell, and the next ones, from 0 on.
+    row: Repeated,
+    column: Repeated,
     in_cell: bool,
     /// Whether the open cell's value is a number, a date or a truth value.
     is_number: bool,
@@ -47,9 +50,23 @@ struct ContentReader {
     has_slides: bool,
 }
 
+/// The number of a row or cell. Many that are the same stand as one.
+#[derive(Default)]
+struct Repeated {
+    number: usize,
+    next: usize,
+}
+
+impl Repeated {
+    fn step(&mut self, repeated: &str) {
+        self.number = self.next;
+        self.next = self.number.saturating_add(repeated.parse().unwrap_or(1));
+    }
+}
+
 impl ContentReader {
     fn new() -> Self {
-        Self { paragraph: Body::new(PARAGRAPH_BYTES_MAX), ..Self::default() }
+        Self { paragraph: Body::new(Limit::Paragraph.bound()), ..Self::default() }
     }
 }
 
@@ -126,12 +143,20 @@ impl ContentReader {
             "presentation" => self.has_slides = true,
             "table" if self.has_sheets => {
                 document.sheet(&element.get("name"));
-                self.cells = Some(Cells::new());
+                self.cells = Some(Cells::new(&element.get("name")));
+                self.row = Repeated::default();
+            }
+            "table-row" if self.cells.is_some() => {
+                self.row.step(&element.get("number-rows-repeated"));
+                self.column = Repeated::default();
             }
             "table-cell" => self.cell(element),
+            "covered-table-cell" => self.next_cell(element),
             "page" => {
                 self.in_page = true;
-                document.slides += usize::from(self.has_slides);
+                if self.has_slides {
+                    document.slide();
+                }
             }
             "frame" | "custom-shape" => {
                 self.in_title =
@@ -145,6 +170,7 @@ impl ContentReader {
     /// Begins a cell. Office programs write a number as it is shown, too, but not all others do.
     fn cell(&mut self, element: &Element<'_>) {
         self.in_cell = true;
+        self.next_cell(element);
         if self.cells.is_none() {
             return;
         }
@@ -157,6 +183,14 @@ impl ContentReader {
         };
         self.is_number = name != "string-value";
         self.value = element.get(name).into_owned();
+    }
+
+    /// Steps to a cell; in a row that has content, it does not matter where it is.
+    fn next_cell(&mut self, element: &Element<'_>) {
+        if let Some(cells) = self.cells.as_mut().filter(|it| it.is_row_empty()) {
+            self.column.step(&element.get("number-columns-repeated"));
+            cells.at(self.row.number, self.column.number);
+        }
     }
 
     fn end(&mut self, name: &str, document: &mut OfficeDraft) {
@@ -187,6 +221,9 @@ impl ContentReader {
     }
 
     fn end_paragraph(&mut self, document: &mut OfficeDraft) {
+        if self.paragraph.is_cut() {
+            document.cuts.insert(Limit::Paragraph);
+        }
         let (kind, paragraph) = (std::mem::take(&mut self.kind), self.paragraph.take());
         match &mut self.cells {
             _ if paragraph.is_empty() => {}

@@ -41,6 +41,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = document.draft();
     draft.other("Kind", kind);
     draft.add_problems(end.err());
-    draft.add_problems(file.cut());
+    draft.add_problems(std::iter::from_fn(|| file.cut()));
+    input.report_front(&mut draft);
     draft
 }

@@ -19,8 +19,6 @@ use crate::object::ProblemKind;
 
 type Outcome = Result<(), (ProblemKind, String)>;
 
-/// Longest section that is unpacked, in bytes.
-const SECTION_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Offset of the flags of a Hangul document, and two of them.
 const FLAGS_AT: usize = 36;
 const IS_PACKED: u32 = 1;
@@ -75,22 +73,31 @@ fn hangul(
         return Err((ProblemKind::Locked, "is locked by a password".to_owned()));
     }
     let Some(sections) = file.child(ROOT, "BodyText") else { return Ok(()) };
-    for number in 0..Limit::Sections.bound() {
+    for number in 0.. {
         let name = format!("Section{number}");
-        let Some(section) = file.stream_in(sections.number, &name) else { return Ok(()) };
-        let section = if flags & IS_PACKED == 0 { section } else { inflated(&section)? };
+        let Some(section) = file.stream_in(sections.number, &name) else { break };
+        if number == Limit::Sections.bound() {
+            document.cuts.insert(Limit::Sections);
+            break;
+        }
+        let section = if flags & IS_PACKED == 0 { section } else { inflated(&section, document)? };
         paragraphs(&section, input, document)?;
         if document.body.is_full() {
-            return Ok(());
+            break;
         }
     }
-    Err(Limit::Sections.cut().problem())
+    Ok(())
 }
 
-fn inflated(section: &[u8]) -> Result<Vec<u8>, (ProblemKind, String)> {
+fn inflated(section: &[u8], document: &mut OfficeDraft) -> Result<Vec<u8>, (ProblemKind, String)> {
     let mut bytes = Vec::new();
-    let bytes_max = u64::try_from(SECTION_BYTES_MAX).unwrap_or(u64::MAX);
-    let outcome = DeflateDecoder::new(section).take(bytes_max).read_to_end(&mut bytes);
+    let bytes_max = Limit::Part.bound();
+    let most = u64::try_from(bytes_max).map_or(u64::MAX, |it| it.saturating_add(1));
+    let outcome = DeflateDecoder::new(section).take(most).read_to_end(&mut bytes);
+    if bytes_max < bytes.len() {
+        bytes.truncate(bytes_max);
+        document.cuts.insert(Limit::Part);
+    }
     let broken = |it| (ProblemKind::Broken, format!("has a section that cannot be unpacked: {it}"));
     // What was unpacked before the damage is read.
     if bytes.is_empty() { outcome.map(|_| bytes).map_err(broken) } else { Ok(bytes) }

@@ -16,8 +16,6 @@ mod mapi;
 mod msg;
 mod tnef;
 
-use std::borrow::Cow;
-
 use mapi::{Key, PropertyBag};
 
 use super::compound::Compound;
@@ -32,8 +30,6 @@ pub(super) use msg::PROPERTIES;
 
 type Fault = (ProblemKind, String);
 
-/// Maximum number of recipients of an item.
-const RECIPIENTS_MAX: usize = 1_000;
 /// Kinds of recipients.
 const TO: u32 = 1;
 const CC: u32 = 2;
@@ -72,6 +68,12 @@ pub(crate) fn is_tnef(bytes: &[u8]) -> bool {
 }
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
+    let mut draft = in_memory(input);
+    input.report_front(&mut draft);
+    draft
+}
+
+fn in_memory<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &*input.object.bytes;
     if is_tnef(bytes) {
         return tnef::item(bytes).draft(input);
@@ -82,7 +84,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     match msg::item(&file) {
         Ok(item) => {
             let mut draft = item.draft(input);
-            draft.add_problems(file.cut());
+            draft.add_problems(std::iter::from_fn(|| file.cut()));
             draft
         }
         Err((kind, message)) => Draft::with_problem(kind, message),
@@ -107,9 +109,8 @@ fn name_of(properties: &PropertyBag<'_>) -> String {
 }
 
 /// Returns the problem if there are more of something than are listed.
-fn too_many(count: usize, most: usize, what: &str) -> Option<Fault> {
-    let message = || format!("has more than {most} {what}; the rest was left out");
-    (most < count).then(|| (Limit::Recipients.kind_at(most), message()))
+fn too_many(count: usize, limit: Limit) -> Option<Fault> {
+    (limit.bound() < count).then(|| limit.cut().problem())
 }
 
 impl Item<'_> {
@@ -123,9 +124,8 @@ impl Item<'_> {
         }
         self.text(input, &mut body, &mut draft);
         draft.add_problems(self.faults);
-        let body = body.finish();
-        draft.description = first_words(&body);
-        draft.body = Cow::Owned(body);
+        draft.set_body(body);
+        draft.description = first_words(&draft.body);
         draft
     }
 
@@ -175,8 +175,7 @@ impl Item<'_> {
             return listed;
         }
         let shown = self.properties.text(&[shown]);
-        let names = shown.split(';').map(field).filter(|it| !it.is_empty());
-        names.take(RECIPIENTS_MAX).collect()
+        shown.split(';').map(field).filter(|it| !it.is_empty()).collect()
     }
 
     /// Adds the text: plain, or a page, or RTF.
@@ -218,14 +217,10 @@ impl Item<'_> {
         }
         let Some(packed) = properties.bytes(mapi::RTF) else { return };
         match lzfu::unpack(packed) {
-            Some(text) => {
-                let is_cut = lzfu::TEXT_BYTES_MAX <= text.len();
+            Some((text, is_cut)) => {
                 add(Type::Rtf, text.into_owned());
                 if is_cut {
-                    let max = lzfu::TEXT_BYTES_MAX;
-                    let message =
-                        format!("has a text of {max} bytes or more; its rest was left out");
-                    draft.problem(Limit::OutlookText.kind(), message);
+                    draft.cut(Limit::OutlookText.cut());
                 }
             }
             None => draft.problem(ProblemKind::Broken, "has a text in RTF that cannot be unpacked"),
@@ -263,4 +258,4 @@ fn identifiers(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -18,10 +18,6 @@ use crate::unnest::zip::Entries;
 
 /// Maximum number of bytes that are unpacked from one package.
 const PACKAGE_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// Maximum number of relationships of a part.
-const RELATIONSHIPS_MAX: usize = 16 * 1024;
-/// Maximum number of problems with parts that are reported.
-const PROBLEMS_MAX: usize = 16;
 
 /// A zip file that is one document.
 pub(crate) struct Package<'a> {
@@ -132,23 +128,24 @@ impl<'a> Package<'a> {
                     is_external,
                 });
             }
-            relationships.len() < RELATIONSHIPS_MAX
+            relationships.len() <= Limit::Relationships.bound()
         });
+        self.cut_list(&mut relationships, Limit::Relationships);
         relationships
     }
 
-    /// Returns the paths of the sheets or slides that the `element`s of the part `main` list, in
-    /// order, by its relationships; if it lists none, those in `folder`; at most `most`. Calls `each`
-    /// with every element of any kind.
+    /// Returns the paths and names of the sheets or slides that the `element`s of the part `main` list, in
+    /// order, by its relationships; if it lists none, those in `folder`. Calls `each` with every element of
+    /// any kind.
     pub(super) fn listed(
         &mut self,
         main: &str,
         related: &[Relationship],
         element: &str,
         folder: &str,
-        most: usize,
+        limit: Limit,
         mut each: impl FnMut(&Element<'_>),
-    ) -> Vec<String> {
+    ) -> Vec<(String, String)> {
         let parts: HashMap<&str, &str> =
             related.iter().map(|it| (it.id.as_str(), it.target.as_str())).collect();
         let mut paths = Vec::new();
@@ -157,16 +154,27 @@ impl<'a> Package<'a> {
                 each(&it);
                 if it.name == element {
                     let path = parts.get(&*it.get_prefixed("r:id"));
-                    paths.extend(path.map(|it| (*it).to_owned()));
+                    paths
+                        .extend(path.map(|path| ((*path).to_owned(), it.get("name").into_owned())));
                 }
             }
-            paths.len() < most
+            paths.len() <= limit.bound()
         });
         if paths.is_empty() {
-            paths = self.in_folder(folder, ".xml");
-            paths.truncate(most);
+            let found = self.in_folder(folder, ".xml").into_iter();
+            paths = found.map(|it| (it, String::new())).collect();
         }
+        self.cut_list(&mut paths, limit);
         paths
+    }
+
+    /// Leaves out what a list has beyond a limit, and says so.
+    pub(super) fn cut_list<T>(&mut self, list: &mut Vec<T>, limit: Limit) {
+        if limit.bound() < list.len() {
+            list.truncate(limit.bound());
+            let (kind, message) = limit.cut().problem();
+            self.problem(kind, message);
+        }
     }
 
     /// Returns whether the time is up, so that no further part need be tried.
@@ -175,7 +183,9 @@ impl<'a> Package<'a> {
     }
 
     fn problem(&mut self, kind: ProblemKind, message: String) {
-        if self.problems.len() < PROBLEMS_MAX {
+        // The draft says if there are more.
+        let is_said = self.problems.iter().any(|(it, _)| it.is_same_limit(kind));
+        if !is_said && self.problems.len() <= Limit::Problems.bound() {
             self.problems.push((kind, message));
         }
     }

@@ -8,9 +8,10 @@
 //! * A document saved by "fast save" may have changed text twice in its stream; both are read.
 
 use super::compound::utf16;
-use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
+use super::{Kind, OfficeDraft};
 use crate::Input;
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::numbers::{le_len32, le16};
 use crate::object::ProblemKind;
 use crate::text::front;
@@ -18,6 +19,7 @@ use crate::text::front;
 /// Bytes of a record's header.
 const HEADER_BYTES: usize = 8;
 /// Kinds of records.
+const SLIDE: u16 = 1006;
 const SLIDE_PERSIST: u16 = 1011;
 const MASTER: u16 = 1016;
 const TEXT_HEADER: u16 = 3999;
@@ -32,7 +34,7 @@ pub(super) fn read(
     document: &mut OfficeDraft,
 ) -> Result<(), (ProblemKind, String)> {
     let mut rest = stream;
-    let (mut in_slides, mut kind) = (false, Kind::Text);
+    let (mut in_slides, mut in_drawings, mut kind) = (false, false, Kind::Text);
     let mut time = TimeLimit::new(input.cancelled);
     while let (Some(instance), Some(record), Some(size)) =
         (le16(rest, 0), le16(rest, 2), le_len32(rest, 4))
@@ -48,6 +50,13 @@ pub(super) fn read(
         let (is_container, instance) = (instance & 0xf == 0xf, instance >> 4);
         if record == SLIDES_WITH_TEXT {
             in_slides = instance == 0;
+            if instance == 2 {
+                document.body.place("notes");
+            }
+        }
+        // What is drawn on the slides follows the list of all; they may be in any order.
+        if record == SLIDE && !std::mem::replace(&mut in_drawings, true) {
+            document.body.place("drawings");
         }
         // Masters have only placeholders to click on.
         let is_master =
@@ -57,7 +66,7 @@ pub(super) fn read(
             continue;
         }
         match record {
-            SLIDE_PERSIST if in_slides => document.slides += 1,
+            SLIDE_PERSIST if in_slides => document.slide(),
             // Titles of slides, and titles in the middle of a slide.
             TEXT_HEADER => {
                 let is_title = matches!(le_len32(whole, 0), Some(0 | 6));
@@ -77,7 +86,11 @@ pub(super) fn read(
 }
 
 fn text(text: &str, kind: Kind, document: &mut OfficeDraft) {
-    let text = front(text, PARAGRAPH_BYTES_MAX).replace(['\r', '\u{b}'], "\n");
+    let kept = front(text, Limit::Paragraph.bound());
+    if kept.len() < text.len() {
+        document.cuts.insert(Limit::Paragraph);
+    }
+    let text = kept.replace(['\r', '\u{b}'], "\n");
     // A title of two lines is one title.
     let text = if kind == Kind::Heading { text.replace('\n', " ") } else { text };
     // `*` is the placeholder for a slide's number.

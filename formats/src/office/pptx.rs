@@ -4,12 +4,11 @@
 
 use super::package::Package;
 use super::xml::Piece;
-use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX};
+use super::{Kind, OfficeDraft};
+use crate::limit::Limit;
 use crate::text::Body;
 use crate::{Draft, Input};
 
-/// Maximum number of slides that are read.
-const SLIDES_MAX: usize = 5_000;
 /// The part that lists the slides.
 const MAIN: &str = "ppt/presentation.xml";
 
@@ -18,12 +17,13 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
     let mut document = OfficeDraft::new(input);
     document.properties.read_parts(package, &super::PROPERTIES);
     let related = package.relationships(MAIN);
-    let slides = package.listed(MAIN, &related, "sldId", "ppt/slides/", SLIDES_MAX, |_| ());
-    document.slides = slides.len();
-    for path in slides {
+    let slides = package.listed(MAIN, &related, "sldId", "ppt/slides/", Limit::Slides, |_| ());
+    let count = slides.len();
+    for (path, _) in slides {
         if document.body.is_full() || package.is_over() {
             break;
         }
+        document.slide();
         slide(package, &path, &mut document, true);
         for it in package.relationships(&path) {
             match it.kind.as_str() {
@@ -33,13 +33,14 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
             }
         }
     }
+    document.slides = count;
     document.draft()
 }
 
 /// Reads the text of a slide, or of the notes on one.
 fn slide(package: &mut Package<'_>, path: &str, document: &mut OfficeDraft, has_title: bool) {
-    let mut paragraph = Body::new(PARAGRAPH_BYTES_MAX);
-    let mut title = Body::new(PARAGRAPH_BYTES_MAX);
+    let mut paragraph = Body::new(Limit::Paragraph.bound());
+    let mut title = Body::new(Limit::Paragraph.bound());
     let (mut in_text, mut in_title, mut in_number) = (false, false, false);
     package.walk(path, &mut |piece| {
         match piece {
@@ -62,12 +63,12 @@ fn slide(package: &mut Package<'_>, path: &str, document: &mut OfficeDraft, has_
             Piece::End("p") if in_title => title.space(),
             Piece::End("p" | "tc") => paragraph.line(),
             Piece::End("sp") => {
-                document.paragraph(&title.take(), Kind::Heading);
+                document.take_paragraph(&mut title, Kind::Heading);
                 (in_title, in_number) = (false, false);
             }
             Piece::End(_) => {}
         }
         true
     });
-    document.paragraph(paragraph.as_str(), Kind::Text);
+    document.take_paragraph(&mut paragraph, Kind::Text);
 }

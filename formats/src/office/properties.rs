@@ -3,29 +3,33 @@
 //! Source: ECMA-376 part 2 §11 (core properties) and part 1 §22.2 (extended ones); OpenDocument 1.3
 //! part 3 §4.3 (metadata elements).
 
+use std::collections::BTreeSet;
+
 use super::package::Package;
 use super::xml::Piece;
+use crate::limit::Limit;
 use crate::text::Body;
 use crate::{DateSource, Draft};
-
-/// Longest property, in bytes.
-const PROPERTY_BYTES_MAX: usize = 4 * 1024;
-/// Maximum number of properties that are kept.
-const PROPERTIES_MAX: usize = 256;
 
 /// The properties, by the local names of their elements.
 #[derive(Debug, Default)]
 pub(super) struct Properties {
     values: Vec<(String, String)>,
     open: Option<(String, Body)>,
+    cuts: BTreeSet<Limit>,
 }
 
 impl Properties {
     /// Adds a property.
     pub(super) fn add(&mut self, name: &str, value: &str) {
         let value = value.trim();
-        if !value.is_empty() && self.values.len() < PROPERTIES_MAX {
+        if value.is_empty() {
+            return;
+        }
+        if self.values.len() < Limit::Properties.bound() {
             self.values.push((name.to_owned(), value.to_owned()));
+        } else {
+            self.cuts.insert(Limit::Properties);
         }
     }
 
@@ -46,7 +50,7 @@ impl Properties {
                 self.add("Pages", &it.get("page-count"));
             }
             Piece::Start(it) => {
-                self.open = Some((it.name.to_owned(), Body::new(PROPERTY_BYTES_MAX)));
+                self.open = Some((it.name.to_owned(), Body::new(Limit::Property.bound())));
             }
             Piece::Text(text) => {
                 if let Some((_, body)) = &mut self.open {
@@ -55,6 +59,9 @@ impl Properties {
             }
             Piece::End(_) => {
                 if let Some((name, body)) = self.open.take() {
+                    if body.is_cut() {
+                        self.cuts.insert(Limit::Property);
+                    }
                     self.add(&name, body.as_str());
                 }
             }
@@ -72,6 +79,7 @@ impl Properties {
     }
 
     pub(super) fn write_to(&self, draft: &mut Draft<'_>) {
+        self.cuts.iter().for_each(|it| draft.cut(it.cut()));
         draft.title = self.first(&["title"]).to_owned();
         let author = self.first(&["initial-creator", "creator", "author"]);
         draft.authors.extend(author.split(';').map(str::to_owned));

@@ -14,7 +14,7 @@ mod groups;
 mod tokens;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use encoding_rs::{Encoding, WINDOWS_1252};
 use groups::{Destination, FIELDS, GroupState, PAGE_TEXTS, SKIPPED};
@@ -25,15 +25,11 @@ use crate::limit::Limit;
 use crate::object::Object;
 use crate::office::codepage;
 use crate::prose::references::References;
-use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling, one_line};
+use crate::text::{Body, HEADINGS_BYTES_MAX, is_telling, one_line};
 use crate::{DateSource, Draft, Input, Type, html};
 
-/// Deepest nesting of groups; deeper ones are left out.
-const DEPTH_MAX: usize = 512;
-/// Maximum number of fonts, and of styles of headings, that are remembered.
-const FONTS_MAX: usize = 4 * 1024;
-/// Longest field, in bytes.
-const FIELD_BYTES_MAX: usize = 4 * 1024;
+/// Maximum number of fonts, and of styles of headings: their numbers have 16 bits.
+const FONTS_MAX: usize = 64 * 1024;
 /// First bytes of every document.
 pub(super) const START: &[u8] = b"{\\rtf";
 /// Length of the front in which they are looked for, in bytes.
@@ -43,7 +39,7 @@ const START_BYTES_MAX: usize = 4 * 1024;
 struct RtfReader {
     state: GroupState,
     stack: Vec<GroupState>,
-    /// Groups that were opened beyond [`DEPTH_MAX`].
+    /// Groups that were opened beyond [`Limit::Groups`].
     beyond: usize,
     /// Whether `\*` was read last: the group is skipped if its next word is unknown.
     optional: bool,
@@ -74,6 +70,8 @@ struct RtfReader {
     fields: Vec<(&'static str, String)>,
     created: [i64; 3],
     references: References,
+    /// Limits that it goes beyond.
+    cuts: BTreeSet<Limit>,
 }
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
@@ -99,18 +97,19 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         in_heading: false,
         bytes: Vec::new(),
         high: None,
-        run: Body::new(FIELD_BYTES_MAX),
-        paragraph: Body::new(PARAGRAPH_BYTES_MAX),
+        run: Body::new(Limit::Property.bound()),
+        paragraph: Body::new(Limit::Paragraph.bound()),
         body: Body::new(input.text_bytes_max()),
         page: None,
-        page_paragraph: Body::new(PARAGRAPH_BYTES_MAX),
-        page_texts: Body::new(HEADINGS_BYTES_MAX),
+        page_paragraph: Body::new(Limit::Paragraph.bound()),
+        page_texts: Body::new(Limit::PageTexts.bound()),
         page_lines: HashSet::new(),
         headings: Body::new(HEADINGS_BYTES_MAX),
         description: String::new(),
         fields: Vec::new(),
         created: [0; 3],
         references: References::of(input),
+        cuts: BTreeSet::new(),
     };
     let mut time = TimeLimit::new(input.cancelled);
     let bytes = input.head(Limit::Document.bound());
@@ -125,17 +124,19 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     document.flush();
     document.end_paragraph();
     document.end_page_paragraph();
+    let cuts = std::mem::take(&mut document.cuts);
     let mut draft = match document.page.take() {
         Some(source) => page(input, source),
         None => document.draft(),
     };
+    cuts.into_iter().for_each(|it| draft.cut(it.cut()));
     time.report("the document", &mut draft);
     input.report(Limit::Document, &mut draft);
     draft
 }
 
 fn page(input: &Input<'_>, source: Body) -> Draft<'static> {
-    let is_cut = source.is_cut();
+    let is_cut = source.is_full() || source.is_cut();
     let object = Object::whole(format!("{}#page", input.object.url), source.finish());
     let page = html::summarize(&Input { object: &object, r#type: Type::Html, ..*input });
     let mut draft = Draft {
@@ -162,13 +163,16 @@ impl RtfReader {
             RtfToken::Open => {
                 self.flush();
                 self.to_skip = 0;
-                if self.stack.len() < DEPTH_MAX {
+                if self.stack.len() < Limit::Groups.bound() {
                     self.stack.push(self.state);
                 } else {
                     self.beyond += 1;
                 }
             }
             RtfToken::Close => self.close(),
+            RtfToken::Text(_) | RtfToken::Byte(_) if 0 < self.beyond => {
+                self.cuts.insert(Limit::Groups);
+            }
             _ if 0 < self.beyond => {}
             RtfToken::Text(text) => {
                 let skipped = self.to_skip.min(text.len());
@@ -197,7 +201,10 @@ impl RtfReader {
 
     fn take(&mut self, bytes: &[u8]) {
         if self.state.destination != Destination::Skipped && !self.state.hidden {
-            let room = PARAGRAPH_BYTES_MAX.saturating_sub(self.bytes.len()).min(bytes.len());
+            let room = Limit::Paragraph.bound().saturating_sub(self.bytes.len()).min(bytes.len());
+            if room < bytes.len() {
+                self.cuts.insert(Limit::Paragraph);
+            }
             self.bytes.extend_from_slice(bytes.get(..room).unwrap_or_default());
         }
     }
@@ -234,6 +241,9 @@ impl RtfReader {
         }
         let Some(outer) = self.stack.pop() else { return };
         let ended = self.state.destination;
+        if self.run.is_cut() {
+            self.cuts.insert(Limit::Property);
+        }
         if self.state.in_page && !outer.in_page {
             self.end_page_paragraph();
         }
@@ -248,7 +258,7 @@ impl RtfReader {
             }
             Destination::Field(name) if outer.destination != ended => {
                 let value = self.run.take();
-                if self.fields.len() < 2 * FIELDS.len() {
+                if !self.fields.iter().any(|(it, _)| *it == name) {
                     self.fields.push((name, value));
                 }
             }
@@ -378,6 +388,9 @@ impl RtfReader {
                     self.end_page_paragraph();
                 } else {
                     self.end_paragraph();
+                    if word == "page" {
+                        self.body.next_page(self.body.as_str().len());
+                    }
                 }
             }
             "cell" | "nestcell" => self.text("\t"),
@@ -417,6 +430,9 @@ impl RtfReader {
             self.text("\n");
             return;
         }
+        if self.paragraph.is_cut() {
+            self.cuts.insert(Limit::Paragraph);
+        }
         let paragraph = self.paragraph.take();
         let text = paragraph.trim();
         if text.is_empty() {
@@ -434,10 +450,14 @@ impl RtfReader {
     /// Ends a paragraph of a header or footer. Sections repeat them.
     fn end_page_paragraph(&mut self) {
         let paragraph = self.page_paragraph.take();
-        let text = one_line(&paragraph, FIELD_BYTES_MAX);
-        if !self.page_texts.is_full() && !self.page_lines.contains(&text) {
+        let text = one_line(&paragraph, Limit::Paragraph.bound());
+        if !text.is_empty() && !self.page_lines.contains(&text) {
             self.page_texts.push_line(&text);
-            self.page_lines.insert(text);
+            if self.page_texts.is_cut() {
+                self.cuts.insert(Limit::PageTexts);
+            } else {
+                self.page_lines.insert(text);
+            }
         }
     }
 
@@ -464,11 +484,6 @@ impl RtfReader {
         draft.other("Generator", field("generator").trim_end_matches(';'));
         draft.other("Headings", self.headings.as_str().trim());
         draft.references = self.references.finish();
-        if self.page_texts.is_full() {
-            let message =
-                format!("has headers and footers beyond {HEADINGS_BYTES_MAX} bytes; left out");
-            draft.problem(Limit::PageTexts.kind(), message);
-        }
         self.body.push_lines(self.page_texts.as_str());
         draft.set_body(self.body);
         draft
@@ -552,7 +567,11 @@ mod tests {
     fn hostile_documents_end() {
         check("{\\rtf1 \\bin99999999999 x}", "Title: n.rtf");
         check("}}}}\\", "Title: n.rtf");
-        check(&format!("{{\\rtf1 a{}b", "{".repeat(100_000)), "Title: a\nPartial-Text: a");
+        check(
+            &format!("{{\\rtf1 a{}b", "{".repeat(100_000)),
+            "Title: a\nPartial-Text: a\nTruncated: groups 512\n\
+             ! limit: has more than 512 groups in a group; the rest was left out",
+        );
         check(
             &format!("{{\\rtf1 a{}{}b", "{".repeat(100_000), "}".repeat(100_000)),
             "Title: ab\nDescription: ab\nPartial-Text: ab",

@@ -1,6 +1,7 @@
 //! Tests of office documents that are made here after the standards.
 
 mod compound;
+mod places;
 mod sheets;
 mod zipped;
 
@@ -11,9 +12,10 @@ use proptest::prelude::*;
 use super::super::testing::{cut, render, render_object};
 use crate::Type;
 use crate::object::Object;
+pub(crate) use compound::{compound, hangul};
 
 /// Returns a zip file of these parts.
-fn zipped(parts: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn zipped(parts: &[(&str, &str)]) -> Vec<u8> {
     let parts: Vec<(&str, &[u8])> = parts.iter().map(|(path, it)| (*path, it.as_bytes())).collect();
     zipped_bytes(&parts)
 }

@@ -17,6 +17,7 @@ use super::cells::{Cells, NumberFormats, page_text, rk};
 use super::compound::utf16;
 use super::{OfficeDraft, codepage};
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::numbers::{le_len32, le16, le32, le64};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
@@ -61,8 +62,6 @@ const START_3: u16 = 0x0209;
 const START_4: u16 = 0x0409;
 /// The kind of a part that is a chart, whose cells are copies.
 const CHART: u16 = 0x0020;
-/// Maximum number of names of sheets.
-const SHEETS_MAX: usize = 1_000;
 
 /// The version of the format, by that of Excel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +80,8 @@ struct BookReader<'b> {
     version: Version,
     page: i64,
     strings: Vec<String>,
-    names: Vec<String>,
+    /// The names of the sheets, and where in the stream each begins.
+    sheets: Vec<(usize, String)>,
     formats: NumberFormats,
     cells: Cells,
     row: u16,
@@ -101,6 +101,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let end = read(&input.object.bytes, input, &mut document);
     let mut draft = document.draft();
     draft.add_problems(end.err());
+    input.report_front(&mut draft);
     draft
 }
 
@@ -114,9 +115,9 @@ pub(super) fn read(
         version: Version::Eight,
         page: 1252,
         strings: Vec::new(),
-        names: Vec::new(),
+        sheets: Vec::new(),
         formats: NumberFormats::default(),
-        cells: Cells::new(),
+        cells: Cells::new(""),
         row: 0,
         charts: 0,
         document,
@@ -133,6 +134,9 @@ pub(super) fn read(
         if book.document.body.is_full() {
             break;
         }
+        if matches!(kind, START | START_2 | START_3 | START_4) {
+            book.start(kind, content, stream.len() - rest.len());
+        }
         rest = after;
         if matches!(kind, STRINGS | TEXT_OBJECT) {
             let mut parts = vec![content];
@@ -141,7 +145,9 @@ pub(super) fn read(
                 rest = after;
             }
             if kind == STRINGS {
-                book.strings = ContinuedReader::new(&parts, 8).shared();
+                let (strings, cut) = ContinuedReader::new(&parts, 8).shared();
+                book.strings = strings;
+                book.document.cuts.extend(cut);
             } else {
                 let units = le16(content, 10).map_or(0, usize::from);
                 let text = ContinuedReader::new(&parts, content.len()).text(units);
@@ -167,7 +173,7 @@ impl BookReader<'_> {
     /// Reads a record that is no cell; returns false for others.
     fn global(&mut self, kind: u16, content: &[u8]) -> bool {
         match kind {
-            START | START_2 | START_3 | START_4 => self.start(kind, content),
+            START | START_2 | START_3 | START_4 => {}
             END if 0 < self.charts => self.charts -= 1,
             END => self.cells.end_row(self.document),
             SERIES_TEXT if 0 < self.charts => {
@@ -184,9 +190,14 @@ impl BookReader<'_> {
             }
             SHEET => {
                 let name = self.string_with_size(content, 6, 1);
-                if self.names.len() < SHEETS_MAX && !self.names.contains(&name) {
+                let is_known = self.sheets.iter().any(|(_, it)| *it == name);
+                if is_known {
+                    // Named twice.
+                } else if self.sheets.len() < Limit::Sheets.bound() {
                     self.document.sheet(&name);
-                    self.names.push(name);
+                    self.sheets.push((le_len32(content, 0).unwrap_or(0), name));
+                } else {
+                    self.document.cuts.insert(Limit::Sheets);
                 }
             }
             FORMAT | FORMAT_2 => self.format(kind, content),
@@ -210,7 +221,8 @@ impl BookReader<'_> {
         true
     }
 
-    fn start(&mut self, kind: u16, content: &[u8]) {
+    /// Begins the part at this offset in the stream: a sheet, a chart, or what all share.
+    fn start(&mut self, kind: u16, content: &[u8], at: usize) {
         // Later parts of files for two versions have another number.
         if !std::mem::replace(&mut self.is_started, true) {
             self.version = match (kind, le16(content, 0)) {
@@ -227,7 +239,8 @@ impl BookReader<'_> {
             // A chart may have lost its end.
             self.charts = 0;
             self.cells.end_row(self.document);
-            self.cells = Cells::new();
+            let sheet = self.sheets.iter().find(|(start, _)| *start == at);
+            self.cells = Cells::new(sheet.map_or("", |(_, name)| name));
             self.row = 0;
         }
     }
@@ -348,5 +361,6 @@ impl BookReader<'_> {
             self.cells.end_row(self.document);
             self.row = row;
         }
+        self.cells.at(usize::from(row), le16(content, 2).map_or(0, usize::from));
     }
 }

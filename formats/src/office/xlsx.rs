@@ -14,10 +14,10 @@ mod binary;
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::OfficeDraft;
 use super::cells::{Cells, NumberFormat, NumberFormats, page_text};
 use super::package::{Package, Relationship};
 use super::xml::{Element, Piece};
-use super::{OfficeDraft, PARAGRAPH_BYTES_MAX};
 use crate::limit::Limit;
 use crate::text::Body;
 use crate::{Draft, Input};
@@ -30,6 +30,8 @@ const DECIMAL_BYTES_MAX: usize = 15;
 struct StringPool {
     text: String,
     ranges: Vec<Range<usize>>,
+    /// The limit that a string went beyond; it and all after it are left out.
+    cut: Option<Limit>,
 }
 
 impl StringPool {
@@ -40,11 +42,19 @@ impl StringPool {
 
     /// Ends the string that begins at `start`.
     fn end(&mut self, start: usize) {
-        self.ranges.push(start..self.text.len());
+        self.cut = if self.ranges.len() == Limit::Strings.bound() {
+            Some(Limit::Strings)
+        } else {
+            Some(Limit::StringBytes).filter(|it| it.bound() < self.text.len())
+        };
+        match self.cut {
+            Some(_) => self.text.truncate(start),
+            None => self.ranges.push(start..self.text.len()),
+        }
     }
 
-    fn is_full(&self) -> bool {
-        Limit::StringBytes.bound() <= self.text.len() || Limit::Strings.bound() <= self.ranges.len()
+    fn is_cut(&self) -> bool {
+        self.cut.is_some()
     }
 }
 
@@ -78,47 +88,38 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
         sheets
     };
     let mut seen = HashSet::new();
-    let sheets_count = sheets.len();
-    for path in sheets {
+    for (path, name) in sheets {
         if document.body.is_full() || package.is_over() {
             break;
         }
         if is_binary {
-            binary::sheet(package, &path, &book, &mut document);
+            binary::sheet(package, &path, &name, &book, &mut document);
         } else {
-            sheet(package, &path, &book, &mut document);
+            sheet(package, &path, &name, &book, &mut document);
+        }
+        if !name.is_empty() {
+            document.body.place(&format!("sheet {name}"));
         }
         beside::read(package, &path, &mut document, &mut seen);
     }
-    let mut draft = document.draft();
-    let counts = [
-        (sheets_count, Limit::Sheets),
-        (book.strings.ranges.len(), Limit::Strings),
-        (book.strings.text.len(), Limit::StringBytes),
-        (seen.len(), Limit::SheetParts),
-    ];
-    for (_, limit) in counts.into_iter().filter(|(count, limit)| limit.bound() <= *count) {
-        draft.cut(limit.cut());
-    }
-    draft
+    document.cuts.extend(book.strings.cut);
+    document.draft()
 }
 
-/// Adds the names of the sheets, and returns their paths.
+/// Adds the names of the sheets, and returns their paths and names.
 fn sheets(
     package: &mut Package<'_>,
     main: &str,
     related: &[Relationship],
     book: &mut Book,
     document: &mut OfficeDraft,
-) -> Vec<String> {
-    package.listed(main, related, "sheet", "xl/worksheets/", Limit::Sheets.bound(), |it| {
-        match it.name {
-            "sheet" => document.sheet(&it.get("name")),
-            "workbookPr" => {
-                book.formats.is_1904 = matches!(&*it.get("date1904"), "1" | "true" | "on");
-            }
-            _ => {}
+) -> Vec<(String, String)> {
+    package.listed(main, related, "sheet", "xl/worksheets/", Limit::Sheets, |it| match it.name {
+        "sheet" => document.sheet(&it.get("name")),
+        "workbookPr" => {
+            book.formats.is_1904 = matches!(&*it.get("date1904"), "1" | "true" | "on");
         }
+        _ => {}
     })
 }
 
@@ -164,7 +165,7 @@ fn strings(package: &mut Package<'_>, path: &str, strings: &mut StringPool) {
             Piece::End("si") => strings.end(start),
             Piece::End(_) => {}
         }
-        !strings.is_full()
+        !strings.is_cut()
     });
 }
 
@@ -198,6 +199,9 @@ impl CellKind {
 struct SheetReader<'b> {
     book: &'b Book,
     cells: Cells,
+    /// The next row and column, from 0 on.
+    row: usize,
+    column: usize,
     kind: CellKind,
     /// The format of the open cell.
     format: usize,
@@ -206,13 +210,21 @@ struct SheetReader<'b> {
     in_reading: bool,
 }
 
-fn sheet(package: &mut Package<'_>, path: &str, book: &Book, document: &mut OfficeDraft) {
+fn sheet(
+    package: &mut Package<'_>,
+    path: &str,
+    name: &str,
+    book: &Book,
+    document: &mut OfficeDraft,
+) {
     let mut sheet = SheetReader {
         book,
-        cells: Cells::new(),
+        cells: Cells::new(name),
+        row: 0,
+        column: 0,
         kind: CellKind::Number,
         format: 0,
-        value: Body::new(PARAGRAPH_BYTES_MAX),
+        value: Body::new(Limit::Paragraph.bound()),
         in_value: false,
         in_reading: false,
     };
@@ -226,12 +238,25 @@ fn sheet(package: &mut Package<'_>, path: &str, book: &Book, document: &mut Offi
         !document.body.is_full()
     });
     sheet.cells.end_row(document);
+    if sheet.value.is_cut() {
+        document.cuts.insert(Limit::Paragraph);
+    }
 }
 
 impl SheetReader<'_> {
     fn start(&mut self, element: &Element<'_>) {
         match element.name {
+            "row" => {
+                let number = element.get("r").parse::<usize>().ok();
+                self.row = number.map_or(self.row, |it| it.saturating_sub(1)) + 1;
+                self.column = 0;
+            }
             "c" => {
+                if self.cells.is_row_empty() {
+                    self.column = column(&element.get("r")).unwrap_or(self.column);
+                    self.cells.at(self.row.saturating_sub(1), self.column);
+                    self.column += 1;
+                }
                 self.kind = CellKind::of(&element.get("t"));
                 if self.kind == CellKind::Number {
                     self.format = element.get("s").parse().unwrap_or(0);
@@ -286,6 +311,12 @@ impl SheetReader<'_> {
             CellKind::Error => {}
         }
     }
+}
+
+/// Returns the column in the name of a cell, from 0 on.
+fn column(cell: &str) -> Option<usize> {
+    let letters = cell.bytes().take(3).take_while(u8::is_ascii_uppercase);
+    letters.fold(0, |number, it| 26 * number + usize::from(it - b'A') + 1).checked_sub(1)
 }
 
 /// Returns whether an element is a page's header or footer.

@@ -10,7 +10,8 @@
 
 use super::package::Package;
 use super::xml::Piece;
-use super::{Kind, OfficeDraft, PARAGRAPH_BYTES_MAX, PROPERTIES};
+use super::{Kind, OfficeDraft, PROPERTIES};
+use crate::limit::Limit;
 use crate::text::Body;
 use crate::{Draft, Input};
 
@@ -109,7 +110,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Opt
 
 impl Family {
     fn part(&self, package: &mut Package<'_>, path: &str, document: &mut OfficeDraft) {
-        let mut paragraph = Body::new(PARAGRAPH_BYTES_MAX);
+        let mut paragraph = Body::new(Limit::Paragraph.bound());
         let mut inside = 0_usize;
         package.walk(path, &mut |piece| {
             match piece {
@@ -126,12 +127,12 @@ impl Family {
                         inside = inside.saturating_sub(1);
                     }
                     if self.lines.contains(&name) {
-                        document.paragraph(&paragraph.take(), Kind::Text);
+                        document.take_paragraph(&mut paragraph, Kind::Text);
                     }
                 }
             }
             !document.body.is_full()
         });
-        document.paragraph(paragraph.as_str(), Kind::Text);
+        document.take_paragraph(&mut paragraph, Kind::Text);
     }
 }

@@ -10,6 +10,8 @@ use std::fmt::Write as _;
 const MARKS_MAX: usize = 4 * 1024;
 /// Maximum length of the name of a place, in bytes.
 const NAME_BYTES_MAX: usize = 100;
+/// Least distance between two places in a row of many, in bytes: by their share, few nearer ones could be named.
+const NEAR_BYTES: usize = 1_200;
 /// Share of the text that its places may take: one byte in this many.
 const SHARE: usize = 100;
 
@@ -91,6 +93,12 @@ impl Places {
             marks.add(offset, name);
             *self = Self::Marks(marks);
         }
+    }
+
+    /// Returns whether `offset` is far enough from the last place for another one.
+    pub(crate) fn is_far(&self, offset: usize) -> bool {
+        let Self::Marks(marks) = self else { return true };
+        marks.marks.last().is_none_or(|(before, _)| before + NEAR_BYTES <= offset)
     }
 
     /// Returns `Text-Places` for the part of `text` from `start` to `end`; empty if nothing fits.

@@ -10,7 +10,7 @@ fn be(number: usize) -> [u8; 4] {
 }
 
 /// Returns a Palm database of these records.
-pub(in crate::data) fn palm(kind: &[u8; 8], records: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn palm(kind: &[u8; 8], records: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = vec![0; 78];
     bytes[..8].copy_from_slice(b"On_Knots");
     bytes[60..68].copy_from_slice(kind);

@@ -8,10 +8,9 @@
 
 use std::borrow::Cow;
 
+use crate::limit::Limit;
 use crate::numbers::{be16, le32};
 
-/// Longest text that is unpacked, in bytes.
-pub(super) const TEXT_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// The content of the dictionary at the beginning.
 const BEGINNING: &[u8] = b"{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}{\\f0\\fnil \\froman \\fswiss \
 \\fmodern \\fscript \\fdecor MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n\
@@ -24,15 +23,21 @@ const DICTIONARY_BYTES: usize = 4096;
 const COMPRESSED: &[u8] = b"LZFu";
 const STORED: &[u8] = b"MELA";
 
-/// Returns the text; `None` if this is no compressed text. It may be cut at [`TEXT_BYTES_MAX`].
-pub(super) fn unpack(bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
-    let raw = usize::try_from(le32(bytes, 4)?).ok()?.min(TEXT_BYTES_MAX);
+/// Returns the text up to its limit, and whether there is more; `None` if this is no compressed text.
+pub(super) fn unpack(bytes: &[u8]) -> Option<(Cow<'_, [u8]>, bool)> {
+    let most = Limit::OutlookText.bound();
+    let raw = usize::try_from(le32(bytes, 4)?).ok()?.min(most.saturating_add(1));
     let content = bytes.get(HEADER_BYTES..)?;
-    match bytes.get(8..12)? {
-        STORED => Some(content.get(..raw).unwrap_or(content).into()),
-        COMPRESSED => Some(decompress(content, raw).into()),
-        _ => None,
+    let mut text: Cow<'_, [u8]> = match bytes.get(8..12)? {
+        STORED => content.get(..raw).unwrap_or(content).into(),
+        COMPRESSED => decompress(content, raw).into(),
+        _ => return None,
+    };
+    let is_cut = most < text.len();
+    if is_cut {
+        text.to_mut().truncate(most);
     }
+    Some((text, is_cut))
 }
 
 /// Unpacks up to the end mark, the end of the bytes, or `bytes_max` bytes.
@@ -114,6 +119,10 @@ mod tests {
         content
     }
 
+    fn unpack(bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
+        super::unpack(bytes).map(|(text, _)| text)
+    }
+
     fn file(kind: &[u8], raw: u32, content: &[u8]) -> Vec<u8> {
         [&[0; 4][..], &raw.to_le_bytes(), kind, &[0; 4], content].concat()
     }
@@ -136,7 +145,8 @@ mod tests {
     fn what_lies_is_bounded() {
         // Each reference gives 16 bytes, never at the place of writing, and the size says more.
         let long = [&[0xff][..], &[0x00, 0x0e].repeat(8)].concat().repeat((1 << 18) + 9);
-        assert_eq!(unpack(&file(COMPRESSED, u32::MAX, &long)).unwrap().len(), TEXT_BYTES_MAX);
+        let bytes_max = Limit::OutlookText.bound();
+        assert_eq!(unpack(&file(COMPRESSED, u32::MAX, &long)).unwrap().len(), bytes_max);
         assert_eq!(unpack(&file(COMPRESSED, 3, &long)).unwrap().len(), 3);
         // A place that was never written, and the first one.
         assert_eq!(unpack(&file(COMPRESSED, 9, b"\x01\xff\xf0")).unwrap(), &b"\0{"[..]);

@@ -110,8 +110,8 @@ const READ: [Key; 33] = [
 /// The set of properties of appointments is the first of a row of sets.
 const SETS: u32 = 0x0006_2000;
 
-/// Maximum number of properties that are kept.
-const VALUES_MAX: usize = 1_000;
+/// Maximum number of values that are kept of a property; the first that has any text is used.
+const VALUES_MAX: usize = 16;
 
 /// Returns whether the property is read.
 pub(super) fn is_read(key: Key) -> bool {
@@ -169,7 +169,8 @@ impl<'a> PropertyBag<'a> {
 
     /// Adds a property that is read; well-formed items have each once or twice.
     pub(super) fn add(&mut self, key: Key, value: Value<'a>) {
-        if self.values.len() < VALUES_MAX && (is_read(key) || key == ATTACHED) {
+        let is_wanted = is_read(key) || key == ATTACHED;
+        if is_wanted && self.all(key).count() < VALUES_MAX {
             self.values.push((key, value));
         }
     }

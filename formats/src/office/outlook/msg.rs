@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::mapi::{self, ATTACHED, Key, PropertyBag, SUBJECT, Value};
-use super::{Attachment, Fault, Item, RECIPIENTS_MAX};
+use super::{Attachment, Fault, Item};
+use crate::limit::Limit;
 use crate::numbers::{le16, le32};
 use crate::object::ProblemKind;
 use crate::office::compound::tree::Tree;
 use crate::office::compound::{Compound, Node, ROOT};
-use crate::prose::mail::ATTACHMENTS_MAX;
 
 /// The stream of an item, a recipient or an attachment with its short properties.
 pub(in crate::office) const PROPERTIES: &str = "__properties_version1.0";
@@ -39,16 +39,14 @@ pub(super) fn item(file: &Compound<'_>) -> Result<Item<'static>, Fault> {
     let names = names(file);
     let mut item =
         Item { properties: bag(file, ROOT, ITEM_HEADER_BYTES, &names), ..Item::default() };
-    let mut others = |beginning: &str, most: usize, what: &str| {
+    let mut others = |beginning: &str, limit: Limit| {
         let storages = storages(file, beginning);
-        item.faults.extend(super::too_many(storages.len(), most, what));
-        let listed = storages.into_iter().take(most);
+        item.faults.extend(super::too_many(storages.len(), limit));
+        let listed = storages.into_iter().take(limit.bound());
         listed.map(|it| bag(file, it, OTHER_HEADER_BYTES, &names)).collect()
     };
-    (item.recipients, item.attachments) = (
-        others(RECIPIENT, RECIPIENTS_MAX, "recipients"),
-        others(ATTACHMENT, ATTACHMENTS_MAX, "attachments"),
-    );
+    item.recipients = others(RECIPIENT, Limit::Recipients);
+    item.attachments = others(ATTACHMENT, Limit::Attachments);
     Ok(item)
 }
 

@@ -22,7 +22,7 @@ fn wide(text: &str) -> Vec<u8> {
 }
 
 /// Returns a stream of short properties: numbers, kinds and values.
-fn short(header_bytes: usize, properties: &[(u16, u16, u64)]) -> Vec<u8> {
+pub(crate) fn short(header_bytes: usize, properties: &[(u16, u16, u64)]) -> Vec<u8> {
     let mut bytes = vec![0; header_bytes];
     for (number, kind, value) in properties {
         bytes.extend([kind.to_le_bytes(), number.to_le_bytes()].concat());
@@ -33,7 +33,7 @@ fn short(header_bytes: usize, properties: &[(u16, u16, u64)]) -> Vec<u8> {
 }
 
 /// Returns a compound file of these streams; their paths may lead through storages.
-fn file(streams: &[(&str, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn file(streams: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut tree = Tree::new();
     let mut storages = vec![(String::new(), ROOT)];
     for (path, content) in streams {
@@ -58,7 +58,7 @@ fn long(number: &str) -> String {
 }
 
 /// Returns a message with these texts by the numbers and kinds of their properties.
-fn message(texts: &[(&str, &[u8])]) -> Vec<u8> {
+pub(crate) fn message(texts: &[(&str, &[u8])]) -> Vec<u8> {
     let names: Vec<String> = texts.iter().map(|(number, _)| long(number)).collect();
     let mut streams: Vec<(&str, Vec<u8>)> =
         names.iter().zip(texts).map(|(name, (_, text))| (&**name, text.to_vec())).collect();

@@ -11,10 +11,10 @@
 use std::borrow::Cow;
 
 use super::mapi::{self, ATTACHED, PropertyBag, SUBJECT, Value};
-use super::{Attachment, Fault, Item, RECIPIENTS_MAX};
+use super::{Attachment, Fault, Item};
+use crate::limit::Limit;
 use crate::numbers::{le_len32, le16, le32, slice, up_to_zero};
 use crate::object::ProblemKind;
-use crate::prose::mail::ATTACHMENTS_MAX;
 
 /// First bytes of every item.
 pub(in crate::office) const MAGIC: &[u8] = b"\x78\x9f\x3e\x22";
@@ -24,10 +24,6 @@ const HEADER_BYTES: usize = 6;
 const ATTRIBUTE_HEADER_BYTES: usize = 9;
 /// Bytes of the checksum behind the data.
 const CHECKSUM_BYTES: usize = 2;
-/// Maximum number of attachments.
-const ATTACHED_MAX: usize = 100_000;
-/// Maximum number of properties of an item, a recipient or an attachment.
-const PROPERTIES_MAX: usize = 16 * 1024;
 /// Bytes of the identifier of an interface before an object.
 const INTERFACE_BYTES: usize = 16;
 /// The interface of items.
@@ -105,7 +101,7 @@ impl<'a> Attributes<'a> {
             NEXT_ATTACHMENT => {
                 let page = properties.page;
                 self.attached += 1;
-                if self.attached <= ATTACHED_MAX {
+                if self.attached <= Limit::Entries.bound() {
                     let properties = PropertyBag::of_page(page);
                     self.attachments.push(Attached { properties, data: &[] });
                 }
@@ -129,7 +125,7 @@ impl<'a> Attributes<'a> {
         let count = le_len32(data, 0).unwrap_or(0);
         self.recipients = self.recipients.saturating_add(count);
         let mut rest = data.get(4..).unwrap_or_default();
-        while self.item.recipients.len() < RECIPIENTS_MAX.min(self.recipients) {
+        while self.item.recipients.len() < Limit::Recipients.bound().min(self.recipients) {
             let mut recipient = PropertyBag::of_page(page);
             let Some(after) = read(rest, &mut recipient) else { break };
             self.item.recipients.push(recipient);
@@ -164,7 +160,7 @@ fn date(data: &[u8]) -> Option<String> {
 
 /// Reads properties up to the first that is damaged; returns the bytes behind them.
 fn read<'a>(data: &'a [u8], bag: &mut PropertyBag<'a>) -> Option<&'a [u8]> {
-    let count = le_len32(data, 0)?.min(PROPERTIES_MAX);
+    let count = le_len32(data, 0)?;
     let mut rest = data.get(4..)?;
     for _ in 0..count {
         rest = property(rest, bag)?;
@@ -229,11 +225,11 @@ fn padded(length: usize) -> Option<usize> {
 
 pub(super) fn item(bytes: &[u8]) -> Item<'_> {
     let Attributes { mut item, attachments, attached, recipients } = attributes(bytes);
-    item.faults.extend(super::too_many(attached, ATTACHMENTS_MAX, "attachments"));
-    if item.recipients.len() == RECIPIENTS_MAX {
-        item.faults.extend(super::too_many(recipients, RECIPIENTS_MAX, "recipients"));
+    item.faults.extend(super::too_many(attached, Limit::Attachments));
+    if item.recipients.len() == Limit::Recipients.bound() {
+        item.faults.extend(super::too_many(recipients, Limit::Recipients));
     }
-    let all = attachments.into_iter().take(ATTACHMENTS_MAX);
+    let all = attachments.into_iter().take(Limit::Attachments.bound());
     item.attachments = all.map(|it| it.properties).collect();
     item
 }
@@ -262,5 +258,5 @@ pub(super) fn attachments(
         }
         visit(attachment)?;
     }
-    super::too_many(attached, ATTACHED_MAX, "attachments").map_or(Ok(()), Err)
+    super::too_many(attached, Limit::Entries).map_or(Ok(()), Err)
 }

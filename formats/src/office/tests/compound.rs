@@ -12,7 +12,7 @@ use crate::office::compound::tree::Tree;
 use crate::office::{Inside, inside};
 
 /// Returns a compound file of these streams, each in big sectors.
-pub(super) fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
+pub(crate) fn compound(streams: &[(&str, &[u8])]) -> Vec<u8> {
     const SECTOR: usize = 512;
     let mut sectors: Vec<u8> = Vec::new();
     let mut table: Vec<u32> = Vec::new();
@@ -93,7 +93,7 @@ fn property_set(properties: &[(u32, &[u8])]) -> Vec<u8> {
 }
 
 /// Returns a Word document's stream and table: a wide piece and a narrow one.
-fn word(wide: &str, narrow: &[u8]) -> (Vec<u8>, Vec<u8>) {
+pub(super) fn word(wide: &str, narrow: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let units: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let mut main = vec![0; 0x400];
     main[..4].copy_from_slice(&[0xec, 0xa5, 0xc1, 0]);
@@ -206,6 +206,20 @@ fn slides_of_powerpoint() {
     );
 }
 
+/// Returns a document of Hangul with these sections.
+pub(crate) fn hangul(flags: u8, sections: &[&[u8]]) -> Vec<u8> {
+    let mut header = [&b"HWP Document File"[..], &[0; 239]].concat();
+    header[36] = flags;
+    let mut tree = Tree::new();
+    tree.add(ROOT, "FileHeader", Some(header));
+    tree.add(ROOT, "\u{5}HwpSummaryInformation", Some(vec![1]));
+    let storage = tree.add(ROOT, "BodyText", None);
+    for (number, section) in sections.iter().enumerate() {
+        tree.add(storage, &format!("Section{number}"), Some(section.to_vec()));
+    }
+    tree.into_bytes()
+}
+
 #[test]
 fn a_document_of_hangul() {
     let units = |units: &[u16]| units.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<u8>>();
@@ -222,16 +236,7 @@ fn a_document_of_hangul() {
     let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(&section).unwrap();
     let packed = encoder.finish().unwrap();
-    let file = |flags: u8, section: &[u8]| {
-        let mut header = [&b"HWP Document File"[..], &[0; 239]].concat();
-        header[36] = flags;
-        let mut tree = Tree::new();
-        tree.add(ROOT, "FileHeader", Some(header));
-        tree.add(ROOT, "\u{5}HwpSummaryInformation", Some(vec![1]));
-        let storage = tree.add(ROOT, "BodyText", None);
-        tree.add(storage, "Section0", Some(section.to_vec()));
-        tree.into_bytes()
-    };
+    let file = |flags, section: &[u8]| hangul(flags, &[section]);
     let expected = "Title: n.hwp\nKind: Hangul document\nPartial-Text: 안녕 x | 세-계";
     check("n.hwp", &file(1, &packed), expected);
     check("n.hwp", &file(0, &section), expected);

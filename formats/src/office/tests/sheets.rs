@@ -59,7 +59,7 @@ fn content() -> impl Strategy<Value = Content> {
     ]
 }
 
-fn utf16(text: &str) -> Vec<u8> {
+pub(super) fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
@@ -95,7 +95,7 @@ fn xlsx(rows: &[Vec<Content>]) -> Vec<u8> {
 }
 
 /// Returns a record of a binary part.
-fn part_record(kind: u16, content: &[u8]) -> Vec<u8> {
+pub(super) fn part_record(kind: u16, content: &[u8]) -> Vec<u8> {
     let mut record = Vec::new();
     for number in [usize::from(kind), content.len()] {
         let mut rest = number;
@@ -110,7 +110,7 @@ fn part_record(kind: u16, content: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a string of a binary part.
-fn part_string(text: &str) -> Vec<u8> {
+pub(super) fn part_string(text: &str) -> Vec<u8> {
     let size = u32::try_from(text.encode_utf16().count()).unwrap();
     [&size.to_le_bytes()[..], &utf16(text)].concat()
 }
@@ -180,7 +180,7 @@ fn xlsb(rows: &[Vec<Content>]) -> Vec<u8> {
 }
 
 /// Returns a record of an old workbook.
-fn record(kind: u16, content: &[u8]) -> Vec<u8> {
+pub(super) fn record(kind: u16, content: &[u8]) -> Vec<u8> {
     let size = u16::try_from(content.len()).unwrap().to_le_bytes();
     [&kind.to_le_bytes()[..], &size, content].concat()
 }

@@ -4,9 +4,7 @@
 //! record).
 
 use super::super::compound::utf16;
-
-/// Maximum length of all shared strings together, in bytes.
-const STRINGS_BYTES_MAX: usize = 16 * 1024 * 1024;
+use crate::limit::Limit;
 
 /// Decodes text that has only the low bytes of UTF-16.
 pub(super) fn narrow(bytes: &[u8]) -> String {
@@ -27,24 +25,26 @@ impl<'p> ContinuedReader<'p> {
         Self { parts, part: 0, at }
     }
 
-    /// Reads the strings that cells share.
-    pub(super) fn shared(mut self) -> Vec<String> {
+    /// Reads the strings that cells share, and returns the limit that they go beyond.
+    pub(super) fn shared(mut self) -> (Vec<String>, Option<Limit>) {
         let mut strings = Vec::new();
-        let mut bytes_left = STRINGS_BYTES_MAX;
-        while let Some(text) = self.string(bytes_left) {
-            // Empty strings take room as well.
-            bytes_left = bytes_left.saturating_sub(text.len() + size_of::<String>());
-            strings.push(text);
-            if bytes_left == 0 {
-                break;
+        let mut bytes_left = Limit::StringBytes.bound();
+        while let Some(text) = self.string() {
+            if strings.len() == Limit::Strings.bound() {
+                return (strings, Some(Limit::Strings));
             }
+            let Some(left) = bytes_left.checked_sub(text.len()) else {
+                return (strings, Some(Limit::StringBytes));
+            };
+            bytes_left = left;
+            strings.push(text);
         }
-        strings
+        (strings, None)
     }
 
     /// Reads a text that has nothing but characters in the records after the first.
     pub(super) fn text(mut self, characters: usize) -> String {
-        self.characters(characters, 0, STRINGS_BYTES_MAX).unwrap_or_default()
+        self.characters(characters, 0).unwrap_or_default()
     }
 
     fn left(&self) -> &[u8] {
@@ -84,17 +84,18 @@ impl<'p> ContinuedReader<'p> {
         }
     }
 
-    fn string(&mut self, bytes_max: usize) -> Option<String> {
+    fn string(&mut self) -> Option<String> {
         let characters = self.number(2)?;
         let flags = self.number(1)?;
         let runs = if flags & 8 != 0 { self.number(2)? } else { 0 };
         let reading = if flags & 4 != 0 { self.number(4)? } else { 0 };
-        let text = self.characters(characters, flags, bytes_max)?;
+        let text = self.characters(characters, flags)?;
         self.skip(4 * runs + reading);
         Some(text)
     }
 
-    fn characters(&mut self, count: usize, flags: usize, bytes_max: usize) -> Option<String> {
+    /// Reads a text, which has at most 65,535 characters.
+    fn characters(&mut self, count: usize, flags: usize) -> Option<String> {
         let (mut characters, mut flags) = (count, flags);
         let mut text = String::new();
         while 0 < characters {
@@ -112,8 +113,7 @@ impl<'p> ContinuedReader<'p> {
                 continue;
             }
             let bytes = self.left().get(..here * width)?;
-            let more = if width == 2 { utf16(bytes) } else { narrow(bytes) };
-            text.push_str(crate::text::front(&more, bytes_max.saturating_sub(text.len())));
+            text.push_str(&if width == 2 { utf16(bytes) } else { narrow(bytes) });
             self.at += here * width;
             characters -= here;
         }

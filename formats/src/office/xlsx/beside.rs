@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use super::super::OfficeDraft;
 use super::super::package::Package;
 use super::super::xml::Piece;
-use super::{PARAGRAPH_BYTES_MAX, binary};
+use super::binary;
 use crate::limit::Limit;
 use crate::text::Body;
 
@@ -40,11 +40,14 @@ pub(super) fn read(
                 it.kind.as_str(),
                 "comments" | "threadedComment" | "drawing" | "chart" | "chartEx" | "diagramData"
             );
-            let mut is_new =
-                || seen.len() < Limit::SheetParts.bound() && seen.insert(it.target.clone());
-            if it.is_external || !has_text || !is_new() {
+            if it.is_external || !has_text || seen.contains(&it.target) {
                 continue;
             }
+            if seen.len() == Limit::SheetParts.bound() {
+                document.cuts.insert(Limit::SheetParts);
+                continue;
+            }
+            seen.insert(it.target.clone());
             if it.target.ends_with(".bin") {
                 binary::comments(package, &it.target, document);
             } else {
@@ -59,7 +62,7 @@ pub(super) fn read(
 
 /// Reads the paragraphs of a part.
 fn texts(package: &mut Package<'_>, path: &str, document: &mut OfficeDraft) {
-    let mut paragraph = Body::new(PARAGRAPH_BYTES_MAX);
+    let mut paragraph = Body::new(Limit::Paragraph.bound());
     let (mut in_text, mut in_fallback) = (false, false);
     package.walk(path, &mut |piece| {
         match piece {
@@ -76,6 +79,9 @@ fn texts(package: &mut Package<'_>, path: &str, document: &mut OfficeDraft) {
             Piece::Text(_) => {}
             Piece::End("t" | "text") => in_text = false,
             Piece::End("p" | "comment" | "threadedComment") => {
+                if paragraph.is_cut() {
+                    document.cuts.insert(Limit::Paragraph);
+                }
                 comment(&paragraph.take(), document);
             }
             Piece::End(_) => {}

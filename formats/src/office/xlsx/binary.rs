@@ -91,32 +91,35 @@ fn string(content: &[u8], at: usize) -> (String, usize) {
     (utf16(text), at + 4 + text.len())
 }
 
-/// Adds the names of the sheets, and returns their paths.
+/// Adds the names of the sheets, and returns their paths and names.
 pub(super) fn sheets(
     package: &mut Package<'_>,
     main: &str,
     related: &[Relationship],
     book: &mut Book,
     document: &mut OfficeDraft,
-) -> Vec<String> {
+) -> Vec<(String, String)> {
     let mut paths = Vec::new();
     walk(package, main, &mut |kind, content| {
         match kind {
             BOOK => book.formats.is_1904 = content.first().is_some_and(|it| it & 1 != 0),
             SHEET => {
                 let (id, end) = string(content, 8);
-                document.sheet(&string(content, end).0);
-                paths.extend(related.iter().find(|it| it.id == id).map(|it| it.target.clone()));
+                let name = string(content, end).0;
+                document.sheet(&name);
+                let part = related.iter().find(|it| it.id == id);
+                paths.extend(part.map(|it| (it.target.clone(), name)));
             }
             _ => {}
         }
-        paths.len() < Limit::Sheets.bound()
+        paths.len() <= Limit::Sheets.bound()
     });
     if paths.is_empty() {
         // Others in the folder are indexes of the sheets.
-        paths = package.in_folder("xl/worksheets/sheet", ".bin");
-        paths.truncate(Limit::Sheets.bound());
+        let found = package.in_folder("xl/worksheets/sheet", ".bin").into_iter();
+        paths = found.map(|it| (it, String::new())).collect();
     }
+    package.cut_list(&mut paths, Limit::Sheets);
     paths
 }
 
@@ -145,7 +148,7 @@ pub(super) fn strings(package: &mut Package<'_>, path: &str, strings: &mut Strin
             strings.text.push_str(&string(content, 1).0);
             strings.end(start);
         }
-        !strings.is_full()
+        !strings.is_cut()
     });
 }
 
@@ -163,18 +166,25 @@ pub(super) fn comments(package: &mut Package<'_>, path: &str, document: &mut Off
 struct SheetReader<'b> {
     book: &'b Book,
     cells: Cells,
+    row: usize,
+    /// The column of the next cell.
+    column: usize,
 }
 
 pub(super) fn sheet(
     package: &mut Package<'_>,
     path: &str,
+    name: &str,
     book: &Book,
     document: &mut OfficeDraft,
 ) {
-    let mut sheet = SheetReader { book, cells: Cells::new() };
+    let mut sheet = SheetReader { book, cells: Cells::new(name), row: 0, column: 0 };
     walk(package, path, &mut |kind, content| {
         match kind {
-            ROW | END_CELLS => sheet.cells.end_row(document),
+            ROW | END_CELLS => {
+                sheet.cells.end_row(document);
+                (sheet.row, sheet.column) = (le_len32(content, 0).unwrap_or(0), 0);
+            }
             PAGE_TEXTS => {
                 // After two bytes of flags, six strings.
                 let mut at = 2;
@@ -196,6 +206,11 @@ impl SheetReader<'_> {
     /// Reads a cell, whose format is at `at`, and its value after that; does nothing for other records.
     fn cell(&mut self, kind: usize, content: &[u8], at: usize) {
         let value = at + 4;
+        if at == 4 {
+            self.column = le_len32(content, 0).unwrap_or(0);
+        }
+        self.cells.at(self.row, self.column);
+        self.column = self.column.saturating_add(1);
         let number = match kind {
             2 => le32(content, value).map(rk),
             5 | 9 => le64(content, value).map(f64::from_bits),
