@@ -1,6 +1,9 @@
 //! A property of every limit: an object that goes beyond it says so, and one that does not says nothing.
 
 mod common;
+mod media;
+mod settings;
+mod text;
 
 use proptest::prelude::*;
 
@@ -24,7 +27,7 @@ struct Sample {
 type Make = fn(Limit, usize) -> Option<Sample>;
 
 /// The makers. Each limit has a sample of one of them.
-const MAKERS: &[Make] = &[common::sample];
+const MAKERS: &[Make] = &[common::sample, media::sample, text::sample];
 
 fn sample(limit: Limit, count: usize) -> Option<Sample> {
     let mut made = MAKERS.iter().filter_map(|make| make(limit, count));
