@@ -27,13 +27,11 @@ pub(crate) mod soif;
 use super::{Draft, Input};
 use crate::Type;
 use crate::cancellable::TimeLimit;
-use crate::limit::Limit;
+use crate::limit::{Cut, Limit};
 use crate::object::ProblemKind;
 use crate::text::{Body, decode};
 pub(crate) use fields::EntryFields;
 
-/// Longest entry that is parsed, in bytes.
-pub(crate) const ENTRY_BYTES_MAX: usize = 256 * 1024;
 /// Maximum number of authors, and of titles, that the list's own record has.
 const NAMES_MAX: usize = 500;
 
@@ -66,8 +64,7 @@ fn noun(r#type: Type) -> Option<&'static str> {
 /// Hands out the entries of a catalog of any format.
 pub(crate) fn read(input: &Input<'_>, reading: &mut Reading<'_>) {
     if Limit::List.bound() < input.object.bytes.len() {
-        let (kind, message) = Limit::List.cut().problem();
-        reading.problem(kind, message);
+        reading.cut(Limit::List.cut());
     }
     let bytes = input.head(Limit::List.bound());
     match input.r#type {
@@ -156,10 +153,26 @@ impl<'r> Reading<'r> {
         self.goes_on() && (self.each)(Err(text))
     }
 
-    /// Reports a problem of the catalog as a whole.
+    /// Reports an entry that is longer than the limit allows; the front of its text can still be found.
+    /// Returns whether to go on.
+    pub(crate) fn too_long(&mut self, limit: Limit, text: &[u8]) -> bool {
+        self.cut(limit.cut());
+        self.count += 1;
+        let front = text.get(..text.len().min(limit.bound())).unwrap_or_default();
+        self.goes_on() && (self.each)(Err(&decode(front, None)))
+    }
+
+    /// Says that there is more than a limit allows.
+    pub(crate) fn cut(&mut self, cut: Cut) {
+        let (kind, message) = cut.problem();
+        self.problem(kind, message);
+    }
+
+    /// Reports a problem of the catalog as a whole, unless it is one more of the same limit.
     pub(crate) fn problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
+        let is_new = !self.problems.iter().any(|(it, _)| it.is_same_limit(kind));
         // A format has at most a handful.
-        if self.problems.len() < 8 {
+        if is_new && self.problems.len() < 8 {
             self.problems.push((kind, message.into()));
         }
     }
@@ -192,6 +205,7 @@ impl<'r> Reading<'r> {
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut body = Body::new(input.text_bytes_max());
     let (mut titles, mut authors, mut alone) = (Vec::new(), Vec::new(), None);
+    let mut cuts = Draft::default();
     let (mut first_year, mut last_year) = (i32::MAX, i32::MIN);
     let mut each = |entry: ParsedEntry<'_>| {
         let draft = match entry {
@@ -215,6 +229,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         if authors.len() < NAMES_MAX {
             authors.extend(draft.authors);
         }
+        cuts.add_problems(draft.problems);
         true
     };
     let mut reading = Reading::new(input.cancelled, &mut each);
@@ -237,7 +252,10 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.set_body(body);
         draft
     });
-    draft.problems.splice(0..0, problems);
+    let own = std::mem::take(&mut draft.problems);
+    draft.add_problems(problems);
+    draft.add_problems(own);
+    draft.add_problems(cuts.problems);
     draft
 }
 

@@ -18,11 +18,10 @@ use crate::text::{Body, decode};
 
 /// Longest name of a field, in bytes; a longer one is cut.
 const KEY_BYTES_MAX: usize = 64;
-/// Longest field of the top level, in bytes.
-const FIELD_BYTES_MAX: usize = 4 * 1024;
-/// Maximum number of fields of the top level that are kept.
+/// Maximum number of fields of the top level that are kept; all of them are in the text.
 const FIELDS_MAX: usize = 256;
-/// Longest string without white space, in bytes; a longer one is encoded data, and left out.
+/// Longest string of ASCII without white space, in bytes; a longer one that is no link is encoded data, and
+/// left out.
 const WORD_BYTES_MAX: usize = 256;
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
@@ -49,10 +48,11 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
                 body.space();
             }
             JsonToken::String(value) => {
-                if WORD_BYTES_MAX < value.len() && !value.contains(char::is_whitespace) {
+                references.add_bare(&value);
+                let is_word = value.is_ascii() && !value.contains(char::is_whitespace);
+                if WORD_BYTES_MAX < value.len() && is_word && !value.contains("://") {
                     continue;
                 }
-                references.add_bare(&value);
                 fields.value(&value);
                 body.push_squeezed(&value);
                 body.space();
@@ -98,7 +98,6 @@ impl TopLevel {
 
     fn value(&mut self, value: &str) {
         if self.depth <= 2 && !self.key.is_empty() && self.values.len() < FIELDS_MAX {
-            let value = crate::text::front(value, FIELD_BYTES_MAX);
             self.values.push((self.key.clone(), value.to_owned()));
         }
     }

@@ -132,13 +132,43 @@ limits! {
     /// Fields of a MARC record.
     MarcFields = "marc-fields", 2_000, "fields in a record";
     /// Messages of a mailbox.
-    Messages = "messages", 0, "messages";
+    Messages = "messages", 10_000, "messages";
     /// Linked data of a page, in bytes.
     LinkedData = "linked-data", MIB, "bytes of linked data";
 
+    // Markup and print.
+    /// Piece of a page's linked data, in bytes: as a tree in memory, it takes up to forty times as much.
+    LinkedDataPiece = "linked-data-piece", 256 * 1024, "bytes in a piece of linked data";
+    /// Things of a piece of linked data, and values of one of its keys.
+    LinkedThings = "linked-things", 256, "things or values in a piece of linked data";
+    /// Results in a notebook, in bytes.
+    Results = "results", 16 * 1024, "bytes of results";
+    /// Values of an entry of a list.
+    EntryValues = "entry-values", 1_000, "values in an entry";
+    /// Description of one thing without a list, in bytes.
+    Thing = "thing", 4 * MIB, "bytes about one thing";
+    /// Short names that stand for texts.
+    Abbreviations = "abbreviations", 10_000, "abbreviations";
+    /// Commands of a printed document.
+    Commands = "commands", 50_000_000, "commands";
+    /// Fonts of a document.
+    Fonts = "fonts", 10_000, "fonts";
+    /// Packet of metadata in a file, in bytes.
+    Packet = "packet", MIB, "bytes in a packet of metadata";
+    /// Names of a program's symbols, in bytes.
+    Symbols = "symbols", 64 * 1024, "bytes of names of symbols";
+    /// Messages of a program, in bytes.
+    ProgramText = "program-text", 12 * 1024, "bytes of messages";
+    /// Marks of one kind in a program: versions, copyrights.
+    Marks = "marks", 2_000, "marks of one kind";
+
     // Media.
-    /// Pieces of a picture.
-    PicturePieces = "picture-pieces", 1_000_000, "pieces";
+    /// Pieces of a picture or a film.
+    Pieces = "pieces", 1_000_000, "pieces";
+    /// Packed texts of a picture.
+    PackedTexts = "packed-texts", 64, "packed texts";
+    /// Fonts of a collection.
+    Faces = "faces", 256, "fonts in it";
     /// Elements of a drawing, one in another.
     DrawingDepth = "drawing-depth", 1_000, "elements in an element";
     /// Names of a font, in bytes.

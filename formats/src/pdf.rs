@@ -17,7 +17,6 @@ mod layout;
 mod measure;
 mod template;
 
-use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -31,7 +30,7 @@ use hayro_syntax::object::{Array, Stream};
 use hayro_syntax::page::Page;
 use hayro_syntax::{Filter, LoadPdfError, Pdf};
 
-use self::device::{OPERATIONS_MAX, Stop, TextDevice};
+use self::device::{Stop, TextDevice};
 use self::extract::Extractor;
 use self::layout::Layout;
 pub use self::template::Templates;
@@ -61,7 +60,9 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         Err(measure::Refusal::Time) => {
             draft.problem(ProblemKind::Time, "ran out of time measuring its streams");
         }
-        Err(measure::Refusal::Size(message)) => draft.problem(Limit::PdfStreams.kind(), message),
+        Err(measure::Refusal::Size(bytes_max, message)) => {
+            draft.problem(Limit::PdfStreams.kind_at(bytes_max), message);
+        }
     }
     draft
 }
@@ -90,11 +91,11 @@ fn read(bytes: Bytes, input: &Input<'_>, draft: &mut Draft<'_>) {
     let mut device = TextDevice::new(&pdf, input.text_bytes_max(), input.cancelled);
     let declared = declared::read(&pdf, draft);
     let (front, layout) = pages(&pdf, &mut device, draft);
-    let body = device.body.finish();
+    let body = device.body.as_str();
     let extractor = Extractor {
         layout: &layout,
-        front: body.get(..front).unwrap_or(&body),
-        body: &body,
+        front: body.get(..front).unwrap_or(body),
+        body,
         name: &input.object.name,
         declared,
     };
@@ -104,7 +105,10 @@ fn read(bytes: Bytes, input: &Input<'_>, draft: &mut Draft<'_>) {
         // The first line is a better title than the file's name.
         draft.title = body.lines().find(|line| is_telling(line)).unwrap_or_default().to_owned();
     }
-    draft.body = Cow::Owned(body);
+    draft.set_body(device.body);
+    if let Some(fonts) = device.fonts.read_of_more {
+        draft.cut(Limit::Fonts.cut_at(fonts));
+    }
 }
 
 /// Returns the document from its mark on. In most documents with bytes before it, offsets count from the
@@ -131,8 +135,8 @@ fn pages(pdf: &Pdf, device: &mut TextDevice<'_>, draft: &mut Draft<'_>) -> (usiz
         if device.stop.is_some() || device.is_done() {
             break;
         }
-        contents += contents_bytes(page, contents_max);
-        if contents_max <= contents {
+        contents += contents_bytes(page, contents_max + 1);
+        if contents_max < contents {
             let message =
                 format!("opens to more than {contents_max} bytes by page {}; cut", number + 1);
             draft.problem(Limit::PdfContents.kind(), message);
@@ -140,6 +144,7 @@ fn pages(pdf: &Pdf, device: &mut TextDevice<'_>, draft: &mut Draft<'_>) -> (usiz
         }
         let (width, height) = page.render_dimensions();
         let transform = Affine::new(page.initial_transform(true).as_coeffs());
+        device.body.place(&format!("page {}", number + 1));
         device.marks = (number < FRONT_PAGES_MAX).then(Vec::new);
         let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -171,14 +176,9 @@ fn report(failed: &[String], pages: usize, device: &mut TextDevice<'_>, draft: &
     let whole = device.is_done() || pages <= Limit::Pages.bound();
     match device.stop {
         Some(Stop::Time) => draft.problem(ProblemKind::Time, "ran out of time on its pages"),
-        Some(Stop::Operations) => {
-            let message = format!("draws more than {OPERATIONS_MAX} times; the rest was left out");
-            draft.problem(Limit::Operations.kind(), message);
-        }
+        Some(Stop::Operations) => draft.cut(Limit::Operations.cut()),
         Some(Stop::Enough) => {}
-        None if !whole => {
-            draft.cut(Limit::Pages.cut());
-        }
+        None if !whole => draft.cut(Limit::Pages.cut()),
         None => {}
     }
 }
@@ -211,4 +211,4 @@ fn stream_bytes(stream: &Stream<'_>, allowed: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,13 +4,13 @@ use soif::Record;
 
 use crate::limit::Limit;
 use crate::object::{Problem, Summary};
-use crate::text::{Keywords, TextPrint, front, language, one_line};
+use crate::text::{Keywords, TextPrint, front, language, one_line, squeezed};
 use crate::{Draft, Input, Settings, detail};
 
 /// Longest `Title`, in bytes.
 const TITLE_BYTES_MAX: usize = 300;
 /// Longest `Author`, in bytes.
-const AUTHOR_BYTES_MAX: usize = 4 * 1024;
+const AUTHOR_BYTES_MAX: usize = Limit::Value.standard();
 
 /// Makes a record from a draft. `type_name` is the value of `Type`. The attributes for which
 /// `is_declared` returns true are kept at every level of detail.
@@ -111,23 +111,26 @@ fn values(settings: &Settings, draft: &mut Draft<'_>, is_declared: &dyn Fn(&str)
 }
 
 fn authors(draft: &mut Draft<'_>) -> String {
-    let mut seen = String::new();
-    let mut is_cut = Limit::Authors.bound() < draft.authors.len();
-    for author in draft.authors.iter().take(Limit::Authors.bound()) {
-        let author = one_line(author, TITLE_BYTES_MAX);
-        if AUTHOR_BYTES_MAX < seen.len() + author.len() {
-            is_cut = true;
+    let (mut seen, mut count, mut is_cut) = (String::new(), 0, false);
+    for author in &draft.authors {
+        let author = squeezed(author);
+        if author.is_empty() || seen.lines().any(|it| it == author) {
+            continue;
+        }
+        let room = AUTHOR_BYTES_MAX.saturating_sub(seen.len() + 1);
+        is_cut |= room < author.len() || Limit::Authors.bound() <= count;
+        // Of one that is longer than all may be, the front is kept.
+        if is_cut && (0 < count || Limit::Authors.bound() == 0) {
             break;
         }
-        if !author.is_empty() && !seen.lines().any(|it| it == author) {
-            if !seen.is_empty() {
-                seen.push('\n');
-            }
-            seen.push_str(&author);
+        if 0 < count {
+            seen.push('\n');
         }
+        seen.push_str(front(&author, room));
+        count += 1;
     }
     if is_cut {
-        draft.cut(Limit::Authors.cut_at(seen.lines().count()));
+        draft.cut(Limit::Authors.cut_at(count));
     }
     seen
 }
@@ -135,15 +138,22 @@ fn authors(draft: &mut Draft<'_>) -> String {
 /// Returns the keywords and the print of the text.
 fn keywords(input: &Input<'_>, draft: &mut Draft<'_>, title: &str) -> (String, String) {
     let mut words = Keywords::new(input.settings.keywords_bytes_max);
+    let bytes_max = input.settings.keywords_text_bytes_max;
+    let title = if draft.title.trim().is_empty() { title } else { &draft.title };
+    let mut is_cut = false;
     for text in [title, &draft.keywords, &draft.description, &draft.r#abstract] {
-        words.add(front(text, input.settings.keywords_text_bytes_max));
+        is_cut |= bytes_max < text.len();
+        words.add(front(text, bytes_max));
     }
-    let body = front(&draft.body, input.settings.keywords_text_bytes_max);
+    let body = front(&draft.body, bytes_max);
     let mut print = TextPrint::default();
     if input.settings.detail.text_print && input.r#type.has_text() {
         words.add_each(body, |run| print.take(run));
     } else {
         words.add(body);
+    }
+    if is_cut && input.settings.detail.keywords_max.is_none() {
+        draft.cut(Limit::Text.cut_at(bytes_max));
     }
     if words.is_cut() && input.settings.detail.keywords_max.is_none() {
         draft.cut(Limit::Keywords.cut_at(input.settings.keywords_bytes_max));
@@ -163,7 +173,7 @@ fn references(settings: &Settings, draft: &mut Draft<'_>) -> String {
     for reference in draft.references.iter().take(count_max) {
         if settings.references_bytes_max < all.len() + reference.len() + 1 {
             is_cut = true;
-            break;
+            continue;
         }
         if !all.is_empty() {
             all.push('\n');

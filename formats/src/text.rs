@@ -137,6 +137,11 @@ pub fn one_line(text: &str, bytes_max: usize) -> String {
     line
 }
 
+/// Returns all of `text` on one line, as [`one_line`].
+pub(crate) fn squeezed(text: &str) -> String {
+    one_line(text, usize::MAX)
+}
+
 /// Returns whether a line has at least two letters or digits, unlike a ruler.
 pub fn is_telling(line: &str) -> bool {
     line.chars().filter(|it| it.is_alphanumeric()).nth(1).is_some()
@@ -271,6 +276,11 @@ impl Body {
     /// Returns whether text was left out, or may have been since a reader has seen that the text is full.
     pub(crate) fn is_cut(&self) -> bool {
         self.is_cut || !self.text.is_empty() && self.is_full()
+    }
+
+    /// Returns whether text was left out, if a reader goes on adding to a text that is full.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_cut
     }
 
     /// Returns the maximum length, in bytes.

@@ -49,7 +49,6 @@ const BOOKKEEPING: &[&str] = &[
     "original-metadata",
     "partial-text",
     "refresh-rate",
-    "text-places",
     "text-print",
     "time-to-live",
     "truncated",

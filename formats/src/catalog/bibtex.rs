@@ -17,11 +17,8 @@ use biblatex::{Bibliography, ChunksExt, Entry, Pair, Person, RawBibliography, Ra
 use oai::crosswalk;
 
 use crate::catalog::{EntryFields, Reading};
+use crate::limit::Limit;
 
-/// Longest entry that is parsed, in bytes.
-const ENTRY_BYTES_MAX: usize = 64 * 1024;
-/// Maximum number of abbreviations of one file.
-const ABBREVIATIONS_MAX: usize = 10_000;
 /// Longest text of an abbreviation, in bytes.
 const ABBREVIATION_BYTES_MAX: usize = 1024;
 /// Abbreviations that are defined everywhere.
@@ -39,10 +36,18 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
         match kind(raw.text).as_str() {
             "comment" | "preamble" => continue,
             "string" => {
-                abbreviations.define(&raw);
+                if !abbreviations.define(&raw) {
+                    reading.cut(Limit::Abbreviations.cut_at(abbreviations.texts.len()));
+                }
                 continue;
             }
             _ => {}
+        }
+        if Limit::Entry.bound() < raw.text.len() {
+            if reading.too_long(Limit::Entry, raw.text.as_bytes()) {
+                continue;
+            }
+            return;
         }
         let braced = raw.braced();
         let parsed = if raw.is_sound() { parse(&braced, &abbreviations) } else { None };
@@ -62,7 +67,7 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
 /// too.
 fn parse(entry: &str, abbreviations: &Abbreviations) -> Option<Bibliography> {
     let mut raw = RawBibliography::parse(entry).ok()?;
-    let mut room = ENTRY_BYTES_MAX;
+    let mut room = Limit::Entry.bound();
     for entry in &mut raw.entries {
         let omitted = ["crossref", "xdata", "ids"];
         entry.v.fields.retain(|it| !omitted.iter().any(|name| it.key.v.eq_ignore_ascii_case(name)));
@@ -148,7 +153,7 @@ impl RawEntry<'_> {
 
     /// Returns whether the parser can read it safely.
     fn is_sound(&self) -> bool {
-        self.closed && self.depth <= BRACES_MAX && self.text.len() <= ENTRY_BYTES_MAX
+        self.closed && self.depth <= BRACES_MAX && self.text.len() <= Limit::Entry.bound()
     }
 }
 
@@ -220,17 +225,17 @@ struct Abbreviations {
 
 impl Abbreviations {
     /// Adds a definition. Abbreviations in it are replaced at once, so no definition contains itself.
-    fn define(&mut self, raw: &RawEntry<'_>) {
+    /// Returns false if there are too many, or it is too long.
+    fn define(&mut self, raw: &RawEntry<'_>) -> bool {
         let braced = raw.braced();
         let parsed = raw.is_sound().then(|| RawBibliography::parse(&braced));
-        let Some(Ok(parsed)) = parsed else { return };
+        let Some(Ok(parsed)) = parsed else { return raw.text.len() <= Limit::Entry.bound() };
         for it in &parsed.abbreviations {
-            if self.texts.len() < ABBREVIATIONS_MAX
-                && let Some(text) = self.joined(it)
-            {
-                self.texts.insert(it.key.v.to_ascii_lowercase(), text);
-            }
+            let text = self.joined(it).filter(|_| self.texts.len() < Limit::Abbreviations.bound());
+            let Some(text) = text else { return false };
+            self.texts.insert(it.key.v.to_ascii_lowercase(), text);
         }
+        true
     }
 
     /// Returns the text of a definition, unless it is too long.

@@ -9,10 +9,8 @@ use serde_json::Value;
 
 use crate::catalog::json::{each, hand_out, member, text};
 use crate::catalog::{EntryFields, Reading};
+use crate::limit::Limit;
 use crate::object::ProblemKind;
-
-/// Longest XML that is read, in bytes; it becomes a tree in memory.
-const XML_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(crate) fn read(whole: &str, reading: &mut Reading<'_>) {
     let whole = whole.trim_start_matches('\u{feff}').trim();
@@ -25,9 +23,11 @@ pub(crate) fn read(whole: &str, reading: &mut Reading<'_>) {
 }
 
 fn xml(whole: &str, reading: &mut Reading<'_>) {
-    let end = whole.floor_char_boundary(XML_BYTES_MAX);
-    let (record, problems) =
-        crosswalk::metadata_to_soif(whole.get(..end).unwrap_or_default(), "datacite");
+    if Limit::Thing.bound() < whole.len() {
+        reading.too_long(Limit::Thing, whole.as_bytes());
+        return;
+    }
+    let (record, problems) = crosswalk::metadata_to_soif(whole, "datacite");
     for problem in problems {
         reading.problem(ProblemKind::Broken, problem.message);
     }

@@ -6,19 +6,12 @@ use std::borrow::Cow;
 use oai::crosswalk;
 use soif::Record;
 
-use super::{ENTRY_BYTES_MAX, cite};
+use super::cite;
 use crate::draft::read_date;
-use crate::text::{Body, one_line};
+use crate::limit::Limit;
+use crate::text::{Body, squeezed};
 use crate::{DateSource, Draft};
 
-/// Longest value of an entry, in bytes.
-const VALUE_BYTES_MAX: usize = 8 * 1024;
-/// Longest attribute of an entry, in bytes.
-const ATTRIBUTE_BYTES_MAX: usize = 16 * 1024;
-/// Maximum number of values of an entry.
-const VALUES_MAX: usize = 1_000;
-/// Maximum number of attributes of an entry.
-const ATTRIBUTES_MAX: usize = 60;
 /// Longest name of an attribute that comes from the file, in bytes.
 const NAME_BYTES_MAX: usize = 60;
 #[derive(Debug, Default)]
@@ -35,8 +28,12 @@ impl EntryFields {
     /// record; several values become its lines. `Date` and `Language` get the spelling of all
     /// records (a date that cannot be read is an `Original-Date`). `URL-References` takes only HTTP and FTP addresses.
     pub(crate) fn put(&mut self, name: impl Into<Cow<'static, str>>, value: &str) {
-        let (name, value) = (name.into(), one_line(value, VALUE_BYTES_MAX));
-        if value.is_empty() || VALUES_MAX <= self.values {
+        let (name, value) = (name.into(), squeezed(value));
+        if value.is_empty() {
+            return;
+        }
+        if Limit::EntryValues.bound() <= self.values {
+            self.draft.cut(Limit::EntryValues.cut());
             return;
         }
         self.values += 1;
@@ -101,12 +98,11 @@ impl EntryFields {
 
     fn other(&mut self, name: Cow<'static, str>, value: String) {
         let Some((_, old)) = self.others.iter_mut().find(|(it, _)| *it == name) else {
-            if self.others.len() < ATTRIBUTES_MAX {
-                self.others.push((name, value));
-            }
+            self.others.push((name, value));
             return;
         };
-        if old.len() + value.len() < ATTRIBUTE_BYTES_MAX && !old.lines().any(|it| it == value) {
+        // What goes beyond is cut, and said, when the record is made.
+        if old.len() <= Limit::Value.bound() && !old.lines().any(|it| it == value) {
             append(old, &value, "\n");
         }
     }
@@ -176,22 +172,22 @@ impl EntryFields {
                 draft.other("Date-Source", DateSource::Entry.name());
             }
         }
-        let mut body = Body::new(ENTRY_BYTES_MAX);
+        let mut body = Body::new(Limit::Entry.bound());
         cite(&draft, &mut body);
         body.push(&text);
-        draft.set_body(body);
+        if body.is_cut() {
+            draft.cut(Limit::Entry.cut());
+        }
+        draft.body = Cow::Owned(body.finish());
         draft
     }
 }
 
-/// Appends `new`, unless the whole would become too long for an entry.
 fn append(old: &mut String, new: &str, between: &str) {
-    if old.len() + new.len() < ENTRY_BYTES_MAX {
-        if !old.is_empty() {
-            old.push_str(between);
-        }
-        old.push_str(new);
+    if !old.is_empty() {
+        old.push_str(between);
     }
+    old.push_str(new);
 }
 
 /// Returns a DOI without its resolver's address.
@@ -264,8 +260,8 @@ mod tests {
         }
         fields.put("Abstract", &"long ".repeat(100_000));
         let draft = fields.finish();
-        assert!(draft.others.len() <= ATTRIBUTES_MAX);
-        assert!(draft.others.iter().all(|(_, it)| it.len() <= ATTRIBUTE_BYTES_MAX));
-        assert!(draft.body.len() <= ENTRY_BYTES_MAX);
+        assert!(draft.others.len() <= Limit::Attributes.standard());
+        assert!(draft.others.iter().all(|(_, it)| it.len() <= Limit::Value.standard() + 1_100));
+        assert!(draft.body.len() <= Limit::Entry.standard());
     }
 }

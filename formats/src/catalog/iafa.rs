@@ -4,7 +4,8 @@
 //! and handles by ROADS. A template begins with `Template-Type`. Continuation lines are indented. Repeated
 //! fields have a suffix for their variant (`-v1`).
 
-use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
+use crate::catalog::{EntryFields, Reading};
+use crate::limit::Limit;
 use crate::names::NameTable;
 
 /// Fields in lower case, without their variants, and the attributes that they become.
@@ -22,16 +23,12 @@ static ATTRIBUTES: NameTable = NameTable::of(
 const NAMES: &str = "name organization-name organisation-name service-name host-name user-name \
     group-name project-name handle";
 
-/// Maximum number of lines of a template that are read.
-const LINES_MAX: usize = 500;
-
 /// One template.
 #[derive(Debug)]
 pub struct Template<'t> {
     start: usize,
     line: usize,
     fields: Vec<(&'t str, String)>,
-    lines: usize,
     raw: &'t str,
 }
 
@@ -63,11 +60,11 @@ impl<'t> Iterator for Templates<'t> {
         let field = field(line);
         let mut ended = None;
         if field.is_some_and(|(name, _)| name.eq_ignore_ascii_case("template-type")) {
-            let new = Template { start, line: self.line, fields: Vec::new(), lines: 0, raw: "" };
+            let new = Template { start, line: self.line, fields: Vec::new(), raw: "" };
             ended = self.open.replace(new).map(|it| it.ended(self.text, start));
         }
-        if let Some(template) = self.open.as_mut().filter(|it| it.lines < LINES_MAX) {
-            template.lines += 1;
+        let is_read = |it: &&mut Template<'_>| self.at - it.start <= Limit::Entry.bound();
+        if let Some(template) = self.open.as_mut().filter(is_read) {
             match (field, template.fields.last_mut()) {
                 (Some((name, value)), _) => template.fields.push((name, value.to_owned())),
                 (None, Some((_, value))) if !line.trim().is_empty() => {
@@ -131,7 +128,7 @@ impl<'t> Template<'t> {
 
     /// Returns attributes for the objects that the template describes; `None` if it is too long.
     pub fn attributes(&self) -> Option<Vec<(String, String)>> {
-        if ENTRY_BYTES_MAX < self.raw.len() || LINES_MAX <= self.lines {
+        if Limit::Entry.bound() < self.raw.len() {
             return None;
         }
         let attributes = self.fields(&self.split_fields()).into_attributes().into_iter();
@@ -179,8 +176,8 @@ impl<'t> Template<'t> {
     }
 
     fn hand_out(&self, reading: &mut Reading<'_>) -> bool {
-        if ENTRY_BYTES_MAX < self.raw.len() {
-            return reading.broken("", || format!("in line {}", self.line));
+        if Limit::Entry.bound() < self.raw.len() {
+            return reading.too_long(Limit::Entry, self.raw.as_bytes());
         }
         let parts = self.split_fields();
         let mut fields = self.fields(&parts);

@@ -5,11 +5,9 @@
 
 use serde_json::Value;
 
-use super::{ENTRY_BYTES_MAX, EntryFields, Reading};
+use super::{EntryFields, Reading};
 use crate::json::tokens::string_end;
-
-/// Longest file about one thing, in bytes; as a tree in memory it takes up to 20 times as much.
-const ALONE_BYTES_MAX: usize = 2 * 1024 * 1024;
+use crate::limit::Limit;
 
 /// Returns the elements of the array that `text` starts with, each as written; none if there is no array.
 pub(crate) fn elements(text: &str) -> impl Iterator<Item = &str> {
@@ -58,10 +56,13 @@ pub(crate) fn hand_out(
 ) {
     let thing = |it: Value| Some(thing(&it)).filter(|(_, fields)| !fields.is_empty());
     let Some(list) = list else {
-        return reading.alone(whole.as_bytes(), parse_alone(alone).and_then(thing).map(|it| it.1));
+        return read_alone(whole, alone, reading, |it| thing(it).map(|it| it.1));
     };
     for (at, element) in elements(list).enumerate() {
         let goes_on = match parse(element).and_then(thing) {
+            None if Limit::Entry.bound() < element.len() => {
+                reading.too_long(Limit::Entry, element.as_bytes())
+            }
             Some((key, fields)) => reading.entry(&key, element.as_bytes(), fields),
             None => reading.broken("", || format!("is element {}", at + 1)),
         };
@@ -95,14 +96,24 @@ fn value_end(text: &str) -> usize {
     bytes.len()
 }
 
-/// Parses an element of a list, unless it is longer than [`ENTRY_BYTES_MAX`].
+/// Parses an element of a list, unless it is longer than [`Limit::Entry`].
 pub(crate) fn parse(text: &str) -> Option<Value> {
-    if text.len() <= ENTRY_BYTES_MAX { serde_json::from_str(text).ok() } else { None }
+    if text.len() <= Limit::Entry.bound() { serde_json::from_str(text).ok() } else { None }
 }
 
-/// Parses a file about one thing, unless it is longer than [`ALONE_BYTES_MAX`].
-pub(crate) fn parse_alone(text: &str) -> Option<Value> {
-    if text.len() <= ALONE_BYTES_MAX { serde_json::from_str(text).ok() } else { None }
+/// Hands out the one thing that the `whole` file describes, in the part `text` of it, unless that is longer
+/// than [`Limit::Thing`]: as a tree in memory it takes up to 20 times as much.
+pub(crate) fn read_alone(
+    whole: &str,
+    text: &str,
+    reading: &mut Reading<'_>,
+    fields: impl Fn(Value) -> Option<EntryFields>,
+) {
+    if Limit::Thing.bound() < text.len() {
+        reading.too_long(Limit::Thing, text.as_bytes());
+    } else {
+        reading.alone(whole.as_bytes(), serde_json::from_str(text).ok().and_then(fields));
+    }
 }
 
 /// Returns the text of a string or a number; empty for other values.

@@ -10,13 +10,12 @@
 
 use serde_json::Value;
 
-use crate::catalog::json::{each, elements, member, parse, parse_alone, text};
+use crate::catalog::json::{each, elements, member, parse, read_alone, text};
 use crate::catalog::{EntryFields, Reading};
+use crate::limit::Limit;
 
 /// Deepest nesting of values in the search for a name.
 const DEPTH_MAX: u32 = 8;
-/// Maximum number of values of one property that are read.
-const VALUES_MAX: usize = 500;
 
 /// Attributes, and the properties that become them, in order of precedence.
 const PROPERTIES: &[(&str, &[&str])] = &[
@@ -59,11 +58,14 @@ pub(crate) fn read(whole: &str, reading: &mut Reading<'_>) {
     let whole = whole.trim_start_matches('\u{feff}').trim();
     let list = if whole.starts_with('{') { member(whole, "@graph") } else { Some(whole) };
     let Some(list) = list else {
-        return reading.alone(whole.as_bytes(), parse_alone(whole).map(|it| fields(&it)));
+        return read_alone(whole, whole, reading, |it| Some(fields(&it)));
     };
     for (at, element) in elements(list).enumerate() {
         let thing = parse(element).map(|it| (fields(&it), it));
         let goes_on = match thing {
+            None if Limit::Entry.bound() < element.len() => {
+                reading.too_long(Limit::Entry, element.as_bytes())
+            }
             None => reading.broken("", || format!("is element {}", at + 1)),
             // A thing without a name only links other things.
             Some((fields, _)) if fields.first("Title").is_empty() => reading.goes_on(),
@@ -103,7 +105,7 @@ fn fields(thing: &Value) -> EntryFields {
         if *to == "Date" && !fields.first("Date").is_empty() {
             continue;
         }
-        for it in each(value).iter().take(VALUES_MAX) {
+        for it in each(value).iter() {
             put(to, it, &mut fields);
         }
     }
@@ -111,11 +113,11 @@ fn fields(thing: &Value) -> EntryFields {
         fields.put("Title", &person(thing));
     }
     for (from, scheme) in SCHEMES {
-        for it in values(thing, from).iter().take(VALUES_MAX) {
+        for it in values(thing, from).iter() {
             identifier(scheme, it, &mut fields);
         }
     }
-    for download in values(thing, "distribution").iter().take(VALUES_MAX) {
+    for download in values(thing, "distribution").iter() {
         for name in ["contentUrl", "downloadUrl", "url"] {
             let address = property(download, name).map(text).unwrap_or_default();
             fields.put("URL-References", &address);

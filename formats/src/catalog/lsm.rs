@@ -2,7 +2,8 @@
 //!
 //! Source: the templates of LSM, versions 1 to 4 (`Field: value`, continuation lines are indented).
 
-use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
+use crate::catalog::{EntryFields, Reading};
+use crate::limit::Limit;
 use crate::names::NameTable;
 
 /// Fields in lower case, and the attributes that they become.
@@ -13,16 +14,13 @@ static ATTRIBUTES: NameTable = NameTable::of(
      platform:Platforms copying-policy:License",
 );
 
-/// Maximum number of lines of an entry that are read.
-const LINES_MAX: usize = 2_000;
-
 /// One entry as written.
 struct LsmEntry<'t> {
     start: usize,
     line: usize,
     /// Field names, each with its lines, in order.
     fields: Vec<(&'t str, Vec<&'t str>)>,
-    lines: usize,
+    bytes: usize,
 }
 
 pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
@@ -45,7 +43,7 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
             }
         }
         if begins {
-            open = Some(LsmEntry { start, line: number, fields: Vec::new(), lines: 0 });
+            open = Some(LsmEntry { start, line: number, fields: Vec::new(), bytes: 0 });
         } else if let Some(entry) = &mut open {
             entry.take(line);
         }
@@ -66,8 +64,8 @@ fn begins(line: &str) -> bool {
 
 impl<'t> LsmEntry<'t> {
     fn take(&mut self, line: &'t str) {
-        self.lines += 1;
-        if LINES_MAX < self.lines {
+        self.bytes += line.len();
+        if Limit::Entry.bound() < self.bytes {
             return;
         }
         let is_name = |it: &str| {
@@ -84,6 +82,9 @@ impl<'t> LsmEntry<'t> {
     }
 
     fn hand_out(&self, raw: &str, ended: bool, reading: &mut Reading<'_>) -> bool {
+        if Limit::Entry.bound() < raw.len() {
+            return reading.too_long(Limit::Entry, raw.as_bytes());
+        }
         let mut fields = EntryFields::default();
         for (name, lines) in &self.fields {
             let lower = name.to_ascii_lowercase();
@@ -100,9 +101,8 @@ impl<'t> LsmEntry<'t> {
                 addresses(lines, &mut fields);
             }
         }
-        if ENTRY_BYTES_MAX < raw.len() || !ended || fields.first("Title").is_empty() {
-            let text = raw.get(..raw.floor_char_boundary(ENTRY_BYTES_MAX)).unwrap_or_default();
-            return reading.broken(text, || format!("in line {}", self.line));
+        if !ended || fields.first("Title").is_empty() {
+            return reading.broken(raw, || format!("in line {}", self.line));
         }
         let key = fields.first("Title").to_owned();
         reading.entry(&key, raw.as_bytes(), fields)

@@ -14,8 +14,8 @@ mod compose;
 
 use std::borrow::Cow;
 
-use super::marcxml::{self, XML_BYTES_MAX};
-use crate::catalog::{ENTRY_BYTES_MAX, Reading};
+use super::marcxml;
+use crate::catalog::Reading;
 use crate::limit::Limit;
 
 const RECORD_END: u8 = 0x1d;
@@ -38,6 +38,13 @@ pub(crate) fn read(bytes: &[u8], reading: &mut Reading<'_>) {
         }
         let length = memchr::memchr(RECORD_END, rest).map_or(rest.len(), |end| end + 1);
         let raw = rest.get(..length).unwrap_or_default();
+        if Limit::Entry.bound() < raw.len() {
+            if !reading.too_long(Limit::Entry, raw) {
+                return;
+            }
+            start += length;
+            continue;
+        }
         let ended = raw.last() == Some(&RECORD_END);
         let record = if ended { Record::read(raw) } else { None };
         if record.as_ref().is_some_and(|it| it.is_cut) {
@@ -69,9 +76,6 @@ struct Record<'b> {
 
 impl<'b> Record<'b> {
     fn read(raw: &'b [u8]) -> Option<Self> {
-        if ENTRY_BYTES_MAX < raw.len() {
-            return None;
-        }
         let (leader, rest) = raw.split_at_checked(LEADER_BYTES)?;
         if !leader.is_ascii() {
             return None;
@@ -115,7 +119,7 @@ impl<'b> Record<'b> {
         escape(&self.text(self.leader), &mut xml);
         xml.push_str("</leader>");
         for (tag, content) in &self.fields {
-            if XML_BYTES_MAX < xml.len() {
+            if marcxml::bytes_max() < xml.len() {
                 return None;
             }
             let tag = String::from_utf8_lossy(tag);

@@ -7,13 +7,18 @@ use oai::crosswalk;
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
-use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
+use crate::catalog::{EntryFields, Reading};
+use crate::limit::Limit;
 use crate::object::ProblemKind;
 
-/// Longest record as XML, in bytes; escaping makes a MARC record several times as long.
-pub(crate) const XML_BYTES_MAX: usize = 8 * ENTRY_BYTES_MAX;
 /// Deepest nesting, since the parser stores every open element. Records need four levels.
 const DEPTH_MAX: usize = 100;
+
+/// Returns the length of the longest record as XML, in bytes; escaping makes a MARC record several times as
+/// long.
+pub(crate) fn bytes_max() -> usize {
+    8 * Limit::Entry.bound()
+}
 
 pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
     let mut reader = Reader::from_str(text);
@@ -43,6 +48,12 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
                 depth = depth.saturating_sub(1);
                 if let Some((_, start)) = open.take_if(|(at, _)| *at == depth) {
                     let raw = text.get(start..position(&reader)).unwrap_or_default();
+                    if bytes_max() < raw.len() {
+                        if reading.too_long(Limit::Entry, raw.as_bytes()) {
+                            continue;
+                        }
+                        return;
+                    }
                     if depth == 0 {
                         return reading.alone(raw.as_bytes(), fields(raw));
                     }
@@ -82,7 +93,7 @@ pub(crate) fn hand_out(
 }
 
 fn fields(xml: &str) -> Option<EntryFields> {
-    if XML_BYTES_MAX < xml.len() {
+    if bytes_max() < xml.len() {
         return None;
     }
     let (record, problems) = crosswalk::metadata_to_soif(xml, "marcxml");

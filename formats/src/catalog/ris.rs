@@ -4,7 +4,8 @@
 //!
 //! A record without an end ends before the next one.
 
-use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
+use crate::catalog::{EntryFields, Reading};
+use crate::limit::Limit;
 use crate::names::NameTable;
 
 /// Tags, and the attributes that they become.
@@ -54,11 +55,10 @@ struct RisRecord<'t> {
 
 pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
     let mut open: Option<RisRecord<'_>> = None;
-    let (mut at, mut number) = (0, 0);
+    let mut at = 0;
     for line in text.split_inclusive('\n') {
         let start = at;
         at += line.len();
-        number += 1;
         if !reading.goes_on() {
             return;
         }
@@ -70,7 +70,7 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
             (Some(("ER", _)), _) => open.take().map(|it| (it, at)),
             (Some((tag, value)), Some(record)) => {
                 record.bytes += line.len();
-                if record.bytes <= ENTRY_BYTES_MAX {
+                if record.bytes <= Limit::Entry.bound() {
                     record.fields.push((tag, value.to_owned()));
                 }
                 None
@@ -82,13 +82,13 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
             (_, None) => None,
         };
         if let Some((record, end)) = ended
-            && !record.hand_out(text, end, number, reading)
+            && !record.hand_out(text, end, reading)
         {
             return;
         }
     }
     if let Some(record) = open {
-        record.hand_out(text, text.len(), number, reading);
+        record.hand_out(text, text.len(), reading);
     }
 }
 
@@ -107,7 +107,9 @@ impl RisRecord<'_> {
     /// Appends a line without a tag to the field before it.
     fn continue_field(&mut self, line: &str) {
         self.bytes += line.len();
-        if let Some((_, value)) = self.fields.last_mut().filter(|_| self.bytes <= ENTRY_BYTES_MAX) {
+        if let Some((_, value)) =
+            self.fields.last_mut().filter(|_| self.bytes <= Limit::Entry.bound())
+        {
             value.push(' ');
             value.push_str(line);
         }
@@ -117,10 +119,10 @@ impl RisRecord<'_> {
         self.fields.iter().find(|(it, _)| *it == tag).map_or("", |(_, value)| value)
     }
 
-    fn hand_out(&self, text: &str, end: usize, line: usize, reading: &mut Reading<'_>) -> bool {
+    fn hand_out(&self, text: &str, end: usize, reading: &mut Reading<'_>) -> bool {
         let raw = text.get(self.start..end).unwrap_or_default();
-        if ENTRY_BYTES_MAX < self.bytes {
-            return reading.broken("", || format!("is too long and ends in line {line}"));
+        if Limit::Entry.bound() < raw.len() {
+            return reading.too_long(Limit::Entry, raw.as_bytes());
         }
         let mut fields = EntryFields::default();
         fields.put("Resource-Type", type_name(self.first("TY")));
@@ -217,7 +219,8 @@ mod tests {
             "TY  - GEN\nTI  - One\n{}ER  - \nTY  - GEN\nTI  - Two\n",
             "N1  - x\n".repeat(50_000)
         );
-        check(&long, &["broken", ": Title=Two; Resource-Type=Other"]);
+        let problem = "! limit: has more than 262144 bytes in an entry; the rest was left out";
+        check(&long, &["broken", ": Title=Two; Resource-Type=Other", problem]);
         render("a.ris", Type::Ris, "TY  - \n".repeat(300_000).as_bytes());
     }
 

@@ -12,62 +12,61 @@ mod class;
 mod version;
 mod wasm;
 
-use std::borrow::Cow;
-
 use ::object::read::{ExportTarget, File, FileKind};
 use ::object::{BinaryFormat, Object, ObjectKind, ObjectSection, ObjectSymbol, SymbolKind};
 
-use super::strings::{Marks, marks, sentences};
+use super::strings::{Marks, marks, set_sentences};
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::numbers::{be16, len32, slice_up_to, up_to_zero};
 use crate::object::ProblemKind;
 use crate::text::one_line;
 use crate::{Draft, Input};
 
-/// Maximum length of all names of symbols together, in bytes.
-const NAMES_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of bytes of names that are read; one name may be as long as the file.
 const READ_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Maximum number of symbols that are read.
 const SYMBOLS_MAX: usize = 1_000_000;
 /// Longest name of a symbol, in bytes.
 const NAME_BYTES_MAX: usize = 1024;
-/// Maximum number of needed libraries.
-const LIBRARIES_MAX: usize = 500;
+/// Maximum number of needed libraries: the names of more are longer than an attribute.
+const LIBRARIES_MAX: usize = Limit::Value.standard();
 /// Maximum number of entries of a dynamic section.
 const DYNAMIC_MAX: usize = 10_000;
 /// Tag of the library's own name in the dynamic section.
 const DT_SONAME: u64 = 14;
-/// Maximum number of bytes of a text section (`.comment`, `.modinfo`) that are read.
-const SECTION_BYTES_MAX: usize = 64 * 1024;
-/// Maximum number of bytes of messages.
-const SENTENCES_BYTES_MAX: usize = 8 * 1024;
 
 /// Names, one on each line, up to a limit.
 struct Names<'c> {
     text: String,
     read_bytes: usize,
     count: usize,
+    /// Whether names were left out.
+    is_cut: bool,
     time: TimeLimit<'c>,
 }
 
 impl<'c> Names<'c> {
     fn new(cancelled: &'c dyn Fn() -> bool) -> Self {
-        Self { text: String::new(), read_bytes: 0, count: 0, time: TimeLimit::new(cancelled) }
+        let time = TimeLimit::new(cancelled);
+        Self { text: String::new(), read_bytes: 0, count: 0, is_cut: false, time }
     }
 
     /// Counts a symbol; returns false when reading must stop.
     fn step(&mut self) -> bool {
         self.count += 1;
-        self.time.goes_on()
-            && self.count < SYMBOLS_MAX
-            && self.read_bytes < READ_BYTES_MAX
-            && self.text.len() < NAMES_BYTES_MAX
+        self.is_cut |= SYMBOLS_MAX < self.count || READ_BYTES_MAX < self.read_bytes;
+        self.time.goes_on() && !self.is_cut
     }
 
     fn add(&mut self, name: &[u8]) {
         self.read_bytes += name.len();
-        if name.is_empty() || NAME_BYTES_MAX < name.len() {
+        if name.is_empty() {
+            return;
+        }
+        let is_room = self.text.len() + name.len() < Limit::Symbols.bound();
+        if NAME_BYTES_MAX < name.len() || !is_room {
+            self.is_cut = true;
             return;
         }
         if name.iter().all(|it| matches!(it, 0x21..=0x7e | 0x80..)) {
@@ -77,11 +76,21 @@ impl<'c> Names<'c> {
             self.text.push_str(&String::from_utf8_lossy(name));
         }
     }
+
+    /// Puts the names into a draft, and says if there are more.
+    fn write_to(self, draft: &mut Draft<'_>) {
+        if self.is_cut {
+            draft.cut(Limit::Symbols.cut_at(self.text.len()));
+        }
+        draft.keywords.clone_from(&self.text);
+        draft.other("Symbols", self.text);
+    }
 }
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = input.object.bytes.as_ref();
     let mut draft = Draft::default();
+    input.report(Limit::ProgramScan, &mut draft);
     let whole = match bytes {
         [0xca, 0xfe, 0xba, 0xbe, ..] if be16(bytes, 6).is_some_and(|it| 45 <= it) => {
             return class::summarize(input);
@@ -107,7 +116,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if (input.cancelled)() {
         draft.problem(ProblemKind::Time, "ran out of time on its symbols");
     } else {
-        draft.body = Cow::Owned(messages(bytes, input));
+        messages(bytes, input, &mut draft);
     }
     draft
 }
@@ -120,9 +129,9 @@ fn native(bytes: &[u8], input: &Input<'_>, draft: &mut Draft<'_>) -> Option<()> 
         draft.other("Library-Name", name);
     }
     let mut libraries = Vec::new();
-    for library in file.import_libraries().into_iter().flatten().take(LIBRARIES_MAX).flatten() {
+    for library in file.import_libraries().into_iter().flatten().flatten() {
         let name = String::from_utf8_lossy(slice_up_to(library.name(), 0, NAME_BYTES_MAX));
-        if !libraries.iter().any(|it| *it == name) {
+        if libraries.len() < LIBRARIES_MAX && !libraries.iter().any(|it| *it == name) {
             libraries.push(name.into_owned());
         }
     }
@@ -135,9 +144,7 @@ fn native(bytes: &[u8], input: &Input<'_>, draft: &mut Draft<'_>) -> Option<()> 
     let compiler = section(&file, ".comment");
     let compiler = compiler.split(|it| *it == 0).find(|it| !it.is_empty()).unwrap_or_default();
     draft.other("Generator", one_line(&String::from_utf8_lossy(compiler), NAME_BYTES_MAX));
-    let names = symbols(&file, input.cancelled);
-    draft.keywords.clone_from(&names);
-    draft.other("Symbols", names);
+    symbols(&file, input.cancelled).write_to(draft);
     Some(())
 }
 
@@ -163,10 +170,9 @@ fn kind(file: &File<'_>) -> &'static str {
     }
 }
 
-/// Returns the front of a section; empty if there is no such section.
+/// Returns a section; empty if there is no such section.
 fn section<'d>(file: &File<'d>, name: &str) -> &'d [u8] {
-    let data = file.section_by_name(name).and_then(|it| it.data().ok()).unwrap_or_default();
-    slice_up_to(data, 0, SECTION_BYTES_MAX)
+    file.section_by_name(name).and_then(|it| it.data().ok()).unwrap_or_default()
 }
 
 /// Returns the name of an ELF library in its own dynamic section.
@@ -207,7 +213,7 @@ fn module(file: &File<'_>, draft: &mut Draft<'_>) {
 }
 
 /// Returns the names that others can link to.
-fn symbols(file: &File<'_>, cancelled: &dyn Fn() -> bool) -> String {
+fn symbols<'c>(file: &File<'_>, cancelled: &'c dyn Fn() -> bool) -> Names<'c> {
     let mut names = Names::new(cancelled);
     if matches!(file.format(), BinaryFormat::Pe) {
         for export in file.exports().into_iter().flatten() {
@@ -221,11 +227,11 @@ fn symbols(file: &File<'_>, cancelled: &dyn Fn() -> bool) -> String {
                 names.add(name);
             }
         }
-        return names.text;
+        return names;
     }
     for symbol in file.dynamic_symbols() {
         if !names.step() {
-            return names.text;
+            return names;
         }
         add(&symbol, &mut names);
     }
@@ -238,7 +244,7 @@ fn symbols(file: &File<'_>, cancelled: &dyn Fn() -> bool) -> String {
             add(&symbol, &mut names);
         }
     }
-    names.text
+    names
 }
 
 fn add<'d>(symbol: &impl ObjectSymbol<'d>, names: &mut Names<'_>) {
@@ -248,18 +254,17 @@ fn add<'d>(symbol: &impl ObjectSymbol<'d>, names: &mut Names<'_>) {
         match symbol.name_bytes() {
             Ok(name) => names.add(name),
             // The search for the end of an unterminated name reads to the end of the file, each time.
-            Err(_) => names.read_bytes = READ_BYTES_MAX,
+            Err(_) => names.read_bytes = READ_BYTES_MAX + 1,
         }
     }
 }
 
-/// Returns the messages of a program, from its read-only data.
-fn messages(bytes: &[u8], input: &Input<'_>) -> String {
-    let bytes_max = input.text_bytes_max().min(SENTENCES_BYTES_MAX);
-    let Ok(file) = File::parse(bytes) else { return sentences(bytes, bytes_max) };
+/// Puts the messages of a program, from its read-only data, into a draft.
+fn messages(bytes: &[u8], input: &Input<'_>, draft: &mut Draft<'_>) {
+    let Ok(file) = File::parse(bytes) else { return set_sentences(bytes, input, draft) };
     let sections = [".rodata", "__cstring", ".rdata"];
     let data = sections.iter().find_map(|it| file.section_by_name(it)?.data().ok());
-    data.map(|it| sentences(it, bytes_max)).unwrap_or_default()
+    set_sentences(data.unwrap_or_default(), input, draft);
 }
 
 #[cfg(test)]

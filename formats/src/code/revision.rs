@@ -12,9 +12,7 @@ use crate::{DateSource, Draft, Input};
 
 /// Maximum number of revisions listed.
 const REVISIONS_MAX: usize = 20;
-/// Maximum number of authors.
-const AUTHORS_MAX: usize = 50;
-/// Longest log of a revision, in bytes.
+/// Longest log of a revision that is listed, in bytes.
 const LOG_BYTES_MAX: usize = 500;
 
 /// One revision: number, date, author, log.
@@ -31,6 +29,9 @@ struct Revision {
 struct History {
     listed: Vec<Revision>,
     count: usize,
+    authors: Vec<String>,
+    /// The logs of all.
+    logs: String,
 }
 
 impl History {
@@ -39,6 +40,19 @@ impl History {
         if self.listed.len() < REVISIONS_MAX {
             self.listed.push(revision);
         }
+    }
+
+    fn author(&mut self, name: &str) {
+        // One more shows that there are more.
+        if self.authors.len() <= Limit::Authors.bound() && !self.authors.iter().any(|it| it == name)
+        {
+            self.authors.push(name.to_owned());
+        }
+    }
+
+    fn log(&mut self, log: &str) {
+        self.logs.push_str(log);
+        self.logs.push('\n');
     }
 
     /// Returns the revision that was added last, if it is listed.
@@ -96,6 +110,7 @@ pub(crate) fn rcs<'a>(input: &Input<'a>) -> Draft<'a> {
                         ..Revision::default()
                     }),
                     "author" => {
+                        history.author(word);
                         if let Some(last) = history.last() {
                             word.clone_into(&mut last.author);
                         }
@@ -114,6 +129,7 @@ pub(crate) fn rcs<'a>(input: &Input<'a>) -> Draft<'a> {
                 match before {
                     "desc" => description = text,
                     "log" => {
+                        history.log(text);
                         let revision = history.listed.iter_mut().find(|it| it.number == number);
                         if let Some(it) = revision {
                             it.log = one_line(&text.replace("@@", "@"), LOG_BYTES_MAX);
@@ -148,11 +164,8 @@ fn rcs_date(word: &str) -> String {
 fn fill(draft: &mut Draft<'_>, name: &str, head: String, history: &History, body: Body) {
     let name = name.trim_end_matches(",v");
     name.strip_prefix("s.").unwrap_or(name).clone_into(&mut draft.title);
-    for it in &history.listed {
-        if !draft.authors.contains(&it.author) && draft.authors.len() < AUTHORS_MAX {
-            draft.authors.push(it.author.clone());
-        }
-    }
+    draft.authors.clone_from(&history.authors);
+    draft.keywords.clone_from(&history.logs);
     let mut summary = String::new();
     for Revision { number, date, author, log } in &history.listed {
         let _ = writeln!(summary, "{number} {date} {author}: {log}");
@@ -177,10 +190,10 @@ pub(crate) fn sccs<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut time = TimeLimit::new(input.cancelled);
     for line in text.lines().take_while(|_| time.goes_on()) {
         let Some(control) = line.strip_prefix('\u{1}') else {
-            if in_description && description.len() < LOG_BYTES_MAX {
+            if in_description {
                 description.push_str(line);
                 description.push('\n');
-            } else if !in_description && serials.is_shown() && !body.is_full() {
+            } else if serials.is_shown() && !body.is_full() {
                 body.push(line);
                 body.push("\n");
             }
@@ -188,8 +201,12 @@ pub(crate) fn sccs<'a>(input: &Input<'a>) -> Draft<'a> {
         };
         let mut words = control.split_whitespace();
         match words.next().unwrap_or_default() {
-            "d" => delta(words).into_iter().for_each(|it| history.push(it)),
+            "d" => delta(words).into_iter().for_each(|it| {
+                history.author(&it.author);
+                history.push(it);
+            }),
             "c" => {
+                history.log(control.get(1..).unwrap_or_default());
                 if let Some(last) = history.last().filter(|it| it.log.len() < LOG_BYTES_MAX) {
                     last.log
                         .push_str(&one_line(control.get(1..).unwrap_or_default(), LOG_BYTES_MAX));
@@ -305,7 +322,7 @@ mod tests {
         for (name, r#type, file) in [("x,v", Type::Rcs, rcs), ("s.x", Type::Sccs, sccs)] {
             let seen = render(name, r#type, file.as_bytes());
             assert!(seen.contains("\nRevisions: 100\n"), "{seen}");
-            assert!(seen.contains("1.81 1995-05-01 a81:") && !seen.contains("a80"), "{seen}");
+            assert!(seen.contains("1.81 1995-05-01 a81:") && !seen.contains("1.80 "), "{seen}");
         }
     }
 

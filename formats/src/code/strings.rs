@@ -11,16 +11,8 @@ use crate::limit::Limit;
 use crate::text::{Body, one_line};
 use crate::{Draft, Input};
 
-/// Maximum number of strings of one kind.
-const STRINGS_MAX: usize = 20;
 /// Longest string, in bytes.
 const STRING_BYTES_MAX: usize = 200;
-/// Maximum number of matches of one mark that are read.
-const MATCHES_MAX: usize = 2_000;
-/// Maximum number of bytes that are searched for sentences.
-const SENTENCES_SCAN_BYTES: usize = 1024 * 1024;
-/// Maximum number of bytes of sentences.
-const SENTENCES_BYTES_MAX: usize = 12 * 1024;
 /// Shortest sentence, in bytes.
 const SENTENCE_BYTES_MIN: usize = 12;
 /// Fewest characters of a string in UTF-16, and of a name.
@@ -34,20 +26,37 @@ pub(crate) struct Marks {
     pub(crate) idents: Vec<String>,
     pub(crate) copyrights: Vec<String>,
     pub(crate) version: String,
+    /// Whether there are more marks of one kind than are read.
+    is_cut: bool,
 }
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
     let mut draft = Draft::default();
+    input.report(Limit::ProgramScan, &mut draft);
     marks(bytes, input.cancelled).add_to(&mut draft);
-    let body = sentences(bytes, input.text_bytes_max().min(SENTENCES_BYTES_MAX));
-    draft.body = Cow::Owned(body);
+    set_sentences(bytes, input, &mut draft);
     draft
+}
+
+/// Makes the strings that look like sentences the text of a draft.
+pub(super) fn set_sentences(bytes: &[u8], input: &Input<'_>, draft: &mut Draft<'_>) {
+    let (limit, bytes_max) = (Limit::ProgramText, input.text_bytes_max());
+    let body = sentences(bytes, bytes_max.min(limit.bound()));
+    if body.is_over() && limit.bound() <= bytes_max {
+        draft.cut(limit.cut());
+        draft.body = Cow::Owned(body.finish());
+    } else {
+        draft.set_body(body);
+    }
 }
 
 impl Marks {
     /// Adds the marks as attributes.
     pub(crate) fn add_to(&self, draft: &mut Draft<'_>) {
+        if self.is_cut {
+            draft.cut(Limit::Marks.cut());
+        }
         draft.other("Version", self.version.clone());
         draft.other("Copyright", self.copyrights.join("\n"));
         draft.other("Identification", self.idents.join("\n"));
@@ -60,20 +69,27 @@ pub(crate) fn marks(bytes: &[u8], cancelled: &dyn Fn() -> bool) -> Marks {
     if cancelled() {
         return marks;
     }
-    for at in memmem::find_iter(bytes, b"@(#)").take(MATCHES_MAX) {
+    let mut is_cut = false;
+    let mut find = |mark: &'static [u8]| -> Vec<usize> {
+        let found: Vec<usize> =
+            memmem::find_iter(bytes, mark).take(Limit::Marks.bound() + 1).collect();
+        is_cut |= Limit::Marks.bound() < found.len();
+        found.into_iter().take(Limit::Marks.bound()).collect()
+    };
+    for at in find(b"@(#)") {
         let text = printable(bytes, at + 4);
         let end = text.find(['"', '>', '\\', '\n']).unwrap_or(text.len());
         add(&mut marks.idents, text.get(..end).unwrap_or_default());
     }
     for mark in [b"$Id: ".as_slice(), b"$Header: ", b"$Revision: "] {
-        for at in memmem::find_iter(bytes, mark).take(MATCHES_MAX) {
+        for at in find(mark) {
             let text = printable(bytes, at + 1);
             if let Some((ident, _)) = text.split_once('$') {
                 add(&mut marks.idents, ident);
             }
         }
     }
-    for at in memmem::find_iter(bytes, b"opyright ").take(MATCHES_MAX) {
+    for at in find(b"opyright ") {
         let start = line_start(bytes, at);
         let text = printable(bytes, start);
         // Matches with a year are notices; others are texts about notices.
@@ -81,7 +97,7 @@ pub(crate) fn marks(bytes: &[u8], cancelled: &dyn Fn() -> bool) -> Marks {
             add(&mut marks.copyrights, text.lines().next().unwrap_or_default());
         }
     }
-    for at in memmem::find_iter(bytes, b"ersion ").take(MATCHES_MAX) {
+    for at in find(b"ersion ") {
         let number = printable(bytes, at + 7);
         let end = number.find(|it: char| !it.is_ascii_alphanumeric() && !"._+~-".contains(it));
         let number = number.get(..end.unwrap_or(number.len())).unwrap_or_default();
@@ -91,12 +107,13 @@ pub(crate) fn marks(bytes: &[u8], cancelled: &dyn Fn() -> bool) -> Marks {
             break;
         }
     }
+    marks.is_cut = is_cut;
     marks
 }
 
 fn add(strings: &mut Vec<String>, string: &str) {
     let string = one_line(string, STRING_BYTES_MAX);
-    if 3 < string.len() && strings.len() < STRINGS_MAX && !strings.contains(&string) {
+    if 3 < string.len() && !strings.contains(&string) {
         strings.push(string);
     }
 }
@@ -121,12 +138,12 @@ fn printable(bytes: &[u8], at: usize) -> Cow<'_, str> {
 }
 
 /// Returns the strings that look like sentences (messages, usage, help), one on each line.
-pub(crate) fn sentences(bytes: &[u8], bytes_max: usize) -> String {
-    let bytes = bytes.get(..bytes.len().min(SENTENCES_SCAN_BYTES)).unwrap_or_default();
+fn sentences(bytes: &[u8], bytes_max: usize) -> Body {
+    let bytes = bytes.get(..bytes.len().min(Limit::ProgramScan.bound())).unwrap_or_default();
     let mut body = Body::new(bytes_max);
     let text = |it: &u8| matches!(*it, b' '..=b'~');
     for run in bytes.split(|it| !text(it)) {
-        if body.is_full() {
+        if body.is_over() {
             break;
         }
         if SENTENCE_BYTES_MIN <= run.len()
@@ -136,7 +153,7 @@ pub(crate) fn sentences(bytes: &[u8], bytes_max: usize) -> String {
             body.push_line(run.trim());
         }
     }
-    body.finish()
+    body
 }
 
 /// Adds the strings in UTF-16 (little-endian), one on each line: runs of letters, digits and signs of

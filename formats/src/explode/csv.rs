@@ -8,7 +8,7 @@
 use csv::ByteRecord;
 
 use crate::Input;
-use crate::catalog::{ENTRY_BYTES_MAX, EntryFields, Reading};
+use crate::catalog::{EntryFields, Reading};
 use crate::limit::Limit;
 use crate::names::NameTable;
 use crate::office::table;
@@ -16,8 +16,6 @@ use crate::text::decode;
 
 /// Length of the part that shows the separator, in bytes.
 const HEAD_BYTES: usize = 4 * 1024;
-/// Maximum number of columns that are read.
-const COLUMNS_MAX: usize = 200;
 /// Longest name of a column, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
@@ -38,8 +36,7 @@ const KEYS: &[&str] = &["id", "identifier", "key", "doi", "isbn", "url", "link"]
 pub(super) fn read(input: &Input<'_>, reading: &mut Reading<'_>) {
     let bytes = input.head(Limit::List.bound());
     if bytes.len() < input.object.bytes.len() {
-        let (kind, message) = Limit::List.cut().problem();
-        reading.problem(kind, message);
+        reading.cut(Limit::List.cut());
     }
     let text = decode(bytes, None);
     let text = text.trim_start_matches('\u{feff}');
@@ -53,7 +50,7 @@ pub(super) fn read(input: &Input<'_>, reading: &mut Reading<'_>) {
         let end = usize::try_from(reader.position().byte()).unwrap_or(usize::MAX);
         let raw = text.as_bytes().get(start..end).unwrap_or_default();
         start = end;
-        let goes_on = if ENTRY_BYTES_MAX < raw.len() {
+        let goes_on = if Limit::Entry.bound() < raw.len() {
             reading.problem(Limit::Entry.kind(), format!("row {number} is too long for a record"));
             reading.goes_on()
         } else {
@@ -82,7 +79,7 @@ fn columns(reader: &mut csv::Reader<&[u8]>, row: &mut ByteRecord) -> Option<Vec<
     if !reader.read_byte_record(row).unwrap_or(false) {
         return None;
     }
-    let named = row.iter().take(COLUMNS_MAX).map(|it| {
+    let named = row.iter().map(|it| {
         let name = String::from_utf8_lossy(it).trim().to_owned();
         let plain = name.to_lowercase().replace([' ', '_'], "-");
         (name, plain)

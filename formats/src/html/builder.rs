@@ -13,14 +13,12 @@ use super::characters::in_attribute;
 use super::links::Links;
 use super::main_text::MainText;
 use super::tokens::Attributes;
-use super::values::{VALUE_BYTES_MAX, Values};
-use crate::text::{Body, front};
+use super::values::Values;
+use crate::limit::Limit;
+use crate::text::Body;
 
 /// Maximum number of open elements whose text is captured.
 const CAPTURES_MAX: usize = 16;
-/// Maximum number of bytes read of a markup attribute's value other than a link. Replacing its
-/// character references afterwards shortens it.
-pub(super) const WRITTEN_BYTES_MAX: usize = 64 * 1024;
 
 /// The draft of a document while it is read.
 #[derive(Debug)]
@@ -115,11 +113,13 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         let is_title = |it: &&&Rule| it.action == Action::Attribute(Attribute::Title);
         let apart = rules.iter().all(|it| is_title(&it) && !self.values.has(Attribute::Title, it));
         let parts = rules.first().map_or(0, |it| it.parts.len());
-        let part = |_number| Body::new(VALUE_BYTES_MAX);
+        // One byte more shows that there is more.
+        let bytes_max = Limit::Value.bound() + 4;
+        let part = |_number| Body::new(bytes_max);
         self.captures.push(Capture {
             name,
             rules,
-            text: Body::new(VALUE_BYTES_MAX),
+            text: Body::new(bytes_max),
             parts: (0..parts).map(part).collect(),
             part: None,
             nested: 0,
@@ -197,12 +197,12 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         match attribute {
             Attribute::References => self.links.add(written),
             Attribute::Text => {
-                let text = in_attribute(front(written, WRITTEN_BYTES_MAX));
+                let text = in_attribute(written);
                 self.space();
                 self.text(&text);
                 self.space();
             }
-            _ => self.values.add(rule, &in_attribute(front(written, WRITTEN_BYTES_MAX))),
+            _ => self.values.add(rule, &in_attribute(written)),
         }
     }
 
@@ -246,7 +246,7 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         let mut draft = Draft::default();
         self.values.fill(tables, &mut draft);
         draft.references = self.links.finish();
-        draft.body = self.main_text.finish(self.text_bytes_max);
+        self.main_text.finish(self.text_bytes_max, &mut draft);
         draft
     }
 }

@@ -11,19 +11,11 @@
 
 use serde_json::{Map, Value};
 
+use super::super::Draft;
 use super::super::markup::{Action, Attribute, Tables};
 use super::builder::DraftBuilder;
-use crate::limit::Limit;
+use crate::limit::{Cut, Limit};
 use crate::object::ProblemKind;
-
-/// Maximum number of bytes of a page's linked data that are parsed.
-const DATA_BYTES_MAX: usize = 1024 * 1024;
-/// Longest piece of linked data, in bytes; parsed, it may take forty times as much memory.
-const PIECE_BYTES_MAX: usize = 256 * 1024;
-/// Maximum number of things of one piece that are compared.
-const THINGS_MAX: usize = 256;
-/// Maximum number of values of a key.
-const VALUES_MAX: usize = 200;
 
 type Thing = Map<String, Value>;
 
@@ -32,15 +24,16 @@ type Thing = Map<String, Value>;
 pub(super) struct LinkedData {
     bytes: usize,
     is_broken: bool,
-    is_cut: bool,
+    cuts: Vec<Cut>,
 }
 
 impl LinkedData {
     /// Reads a piece of linked data into the builder.
     pub(super) fn read(&mut self, text: &str, tables: &Tables, builder: &mut DraftBuilder<'_, '_>) {
         self.bytes += text.len();
-        if PIECE_BYTES_MAX < text.len() || DATA_BYTES_MAX < self.bytes {
-            self.is_cut = true;
+        let sizes = [(Limit::LinkedDataPiece, text.len()), (Limit::LinkedData, self.bytes)];
+        if let Some((limit, _)) = sizes.iter().find(|(limit, bytes)| limit.bound() < *bytes) {
+            self.cuts.push(limit.cut());
             return;
         }
         let Ok(value) = serde_json::from_str::<Value>(text.trim()) else {
@@ -49,8 +42,14 @@ impl LinkedData {
         };
         let mut things = Vec::new();
         collect(&value, &mut things);
+        self.count(things.len());
         // Of equal weights, the first thing.
-        let best = things.iter().rev().max_by_key(|it| weight(it)).filter(|it| 0 < weight(it));
+        let best = things
+            .iter()
+            .take(Limit::LinkedThings.bound())
+            .rev()
+            .max_by_key(|it| weight(it))
+            .filter(|it| 0 < weight(it));
         let Some(thing) = best else { return };
         for key in tables.keys() {
             let Action::Attribute(attribute) = key.rule.action else { continue };
@@ -59,7 +58,8 @@ impl LinkedData {
             if let Some(value) = thing.get(&**first) {
                 find(value, rest, &things, &mut values);
             }
-            for value in values {
+            self.count(values.len());
+            for value in values.into_iter().take(Limit::LinkedThings.bound()) {
                 match attribute {
                     Attribute::References => builder.links.add_text(value.trim()),
                     _ => builder.values.add(&key.rule, &value),
@@ -68,24 +68,25 @@ impl LinkedData {
         }
     }
 
-    /// Returns the problem of linked data that was not read, if any.
-    pub(super) fn problem(&self) -> Option<(ProblemKind, &'static str)> {
-        match self {
-            Self { is_cut: true, .. } => Some((
-                Limit::LinkedData.kind(),
-                "has too much linked data; the rest of it was left out",
-            )),
-            Self { is_broken: true, .. } => {
-                Some((ProblemKind::Broken, "has linked data that is not JSON"))
-            }
-            _ => None,
+    /// Notes that there are more things, or more values of a key, than are read.
+    fn count(&mut self, count: usize) {
+        if Limit::LinkedThings.bound() < count {
+            self.cuts.push(Limit::LinkedThings.cut());
+        }
+    }
+
+    /// Says what was not read.
+    pub(super) fn report(self, draft: &mut Draft<'_>) {
+        self.cuts.into_iter().for_each(|it| draft.cut(it));
+        if self.is_broken {
+            draft.problem(ProblemKind::Broken, "has linked data that is not JSON");
         }
     }
 }
 
 /// Collects the things at the top level, in order.
 fn collect<'v>(value: &'v Value, things: &mut Vec<&'v Thing>) {
-    if THINGS_MAX <= things.len() {
+    if Limit::LinkedThings.bound() < things.len() {
         return;
     }
     match value {
@@ -104,7 +105,7 @@ fn weight(thing: &Thing) -> u8 {
         Value::Array(items) => items,
         one => std::slice::from_ref(one),
     });
-    let mut types = types.iter().take(THINGS_MAX).filter_map(Value::as_str);
+    let mut types = types.iter().filter_map(Value::as_str);
     if thing.contains_key("headline") {
         return 3;
     }
@@ -125,7 +126,7 @@ fn weight(thing: &Thing) -> u8 {
 
 /// Adds the values at the end of a path to `texts`.
 fn find(value: &Value, path: &[Box<str>], things: &[&Thing], texts: &mut Vec<String>) {
-    if VALUES_MAX <= texts.len() {
+    if Limit::LinkedThings.bound() < texts.len() {
         return;
     }
     match (value, path) {
@@ -161,7 +162,6 @@ fn name_of(thing: &Thing, things: &[&Thing]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::super::testing::render;
-    use super::PIECE_BYTES_MAX;
     use crate::Type;
 
     #[track_caller]
@@ -210,8 +210,10 @@ mod tests {
         };
         check("{", "broken: has linked data that is not JSON");
         check(&"[".repeat(100_000), "broken: has linked data that is not JSON");
-        let long = format!("[{}0]", "0,".repeat(PIECE_BYTES_MAX));
-        let cut = "limit: has too much linked data; the rest of it was left out";
-        check(&long, cut);
+        let long = format!("[{}0]", "0,".repeat(200_000));
+        check(
+            &long,
+            "limit: has more than 262144 bytes in a piece of linked data; the rest was left out",
+        );
     }
 }

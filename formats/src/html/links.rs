@@ -8,10 +8,8 @@ use url::Url;
 
 use super::characters::in_attribute;
 
-/// Longest link, in bytes.
-const LINK_BYTES_MAX: usize = 2 * 1024;
-/// Longest link as written, in bytes.
-const WRITTEN_BYTES_MAX: usize = 16 * LINK_BYTES_MAX;
+/// Beginnings of links that hold data or programs, which may be long, and lead nowhere.
+const WITHIN: [&str; 2] = ["data:", "javascript:"];
 
 #[derive(Debug)]
 pub(super) struct Links<'t> {
@@ -25,7 +23,8 @@ pub(super) struct Links<'t> {
 }
 
 impl<'t> Links<'t> {
-    /// Returns an empty list for a page at `base`, with room for `links_max` links.
+    /// Returns an empty list for a page at `base`, with room for `links_max` links and one that shows that
+    /// there are more.
     pub(super) fn new(base: Option<Url>, links_max: usize) -> Self {
         let directory = base.as_ref().and_then(directory);
         Self { base, directory, seen: HashSet::default(), urls: Vec::new(), links_max }
@@ -41,14 +40,15 @@ impl<'t> Links<'t> {
 
     /// Returns whether the list is full.
     pub(super) fn is_full(&self) -> bool {
-        self.links_max <= self.urls.len()
+        self.links_max < self.urls.len()
     }
 
     /// Adds a link as written in the page.
     pub(super) fn add(&mut self, written: &'t str) {
         let written = written.trim();
-        // Character references may be longer than their characters.
-        if self.is_full() || WRITTEN_BYTES_MAX < written.len() {
+        let begins =
+            |it: &&str| written.get(..it.len()).is_some_and(|front| front.eq_ignore_ascii_case(it));
+        if self.is_full() || WITHIN.iter().any(|it| begins(&it)) {
             return;
         }
         self.add_once(match in_attribute(written) {
@@ -63,11 +63,7 @@ impl<'t> Links<'t> {
     }
 
     fn add_once(&mut self, link: Cow<'t, str>) {
-        if link.is_empty()
-            || LINK_BYTES_MAX < link.len()
-            || self.is_full()
-            || self.seen.contains(&link)
-        {
+        if link.is_empty() || self.is_full() || self.seen.contains(&link) {
             return;
         }
         if let Some(url) = self.directory.as_deref().and_then(|it| beside(it, &link)) {

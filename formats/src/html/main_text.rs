@@ -4,9 +4,8 @@
 //! outside of that. Besides, in a page a run of lines that are hardly more than links is taken for a menu.
 //! Nothing is lost: text around the main text is put after it.
 
-use std::borrow::Cow;
-
-use super::values::joined;
+use crate::Draft;
+use crate::limit::Limit;
 use crate::text::Body;
 
 /// Number of links from which a run of lines is a menu. A shorter one may be a sentence or a signature.
@@ -223,12 +222,22 @@ impl<'t> MainText<'t> {
         self.line = LinkLine { start: self.own.as_str().len(), ..LinkLine::default() };
     }
 
-    /// Returns the main text, and behind it the text around it, at most `bytes_max` bytes together.
-    pub(super) fn finish(mut self, bytes_max: usize) -> Cow<'static, str> {
+    /// Puts the main text, and behind it the text around it, at most `bytes_max` bytes together, into a draft.
+    pub(super) fn finish(mut self, bytes_max: usize, draft: &mut Draft<'_>) {
         self.aside = None;
         self.end_line();
         self.end_menu(self.own.as_str().len());
-        joined(self.own.finish(), self.around.as_str(), bytes_max)
+        if self.own.is_cut() || self.around.is_cut() {
+            draft.cut(Limit::Text.cut_at(bytes_max));
+        }
+        let (own, around) = (self.own.as_str(), self.around.as_str().trim());
+        let mut body = Body::new(bytes_max);
+        body.push(if around.is_empty() { own } else { own.trim_end() });
+        if !around.is_empty() {
+            body.line();
+            body.push(around);
+        }
+        draft.set_body(body);
     }
 }
 

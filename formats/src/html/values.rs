@@ -1,24 +1,16 @@
 //! The values that markup tables take from a document, by attribute and precedence.
 
-use std::borrow::Cow;
-
 use super::super::markup::{Action, Attribute, Rule, Tables};
 use super::super::{DateSource, Draft};
-use crate::text::one_line;
-
-/// Longest value, in bytes.
-pub(super) const VALUE_BYTES_MAX: usize = 4 * 1024;
-/// Maximum length of all values of one map together, in bytes.
-const SLOT_BYTES_MAX: usize = 8 * 1024;
-/// Maximum number of values of one map.
-const SLOT_VALUES_MAX: usize = 500;
-/// Maximum number of maps with values.
-const SLOTS_MAX: usize = 200;
+use crate::limit::Limit;
+use crate::text::{front, squeezed};
 
 /// The values of a document.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     slots: Vec<Slot>,
+    /// Whether a map had more than [`Limit::Value`].
+    is_cut: bool,
 }
 
 /// The values of one map.
@@ -46,7 +38,7 @@ impl Values {
     }
 
     fn add_one(&mut self, attribute: Attribute, rule: &Rule, value: &str) {
-        let value = one_line(value, VALUE_BYTES_MAX);
+        let value = squeezed(value);
         if value.is_empty() {
             return;
         }
@@ -56,24 +48,30 @@ impl Values {
             _ if rule.prefix.is_empty() => value,
             _ => format!("{}{value}", rule.prefix),
         };
-        let existing =
-            self.slots.iter().position(|it| it.attribute == attribute && it.rank == rule.rank);
-        if existing.is_none() && self.slots.len() < SLOTS_MAX {
+        let is_same = |it: &Slot| it.attribute == attribute && it.rank == rule.rank;
+        if !self.slots.iter().any(is_same) {
             let (rank, values) = (rule.rank, Vec::new());
             self.slots.push(Slot { attribute, rank, values, bytes: 0 });
         }
-        let at = existing.unwrap_or(self.slots.len() - 1);
-        let Some(slot) = self.slots.get_mut(at).filter(|it| it.rank == rule.rank) else { return };
-        let is_room =
-            slot.values.len() < SLOT_VALUES_MAX && slot.bytes + value.len() <= SLOT_BYTES_MAX;
-        if is_room && !slot.values.contains(&value) {
-            slot.bytes += value.len();
-            slot.values.push(value);
+        let Some(slot) = self.slots.iter_mut().find(|it| is_same(it)) else { return };
+        let room = Limit::Value.bound().saturating_sub(slot.bytes);
+        // The search through all values is left out where nothing fits any more.
+        if self.is_cut && room < value.len() || slot.values.contains(&value) {
+            return;
+        }
+        self.is_cut |= room < value.len();
+        let kept = if slot.values.is_empty() { front(&value, room) } else { &*value };
+        if kept.len() <= room && !kept.is_empty() {
+            slot.bytes += kept.len() + 1;
+            slot.values.push(kept.to_owned());
         }
     }
 
     /// Puts the values that win into a draft; the others become keywords.
     pub(super) fn fill(mut self, tables: &Tables, draft: &mut Draft<'_>) {
+        if self.is_cut {
+            draft.cut(Limit::Value.cut());
+        }
         self.slots.sort_by_key(|it| (it.attribute, it.rank));
         let mut slots = self.slots.into_iter().peekable();
         while let Some(slot) = slots.next() {
@@ -130,21 +128,6 @@ fn identifier(scheme: &str, value: &str) -> String {
     }
     let scheme = if begins(scheme) { "" } else { scheme };
     format!("{scheme}{value}")
-}
-
-/// Returns a document's own text, and then as much of the text around it as `bytes_max` allows.
-pub(super) fn joined(own: String, around: &str, bytes_max: usize) -> Cow<'static, str> {
-    let mut own = own;
-    let around = around.trim();
-    if !around.is_empty() {
-        own.truncate(own.trim_end().len());
-        if !own.is_empty() {
-            own.push('\n');
-        }
-        let room = bytes_max.saturating_sub(own.len());
-        own.push_str(around.get(..around.floor_char_boundary(room)).unwrap_or_default());
-    }
-    Cow::Owned(own)
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@
 //!
 //! # Differences from the format
 //!
-//! * Only the front of the text of results is read. Pictures and tables come from the program, not from the
-//!   author.
+//! * Only the front of the text of results is read. Pictures come from the program, not from the author.
 
 use crate::cancellable::TimeLimit;
 use crate::json::tokens::{JsonToken, JsonTokens};
@@ -16,16 +15,10 @@ use crate::prose::markdown;
 use crate::text::{Body, decode};
 use crate::{Draft, Input, Type};
 
-/// Longest text of all results, in bytes.
-const RESULTS_BYTES_MAX: usize = 16 * 1024;
 /// Deepest nesting at which keys are known; deeper values are skipped.
 const DEPTH_MAX: usize = 32;
 /// Longest name of a key, in bytes; a longer one is cut.
 const KEY_BYTES_MAX: usize = 32;
-/// Longest field, in bytes.
-const FIELD_BYTES_MAX: usize = 1024;
-/// Maximum number of authors.
-const AUTHORS_MAX: usize = 100;
 
 /// The state of reading a notebook.
 #[derive(Default)]
@@ -57,7 +50,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         source: Body::new(bytes_max),
         markdown: Body::new(bytes_max),
         code: Body::new(bytes_max),
-        results: Body::new(RESULTS_BYTES_MAX),
+        results: Body::new(Limit::Results.bound()),
         ..Notebook::default()
     };
     let mut time = TimeLimit::new(input.cancelled);
@@ -111,7 +104,7 @@ impl Notebook {
         if DEPTH_MAX < self.depth {
             return;
         }
-        let field = || crate::text::front(value, FIELD_BYTES_MAX).to_owned();
+        let field = || value.to_owned();
         let inner = self.path.last().map(String::as_str).unwrap_or_default();
         match (inner, self.key.as_str()) {
             // These keys have a list of lines, or one string; so do results.
@@ -119,18 +112,12 @@ impl Notebook {
             ("text" | "text/plain", _) | (_, "text" | "text/plain") => self.results.push(value),
             ("", "cell_type") => self.kind = field(),
             ("metadata", "title") if self.depth == 2 => self.title = field(),
-            ("", "name") if self.is_at(&["metadata", "authors", ""]) => self.author(field()),
-            ("authors", _) => self.author(field()),
+            ("", "name") if self.is_at(&["metadata", "authors", ""]) => self.authors.push(field()),
+            ("authors", _) => self.authors.push(field()),
             ("kernelspec", "display_name") => self.kernel = field(),
             ("kernelspec", "language") | ("language_info", "name") => self.language = field(),
             ("language_info", "version") => self.version = field(),
             _ => {}
-        }
-    }
-
-    fn author(&mut self, name: String) {
-        if self.authors.len() < AUTHORS_MAX {
-            self.authors.push(name);
         }
     }
 
@@ -156,6 +143,9 @@ impl Notebook {
     }
 
     fn draft<'a>(self, input: &Input<'_>) -> Draft<'a> {
+        let texts = [&self.source, &self.markdown, &self.code];
+        let (is_cut, has_more_results) =
+            (texts.iter().any(|it| it.is_cut()), self.results.is_over());
         let object = Object::whole(input.object.url.clone(), self.markdown.finish());
         let document = Input { object: &object, r#type: Type::Markdown, ..*input };
         let text = markdown::summarize(&document);
@@ -178,6 +168,12 @@ impl Notebook {
         draft.other("Environment", [language.trim(), &self.kernel].join("\n").trim());
         draft.other("Entries", self.cells.to_string());
         draft.set_body(body);
+        if is_cut {
+            draft.cut(Limit::Text.cut_at(input.text_bytes_max()));
+        }
+        if has_more_results {
+            draft.cut(Limit::Results.cut());
+        }
         draft
     }
 }
@@ -227,17 +223,6 @@ mod tests {
                 {"cell_type": "code", "input": ["x = 1"], "language": "python", "outputs": []}]}]}"#,
             "Title: Old\nHeadings: Old\nEntries: 2\nPartial-Text: Old | x = 1",
         );
-    }
-
-    #[test]
-    fn authors_are_bounded() {
-        let names: Vec<String> = (0..200).map(|it| format!("\"A{it}\"")).collect();
-        let seen = render(
-            "n.ipynb",
-            Type::Notebook,
-            format!("{{\"metadata\": {{\"authors\": [{}]}}}}", names.join(",")).as_bytes(),
-        );
-        assert!(seen.contains("A99\n") && !seen.contains("A100"), "{seen}");
     }
 
     #[test]

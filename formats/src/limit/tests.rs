@@ -2,7 +2,10 @@
 
 mod common;
 mod data;
+mod media;
 mod office;
+mod settings;
+mod text;
 mod unnest;
 
 use proptest::prelude::*;
@@ -28,9 +31,11 @@ type Make = fn(Limit, usize) -> Option<Sample>;
 
 /// The makers. Each limit has a sample of one of them.
 const MAKERS: &[Make] = &[
-    common::sample, //
+    common::sample,
     data::sample,
+    media::sample,
     office::sample,
+    text::sample,
     unnest::sample,
 ];
 

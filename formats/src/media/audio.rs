@@ -26,11 +26,6 @@ use crate::object::ProblemKind;
 use crate::text::decode;
 use crate::{Draft, Input};
 
-/// Maximum number of items of one tag.
-const ITEMS_MAX: usize = 1_000;
-/// Maximum number of lines of a play list.
-const LINES_MAX: usize = 10_000;
-
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
     if is_play_list(input) {
@@ -78,7 +73,7 @@ fn tagged(input: &Input<'_>, about: &mut Metadata) -> bool {
 }
 
 fn items(tag: &Tag, about: &mut Metadata) {
-    for item in tag.items().take(ITEMS_MAX) {
+    for item in tag.items() {
         let (ItemValue::Text(value) | ItemValue::Locator(value)) = item.value() else { continue };
         let Some(field) = field(item.key()) else { continue };
         about.add(field, value);
@@ -131,13 +126,9 @@ fn play_list<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut about = Metadata::default();
     let mut references = Vec::new();
     let mut add = |link: &str| {
-        if let Ok(url) = Url::options().base_url(base.as_ref()).parse(link)
-            && references.len() < input.settings.references_max
-        {
-            references.push(url.into());
-        }
+        references.extend(Url::options().base_url(base.as_ref()).parse(link).map(String::from));
     };
-    for line in text.lines().take(LINES_MAX) {
+    for line in text.lines() {
         let line = line.trim();
         if let Some((name, value)) = line.split_once('=')
             && name.starts_with(['F', 'T', 'L', 'N', 'V'])

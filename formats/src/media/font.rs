@@ -17,8 +17,6 @@ use crate::metadata::{Field, Metadata};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
-/// Maximum number of faces of one file.
-const FACES_MAX: usize = 64;
 /// Longest value, in bytes.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
@@ -34,15 +32,15 @@ struct Faces {
     count: usize,
     /// Bytes of names read so far.
     names_bytes: usize,
-    /// Whether names were left out.
-    cut: bool,
+    /// The limit beyond which names were left out.
+    cut: Option<Limit>,
 }
 
 impl Faces {
     fn family(&mut self, name: &str) {
         let name = name.trim();
         let is_new = !self.families.iter().any(|it| it == name);
-        if is_new && !name.is_empty() && self.families.len() < FACES_MAX {
+        if is_new && !name.is_empty() && self.families.len() < Limit::Faces.bound() {
             self.families.push(name.to_owned());
         }
     }
@@ -85,8 +83,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.other("Entries", count.to_string());
     }
     draft.references = references;
-    if cut {
-        draft.cut(Limit::FontNames.cut());
+    if let Some(limit) = cut {
+        draft.cut(limit.cut());
     }
     if whole.is_none() && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "is cut off or damaged: its names cannot be read");

@@ -34,15 +34,17 @@ struct Picture<'a> {
     about: Metadata,
     cancelled: &'a dyn Fn() -> bool,
     time: TimeLimit<'a>,
-    /// Whether the picture has more than `Limit::PicturePieces.bound()` pieces.
-    cut: bool,
+    /// Limits that the picture goes beyond.
+    cuts: Vec<Limit>,
 }
 
 impl Picture<'_> {
     /// Returns whether `piece`, counted from 0, may be read.
     fn step(&mut self, piece: usize) -> bool {
-        self.cut |= Limit::PicturePieces.bound() <= piece;
-        self.time.goes_on() && !self.cut
+        if Limit::Pieces.bound() <= piece {
+            self.cuts.push(Limit::Pieces);
+        }
+        self.time.goes_on() && !self.cuts.contains(&Limit::Pieces)
     }
 }
 
@@ -50,9 +52,9 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
     let cancelled = input.cancelled;
     let (about, time) = (Metadata::default(), TimeLimit::of_long_steps(cancelled));
-    let mut picture = Picture { bytes, about, cancelled, time, cut: false };
+    let mut picture = Picture { bytes, about, cancelled, time, cuts: Vec::new() };
     let whole = picture.read();
-    let Picture { time, cut, mut about, .. } = picture;
+    let Picture { time, cuts, mut about, .. } = picture;
     if !about.has_dimensions() && !time.is_over() {
         let mut reader = CancellableReader::new(bytes, input.cancelled);
         if let Ok(size) = imagesize::reader_size(&mut reader) {
@@ -65,9 +67,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if time.is_over() {
         return draft;
     }
-    if cut {
-        draft.cut(Limit::PicturePieces.cut());
-    } else if !whole && !sized && !input.object.truncated {
+    cuts.iter().for_each(|it| draft.cut(it.cut()));
+    if cuts.is_empty() && !whole && !sized && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "is not a whole picture: its size cannot be read");
     }
     draft

@@ -14,11 +14,6 @@ use crate::object::ProblemKind;
 use crate::text::{Body, decode};
 use crate::{Draft, Input};
 
-/// Maximum number of attributes of one element.
-const ATTRIBUTES_MAX: usize = 200;
-/// Longest title or description, in bytes.
-const RUN_BYTES_MAX: usize = 16 * 1024;
-
 /// The part of a drawing that text belongs to.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Region {
@@ -42,7 +37,6 @@ struct Drawing {
     region_depth: usize,
     depth: usize,
     references: Vec<String>,
-    references_max: usize,
 }
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
@@ -51,8 +45,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     reader.config_mut().check_end_names = false;
     let mut drawing = Drawing {
         words: Body::new(input.text_bytes_max()),
-        run: Body::new(RUN_BYTES_MAX),
-        references_max: input.settings.references_max,
+        run: Body::new(usize::MAX),
         ..Drawing::default()
     };
     let mut problem = None;
@@ -152,7 +145,7 @@ impl Drawing {
 
     fn dimensions(&mut self, element: &BytesStart<'_>) {
         let (mut width, mut height, mut view) = (None, None, None);
-        for attribute in element.attributes().with_checks(false).flatten().take(ATTRIBUTES_MAX) {
+        for attribute in element.attributes().with_checks(false).flatten() {
             let value = &attribute.value;
             match attribute.key.as_ref() {
                 "width" => width = pixels(value),
@@ -168,11 +161,11 @@ impl Drawing {
     }
 
     fn reference(&mut self, element: &BytesStart<'_>) {
-        for attribute in element.attributes().with_checks(false).flatten().take(ATTRIBUTES_MAX) {
+        for attribute in element.attributes().with_checks(false).flatten() {
             if attribute.key.local_name().as_ref() == "href" {
                 let value = &attribute.value;
                 let url = unescape(value).unwrap_or_default();
-                if url.contains("://") && self.references.len() < self.references_max {
+                if url.contains("://") {
                     self.references.push(url.into_owned());
                 }
             }

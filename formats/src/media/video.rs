@@ -14,12 +14,10 @@ mod riff;
 
 use super::audio;
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::metadata::Metadata;
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
-
-/// Maximum number of pieces of one container.
-const PIECES_MAX: usize = 200_000;
 
 /// The state of reading one film.
 struct Film<'a> {
@@ -28,20 +26,26 @@ struct Film<'a> {
     pieces: usize,
     /// Whether a piece ended after the piece around it.
     cut: bool,
+    /// The problem of a part that was not read.
+    unread: Option<(ProblemKind, String)>,
 }
 
 impl Film<'_> {
     /// Counts a piece; returns `None` when reading must stop.
     fn step(&mut self) -> Option<()> {
+        if Limit::Pieces.bound() <= self.pieces {
+            self.unread = Some(Limit::Pieces.cut().problem());
+            return None;
+        }
         self.pieces += 1;
-        (self.time.goes_on() && self.pieces < PIECES_MAX).then_some(())
+        self.time.goes_on().then_some(())
     }
 }
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let bytes = &input.object.bytes;
     let (about, time) = (Metadata::default(), TimeLimit::new(input.cancelled));
-    let mut film = Film { about, time, pieces: 0, cut: false };
+    let mut film = Film { about, time, pieces: 0, cut: false, unread: None };
     match bytes.as_ref() {
         [0x1a, 0x45, 0xdf, 0xa3, ..] => matroska::read(bytes, &mut film),
         [b'R', b'I', b'F', b'F', ..] => riff::read(bytes, &mut film),
@@ -55,9 +59,10 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         }
         _ => {}
     }
-    let Film { about, time, cut, .. } = film;
+    let Film { about, time, cut, unread, .. } = film;
     let mut draft = about.draft(input.text_bytes_max());
     time.report("the film's structure", &mut draft);
+    draft.add_problems(unread);
     if cut && !time.is_over() && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "is cut off: a piece is longer than what is there");
     }

@@ -13,18 +13,10 @@ use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 
 use crate::metadata::{Field, Metadata};
-use crate::text::{decode, front};
+use crate::text::decode;
 
-/// Longest packet that is read, in bytes.
-const PACKET_BYTES_MAX: usize = 1024 * 1024;
-/// Maximum number of events of one packet; a thumbnail takes one, an edit history takes thousands.
-const EVENTS_MAX: usize = 50_000;
 /// Deepest nesting.
 const DEPTH_MAX: usize = 64;
-/// Maximum number of attributes of one element.
-const ATTRIBUTES_MAX: usize = 64;
-/// Longest value, in bytes.
-const VALUE_BYTES_MAX: usize = 16 * 1024;
 
 /// A collector of properties from the events of an XML reader.
 #[derive(Debug, Default)]
@@ -45,7 +37,7 @@ impl Properties {
             self.open = Some((field, self.depth));
         }
         self.text.clear();
-        for attribute in element.attributes().with_checks(false).flatten().take(ATTRIBUTES_MAX) {
+        for attribute in element.attributes().with_checks(false).flatten() {
             let name = attribute.key.as_ref();
             let field = match (name, self.open) {
                 // `<cc:license rdf:resource="http://…">`
@@ -53,16 +45,12 @@ impl Properties {
                 _ => property(name),
             };
             let Some(field) = field else { continue };
-            put(
-                about,
-                field,
-                &unescape(front(&attribute.value, VALUE_BYTES_MAX)).unwrap_or_default(),
-            );
+            put(about, field, &unescape(&attribute.value).unwrap_or_default());
         }
     }
 
     pub(crate) fn text(&mut self, text: &str) {
-        if self.open.is_some() && self.text.len() + text.len() <= VALUE_BYTES_MAX {
+        if self.open.is_some() {
             self.text.push_str(text);
         }
     }
@@ -118,12 +106,11 @@ fn property(name: &str) -> Option<Field> {
 }
 
 pub(crate) fn read(packet: &[u8], about: &mut Metadata) {
-    let packet = packet.get(..packet.len().min(PACKET_BYTES_MAX)).unwrap_or_default();
     let text = decode(packet, None);
     let mut reader = Reader::from_str(&text);
     reader.config_mut().check_end_names = false;
     let mut properties = Properties::default();
-    for _ in 0..EVENTS_MAX {
+    loop {
         match reader.read_event() {
             Ok(Event::Start(element)) => properties.start(&element, about),
             Ok(Event::Empty(element)) => {

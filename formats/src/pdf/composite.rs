@@ -26,12 +26,12 @@ use hayro_syntax::object::dict::keys::{
 use hayro_syntax::object::{Array, Dict, Name, Object, Stream, String as PdfString};
 use skrifa::{FontRef, MetadataProvider};
 
+use crate::limit::Limit;
+
 /// Maximum number of objects of a document that are searched for composite fonts.
 const OBJECTS_MAX: usize = 500_000;
 /// Objects between two checks of the time limit.
 const POLL_OBJECTS: usize = 500;
-/// Maximum number of composite fonts of a document.
-const FONTS_MAX: usize = 500;
 /// Maximum number of fonts of one name.
 const NAMESAKES_MAX: usize = 20;
 /// Maximum number of letters of an embedded font.
@@ -54,6 +54,8 @@ pub(super) struct CompositeFonts<'p> {
     /// The decoders for a glyph, by what it says of its font.
     known: HashMap<Key, Rc<[Decoder]>>,
     collections: Vec<(CidFamily, Option<Rc<CMap>>)>,
+    /// The number of fonts that were read, if there are more, whose letters may be unknown.
+    pub(super) read_of_more: Option<usize>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -85,7 +87,8 @@ enum Letters {
 
 impl<'p> CompositeFonts<'p> {
     pub(super) fn new(pdf: &'p Pdf) -> Self {
-        Self { pdf, all: None, known: HashMap::new(), collections: Vec::new() }
+        let (known, collections) = (HashMap::new(), Vec::new());
+        Self { pdf, all: None, known, collections, read_of_more: None }
     }
 
     /// Returns the text of a glyph whose font does not tell it.
@@ -113,10 +116,15 @@ impl<'p> CompositeFonts<'p> {
     /// that have this very program, if any has.
     fn find(&mut self, key: &Key, data: &FontData, cancelled: &dyn Fn() -> bool) -> Vec<Decoder> {
         let pdf = self.pdf;
-        let all = self.all.get_or_insert_with(|| composites(pdf, cancelled));
+        let more = &mut self.read_of_more;
+        let all = self.all.get_or_insert_with(|| composites(pdf, more, cancelled));
         let mut found = Vec::new();
-        for it in all.iter().filter(|it| it.name == key.name).take(NAMESAKES_MAX) {
+        for (count, it) in all.iter().filter(|it| it.name == key.name).enumerate() {
             if cancelled() {
+                break;
+            }
+            if NAMESAKES_MAX <= count {
+                more.get_or_insert(all.len());
                 break;
             }
             let Some(encoding) = encoding(&it.font) else { continue };
@@ -155,10 +163,18 @@ impl Decoder {
 }
 
 /// Returns the composite fonts of a document.
-fn composites<'p>(pdf: &'p Pdf, cancelled: &dyn Fn() -> bool) -> Vec<Composite<'p>> {
+fn composites<'p>(
+    pdf: &'p Pdf,
+    read_of_more: &mut Option<usize>,
+    cancelled: &dyn Fn() -> bool,
+) -> Vec<Composite<'p>> {
     let mut found = Vec::new();
-    for (count, object) in pdf.objects().into_iter().enumerate().take(OBJECTS_MAX) {
-        if FONTS_MAX <= found.len() || count.is_multiple_of(POLL_OBJECTS) && cancelled() {
+    for (count, object) in pdf.objects().into_iter().enumerate() {
+        if count.is_multiple_of(POLL_OBJECTS) && cancelled() {
+            break;
+        }
+        if OBJECTS_MAX <= count || Limit::Fonts.bound() < found.len() {
+            *read_of_more = Some(found.len());
             break;
         }
         let Object::Dict(font) = object else { continue };

@@ -10,16 +10,13 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 
 use super::super::Draft;
+use crate::limit::Limit;
 use crate::text::decode;
 
 /// Maximum number of entries of an outline that are counted.
 const OUTLINE_ENTRIES_MAX: usize = 5_000;
 /// Deepest entry of an outline that is counted.
 const OUTLINE_DEPTH_MAX: usize = 8;
-/// Longest XMP packet that is read, in bytes.
-const PACKET_BYTES_MAX: usize = 256 * 1024;
-/// Maximum number of XML events of a packet that are read.
-const PACKET_EVENTS_MAX: usize = 20_000;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Declared {
@@ -81,9 +78,12 @@ pub(super) fn read(pdf: &Pdf, draft: &mut Draft<'_>) -> Declared {
     }
     if declared.title.is_empty() || declared.author.is_empty() {
         let packet = catalog.get::<Stream<'_>>("Metadata").and_then(|it| it.decoded().ok());
-        if let Some(packet) = packet.filter(|it| it.len() <= PACKET_BYTES_MAX) {
-            from_packet(&decode(&packet, None), &mut declared);
+        let packet = packet.unwrap_or_default();
+        if Limit::Packet.bound() < packet.len() {
+            draft.cut(Limit::Packet.cut());
         }
+        let front = packet.get(..packet.len().min(Limit::Packet.bound())).unwrap_or_default();
+        from_packet(&decode(front, None), &mut declared);
     }
     declared
 }
@@ -103,7 +103,7 @@ fn from_packet(packet: &str, declared: &mut Declared) {
     let mut reader = Reader::from_str(packet);
     let (mut title, mut creators) = (String::new(), Vec::new());
     let mut within = Vec::new();
-    for _ in 0..PACKET_EVENTS_MAX {
+    loop {
         match reader.read_event() {
             Ok(Event::Start(tag)) => {
                 if 32 < within.len() {

@@ -15,12 +15,11 @@ use hayro_syntax::Pdf;
 
 use super::accent;
 use super::composite::CompositeFonts;
+use crate::limit::Limit;
 use crate::text::Body;
 
-/// Maximum number of drawing operations of one document.
-pub(super) const OPERATIONS_MAX: u64 = 5_000_000;
 /// Operations between two checks of the time limit.
-const POLL_OPERATIONS: u64 = 16;
+const POLL_OPERATIONS: usize = 16;
 /// Maximum number of marks that are kept of one page: a page of small print has about ten thousand.
 const MARKS_MAX: usize = 20_000;
 /// Maximum number of fonts that are distinguished.
@@ -80,9 +79,9 @@ pub(super) struct TextDevice<'c> {
     pub(super) marks: Option<Vec<Mark>>,
     pub(super) faces: Vec<Face>,
     face_keys: Vec<u128>,
-    fonts: CompositeFonts<'c>,
+    pub(super) fonts: CompositeFonts<'c>,
     cancelled: &'c dyn Fn() -> bool,
-    operations: u64,
+    operations: usize,
     /// The last character, which may still get an accent or be one.
     held: Option<Mark>,
     /// The expected position of the word's next character, and the font's size there.
@@ -118,7 +117,7 @@ impl<'c> TextDevice<'c> {
     /// Counts one operation; unwinds out of the interpreter when it must stop.
     fn tick(&mut self) {
         self.operations += 1;
-        if OPERATIONS_MAX < self.operations {
+        if Limit::Operations.bound() < self.operations {
             self.stop = Some(Stop::Operations);
         }
         if self.stop.is_some() || self.operations.is_multiple_of(POLL_OPERATIONS) && self.is_done()

@@ -43,8 +43,8 @@ impl Default for Limits {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Time,
-    /// A stream inflates too far, or might.
-    Size(String),
+    /// A stream inflates to more than this many bytes, or might; with the message.
+    Size(u64, String),
 }
 
 /// Measures every stream of a file. A file that is refused must not be given to the interpreter.
@@ -87,7 +87,7 @@ pub(super) fn measure(
             if 1 < layers(dictionary) || length.is_none() {
                 let message =
                     "has a stream whose size cannot be told before it is opened; not read";
-                return Err(Refusal::Size(message.to_owned()));
+                return Err(Refusal::Size(limits.stream_bytes_max, message.to_owned()));
             }
             continue;
         }
@@ -99,7 +99,7 @@ pub(super) fn measure(
         if stream_bytes_max <= opened || streams_bytes_max <= total {
             let max = if stream_bytes_max <= opened { stream_bytes_max } else { streams_bytes_max };
             let message = format!("has a stream that opens to more than {max} bytes; not read");
-            return Err(Refusal::Size(message));
+            return Err(Refusal::Size(max, message));
         }
     }
     Ok(())

@@ -15,7 +15,7 @@ use crate::object::Object;
 use crate::{Settings, Type, testing};
 
 /// Writes a document of `objects`, numbered from 1; the first is the catalog.
-fn document(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
+pub(crate) fn document(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
     let mut bytes = b"%PDF-1.4\n".to_vec();
     let mut offsets = Vec::new();
     for (number, object) in objects.iter().enumerate() {
@@ -35,7 +35,7 @@ fn document(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
     bytes
 }
 
-fn stream(dictionary: &str, data: &[u8]) -> Vec<u8> {
+pub(crate) fn stream(dictionary: &str, data: &[u8]) -> Vec<u8> {
     let mut bytes = format!("<<{dictionary}/Length {}>>\nstream\n", data.len()).into_bytes();
     bytes.extend(data);
     bytes.extend(b"\nendstream");
@@ -49,7 +49,7 @@ fn deflated(data: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a document with one page for each content stream, in Helvetica.
-fn paged(contents: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn paged(contents: &[Vec<u8>]) -> Vec<u8> {
     let first = 5;
     let kids: Vec<String> =
         (0..contents.len()).map(|it| format!("{} 0 R", first + 2 * it)).collect();
@@ -245,7 +245,7 @@ split = ","
     // As it is sent to a worker.
     let own = serde_json::from_str(&serde_json::to_string(&own).unwrap()).unwrap();
     let recipe = record(own);
-    let text = |name: &str| recipe.text(name).map(Cow::into_owned);
+    let text = |name: &str| recipe.text(name).map(|it| it.into_owned());
     assert_eq!(text("Document-Class").as_deref(), Some("recipe"));
     assert_eq!(text("Author").as_deref(), Some("Bob Miner"));
     assert_eq!(text("Ingredient").as_deref(), Some("Water\nSalt"));
@@ -308,7 +308,7 @@ fn a_stream_bomb_is_refused() {
         limits,
         &|| false,
     ) {
-        Err(measure::Refusal::Size(message)) => {
+        Err(measure::Refusal::Size(_, message)) => {
             assert!(message.contains(expected), "{message}");
         }
         other => panic!("{other:?} for {expected}"),

@@ -5,28 +5,22 @@
 //! The widths of characters are in other files, so they are estimated. The file has every movement between
 //! the characters of a word or line. The estimate matters only when TeX goes back to the edge of a box.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::postscript::{add_link, read_pdfmarks};
 use super::tex_fonts::{Encoding, characters, encoding, width};
 use super::typeset::Typeset;
 use crate::cancellable::TimeLimit;
+use crate::limit::{Cut, Limit};
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, be32, slice, slice_up_to, u8_at};
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
-/// Maximum number of commands of one document.
-const COMMANDS_MAX: usize = 50_000_000;
 /// Offset of the preamble's comment, after its length.
 const COMMENT_AT: usize = 15;
 /// Deepest nesting of boxes.
 const DEPTH_MAX: usize = 2_000;
-/// Maximum number of fonts.
-const FONTS_MAX: usize = 10_000;
-/// Longest special that is read, in bytes.
-const SPECIAL_BYTES_MAX: usize = 16 * 1024;
 
 /// Position of the next character, and the four repeated steps (DVI's registers).
 #[derive(Clone, Copy, Default)]
@@ -57,6 +51,7 @@ struct DviReader<'a> {
     metadata: Metadata,
     references: Vec<String>,
     references_max: usize,
+    cuts: Vec<Cut>,
     time: TimeLimit<'a>,
 }
 
@@ -74,6 +69,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         metadata: Metadata::default(),
         references: Vec::new(),
         references_max: input.settings.references_max,
+        cuts: Vec::new(),
         time: TimeLimit::new(input.cancelled),
     };
     let whole = document.read();
@@ -85,7 +81,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.other("Pages", pages.to_string());
     }
     draft.references = document.references;
-    draft.body = Cow::Owned(document.text.finish());
+    draft.set_body(document.text.finish());
+    document.cuts.into_iter().for_each(|it| draft.cut(it));
     document.time.report("its pages", &mut draft);
     if !document.time.is_over() && whole.is_none() && !input.object.truncated {
         draft.problem(ProblemKind::Broken, "is cut off or damaged: a page has no end");
@@ -112,13 +109,17 @@ fn postamble_pages(bytes: &[u8]) -> Option<usize> {
 impl DviReader<'_> {
     /// Reads pages until the text is full; returns `None` if a page has no end.
     fn read(&mut self) -> Option<()> {
-        for _ in 0..COMMANDS_MAX {
+        for count in 0_usize.. {
             if !self.time.goes_on() {
                 return None;
             }
             let code = u8_at(self.bytes, self.at)?;
             self.at += 1;
             if code == 248 || self.text.is_full() {
+                break;
+            }
+            if Limit::Commands.bound() <= count {
+                self.cuts.push(Limit::Commands.cut());
                 break;
             }
             self.command(code)?;
@@ -146,10 +147,10 @@ impl DviReader<'_> {
             139 => {
                 self.at += 44;
                 self.pages += 1;
+                self.text.page(self.pages);
                 self.position = DviPosition::default();
                 self.stack.clear();
             }
-            140 => self.text.page(),
             141 if self.stack.len() < DEPTH_MAX => self.stack.push(self.position),
             142 => self.position = self.stack.pop()?,
             143..=170 => self.step(code)?,
@@ -159,14 +160,14 @@ impl DviReader<'_> {
                 let len = self.unsigned(code - 238)? as usize;
                 let text = slice(self.bytes, self.at, len)?;
                 self.at += len;
-                self.special(slice_up_to(text, 0, SPECIAL_BYTES_MAX));
+                self.special(text);
             }
             243..=246 => self.define(code - 242)?,
             247 => {
                 let len = usize::from(u8_at(self.bytes, self.at + 13)?);
                 self.at += 14 + len;
             }
-            138 => {}
+            138 | 140 => {}
             _ => return None,
         }
         Some(())
@@ -234,7 +235,9 @@ impl DviReader<'_> {
         let (area, name) = (self.unsigned(1)? as usize, self.unsigned(1)? as usize);
         let name = slice(self.bytes, self.at + area, name)?;
         self.at += area + name.len();
-        if self.fonts.len() < FONTS_MAX {
+        if Limit::Fonts.bound() <= self.fonts.len() && !self.fonts.contains_key(&number) {
+            self.cuts.push(Limit::Fonts.cut());
+        } else {
             let encoding = encoding(&String::from_utf8_lossy(name));
             self.fonts.insert(number, Font { encoding, size });
         }
@@ -252,4 +255,4 @@ impl DviReader<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

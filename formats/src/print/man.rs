@@ -14,8 +14,6 @@ pub(crate) use strings::TroffStrings;
 const HEADINGS_BYTES_MAX: usize = 4 * 1024;
 /// Longest `NAME` section, in bytes.
 const NAME_BYTES_MAX: usize = 1024;
-/// Maximum number of references to other pages.
-const REFERENCES_MAX: usize = 100;
 /// Separators of a page's name and its description.
 const DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 
@@ -189,9 +187,7 @@ impl Page {
 
     fn reference(&mut self, target: &str) {
         self.text(&format!("see {target}"));
-        if self.references.len() < REFERENCES_MAX {
-            self.references.push(target.to_owned());
-        }
+        self.references.push(target.to_owned());
     }
 
     fn text(&mut self, text: &str) {
@@ -212,6 +208,7 @@ impl Page {
 
     fn draft<'a>(self) -> Draft<'a> {
         let mut draft = Draft::default();
+        self.strings.report(&mut draft);
         let name = self.name.finish();
         let parts = DASHES.iter().find_map(|it| name.split_once(it));
         let name = if self.is_named || parts.is_some() { name.trim() } else { "" };

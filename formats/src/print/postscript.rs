@@ -12,8 +12,6 @@
 mod painter;
 mod tokens;
 
-use std::borrow::Cow;
-
 use memchr::memmem;
 use painter::{Dialect, Painter};
 use tokens::{PsToken, PsTokens};
@@ -25,8 +23,6 @@ use crate::numbers::{le_len32, slice_up_to};
 use crate::text::{decode, is_telling};
 use crate::{Draft, Input};
 
-/// Maximum number of tokens of one document.
-const TOKENS_MAX: usize = 20_000_000;
 /// Length of the part in which the header is looked for, in bytes.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Length of the part at the end in which the trailer is looked for, in bytes.
@@ -45,9 +41,10 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut painter = Painter::new(dialect(bytes, &header), input.text_bytes_max());
     let mut references = Vec::new();
     let mut time = TimeLimit::new(input.cancelled);
-    pages(bytes, input, &mut time, &mut painter, &mut header.metadata, &mut references);
+    let is_cut =
+        pages(bytes, input, &mut time, &mut painter, &mut header.metadata, &mut references);
     let text = painter.finish();
-    let readable = is_readable(&text.body);
+    let readable = is_readable(text.body.as_str());
     if readable && header.metadata.lines(Field::Title).is_empty() {
         header.metadata.add(Field::Title, &text.title);
     }
@@ -62,7 +59,13 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft.other("For", header.owner);
     draft.references = references;
     if readable {
-        draft.body = Cow::Owned(text.body);
+        draft.set_body(text.body);
+    }
+    if is_cut {
+        draft.cut(Limit::Commands.cut());
+    }
+    if text.has_more_fonts {
+        draft.cut(Limit::Fonts.cut());
     }
     time.report("its pages", &mut draft);
     input.report(Limit::Document, &mut draft);
@@ -187,15 +190,18 @@ fn pages(
     painter: &mut Painter,
     metadata: &mut Metadata,
     references: &mut Vec<String>,
-) {
+) -> bool {
     let mut tokens = PsTokens::new(bytes);
     // Only programs stand before the first page; without comments, its beginning is unknown.
     let structured = memmem::find(bytes, b"%%EndProlog").is_some();
     let mut in_pages = !structured;
     let mut marks = Marks::default();
     let mut depth = 0_usize;
-    for _ in 0..TOKENS_MAX {
+    for count in 0_usize.. {
         let Some(token) = tokens.next().filter(|_| time.goes_on()) else { break };
+        if Limit::Commands.bound() <= count {
+            return true;
+        }
         match &token {
             PsToken::Comment(comment) => {
                 in_pages |= ["%%Page:", "%%EndSetup", "%%EndProlog"]
@@ -224,6 +230,7 @@ fn pages(
             break;
         }
     }
+    false
 }
 
 /// Reader of pdfmarks, which hold the document's metadata and links.
@@ -232,9 +239,6 @@ struct Marks {
     key: Vec<u8>,
     pending: Vec<(Field, String)>,
 }
-
-/// Maximum number of values that wait for their mark.
-const PENDING_MAX: usize = 16;
 
 impl Marks {
     fn token(&mut self, token: &PsToken<'_>, metadata: &mut Metadata, link: &mut dyn FnMut(&[u8])) {
@@ -261,9 +265,7 @@ impl Marks {
                     b"URI" => return link(text),
                     _ => return,
                 };
-                if self.pending.len() < PENDING_MAX {
-                    self.pending.push((field, text_string(text)));
-                }
+                self.pending.push((field, text_string(text)));
                 self.key.clear();
             }
             PsToken::Name(b"pdfmark") => self.pending.clear(),
@@ -272,10 +274,10 @@ impl Marks {
     }
 }
 
-/// Adds a link, if it is a URL that is not there yet.
+/// Adds a link, if it is a URL that is not there yet, unless there is one more than `most` already.
 pub(crate) fn add_link(url: &[u8], references: &mut Vec<String>, most: usize) {
     let url = String::from_utf8_lossy(url).into_owned();
-    if url.contains("://") && !references.contains(&url) && references.len() < most {
+    if url.contains("://") && !references.contains(&url) && references.len() <= most {
         references.push(url);
     }
 }

@@ -9,7 +9,6 @@
 mod languages;
 mod reader;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use reader::TexReader;
@@ -20,10 +19,6 @@ use crate::names::NameTable;
 use crate::text::{Body, HEADINGS_BYTES_MAX};
 use crate::{DateSource, Draft, Input};
 
-/// Longest argument that becomes an attribute, in bytes.
-const ARGUMENT_BYTES_MAX: usize = 4 * 1024;
-/// Longest abstract, in bytes.
-const ABSTRACT_BYTES_MAX: usize = 8 * 1024;
 /// Longest definition of a macro that is expanded, in bytes.
 const MACRO_BYTES_MAX: usize = 200;
 /// Maximum number of macros that are remembered.
@@ -32,8 +27,6 @@ const MACROS_MAX: usize = 500;
 const EXPANSIONS_MAX: usize = 1_000;
 /// Deepest nesting of arguments, and of macros.
 const DEPTH_MAX: usize = 6;
-/// Maximum number of URLs.
-const REFERENCES_MAX: usize = 1_000;
 
 /// Returns the number of a command's arguments, if it prints none of them.
 fn silent(command: &str) -> Option<usize> {
@@ -109,7 +102,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         class: String::new(),
         language: "",
         version: String::new(),
-        r#abstract: Body::new(ABSTRACT_BYTES_MAX),
+        r#abstract: Body::new(usize::MAX),
         body: Body::new(input.text_bytes_max()),
         headings: Body::new(HEADINGS_BYTES_MAX),
         references: Vec::new(),
@@ -123,10 +116,10 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         authors: document.authors,
         r#abstract: document.r#abstract.finish(),
         keywords: document.keywords,
-        body: Cow::Owned(document.body.finish()),
         references: document.references,
         ..Draft::default()
     };
+    draft.set_body(document.body);
     // A date that means the day of printing is left out.
     draft.date(&document.date, DateSource::Header);
     draft.other("Language", document.language);
@@ -272,7 +265,7 @@ impl TexDocument<'_> {
             self.push(&url);
         }
         let url = if command == "doi" { format!("https://doi.org/{url}") } else { url };
-        if url.contains("://") && self.references.len() < REFERENCES_MAX {
+        if url.contains("://") {
             self.references.push(url);
         }
     }
@@ -320,7 +313,8 @@ impl TexDocument<'_> {
 
     /// Returns the text that `tex` prints, with its line breaks.
     fn expand(&mut self, tex: &str, depth: usize) -> String {
-        let mut printed = Body::new(ARGUMENT_BYTES_MAX);
+        // It is not much longer than `tex`, since few short macros are expanded.
+        let mut printed = Body::new(usize::MAX);
         let mut reader = TexReader::new(tex);
         while depth < DEPTH_MAX && !reader.is_at_end() && self.time.goes_on() {
             printed.push_squeezed(reader.plain());

@@ -16,27 +16,18 @@ use reader::{TexinfoReader, printed};
 
 use crate::cancellable::TimeLimit;
 use crate::code::source::legal;
+use crate::limit::Limit;
 use crate::text::{Body, HEADINGS_BYTES_MAX, decode};
 use crate::{DateSource, Draft, Input};
 
 /// Length of the part in which the charset is looked for, in bytes.
 const CHARSET_BYTES_MAX: usize = 4 * 1024;
-/// Longest title, heading or other line, in bytes.
-const LINE_BYTES_MAX: usize = 4 * 1024;
-/// Longest copying notice, in bytes.
-const COPYING_BYTES_MAX: usize = 8 * 1024;
-/// Maximum length of all index entries together, in bytes.
-const INDEX_BYTES_MAX: usize = 64 * 1024;
-/// Maximum number of variables that are remembered.
-const VARIABLES_MAX: usize = 200;
+/// Length by which variables may make a text longer, in bytes.
+const FILLED_BYTES_MAX: usize = 4 * 1024;
 /// Longest value of a variable, in bytes.
 const VARIABLE_BYTES_MAX: usize = 200;
 /// Deepest nesting of arguments.
 const DEPTH_MAX: usize = 6;
-/// Maximum number of URLs.
-const REFERENCES_MAX: usize = 1_000;
-/// Maximum number of authors.
-const AUTHORS_MAX: usize = 100;
 
 /// The destination of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +51,8 @@ struct Manual {
     language: String,
     category: String,
     variables: HashMap<String, String>,
+    /// Whether there are too many variables, or too long ones.
+    has_more_variables: bool,
     references: Vec<String>,
     headings: Body,
     index: Body,
@@ -74,9 +67,9 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = decode(bytes, charset(bytes));
     let mut manual = Manual {
         headings: Body::new(HEADINGS_BYTES_MAX),
-        index: Body::new(INDEX_BYTES_MAX),
-        copying: Body::new(COPYING_BYTES_MAX),
-        description: Body::new(COPYING_BYTES_MAX),
+        index: Body::new(usize::MAX),
+        copying: Body::new(usize::MAX),
+        description: Body::new(usize::MAX),
         body: Body::new(input.text_bytes_max()),
         ..Manual::default()
     };
@@ -226,16 +219,18 @@ impl Manual {
         let names: Vec<&str> = line.split(" and ").map(|it| it.trim_matches([',', ' '])).collect();
         let whole = names.iter().all(|it| 1 < it.split_whitespace().count());
         let names = if whole { names } else { vec![line] };
-        let room = AUTHORS_MAX.saturating_sub(self.authors.len());
-        self.authors.extend(names.into_iter().take(room).map(str::to_owned));
+        self.authors.extend(names.into_iter().map(str::to_owned));
     }
 
     /// `@set NAME value`.
     fn set(&mut self, line: &str) {
         let (name, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        if self.variables.len() < VARIABLES_MAX && value.len() <= VARIABLE_BYTES_MAX {
+        let is_room = self.variables.len() < Limit::Abbreviations.bound();
+        if is_room && value.len() <= VARIABLE_BYTES_MAX {
             let value = self.expand(value, 0);
             self.variables.insert(name.to_owned(), value);
+        } else {
+            self.has_more_variables = true;
         }
     }
 
@@ -254,7 +249,7 @@ impl Manual {
 
     /// Returns the text that `text` prints, on one line.
     fn expand(&mut self, text: &str, depth: usize) -> String {
-        let mut shown = Body::new(LINE_BYTES_MAX);
+        let mut shown = Body::new(2 * text.len() + FILLED_BYTES_MAX);
         let mut reader = TexinfoReader::new(text);
         while depth < DEPTH_MAX && !reader.is_at_end() && !shown.is_full() {
             shown.push_squeezed(reader.plain());
@@ -292,7 +287,7 @@ impl Manual {
             "url" | "uref" => {
                 let mut parts = self.parts(reader, depth);
                 let url = parts.first().cloned().unwrap_or_default();
-                if url.contains(':') && self.references.len() < REFERENCES_MAX {
+                if url.contains(':') {
                     self.references.push(url.clone());
                 }
                 match parts.pop().filter(|_| !parts.is_empty()) {
@@ -346,6 +341,9 @@ impl Manual {
     fn draft<'a>(mut self) -> Draft<'a> {
         let copying = self.copying.finish();
         let mut draft = Draft { authors: self.authors, ..Draft::default() };
+        if self.has_more_variables {
+            draft.cut(Limit::Abbreviations.cut_at(self.variables.len()));
+        }
         let titles = [self.title, self.short_title, self.top];
         draft.title = titles.into_iter().find(|it| !it.is_empty()).unwrap_or_default();
         let description = self.description.finish();
@@ -375,9 +373,7 @@ fn append(title: &mut String, more: &str) {
     if !title.is_empty() && !more.is_empty() {
         title.push(' ');
     }
-    if title.len() < LINE_BYTES_MAX {
-        title.push_str(more);
-    }
+    title.push_str(more);
 }
 
 #[cfg(test)]

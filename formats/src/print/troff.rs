@@ -10,17 +10,11 @@
 
 use super::man::{self, TroffStrings, unescape, words};
 use crate::cancellable::TimeLimit;
-use crate::text::{Body, HEADINGS_BYTES_MAX, one_line};
+use crate::text::{Body, HEADINGS_BYTES_MAX, squeezed};
 use crate::{DateSource, Draft, Input};
 
 /// Maximum number of lines in which the macros of packages are counted.
 const LOOK_LINES: usize = 2_000;
-/// Longest title, author or institution, in bytes.
-const LINE_BYTES_MAX: usize = 1024;
-/// Longest abstract, in bytes.
-const ABSTRACT_BYTES_MAX: usize = 8 * 1024;
-/// Maximum number of authors, institutions and references.
-const NAMES_MAX: usize = 100;
 /// The macro package of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Package {
@@ -101,9 +95,9 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut paper = Paper {
         package,
         slot: if package == Package::Me { Slot::Front } else { Slot::Body },
-        title: Body::new(LINE_BYTES_MAX),
-        r#abstract: Body::new(ABSTRACT_BYTES_MAX),
-        heading: Body::new(LINE_BYTES_MAX),
+        title: Body::new(usize::MAX),
+        r#abstract: Body::new(usize::MAX),
+        heading: Body::new(usize::MAX),
         headings: Body::new(HEADINGS_BYTES_MAX),
         body: Body::new(input.text_bytes_max()),
         ..Paper::default()
@@ -175,7 +169,7 @@ impl Paper {
             "AE" => self.slot = Slot::Body,
             "ND" | "DA" => {
                 let date: Vec<String> = words(arguments).collect();
-                self.date = one_line(&date.join(" "), LINE_BYTES_MAX);
+                self.date = squeezed(&date.join(" "));
             }
             "NH" | "SH" | "H" | "HU" | "sh" | "uh" | "+c" => self.heading(name, arguments),
             "URL" | "UR" | "pdfhref" => self.link(arguments),
@@ -275,9 +269,9 @@ impl Paper {
     /// Adds an author or an institution.
     fn name(&mut self, name: &str, slot: Slot) {
         self.plain(name);
-        let name = one_line(self.line.trim_matches(['*', '\u{2020}', ' ']), LINE_BYTES_MAX);
+        let name = squeezed(self.line.trim_matches(['*', '\u{2020}', ' ']));
         let names = if slot == Slot::Author { &mut self.authors } else { &mut self.institutions };
-        if !name.is_empty() && names.len() < NAMES_MAX {
+        if !name.is_empty() {
             names.push(name);
         }
     }
@@ -288,9 +282,7 @@ impl Paper {
         let mut urls = all.into_iter().skip(at);
         let url = urls.next().unwrap_or_default().replace("\\:", "");
         self.text(&urls.next().unwrap_or_else(|| url.clone()));
-        if self.references.len() < NAMES_MAX {
-            self.references.push(url);
-        }
+        self.references.push(url);
     }
 
     fn text(&mut self, text: &str) {
@@ -348,6 +340,7 @@ impl Paper {
             references: self.references,
             ..Draft::default()
         };
+        self.strings.report(&mut draft);
         draft.other("Affiliation", self.institutions.join("\n"));
         draft.date(&self.date, DateSource::Header);
         draft.other("Headings", self.headings.finish());

@@ -58,10 +58,14 @@ impl Typeset {
         self.end = Some((x + width, y));
     }
 
-    pub(crate) fn page(&mut self) {
-        self.line();
-        self.first_page = false;
-        self.end = None;
+    /// Begins the page of this number, from 1.
+    pub(crate) fn page(&mut self, number: usize) {
+        if 1 < number {
+            self.line();
+            self.first_page = false;
+            self.end = None;
+        }
+        self.body.place(&format!("page {number}"));
     }
 
     /// Keeps the text in the largest font for the title.
@@ -126,7 +130,7 @@ impl Typeset {
         self.title.space();
     }
 
-    pub(crate) fn finish(self) -> String {
-        self.body.finish()
+    pub(crate) fn finish(self) -> Body {
+        self.body
     }
 }

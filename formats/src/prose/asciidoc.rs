@@ -14,16 +14,13 @@ mod inline;
 use std::collections::HashMap;
 
 use super::references::References;
+use super::{PARAGRAPH_BYTES_MAX, pieces};
 use crate::cancellable::TimeLimit;
-use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling};
+use crate::text::{Body, HEADINGS_BYTES_MAX, is_telling};
 use crate::{DateSource, Draft, Input};
 
-/// Longest description and abstract, in bytes.
-const FIELD_BYTES_MAX: usize = 4 * 1024;
-/// Maximum number of attributes that are remembered.
-const ATTRIBUTES_MAX: usize = 256;
-/// Longest value of an attribute that is remembered, in bytes.
-const ATTRIBUTE_BYTES_MAX: usize = 1024;
+/// Longest abstract, in bytes; the text has all of it.
+const ABSTRACT_BYTES_MAX: usize = 4 * 1024;
 /// Longest title, in bytes.
 const TITLE_BYTES_MAX: usize = 300;
 /// Signs that underline titles.
@@ -65,9 +62,9 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         lines: text.lines().collect(),
         body: Body::new(input.text_bytes_max()),
         headings: Body::new(HEADINGS_BYTES_MAX),
-        r#abstract: Body::new(FIELD_BYTES_MAX),
+        r#abstract: Body::new(ABSTRACT_BYTES_MAX),
         references: References::of(input),
-        paragraph: Body::new(PARAGRAPH_BYTES_MAX),
+        paragraph: Body::new(2 * PARAGRAPH_BYTES_MAX),
         ..AsciiDoc::default()
     };
     document.header();
@@ -140,9 +137,11 @@ impl<'t> AsciiDoc<'t> {
     }
 
     fn attribute(&mut self, name: &'t str, value: &'t str) {
-        if self.attributes.len() < ATTRIBUTES_MAX && value.len() <= ATTRIBUTE_BYTES_MAX {
-            self.attributes.insert(name, value.trim());
+        if inline::VALUE_BYTES_MAX < value.len() {
+            // It is not put in the place of its name.
+            self.body.push_lines(value);
         }
+        self.attributes.insert(name, value.trim());
     }
 
     /// Reads authors: `First Middle Last <address>; Other_Name`.
@@ -260,8 +259,7 @@ impl<'t> AsciiDoc<'t> {
         self.paragraph.line();
         let line = line.trim();
         if let Some(cells) = line.strip_prefix('|') {
-            self.paragraph.push(cells.replace('|', " ").trim());
-            return;
+            return self.paragraph_text(cells.replace('|', " ").trim());
         }
         let item = line.trim_start_matches(['*', '.', '-']);
         // A space follows list marks, but not emphasis.
@@ -269,7 +267,16 @@ impl<'t> AsciiDoc<'t> {
         // `+` on its own line attaches the next block to an item; at the end of a line it is a line break.
         let line = line.strip_suffix(" +").unwrap_or(line);
         if line != "+" {
-            self.paragraph.push(line);
+            self.paragraph_text(line);
+        }
+    }
+
+    fn paragraph_text(&mut self, text: &str) {
+        for piece in pieces(text) {
+            if PARAGRAPH_BYTES_MAX < self.paragraph.as_str().len() {
+                self.end_paragraph();
+            }
+            self.paragraph.push(piece);
         }
     }
 

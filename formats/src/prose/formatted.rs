@@ -3,8 +3,6 @@
 //!
 //! Source: grotty(1) (bold and underlined text), ECMA-48 §8.3.117 (SGR); Essence's FormattedText.
 
-use std::borrow::Cow;
-
 use super::plain;
 use crate::cancellable::TimeLimit;
 use crate::text::{Body, front};
@@ -30,11 +28,10 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     }
     time.report("the text", &mut draft);
     input.report_text(&mut draft);
-    let body = body.finish();
-    if !page(front(&body, PAGE_BYTES_MAX), &mut draft) {
-        (draft.title, draft.description) = plain::headline(&body);
+    if !page(front(body.as_str(), PAGE_BYTES_MAX), &mut draft) {
+        (draft.title, draft.description) = plain::headline(body.as_str());
     }
-    draft.body = Cow::Owned(body);
+    draft.set_body(body);
     draft
 }
 

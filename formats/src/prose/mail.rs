@@ -8,8 +8,6 @@
 //! * A mailbox is one object: its subjects and texts in order.
 //! * Items of Outlook are mail, too: `outlook` reads them.
 
-use std::borrow::Cow;
-
 use mail_parser::{
     Address, HeaderForm, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType,
 };
@@ -18,25 +16,13 @@ use memchr::memmem;
 use crate::limit::Limit;
 use crate::object::{Object, ProblemKind};
 use crate::office::outlook;
-use crate::text::{Body, front, one_line};
+use crate::text::{Body, squeezed};
 use crate::{DateSource, Draft, Input};
 
-/// Maximum number of messages of a mailbox that are read.
-const MESSAGES_MAX: usize = 10_000;
 /// Maximum number of messages within messages, since the parser keeps a stack for them.
-pub(crate) const NESTED_MAX: usize = 50;
-/// Maximum number of text parts of a message that are read.
-const PARTS_MAX: usize = 20;
-/// Maximum number of bytes of an HTML part that are turned into text.
-const HTML_BYTES_MAX: usize = 256 * 1024;
-/// Maximum number of attachments listed.
+pub(crate) const NESTED_MAX: usize = Limit::NestedMessages.standard();
+/// Maximum number of attachments of an Outlook item.
 pub(crate) const ATTACHMENTS_MAX: usize = 100;
-/// Longest header field, in bytes.
-const FIELD_BYTES_MAX: usize = 1024;
-/// Maximum number of references to other messages.
-const REFERENCES_MAX: usize = 100;
-/// Maximum number of authors of a mailbox.
-const AUTHORS_MAX: usize = 100;
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if outlook::is_item(&input.object.bytes) {
@@ -61,23 +47,21 @@ pub(crate) fn single<'m>(
     let mut body = Body::new(input.text_bytes_max());
     let Some(message) = parse(bytes, draft, false) else {
         draft.problem(ProblemKind::Broken, "has no header fields");
-        draft.body = Cow::Owned(crate::text::decode(bytes, None).into_owned());
+        body.push(&crate::text::decode(bytes, None));
+        draft.set_body(body);
         return None;
     };
     let names = message.attachments().filter_map(MimeHeaders::attachment_name);
-    let header = MessageHeader {
-        attachments: names.take(ATTACHMENTS_MAX).map(field).collect(),
-        ..MessageHeader::of(&message)
-    };
+    let header =
+        MessageHeader { attachments: names.map(field).collect(), ..MessageHeader::of(&message) };
     header.write_to(draft);
     text(&message, &mut body);
     inner_messages(&message, &mut body);
     if body.as_str().trim().is_empty() {
         outlook_text(input, &message, &mut body);
     }
-    let body = body.finish();
-    draft.description = first_words(&body);
-    draft.body = Cow::Owned(body);
+    draft.description = first_words(body.as_str());
+    draft.set_body(body);
     Some(message)
 }
 
@@ -160,7 +144,7 @@ pub(crate) fn header_text(message: &Message<'_>, name: &str) -> String {
 /// Returns the message identifiers in a header field, one on each line.
 fn identifiers(value: &HeaderValue<'_>) -> String {
     let all = value.as_text_list().unwrap_or_default();
-    let all: Vec<String> = all.iter().take(REFERENCES_MAX).map(|it| field(it)).collect();
+    let all: Vec<String> = all.iter().map(|it| field(it)).collect();
     all.join("\n")
 }
 
@@ -170,8 +154,9 @@ fn inner_messages(message: &Message<'_>, body: &mut Body) {
         PartType::Message(inner) => Some(inner),
         _ => None,
     });
-    for inner in inner.take(PARTS_MAX) {
+    for (number, inner) in inner.enumerate() {
         body.line();
+        body.place(&format!("message {}", number + 1));
         body.push_line(inner.subject().unwrap_or_default());
         text(inner, body);
     }
@@ -184,7 +169,7 @@ fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
     let mut count = 0;
     let mut starts = starts(bytes).chain([bytes.len()]);
     let mut start = 0;
-    while start < bytes.len() && count < MESSAGES_MAX {
+    while start < bytes.len() && count < Limit::Messages.bound() {
         if (input.cancelled)() {
             draft.problem(ProblemKind::Time, format!("ran out of time after {count} messages"));
             break;
@@ -203,16 +188,18 @@ fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
         if list.is_empty() {
             list = header_text(&message, "List-Id");
         }
-        if draft.authors.len() < AUTHORS_MAX {
-            draft.authors.extend(addresses(message.from()));
+        let new = addresses(message.from()).into_iter();
+        let new: Vec<String> = new.filter(|it| !draft.authors.contains(it)).collect();
+        if draft.authors.len() <= Limit::Authors.bound() {
+            draft.authors.extend(new);
         }
         body.line();
+        body.place(&format!("message {count}"));
         body.push_line(message.subject().unwrap_or_default());
         text(&message, &mut body);
     }
-    if start < bytes.len() && MESSAGES_MAX <= count {
-        let message = format!("has more than {MESSAGES_MAX} messages; the rest was left out");
-        draft.problem(Limit::Messages.kind(), message);
+    if start < bytes.len() && Limit::Messages.bound() <= count {
+        draft.cut(Limit::Messages.cut());
     }
     draft.title.clone_from(&list);
     draft.description = if subject.is_empty() {
@@ -243,10 +230,11 @@ fn is_start(bytes: &[u8], at: usize) -> bool {
 /// Parses one message; only its header if it nests too deep or `header_only` is set.
 fn parse<'m>(bytes: &'m [u8], draft: &mut Draft<'_>, header_only: bool) -> Option<Message<'m>> {
     let parser = MessageParser::default();
-    let too_deep = NESTED_MAX < nested(bytes);
+    let nested_max = Limit::NestedMessages.bound();
+    let too_deep = nested_max < nested(bytes);
     if too_deep {
         let message =
-            format!("may hold more than {NESTED_MAX} messages in it; only its header was read");
+            format!("may hold more than {nested_max} messages in it; only its header was read");
         draft.problem(Limit::NestedMessages.kind(), message);
     }
     if too_deep || header_only { parser.parse_headers(bytes) } else { parser.parse(bytes) }
@@ -267,13 +255,12 @@ pub(crate) fn nested(bytes: &[u8]) -> usize {
 }
 
 fn text(message: &Message<'_>, body: &mut Body) {
-    for position in 0..message.text_body_count().min(PARTS_MAX) {
+    for position in 0..message.text_body_count() {
         let Some(part) = message.text_part(u32::try_from(position).unwrap_or(u32::MAX)) else {
             break;
         };
         match &part.body {
             PartType::Html(html) => {
-                let html = front(html, HTML_BYTES_MAX);
                 body.push(&mail_parser::decoders::html::html_to_text(html));
             }
             PartType::Text(text) if has_parameter(part, "format", "flowed") => {
@@ -331,7 +318,7 @@ fn flowed(text: &str, delsp: bool, body: &mut Body) {
 
 fn addresses(address: Option<&Address<'_>>) -> Vec<String> {
     let mut list = Vec::new();
-    for it in address.into_iter().flat_map(Address::iter).take(AUTHORS_MAX) {
+    for it in address.into_iter().flat_map(Address::iter) {
         match (&it.name, &it.address) {
             (Some(name), Some(address)) => list.push(field(&format!("{name} <{address}>"))),
             (Some(one), None) | (None, Some(one)) => list.push(field(one)),
@@ -342,7 +329,7 @@ fn addresses(address: Option<&Address<'_>>) -> Vec<String> {
 }
 
 pub(crate) fn field(text: &str) -> String {
-    one_line(text, FIELD_BYTES_MAX)
+    squeezed(text)
 }
 
 /// Returns the first five lines that are neither quoted nor the signature.

@@ -13,9 +13,6 @@ use crate::cancellable::TimeLimit;
 use crate::text::{Body, HEADINGS_BYTES_MAX, is_telling};
 use crate::{DateSource, Draft, Input};
 
-/// Longest link, in bytes.
-const LINK_BYTES_MAX: usize = 2 * 1024;
-
 /// The state of reading one document.
 #[derive(Default)]
 struct MarkdownDocument {
@@ -127,7 +124,7 @@ impl MarkdownDocument {
         for line in text.lines().filter(|line| !line.starts_with([' ', '#', '-'])) {
             let Some((key, value)) = line.split_once([':', '=']) else { continue };
             let value = value.trim().trim_matches(['"', '\'', '[', ']']);
-            if self.fields.len() < 32 && !value.is_empty() {
+            if !value.is_empty() {
                 self.fields.push((key.trim().to_ascii_lowercase(), value.to_owned()));
             }
         }
@@ -136,8 +133,7 @@ impl MarkdownDocument {
     fn link(&mut self, target: &str) {
         let target = target.split('#').next().unwrap_or_default();
         if target.is_empty()
-            || LINK_BYTES_MAX < target.len()
-            || self.links_max <= self.links.len()
+            || self.links_max < self.links.len()
             || !self.seen.insert(target.to_owned())
         {
             return;

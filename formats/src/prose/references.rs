@@ -8,8 +8,6 @@ use url::Url;
 
 use crate::Input;
 
-/// Longest link, in bytes.
-const LINK_BYTES_MAX: usize = 2 * 1024;
 /// Schemes of URLs in running text.
 const BARE_SCHEMES: [&str; 3] = ["http://", "https://", "ftp://"];
 
@@ -27,12 +25,11 @@ impl References {
         Self { base, seen: HashSet::new(), urls: Vec::new(), links_max }
     }
 
-    /// Adds a link as written.
+    /// Adds a link as written, unless there is one more than a record has already.
     pub(crate) fn add(&mut self, written: &str) {
         let target = written.split('#').next().unwrap_or_default().trim();
         if target.is_empty()
-            || LINK_BYTES_MAX < target.len()
-            || self.links_max <= self.seen.len()
+            || self.links_max < self.urls.len()
             || !self.seen.insert(target.to_owned())
         {
             return;
@@ -76,6 +73,10 @@ impl References {
 
 /// Resolves a link; returns its URL if the scheme is one of those that users can follow.
 pub(super) fn followed(base: Option<&Url>, link: &str) -> Option<String> {
+    // Data in place of a link may be long.
+    if link.get(..5).is_some_and(|it| it.eq_ignore_ascii_case("data:")) {
+        return None;
+    }
     let url = Url::options().base_url(base).parse(link).ok()?;
     matches!(url.scheme(), "http" | "https" | "ftp" | "file").then(|| url.into())
 }
@@ -122,10 +123,16 @@ mod tests {
 
     #[test]
     fn links_are_resolved_once_and_bounded() {
-        let links = ["../a#b", "../a", "#c", "http://i.example", "d", "e"];
+        // One link more shows that there are more.
+        let links = ["../a#b", "../a", "#c", "http://i.example", "d", "e", "f"];
         assert_eq!(
             urls(|it| links.iter().for_each(|link| it.add(link))),
-            ["http://h.example/a", "http://i.example/", "http://h.example/d/d"]
+            [
+                "http://h.example/a",
+                "http://i.example/",
+                "http://h.example/d/d",
+                "http://h.example/d/e"
+            ]
         );
         assert_eq!(urls(|it| it.add("javascript:x")), [""; 0]);
     }

@@ -11,14 +11,13 @@ mod inline;
 use std::borrow::Cow;
 
 use super::references::References;
+use super::{PARAGRAPH_BYTES_MAX, pieces};
 use crate::cancellable::TimeLimit;
-use crate::text::{Body, HEADINGS_BYTES_MAX, PARAGRAPH_BYTES_MAX, is_telling};
+use crate::text::{Body, HEADINGS_BYTES_MAX, is_telling};
 use crate::{DateSource, Draft, Input};
 
-/// Longest description, abstract and field, in bytes.
-const FIELD_BYTES_MAX: usize = 4 * 1024;
-/// Maximum number of fields.
-const FIELDS_MAX: usize = 64;
+/// Longest abstract, in bytes; the text has all of it.
+const ABSTRACT_BYTES_MAX: usize = 4 * 1024;
 /// Longest title, in bytes; a longer line above a rule is a paragraph.
 const TITLE_BYTES_MAX: usize = 300;
 
@@ -74,9 +73,9 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         lines: text.lines().collect(),
         body: Body::new(input.text_bytes_max()),
         headings: Body::new(HEADINGS_BYTES_MAX),
-        r#abstract: Body::new(FIELD_BYTES_MAX),
+        r#abstract: Body::new(ABSTRACT_BYTES_MAX),
         references: References::of(input),
-        paragraph: Body::new(PARAGRAPH_BYTES_MAX),
+        paragraph: Body::new(2 * PARAGRAPH_BYTES_MAX),
         ..RstDocument::default()
     };
     document.mail_header();
@@ -303,7 +302,7 @@ impl<'t> RstDocument<'t> {
 
     /// Returns the value of a field with its continuation lines, which are indented deeper than `outer`.
     fn field_value(&mut self, outer: usize, first: &str) -> String {
-        let mut value = Body::new(FIELD_BYTES_MAX);
+        let mut value = Body::new(usize::MAX);
         value.push(first.trim());
         let continues = |line: &str| !line.trim().is_empty() && outer < indent(line);
         while continues(self.ahead(0)) {
@@ -315,10 +314,8 @@ impl<'t> RstDocument<'t> {
     }
 
     fn field(&mut self, name: &str, value: &str) {
-        if self.fields.len() < FIELDS_MAX {
-            let value = inline::plain(value, &mut self.references);
-            self.fields.push((name.trim().to_ascii_lowercase(), value));
-        }
+        let value = inline::plain(value, &mut self.references);
+        self.fields.push((name.trim().to_ascii_lowercase(), value));
     }
 
     fn paragraph_line(&mut self, line: &str) {
@@ -326,7 +323,13 @@ impl<'t> RstDocument<'t> {
         let item = ["* ", "- ", "+ ", "#. "].into_iter().find_map(|it| line.strip_prefix(it));
         let line = item.map_or(line, str::trim_start);
         let is_row = line == "|" || line.starts_with("| ");
-        self.paragraph.push(&if is_row { Cow::Owned(line.replace('|', " ")) } else { line.into() });
+        let line = if is_row { Cow::Owned(line.replace('|', " ")) } else { line.into() };
+        for piece in pieces(&line) {
+            if PARAGRAPH_BYTES_MAX < self.paragraph.as_str().len() {
+                self.end_paragraph();
+            }
+            self.paragraph.push(piece);
+        }
     }
 
     fn end_paragraph(&mut self) {

@@ -4,24 +4,20 @@
 //! syntax; Essence's WaisSource.
 
 use crate::object::ProblemKind;
-use crate::text::one_line;
+use crate::text::squeezed;
 use crate::{Draft, Input};
 
-/// Maximum number of bytes of a file that are read.
-const SOURCE_BYTES_MAX: usize = 64 * 1024;
-/// Longest value on one line, in bytes.
-const VALUE_BYTES_MAX: usize = 1024;
 /// The default port (Z39.50).
 const PORT: &str = "210";
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
-    let text = crate::text::decode(input.head(SOURCE_BYTES_MAX), None);
+    let text = input.text();
     let fields = fields(&text);
     let field = |name: &str| {
         let field = fields.iter().find(|it| it.0.eq_ignore_ascii_case(name));
         field.map_or("", |(_, value)| value.trim())
     };
-    let line = |name: &str| one_line(field(name), VALUE_BYTES_MAX);
+    let line = |name: &str| squeezed(field(name));
     let mut draft = Draft::default();
     let database = line("database-name");
     let host = [line("ip-name"), line("ip-address")].into_iter().find(|it| !it.is_empty());
@@ -44,7 +40,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         let port = if port.is_empty() || port == PORT { String::new() } else { format!(":{port}") };
         draft.references.push(format!("wais://{host}{port}/{database}"));
     }
-    draft.body = text.into_owned().into();
+    drop(fields);
+    input.set_text(text, &mut draft);
     draft
 }
 

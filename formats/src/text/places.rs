@@ -146,6 +146,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::object::Object;
+    use crate::pdf::tests::{paged, stream};
+    use crate::print::dvi::tests::document;
+    use crate::testing::summarize;
+    use crate::{Settings, Type};
 
     #[test]
     fn parts_without_text_have_no_place() {
@@ -170,6 +175,68 @@ mod tests {
         let (number, offset): (usize, usize) = (number.parse().unwrap(), offset.parse().unwrap());
         assert_eq!(offset, (number - 2) * 11);
         assert!((4..=8).contains(&shown.lines().count()), "{shown}");
+    }
+
+    /// Returns the names and offsets of the places in a record, and its text.
+    fn places(r#type: Type, bytes: Vec<u8>) -> (Vec<(String, usize)>, String) {
+        let object = Object::whole("http://h.example/a", bytes);
+        let record = summarize(&object, r#type, &Settings::default(), &|| false).record;
+        let lines = record.text("Text-Places").unwrap_or_default().into_owned();
+        let places = lines.lines().map(|line| {
+            let (name, offset) = line.rsplit_once(' ').unwrap();
+            (name.to_owned(), offset.parse().unwrap())
+        });
+        (places.collect(), record.text("Partial-Text").unwrap().into_owned())
+    }
+
+    #[test]
+    fn places_are_where_their_parts_begin() {
+        // Each part has a letter of its own.
+        let parts: Vec<String> = ('b'..='g').map(|it| it.to_string().repeat(1_500)).collect();
+        let font =
+            [&[243], [0; 5].as_slice(), &[0, 10, 0, 0, 0, 10, 0, 0, 0, 5], b"cmr10\xab"].concat();
+        let printed = parts.iter().map(|it| [&font, it.as_bytes()].concat());
+        let drawn =
+            parts.iter().map(|it| stream("", format!("BT /F1 9 Tf ({it}) Tj ET").as_bytes()));
+        let shown = parts.iter().map(|it| format!("%%Page: 1 1\n({it}) show\n"));
+        let message = |it: &String| format!("From: a@h.example\nSubject: {it}\n\n{it}\n\n");
+        let box_of = parts.iter().map(|it| format!("From a@h.example\n{}", message(it)));
+        let digest =
+            parts.iter().map(|it| format!("--x\nContent-Type: message/rfc822\n\n{}", message(it)));
+        let digest = format!(
+            "From: a@h.example\nMIME-Version: 1.0\nContent-Type: multipart/digest; boundary=x\n\n{}--x--\n",
+            digest.collect::<String>()
+        );
+        for (r#type, kind, bytes) in [
+            (Type::Pdf, "page", paged(&drawn.collect::<Vec<_>>())),
+            (Type::Dvi, "page", document(&printed.collect::<Vec<_>>())),
+            (Type::PostScript, "page", format!("%!PS\n{}", shown.collect::<String>()).into()),
+            (Type::Mailbox, "message", box_of.collect::<String>().into()),
+            (Type::Mail, "message", digest.into()),
+        ] {
+            let (places, text) = places(r#type, bytes);
+            assert_eq!(places.len(), parts.len(), "{type:?} {places:?}");
+            for (number, ((name, offset), part)) in places.iter().zip(&parts).enumerate() {
+                assert_eq!(*name, format!("{kind} {}", number + 1), "{type:?}");
+                assert!(text[*offset..].starts_with(&part[..1_000]), "{type:?} {name}");
+                assert!(!text[..*offset].contains(&part[..1]), "{type:?} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_those_of_the_file() {
+        let lines: String = (3..200).map(|n| format!("+w{n} {}\n", "x".repeat(70))).collect();
+        for begin in ["\u{feff}\n\n", "\n\n", "\r\n\r\n"] {
+            for r#type in [Type::Text, Type::Patch, Type::Source(crate::Language::C)] {
+                let (places, text) = places(r#type, format!("{begin}{lines}").into());
+                assert!(4 < places.len());
+                for (name, offset) in places {
+                    let number = name.strip_prefix("line ").unwrap();
+                    assert!(text[offset..].starts_with(&format!("+w{number} ")), "{type:?} {name}");
+                }
+            }
+        }
     }
 
     proptest! {

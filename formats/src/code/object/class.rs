@@ -58,8 +58,7 @@ impl<'a> Class<'a> {
         let mut names = Names::new(input.cancelled);
         self.member_names(&mut names, false)?;
         self.member_names(&mut names, true)?;
-        draft.keywords.clone_from(&names.text);
-        draft.other("Symbols", names.text);
+        names.write_to(draft);
         for _ in 0..self.short()? {
             let (name, start, _) = self.attribute()?;
             if name == b"SourceFile" {

@@ -111,8 +111,7 @@ pub(super) fn read(bytes: &[u8], input: &Input<'_>, draft: &mut Draft<'_>) -> Op
         }
     }
     draft.other("Needed-Libraries", libraries.join("\n"));
-    draft.keywords.clone_from(&names.text);
-    draft.other("Symbols", names.text);
+    names.write_to(draft);
     Some(())
 }
 

@@ -7,14 +7,8 @@ use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len32, slice_up_to};
 use crate::text::{Body, decode};
 
-/// Maximum number of tracks that are read.
-const TRACKS_MAX: usize = 256;
 /// Maximum number of events of all tracks together.
 const EVENTS_MAX: usize = 2_000_000;
-/// Longest text of one event, in bytes.
-const TEXT_BYTES_MAX: usize = 1024;
-/// Longest lyrics, in bytes.
-const LYRICS_BYTES_MAX: usize = 64 * 1024;
 /// Default duration of a quarter note, in microseconds.
 const QUARTER_US: u64 = 500_000;
 
@@ -32,12 +26,12 @@ struct Tune<'a> {
 /// Reads a tune; returns false if a track is cut off or broken, or a limit ends the reading.
 pub(super) fn read(bytes: &[u8], about: &mut Metadata, cancelled: &dyn Fn() -> bool) -> bool {
     let division = be16(bytes, 12).unwrap_or_default();
-    let lyrics = Body::new(LYRICS_BYTES_MAX);
+    let lyrics = Body::new(usize::MAX);
     let time = TimeLimit::new(cancelled);
     let mut tune = Tune { about, lyrics, tempos: Vec::new(), ticks: 0, events: 0, time };
     let mut at = len32(bytes, 4).unwrap_or_default().saturating_add(8);
     let mut whole = true;
-    for number in 0..TRACKS_MAX {
+    for number in 0_usize.. {
         let (Some(name), Some(len)) = (bytes.get(at..at.saturating_add(4)), len32(bytes, at + 4))
         else {
             break;
@@ -102,7 +96,7 @@ impl Tune<'_> {
             2 => Field::Copyright,
             1 | 3 | 4 | 6 | 7 => Field::Text,
             5 => {
-                let text = decode(slice_up_to(data, 0, TEXT_BYTES_MAX), None);
+                let text = decode(data, None);
                 // In karaoke files, `/` and `\` start lines.
                 if text.starts_with(['/', '\\', '\r', '\n']) {
                     self.lyrics.line();
@@ -112,7 +106,7 @@ impl Tune<'_> {
             }
             _ => return,
         };
-        self.about.add(field, &decode(slice_up_to(data, 0, TEXT_BYTES_MAX), None));
+        self.about.add(field, &decode(data, None));
     }
 
     /// Returns the duration of the longest track, in milliseconds.

@@ -6,9 +6,6 @@
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{le_len32, le16, slice, up_to_zero};
 
-/// Maximum number of samples whose names are read.
-const SAMPLES_MAX: usize = 256;
-
 /// Reads a module; returns `None` if it is not a module or breaks off.
 pub(super) fn read(bytes: &[u8], about: &mut Metadata) -> Option<()> {
     if bytes.starts_with(b"Extended Module: ") {
@@ -21,7 +18,7 @@ pub(super) fn read(bytes: &[u8], about: &mut Metadata) -> Option<()> {
         let (orders, instruments, samples) =
             (le16(bytes, 0x20)?, le16(bytes, 0x22)?, le16(bytes, 0x24)?);
         let table = 0xc0 + usize::from(orders) + 4 * usize::from(instruments);
-        for number in 0..usize::from(samples).min(SAMPLES_MAX) {
+        for number in 0..usize::from(samples) {
             let at = le_len32(bytes, table + 4 * number)?;
             about.add(Field::Text, &text(slice(bytes, at.checked_add(0x14)?, 26)?));
         }
@@ -30,7 +27,7 @@ pub(super) fn read(bytes: &[u8], about: &mut Metadata) -> Option<()> {
     if slice(bytes, 0x2c, 4) == Some(b"SCRM") {
         about.add(Field::Title, &text(slice(bytes, 0, 28)?));
         let (orders, samples) = (le16(bytes, 0x20)?, le16(bytes, 0x22)?);
-        for number in 0..usize::from(samples).min(SAMPLES_MAX) {
+        for number in 0..usize::from(samples) {
             let at = 16 * usize::from(le16(bytes, 0x60 + usize::from(orders) + 2 * number)?);
             about.add(Field::Text, &text(slice(bytes, at + 0x30, 28)?));
         }

@@ -11,15 +11,13 @@ use crate::text::decode;
 pub(super) const MARK: &[u8] = b".snd";
 /// Position of the text, in bytes.
 const TEXT: usize = 24;
-/// Longest text that is read, in bytes.
-const TEXT_BYTES_MAX: usize = 4 * 1024;
 
 /// Reads a header; `None` if it breaks off. `size` is the size of the whole sound, in bytes.
 pub(super) fn read(bytes: &[u8], size: u64, about: &mut Metadata) -> Option<()> {
     let start = be32(bytes, 4)?;
     let (declared, encoding) = (be32(bytes, 8)?, be32(bytes, 12)?);
     let (rate, channels) = (be32(bytes, 16)?, be32(bytes, 20)?);
-    let length = (start as usize).saturating_sub(TEXT).min(TEXT_BYTES_MAX);
+    let length = (start as usize).saturating_sub(TEXT);
     let text = decode(slice(bytes, TEXT, length)?, None);
     about.add(Field::Description, text.split('\0').next().unwrap_or_default());
     // An undeclared or too large size means the rest of the sound.

@@ -7,17 +7,13 @@ use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
-use super::{FACES_MAX, Faces};
+use super::Faces;
 use crate::limit::Limit;
 use crate::metadata::Field;
 use crate::numbers::{be16, be32, len16, len32, slice_up_to};
 
 /// Maximum number of tables of a face.
 const TABLES_MAX: usize = 200;
-/// Maximum number of names of a face.
-const NAMES_MAX: usize = 2_000;
-/// Maximum number of bytes of a table after decompression.
-const TABLE_BYTES_MAX: u64 = 1024 * 1024;
 /// The language code of American English in Windows.
 const ENGLISH: u16 = 0x409;
 
@@ -42,7 +38,10 @@ pub(super) fn read(bytes: &[u8], faces: &mut Faces) -> Option<()> {
         return face(bytes, 0, faces);
     }
     let count = len32(bytes, 8)?;
-    for number in 0..count.min(FACES_MAX) {
+    if Limit::Faces.bound() < count {
+        faces.cut = Some(Limit::Faces);
+    }
+    for number in 0..count.min(Limit::Faces.bound()) {
         face(bytes, len32(bytes, 12 + 4 * number)?, faces)?;
     }
     Some(())
@@ -82,7 +81,11 @@ pub(super) fn woff(bytes: &[u8], faces: &mut Faces) -> Option<()> {
         let mut table = Cow::Borrowed(slice_up_to(bytes, len32(entry, 4)?, packed_len));
         if packed_len < len {
             let mut unpacked = Vec::new();
-            ZlibDecoder::new(&*table).take(TABLE_BYTES_MAX).read_to_end(&mut unpacked).ok()?;
+            let most = Limit::FontNames.bound();
+            ZlibDecoder::new(&*table).take(most as u64 + 1).read_to_end(&mut unpacked).ok()?;
+            if most < unpacked.len() {
+                faces.cut = Some(Limit::FontNames);
+            }
             table = Cow::Owned(unpacked);
         }
         if name == b"name" { names(&table, faces)? } else { scripts(&table, faces)? }
@@ -94,7 +97,7 @@ pub(super) fn woff(bytes: &[u8], faces: &mut Faces) -> Option<()> {
 /// Reads the names of the first rank that has some: American English of Windows; Unicode; other
 /// English. Names in other languages are left out.
 fn names(table: &[u8], faces: &mut Faces) -> Option<()> {
-    let (count, storage) = (len16(table, 2)?.min(NAMES_MAX), len16(table, 4)?);
+    let (count, storage) = (len16(table, 2)?, len16(table, 4)?);
     let records = || (0..count).filter_map(|it| table.get(6 + 12 * it..18 + 12 * it));
     let rank = |record: &[u8]| match (be16(record, 0), be16(record, 4)) {
         (Some(3), Some(ENGLISH)) => 0,
@@ -110,7 +113,9 @@ fn names(table: &[u8], faces: &mut Faces) -> Option<()> {
             let start = storage.checked_add(len16(record, 10)?)?;
             let (len, left) =
                 (len16(record, 8)?, Limit::FontNames.bound().saturating_sub(faces.names_bytes));
-            faces.cut |= left < len;
+            if left < len {
+                faces.cut = Some(Limit::FontNames);
+            }
             // Names may share bytes, so all names together can be far longer than the table.
             let value = slice_up_to(table, start, len.min(left));
             faces.names_bytes += value.len();
@@ -142,7 +147,8 @@ fn name(id: u16, value: &str, faces: &mut Faces, typographic: bool) {
         10 => Field::Description,
         11 | 12 | 14 => {
             let is_new = !faces.references.iter().any(|it| it == value);
-            if value.contains("://") && is_new && faces.references.len() < 3 * FACES_MAX {
+            if value.contains("://") && is_new && faces.references.len() < 3 * Limit::Faces.bound()
+            {
                 faces.references.push(value.trim().to_owned());
             }
             return;

@@ -149,7 +149,10 @@ fn bitmap_fonts() {
 fn hostile_fonts_end() {
     let broken = "Title: f.font\n! broken: is cut off or damaged: its names cannot be read";
     check(b"\0\x01\0\0\xff\xff\0\0\0\0\0\0", broken);
-    check(b"ttcf\0\x01\0\0\xff\xff\xff\xff\0\0\0\x0c", broken);
+    let faces =
+        "Truncated: faces 256\n! limit: has more than 256 fonts in it; the rest was left out";
+    let collection = b"ttcf\0\x01\0\0\xff\xff\xff\xff\0\0\0\x0c";
+    check(collection, &broken.replace("\n", &format!("\n{faces}\n")));
     check(b"\x01fcp\xff\xff\xff\xff", broken);
     // A collection whose thousands of faces are the collection itself.
     let own = [b"ttcf\0\x01\0\0\xff\xff\xff\xff".as_slice(), &[0; 40_000]].concat();

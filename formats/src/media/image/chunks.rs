@@ -9,20 +9,13 @@ use flate2::read::ZlibDecoder;
 
 use super::super::xmp;
 use super::{Picture, comment, iptc, tiff};
+use crate::limit::Limit;
 use crate::metadata::Field;
 use crate::numbers::{be32, le_len32, le16, len32, slice_up_to, u8_at};
 use crate::text::decode;
 
 /// Prefix of the keyword under which ImageMagick and GIMP store metadata of other formats.
 const PROFILE: &str = "Raw profile type ";
-/// Maximum number of bytes of an inflated text.
-const INFLATED_BYTES_MAX: u64 = 1024 * 1024;
-/// Maximum number of zTXt and iTXt chunks that are read; from the next one on, no text chunk is
-/// read.
-const INFLATED_MAX: usize = 64;
-/// Maximum number of bytes of a PNG text, a GIF comment (up to the end of a block), or a GIF's XMP
-/// packet. The rest of a longer text is left out; a longer packet is not read.
-const PLAIN_BYTES_MAX: usize = 1024 * 1024;
 
 impl Picture<'_> {
     pub(super) fn png(&mut self) -> Option<()> {
@@ -44,9 +37,10 @@ impl Picture<'_> {
                 b"IEND" => break,
                 b"tEXt" | b"zTXt" | b"iTXt" => {
                     inflated += usize::from(name != b"tEXt");
-                    if inflated <= INFLATED_MAX
-                        && let Some((keyword, text)) = png_text(name, data())
-                    {
+                    if Limit::PackedTexts.bound() < inflated {
+                        self.cuts.push(Limit::PackedTexts);
+                    } else if let Some((keyword, text, is_cut)) = png_text(name, data()) {
+                        self.cuts.extend(is_cut.then_some(Limit::Packet));
                         self.add_text(&keyword, &text);
                     }
                 }
@@ -147,8 +141,13 @@ impl Picture<'_> {
             0xff if slice_up_to(self.bytes, at + 3, 11) == b"XMP DataXMP" => {
                 // The packet is not cut into blocks: it follows the application identifier as it
                 // is.
-                let rest = slice_up_to(self.bytes, at + 14, PLAIN_BYTES_MAX);
-                let end = memchr::memmem::find(rest, b"<?xpacket end").unwrap_or_default();
+                let rest = self.bytes.get(at + 14..)?;
+                let near = slice_up_to(rest, 0, Limit::Packet.bound());
+                let end = memchr::memmem::find(near, b"<?xpacket end");
+                if end.is_none() && near.len() < rest.len() {
+                    self.cuts.push(Limit::Packet);
+                }
+                let end = end.unwrap_or_default();
                 xmp::read(rest.get(..end)?, &mut self.about);
                 return self.skip_blocks(at + 14 + end);
             }
@@ -162,9 +161,6 @@ impl Picture<'_> {
         while let Some(len) = u8_at(self.bytes, at).filter(|it| *it != 0) {
             text.extend_from_slice(slice_up_to(self.bytes, at + 1, usize::from(len)));
             at += 1 + usize::from(len);
-            if PLAIN_BYTES_MAX < text.len() {
-                break;
-            }
         }
         text
     }
@@ -208,24 +204,27 @@ fn color_table(flags: u8) -> usize {
     if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
 }
 
-/// Returns keyword and text of a text chunk.
-fn png_text(name: &[u8], data: &[u8]) -> Option<(String, String)> {
+/// Returns keyword and text of a text chunk, and whether the text was cut when it was unpacked.
+fn png_text(name: &[u8], data: &[u8]) -> Option<(String, String, bool)> {
     let end = data.iter().take(80).position(|it| *it == 0)?;
     let keyword = decode(data.get(..end)?, Some("iso-8859-1")).into_owned();
     let rest = data.get(end + 1..)?;
-    let text = match name {
-        b"tEXt" => latin1_or_utf8(rest.get(..rest.len().min(PLAIN_BYTES_MAX))?),
-        b"zTXt" => latin1_or_utf8(&inflate(rest.get(1..)?)),
+    let (text, is_cut) = match name {
+        b"tEXt" => (latin1_or_utf8(rest), false),
+        b"zTXt" => {
+            let (text, is_cut) = inflate(rest.get(1..)?);
+            (latin1_or_utf8(&text), is_cut)
+        }
         _ => {
             let (packed, rest) = (*rest.first()? == 1, rest.get(2..)?);
             // Before the text: the language tag, and the keyword translated to that language.
             let mut parts = rest.splitn(3, |it| *it == 0);
             let text = parts.nth(2)?;
-            let text = if packed { inflate(text) } else { text.to_vec() };
-            String::from_utf8_lossy(text.get(..text.len().min(PLAIN_BYTES_MAX))?).into_owned()
+            let (text, is_cut) = if packed { inflate(text) } else { (text.to_vec(), false) };
+            (String::from_utf8_lossy(&text).into_owned(), is_cut)
         }
     };
-    Some((keyword, text))
+    Some((keyword, text, is_cut))
 }
 
 /// Decodes UTF-8, which some programs write, or else Latin-1, as in the standard.
@@ -233,10 +232,12 @@ fn latin1_or_utf8(bytes: &[u8]) -> String {
     decode(bytes, Some("iso-8859-1")).into_owned()
 }
 
-/// Inflates at most `INFLATED_BYTES_MAX` bytes.
-fn inflate(bytes: &[u8]) -> Vec<u8> {
-    let mut text = Vec::new();
+/// Inflates at most [`Limit::Packet`], and returns whether there is more.
+fn inflate(bytes: &[u8]) -> (Vec<u8>, bool) {
+    let (mut text, most) = (Vec::new(), Limit::Packet.bound());
     // The text before an error is kept.
-    let _ = ZlibDecoder::new(bytes).take(INFLATED_BYTES_MAX).read_to_end(&mut text);
-    text
+    let _ = ZlibDecoder::new(bytes).take(most as u64 + 1).read_to_end(&mut text);
+    let is_cut = most < text.len();
+    text.truncate(most);
+    (text, is_cut)
 }

@@ -9,13 +9,10 @@ use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len16, len32, slice, slice_up_to, u8_at};
 use crate::text::decode;
 
-/// Maximum number of resources or records that are read.
-const RECORDS_MAX: usize = 10_000;
-
 /// Reads the useful resources: IPTC records, EXIF, XMP.
 pub(super) fn resources(bytes: &[u8], about: &mut Metadata) -> Option<()> {
     let mut at = 0_usize;
-    for _ in 0..RECORDS_MAX {
+    loop {
         if slice(bytes, at, 4)? != b"8BIM" {
             break;
         }
@@ -43,7 +40,7 @@ pub(super) fn resources(bytes: &[u8], about: &mut Metadata) -> Option<()> {
 pub(super) fn records(bytes: &[u8], about: &mut Metadata) -> Option<()> {
     let mut at = 0;
     let mut utf8 = false;
-    for _ in 0..RECORDS_MAX {
+    loop {
         if u8_at(bytes, at)? != 0x1c {
             break;
         }

@@ -8,8 +8,6 @@ use crate::metadata::Field;
 use crate::numbers::{le_len32, le16, le32, slice};
 use crate::text::Body;
 
-/// Maximum number of bytes of the texts of a picture.
-const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// Records of EMF: the header, texts of one and of two bytes a character.
 const EMF_HEADER: u32 = 1;
 const EMF_TEXT: u32 = 83;
@@ -32,7 +30,7 @@ fn is_extended(bytes: &[u8]) -> bool {
 }
 
 pub(super) fn read(picture: &mut Picture<'_>) -> Option<()> {
-    let mut texts = Body::new(TEXT_BYTES_MAX);
+    let mut texts = Body::new(usize::MAX);
     let whole = if is_extended(picture.bytes) {
         extended(picture, &mut texts)
     } else {

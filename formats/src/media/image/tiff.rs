@@ -13,12 +13,10 @@ use crate::text::decode;
 
 /// Maximum number of entries of a directory that are read.
 const ENTRIES_MAX: usize = 1_000;
-/// Longest text that is read, in bytes.
-const VALUE_BYTES_MAX: usize = 64 * 1024;
+/// Longest text that is read, in bytes: more than is kept, which shows that there is more.
+const VALUE_BYTES_MAX: usize = 128 * 1024;
 /// Maximum number of blocks of other metadata (XMP, IPTC).
 const BLOCKS_MAX: usize = 4;
-/// Maximum number of bytes of a block of other metadata.
-const BLOCK_BYTES_MAX: usize = 1024 * 1024;
 
 /// Values of the directories that must be combined.
 #[derive(Default)]
@@ -163,7 +161,7 @@ impl TiffReader<'_, '_> {
     /// wins.
     fn block(&mut self, tag: u16, at: usize) -> Option<()> {
         let unit = if matches!(self.short(at + 2)?, 4 | 13) { 4 } else { 1 };
-        let len = (unit * self.long(at + 4)?).min(BLOCK_BYTES_MAX);
+        let len = unit * self.long(at + 4)?;
         let start = self.long(at + 8)?;
         if self.values.blocks.len() < BLOCKS_MAX {
             self.values.blocks.push((tag, start, len));

@@ -9,8 +9,6 @@ use crate::numbers::slice_up_to;
 
 /// Deepest nesting of useful elements.
 const DEPTH_MAX: usize = 8;
-/// Longest text of an element, in bytes.
-const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// Seconds from 1970 to 2001, the epoch of Matroska.
 const EPOCH_S: i64 = 978_307_200;
 
@@ -69,7 +67,7 @@ fn elements(bytes: &[u8], depth: usize, film: &mut Film<'_>, context: &mut Conte
 
 fn value(id: u64, content: &[u8], film: &mut Film<'_>, context: &mut Context) -> Option<()> {
     let text = || {
-        let text = String::from_utf8_lossy(slice_up_to(content, 0, TEXT_BYTES_MAX));
+        let text = String::from_utf8_lossy(content);
         text.trim_end_matches('\0').to_owned()
     };
     match id {

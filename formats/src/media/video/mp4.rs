@@ -16,10 +16,6 @@ use crate::text::decode;
 
 /// Deepest nesting of useful boxes.
 const DEPTH_MAX: usize = 8;
-/// Longest text of a box, in bytes.
-const TEXT_BYTES_MAX: usize = 64 * 1024;
-/// Maximum number of keys of a QuickTime metadata box.
-const KEYS_MAX: usize = 256;
 /// Longest box about a film behind the front of an object, in bytes.
 const MOVIE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Seconds from 1904, the epoch of QuickTime, to 1970.
@@ -50,7 +46,11 @@ fn behind_front(input: &Input<'_>, film: &mut Film<'_>) -> Option<()> {
         };
         let (content, end) = (len.checked_sub(head)?, at.checked_add(len)?);
         let is_behind = (object.bytes.len() as u64) < end;
-        if is_behind && front.get(4..8)? == b"moov" && content <= MOVIE_BYTES_MAX {
+        if is_behind && front.get(4..8)? == b"moov" {
+            if MOVIE_BYTES_MAX < content {
+                film.unread = Some(object.cut("the part about the film"));
+                return None;
+            }
             let mut bytes = Vec::new();
             reader.seek(SeekFrom::Start(at + head)).ok()?;
             reader.take(content).read_to_end(&mut bytes).ok()?;
@@ -164,9 +164,6 @@ fn keys(content: &[u8], names: &mut Vec<String>) {
     let mut at = 8_usize;
     names.clear();
     while let Some(len) = len32(content, at).filter(|it| 8 <= *it) {
-        if KEYS_MAX <= names.len() {
-            break;
-        }
         let key = slice_up_to(content, at + 8, len - 8);
         names.push(String::from_utf8_lossy(slice_up_to(key, 0, 256)).into_owned());
         at = at.saturating_add(len);
@@ -214,6 +211,6 @@ fn text(name: &[u8], value: &[u8], film: &mut Film<'_>) {
         b"\xa9xyz" | b"ISO6709" => Field::Location,
         _ => return,
     };
-    let value = decode(slice_up_to(value, 0, TEXT_BYTES_MAX), None);
+    let value = decode(value, None);
     film.about.add(field, value.trim_end_matches('\0'));
 }

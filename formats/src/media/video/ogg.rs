@@ -11,8 +11,6 @@ use crate::numbers::{le_len32, len32, slice, slice_up_to};
 
 /// The headers must lie in this many bytes at the film's front.
 const HEADERS_BYTES_MAX: usize = 256 * 1024;
-/// Maximum number of comments.
-const COMMENTS_MAX: usize = 1_000;
 
 /// Reads the headers; returns false if there is no video; it may be sound.
 pub(super) fn read(bytes: &[u8], film: &mut Film<'_>) -> bool {
@@ -20,7 +18,7 @@ pub(super) fn read(bytes: &[u8], film: &mut Film<'_>) -> bool {
     let Some(at) = memmem::find(head, b"\x80theora") else { return false };
     identification(bytes, at, film);
     if let Some(at) = memmem::find(head, b"\x81theora") {
-        comments(head, at + 7, film);
+        comments(bytes, at + 7, film);
     }
     true
 }
@@ -37,7 +35,7 @@ fn comments(head: &[u8], at: usize, film: &mut Film<'_>) -> Option<()> {
     let mut at = at.checked_add(4)?.checked_add(vendor)?;
     let count = le_len32(head, at)?;
     at += 4;
-    for _ in 0..count.min(COMMENTS_MAX) {
+    for _ in 0..count {
         film.step()?;
         let len = le_len32(head, at)?;
         let comment = slice(head, at + 4, len)?;

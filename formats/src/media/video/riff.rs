@@ -9,8 +9,6 @@ use crate::text::decode;
 
 /// Deepest nesting of useful chunks.
 const DEPTH_MAX: usize = 4;
-/// Longest text, in bytes.
-const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 pub(super) fn read(bytes: &[u8], film: &mut Film<'_>) {
     chunks(bytes, 0, film);
@@ -61,6 +59,6 @@ fn info(name: &[u8], content: &[u8], film: &mut Film<'_>) {
         b"IPRD" => Field::Album,
         _ => return,
     };
-    let text = decode(slice_up_to(content, 0, TEXT_BYTES_MAX), None);
+    let text = decode(content, None);
     film.about.add(field, &text);
 }

@@ -33,7 +33,7 @@ fn down(thousandths: i32) -> Vec<u8> {
     [&[160], (SIZE / 1000 * thousandths).to_be_bytes().as_slice()].concat()
 }
 
-fn document(pages: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn document(pages: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = b"\xf7\x02\x01\x83\x92\xc0\x1c\x3b\0\0\0\0\x03\xe8\x04 TeX".to_vec();
     bytes.truncate(15);
     bytes[14] = 0;

@@ -5,16 +5,19 @@ use std::collections::HashMap;
 
 use super::super::tex_fonts::accented;
 use super::{glyphs, split_name};
-use crate::text::Body;
+use crate::Draft;
+use crate::limit::Limit;
 
-/// Maximum number of strings that are remembered.
-const STRINGS_MAX: usize = 200;
 /// Longest string that is remembered, in bytes.
 const STRING_BYTES_MAX: usize = 200;
+/// Length by which strings may make a line longer, in bytes; the others stay names.
+const FILLED_BYTES_MAX: usize = 16 * 1024;
 
 #[derive(Debug, Default)]
 pub(crate) struct TroffStrings {
     texts: HashMap<String, String>,
+    /// Whether there are too many, or too long ones.
+    has_more: bool,
 }
 
 impl TroffStrings {
@@ -24,8 +27,18 @@ impl TroffStrings {
         let (name, text) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
         let text = text.trim_start();
         let text = text.strip_prefix('"').unwrap_or(text);
-        if self.texts.len() < STRINGS_MAX && text.len() <= STRING_BYTES_MAX {
+        let is_room = self.texts.len() < Limit::Abbreviations.bound();
+        if is_room && text.len() <= STRING_BYTES_MAX {
             self.texts.insert(name.to_owned(), text.to_owned());
+        } else {
+            self.has_more = true;
+        }
+    }
+
+    /// Says if some strings are not known.
+    pub(crate) fn report(&self, draft: &mut Draft<'_>) {
+        if self.has_more {
+            draft.cut(Limit::Abbreviations.cut_at(self.texts.len()));
         }
     }
 
@@ -34,20 +47,24 @@ impl TroffStrings {
         if !text.contains("\\*") {
             return Cow::Borrowed(text);
         }
-        let mut filled = Body::new(text.len().saturating_mul(2).saturating_add(STRING_BYTES_MAX));
+        let mut filled = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("\\*") {
-            filled.push(before);
+            // Strings may be much longer than their names.
+            if 2 * text.len() + FILLED_BYTES_MAX < filled.len() {
+                break;
+            }
+            filled.push_str(before);
             let (name, after) = split_name(after);
             rest = after;
             if let Some(text) = self.texts.get(name) {
-                filled.push(text);
+                filled.push_str(text);
                 continue;
             }
             let accent = ACCENTS.iter().find(|it| it.0 == name).map(|it| it.1);
             let letter = after.chars().next();
             if let Some(made) = accent.zip(letter).and_then(|it| accented(it.0, it.1)) {
-                filled.push(made.encode_utf8(&mut [0; 4]));
+                filled.push(made);
                 rest = after.get(letter.map_or(0, char::len_utf8)..).unwrap_or_default();
                 continue;
             }
@@ -58,10 +75,10 @@ impl TroffStrings {
                 name => glyphs::push(name, &mut glyph),
             }
             // A printed backslash must not begin an escape.
-            filled.push(if glyph == "\\" { "\\e" } else { &glyph });
+            filled.push_str(if glyph == "\\" { "\\e" } else { &glyph });
         }
-        filled.push(rest);
-        Cow::Owned(filled.finish())
+        filled.push_str(rest);
+        Cow::Owned(filled)
     }
 }
 

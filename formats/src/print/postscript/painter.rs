@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use super::super::tex_fonts::{Encoding, characters, encoding, width};
 use super::super::typeset::Typeset;
 use super::tokens::PsToken;
+use crate::limit::Limit;
+use crate::text::Body;
 
-/// Maximum number of operands that wait for their operator.
-const OPERANDS_MAX: usize = 512;
-/// Maximum number of fonts.
-const FONTS_MAX: usize = 5_000;
+/// Maximum number of operands that wait for their operator; more are a table, and no text.
+const OPERANDS_MAX: usize = 64 * 1024;
 /// The size of a font that declares none.
 const SIZE: f64 = 10.0;
 /// The gap in a `TJ` line that separates words, in thousandths of the font's size.
@@ -50,8 +50,9 @@ enum Operand {
 /// The painted text of the pages.
 pub(super) struct PaintedText {
     pub(super) title: String,
-    pub(super) body: String,
+    pub(super) body: Body,
     pub(super) pages: usize,
+    pub(super) has_more_fonts: bool,
 }
 
 pub(super) struct Painter {
@@ -60,6 +61,7 @@ pub(super) struct Painter {
     operands: Vec<Operand>,
     in_array: bool,
     fonts: BTreeMap<Vec<u8>, Font>,
+    has_more_fonts: bool,
     /// A font that a comment names, until it is defined.
     pending_font: Option<(Vec<u8>, Font)>,
     font: Font,
@@ -81,6 +83,7 @@ impl Painter {
             operands: Vec::new(),
             in_array: false,
             fonts: BTreeMap::new(),
+            has_more_fonts: false,
             pending_font: None,
             font: Font { encoding: Encoding::Base, size: SIZE },
             x: 0.0,
@@ -97,17 +100,16 @@ impl Painter {
     }
 
     pub(super) fn page(&mut self) {
-        if 0 < self.pages {
-            self.text.page();
-        }
         self.pages += 1;
+        self.text.page(self.pages);
         self.operands.clear();
         self.in_array = false;
     }
 
     pub(super) fn finish(self) -> PaintedText {
         let title = self.text.title();
-        PaintedText { title, body: self.text.finish(), pages: self.pages }
+        let Self { text, pages, has_more_fonts, .. } = self;
+        PaintedText { title, body: text.finish(), pages, has_more_fonts }
     }
 
     /// Reads the comments in which dvips names its bitmap fonts: `%DVIPSBitmapFont: Fa cmr10 10 58`.
@@ -264,8 +266,11 @@ impl Painter {
 
     /// Defines a font: `/Fa 134[…] 99.6 /CMBX12 rf`, or a bitmap font that a comment names.
     fn define(&mut self, outlines: bool) {
-        let (Some(short), false) = (self.literal(0), FONTS_MAX <= self.fonts.len()) else { return };
-        let short = short.to_vec();
+        let Some(short) = self.literal(0).map(<[u8]>::to_vec) else { return };
+        if Limit::Fonts.bound() <= self.fonts.len() && !self.fonts.contains_key(&short) {
+            self.has_more_fonts = true;
+            return;
+        }
         let font = if outlines {
             let name = self.operands.len().checked_sub(1).and_then(|it| self.literal(it));
             let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();

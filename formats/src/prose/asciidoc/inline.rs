@@ -13,8 +13,11 @@ use super::References;
 use crate::names::NameTable;
 use crate::prose::{SPAN_BYTES_MAX, closed};
 
-/// Longest text without markup, in bytes; values of attributes may be much longer than their names.
-const SHOWN_BYTES_MAX: usize = 256 * 1024;
+/// Longest value of an attribute that is put in the place of its name, in bytes.
+pub(super) const VALUE_BYTES_MAX: usize = 1024;
+/// Length of a text without markup up to which values are put into it, in bytes: they may be much longer than
+/// their names.
+const FILLED_BYTES_MAX: usize = 256 * 1024;
 
 /// Returns `text` without markup, and adds its links to `references`.
 pub(super) fn plain(
@@ -27,10 +30,6 @@ pub(super) fn plain(
     while let Some(at) = rest.find(['*', '_', '`', '+', '#', '<', '{', '[', '\\', '(']) {
         let (before, marked) = rest.split_at(at);
         shown.push_str(before);
-        if SHOWN_BYTES_MAX < shown.len() {
-            rest = "";
-            break;
-        }
         rest = span(marked, &mut shown, attributes, references).unwrap_or_else(|| {
             let mut characters = marked.chars();
             shown.extend(characters.next());
@@ -61,6 +60,9 @@ fn span<'t>(
     if let Some(inner) = marked.strip_prefix('{') {
         let (name, after) = closed(inner, "}")?;
         let value = attributes.get(name).copied().or_else(|| character(name))?;
+        if VALUE_BYTES_MAX < value.len() || FILLED_BYTES_MAX < shown.len() {
+            return None;
+        }
         shown.push_str(value);
         return Some(after);
     }
