@@ -202,7 +202,7 @@ async fn a_program_that_hangs_is_ended_and_soon_not_run_again() {
         problems.iter().filter(|it| it.kind == kind && it.message.contains(part)).count()
     };
     assert_eq!(count("program", "Hangs.sum takes too long; it was ended"), 3, "{problems:#?}");
-    assert_eq!(count("limit", "Hangs.sum is not run"), 6, "{problems:#?}");
+    assert_eq!(count("program", "Hangs.sum is not run"), 6, "{problems:#?}");
     bench.stop().await;
 }
 

@@ -115,7 +115,7 @@ fn read(name: &str, bytes: &[u8], limit: Limit, bound: u64) -> Vec<Summary> {
 }
 
 /// Checks that each record says what its problems say, and returns the limits that are said.
-fn said(summaries: &[Summary], case: &str) -> BTreeSet<String> {
+fn reported(summaries: &[Summary], case: &str) -> BTreeSet<String> {
     let mut limits = BTreeSet::new();
     for Summary { record, .. } in summaries {
         let problems = summaries.iter().flat_map(|it| &it.problems);
@@ -144,8 +144,8 @@ fn check(limit: Limit, bound: u64) -> BTreeSet<String> {
     for (name, bytes) in containers() {
         let case = format!("{name} with {limit} {bound}");
         let (whole, cut) = (read(name, &bytes, limit, BOUND_MAX), read(name, &bytes, limit, bound));
-        assert_eq!(said(&whole, &case), BTreeSet::new(), "{case}");
-        limits.extend(said(&cut, &case));
+        assert_eq!(reported(&whole, &case), BTreeSet::new(), "{case}");
+        limits.extend(reported(&cut, &case));
         let is_silent = cut.iter().all(|it| it.problems.is_empty());
         assert!(!is_silent || whole == cut, "{case}: something is missing in silence");
     }

@@ -39,7 +39,7 @@ impl ProgramBudget {
     pub(crate) fn next(&self) -> Result<Instant, (ProblemKind, &'static str)> {
         let now = (self.clock)();
         if self.end <= now || LATE_MAX <= self.late {
-            return Err((ProblemKind::Time, "took too long"));
+            return Err((ProblemKind::Program, "took too long"));
         }
         if WRITTEN_BYTES_MAX <= self.bytes {
             return Err((Limit::Output.kind_at(WRITTEN_BYTES_MAX), "wrote too much"));
@@ -76,6 +76,6 @@ mod tests {
         for _ in 0..LATE_MAX {
             budget.count(&late, clock::monotonic());
         }
-        assert_eq!(budget.next(), Err((ProblemKind::Time, "took too long")));
+        assert_eq!(budget.next(), Err((ProblemKind::Program, "took too long")));
     }
 }
