@@ -220,6 +220,7 @@ impl Body {
             at += space_bytes;
             start = at;
             if self.is_full() {
+                self.is_cut |= piece.get(at..).is_some_and(|it| !it.trim_start().is_empty());
                 return;
             }
         }

@@ -106,13 +106,13 @@ impl Cells {
 /// Returns the name of a cell's place: `sheet Costs!B7`, or `cell B7` if the sheet has no name.
 fn place(sheet: &str, (row, column): (usize, usize)) -> String {
     let mut letters = String::new();
-    let mut rest = column + 1;
+    let mut rest = column.saturating_add(1);
     while 0 < rest {
         let letter = u8::try_from((rest - 1) % 26).unwrap_or(0);
         letters.insert(0, char::from(b'A' + letter));
         rest = (rest - 1) / 26;
     }
-    let number = row + 1;
+    let number = row.saturating_add(1);
     if sheet.is_empty() {
         format!("cell {letters}{number}")
     } else {
@@ -157,6 +157,8 @@ mod tests {
             assert_eq!(place("Costs", at), format!("sheet Costs!{expected}"));
         }
         assert_eq!(place("", (6, 1)), "cell B7");
+        // Documents may say any number.
+        assert!(place("", (usize::MAX, usize::MAX)).starts_with("cell "));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::super::testing::{cut, render, render_object};
 use crate::Type;
 use crate::object::Object;
 pub(crate) use compound::{compound, hangul};
+pub(crate) use sheets::record;
 
 /// Returns a zip file of these parts.
 pub(crate) fn zipped(parts: &[(&str, &str)]) -> Vec<u8> {

@@ -199,7 +199,7 @@ impl CellKind {
 struct SheetReader<'b> {
     book: &'b Book,
     cells: Cells,
-    /// The next row and column, from 0 on.
+    /// The open row, from 1 on, and the next column, from 0 on.
     row: usize,
     column: usize,
     kind: CellKind,
@@ -248,7 +248,7 @@ impl SheetReader<'_> {
         match element.name {
             "row" => {
                 let number = element.get("r").parse::<usize>().ok();
-                self.row = number.map_or(self.row, |it| it.saturating_sub(1)) + 1;
+                self.row = number.unwrap_or_else(|| self.row.saturating_add(1));
                 self.column = 0;
             }
             "c" => {

@@ -3,20 +3,24 @@
 use super::Sample;
 use crate::Type;
 use crate::limit::Limit;
-use crate::office::outlook::tests::{file, message, short};
-use crate::office::tests::{compound, hangul, zipped};
+use crate::office::outlook::tests::{attribute, file, message, properties, short, tnef};
+use crate::office::tests::{compound, hangul, record, zipped};
 
 /// What a collected text may lack up to its bound without being cut, in bytes.
 const BODY_SLACK: usize = 4;
 
+/// Makes a sample; with the count, the format changes.
 pub(super) fn sample(limit: Limit, count: usize) -> Option<Sample> {
+    let is_old = count.is_multiple_of(2);
     let of = |r#type, bytes: Vec<u8>, holds, slack| {
         Some(Sample { r#type, name: "n", bytes, holds, slack })
     };
     let rtf = |text: &str| format!("{{\\rtf1{text}}}").into_bytes();
     let words = "words ".repeat(count);
     match limit {
-        Limit::Paragraph => of(Type::Rtf, rtf(&format!(" {words}")), words.len(), BODY_SLACK),
+        Limit::Paragraph if is_old => {
+            of(Type::Rtf, rtf(&format!(" {words}")), words.len(), BODY_SLACK)
+        }
         Limit::RtfPage => {
             of(Type::Rtf, rtf(&format!("\\fromhtml1 {words}")), words.len() + 1, BODY_SLACK)
         }
@@ -27,6 +31,15 @@ pub(super) fn sample(limit: Limit, count: usize) -> Option<Sample> {
         Limit::Groups => {
             let groups = ["{a".repeat(count), "}".repeat(count)].concat();
             of(Type::Rtf, rtf(&groups), count + 1, 0)
+        }
+        Limit::Recipients if is_old => {
+            let recipients = properties(&[(0x3001, 0x1e, b"Bob\0")]).repeat(count);
+            let number = u32::try_from(count).unwrap().to_le_bytes();
+            let list = attribute(0x0006_9004, &[&number[..], &recipients].concat());
+            of(Type::Mail, tnef(&[list]), count, 0)
+        }
+        Limit::Attachments if is_old => {
+            of(Type::Mail, tnef(&vec![attribute(0x0006_9002, &[0; 14]); count]), count, 0)
         }
         Limit::Recipients => of(Type::Mail, item("recip", count), count, 0),
         Limit::Attachments => of(Type::Mail, item("attach", count), count, 0),
@@ -44,6 +57,27 @@ pub(super) fn sample(limit: Limit, count: usize) -> Option<Sample> {
         Limit::Streams => {
             let streams: Vec<(&str, &[u8])> = vec![("Workbook", b""); count];
             of(Type::Excel, compound(&streams), count, 0)
+        }
+        Limit::Strings | Limit::StringBytes if is_old => {
+            let list = [&[0; 8][..], &b"\x04\0\0four".repeat(count)].concat();
+            let book = [record(0x809, &[0, 6, 5, 0]), record(0xfc, &list)].concat();
+            let holds = if limit == Limit::Strings { count } else { 4 * count };
+            of(Type::Excel, book, holds, 0)
+        }
+        Limit::Sheets if is_old => {
+            let name = |it| record(0x85, &[0, 0, 0, 0, 0, 0, 1, 0, b'a' + it]);
+            let names = (0..u8::try_from(count).unwrap()).flat_map(name);
+            of(
+                Type::Excel,
+                record(0x809, &[0, 6, 5, 0]).into_iter().chain(names).collect(),
+                count,
+                0,
+            )
+        }
+        Limit::Property if is_old => {
+            let title = format!("<title-info><book-title>{words}</book-title></title-info>");
+            let book = format!("<FictionBook><description>{title}</description></FictionBook>");
+            of(Type::Ebook, book.into_bytes(), words.len(), BODY_SLACK)
         }
         _ => packaged(limit, count),
     }
@@ -65,30 +99,15 @@ fn packaged(limit: Limit, count: usize) -> Option<Sample> {
             |it| format!("<Relationship Id=\"r{it}\" Type=\"x/{kind}\" Target=\"{it}.xml\"/>");
         format!("<Relationships>{}</Relationships>", repeated(&one))
     };
-    let document = ("word/document.xml", "<w:p/>".to_owned());
     let book = ("xl/workbook.xml", "<workbook/>".to_owned());
-    let (r#type, parts, holds, slack) = match limit {
-        Limit::Properties | Limit::Property => {
-            let words = repeated(&|it| format!("word{it} "));
-            let each = repeated(&|it| format!("<dc:subject>{it}</dc:subject>"));
-            let (core, holds, slack) = match limit {
-                Limit::Properties => (each, count, 0),
-                _ => (format!("<dc:title>{words}</dc:title>"), words.len(), BODY_SLACK),
-            };
-            (
-                Type::Word,
-                vec![document, ("docProps/core.xml", format!("<a>{core}</a>"))],
-                holds,
-                slack,
-            )
-        }
+    let (r#type, parts, holds) = match limit {
         Limit::Relationships => {
-            (Type::Word, vec![document, ("word/_rels/document.xml.rels", related("x"))], count, 0)
+            (Type::Word, vec![document(), ("word/_rels/document.xml.rels", related("x"))], count)
         }
         Limit::Part => {
             let text = format!("<w:p><w:t>{}</w:t></w:p>", "words ".repeat(count));
             let holds = text.len();
-            (Type::Word, vec![("word/document.xml", text)], holds, 0)
+            (Type::Word, vec![("word/document.xml", text)], holds)
         }
         Limit::Slides => {
             let list = repeated(&|it| format!("<p:sldId r:id=\"r{it}\"/>"));
@@ -96,7 +115,7 @@ fn packaged(limit: Limit, count: usize) -> Option<Sample> {
                 ("ppt/presentation.xml", format!("<a>{list}</a>")),
                 ("ppt/_rels/presentation.xml.rels", related("slide")),
             ];
-            (Type::PowerPoint, parts, count, 0)
+            (Type::PowerPoint, parts, count)
         }
         Limit::Sheets => {
             let list = repeated(&|it| format!("<sheet name=\"{it}\" r:id=\"r{it}\"/>"));
@@ -104,25 +123,59 @@ fn packaged(limit: Limit, count: usize) -> Option<Sample> {
                 ("xl/workbook.xml", format!("<a>{list}</a>")),
                 ("xl/_rels/workbook.xml.rels", related("worksheet")),
             ];
-            (Type::Excel, parts, count, 0)
+            (Type::Excel, parts, count)
         }
         Limit::Strings | Limit::StringBytes => {
             let list = repeated(&|_| "<si><t>four</t></si>".to_owned());
             let holds = if limit == Limit::Strings { count } else { 4 * count };
-            (Type::Excel, vec![book, ("xl/sharedStrings.xml", format!("<a>{list}</a>"))], holds, 0)
+            (Type::Excel, vec![book, ("xl/sharedStrings.xml", format!("<a>{list}</a>"))], holds)
         }
         Limit::SheetParts => {
             let sheet = ("xl/worksheets/sheet1.xml", "<a/>".to_owned());
             let beside = ("xl/worksheets/_rels/sheet1.xml.rels", related("comments"));
-            (Type::Excel, vec![book, sheet, beside], count, 0)
+            (Type::Excel, vec![book, sheet, beside], count)
         }
         Limit::BookParts => {
             let items = repeated(&|it| format!("<item id=\"{it}\" href=\"{it}\"/>"));
             let order = repeated(&|it| format!("<itemref idref=\"{it}\"/>"));
-            (Type::Epub, vec![("b.opf", format!("<a>{items}{order}</a>"))], count, 0)
+            (Type::Epub, vec![("b.opf", format!("<a>{items}{order}</a>"))], count)
         }
+        _ => return words(limit, count),
+    };
+    Some(Sample { r#type, name: "n", bytes: zip_of(&parts), holds, slack: 0 })
+}
+
+fn document() -> (&'static str, String) {
+    ("word/document.xml", "<w:p/>".to_owned())
+}
+
+fn zip_of(parts: &[(&str, String)]) -> Vec<u8> {
+    let parts: Vec<(&str, &str)> = parts.iter().map(|(path, it)| (*path, it.as_str())).collect();
+    zipped(&parts)
+}
+
+/// Makes a sample for the limits of properties and paragraphs.
+fn words(limit: Limit, count: usize) -> Option<Sample> {
+    let is_first = count % 4 == 1;
+    let words = "words ".repeat(count);
+    let (values, holds, slack) = match limit {
+        Limit::Properties => ("<dc:subject>words</dc:subject>".repeat(count), count, 0),
+        Limit::Property => (format!("<dc:title>{words}</dc:title>"), words.len(), BODY_SLACK),
+        Limit::Paragraph => (String::new(), words.len(), BODY_SLACK),
         _ => return None,
     };
-    let parts: Vec<(&str, &str)> = parts.iter().map(|(path, it)| (*path, it.as_str())).collect();
-    Some(Sample { r#type, name: "n", bytes: zipped(&parts), holds, slack })
+    let values = format!("<a><metadata>{values}</metadata></a>");
+    let (r#type, parts) = match limit {
+        Limit::Paragraph if is_first => {
+            (Type::Word, vec![("word/document.xml", format!("<w:t>{words}</w:t>"))])
+        }
+        Limit::Paragraph => {
+            let sheet = format!("<row><c t=\"str\"><v>{words}</v></c></row>");
+            let book = ("xl/workbook.xml", "<workbook/>".to_owned());
+            (Type::Excel, vec![book, ("xl/worksheets/sheet1.xml", sheet)])
+        }
+        _ if is_first => (Type::Epub, vec![("b.opf", values)]),
+        _ => (Type::Word, vec![document(), ("docProps/core.xml", values)]),
+    };
+    Some(Sample { r#type, name: "n", bytes: zip_of(&parts), holds, slack })
 }

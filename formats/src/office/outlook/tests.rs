@@ -4,6 +4,7 @@ mod tnef;
 
 use proptest::prelude::*;
 use tnef::winmail;
+pub(crate) use tnef::{attribute, properties, tnef};
 
 use super::tnef::MAGIC;
 use crate::object::Object;

@@ -180,7 +180,7 @@ fn xlsb(rows: &[Vec<Content>]) -> Vec<u8> {
 }
 
 /// Returns a record of an old workbook.
-pub(super) fn record(kind: u16, content: &[u8]) -> Vec<u8> {
+pub(crate) fn record(kind: u16, content: &[u8]) -> Vec<u8> {
     let size = u16::try_from(content.len()).unwrap().to_le_bytes();
     [&kind.to_le_bytes()[..], &size, content].concat()
 }

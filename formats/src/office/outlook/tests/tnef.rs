@@ -6,13 +6,13 @@ use crate::office::outlook::tnef::MAGIC;
 use crate::testing::render;
 
 /// Returns an attribute of TNEF.
-fn attribute(number: u32, data: &[u8]) -> Vec<u8> {
+pub(crate) fn attribute(number: u32, data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).unwrap();
     [&[1][..], &number.to_le_bytes(), &length.to_le_bytes(), data, &[0; 2]].concat()
 }
 
 /// Returns properties as TNEF has them; the values are padded here.
-fn properties(all: &[(u16, u16, &[u8])]) -> Vec<u8> {
+pub(crate) fn properties(all: &[(u16, u16, &[u8])]) -> Vec<u8> {
     let mut bytes = u32::try_from(all.len()).unwrap().to_le_bytes().to_vec();
     for (number, kind, value) in all {
         bytes.extend([kind.to_le_bytes(), number.to_le_bytes()].concat());
@@ -26,7 +26,7 @@ fn properties(all: &[(u16, u16, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-fn tnef(attributes: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn tnef(attributes: &[Vec<u8>]) -> Vec<u8> {
     [MAGIC, &[1, 0], &attributes.concat()].concat()
 }
 
