@@ -475,7 +475,6 @@ fn resident_bytes(pid: u32) -> u64 {
 mod tests {
     use std::sync::Arc;
 
-    use formats::limit::{Cut, Limit};
     use formats::object::{ReadAt, Rest};
     use net::clock;
     use rustix::process::{Signal, kill_process};
