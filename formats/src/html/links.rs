@@ -48,7 +48,7 @@ impl<'t> Links<'t> {
         let written = written.trim();
         let begins =
             |it: &&str| written.get(..it.len()).is_some_and(|front| front.eq_ignore_ascii_case(it));
-        if self.is_full() || WITHIN.iter().any(|it| begins(&it)) {
+        if self.is_full() || WITHIN.iter().any(begins) {
             return;
         }
         self.add_once(match in_attribute(written) {

@@ -18,7 +18,7 @@ use lofty::probe::Probe;
 use lofty::tag::{ItemKey, ItemValue, Tag};
 use url::Url;
 
-use super::video;
+use super::{report_end, video};
 use crate::cancellable::CancellableReader;
 use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
@@ -48,8 +48,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = about.draft(input.text_bytes_max());
     if (input.cancelled)() {
         draft.problem(ProblemKind::Time, "ran out of time on the sound's tags");
-    } else if !is_whole && !input.object.truncated {
-        draft.problem(ProblemKind::Broken, "cannot be read to the end of its tags");
+    } else if !is_whole {
+        report_end(input, "cannot be read to the end of its tags", &mut draft);
     }
     draft
 }

@@ -12,13 +12,13 @@ mod bitmap;
 mod sfnt;
 mod type1;
 
+use super::report_end;
 use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
-use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
 /// Longest value, in bytes.
-const VALUE_BYTES_MAX: usize = 64 * 1024;
+const VALUE_BYTES_MAX: usize = 128 * 1024;
 
 /// The faces of one file.
 #[derive(Default)]
@@ -86,8 +86,9 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if let Some(limit) = cut {
         draft.cut(limit.cut());
     }
-    if whole.is_none() && !input.object.truncated {
-        draft.problem(ProblemKind::Broken, "is cut off or damaged: its names cannot be read");
+    // The tables with names may be anywhere.
+    if whole.is_none() || input.object.truncated {
+        report_end(input, "is cut off or damaged: its names cannot be read", &mut draft);
     }
     draft
 }

@@ -16,12 +16,11 @@ mod tiff;
 
 use std::io::BufReader;
 
-use super::xmp;
+use super::{report_end, xmp};
 use crate::cancellable::{CancellableReader, TimeLimit};
 use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len32, slice_up_to};
-use crate::object::ProblemKind;
 use crate::text::decode;
 use crate::{Draft, Input};
 
@@ -68,8 +67,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         return draft;
     }
     cuts.iter().for_each(|it| draft.cut(it.cut()));
-    if cuts.is_empty() && !whole && !sized && !input.object.truncated {
-        draft.problem(ProblemKind::Broken, "is not a whole picture: its size cannot be read");
+    if cuts.is_empty() && !whole && (!sized || input.object.truncated) {
+        report_end(input, "is not a whole picture: its size cannot be read", &mut draft);
     }
     draft
 }

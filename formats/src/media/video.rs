@@ -12,7 +12,7 @@ mod mp4;
 mod ogg;
 mod riff;
 
-use super::audio;
+use super::{audio, report_end};
 use crate::cancellable::TimeLimit;
 use crate::limit::Limit;
 use crate::metadata::Metadata;
@@ -63,8 +63,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = about.draft(input.text_bytes_max());
     time.report("the film's structure", &mut draft);
     draft.add_problems(unread);
-    if cut && !time.is_over() && !input.object.truncated {
-        draft.problem(ProblemKind::Broken, "is cut off: a piece is longer than what is there");
+    if cut && !time.is_over() {
+        report_end(input, "is cut off: a piece is longer than what is there", &mut draft);
     }
     draft
 }

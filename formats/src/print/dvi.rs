@@ -12,9 +12,9 @@ use super::tex_fonts::{Encoding, characters, encoding, width};
 use super::typeset::Typeset;
 use crate::cancellable::TimeLimit;
 use crate::limit::{Cut, Limit};
+use crate::media::report_end;
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, be32, slice, slice_up_to, u8_at};
-use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
 /// Offset of the preamble's comment, after its length.
@@ -84,8 +84,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft.set_body(document.text.finish());
     document.cuts.into_iter().for_each(|it| draft.cut(it));
     document.time.report("its pages", &mut draft);
-    if !document.time.is_over() && whole.is_none() && !input.object.truncated {
-        draft.problem(ProblemKind::Broken, "is cut off or damaged: a page has no end");
+    if !document.time.is_over() && whole.is_none() {
+        report_end(input, "is cut off or damaged: a page has no end", &mut draft);
     }
     draft
 }

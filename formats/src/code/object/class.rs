@@ -3,8 +3,8 @@
 //! Source: Java Virtual Machine Specification (SE 21) §4.1, §4.4, §4.7.10.
 
 use super::Names;
+use crate::media::report_end;
 use crate::numbers::{be16, len16, len32, slice, u8_at};
-use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
 /// Maximum number of attributes of a class and its members.
@@ -27,8 +27,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
     let bytes = input.object.bytes.as_ref();
     let mut class = Class { bytes, constants: Vec::new(), at: 8, members: 0 };
-    if class.read(input, &mut draft).is_none() && !input.object.truncated {
-        draft.problem(ProblemKind::Broken, "is cut off or damaged: the class is incomplete");
+    if class.read(input, &mut draft).is_none() {
+        report_end(input, "is cut off or damaged: the class is incomplete", &mut draft);
     }
     draft
 }

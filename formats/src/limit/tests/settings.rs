@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::check;
+use super::{check, sample};
 use crate::limit::Limit;
 use crate::object::Object;
 use crate::pdf::tests::{paged, stream};
@@ -83,5 +83,17 @@ proptest! {
             told(&(it.0, Object { rest: None, ..front }), Limit::Read, true, &|_| {});
             told(it, Limit::Read, false, &|_| {});
         }
+    }
+}
+
+#[test]
+fn a_front_of_which_more_is_read_is_told() {
+    let of = [Limit::Pieces, Limit::FontNames, Limit::Commands, Limit::Symbols, Limit::Drawing];
+    for limit in of.into_iter().chain([Limit::Message, Limit::Revisions, Limit::Playlist]) {
+        let sample = sample(limit, 8).unwrap();
+        let whole = Object::whole(format!("http://h.example/{}", sample.name), sample.bytes);
+        let front = Object { rest: None, ..cut(&whole, whole.bytes.len() / 2) };
+        told(&(sample.r#type, front), Limit::Read, true, &|_| {});
+        told(&(sample.r#type, whole), Limit::Read, false, &|_| {});
     }
 }

@@ -29,8 +29,7 @@ impl Picture<'_> {
             }
             let (Some(len), Some(name)) = (len32(self.bytes, at), self.bytes.get(at + 4..at + 8))
             else {
-                // Cut pictures are common; usually only pixels are lost.
-                break;
+                return None;
             };
             let data = || slice_up_to(self.bytes, at + 8, len);
             match name {

@@ -11,7 +11,7 @@ use super::Film;
 use crate::Input;
 use crate::metadata::Field;
 use crate::numbers::{be16, be32, be64, len32, slice_up_to, u8_at};
-use crate::object::SeekReader;
+use crate::object::{SeekReader, SeekState};
 use crate::text::decode;
 
 /// Deepest nesting of useful boxes.
@@ -24,15 +24,21 @@ const EPOCH_S: i64 = 2_082_844_800;
 pub(super) fn read(input: &Input<'_>, film: &mut Film<'_>) {
     boxes(&input.object.bytes, 0, film, &mut Vec::new());
     if input.object.rest.is_some() {
-        behind_front(input, film);
+        // A box that is longer than the front goes on behind it.
+        film.cut = false;
+        let state = Rc::default();
+        behind_front(input, film, &state);
+        film.unread = film.unread.take().or_else(|| state.take_fault());
+    } else if input.object.truncated && !film.about.has_dimensions() {
+        film.cut = true;
     }
 }
 
 /// Reads the box about the film if it does not end in the front of the object: many programs write it
 /// last.
-fn behind_front(input: &Input<'_>, film: &mut Film<'_>) -> Option<()> {
+fn behind_front(input: &Input<'_>, film: &mut Film<'_>, state: &Rc<SeekState>) -> Option<()> {
     let object = input.object;
-    let mut reader = SeekReader::new(object, input.cancelled, &Rc::default());
+    let mut reader = SeekReader::new(object, input.cancelled, state);
     let mut at = 0;
     loop {
         film.step()?;
