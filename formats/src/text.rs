@@ -18,8 +18,6 @@ pub use shingles::{TextPrint, similarity};
 
 /// Maximum length of all headings of a document, or of all names of its parts, in bytes.
 pub(crate) const HEADINGS_BYTES_MAX: usize = 8 * 1024;
-/// Maximum length of a paragraph, in bytes; the rest of a longer one is left out.
-pub(crate) const PARAGRAPH_BYTES_MAX: usize = 64 * 1024;
 /// Maximum length of the text from which its charset is guessed, in bytes.
 const GUESS_BYTES_MAX: usize = 64 * 1024;
 

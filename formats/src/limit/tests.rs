@@ -30,14 +30,8 @@ struct Sample {
 type Make = fn(Limit, usize) -> Option<Sample>;
 
 /// The makers. Each limit has a sample of one of them.
-const MAKERS: &[Make] = &[
-    common::sample,
-    data::sample,
-    media::sample,
-    office::sample,
-    text::sample,
-    unnest::sample,
-];
+const MAKERS: &[Make] =
+    &[common::sample, data::sample, media::sample, office::sample, text::sample, unnest::sample];
 
 fn sample(limit: Limit, count: usize) -> Option<Sample> {
     let mut made = MAKERS.iter().filter_map(|make| make(limit, count));
@@ -87,7 +81,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn every_limit_is_told(count in 2..9_usize, share in 0.0..1.0_f64) {
+    fn every_limit_is_said(count in 2..9_usize, share in 0.0..1.0_f64) {
         for limit in Limit::ALL {
             let Some(sample) = sample(*limit, count) else { continue };
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a rough share")]

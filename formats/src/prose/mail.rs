@@ -19,11 +19,6 @@ use crate::office::outlook;
 use crate::text::{Body, squeezed};
 use crate::{DateSource, Draft, Input};
 
-/// Maximum number of messages within messages, since the parser keeps a stack for them.
-pub(crate) const NESTED_MAX: usize = Limit::NestedMessages.standard();
-/// Maximum number of attachments of an Outlook item.
-pub(crate) const ATTACHMENTS_MAX: usize = 100;
-
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     if outlook::is_item(&input.object.bytes) {
         return outlook::summarize(input);

@@ -29,8 +29,8 @@ fn documents(count: usize) -> [(Type, Object); 4] {
     ]
 }
 
-/// Checks that a limit is told exactly if there is more, with the full text and without it.
-fn told(it: &(Type, Object), limit: Limit, is_cut: bool, change: &dyn Fn(&mut Settings)) {
+/// Checks that a limit is said exactly if there is more, with the full text and without it.
+fn check_with(it: &(Type, Object), limit: Limit, is_cut: bool, change: &dyn Fn(&mut Settings)) {
     for full_text in [FullText::None, FullText::All] {
         let mut settings = Settings { full_text, ..Settings::default() };
         change(&mut settings);
@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
-    fn limits_of_settings_are_told(count in 4..60_usize, share in 0.1..0.9_f64) {
+    fn limits_of_settings_are_said(count in 4..60_usize, share in 0.1..0.9_f64) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a rough share")]
         let part = |whole: usize| (whole as f64 * share) as usize;
         for it in &documents(count) {
@@ -57,7 +57,7 @@ proptest! {
             // Markup is read up to the same bound.
             let all = it.1.bytes.len().max(text) + SLACK;
             for (bound, is_cut) in [(part(text), true), (all, false)] {
-                told(it, Limit::Text, is_cut, &|settings| {
+                check_with(it, Limit::Text, is_cut, &|settings| {
                     settings.full_text_bytes_max = bound;
                     settings.keywords_text_bytes_max = bound;
                     settings.detail = Detail { partial_text_bytes_max: 16, ..Detail::RICH };
@@ -66,34 +66,34 @@ proptest! {
             let words = length(it, "Keywords");
             // A separator is counted after each word.
             for (bound, is_cut) in [(part(words), true), (words + 1, false)] {
-                told(it, Limit::Keywords, is_cut, &|settings| settings.keywords_bytes_max = bound);
+                check_with(it, Limit::Keywords, is_cut, &|settings| settings.keywords_bytes_max = bound);
             }
             let links = if matches!(it.0, Type::Html | Type::Markdown) { count } else { 0 };
             for bound in [part(count), count, 2 * count] {
-                told(it, Limit::References, bound < links, &|settings| settings.references_max = bound);
+                check_with(it, Limit::References, bound < links, &|settings| settings.references_max = bound);
             }
             let links_bytes = length(it, "URL-References");
             for bound in [part(links_bytes), links_bytes + 1] {
                 let is_cut = bound < links_bytes;
-                told(it, Limit::References, is_cut, &|settings| settings.references_bytes_max = bound);
+                check_with(it, Limit::References, is_cut, &|settings| settings.references_bytes_max = bound);
             }
             let front = cut(&it.1, part(it.1.bytes.len()));
             // Of a PDF, the rest is read.
-            told(&(it.0, front.clone()), Limit::Read, it.0 != Type::Pdf, &|_| {});
-            told(&(it.0, Object { rest: None, ..front }), Limit::Read, true, &|_| {});
-            told(it, Limit::Read, false, &|_| {});
+            check_with(&(it.0, front.clone()), Limit::Read, it.0 != Type::Pdf, &|_| {});
+            check_with(&(it.0, Object { rest: None, ..front }), Limit::Read, true, &|_| {});
+            check_with(it, Limit::Read, false, &|_| {});
         }
     }
 }
 
 #[test]
-fn a_front_of_which_more_is_read_is_told() {
+fn a_front_of_which_more_is_read_is_said() {
     let of = [Limit::Pieces, Limit::FontNames, Limit::Commands, Limit::Symbols, Limit::Drawing];
     for limit in of.into_iter().chain([Limit::Message, Limit::Revisions, Limit::Playlist]) {
         let sample = sample(limit, 8).unwrap();
         let whole = Object::whole(format!("http://h.example/{}", sample.name), sample.bytes);
         let front = Object { rest: None, ..cut(&whole, whole.bytes.len() / 2) };
-        told(&(sample.r#type, front), Limit::Read, true, &|_| {});
-        told(&(sample.r#type, whole), Limit::Read, false, &|_| {});
+        check_with(&(sample.r#type, front), Limit::Read, true, &|_| {});
+        check_with(&(sample.r#type, whole), Limit::Read, false, &|_| {});
     }
 }

@@ -84,11 +84,6 @@ pub(super) fn sample(limit: Limit, count: usize) -> Option<Sample> {
             let holds = message.len();
             (Type::Mail, message.into_bytes(), holds)
         }
-        Limit::NestedMessages => {
-            let inner = "Content-Type: message/rfc822\n\n".repeat(count);
-            let message = format!("From: a@a.example\nSubject: x\n{inner}Subject: y\n\nword\n");
-            (Type::Mail, message.into_bytes(), count)
-        }
         _ => return None,
     };
     Some(Sample { r#type, name: "a", bytes, holds, slack: 0 })
