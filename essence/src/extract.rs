@@ -422,8 +422,13 @@ impl Run<'_> {
 
 /// Sets the object's path in its container, and what is said about parts that could not be opened.
 fn set_nesting(draft: &mut Draft<'_>, path: Option<&str>, truncated: &[String]) {
-    draft.other("Nested-Filename", path.unwrap_or_default());
-    draft.other("Truncated", truncated.join("\n"));
+    // Not by `other`: these have room beside any number of attributes.
+    let both = [
+        ("Nested-Filename", path.unwrap_or_default().to_owned()),
+        ("Truncated", truncated.join("\n")),
+    ];
+    let both = both.into_iter().filter(|(_, value)| !value.is_empty());
+    draft.others.extend(both.map(|(name, value)| (name.to_owned(), value)));
 }
 
 /// Returns the lines of `Truncated` for the problems of the object at `url`, each once.
@@ -802,6 +807,14 @@ mod tests {
         assert_eq!(length("a.txt", words.clone()), 0);
         assert_eq!(length("a.txt.gz", gzip(&words)), 0);
         assert_eq!(length("a.bib", text.repeat(40)), 32);
+    }
+
+    #[test]
+    fn a_member_with_many_attributes_keeps_its_path() {
+        let fields: String = (0..70).map(|n| format!("<meta name=x{n} content=a>")).collect();
+        let zip = zipped(&[("p.html", format!("<title>T</title>{fields}").as_bytes())]);
+        let found = extract(Object::whole("f:/a.zip", zip), &EssenceSettings::default(), &|| false);
+        assert_eq!(found[1].record.text("Nested-Filename").as_deref(), Some("p.html"));
     }
 
     #[test]

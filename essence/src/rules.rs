@@ -231,6 +231,14 @@ pub(crate) fn value_bytes_max(attribute: &str) -> usize {
     if is_full { FULL_TEXT_BYTES_MAX } else { VALUE_BYTES_MAX }
 }
 
+/// Removes the places of a text that another value replaces.
+pub(crate) fn drop_places(record: &mut Record, attribute: &str, value: &[u8]) {
+    let is_text = ["Full-Text", "Partial-Text"].iter().any(|it| it.eq_ignore_ascii_case(attribute));
+    if is_text && record.get(attribute) != Some(value) {
+        record.remove("Text-Places");
+    }
+}
+
 fn set(record: &mut Record, attribute: &str, value: &[u8]) -> Result<(), String> {
     if is_identity(attribute) {
         return Err(format!("{attribute} cannot be changed"));
@@ -239,10 +247,7 @@ fn set(record: &mut Record, attribute: &str, value: &[u8]) -> Result<(), String>
     if most < value.len() {
         return Err(format!("{attribute} would be longer than {most} bytes"));
     }
-    let is_text = ["Full-Text", "Partial-Text"].iter().any(|it| it.eq_ignore_ascii_case(attribute));
-    if is_text && record.get(attribute).map(<[u8]>::len) != Some(value.len()) {
-        record.remove("Text-Places");
-    }
+    drop_places(record, attribute, value);
     if value.is_empty() {
         record.remove(attribute);
     } else {

@@ -1,5 +1,7 @@
 //! The summary: the record of an object, made from a draft.
 
+use std::collections::HashSet;
+
 use soif::Record;
 
 use crate::limit::Limit;
@@ -112,9 +114,10 @@ fn values(settings: &Settings, draft: &mut Draft<'_>, is_declared: &dyn Fn(&str)
 
 fn authors(draft: &mut Draft<'_>) -> String {
     let (mut seen, mut count, mut is_cut) = (String::new(), 0, false);
+    let mut known = HashSet::new();
     for author in &draft.authors {
         let author = squeezed(author);
-        if author.is_empty() || seen.lines().any(|it| it == author) {
+        if author.is_empty() || !known.insert(author.clone()) {
             continue;
         }
         let room = AUTHOR_BYTES_MAX.saturating_sub(seen.len() + 1);

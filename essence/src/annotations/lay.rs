@@ -9,6 +9,7 @@ use ::soif::Record;
 use formats::limit::Limit;
 
 use super::{Effect, Statement, VALUE_BYTES_MAX};
+use crate::rules::drop_places;
 
 /// Value of an attribute while statements are laid over it.
 #[derive(Debug, Default)]
@@ -76,6 +77,7 @@ pub(super) fn lay_over<'s>(statements: impl Iterator<Item = &'s Statement>, reco
     }
     let is_cut = values.iter().any(|(_, it)| it.is_cut);
     for (name, value) in values {
+        drop_places(record, &name, value.all.as_deref().unwrap_or_default());
         match value.all {
             Some(value) => record.set(name, value),
             None => {

@@ -202,6 +202,17 @@ fn a_pattern_of_members_is_unmatched_until_a_member_is_noted() {
 }
 
 #[test]
+fn another_text_has_no_places() {
+    let mut record = Record::new("FILE", "http://h/a");
+    record.push("Partial-Text", "one two");
+    record.push("Text-Places", "page 1 0");
+    lay_over([statement("Partial-Text", "one two")].iter(), &mut record);
+    assert!(record.get("Text-Places").is_some());
+    lay_over([statement("Partial-Text", "two one")].iter(), &mut record);
+    assert_eq!(record.get("Text-Places"), None);
+}
+
+#[test]
 fn every_mistake_has_its_line() {
     let check = |name: &str, text: &str, expected: &[&str]| {
         let found = read(Path::new(name), text.as_bytes()).unwrap_err();

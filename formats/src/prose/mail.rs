@@ -8,6 +8,8 @@
 //! * A mailbox is one object: its subjects and texts in order.
 //! * Items of Outlook are mail, too: `outlook` reads them.
 
+use std::collections::HashSet;
+
 use mail_parser::{
     Address, HeaderForm, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType,
 };
@@ -161,6 +163,7 @@ fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
     let mut body = Body::new(input.text_bytes_max());
     let mut subject = String::new();
     let mut list = String::new();
+    let mut known = HashSet::new();
     let mut count = 0;
     let mut starts = starts(bytes).chain([bytes.len()]);
     let mut start = 0;
@@ -183,11 +186,10 @@ fn mailbox(input: &Input<'_>, bytes: &[u8], draft: &mut Draft<'_>) {
         if list.is_empty() {
             list = header_text(&message, "List-Id");
         }
-        let new = addresses(message.from()).into_iter();
-        let new: Vec<String> = new.filter(|it| !draft.authors.contains(it)).collect();
-        if draft.authors.len() <= Limit::Authors.bound() {
-            draft.authors.extend(new);
-        }
+        let new = addresses(message.from()).into_iter().filter(|it| known.insert(it.clone()));
+        // One more shows that there are more.
+        let room = (Limit::Authors.bound() + 1).saturating_sub(draft.authors.len());
+        draft.authors.extend(new.take(room));
         body.line();
         body.place(&format!("message {count}"));
         body.push_line(message.subject().unwrap_or_default());
