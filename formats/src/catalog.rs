@@ -24,6 +24,8 @@ pub(crate) mod marcxml;
 pub(crate) mod ris;
 pub(crate) mod soif;
 
+use std::collections::HashSet;
+
 use super::{Draft, Input};
 use crate::Type;
 use crate::cancellable::TimeLimit;
@@ -32,8 +34,8 @@ use crate::object::ProblemKind;
 use crate::text::{Body, decode};
 pub(crate) use fields::EntryFields;
 
-/// Maximum number of authors, and of titles, that the list's own record has.
-const NAMES_MAX: usize = 500;
+/// Maximum number of titles that the list's own record has as such. All of them stand in its text.
+const TITLES_MAX: usize = 500;
 
 /// Plausible years of a thing.
 const YEARS: std::ops::Range<i32> = 1000..3000;
@@ -205,7 +207,7 @@ impl<'r> Reading<'r> {
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut body = Body::new(input.text_bytes_max());
     let (mut titles, mut authors, mut alone) = (Vec::new(), Vec::new(), None);
-    let mut cuts = Draft::default();
+    let (mut seen, mut cuts) = (HashSet::new(), Draft::default());
     let (mut first_year, mut last_year) = (i32::MAX, i32::MIN);
     let mut each = |entry: ParsedEntry<'_>| {
         let draft = match entry {
@@ -223,11 +225,14 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         if let Some(year) = year(&draft) {
             (first_year, last_year) = (first_year.min(year), last_year.max(year));
         }
-        if titles.len() < NAMES_MAX && !draft.title.is_empty() {
+        if titles.len() < TITLES_MAX && !draft.title.is_empty() {
             titles.push(draft.title);
         }
-        if authors.len() < NAMES_MAX {
-            authors.extend(draft.authors);
+        for author in draft.authors {
+            // One more than a record has shows that there are more.
+            if authors.len() <= Limit::Authors.bound() && seen.insert(author.clone()) {
+                authors.push(author);
+            }
         }
         cuts.add_problems(draft.problems);
         true
@@ -332,5 +337,22 @@ pub(crate) mod testing {
         let last = [("URL-References", lines(&draft.references))];
         let all = first.into_iter().chain(others).chain(last);
         all.filter(|(_, it)| !it.is_empty()).map(|(n, it)| format!("{n}={it}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Type;
+    use crate::testing::render;
+
+    #[test]
+    fn authors_that_are_left_out_are_said() {
+        for (count, is_said) in [(600, false), (1_000, false), (1_001, true)] {
+            let entry = |it| format!("TY  - JOUR\nAU  - A{it}\nER  - \n").repeat(2);
+            let list: String = (0..count).map(entry).collect();
+            let seen = render("l.ris", Type::Ris, list.as_bytes());
+            assert!(seen.contains(" | A599\n") || seen.contains(" | A599 |"), "{count}");
+            assert_eq!(seen.contains("more than 1000 authors"), is_said, "{count}");
+        }
     }
 }

@@ -36,9 +36,7 @@ pub(crate) fn read(text: &str, reading: &mut Reading<'_>) {
         match kind(raw.text).as_str() {
             "comment" | "preamble" => continue,
             "string" => {
-                if !abbreviations.define(&raw) {
-                    reading.cut(Limit::Abbreviations.cut_at(abbreviations.texts.len()));
-                }
+                abbreviations.define(&raw, reading);
                 continue;
             }
             _ => {}
@@ -224,18 +222,24 @@ struct Abbreviations {
 }
 
 impl Abbreviations {
-    /// Adds a definition. Abbreviations in it are replaced at once, so no definition contains itself.
-    /// Returns false if there are too many, or it is too long.
-    fn define(&mut self, raw: &RawEntry<'_>) -> bool {
+    /// Adds definitions. Abbreviations in them are replaced at once, so no definition contains itself.
+    /// Says if there are too many, or one is too long.
+    fn define(&mut self, raw: &RawEntry<'_>, reading: &mut Reading<'_>) {
+        if Limit::Entry.bound() < raw.text.len() {
+            reading.cut(Limit::Entry.cut());
+        }
         let braced = raw.braced();
         let parsed = raw.is_sound().then(|| RawBibliography::parse(&braced));
-        let Some(Ok(parsed)) = parsed else { return raw.text.len() <= Limit::Entry.bound() };
+        let Some(Ok(parsed)) = parsed else { return };
         for it in &parsed.abbreviations {
-            let text = self.joined(it).filter(|_| self.texts.len() < Limit::Abbreviations.bound());
-            let Some(text) = text else { return false };
-            self.texts.insert(it.key.v.to_ascii_lowercase(), text);
+            match self.joined(it) {
+                None => reading.cut(Limit::Value.cut_at(ABBREVIATION_BYTES_MAX)),
+                Some(text) if self.texts.len() < Limit::Abbreviations.bound() => {
+                    self.texts.insert(it.key.v.to_ascii_lowercase(), text);
+                }
+                Some(_) => reading.cut(Limit::Abbreviations.cut()),
+            }
         }
-        true
     }
 
     /// Returns the text of a definition, unless it is too long.
@@ -339,6 +343,18 @@ mod tests {
             format!("{strings}@string(k = j999 # {{, new}})\n@misc{{x, title = K}}\n").as_bytes(),
         );
         assert!(seen.contains("Titles: Journal of many words 999, new\n"), "{seen}");
+    }
+
+    #[test]
+    fn an_abbreviation_that_is_too_long_is_said() {
+        let text =
+            format!("@string{{a = {{{}}}, b = {{B}}}}\n@misc{{x, title = b}}\n", "a".repeat(1025));
+        check(
+            &text,
+            "Title: r.bib\nDescription: Bibliography with 1 entry\nEntries: 1\nTitles: B\n\
+             Partial-Text: B\nTruncated: value 1024\n\
+             ! limit: has more than 1024 bytes in one attribute; the rest was left out",
+        );
     }
 
     #[test]

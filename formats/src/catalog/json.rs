@@ -102,7 +102,7 @@ pub(crate) fn parse(text: &str) -> Option<Value> {
 }
 
 /// Hands out the one thing that the `whole` file describes, in the part `text` of it, unless that is longer
-/// than [`Limit::Thing`]: as a tree in memory it takes up to 20 times as much.
+/// than [`Limit::Thing`]: as a tree in memory it takes up to 120 times as much.
 pub(crate) fn read_alone(
     whole: &str,
     text: &str,
@@ -141,6 +141,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Type;
+    use crate::testing::render;
 
     #[test]
     fn elements_and_members_are_split() {
@@ -150,6 +152,16 @@ mod tests {
         assert_eq!(seen, [("a", "1"), ("b", r#"{"c":[","]}"#), ("d", r#""}""#)]);
         assert_eq!(elements("{}").count() + members("[]").count() + elements("").count(), 0);
         assert_eq!(elements("[1,").collect::<Vec<_>>(), ["1"]);
+    }
+
+    #[test]
+    fn a_thing_is_parsed_up_to_a_mebibyte() {
+        for (most, is_said) in [(1000 * 1000, false), (1100 * 1000, true)] {
+            let words = "word ".repeat(most / 5);
+            let thing = format!("{{\"@type\": \"Book\", \"name\": \"{words}\"}}");
+            let seen = render("t.jsonld", Type::JsonLd, thing.as_bytes());
+            assert_eq!(seen.contains("bytes about one thing"), is_said);
+        }
     }
 
     #[test]

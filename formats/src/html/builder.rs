@@ -58,7 +58,7 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
             main_text: MainText::new(text_bytes_max),
             captures: Vec::new(),
             values: Values::default(),
-            links: Links::new(input.base(), input.settings.references_max),
+            links: Links::new(input.base(), input.settings),
             text_bytes_max,
         }
     }

@@ -7,9 +7,12 @@ use foldhash::fast::RandomState;
 use url::Url;
 
 use super::characters::in_attribute;
+use crate::Settings;
 
 /// Beginnings of links that hold data or programs, which may be long, and lead nowhere.
 const WITHIN: [&str; 2] = ["data:", "javascript:"];
+/// Longest base, in bytes: each relative link has a copy of it.
+const BASE_BYTES_MAX: usize = 8 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Links<'t> {
@@ -20,19 +23,35 @@ pub(super) struct Links<'t> {
     seen: HashSet<Cow<'t, str>, RandomState>,
     urls: Vec<String>,
     links_max: usize,
+    /// Length of the URLs that fit into a record one by one, each with its line end.
+    bytes: usize,
+    bytes_max: usize,
+    /// Whether there is a URL that is longer than all may be.
+    has_too_long: bool,
 }
 
 impl<'t> Links<'t> {
-    /// Returns an empty list for a page at `base`, with room for `links_max` links and one that shows that
-    /// there are more.
-    pub(super) fn new(base: Option<Url>, links_max: usize) -> Self {
-        let directory = base.as_ref().and_then(directory);
-        Self { base, directory, seen: HashSet::default(), urls: Vec::new(), links_max }
+    /// Returns an empty list for a page at `base`, with room for the links of a record and one that shows
+    /// that there are more.
+    pub(super) fn new(base: Option<Url>, settings: &Settings) -> Self {
+        Self {
+            directory: base.as_ref().and_then(directory),
+            base,
+            seen: HashSet::default(),
+            urls: Vec::new(),
+            links_max: settings.references_max,
+            bytes: 0,
+            bytes_max: settings.references_bytes_max,
+            has_too_long: false,
+        }
     }
 
-    /// Sets the base of the links that follow.
+    /// Sets the base of the links that follow, unless it is too long.
     pub(super) fn move_base(&mut self, written: &str) {
-        if let Some(base) = self.resolve(written) {
+        if BASE_BYTES_MAX < written.len() {
+            return;
+        }
+        if let Some(base) = self.resolve(written).filter(|it| it.as_str().len() <= BASE_BYTES_MAX) {
             self.directory = directory(&base);
             self.base = Some(base);
         }
@@ -40,7 +59,7 @@ impl<'t> Links<'t> {
 
     /// Returns whether the list is full.
     pub(super) fn is_full(&self) -> bool {
-        self.links_max < self.urls.len()
+        self.links_max < self.urls.len() || self.bytes_max < self.bytes.saturating_sub(1)
     }
 
     /// Adds a link as written in the page.
@@ -67,13 +86,24 @@ impl<'t> Links<'t> {
             return;
         }
         if let Some(url) = self.directory.as_deref().and_then(|it| beside(it, &link)) {
-            self.urls.push(url);
+            self.push(url);
         } else if let Some(url) = self.resolve(&link)
             && matches!(url.scheme(), "http" | "https" | "ftp" | "gopher" | "file" | "news")
         {
-            self.urls.push(url.into());
+            self.push(url.into());
         }
         self.seen.insert(link);
+    }
+
+    /// Adds a URL. Of those that are longer than all may be, one is enough to show that links are missing.
+    fn push(&mut self, url: String) {
+        if url.len() < self.bytes_max {
+            self.bytes += url.len() + 1;
+            self.urls.push(url);
+        } else if !self.has_too_long {
+            self.has_too_long = true;
+            self.urls.push(url);
+        }
     }
 
     pub(super) fn finish(self) -> Vec<String> {
@@ -138,6 +168,28 @@ mod tests {
                 prop_assert_eq!(url, String::from(base.join(&written).unwrap()));
             }
         }
+    }
+
+    #[test]
+    fn urls_and_bases_are_bounded() {
+        let settings = Settings { references_bytes_max: 30_000, ..Settings::default() };
+        let mut links = Links::new(Url::parse("http://h.example/a").ok(), &settings);
+        links.move_base(&format!("http://long.example/{}/", "x".repeat(BASE_BYTES_MAX)));
+        links.add_text(&"y".repeat(40_000));
+        links.add_text(&"z".repeat(40_000));
+        links.add_text("b");
+        let long = format!("http://h.example/{}/", "d".repeat(8_000));
+        links.move_base(&long);
+        // A base that grows step by step stays below the bound, too.
+        (0..10).for_each(|_| links.move_base(&format!("{}/", "e".repeat(100))));
+        (0..1_000).for_each(|it| links.add_text(&it.to_string()));
+        assert!(links.is_full());
+        let urls = links.finish();
+        assert_eq!(urls[0].len(), 40_000 + "http://h.example/".len());
+        assert_eq!(urls[1], "http://h.example/b");
+        assert!(urls[2].starts_with(&long) && urls[2].len() <= BASE_BYTES_MAX + 1);
+        // Three fit, and one shows that there are more.
+        assert_eq!(urls.len(), 2 + 4);
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! The values that markup tables take from a document, by attribute and precedence.
 
+use std::collections::HashSet;
+
+use foldhash::fast::RandomState;
+
 use super::super::markup::{Action, Attribute, Rule, Tables};
 use super::super::{DateSource, Draft};
 use crate::limit::Limit;
@@ -19,6 +23,8 @@ struct Slot {
     attribute: Attribute,
     rank: u16,
     values: Vec<String>,
+    /// The same values. A page may repeat them millions of times.
+    seen: HashSet<String, RandomState>,
     bytes: usize,
 }
 
@@ -50,19 +56,19 @@ impl Values {
         };
         let is_same = |it: &Slot| it.attribute == attribute && it.rank == rule.rank;
         if !self.slots.iter().any(is_same) {
-            let (rank, values) = (rule.rank, Vec::new());
-            self.slots.push(Slot { attribute, rank, values, bytes: 0 });
+            let (rank, values, seen) = (rule.rank, Vec::new(), HashSet::default());
+            self.slots.push(Slot { attribute, rank, values, seen, bytes: 0 });
         }
         let Some(slot) = self.slots.iter_mut().find(|it| is_same(it)) else { return };
         let room = Limit::Value.bound().saturating_sub(slot.bytes);
-        // The search through all values is left out where nothing fits any more.
-        if self.is_cut && room < value.len() || slot.values.contains(&value) {
+        if slot.seen.contains(&value) {
             return;
         }
         self.is_cut |= room < value.len();
         let kept = if slot.values.is_empty() { front(&value, room) } else { &*value };
         if kept.len() <= room && !kept.is_empty() {
             slot.bytes += kept.len() + 1;
+            slot.seen.insert(kept.to_owned());
             slot.values.push(kept.to_owned());
         }
     }
@@ -77,11 +83,10 @@ impl Values {
         while let Some(slot) = slots.next() {
             let (attribute, mut values) = (slot.attribute, slot.values);
             let mut rest = Vec::new();
+            let mut seen = if attribute.adds_up() { slot.seen } else { HashSet::default() };
             while let Some(other) = slots.next_if(|it| it.attribute == attribute) {
                 let target = if attribute.adds_up() { &mut values } else { &mut rest };
-                let new = other.values.into_iter().filter(|it| !target.contains(it));
-                let new: Vec<String> = new.collect();
-                target.extend(new);
+                target.extend(other.values.into_iter().filter(|it| seen.insert(it.clone())));
             }
             if attribute.is_one() && 1 < values.len() {
                 rest.extend(values.drain(1..));
@@ -132,7 +137,25 @@ fn identifier(scheme: &str, value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
+    use crate::Type;
+    use crate::testing::render;
+
+    #[test]
+    fn repeated_values_take_linear_time() {
+        let names: Vec<String> = (0..3_000).map(|it| format!("{it:x}")).collect();
+        let (names, again) = (names.join(";"), ";bb7".repeat(500_000));
+        let page = format!("<meta name=citation_authors content='{names}{again}'>");
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || sender.send(render("p.html", Type::Html, page.as_bytes())));
+        let seen = receiver.recv_timeout(Duration::from_secs(5)).unwrap();
+        assert!(seen.contains("Author: 0 | 1 | 2 |"), "{seen}");
+        assert!(!seen.contains("bytes in one attribute"), "{seen}");
+    }
 
     #[test]
     fn identifiers_have_their_scheme() {

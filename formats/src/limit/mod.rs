@@ -146,7 +146,7 @@ limits! {
     /// Values of an entry of a list.
     EntryValues = "entry-values", 1_000, "values in an entry";
     /// Description of one thing without a list, in bytes.
-    Thing = "thing", 4 * MIB, "bytes about one thing";
+    Thing = "thing", MIB, "bytes about one thing";
     /// Short names that stand for texts.
     Abbreviations = "abbreviations", 10_000, "abbreviations";
     /// Commands of a printed document.

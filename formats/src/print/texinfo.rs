@@ -16,7 +16,7 @@ use reader::{TexinfoReader, printed};
 
 use crate::cancellable::TimeLimit;
 use crate::code::source::legal;
-use crate::limit::Limit;
+use crate::limit::{Cut, Limit};
 use crate::text::{Body, HEADINGS_BYTES_MAX, decode};
 use crate::{DateSource, Draft, Input};
 
@@ -51,8 +51,10 @@ struct Manual {
     language: String,
     category: String,
     variables: HashMap<String, String>,
-    /// Whether there are too many variables, or too long ones.
-    has_more_variables: bool,
+    /// Length of all that variables may still add, in bytes.
+    room: usize,
+    /// What the variables go beyond.
+    cuts: Vec<Cut>,
     references: Vec<String>,
     headings: Body,
     index: Body,
@@ -67,10 +69,11 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let text = decode(bytes, charset(bytes));
     let mut manual = Manual {
         headings: Body::new(HEADINGS_BYTES_MAX),
-        index: Body::new(usize::MAX),
-        copying: Body::new(usize::MAX),
-        description: Body::new(usize::MAX),
+        index: Body::new(input.text_bytes_max()),
+        copying: Body::new(input.text_bytes_max()),
+        description: Body::new(input.text_bytes_max()),
         body: Body::new(input.text_bytes_max()),
+        room: input.text_bytes_max(),
         ..Manual::default()
     };
     let mut time = TimeLimit::new(input.cancelled);
@@ -225,12 +228,34 @@ impl Manual {
     /// `@set NAME value`.
     fn set(&mut self, line: &str) {
         let (name, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let is_room = self.variables.len() < Limit::Abbreviations.bound();
-        if is_room && value.len() <= VARIABLE_BYTES_MAX {
-            let value = self.expand(value, 0);
+        let value = if value.len() <= VARIABLE_BYTES_MAX {
+            self.expand(value, 0)
+        } else {
+            value.to_owned()
+        };
+        if VARIABLE_BYTES_MAX < value.len() {
+            self.cut(Limit::Value.cut_at(VARIABLE_BYTES_MAX));
+        } else if self.variables.len() < Limit::Abbreviations.bound() {
             self.variables.insert(name.to_owned(), value);
         } else {
-            self.has_more_variables = true;
+            self.cut(Limit::Abbreviations.cut());
+        }
+    }
+
+    /// Returns the text of a variable, as long as all variables together do not add too much.
+    fn variable(&mut self, name: &str) -> String {
+        let Some(value) = self.variables.get(name) else { return String::new() };
+        if let Some(room) = self.room.checked_sub(value.len()) {
+            self.room = room;
+            return value.clone();
+        }
+        self.cut(Limit::Text.cut_at(self.body.bytes_max()));
+        String::new()
+    }
+
+    fn cut(&mut self, cut: Cut) {
+        if !self.cuts.iter().any(|it| it.limit == cut.limit) {
+            self.cuts.push(cut);
         }
     }
 
@@ -266,6 +291,9 @@ impl Manual {
                 _ => {}
             }
         }
+        if shown.is_over() || shown.is_full() && !reader.is_at_end() {
+            self.cut(Limit::Value.cut_at(shown.bytes_max()));
+        }
         shown.finish().trim().to_owned()
     }
 
@@ -282,7 +310,7 @@ impl Manual {
             "*" => " ".to_owned(),
             "value" => {
                 let name = reader.argument().unwrap_or_default();
-                self.variables.get(name).cloned().unwrap_or_default()
+                self.variable(name)
             }
             "url" | "uref" => {
                 let mut parts = self.parts(reader, depth);
@@ -339,10 +367,12 @@ impl Manual {
     }
 
     fn draft<'a>(mut self) -> Draft<'a> {
+        let is_cut = [&self.index, &self.copying, &self.description].iter().any(|it| it.is_over());
         let copying = self.copying.finish();
         let mut draft = Draft { authors: self.authors, ..Draft::default() };
-        if self.has_more_variables {
-            draft.cut(Limit::Abbreviations.cut_at(self.variables.len()));
+        self.cuts.into_iter().for_each(|it| draft.cut(it));
+        if is_cut {
+            draft.cut(Limit::Text.cut_at(self.body.bytes_max()));
         }
         let titles = [self.title, self.short_title, self.top];
         draft.title = titles.into_iter().find(|it| !it.is_empty()).unwrap_or_default();
@@ -377,88 +407,4 @@ fn append(title: &mut String, more: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use crate::Type;
-    use crate::testing::render;
-
-    fn check(manual: &str, expected: &str) {
-        assert_eq!(render("x.texi", Type::Texinfo, manual.as_bytes()), expected);
-    }
-
-    #[test]
-    fn a_manual() {
-        check(
-            "\\input texinfo   @c -*-texinfo-*-\n@setfilename x.info\n@settitle X @value{VERSION}\n\
-             @set VERSION 2.1\n@set UPDATED 3 May 1995\n@documentlanguage de_AT\n@copying\n\
-             This manual is for X\n(version @value{VERSION}).\n\n\
-             Copyright @copyright{} 1995 F@,{c}oo.\n\nPermission under the GNU Free Documentation \
-             License.\n@end copying\n@dircategory Tools\n@direntry\n* X: (x). It.\n@end direntry\n\
-             @titlepage\n@title The @code{X} Manual\n@subtitle for users\n@author Ann Lee and Bob @'Elan\n\
-             @author Harvest Group\n@page\n@insertcopying\n@end titlepage\n@contents\n\
-             @node Top\n@top X\n@menu\n* Intro:: begin\n@end menu\n@iftex\nfor TeX\n@end iftex\n\
-             @node Intro, Next, Top, Top\n@chapter Intro@-duction @c not shown\n@cindex sources, open\n\
-             See @uref{http://x.example/, the site, here} @footnote{or\nnot}.\n@xref{Next,,Going on}.\n\n\
-             @table @option\n@item -@var{n}\n@email{a@@x.example, Ann}\n@end table\n\
-             @example\n$ @kbd{x} @{@}\n@end example\n@deffn Command run file\nRuns.\n@end deffn\n\
-             @section Next\n@verbatim\n@raw{}\n@end verbatim\n@ignore\nno\n@end ignore\n@bye\nno\n",
-            "Title: The X Manual\n\
-             Author: Ann Lee | Bob Élan | Harvest Group\n\
-             Description: for users\n\
-             Language: de-AT\nLanguage-Source: declared\nCategory: Tools\nHeadings: Introduction | Next\n\
-             Version: 2.1\nDate: 1995-05-03\nDate-Source: header\nCopyright: Copyright (C) 1995 Fçoo.\nLicense: GFDL\n\
-             URL-References: http://x.example/\n\
-             Partial-Text: Introduction | See here (or not). See Going on. | -n Ann | $ x {} | \
-             Command run file | Runs. | Next | @raw{} | This manual is for X (version 2.1). | \
-             Copyright (C) 1995 Fçoo. | Permission under the GNU Free Documentation License.",
-        );
-    }
-
-    #[test]
-    fn titles_without_a_title_page() {
-        check(
-            "@settitle Short\n@top Long\ntext @@ @url{http://x.example/a}",
-            "Title: Short\nURL-References: http://x.example/a\n\
-             Partial-Text: text @ http://x.example/a",
-        );
-        check("@node Top\n@top Only", "Title: Only");
-        let latin = b"@documentencoding ISO-8859-1\n@settitle \xdcbung".to_vec();
-        assert_eq!(render("x.texi", Type::Texinfo, &latin), "Title: Übung");
-    }
-
-    #[test]
-    fn index_entries_are_keywords() {
-        let object = crate::object::Object::whole(
-            "http://h.example/x.texi",
-            &b"@cindex kangaroos, grey\n@findex hop()\n"[..],
-        );
-        let settings = crate::Settings::default();
-        let seen = crate::testing::summarize(&object, Type::Texinfo, &settings, &|| false).record;
-        let keywords = seen.text("Keywords").unwrap();
-        assert!(keywords.contains("kangaroos") && keywords.contains("hop"), "{keywords}");
-    }
-
-    #[test]
-    fn unended_commands_end() {
-        for open in ["@url{", "@footnote{", "@value{", "@copying\n", "@menu\n", "@'{", "{"] {
-            render("x.texi", Type::Texinfo, open.repeat(50_000).as_bytes());
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_give_a_record(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            render("x.texi", Type::Texinfo, &bytes);
-        }
-
-        #[test]
-        fn any_manual_gives_a_record(parts in proptest::collection::vec(
-            prop_oneof![Just("@title "), Just("@url{"), Just("@'"), Just("@"), Just("{"), Just("}"),
-                Just(","), Just("é"), Just("\n"), Just("@end copying"), Just("@copying\n"),
-                Just("@set a "), Just("@value{a}"), Just("@titlepage\n"), Just("@xref{"),
-                Just("@cindex "), Just("@dotless{i}"), Just("@v")], 0..60)) {
-            render("x.texi", Type::Texinfo, parts.concat().as_bytes());
-        }
-    }
-}
+mod tests;

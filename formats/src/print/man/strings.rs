@@ -12,12 +12,18 @@ use crate::limit::Limit;
 const STRING_BYTES_MAX: usize = 200;
 /// Length by which strings may make a line longer, in bytes; the others stay names.
 const FILLED_BYTES_MAX: usize = 16 * 1024;
+/// Length by which strings may make a text longer, in bytes; the others print nothing.
+const ADDED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 #[derive(Debug, Default)]
 pub(crate) struct TroffStrings {
     texts: HashMap<String, String>,
-    /// Whether there are too many, or too long ones.
+    /// Whether there are too many.
     has_more: bool,
+    /// Whether one is too long.
+    has_longer: bool,
+    /// Length of all strings that were filled in, in bytes.
+    added: usize,
 }
 
 impl TroffStrings {
@@ -28,22 +34,30 @@ impl TroffStrings {
         let text = text.trim_start();
         let text = text.strip_prefix('"').unwrap_or(text);
         let is_room = self.texts.len() < Limit::Abbreviations.bound();
-        if is_room && text.len() <= STRING_BYTES_MAX {
+        if STRING_BYTES_MAX < text.len() {
+            self.has_longer = true;
+        } else if is_room {
             self.texts.insert(name.to_owned(), text.to_owned());
         } else {
             self.has_more = true;
         }
     }
 
-    /// Says if some strings are not known.
+    /// Says if some strings are not known or not printed.
     pub(crate) fn report(&self, draft: &mut Draft<'_>) {
         if self.has_more {
             draft.cut(Limit::Abbreviations.cut_at(self.texts.len()));
         }
+        if self.has_longer {
+            draft.cut(Limit::Value.cut_at(STRING_BYTES_MAX));
+        }
+        if ADDED_BYTES_MAX < self.added {
+            draft.cut(Limit::Text.cut_at(ADDED_BYTES_MAX));
+        }
     }
 
     /// Replaces `\*x`, `\*(xx` and `\*[name]` by the strings, those of ms for accents included.
-    pub(crate) fn interpolate<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub(crate) fn interpolate<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         if !text.contains("\\*") {
             return Cow::Borrowed(text);
         }
@@ -58,7 +72,10 @@ impl TroffStrings {
             let (name, after) = split_name(after);
             rest = after;
             if let Some(text) = self.texts.get(name) {
-                filled.push_str(text);
+                self.added = self.added.saturating_add(text.len());
+                if self.added <= ADDED_BYTES_MAX {
+                    filled.push_str(text);
+                }
                 continue;
             }
             let accent = ACCENTS.iter().find(|it| it.0 == name).map(|it| it.1);
@@ -92,3 +109,28 @@ const ACCENTS: &[(&str, char)] = &[
     ("C", '\u{30c}'),
     (",", '\u{327}'),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_add_a_bounded_length() {
+        let mut strings = TroffStrings::default();
+        strings.define(&format!("a {}", "x".repeat(STRING_BYTES_MAX)));
+        let filled: usize = (0..100_000).map(|_| strings.interpolate("\\*a").len()).sum();
+        assert!(ADDED_BYTES_MAX - STRING_BYTES_MAX < filled && filled <= ADDED_BYTES_MAX);
+        let mut draft = Draft::default();
+        strings.report(&mut draft);
+        assert_eq!(draft.problems, [Limit::Text.cut_at(ADDED_BYTES_MAX).problem()]);
+    }
+
+    #[test]
+    fn a_long_string_is_not_too_many() {
+        let mut strings = TroffStrings::default();
+        strings.define(&format!("a {}", "x".repeat(STRING_BYTES_MAX + 1)));
+        let mut draft = Draft::default();
+        strings.report(&mut draft);
+        assert_eq!(draft.problems, [Limit::Value.cut_at(STRING_BYTES_MAX).problem()]);
+    }
+}
