@@ -187,7 +187,7 @@ impl TextReader {
                     self.kind = self.kind_at(offset);
                     self.end_paragraph(document);
                     if sign == '\u{c}' {
-                        document.body.next_page(document.body.as_str().len());
+                        document.body.next_page(document.body.as_str().len(), 1);
                     }
                 }
                 '\u{7}' | '\t' => self.paragraph.space(),

@@ -389,7 +389,7 @@ impl RtfReader {
                 } else {
                     self.end_paragraph();
                     if word == "page" {
-                        self.body.next_page(self.body.as_str().len());
+                        self.body.next_page(self.body.as_str().len(), 1);
                     }
                 }
             }

@@ -209,6 +209,17 @@ fn pages() {
 }
 
 #[test]
+fn many_pages_begin_at_one_offset() {
+    let breaks = "<w:lastRenderedPageBreak/>".repeat(100_000);
+    let words = " words of it".repeat(1_000);
+    let document =
+        format!("<w:p><w:t>{}{words}</w:t>{breaks}<w:t>{}</w:t></w:p>", part(1), part(2));
+    let start = std::time::Instant::now();
+    check(Type::Word, &zipped(&[("word/document.xml", &document)]), &["page 1", "page 100001"]);
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+}
+
+#[test]
 fn chapters() {
     let items: String = (1..4).map(|it| format!("<item id=\"{it}\" href=\"{it}\"/>")).collect();
     let order =
