@@ -34,6 +34,8 @@ struct PartReader<'s> {
     pages: Vec<(usize, usize)>,
     /// Whether there was no text since a page break: Word says again that a page begins there.
     is_new_page: bool,
+    /// Whether Word has noted where pages begin. Breaks alone do not tell: text flows over to other pages, too.
+    has_pages: bool,
 }
 
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
@@ -55,12 +57,16 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
             in_instruction: false,
             pages: Vec::new(),
             is_new_page: false,
+            has_pages: false,
         };
         package.walk(part, &mut |piece| {
             text.piece(&piece, &mut document);
             !document.body.is_full()
         });
         text.end_paragraph(&mut document);
+        if part == MAIN && !text.has_pages {
+            document.body.take_places();
+        }
     }
     document.draft()
 }
@@ -150,7 +156,12 @@ impl PartReader<'_> {
                 self.begin_page();
             }
             "br" | "cr" => self.paragraph.line(),
-            "lastRenderedPageBreak" if !std::mem::take(&mut self.is_new_page) => self.begin_page(),
+            "lastRenderedPageBreak" => {
+                self.has_pages = true;
+                if !std::mem::take(&mut self.is_new_page) {
+                    self.begin_page();
+                }
+            }
             "noBreakHyphen" => self.paragraph.push("-"),
             "instrText" => self.in_instruction = true,
             "fldChar" => self.field(document),

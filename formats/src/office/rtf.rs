@@ -388,9 +388,6 @@ impl RtfReader {
                     self.end_page_paragraph();
                 } else {
                     self.end_paragraph();
-                    if word == "page" {
-                        self.body.next_page(self.body.as_str().len(), 1);
-                    }
                 }
             }
             "cell" | "nestcell" => self.text("\t"),
