@@ -190,6 +190,9 @@ impl PartReader<'_> {
 
     /// Reads the instruction of a field that is complete.
     fn field(&mut self, document: &mut OfficeDraft) {
+        if self.instruction.is_over() {
+            document.cuts.insert(Limit::Paragraph);
+        }
         document.references.add_field(&self.instruction.take());
     }
 
