@@ -3,7 +3,8 @@
 //! A picture may have its title in four places (EXIF, IPTC, XMP, a comment). The first value wins.
 //! An equal value is left out; another title or description becomes part of the text.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::rc::Rc;
 
 use super::{DateSource, Draft};
 use crate::limit::Limit;
@@ -13,7 +14,7 @@ use crate::text::{Body, is_telling, one_line};
 const SIDE_MAX: u64 = 1 << 31;
 
 /// The meaning of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Field {
     Title,
     Author,
@@ -58,7 +59,9 @@ impl Field {
 /// The metadata of one object, in the order of reading.
 #[derive(Debug, Default)]
 pub(crate) struct Metadata {
-    values: Vec<(Field, String)>,
+    values: Vec<(Field, Rc<str>)>,
+    /// The same, to find equal ones.
+    known: HashSet<(Field, Rc<str>)>,
     dimensions: Option<(u64, u64)>,
     duration_ms: Option<u64>,
     /// Limits that it goes beyond.
@@ -80,12 +83,14 @@ impl Metadata {
             }
             _ => one_line(value, Limit::Property.bound()),
         };
-        let telling = value.chars().any(char::is_alphanumeric);
-        if !telling || self.values.iter().any(|it| it.0 == field && it.1 == value) {
+        let is_telling = value.chars().any(char::is_alphanumeric);
+        let value = (field, Rc::from(value));
+        if !is_telling || self.known.contains(&value) {
             return;
         }
         if self.values.len() < Limit::Properties.bound() {
-            self.values.push((field, value));
+            self.known.insert(value.clone());
+            self.values.push(value);
         } else {
             self.cuts.insert(Limit::Properties);
         }
@@ -121,7 +126,7 @@ impl Metadata {
     }
 
     fn all(&self, field: Field) -> impl Iterator<Item = &str> {
-        self.values.iter().filter(move |it| it.0 == field).map(|it| it.1.as_str())
+        self.values.iter().filter(move |it| it.0 == field).map(|it| &*it.1)
     }
 
     /// Returns all values of `field`, a line each.

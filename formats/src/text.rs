@@ -176,8 +176,8 @@ impl Body {
         }
     }
 
-    /// Begins the next page at the offset `at`.
-    pub(crate) fn next_page(&mut self, at: usize) {
+    /// Begins the next page at the offset `at`; of `count` pages that begin there, only the last has text.
+    pub(crate) fn next_page(&mut self, at: usize, count: usize) {
         if self.is_full() {
             return;
         }
@@ -185,7 +185,7 @@ impl Body {
             self.places.add(0, "page 1");
             self.pages = 1;
         }
-        self.pages += 1;
+        self.pages += count;
         self.places.add(at.min(self.text.len()), &format!("page {}", self.pages));
     }
 

@@ -83,7 +83,7 @@ impl Picture<'_> {
             [b'G', b'I', b'F', b'8', ..] => self.gif(),
             [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => self.webp(),
             [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..] => {
-                tiff::read(bytes, &mut self.about, true)
+                tiff::read(bytes, &mut self.about, &mut self.time, true)
             }
             [b'8', b'B', b'P', b'S', ..] => self.photoshop(),
             [_, _, _, _, b'f', b't', b'y', b'p', ..] => self.boxes(),
@@ -136,15 +136,15 @@ impl Picture<'_> {
             }
             0xe1 => {
                 if let Some(exif) = segment.strip_prefix(b"Exif\0\0") {
-                    tiff::read(exif, &mut self.about, false);
+                    tiff::read(exif, &mut self.about, &mut self.time, false);
                 } else if let Some(packet) = segment.strip_prefix(b"http://ns.adobe.com/xap/1.0/\0")
                 {
-                    xmp::read(packet, &mut self.about);
+                    xmp::read(packet, &mut self.about, &mut self.time);
                 }
             }
             0xed => {
                 if let Some(resources) = segment.strip_prefix(b"Photoshop 3.0\0") {
-                    iptc::resources(resources, &mut self.about);
+                    iptc::resources(resources, &mut self.about, &mut self.time);
                 }
             }
             0xfe => comment(segment, &mut self.about),
@@ -159,7 +159,7 @@ impl Picture<'_> {
         let colors = len32(self.bytes, 26)?;
         let at = colors.checked_add(30)?;
         let len = len32(self.bytes, at)?;
-        iptc::resources(slice_up_to(self.bytes, at + 4, len), &mut self.about);
+        iptc::resources(slice_up_to(self.bytes, at + 4, len), &mut self.about, &mut self.time);
         Some(())
     }
 
@@ -170,7 +170,7 @@ impl Picture<'_> {
         }
         let mut reader = BufReader::new(CancellableReader::new(self.bytes, self.cancelled));
         let exif = exif::Reader::new().read_from_container(&mut reader).ok()?;
-        tiff::read(exif.buf(), &mut self.about, false);
+        tiff::read(exif.buf(), &mut self.about, &mut self.time, false);
         Some(())
     }
 }

@@ -12,6 +12,7 @@ use quick_xml::Reader;
 use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 
+use crate::cancellable::TimeLimit;
 use crate::metadata::{Field, Metadata};
 use crate::text::decode;
 
@@ -105,12 +106,12 @@ fn property(name: &str) -> Option<Field> {
     })
 }
 
-pub(crate) fn read(packet: &[u8], about: &mut Metadata) {
+pub(crate) fn read(packet: &[u8], about: &mut Metadata, time: &mut TimeLimit<'_>) {
     let text = decode(packet, None);
     let mut reader = Reader::from_str(&text);
     reader.config_mut().check_end_names = false;
     let mut properties = Properties::default();
-    loop {
+    while time.goes_on() {
         match reader.read_event() {
             Ok(Event::Start(element)) => properties.start(&element, about),
             Ok(Event::Empty(element)) => {
@@ -143,7 +144,7 @@ mod tests {
 
     fn check(packet: &str, expected: &[(Field, &str)]) {
         let mut about = Metadata::default();
-        read(packet.as_bytes(), &mut about);
+        read(packet.as_bytes(), &mut about, &mut TimeLimit::new(&|| false));
         for (field, lines) in expected {
             assert_eq!(about.lines(*field), *lines, "{field:?}");
         }
@@ -196,7 +197,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_end(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            read(&bytes, &mut Metadata::default());
+            read(&bytes, &mut Metadata::default(), &mut TimeLimit::new(&|| false));
         }
     }
 }

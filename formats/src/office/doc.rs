@@ -183,12 +183,9 @@ impl TextReader {
             offset += units * width;
             let mut characters = sign.chars();
             match characters.next().unwrap_or_default() {
-                sign @ ('\r' | '\u{c}' | '\u{e}') => {
+                '\r' | '\u{c}' | '\u{e}' => {
                     self.kind = self.kind_at(offset);
                     self.end_paragraph(document);
-                    if sign == '\u{c}' {
-                        document.body.next_page(document.body.as_str().len());
-                    }
                 }
                 '\u{7}' | '\t' => self.paragraph.space(),
                 '\u{b}' => self.paragraph.line(),

@@ -30,10 +30,12 @@ struct PartReader<'s> {
     skipping: usize,
     instruction: Body,
     in_instruction: bool,
-    /// Offsets in the paragraph at which pages begin.
-    pages: Vec<usize>,
+    /// Offsets in the paragraph at which pages begin, in order, and how many begin there.
+    pages: Vec<(usize, usize)>,
     /// Whether there was no text since a page break: Word says again that a page begins there.
     is_new_page: bool,
+    /// Whether Word has noted where pages begin. Breaks alone do not tell: text flows over to other pages, too.
+    has_pages: bool,
 }
 
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
@@ -55,12 +57,16 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
             in_instruction: false,
             pages: Vec::new(),
             is_new_page: false,
+            has_pages: false,
         };
         package.walk(part, &mut |piece| {
             text.piece(&piece, &mut document);
             !document.body.is_full()
         });
         text.end_paragraph(&mut document);
+        if part == MAIN && !text.has_pages {
+            document.body.take_places();
+        }
     }
     document.draft()
 }
@@ -147,11 +153,14 @@ impl PartReader<'_> {
             "br" if element.get("type") == "page" => {
                 self.paragraph.line();
                 self.is_new_page = true;
-                self.pages.push(self.paragraph.as_str().len());
+                self.begin_page();
             }
             "br" | "cr" => self.paragraph.line(),
-            "lastRenderedPageBreak" if !std::mem::take(&mut self.is_new_page) => {
-                self.pages.push(self.paragraph.as_str().len());
+            "lastRenderedPageBreak" => {
+                self.has_pages = true;
+                if !std::mem::take(&mut self.is_new_page) {
+                    self.begin_page();
+                }
             }
             "noBreakHyphen" => self.paragraph.push("-"),
             "instrText" => self.in_instruction = true,
@@ -171,23 +180,43 @@ impl PartReader<'_> {
         }
     }
 
+    fn begin_page(&mut self) {
+        let at = self.paragraph.as_str().len();
+        match self.pages.last_mut() {
+            Some((before, count)) if *before == at => *count += 1,
+            _ => self.pages.push((at, 1)),
+        }
+    }
+
     /// Reads the instruction of a field that is complete.
     fn field(&mut self, document: &mut OfficeDraft) {
+        if self.instruction.is_over() {
+            document.cuts.insert(Limit::Paragraph);
+        }
         document.references.add_field(&self.instruction.take());
     }
 
     fn end_paragraph(&mut self, document: &mut OfficeDraft) {
         let start = document.body.as_str().len();
-        let before = |at: usize| shown_bytes(self.paragraph.as_str().get(..at).unwrap_or_default());
-        let pages: Vec<usize> = self.pages.drain(..).map(before).collect();
+        let pages = shown_offsets(self.paragraph.as_str(), std::mem::take(&mut self.pages));
         document.take_paragraph(&mut self.paragraph, std::mem::take(&mut self.kind));
-        pages.into_iter().for_each(|it| document.body.next_page(start + it));
+        pages.into_iter().for_each(|(at, count)| document.body.next_page(start + at, count));
     }
 }
 
-/// Returns the length of the front of a paragraph in the document's text.
-fn shown_bytes(front: &str) -> usize {
-    let mut shown = Body::new(usize::MAX);
-    shown.push_lines(front.trim());
-    shown.as_str().trim_end().len()
+/// Returns the offsets in the document's text, from the begin of the paragraph, for those in the paragraph. There
+/// the words stand with one byte between two of them.
+fn shown_offsets(paragraph: &str, mut pages: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+    let mut characters = paragraph.char_indices().peekable();
+    let (mut shown, mut is_after_white) = (0, false);
+    for (at, _) in &mut pages {
+        while let Some((_, it)) = characters.next_if(|(start, _)| start < at) {
+            if !it.is_whitespace() {
+                shown += usize::from(is_after_white && 0 < shown) + it.len_utf8();
+            }
+            is_after_white = it.is_whitespace();
+        }
+        *at = shown;
+    }
+    pages
 }

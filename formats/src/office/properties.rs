@@ -11,6 +11,31 @@ use crate::limit::Limit;
 use crate::text::Body;
 use crate::{DateSource, Draft};
 
+/// The names of the properties that are read.
+const NAMES: [&str; 21] = [
+    "title",
+    "initial-creator",
+    "creator",
+    "author",
+    "description",
+    "keywords",
+    "keyword",
+    "created",
+    "creation-date",
+    "modified",
+    "date",
+    "subject",
+    "category",
+    "language",
+    "Company",
+    "publisher",
+    "version",
+    "Application",
+    "generator",
+    "AppVersion",
+    "Pages",
+];
+
 /// The properties, by the local names of their elements.
 #[derive(Debug, Default)]
 pub(super) struct Properties {
@@ -50,7 +75,9 @@ impl Properties {
                 self.add("Pages", &it.get("page-count"));
             }
             Piece::Start(it) => {
-                self.open = Some((it.name.to_owned(), Body::new(Limit::Property.bound())));
+                let is_read = NAMES.contains(&it.name);
+                let open = || (it.name.to_owned(), Body::new(Limit::Property.bound()));
+                self.open = is_read.then(open);
             }
             Piece::Text(text) => {
                 if let Some((_, body)) = &mut self.open {

@@ -388,9 +388,6 @@ impl RtfReader {
                     self.end_page_paragraph();
                 } else {
                     self.end_paragraph();
-                    if word == "page" {
-                        self.body.next_page(self.body.as_str().len());
-                    }
                 }
             }
             "cell" | "nestcell" => self.text("\t"),
@@ -449,6 +446,9 @@ impl RtfReader {
 
     /// Ends a paragraph of a header or footer. Sections repeat them.
     fn end_page_paragraph(&mut self) {
+        if self.page_paragraph.is_over() {
+            self.cuts.insert(Limit::Paragraph);
+        }
         let paragraph = self.page_paragraph.take();
         let text = one_line(&paragraph, Limit::Paragraph.bound());
         if !text.is_empty() && !self.page_lines.contains(&text) {
@@ -550,6 +550,15 @@ mod tests {
              {\\header Firm}Two{\\*\\do\\dptxbx{\\dptxbxtext\\pard In a box\\par}}}",
             "Title: One\nDescription: One\nPartial-Text: One | Two | In a box | Firm | Secret | 1 of 2",
         );
+    }
+
+    #[test]
+    fn long_headers_are_cut() {
+        // A header of many short runs.
+        let header = "a b\\tab ".repeat(20_000);
+        let rendered =
+            render("n.rtf", Type::Rtf, format!("{{\\rtf1{{\\header {header}}}x}}").as_bytes());
+        assert!(rendered.contains("Truncated: paragraph 65536"), "{rendered}");
     }
 
     #[test]

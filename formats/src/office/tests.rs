@@ -94,6 +94,25 @@ fn a_text_of_office_open_xml() {
 }
 
 #[test]
+fn long_fields_are_cut() {
+    let field = "a".repeat(70_000);
+    let document = format!("<w:p><w:instrText>{field}</w:instrText><w:fldChar/></w:p>");
+    let rendered = render("n.docx", Type::Word, &zipped(&[("word/document.xml", &document)]));
+    assert!(rendered.contains("Truncated: paragraph 65536"), "{rendered}");
+}
+
+#[test]
+fn only_useful_properties_count() {
+    let links = "<vt:variant><vt:lpwstr>http://w.example/</vt:lpwstr></vt:variant>".repeat(1_100);
+    let long = "a".repeat(70_000);
+    let properties = format!(
+        "<Properties><HLinks>{links}</HLinks><Template>{long}</Template><Company>Firm</Company></Properties>"
+    );
+    let parts = [("docProps/app.xml", &*properties), ("word/document.xml", "<a/>")];
+    check("n.docx", &zipped(&parts), "Title: n.docx\nPublisher: Firm");
+}
+
+#[test]
 fn a_spreadsheet_of_office_open_xml() {
     let bytes = zipped(&[
         CORE,

@@ -44,7 +44,7 @@ impl Picture<'_> {
                     }
                 }
                 b"eXIf" => {
-                    tiff::read(data(), &mut self.about, false);
+                    tiff::read(data(), &mut self.about, &mut self.time, false);
                 }
                 _ => {}
             }
@@ -67,7 +67,7 @@ impl Picture<'_> {
             "Software" => Field::Generator,
             "Source" => Field::Camera,
             "XML:com.adobe.xmp" => {
-                xmp::read(text.as_bytes(), &mut self.about);
+                xmp::read(text.as_bytes(), &mut self.about, &mut self.time);
                 return;
             }
             // Data about files: ImageMagick's other dates, and a thumbnail's facts about its
@@ -95,15 +95,15 @@ impl Picture<'_> {
         match name {
             "exif" | "APP1" if bytes.starts_with(b"http") => {
                 let start = bytes.iter().position(|it| *it == 0).unwrap_or_default();
-                xmp::read(bytes.get(start..).unwrap_or_default(), &mut self.about);
+                xmp::read(bytes.get(start..).unwrap_or_default(), &mut self.about, &mut self.time);
             }
             "exif" | "APP1" => {
                 let exif = bytes.strip_prefix(b"Exif\0\0").unwrap_or(&bytes);
-                tiff::read(exif, &mut self.about, false);
+                tiff::read(exif, &mut self.about, &mut self.time, false);
             }
-            "xmp" => xmp::read(&bytes, &mut self.about),
+            "xmp" => xmp::read(&bytes, &mut self.about, &mut self.time),
             "iptc" | "8bim" => {
-                iptc::resources(&bytes, &mut self.about);
+                iptc::resources(&bytes, &mut self.about, &mut self.time);
             }
             _ => {}
         }
@@ -147,7 +147,7 @@ impl Picture<'_> {
                     self.cuts.push(Limit::Packet);
                 }
                 let end = end.unwrap_or_default();
-                xmp::read(rest.get(..end)?, &mut self.about);
+                xmp::read(rest.get(..end)?, &mut self.about, &mut self.time);
                 return self.skip_blocks(at + 14 + end);
             }
             _ => {}
@@ -187,9 +187,11 @@ impl Picture<'_> {
                 b"EXIF" => {
                     let data = slice_up_to(self.bytes, at + 8, len);
                     let data = data.strip_prefix(b"Exif\0\0").unwrap_or(data);
-                    tiff::read(data, &mut self.about, false);
+                    tiff::read(data, &mut self.about, &mut self.time, false);
                 }
-                b"XMP " => xmp::read(slice_up_to(self.bytes, at + 8, len), &mut self.about),
+                b"XMP " => {
+                    xmp::read(slice_up_to(self.bytes, at + 8, len), &mut self.about, &mut self.time)
+                }
                 _ => {}
             }
             at = at.checked_add(8 + len + len % 2)?;

@@ -5,14 +5,19 @@
 
 use super::super::xmp;
 use super::tiff;
+use crate::cancellable::TimeLimit;
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len16, len32, slice, slice_up_to, u8_at};
 use crate::text::decode;
 
 /// Reads the useful resources: IPTC records, EXIF, XMP.
-pub(super) fn resources(bytes: &[u8], about: &mut Metadata) -> Option<()> {
+pub(super) fn resources(
+    bytes: &[u8],
+    about: &mut Metadata,
+    time: &mut TimeLimit<'_>,
+) -> Option<()> {
     let mut at = 0_usize;
-    loop {
+    while time.goes_on() {
         if slice(bytes, at, 4)? != b"8BIM" {
             break;
         }
@@ -24,12 +29,12 @@ pub(super) fn resources(bytes: &[u8], about: &mut Metadata) -> Option<()> {
         let data = slice_up_to(bytes, data_at + 4, len);
         match id {
             0x0404 => {
-                records(data, about);
+                records(data, about, time);
             }
             0x0422 => {
-                tiff::read(data, about, false);
+                tiff::read(data, about, time, false);
             }
-            0x0424 => xmp::read(data, about),
+            0x0424 => xmp::read(data, about, time),
             _ => {}
         }
         at = (data_at + 4).checked_add(len)?.checked_add(len % 2)?;
@@ -37,10 +42,10 @@ pub(super) fn resources(bytes: &[u8], about: &mut Metadata) -> Option<()> {
     Some(())
 }
 
-pub(super) fn records(bytes: &[u8], about: &mut Metadata) -> Option<()> {
+pub(super) fn records(bytes: &[u8], about: &mut Metadata, time: &mut TimeLimit<'_>) -> Option<()> {
     let mut at = 0;
     let mut utf8 = false;
-    loop {
+    while time.goes_on() {
         if u8_at(bytes, at)? != 0x1c {
             break;
         }

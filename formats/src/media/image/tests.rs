@@ -2,11 +2,43 @@
 
 use proptest::prelude::*;
 
+use super::super::xmp;
+use super::{iptc, tiff};
 use crate::Type;
+use crate::cancellable::TimeLimit;
+use crate::metadata::{Field, Metadata};
 use crate::testing::render;
 
 fn check(bytes: &[u8], expected: &str) {
     assert_eq!(render("p.img", Type::Image, bytes), expected);
+}
+
+#[test]
+fn metadata_ends_when_the_time_is_up() {
+    let mut about = Metadata::default();
+    let mut time = TimeLimit::new(&|| true);
+    iptc::records(b"\x1c\x02\x05\0\x05words", &mut about, &mut time);
+    iptc::resources(b"8BIM\x04\x22\0\0\0\0\0\0", &mut about, &mut time);
+    tiff::read(&exif(), &mut about, &mut time, false);
+    xmp::read(b"<dc:title>words</dc:title>", &mut about, &mut time);
+    let found = [Field::Title, Field::Description, Field::Date].map(|it| about.lines(it));
+    assert_eq!(found, ["", "", ""]);
+}
+
+#[test]
+fn many_records_in_equal_blocks_are_read_fast() {
+    let record = |it: u32| format!("\x1c\x02\x19\0\x06{it:06}");
+    let records: String = (0..100_000).map(record).collect();
+    let block = (33723, 7, records.into_bytes());
+    let mut entries = directory(8 + 36, &[block]);
+    // The same entry four times.
+    let entry = entries.drain(2..14).collect::<Vec<u8>>();
+    entries.splice(..2, [&[4, 0][..], &entry, &entry, &entry, &entry].concat());
+    let bytes = [b"II*\0\x08\0\0\0", &entries[..]].concat();
+    let start = std::time::Instant::now();
+    let rendered = render("p.tif", Type::Image, &bytes);
+    assert!(rendered.contains("Truncated: properties 1000"), "{rendered}");
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
 }
 
 /// Returns a little-endian TIFF directory of these entries: tag, type, bytes of the value.

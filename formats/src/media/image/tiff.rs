@@ -7,6 +7,7 @@
 
 use super::super::xmp;
 use super::iptc;
+use crate::cancellable::TimeLimit;
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, le_len32, le16, len32, slice, slice_up_to, up_to_zero};
 use crate::text::decode;
@@ -44,22 +45,28 @@ enum Directory {
     Gps,
 }
 
-struct TiffReader<'b, 'a> {
+struct TiffReader<'b, 'a, 't> {
     bytes: &'b [u8],
     little: bool,
     about: &'a mut Metadata,
+    time: &'a mut TimeLimit<'t>,
     values: TagValues,
 }
 
 /// Reads the first directory of `bytes` and the directories below it. Width and height are the
 /// picture's only if `file` says that this is a TIFF file.
-pub(super) fn read(bytes: &[u8], about: &mut Metadata, file: bool) -> Option<()> {
+pub(super) fn read(
+    bytes: &[u8],
+    about: &mut Metadata,
+    time: &mut TimeLimit<'_>,
+    file: bool,
+) -> Option<()> {
     let little = match bytes.get(..2)? {
         b"II" => true,
         b"MM" => false,
         _ => return None,
     };
-    let mut reader = TiffReader { bytes, little, about, values: TagValues::default() };
+    let mut reader = TiffReader { bytes, little, about, time, values: TagValues::default() };
     let start = reader.long(4)?;
     // A cut directory has given some values.
     let whole = reader.directory(start, Directory::Main);
@@ -67,7 +74,7 @@ pub(super) fn read(bytes: &[u8], about: &mut Metadata, file: bool) -> Option<()>
     whole
 }
 
-impl TiffReader<'_, '_> {
+impl TiffReader<'_, '_, '_> {
     fn short(&self, at: usize) -> Option<u16> {
         if self.little { le16(self.bytes, at) } else { be16(self.bytes, at) }
     }
@@ -80,6 +87,9 @@ impl TiffReader<'_, '_> {
     fn directory(&mut self, start: usize, directory: Directory) -> Option<()> {
         let count = usize::from(self.short(start)?);
         for entry in 0..count.min(ENTRIES_MAX) {
+            if !self.time.goes_on() {
+                return None;
+            }
             let at = start.checked_add(2 + 12 * entry)?;
             let tag = self.short(at)?;
             match (directory, tag) {
@@ -163,8 +173,9 @@ impl TiffReader<'_, '_> {
         let unit = if matches!(self.short(at + 2)?, 4 | 13) { 4 } else { 1 };
         let len = unit * self.long(at + 4)?;
         let start = self.long(at + 8)?;
-        if self.values.blocks.len() < BLOCKS_MAX {
-            self.values.blocks.push((tag, start, len));
+        let block = (tag, start, len);
+        if self.values.blocks.len() < BLOCKS_MAX && !self.values.blocks.contains(&block) {
+            self.values.blocks.push(block);
         }
         Some(())
     }
@@ -225,7 +236,7 @@ impl TiffReader<'_, '_> {
     }
 
     fn finish(self, file: bool) {
-        let Self { bytes, about, values, .. } = self;
+        let Self { bytes, about, time, values, .. } = self;
         if file {
             about.dimensions(values.width, values.height);
         }
@@ -250,9 +261,9 @@ impl TiffReader<'_, '_> {
         for (tag, start, len) in values.blocks {
             let block = slice_up_to(bytes, start, len);
             if tag == 700 {
-                xmp::read(block, about);
+                xmp::read(block, about, time);
             } else {
-                iptc::records(block, about);
+                iptc::records(block, about, time);
             }
         }
     }

@@ -115,13 +115,13 @@ fn content_of(
         }
         b"keys" => keys(content, names),
         b"ilst" => return items(content, film, names),
-        b"XMP_" => xmp::read(content, &mut film.about),
+        b"XMP_" => xmp::read(content, &mut film.about, &mut film.time),
         b"uuid"
             if content.starts_with(
                 b"\xbe\x7a\xcf\xcb\x97\xa9\x42\xe8\x9c\x71\x99\x94\x91\xe3\xaf\xac",
             ) =>
         {
-            xmp::read(content.get(16..)?, &mut film.about);
+            xmp::read(content.get(16..)?, &mut film.about, &mut film.time);
         }
         [0xa9, ..] if 0 < depth => {
             // A length and a language, then the text.

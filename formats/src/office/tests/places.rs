@@ -199,13 +199,25 @@ fn pages() {
         &zipped(&[("word/document.xml", &document), ("word/footnotes.xml", &note)]),
         &[&NAMES[..], &["notes"]].concat(),
     );
+    // Breaks alone do not tell on which page a text stands.
+    let document = document.replace("<w:lastRenderedPageBreak/>", "");
+    check(Type::Word, &zipped(&[("word/document.xml", &document)]), &[]);
     let pages: Vec<String> = (1..5).map(part).collect();
     let rtf = format!("{{\\rtf1 {}\\par}}", pages.join("\\page "));
-    check(Type::Rtf, rtf.as_bytes(), &NAMES);
+    check(Type::Rtf, rtf.as_bytes(), &[]);
     let (main, table) = word(&format!("{}\r", pages.join("\u{c}")), b"");
-    check(Type::Word, &compound(&[("WordDocument", &main), ("1Table", &table)]), &NAMES);
-    // A document without pages has no places.
-    check(Type::Rtf, format!("{{\\rtf1 {}\\par}}", part(1)).as_bytes(), &[]);
+    check(Type::Word, &compound(&[("WordDocument", &main), ("1Table", &table)]), &[]);
+}
+
+#[test]
+fn many_pages_begin_at_one_offset() {
+    let breaks = "<w:lastRenderedPageBreak/>".repeat(100_000);
+    let words = " words of it".repeat(1_000);
+    let document =
+        format!("<w:p><w:t>{}{words}</w:t>{breaks}<w:t>{}</w:t></w:p>", part(1), part(2));
+    let start = std::time::Instant::now();
+    check(Type::Word, &zipped(&[("word/document.xml", &document)]), &["page 1", "page 100001"]);
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
 }
 
 #[test]
