@@ -190,7 +190,8 @@ impl Picture<'_> {
                     tiff::read(data, &mut self.about, &mut self.time, false);
                 }
                 b"XMP " => {
-                    xmp::read(slice_up_to(self.bytes, at + 8, len), &mut self.about, &mut self.time)
+                    let data = slice_up_to(self.bytes, at + 8, len);
+                    xmp::read(data, &mut self.about, &mut self.time);
                 }
                 _ => {}
             }
