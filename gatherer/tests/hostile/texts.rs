@@ -126,7 +126,7 @@ pub(crate) const CASES: &[Case] = &[
         [&b"TY  - GEN\n"[..], &b"AU  - A, B\nKW  - x\n".repeat(MIB)].concat()
     }),
     case("records.ris", "limit", || b"TY  - GEN\nTI  - A\nER  - \n".repeat(MIB)),
-    case("lengths.mrc", "broken", || b"99999nam a2299998 a 4500".repeat(MIB)),
+    case("lengths.mrc", "limit", || b"99999nam a2299998 a 4500".repeat(MIB)),
     case("directory.mrc", "broken|limit", || {
         let entries = "245999999999".repeat(8_000);
         format!("99999cam a2296025 a 4500{entries}\u{1e}\u{1d}").repeat(50).into_bytes()
