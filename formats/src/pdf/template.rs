@@ -44,9 +44,13 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// The templates in use: a site's own before the built-in ones. Cheap to clone. Serialized as the text of the
 /// site's files.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(into = "Vec<SiteFile>", from = "Vec<SiteFile>")]
-pub struct Templates(Arc<Compiled>);
+pub struct Templates(
+    /// `None`: the built-in ones alone, whose expressions take a tenth of a second to compile, when the first PDF
+    /// is read.
+    Option<Arc<Compiled>>,
+);
 
 /// A template file of the site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,17 +66,9 @@ struct Compiled {
     all: Vec<Template>,
 }
 
-impl Default for Templates {
-    fn default() -> Self {
-        static BUILT_IN_ALONE: LazyLock<Arc<Compiled>> =
-            LazyLock::new(|| Arc::new(Compiled::read(Vec::new()).unwrap_or_default()));
-        Self(Arc::clone(&BUILT_IN_ALONE))
-    }
-}
-
 impl From<Templates> for Vec<SiteFile> {
     fn from(templates: Templates) -> Self {
-        templates.0.written.clone()
+        templates.written().to_vec()
     }
 }
 
@@ -82,14 +78,14 @@ impl From<Vec<SiteFile>> for Templates {
         if written.is_empty() {
             return Self::default();
         }
-        Compiled::read(written).map(Arc::new).map_or_else(|_wrong| Self::default(), Self)
+        Self(Compiled::read(written).ok().map(Arc::new))
     }
 }
 
 /// Equal when made of the same files.
 impl PartialEq for Templates {
     fn eq(&self, other: &Self) -> bool {
-        self.0.written == other.0.written
+        self.written() == other.written()
     }
 }
 
@@ -98,7 +94,7 @@ impl Eq for Templates {}
 /// Prints the texts of the site's files, on which records depend.
 impl fmt::Debug for Templates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts: Vec<&str> = self.0.written.iter().map(|it| it.text.as_str()).collect();
+        let texts: Vec<&str> = self.written().iter().map(|it| it.text.as_str()).collect();
         f.debug_tuple("Templates").field(&texts).finish()
     }
 }
@@ -116,12 +112,18 @@ impl Templates {
         }
         let file =
             |(path, text): &(PathBuf, String)| SiteFile { path: path.clone(), text: text.clone() };
-        Compiled::read(files.iter().map(file).collect()).map(|it| Self(Arc::new(it)))
+        Compiled::read(files.iter().map(file).collect()).map(|it| Self(Some(Arc::new(it))))
+    }
+
+    fn written(&self) -> &[SiteFile] {
+        self.0.as_ref().map_or(&[], |it| &it.written)
     }
 
     /// Returns the templates in the order of trying.
     pub(super) fn all(&self) -> &[Template] {
-        &self.0.all
+        static BUILT_IN_ALONE: LazyLock<Compiled> =
+            LazyLock::new(|| Compiled::read(Vec::new()).unwrap_or_default());
+        &self.0.as_ref().map_or(&*BUILT_IN_ALONE, |it| it).all
     }
 }
 
