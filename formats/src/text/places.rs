@@ -2,8 +2,10 @@
 //!
 //! `Text-Places` has a line for each place: what it is and the offset into the text attribute at which it begins,
 //! in bytes, such as `page 3 5312`. The lines take at most 1 % of the text. Where more places are known, those in
-//! between are left out: a place goes up to the next one that is named.
+//! between are left out: a place goes up to the next one that is named. The first place of each kind, and of each
+//! sheet, is never left out: a hit in it would be taken for one in the part before.
 
+use std::borrow::Borrow;
 use std::fmt::Write as _;
 
 /// Maximum number of places that are kept of a text; of more, every second one goes.
@@ -31,9 +33,9 @@ pub enum Places {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marks {
     marks: Vec<(usize, String)>,
-    /// Every how many places one is kept.
+    /// Every how many places of a group one is kept; 0 if there are too many groups for any.
     step: usize,
-    /// Number of places so far.
+    /// Number of places of the last group so far.
     count: usize,
 }
 
@@ -46,11 +48,17 @@ impl Default for Marks {
 impl Marks {
     /// Adds the place `name`, which begins at `offset`.
     fn add(&mut self, offset: usize, name: String) {
+        if self.step == 0 {
+            return;
+        }
         if self.marks.last().is_some_and(|(before, _)| *before == offset) {
             // The part before has no text.
             self.marks.pop();
             self.marks.push((offset, name));
             return;
+        }
+        if self.marks.last().is_none_or(|(_, before)| group(before) != group(&name)) {
+            self.count = 0;
         }
         let is_kept = self.count.is_multiple_of(self.step);
         self.count += 1;
@@ -59,27 +67,48 @@ impl Marks {
         }
         self.marks.push((offset, name));
         if MARKS_MAX < self.marks.len() {
-            let mut at = 0;
-            self.marks.retain(|_| {
-                at += 1;
-                at % 2 == 1
-            });
             self.step *= 2;
+            self.marks = thin(std::mem::take(&mut self.marks).into_iter(), 2).collect();
+        }
+        if MARKS_MAX < self.marks.len() {
+            *self = Self { step: 0, ..Self::default() };
         }
     }
 
-    /// Returns every `step`th place of the text from `start` to `end` as lines.
+    /// Returns every `step`th place of each group in the text from `start` to `end` as lines.
     fn lines(&self, start: usize, end: usize, step: usize) -> String {
         // A part that begins in white space before the text begins with the text.
         let first = self.marks.partition_point(|(offset, _)| *offset <= start).saturating_sub(1);
         let inside = self.marks.iter().skip(first).take_while(|(offset, _)| *offset < end);
         let mut lines = String::new();
-        for (offset, name) in inside.step_by(step) {
+        for (offset, name) in thin(inside, step) {
             let _infallible = writeln!(lines, "{name} {}", offset.saturating_sub(start));
         }
         lines.truncate(lines.trim_end().len());
         lines
     }
+}
+
+/// Returns every `step`th mark of each group, its first among them.
+fn thin<M: Borrow<(usize, String)>>(
+    marks: impl Iterator<Item = M>,
+    step: usize,
+) -> impl Iterator<Item = M> {
+    let (mut last, mut count) = (String::new(), 0_usize);
+    marks.filter(move |mark| {
+        let group = group(&mark.borrow().1);
+        if last != group {
+            (last, count) = (group.to_owned(), 0);
+        }
+        count += 1;
+        (count - 1).is_multiple_of(step)
+    })
+}
+
+/// Returns what the places of a group have in common: a sheet's name, or else the kind of the place.
+fn group(name: &str) -> &str {
+    let (kind, _) = name.split_once(' ').unwrap_or((name, ""));
+    if kind == "sheet" { name.rsplit_once('!').map_or(name, |(sheet, _)| sheet) } else { kind }
 }
 
 impl Places {
@@ -164,6 +193,35 @@ mod tests {
         assert_eq!(places.attribute(&text, 700, 8_000), "page 3 0");
         assert_eq!(places.attribute(&text, 0, 1_000), "page 2 0");
         assert_eq!(places.attribute(&text, 0, 500), "");
+    }
+
+    #[test]
+    fn the_first_place_of_each_sheet_is_kept() {
+        let mut places = Places::default();
+        let mut firsts = Vec::new();
+        let sheets = ["Sum", "Oh! no", "Costs 2024", "Costs 2025"];
+        for sheet in 0..sheets.len() * 2_000 {
+            let (name, row) = (sheets[sheet / 2_000], sheet % 2_000 + 1);
+            let offset = sheet * 10;
+            if row == 1 {
+                firsts.push(format!("sheet {name}!A1 {offset}"));
+            }
+            places.add(offset, &format!("sheet {name}!A{row}"));
+        }
+        places.add(90_000, "notes");
+        firsts.push("notes 90000".into());
+        let text = "x".repeat(100_000);
+        for end in [100_000, 91_000] {
+            let shown = places.attribute(&text, 0, end);
+            assert!(firsts.len() < shown.lines().count());
+            for first in &firsts {
+                assert!(shown.lines().any(|it| it == first), "{first}");
+            }
+        }
+        // Too many sheets for any to be named.
+        let mut places = Places::default();
+        (0..=MARKS_MAX).for_each(|n| places.add(n, &format!("sheet {n}")));
+        assert_eq!(places.attribute(&text, 0, text.len()), "");
     }
 
     #[test]
