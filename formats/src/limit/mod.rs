@@ -225,7 +225,7 @@ limits! {
     Strings = "strings", 1024 * 1024, "shared strings";
     /// Shared strings of a workbook, in bytes.
     StringBytes = "string-bytes", 16 * MIB, "bytes of shared strings";
-    /// Drawings and comments of a workbook.
+    /// Drawings and comments of a document.
     SheetParts = "sheet-parts", 1_000, "drawings and comments";
 
     // PDF.

@@ -3,10 +3,12 @@
 //! Source: ECMA-376 part 1 §17 (WordprocessingML).
 //!
 //! Headings are known by outline level, or by style: the part for styles has their names, which are the same
-//! in all languages. Footnotes and endnotes follow the text.
+//! in all languages. Footnotes and endnotes follow the
+//! text, and diagrams, charts and comments follow these.
 
 use std::collections::HashMap;
 
+use super::beside::Beside;
 use super::package::Package;
 use super::xml::{Element, Piece};
 use super::{Kind, OfficeDraft};
@@ -68,6 +70,8 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
             document.body.take_places();
         }
     }
+    document.body.place("drawings");
+    Beside::default().read(package, MAIN, &mut document);
     document.draft()
 }
 

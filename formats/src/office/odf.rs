@@ -85,7 +85,24 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
     }
     let mut content = ContentReader::new();
     package.walk("content.xml", &mut |piece| content.piece(&piece, &mut document));
+    objects(package, &mut document);
     document.draft()
+}
+
+/// Reads the documents in the document: charts, formulas, tables.
+fn objects(package: &mut Package<'_>, document: &mut OfficeDraft) {
+    let mut objects = package.in_folder("Object", "/content.xml");
+    package.cut_list(&mut objects, Limit::SheetParts);
+    if !objects.is_empty() {
+        document.body.place("drawings");
+    }
+    for path in objects {
+        if document.body.is_full() || package.is_over() {
+            break;
+        }
+        let mut content = ContentReader::new();
+        package.walk(&path, &mut |piece| content.piece(&piece, document));
+    }
 }
 
 /// Summarizes a document that is one XML file.

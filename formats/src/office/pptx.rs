@@ -2,6 +2,7 @@
 //!
 //! Source: ECMA-376 part 1 §19 (PresentationML) and §21.1 (text in drawings).
 
+use super::beside::Beside;
 use super::package::Package;
 use super::xml::Piece;
 use super::{Kind, OfficeDraft};
@@ -12,25 +13,24 @@ use crate::{Draft, Input};
 /// The part that lists the slides.
 const MAIN: &str = "ppt/presentation.xml";
 
-/// Summarizes a presentation: each slide with the notes on it.
+/// Summarizes a presentation: each slide with its diagrams, charts and comments, and the notes on it.
 pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Draft<'a> {
     let mut document = OfficeDraft::new(input);
     document.properties.read_parts(package, &super::PROPERTIES);
     let related = package.relationships(MAIN);
     let slides = package.listed(MAIN, &related, "sldId", "ppt/slides/", Limit::Slides, |_| ());
     let count = slides.len();
+    let mut beside = Beside::default();
     for (path, _) in slides {
         if document.body.is_full() || package.is_over() {
             break;
         }
         document.slide();
         slide(package, &path, &mut document, true);
-        for it in package.relationships(&path) {
-            match it.kind.as_str() {
-                "hyperlink" if it.is_external => document.references.add(&it.target),
-                "notesSlide" if !it.is_external => slide(package, &it.target, &mut document, false),
-                _ => {}
-            }
+        beside.read(package, &path, &mut document);
+        let related = package.relationships(&path).into_iter();
+        for it in related.filter(|it| it.kind == "notesSlide" && !it.is_external) {
+            slide(package, &it.target, &mut document, false);
         }
     }
     document.slides = count;

@@ -1,6 +1,7 @@
 //! Tests of office documents that are made here after the standards.
 
 mod compound;
+mod drawings;
 mod places;
 mod sheets;
 mod zipped;

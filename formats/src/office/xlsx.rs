@@ -8,13 +8,12 @@
 //! * Numbers are shown as [`NumberFormats`] says. Of formulas, the last results are read.
 //! * Errors such as `#N/A` are left out.
 
-mod beside;
-mod binary;
+pub(super) mod binary;
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use super::OfficeDraft;
+use super::beside::Beside;
 use super::cells::{Cells, NumberFormat, NumberFormats, page_text};
 use super::package::{Package, Relationship};
 use super::xml::{Element, Piece};
@@ -87,7 +86,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
         strings(package, &path("sharedStrings", "xl/sharedStrings.xml"), &mut book.strings);
         sheets
     };
-    let mut seen = HashSet::new();
+    let mut beside = Beside::with_cells();
     for (path, name) in sheets {
         if document.body.is_full() || package.is_over() {
             break;
@@ -100,7 +99,7 @@ pub(super) fn summarize<'a>(input: &Input<'a>, package: &mut Package<'_>) -> Dra
         if !name.is_empty() {
             document.body.place(&format!("sheet {name}"));
         }
-        beside::read(package, &path, &mut document, &mut seen);
+        beside.read(package, &path, &mut document);
     }
     document.cuts.extend(book.strings.cut);
     document.draft()

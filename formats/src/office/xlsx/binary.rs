@@ -9,10 +9,11 @@
 //!   specification does not list them.
 
 use super::super::OfficeDraft;
+use super::super::beside;
 use super::super::cells::{Cells, NumberFormats, page_text, rk};
 use super::super::compound::utf16;
 use super::super::package::{Package, Relationship};
-use super::{Book, StringPool, beside};
+use super::{Book, StringPool};
 use crate::cancellable::TimeLimit;
 use crate::limit::Limit;
 use crate::numbers::{le_len32, le16, le32, le64, slice_up_to};
@@ -153,7 +154,11 @@ pub(super) fn strings(package: &mut Package<'_>, path: &str, strings: &mut Strin
 }
 
 /// Reads the comments in the part at `path`.
-pub(super) fn comments(package: &mut Package<'_>, path: &str, document: &mut OfficeDraft) {
+pub(in crate::office) fn comments(
+    package: &mut Package<'_>,
+    path: &str,
+    document: &mut OfficeDraft,
+) {
     walk(package, path, &mut |kind, content| {
         if kind == COMMENT {
             beside::comment(&string(content, 1).0, document);
