@@ -23,6 +23,7 @@ import sys
 import time
 import unicodedata
 from pathlib import Path
+from urllib.parse import unquote
 
 WORKED_ON = (
     "libapache-poi-java pdf.js python-docx python-pptx openpyxl pypdf tnef ytnef ruby-mail epubcheck kitinerary "
@@ -221,10 +222,10 @@ def harvest(binary, config, files):
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     found, names = dict.fromkeys(files, ""), {path: [] for path in files}
-    by_url = {path.as_uri(): path for path in files}
+    by_path = {str(path): path for path in files}
     for line in done.stdout.decode(errors="replace").splitlines():
         record = json.loads(line)
-        path = by_url.get(record["url"].split("#")[0])
+        path = by_path.get(unquote(record["url"].split("#")[0].removeprefix("file://")))
         values = dict((name, value) for name, value in record["attributes"] if isinstance(value, str))
         text = values.get("Full-Text") or values.get("Partial-Text") or ""
         if path:
