@@ -4,6 +4,7 @@
 //! \[MS-XLS\] and \[MS-PPT\] for documents from before 2007. Each format has one module; this one has the
 //! common parts.
 
+mod art;
 mod cells;
 pub(crate) mod codepage;
 mod compound;

@@ -22,8 +22,9 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         doc::read(&main, &file, input, &mut document)
     } else if let Some(book) = stream(&["Workbook", "Book"]) {
         xls::read(&book, input, &mut document)
-    } else if let Some(slides) = stream(&["PowerPoint Document"]) {
-        ppt::read(&slides, input, &mut document)
+    } else if let Some((slides, storage)) = ppt::stream(&file) {
+        let user = file.stream_in(storage, "Current User");
+        ppt::read(&slides, user.as_deref(), input, &mut document)
     } else if stream(&["EncryptedPackage"]).is_some() {
         Err((ProblemKind::Locked, "is locked by a password".to_owned()))
     } else if let Inside::Known(_, known) = program(&file) {

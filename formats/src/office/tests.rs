@@ -3,6 +3,7 @@
 mod compound;
 mod places;
 mod sheets;
+mod slides;
 mod zipped;
 
 use std::io::{Cursor, Write};

@@ -165,47 +165,6 @@ fn a_text_of_word() {
     );
 }
 
-#[test]
-fn slides_of_powerpoint() {
-    let record = |head: u16, kind: u16, content: &[u8]| {
-        let size = u32::try_from(content.len()).unwrap().to_le_bytes();
-        [&head.to_le_bytes()[..], &kind.to_le_bytes(), &size, content].concat()
-    };
-    let header = |kind: u8| record(0, 3999, &[kind, 0, 0, 0]);
-    let wide = |text: &str| {
-        let units: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        record(0, 4000, &units)
-    };
-    let narrow = |text: &[u8]| record(0, 4008, text);
-    let slides = [
-        record(3, 1011, &[0; 20]),
-        header(0),
-        wide("Hello\u{b}you"),
-        header(1),
-        narrow(b"one\rtw\xf6"),
-        record(3, 1011, &[0; 20]),
-        header(6),
-        narrow(b"Second"),
-    ];
-    let master = [record(3, 1011, &[0; 20]), header(0), narrow(b"Click to edit")];
-    let document = [
-        record(0x1f, 4080, &master.concat()),
-        record(0xf, 4080, &slides.concat()),
-        record(0x2f, 4080, &record(3, 1011, &[0; 20])),
-    ];
-    let stream = [
-        record(0xf, 1016, &narrow(b"Click to edit")),
-        record(0xf, 1000, &document.concat()),
-        record(0xf, 1006, &[header(4), narrow(b"in a box"), header(4), narrow(b"*")].concat()),
-    ];
-    check(
-        "n.ppt",
-        &compound(&[("PowerPoint Document", &stream.concat())]),
-        "Title: Hello you\nSlides: 2\nHeadings: Hello you | Second\n\
-         Partial-Text: Hello you | one | twö | Second | in a box",
-    );
-}
-
 /// Returns a document of Hangul with these sections.
 pub(crate) fn hangul(flags: u8, sections: &[&[u8]]) -> Vec<u8> {
     let mut header = [&b"HWP Document File"[..], &[0; 239]].concat();
