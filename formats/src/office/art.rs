@@ -29,20 +29,20 @@ pub(super) const PROPERTIES: u16 = 0xf00b;
 pub(super) const SHAPE: u16 = 0xf004;
 
 /// The reader of records, which gives each before those inside it.
-pub(super) struct Records<'b> {
+pub(super) struct ArtRecords<'b> {
     bytes: &'b [u8],
     at: usize,
     /// Where the open records end, from the outermost to the innermost.
     ends: Vec<usize>,
 }
 
-pub(super) struct Record<'b> {
+pub(super) struct ArtRecord<'b> {
     pub(super) kind: u16,
     pub(super) instance: u16,
     pub(super) content: &'b [u8],
 }
 
-impl<'b> Records<'b> {
+impl<'b> ArtRecords<'b> {
     pub(super) fn new(bytes: &'b [u8]) -> Self {
         Self { bytes, at: 0, ends: vec![bytes.len()] }
     }
@@ -64,10 +64,10 @@ impl<'b> Records<'b> {
     }
 }
 
-impl<'b> Iterator for Records<'b> {
-    type Item = Record<'b>;
+impl<'b> Iterator for ArtRecords<'b> {
+    type Item = ArtRecord<'b>;
 
-    fn next(&mut self) -> Option<Record<'b>> {
+    fn next(&mut self) -> Option<ArtRecord<'b>> {
         loop {
             let end = *self.ends.last()?;
             self.pass_zeros(end);
@@ -84,13 +84,13 @@ impl<'b> Iterator for Records<'b> {
             } else {
                 self.at += content.len();
             }
-            return Some(Record { kind, instance: head >> 4, content });
+            return Some(ArtRecord { kind, instance: head >> 4, content });
         }
     }
 }
 
 /// Returns the text of WordArt in a record of [`PROPERTIES`], whose instance is how many there are.
-pub(super) fn word_art(record: &Record<'_>) -> Option<String> {
+pub(super) fn word_art(record: &ArtRecord<'_>) -> Option<String> {
     let mut at = PROPERTY_BYTES * usize::from(record.instance);
     for property in record.content.get(..at)?.chunks_exact(PROPERTY_BYTES) {
         let (id, value) = (le16(property, 0)?, le_len32(property, 2)?);

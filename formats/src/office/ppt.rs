@@ -8,7 +8,7 @@
 //!
 //! * A document saved by "fast save" may have changed text twice in its stream; both are read.
 
-use super::art::{self, Record, Records};
+use super::art::{self, ArtRecord, ArtRecords};
 use super::compound::{Compound, ROOT, utf16};
 use super::{Kind, OfficeDraft};
 use crate::Input;
@@ -19,7 +19,7 @@ use crate::object::ProblemKind;
 use crate::text::front;
 
 /// The stream with the slides.
-const SLIDES: &str = "PowerPoint Document";
+pub(super) const STREAM: &str = "PowerPoint Document";
 /// The storage with the newer form of slides that are saved for PowerPoint 95 as well.
 const DUAL: &str = "PP97_DUALSTORAGE";
 /// The number in the stream `Current User` that says that the slides are locked, and its offset.
@@ -37,11 +37,10 @@ const TEXT_NARROW: u16 = 4008;
 const HANDOUT: u16 = 4041;
 const SLIDES_WITH_TEXT: u16 = 4080;
 
-/// Returns the stream with the slides, and the storage that it is in.
-pub(super) fn stream(file: &Compound<'_>) -> Option<(Vec<u8>, usize)> {
+/// Returns the storage with the slides that PowerPoint 97 and later read, if there are any.
+pub(super) fn storage(file: &Compound<'_>) -> usize {
     let dual = file.child(ROOT, DUAL).map(|it| it.number);
-    let storages = dual.into_iter().chain([ROOT]);
-    storages.into_iter().find_map(|it| Some((file.stream_in(it, SLIDES)?, it)))
+    dual.filter(|it| file.child(*it, STREAM).is_some()).unwrap_or(ROOT)
 }
 
 /// The reader of slides.
@@ -65,7 +64,7 @@ pub(super) fn read(
     }
     let (in_slides, in_drawings, is_template, kind) = (false, false, false, Kind::Text);
     let mut slides = SlidesReader { in_slides, in_drawings, is_template, kind, document };
-    let mut records = Records::new(stream);
+    let mut records = ArtRecords::new(stream);
     let mut time = TimeLimit::new(input.cancelled);
     while let Some(record) = records.next() {
         if !time.goes_on() {
@@ -85,7 +84,7 @@ pub(super) fn read(
 }
 
 impl SlidesReader<'_> {
-    fn take(&mut self, record: &Record<'_>) {
+    fn take(&mut self, record: &ArtRecord<'_>) {
         match record.kind {
             SLIDES_WITH_TEXT => {
                 (self.in_slides, self.is_template) = (record.instance == 0, false);
