@@ -4,6 +4,7 @@
 //! \[MS-XLS\] and \[MS-PPT\] for documents from before 2007. Each format has one module; this one has the
 //! common parts.
 
+mod art;
 mod beside;
 mod cells;
 pub(crate) mod codepage;
@@ -85,20 +86,27 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
 }
 
 fn packaged<'a>(input: &Input<'a>) -> Draft<'a> {
-    let mut package = match Package::open(input) {
+    let mut repaired = None;
+    let mut package = match Package::open(input, &mut repaired) {
         Ok(package) => package,
         Err((kind, message)) => return Draft::with_problem(kind, message),
     };
+    // Of a package without an end, the part that lists the others may be lost.
+    let has_some =
+        |folder: &str| package.is_repaired() && !package.in_folder(folder, ".xml").is_empty();
+    let (has_sheets, has_slides) = (has_some("xl/worksheets/"), has_some("ppt/slides/"));
     let mut draft = if package.has("word/document.xml") {
         docx::summarize(input, &mut package)
-    } else if package.has("xl/workbook.xml") || package.has("xl/workbook.bin") {
+    } else if package.has("xl/workbook.xml") || package.has("xl/workbook.bin") || has_sheets {
         xlsx::summarize(input, &mut package)
-    } else if package.has("ppt/presentation.xml") {
+    } else if package.has("ppt/presentation.xml") || has_slides {
         pptx::summarize(input, &mut package)
     } else if package.has("content.xml") {
         odf::summarize(input, &mut package)
     } else if let Some(draft) = zipped::summarize(input, &mut package) {
         draft
+    } else if package.is_repaired() {
+        Draft::default()
     } else {
         Draft::with_problem(ProblemKind::Broken, "has no part that is an office document")
     };

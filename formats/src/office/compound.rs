@@ -249,6 +249,13 @@ impl<'a> Compound<'a> {
         })
     }
 
+    /// Returns how many bytes the streams right in a storage have together.
+    pub(super) fn bytes_in(&self, storage: usize) -> usize {
+        let streams = self.children(storage).filter(|it| !it.is_storage);
+        let sizes = streams.filter_map(|it| le_len32(self.entry(it.number)?, 120));
+        sizes.fold(0, usize::saturating_add)
+    }
+
     /// Returns how much is read of a stream of this size.
     fn bounded(&self, size: usize) -> usize {
         let most = Limit::Stream.bound();

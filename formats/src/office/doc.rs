@@ -2,7 +2,7 @@
 //!
 //! Source: Microsoft's \[MS-DOC\] 2.4.1 (retrieving text), 2.5 (the file information block), 2.9.38 (the
 //! piece table), 2.8.25 (fields), 2.8.7 and 2.9.175 (the styles of paragraphs); Word 6 and 95 by their own
-//! file information block.
+//! file information block, as Apache POI's `HWPFOldDocument` and wvWare read it.
 //!
 //! # Differences from the specification
 //!
@@ -10,7 +10,7 @@
 //!   styles made from these are text.
 
 use super::compound::Compound;
-use super::{Kind, OfficeDraft, codepage};
+use super::{Kind, OfficeDraft};
 use crate::Input;
 use crate::cancellable::TimeLimit;
 use crate::limit::Limit;
@@ -20,10 +20,19 @@ use crate::text::Body;
 
 /// First number of the stream.
 const MAGIC: u16 = 0xa5ec;
-/// First numbers of the stream in Word 2 and 6.
-const MAGICS_OLD: [u16; 2] = [0xa5dc, 0xa5db];
-/// The first version whose piece table is read.
+/// First numbers of the stream in Word 2 and 6, and in those of East Asia.
+const MAGICS_OLD: [u16; 5] = [0xa5dc, 0xa5db, 0xa697, 0xa698, 0xa699];
+/// The first version with a stream of tables.
 const VERSION_97: u16 = 0x00c1;
+/// Where the place of the piece table is told, in Word 97 and before.
+const PIECES_AT: usize = 0x01a2;
+const PIECES_OLD_AT: usize = 0x0160;
+/// Flags of a document: it has a piece table (others before 97 have none), is locked, has its tables in
+/// `1Table`, has characters of two bytes (before 97).
+const HAS_PIECES: u16 = 0x0004;
+const IS_LOCKED: u16 = 0x0100;
+const IN_TABLE_1: u16 = 0x0200;
+const IS_WIDE: u16 = 0x1000;
 /// Maximum number of paragraphs that are headings.
 const RANGES_MAX: usize = 64 * 1024;
 /// Bytes of a page of properties.
@@ -31,9 +40,11 @@ const PAGE_BYTES: usize = 512;
 /// Deepest nesting of fields; deeper ones are text.
 const FIELDS_MAX: usize = 16;
 
+/// Reads the document in a storage, whose stream with the text is `main`.
 pub(super) fn read(
     main: &[u8],
     file: &Compound<'_>,
+    storage: usize,
     input: &Input<'_>,
     document: &mut OfficeDraft,
 ) -> Result<(), (ProblemKind, String)> {
@@ -44,23 +55,20 @@ pub(super) fn read(
     if magic != MAGIC && !MAGICS_OLD.contains(&magic) {
         return Err(broken());
     }
-    if flags & 0x0100 != 0 {
+    if flags & IS_LOCKED != 0 {
         return Err((ProblemKind::Locked, "is locked by a password".to_owned()));
     }
     let mut text = TextReader::new();
-    if magic != MAGIC || version < VERSION_97 {
-        let range = le_len32(main, 0x18).zip(le_len32(main, 0x1c));
-        let bytes = range.and_then(|(start, end)| main.get(start..end.min(main.len())));
-        let whole = codepage::of_number(1252).decode(bytes.ok_or_else(broken)?).0;
-        text.take(&whole, 0, 1, document);
-        text.end_paragraph(document);
-        return Ok(());
-    }
-    let table = file.stream(if flags & 0x0200 != 0 { "1Table" } else { "0Table" });
-    let table = table.ok_or_else(broken)?;
-    let pieces = pieces(main, &table).ok_or_else(broken)?;
-    headings(main, &table, &mut text.headings);
-    text.headings.sort_unstable();
+    let table;
+    let pieces: Box<dyn Iterator<Item = Piece> + '_> = if magic != MAGIC || version < VERSION_97 {
+        old_pieces(main, flags).ok_or_else(broken)?
+    } else {
+        let name = if flags & IN_TABLE_1 != 0 { "1Table" } else { "0Table" };
+        table = file.stream_in(storage, name).ok_or_else(broken)?;
+        headings(main, &table, &mut text.headings);
+        text.headings.sort_unstable();
+        Box::new(pieces(main, &table, PIECES_AT, None).ok_or_else(broken)?)
+    };
     let mut time = TimeLimit::of_long_steps(input.cancelled);
     for piece in pieces {
         if !time.goes_on() {
@@ -73,6 +81,20 @@ pub(super) fn read(
     }
     text.end_paragraph(document);
     Ok(())
+}
+
+/// Returns the pieces of a document before Word 97: all of it, or as a table in the same stream says.
+fn old_pieces(main: &[u8], flags: u16) -> Option<Box<dyn Iterator<Item = Piece> + '_>> {
+    let is_narrow = flags & IS_WIDE == 0;
+    if flags & HAS_PIECES != 0
+        && let Some(pieces) = pieces(main, main, PIECES_OLD_AT, Some(is_narrow))
+    {
+        return Some(Box::new(pieces));
+    }
+    let (start, end) = le_len32(main, 0x18).zip(le_len32(main, 0x1c))?;
+    let bytes = end.min(main.len()).checked_sub(start)?;
+    let characters = if is_narrow { bytes } else { bytes / 2 };
+    Some(Box::new(std::iter::once(Piece { start, characters, is_narrow })))
 }
 
 /// A piece of the text: consecutive characters in one encoding.
@@ -99,10 +121,16 @@ impl Piece {
     }
 }
 
-/// Reads the piece table: character positions, then the offset of each piece.
-fn pieces<'t>(main: &[u8], table: &'t [u8]) -> Option<impl Iterator<Item = Piece> + use<'t>> {
-    let start = le_len32(main, 0x01a2)?;
-    let end = start.checked_add(le_len32(main, 0x01a6)?)?;
+/// Reads the piece table, whose place is told at `at`: character positions, then the offset of each piece.
+/// Before Word 97, all pieces are as `are_narrow` says.
+fn pieces<'t>(
+    main: &[u8],
+    table: &'t [u8],
+    at: usize,
+    are_narrow: Option<bool>,
+) -> Option<impl Iterator<Item = Piece> + use<'t>> {
+    let start = le_len32(main, at)?;
+    let end = start.checked_add(le_len32(main, at + 4)?)?;
     let mut rest = table.get(start..end.min(table.len()))?;
     // Properties shared by pieces come first.
     while let Some((1, after)) = rest.split_first().map(|(kind, after)| (*kind, after)) {
@@ -118,11 +146,12 @@ fn pieces<'t>(main: &[u8], table: &'t [u8]) -> Option<impl Iterator<Item = Piece
         let from = le_len32(bytes, 4 * number)?;
         let to = le_len32(bytes, 4 * number + 4)?;
         let offset = le32(bytes, 4 * (count + 1) + 8 * number + 2)?;
-        let is_narrow = offset & 0x4000_0000 != 0;
+        let is_narrow = are_narrow.unwrap_or(offset & 0x4000_0000 != 0);
+        let is_halved = is_narrow && are_narrow.is_none();
         let offset = usize::try_from(offset & 0x3fff_ffff).ok()?;
         let characters = to.saturating_sub(from).min(left);
         left -= characters;
-        let start = if is_narrow { offset / 2 } else { offset };
+        let start = if is_halved { offset / 2 } else { offset };
         Some(Piece { start, characters, is_narrow })
     }))
 }

@@ -33,7 +33,8 @@ struct Book {
 
 pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = Draft::default();
-    let mut package = match Package::open(input) {
+    let mut repaired = None;
+    let mut package = match Package::open(input, &mut repaired) {
         Ok(package) => package,
         Err((kind, message)) => return Draft::with_problem(kind, message),
     };

@@ -7,6 +7,8 @@ use crate::code::strings;
 use crate::object::ProblemKind;
 use crate::{Draft, Input};
 
+type Fault = (ProblemKind, String);
+
 pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut document = OfficeDraft::new(input);
     let Some(file) = Compound::open(&input.object.bytes) else {
@@ -16,15 +18,13 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         let is_first = name.starts_with("\u{5}S");
         file.stream(name).and_then(|it| properties(&it, is_first, &mut document));
     }
-    let stream = |names: &[&str]| names.iter().find_map(|name| file.stream(name));
     let mut kind = "";
-    let end = if let Some(main) = stream(&["WordDocument"]) {
-        doc::read(&main, &file, input, &mut document)
-    } else if let Some(book) = stream(&["Workbook", "Book"]) {
-        xls::read(&book, input, &mut document)
-    } else if let Some(slides) = stream(&["PowerPoint Document"]) {
-        ppt::read(&slides, input, &mut document)
-    } else if stream(&["EncryptedPackage"]).is_some() {
+    let mut faults = Vec::new();
+    let storage = ppt::storage(&file);
+    let end = if let Some(end) = read(&file, storage, input, &mut document) {
+        faults = embedded(&file, storage, input, &mut document);
+        end
+    } else if file.stream("EncryptedPackage").is_some() {
         Err((ProblemKind::Locked, "is locked by a password".to_owned()))
     } else if let Inside::Known(_, known) = program(&file) {
         kind = known;
@@ -41,7 +41,66 @@ pub(super) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     let mut draft = document.draft();
     draft.other("Kind", kind);
     draft.add_problems(end.err());
+    draft.add_problems(faults);
     draft.add_problems(std::iter::from_fn(|| file.cut()));
     input.report_front(&mut draft);
     draft
+}
+
+/// Reads the document in a storage; returns `None` if there is none.
+fn read(
+    file: &Compound<'_>,
+    storage: usize,
+    input: &Input<'_>,
+    document: &mut OfficeDraft,
+) -> Option<Result<(), Fault>> {
+    let stream = |name: &str| file.stream_in(storage, name);
+    Some(if let Some(main) = stream("WordDocument") {
+        doc::read(&main, file, storage, input, document)
+    } else if let Some(book) = stream("Workbook").or_else(|| stream("Book")) {
+        xls::read(&book, input, document)
+    } else {
+        let slides = stream(ppt::STREAM)?;
+        ppt::read(&slides, stream("Current User").as_deref(), input, document)
+    })
+}
+
+/// Reads the documents in the storages inside `storage`, by their names; returns what went wrong.
+fn embedded(
+    file: &Compound<'_>,
+    storage: usize,
+    input: &Input<'_>,
+    document: &mut OfficeDraft,
+) -> Vec<Fault> {
+    let (mut faults, mut count) = (Vec::new(), 0);
+    let slides = document.slides;
+    // Streams that overlap could make a long text of a short file.
+    let mut bytes_left = input.object.bytes.len();
+    let inside = |storage: usize| {
+        let mut inside: Vec<_> = file.children(storage).filter(|it| it.is_storage).collect();
+        inside.sort_by(|one, other| other.name.cmp(&one.name));
+        inside.into_iter().map(|it| it.number)
+    };
+    let mut open: Vec<usize> = inside(storage).collect();
+    while let Some(storage) = open.pop() {
+        if document.body.is_full() {
+            break;
+        }
+        let Some(left) = bytes_left.checked_sub(file.bytes_in(storage)) else {
+            faults.push((ProblemKind::Broken, "has streams that overlap".to_owned()));
+            break;
+        };
+        bytes_left = left;
+        let names = ["WordDocument", "Workbook", "Book", ppt::STREAM];
+        if names.iter().any(|it| file.child(storage, it).is_some()) {
+            count += 1;
+            document.body.place(&format!("embedded {count}"));
+        }
+        if let Some(Err((kind, message))) = read(file, storage, input, document) {
+            faults.push((kind, format!("has an embedded document that {message}")));
+        }
+        open.extend(inside(storage));
+    }
+    document.slides = slides;
+    faults
 }

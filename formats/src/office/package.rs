@@ -12,9 +12,9 @@ use std::collections::{HashMap, HashSet};
 use super::xml::{self, Element, Piece};
 use crate::Input;
 use crate::limit::Limit;
-use crate::object::ProblemKind;
+use crate::object::{Object, ProblemKind};
 use crate::unnest::Limits;
-use crate::unnest::zip::Entries;
+use crate::unnest::zip::{self, Entries};
 
 /// Maximum number of bytes that are unpacked from one package.
 const PACKAGE_BYTES_MAX: u64 = 128 * 1024 * 1024;
@@ -29,6 +29,7 @@ pub(crate) struct Package<'a> {
     problems: Vec<(ProblemKind, String)>,
     /// Whether the time is up.
     is_over: bool,
+    is_repaired: bool,
 }
 
 /// A reference from one part to another part, or to a URL.
@@ -43,14 +44,36 @@ pub(crate) struct Relationship {
 }
 
 impl<'a> Package<'a> {
-    /// Opens the directory of the object in `input`.
-    pub(crate) fn open(input: &Input<'a>) -> Result<Self, (ProblemKind, String)> {
+    /// Opens the directory of the object in `input`. If it has none, because its end is missing, opens the
+    /// object with another one, which is put into `repaired`.
+    pub(crate) fn open(
+        input: &Input<'a>,
+        repaired: &'a mut Option<Object>,
+    ) -> Result<Self, (ProblemKind, String)> {
+        match Self::of(input.object, input.cancelled) {
+            Err(fault) if fault.0 == ProblemKind::Broken || input.object.is_cut() => {
+                *repaired = zip::repaired(input.object);
+                let object = repaired.as_ref().ok_or_else(|| fault.clone())?;
+                let mut package = Self::of(object, input.cancelled)?;
+                package.problem(fault.0, fault.1);
+                package.is_repaired = true;
+                Ok(package)
+            }
+            result => result,
+        }
+    }
+
+    fn of(
+        object: &'a Object,
+        cancelled: &'a dyn Fn() -> bool,
+    ) -> Result<Self, (ProblemKind, String)> {
         let limits = Limits { bytes_max: PACKAGE_BYTES_MAX, ..Limits::default() };
-        let entries = Entries::open(input.object, limits, input.cancelled)?;
+        let entries = Entries::open(object, limits, cancelled)?;
         let names: HashSet<String> = entries.names().map(|it| it.into_owned()).collect();
         let folded_names = entries.names().map(|it| (folded(&it), it.into_owned())).collect();
-        let cancelled = input.cancelled;
-        Ok(Self { entries, names, folded_names, cancelled, problems: Vec::new(), is_over: false })
+        let problems = Vec::new();
+        let (is_over, is_repaired) = (false, false);
+        Ok(Self { entries, names, folded_names, cancelled, problems, is_over, is_repaired })
     }
 
     pub(crate) fn has(&self, path: &str) -> bool {
@@ -175,6 +198,11 @@ impl<'a> Package<'a> {
             let (kind, message) = limit.cut().problem();
             self.problem(kind, message);
         }
+    }
+
+    /// Returns whether its directory was lost.
+    pub(super) fn is_repaired(&self) -> bool {
+        self.is_repaired
     }
 
     /// Returns whether the time is up, so that no further part need be tried.

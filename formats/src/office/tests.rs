@@ -4,6 +4,7 @@ mod compound;
 mod drawings;
 mod places;
 mod sheets;
+mod slides;
 mod zipped;
 
 use std::io::{Cursor, Write};

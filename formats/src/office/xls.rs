@@ -9,6 +9,7 @@
 //! * Numbers are shown as [`NumberFormats`] says. Of formulas, the last results are read; errors are left out.
 //! * The names of sheets in a workbook of version 4 are left out.
 
+mod locked;
 mod strings;
 
 use strings::{ContinuedReader, narrow};
@@ -110,6 +111,8 @@ pub(super) fn read(
     input: &Input<'_>,
     document: &mut OfficeDraft,
 ) -> Result<(), (ProblemKind, String)> {
+    let opened = locked::opened(stream);
+    let stream = opened.as_deref().unwrap_or(stream);
     let mut book = BookReader {
         is_started: false,
         version: Version::Eight,

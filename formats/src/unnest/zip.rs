@@ -6,6 +6,9 @@
 //! are read.
 
 mod directory;
+mod repair;
+
+pub(crate) use repair::repaired;
 
 use std::borrow::Cow;
 use std::cell::Cell;

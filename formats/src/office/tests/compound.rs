@@ -165,44 +165,67 @@ fn a_text_of_word() {
     );
 }
 
+/// Returns the stream of a document of Word 6 with these flags, and pieces of its text in this order.
+fn old_word(flags: u16, text: &[u8], pieces: &[(u32, u32)]) -> Vec<u8> {
+    let mut main = vec![0; 0x300];
+    main[..4].copy_from_slice(&[0x99, 0xa6, 0x68, 0]);
+    main[0x0a..0x0c].copy_from_slice(&flags.to_le_bytes());
+    main.extend(text);
+    let end = u32::try_from(main.len()).unwrap();
+    main[0x18..0x1c].copy_from_slice(&0x300_u32.to_le_bytes());
+    main[0x1c..0x20].copy_from_slice(&end.to_le_bytes());
+    let (mut positions, mut places) = (vec![0; 4], Vec::new());
+    for (offset, characters) in pieces {
+        let last = u32::from_le_bytes(*positions.last_chunk().unwrap());
+        positions.extend((last + characters).to_le_bytes());
+        places.extend([&[0x60, 0][..], &(0x300 + offset).to_le_bytes(), &[0; 2]].concat());
+    }
+    let size = u32::try_from(positions.len() + places.len()).unwrap();
+    main[0x160..0x164].copy_from_slice(&end.to_le_bytes());
+    main[0x164..0x168].copy_from_slice(&(size + 5).to_le_bytes());
+    [&main[..], &[2], &size.to_le_bytes(), &positions, &places].concat()
+}
+
 #[test]
-fn slides_of_powerpoint() {
-    let record = |head: u16, kind: u16, content: &[u8]| {
-        let size = u32::try_from(content.len()).unwrap().to_le_bytes();
-        [&head.to_le_bytes()[..], &kind.to_le_bytes(), &size, content].concat()
+fn texts_of_word_before_97() {
+    let check = |main: &[u8], expected: &str| {
+        let expected = format!("Title: n.doc\nPartial-Text: {expected}");
+        check("n.doc", &compound(&[("WordDocument", main)]), &expected);
     };
-    let header = |kind: u8| record(0, 3999, &[kind, 0, 0, 0]);
-    let wide = |text: &str| {
-        let units: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        record(0, 4000, &units)
+    let wide: Vec<u8> = "tail\rŻ head\r".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    check(&old_word(0, b"a\x93b\x94\rc", &[]), "a“b” | c");
+    check(&old_word(0x1000, &wide, &[]), "tail | Ż head");
+    // After "fast save", the text is not in order, and not all of it counts.
+    check(&old_word(4, b"two\rold\rone\r", &[(8, 4), (0, 4)]), "one | two");
+    check(&old_word(0x1004, &wide, &[(10, 7), (0, 5)]), "Ż head | tail");
+    // A table that is lost.
+    let mut damaged = old_word(4, b"all of it", &[]);
+    damaged[0x164..0x168].fill(0);
+    check(&damaged, "all of it");
+}
+
+#[test]
+fn documents_in_documents() {
+    let mut tree = Tree::new();
+    let add = |tree: &mut Tree, storage: usize, text: &str| {
+        let (main, table) = word(text, b"");
+        tree.add(storage, "WordDocument", Some(main));
+        tree.add(storage, "1Table", Some(table));
     };
-    let narrow = |text: &[u8]| record(0, 4008, text);
-    let slides = [
-        record(3, 1011, &[0; 20]),
-        header(0),
-        wide("Hello\u{b}you"),
-        header(1),
-        narrow(b"one\rtw\xf6"),
-        record(3, 1011, &[0; 20]),
-        header(6),
-        narrow(b"Second"),
-    ];
-    let master = [record(3, 1011, &[0; 20]), header(0), narrow(b"Click to edit")];
-    let document = [
-        record(0x1f, 4080, &master.concat()),
-        record(0xf, 4080, &slides.concat()),
-        record(0x2f, 4080, &record(3, 1011, &[0; 20])),
-    ];
-    let stream = [
-        record(0xf, 1016, &narrow(b"Click to edit")),
-        record(0xf, 1000, &document.concat()),
-        record(0xf, 1006, &[header(4), narrow(b"in a box"), header(4), narrow(b"*")].concat()),
-    ];
+    add(&mut tree, ROOT, "Outside\rtext\r");
+    let pool = tree.add(ROOT, "ObjectPool", None);
+    let second = tree.add(pool, "_2", None);
+    tree.add(second, "WordDocument", Some(vec![0; 40]));
+    let first = tree.add(pool, "_1", None);
+    add(&mut tree, first, "Head\rinside\r");
+    let pool = tree.add(first, "ObjectPool", None);
+    let deep = tree.add(pool, "_1", None);
+    add(&mut tree, deep, "Deep\rinside\r");
     check(
-        "n.ppt",
-        &compound(&[("PowerPoint Document", &stream.concat())]),
-        "Title: Hello you\nSlides: 2\nHeadings: Hello you | Second\n\
-         Partial-Text: Hello you | one | twö | Second | in a box",
+        "n.doc",
+        &tree.into_bytes(),
+        "Title: Outside\nHeadings: Outside | Head | Deep\nPartial-Text: Outside | text | Head | inside | \
+         Deep | inside\n! broken: has an embedded document that has a text that cannot be found",
     );
 }
 

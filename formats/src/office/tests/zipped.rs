@@ -86,3 +86,41 @@ fn documents_of_other_programs_in_compound_files() {
     let found = render("n", Type::PageLayout, &compound(&[("Quill", &text)]));
     assert!(found.contains("Two ropes hold"), "{found}");
 }
+
+#[test]
+fn packages_without_an_end() {
+    let document = |text: &str| format!("<w:document><w:p><w:t>{text}</w:t></w:p></w:document>");
+    let (document, long) = (document("kept"), "no text ".repeat(1_000));
+    let whole = zipped(&[("word/document.xml", &document), ("word/media/x", &long)]);
+    let end = memchr::memmem::find(&whole, b"PK\x01\x02").unwrap();
+    let fault = "! broken: zip directory cannot be read: ";
+    let expected = format!("Title: n.docx\nPartial-Text: kept\n{fault}");
+    for cut in [whole.len() - 5, end, end - 20] {
+        let rendered = render("n.docx", Type::Word, &whole[..cut]);
+        assert!(rendered.starts_with(&expected), "{cut}: {rendered}");
+    }
+    let slides = zipped(&[("ppt/slides/slide1.xml", "<p:sld><a:p><a:t>on it</a:t></a:p></p:sld>")]);
+    let rendered = render("n.pptx", Type::PowerPoint, &slides[..slides.len() - 9]);
+    assert!(rendered.starts_with("Title: n.pptx\nSlides: 1\nPartial-Text: on it\n"), "{rendered}");
+    // A program that cannot go back writes the sizes behind the content.
+    let name = b"word/document.xml";
+    let mut entry = [&b"PK\x03\x04\x14\0\x08\0\0\0"[..], &[0; 16], &[17, 0, 0, 0], name].concat();
+    entry.extend([document.as_bytes(), b"PK\x07\x08"].concat());
+    let size = u32::try_from(document.len()).unwrap().to_le_bytes();
+    entry.extend([crc(document.as_bytes()).to_le_bytes(), size, size].concat());
+    let rendered = render("n.docx", Type::Word, &entry);
+    assert!(rendered.starts_with(&expected) && !rendered.contains("word/"), "{rendered}");
+    // Without them the content is all that there is.
+    let rendered = render("n.docx", Type::Word, &entry[..entry.len() - 16]);
+    assert!(rendered.starts_with(&expected) && rendered.contains("word/"), "{rendered}");
+    for cut in 0..entry.len() {
+        assert!(render("n.docx", Type::Word, &entry[..cut]).starts_with("Title: n.docx"), "{cut}");
+    }
+}
+
+/// Returns the checksum of zip.
+fn crc(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
+}
