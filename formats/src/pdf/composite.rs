@@ -9,21 +9,26 @@
 //! * The interpreter does this for fonts that are not embedded; here it is done for all, when a character has
 //!   no text by its font's `ToUnicode`.
 //! * A `ToUnicode` that is the name `Identity-H` means that the codes are Unicode.
+//! * A `ToUnicode` with mistakes tells what its sound sections tell.
+//! * Some programs leave out common fonts and write the numbers of their glyphs, which follow the Macintosh.
 //! * A font of no known collection is read by its table `cmap` backwards: from glyphs to letters.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 
+use encoding_rs::MACINTOSH;
 use hayro_interpret::font::{FontData, OutlineGlyph};
 use hayro_interpret::hayro_cmap::{
     BfString, CMap, CMapName, CidFamily, WritingMode, load_embedded,
 };
 use hayro_syntax::Pdf;
 use hayro_syntax::object::dict::keys::{
-    BASE_FONT, CIDSYSTEMINFO, DESCENDANT_FONTS, ENCODING, FONT_DESC, FONT_FILE, FONT_FILE2,
-    FONT_FILE3, ORDERING, REGISTRY, SUBTYPE, TO_UNICODE,
+    BASE_FONT, CID_TO_GID_MAP, CIDSYSTEMINFO, DESCENDANT_FONTS, ENCODING, FONT_DESC, FONT_FILE,
+    FONT_FILE2, FONT_FILE3, ORDERING, REGISTRY, SUBTYPE, TO_UNICODE,
 };
 use hayro_syntax::object::{Array, Dict, Name, Object, Stream, String as PdfString};
+use memchr::memmem;
 use skrifa::{FontRef, MetadataProvider};
 
 use crate::limit::Limit;
@@ -36,6 +41,9 @@ const POLL_OBJECTS: usize = 500;
 const NAMESAKES_MAX: usize = 20;
 /// Maximum number of letters of an embedded font.
 const LETTERS_MAX: usize = 70_000;
+
+/// Letters of private use.
+const PRIVATE: RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
 /// Returns the data of a predefined CMap.
 pub(super) fn resolve(name: CMapName<'_>) -> Option<&'static [u8]> {
@@ -83,6 +91,10 @@ enum Letters {
     Collection(Rc<CMap>),
     /// The letters of the embedded font, by glyph.
     Glyphs(HashMap<u32, char>),
+    /// The letters by code, as a damaged `ToUnicode` tells them.
+    Told(CMap),
+    /// The CIDs are glyphs in the order of the Macintosh.
+    Macintosh,
 }
 
 impl<'p> CompositeFonts<'p> {
@@ -158,6 +170,11 @@ impl Decoder {
                 letters.lookup_bf_string(cid)
             }
             Letters::Glyphs(letters) => letters.get(&glyph).copied().map(BfString::Char),
+            Letters::Told(letters) => letters.lookup_bf_string(code),
+            Letters::Macintosh => {
+                let cid = (1..=4).find_map(|bytes| self.encoding.lookup_cid_code(code, bytes))?;
+                macintosh(cid).map(BfString::Char)
+            }
         }
     }
 }
@@ -223,6 +240,9 @@ fn letters(
     if to_unicode.is_some_and(|it| it.as_ref().starts_with(b"Identity")) {
         return Some(Letters::Codes);
     }
+    if let Some(told) = font.get::<Stream<'_>>(TO_UNICODE).and_then(|it| mended(&it)) {
+        return Some(Letters::Told(told));
+    }
     let own = encoding.metadata().character_collection.as_ref().map(|it| it.family.clone());
     let family = own.filter(|it| *it != CidFamily::AdobeIdentity).or_else(|| family(font));
     if let Some(name) = family.as_ref().and_then(CidFamily::ucs2_cmap)
@@ -237,18 +257,75 @@ fn letters(
         return letters.map(Letters::Collection);
     }
     // The interpreter may have put another font in the place of one that is not embedded.
-    program(font)?;
+    if program(font).is_none() {
+        return is_in_macintosh_order(font).then_some(Letters::Macintosh);
+    }
     let font = FontRef::new((**data).as_ref()).ok()?;
     let mut glyphs = HashMap::new();
     for (letter, glyph) in font.charmap().mappings().take(LETTERS_MAX) {
         // Symbol fonts have letters of private use.
-        if let Some(letter) =
-            char::from_u32(letter).filter(|it| !('\u{e000}'..='\u{f8ff}').contains(it))
-        {
+        if let Some(letter) = char::from_u32(letter).filter(|it| !PRIVATE.contains(it)) {
             glyphs.entry(glyph.to_u32()).or_insert(letter);
         }
     }
     Some(Letters::Glyphs(glyphs))
+}
+
+/// Returns those sections of a damaged `ToUnicode` that can be read; the interpreter reads all or nothing.
+fn mended(stream: &Stream<'_>) -> Option<CMap> {
+    let data = stream.decoded_data().ok()?;
+    if CMap::parse(&data, resolve).is_some() {
+        return None;
+    }
+    let mut sections = Vec::new();
+    for (begin, end) in [("beginbfchar", "endbfchar"), ("beginbfrange", "endbfrange")] {
+        let mut rest = data.as_ref();
+        while let Some(start) = memmem::find(rest, begin.as_bytes()) {
+            rest = rest.get(start..).unwrap_or_default();
+            let Some(at) = memmem::find(rest, end.as_bytes()) else { break };
+            let (section, behind) = rest.split_at_checked(at + end.len()).unwrap_or_default();
+            if CMap::parse(section, resolve).is_some() {
+                sections.extend_from_slice(section);
+                sections.push(b'\n');
+            }
+            rest = behind;
+        }
+    }
+    CMap::parse(&sections, resolve).filter(|_| !sections.is_empty())
+}
+
+/// Returns whether a font that is not embedded is one whose glyphs are in the order of the Macintosh, and its
+/// CIDs are glyphs.
+fn is_in_macintosh_order(font: &Dict<'_>) -> bool {
+    let names = [
+        "Arial",
+        "TimesNewRoman",
+        "CourierNew",
+        "Verdana",
+        "Georgia",
+        "Tahoma",
+        "TrebuchetMS",
+        "ComicSansMS",
+    ];
+    let identity = font.get::<Name<'_>>(ENCODING).is_some_and(|it| it.starts_with(b"Identity-"));
+    let below = descendant(font).filter(|_| identity);
+    let below = below.filter(|it| it.get::<Stream<'_>>(CID_TO_GID_MAP).is_none());
+    let name = below.and_then(|it| it.get::<Name<'_>>(BASE_FONT));
+    let name = name.map(|it| it.as_str().replace(' ', "")).unwrap_or_default();
+    names.iter().any(|it| name.starts_with(it))
+}
+
+/// Returns the letter of a glyph in the standard order of the Macintosh (format 1 of OpenType's table `post`).
+/// It follows the character set Mac Roman.
+fn macintosh(glyph: u32) -> Option<char> {
+    let byte = match glyph {
+        3..=97 => glyph + 29,
+        98..=225 => glyph + 30,
+        _ => return None,
+    };
+    let byte = [u8::try_from(byte).ok()?];
+    let letter = MACINTOSH.decode_without_bom_handling(&byte).0.chars().next();
+    letter.filter(|it| !PRIVATE.contains(it))
 }
 
 /// Returns the character collection of a font's descendant.

@@ -150,7 +150,7 @@ impl<'c> TextDevice<'c> {
         } else {
             along * (f64::from(advance.unwrap_or(500.0)) / UNITS_PER_EM)
         };
-        let text = glyph.as_unicode().or_else(|| match glyph {
+        let text = glyph.as_unicode().filter(is_text).or_else(|| match glyph {
             Glyph::Outline(glyph) => self.fonts.text(glyph, vertical, self.cancelled),
             Glyph::Type3(_) => None,
         });
@@ -256,6 +256,11 @@ fn is_bold(name: &str) -> bool {
     let words = ["bold", "black", "heavy", "demi", "-medi", "-bd"];
     let tex = ["cmbx", "cmssbx", "cmb1", "sfbx", "sfsx", "sfrb", "ecbx", "ecsx", "lmbx"];
     words.iter().any(|it| lower.contains(it)) || tex.iter().any(|it| lower.starts_with(it))
+}
+
+/// Returns whether a font's text for a glyph is text; some fonts write one of these for "unknown".
+fn is_text(text: &BfString) -> bool {
+    !matches!(text, BfString::Char('\0' | '\u{fffd}'..='\u{ffff}'))
 }
 
 /// Expands ligatures, which would hide words from a search.
