@@ -92,7 +92,7 @@ enum Letters {
     /// The letters of the embedded font, by glyph.
     Glyphs(HashMap<u32, char>),
     /// The letters by code, as a damaged `ToUnicode` tells them.
-    Told(CMap),
+    Told(Rc<CMap>),
     /// The CIDs are glyphs in the order of the Macintosh.
     Macintosh,
 }
@@ -241,7 +241,7 @@ fn letters(
         return Some(Letters::Codes);
     }
     if let Some(told) = font.get::<Stream<'_>>(TO_UNICODE).and_then(|it| mended(&it)) {
-        return Some(Letters::Told(told));
+        return Some(Letters::Told(Rc::new(told)));
     }
     let own = encoding.metadata().character_collection.as_ref().map(|it| it.family.clone());
     let family = own.filter(|it| *it != CidFamily::AdobeIdentity).or_else(|| family(font));

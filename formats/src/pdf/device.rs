@@ -115,14 +115,14 @@ impl<'c> TextDevice<'c> {
     }
 
     /// Counts one operation; unwinds out of the interpreter when it must stop.
-    fn tick(&mut self) {
+    pub(super) fn tick(&mut self) {
         self.operations += 1;
         if Limit::Operations.bound() < self.operations {
             self.stop = Some(Stop::Operations);
         }
         if self.stop.is_some() || self.operations.is_multiple_of(POLL_OPERATIONS) && self.is_done()
         {
-            // This is not a panic: no hook runs, and `pages` catches it.
+            // This is not a panic: no hook runs, and the reader of the page catches it.
             resume_unwind(Box::new(()));
         }
     }
@@ -133,6 +133,15 @@ impl<'c> TextDevice<'c> {
         }
         self.body.line();
         self.expected = None;
+    }
+
+    /// Ends what was drawn last, and takes the text from the offset `at` on off the body.
+    pub(super) fn take_from(&mut self, at: usize) -> String {
+        self.end_page();
+        let text = self.body.split_off(at);
+        // There is room again.
+        self.stop = self.stop.filter(|it| *it != Stop::Enough);
+        text
     }
 
     fn glyph(&mut self, glyph: &Glyph<'_>, transform: Affine, vertical: bool, face: u16) {
