@@ -49,6 +49,8 @@ const FRONT_PAGES_MAX: usize = 4;
 const PARTS_MAX: usize = 10_000;
 /// Highest expansion ratio of contents in other codes than deflate.
 const EXPANSION_MAX: u64 = 1_400;
+/// Share of the drawing operations that hidden layers may take: one in this many.
+const HIDDEN_SHARE: usize = 10;
 /// A document without pages.
 const BARE: &[u8] = b"%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n\
     2 0 obj\n<</Type/Pages/Count 0/Kids[]>>\nendobj\ntrailer\n<</Root 1 0 R>>\n%%EOF\n";
@@ -150,6 +152,9 @@ fn pages<'p>(reader: &mut Reader<'p>, device: &mut TextDevice<'_>, draft: &mut D
     }
     front.layout.finish();
     report(&failed, pages.len(), device, draft);
+    if reader.is_hidden_cut {
+        draft.cut(Limit::Operations.cut_at(Limit::Operations.bound() / HIDDEN_SHARE));
+    }
     front
 }
 
@@ -169,6 +174,9 @@ struct Reader<'p> {
     /// A document without layers: by its catalog, nothing is hidden.
     bare: &'p Pdf,
     has_hidden_layers: bool,
+    /// Drawing operations that are left for hidden layers, and whether there were more.
+    hidden_operations_left: usize,
+    is_hidden_cut: bool,
     cache: InterpreterCache<'p>,
     settings: InterpreterSettings,
     /// The bytes to which the contents read so far have inflated.
@@ -183,9 +191,17 @@ impl<'p> Reader<'p> {
             render_content: RenderContent::PAGE,
             ..Default::default()
         };
-        let (cache, contents_max) = (InterpreterCache::new(), Limit::PdfContents.bound() as u64);
-        let has_hidden_layers = has_hidden_layers(pdf);
-        Self { pdf, bare, has_hidden_layers, cache, settings, contents: 0, contents_max }
+        Self {
+            pdf,
+            bare,
+            has_hidden_layers: has_hidden_layers(pdf),
+            hidden_operations_left: Limit::Operations.bound() / HIDDEN_SHARE,
+            is_hidden_cut: false,
+            cache: InterpreterCache::new(),
+            settings,
+            contents: 0,
+            contents_max: Limit::PdfContents.bound() as u64,
+        }
     }
 
     fn has_room(&self) -> bool {
@@ -217,7 +233,7 @@ impl<'p> Reader<'p> {
             let size = (f64::from(width), f64::from(height));
             front.layout.add(number + 1, size, &marks, &device.faces);
         }
-        if self.has_hidden_layers && device.stop.is_none() {
+        if self.has_hidden_layers && !self.is_hidden_cut && device.stop.is_none() {
             self.hidden_lines(page, from, device);
         }
         if device.stop.is_none() {
@@ -240,14 +256,25 @@ impl<'p> Reader<'p> {
     }
 
     /// Adds the lines that a page has only with all its layers, which readers switch on; its text begins at
-    /// `from`.
-    fn hidden_lines(&self, page: &Page<'p>, from: usize, device: &mut TextDevice<'_>) {
-        let at = device.body.as_str().len();
+    /// `from`. Its operations count apart, so that no later page is lost for them.
+    fn hidden_lines(&mut self, page: &Page<'p>, from: usize, device: &mut TextDevice<'_>) {
+        let bound = Limit::Operations.bound();
+        let (at, before) = (device.body.as_str().len(), device.operations);
+        let start = bound.saturating_sub(self.hidden_operations_left);
+        device.operations = start;
         self.draw(page, self.bare, device);
         let all = device.take_from(at);
+        self.hidden_operations_left -= (device.operations - start).min(self.hidden_operations_left);
+        device.operations = before;
+        let is_cut = device.stop == Some(Stop::Operations);
+        device.stop = device.stop.filter(|_| !is_cut);
+        self.is_hidden_cut |= is_cut;
         let visible = device.body.as_str().get(from..).unwrap_or_default();
         let visible: HashSet<&str> = visible.lines().collect();
-        let hidden: Vec<&str> = all.lines().filter(|it| !visible.contains(it)).collect();
+        // The last line may be part of a visible one.
+        let count = all.lines().count() - usize::from(is_cut && !all.is_empty());
+        let hidden = all.lines().take(count).filter(|it| !visible.contains(it));
+        let hidden: Vec<&str> = hidden.collect();
         hidden.iter().for_each(|it| device.body.push_line(it));
     }
 }

@@ -1,4 +1,4 @@
-//! What readers see of annotations: values of fields, free text, stamps, and comments.
+//! The annotation reader: values of fields, free text, stamps, and comments, as readers see them.
 //!
 //! Source: ISO 32000-1 §12.5.3 (flags), §12.5.5 (appearance streams), §12.5.6.2 (comments), §12.7 (forms).
 //!

@@ -81,7 +81,7 @@ pub(super) struct TextDevice<'c> {
     face_keys: Vec<u128>,
     pub(super) fonts: CompositeFonts<'c>,
     cancelled: &'c dyn Fn() -> bool,
-    operations: usize,
+    pub(super) operations: usize,
     /// The last character, which may still get an accent or be one.
     held: Option<Mark>,
     /// The expected position of the word's next character, and the font's size there.

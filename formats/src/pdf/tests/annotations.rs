@@ -116,7 +116,12 @@ fn lines_of_hidden_layers_follow_on_the_page() {
             stream("", content.as_bytes()),
             b"<</Type/OCG/Name(Notes)>>".to_vec(),
         ];
-        check_text(&document(&objects, ""), "seen | seen below | Notes");
+        let pdf = document(&objects, "");
+        check_text(&pdf, "seen | seen below | Notes");
+        // What is seen is not lost for what is hidden.
+        let cut = "seen | seen below\nTruncated: operations 8\n\
+            ! limit: has more than 8 drawing operations; the rest was left out";
+        lowered::with(Limit::Operations, 80, || check_text(&pdf, cut));
     }
 }
 
