@@ -10,14 +10,13 @@
 //!   no text by its font's `ToUnicode`.
 //! * A `ToUnicode` that is the name `Identity-H` means that the codes are Unicode.
 //! * A `ToUnicode` with mistakes tells what its sound sections tell.
-//! * Some programs leave out common fonts and write the numbers of their glyphs, which follow the Macintosh.
+//! * Some programs leave out common fonts and write the numbers of their glyphs, whose order is known.
 //! * A font of no known collection is read by its table `cmap` backwards: from glyphs to letters.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
-use encoding_rs::MACINTOSH;
 use hayro_interpret::font::{FontData, OutlineGlyph};
 use hayro_interpret::hayro_cmap::{
     BfString, CMap, CMapName, CidFamily, WritingMode, load_embedded,
@@ -42,6 +41,11 @@ const NAMESAKES_MAX: usize = 20;
 /// Maximum number of letters of an embedded font.
 const LETTERS_MAX: usize = 70_000;
 
+/// Letters of the glyphs that follow those of ASCII in Microsoft's fonts, as the `ToUnicode` of embedded ones
+/// tells: in the order of the Macintosh, without two of its letters, and then of central Europe.
+const FURTHER_LETTERS: &str = "ÄÅÇÉÑÖÜáàâäãåçéèêëíìîïñóòôöõúùûü†°¢£§•¶ß®©™´¨≠ÆØ∞±≤≥¥µ∂∑∏π∫ªºΩæø¿¡¬√ƒ≈∆«»…\
+    ÀÃÕŒœ–—“”‘’÷◊ÿŸ⁄€‹›ﬁﬂ‡·‚„‰ÂÊÁËÈÍÎÏÌÓÔÒÚÛÙıˆ˜ˉ˘˙˚¸˝˛ˇŁłŠšŽž¦ÐðÝýÞþ−×¹²³½¼¾₣ĞğİŞşĆćČčđ¯\
+    ·ĂăĄąĎďĐĘęĚěĹĺĽľĿŀŃńŇňŐőŔŕŘřŚśŢţŤťŮůŰűŹźŻż";
 /// Letters of private use.
 const PRIVATE: RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
@@ -93,8 +97,8 @@ enum Letters {
     Glyphs(HashMap<u32, char>),
     /// The letters by code, as a damaged `ToUnicode` tells them.
     Told(Rc<CMap>),
-    /// The CIDs are glyphs in the order of the Macintosh.
-    Macintosh,
+    /// The letters of a font that is not embedded, by CID.
+    Common(HashMap<u32, char>),
 }
 
 impl<'p> CompositeFonts<'p> {
@@ -171,9 +175,9 @@ impl Decoder {
             }
             Letters::Glyphs(letters) => letters.get(&glyph).copied().map(BfString::Char),
             Letters::Told(letters) => letters.lookup_bf_string(code),
-            Letters::Macintosh => {
+            Letters::Common(letters) => {
                 let cid = (1..=4).find_map(|bytes| self.encoding.lookup_cid_code(code, bytes))?;
-                macintosh(cid).map(BfString::Char)
+                letters.get(&cid).copied().map(BfString::Char)
             }
         }
     }
@@ -258,7 +262,7 @@ fn letters(
     }
     // The interpreter may have put another font in the place of one that is not embedded.
     if program(font).is_none() {
-        return is_in_macintosh_order(font).then_some(Letters::Macintosh);
+        return common(font).map(Letters::Common);
     }
     let font = FontRef::new((**data).as_ref()).ok()?;
     let mut glyphs = HashMap::new();
@@ -294,38 +298,22 @@ fn mended(stream: &Stream<'_>) -> Option<CMap> {
     CMap::parse(&sections, resolve).filter(|_| !sections.is_empty())
 }
 
-/// Returns whether a font that is not embedded is one whose glyphs are in the order of the Macintosh, and its
-/// CIDs are glyphs.
-fn is_in_macintosh_order(font: &Dict<'_>) -> bool {
-    let names = [
-        "Arial",
-        "TimesNewRoman",
-        "CourierNew",
-        "Verdana",
-        "Georgia",
-        "Tahoma",
-        "TrebuchetMS",
-        "ComicSansMS",
-    ];
-    let identity = font.get::<Name<'_>>(ENCODING).is_some_and(|it| it.starts_with(b"Identity-"));
-    let below = descendant(font).filter(|_| identity);
-    let below = below.filter(|it| it.get::<Stream<'_>>(CID_TO_GID_MAP).is_none());
-    let name = below.and_then(|it| it.get::<Name<'_>>(BASE_FONT));
-    let name = name.map(|it| it.as_str().replace(' ', "")).unwrap_or_default();
-    names.iter().any(|it| name.starts_with(it))
-}
-
-/// Returns the letter of a glyph in the standard order of the Macintosh (format 1 of OpenType's table `post`).
-/// It follows the character set Mac Roman.
-fn macintosh(glyph: u32) -> Option<char> {
-    let byte = match glyph {
-        3..=97 => glyph + 29,
-        98..=225 => glyph + 30,
+/// Returns the letters by glyph of a common font that is not embedded and whose CIDs are glyphs.
+fn common(font: &Dict<'_>) -> Option<HashMap<u32, char>> {
+    let identity = font.get::<Name<'_>>(ENCODING)?.starts_with(b"Identity-");
+    let below = descendant(font).filter(|_| identity)?;
+    if below.get::<Stream<'_>>(CID_TO_GID_MAP).is_some() {
+        return None;
+    }
+    let name = below.get::<Name<'_>>(BASE_FONT)?.as_str().replace([' ', '-'], "");
+    let begins = |names: &[&str]| names.iter().any(|it| name.starts_with(it));
+    let further = match name.as_str() {
+        _ if begins(&["ArialBlack", "ArialUnicode"]) => "",
+        _ if begins(&["Arial", "TimesNewRoman", "CourierNew"]) => FURTHER_LETTERS,
+        _ if begins(&["Verdana", "Georgia", "Tahoma", "TrebuchetMS", "ComicSansMS"]) => "",
         _ => return None,
     };
-    let byte = [u8::try_from(byte).ok()?];
-    let letter = MACINTOSH.decode_without_bom_handling(&byte).0.chars().next();
-    letter.filter(|it| !PRIVATE.contains(it))
+    Some((3..).zip((' '..='~').chain(further.chars())).collect())
 }
 
 /// Returns the character collection of a font's descendant.
