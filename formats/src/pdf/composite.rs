@@ -9,9 +9,12 @@
 //! * The interpreter does this for fonts that are not embedded; here it is done for all, when a character has
 //!   no text by its font's `ToUnicode`.
 //! * A `ToUnicode` that is the name `Identity-H` means that the codes are Unicode.
+//! * A `ToUnicode` with mistakes tells what its sound sections tell.
+//! * Some programs leave out common fonts and write the numbers of their glyphs, whose order is known.
 //! * A font of no known collection is read by its table `cmap` backwards: from glyphs to letters.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use hayro_interpret::font::{FontData, OutlineGlyph};
@@ -20,10 +23,11 @@ use hayro_interpret::hayro_cmap::{
 };
 use hayro_syntax::Pdf;
 use hayro_syntax::object::dict::keys::{
-    BASE_FONT, CIDSYSTEMINFO, DESCENDANT_FONTS, ENCODING, FONT_DESC, FONT_FILE, FONT_FILE2,
-    FONT_FILE3, ORDERING, REGISTRY, SUBTYPE, TO_UNICODE,
+    BASE_FONT, CID_TO_GID_MAP, CIDSYSTEMINFO, DESCENDANT_FONTS, ENCODING, FONT_DESC, FONT_FILE,
+    FONT_FILE2, FONT_FILE3, ORDERING, REGISTRY, SUBTYPE, TO_UNICODE,
 };
 use hayro_syntax::object::{Array, Dict, Name, Object, Stream, String as PdfString};
+use memchr::memmem;
 use skrifa::{FontRef, MetadataProvider};
 
 use crate::limit::Limit;
@@ -36,6 +40,14 @@ const POLL_OBJECTS: usize = 500;
 const NAMESAKES_MAX: usize = 20;
 /// Maximum number of letters of an embedded font.
 const LETTERS_MAX: usize = 70_000;
+
+/// Letters of the glyphs that follow those of ASCII in Microsoft's fonts, as the `ToUnicode` of embedded ones
+/// tells: in the order of the Macintosh, without two of its letters, and then of central Europe.
+const FURTHER_LETTERS: &str = "ÄÅÇÉÑÖÜáàâäãåçéèêëíìîïñóòôöõúùûü†°¢£§•¶ß®©™´¨≠ÆØ∞±≤≥¥µ∂∑∏π∫ªºΩæø¿¡¬√ƒ≈∆«»…\
+    ÀÃÕŒœ–—“”‘’÷◊ÿŸ⁄€‹›ﬁﬂ‡·‚„‰ÂÊÁËÈÍÎÏÌÓÔÒÚÛÙıˆ˜ˉ˘˙˚¸˝˛ˇŁłŠšŽž¦ÐðÝýÞþ−×¹²³½¼¾₣ĞğİŞşĆćČčđ¯\
+    ·ĂăĄąĎďĐĘęĚěĹĺĽľĿŀŃńŇňŐőŔŕŘřŚśŢţŤťŮůŰűŹźŻż";
+/// Letters of private use.
+const PRIVATE: RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
 /// Returns the data of a predefined CMap.
 pub(super) fn resolve(name: CMapName<'_>) -> Option<&'static [u8]> {
@@ -83,6 +95,10 @@ enum Letters {
     Collection(Rc<CMap>),
     /// The letters of the embedded font, by glyph.
     Glyphs(HashMap<u32, char>),
+    /// The letters by code, as a damaged `ToUnicode` tells them.
+    Told(Rc<CMap>),
+    /// The letters of a font that is not embedded, by CID.
+    Common(HashMap<u32, char>),
 }
 
 impl<'p> CompositeFonts<'p> {
@@ -158,6 +174,11 @@ impl Decoder {
                 letters.lookup_bf_string(cid)
             }
             Letters::Glyphs(letters) => letters.get(&glyph).copied().map(BfString::Char),
+            Letters::Told(letters) => letters.lookup_bf_string(code),
+            Letters::Common(letters) => {
+                let cid = (1..=4).find_map(|bytes| self.encoding.lookup_cid_code(code, bytes))?;
+                letters.get(&cid).copied().map(BfString::Char)
+            }
         }
     }
 }
@@ -223,6 +244,9 @@ fn letters(
     if to_unicode.is_some_and(|it| it.as_ref().starts_with(b"Identity")) {
         return Some(Letters::Codes);
     }
+    if let Some(told) = font.get::<Stream<'_>>(TO_UNICODE).and_then(|it| mended(&it)) {
+        return Some(Letters::Told(Rc::new(told)));
+    }
     let own = encoding.metadata().character_collection.as_ref().map(|it| it.family.clone());
     let family = own.filter(|it| *it != CidFamily::AdobeIdentity).or_else(|| family(font));
     if let Some(name) = family.as_ref().and_then(CidFamily::ucs2_cmap)
@@ -237,18 +261,59 @@ fn letters(
         return letters.map(Letters::Collection);
     }
     // The interpreter may have put another font in the place of one that is not embedded.
-    program(font)?;
+    if program(font).is_none() {
+        return common(font).map(Letters::Common);
+    }
     let font = FontRef::new((**data).as_ref()).ok()?;
     let mut glyphs = HashMap::new();
     for (letter, glyph) in font.charmap().mappings().take(LETTERS_MAX) {
         // Symbol fonts have letters of private use.
-        if let Some(letter) =
-            char::from_u32(letter).filter(|it| !('\u{e000}'..='\u{f8ff}').contains(it))
-        {
+        if let Some(letter) = char::from_u32(letter).filter(|it| !PRIVATE.contains(it)) {
             glyphs.entry(glyph.to_u32()).or_insert(letter);
         }
     }
     Some(Letters::Glyphs(glyphs))
+}
+
+/// Returns those sections of a damaged `ToUnicode` that can be read; the interpreter reads all or nothing.
+fn mended(stream: &Stream<'_>) -> Option<CMap> {
+    let data = stream.decoded_data().ok()?;
+    if CMap::parse(&data, resolve).is_some() {
+        return None;
+    }
+    let mut sections = Vec::new();
+    for (begin, end) in [("beginbfchar", "endbfchar"), ("beginbfrange", "endbfrange")] {
+        let mut rest = data.as_ref();
+        while let Some(start) = memmem::find(rest, begin.as_bytes()) {
+            rest = rest.get(start..).unwrap_or_default();
+            let Some(at) = memmem::find(rest, end.as_bytes()) else { break };
+            let (section, behind) = rest.split_at_checked(at + end.len()).unwrap_or_default();
+            if CMap::parse(section, resolve).is_some() {
+                sections.extend_from_slice(section);
+                sections.push(b'\n');
+            }
+            rest = behind;
+        }
+    }
+    CMap::parse(&sections, resolve).filter(|_| !sections.is_empty())
+}
+
+/// Returns the letters by glyph of a common font that is not embedded and whose CIDs are glyphs.
+fn common(font: &Dict<'_>) -> Option<HashMap<u32, char>> {
+    let identity = font.get::<Name<'_>>(ENCODING)?.starts_with(b"Identity-");
+    let below = descendant(font).filter(|_| identity)?;
+    if below.get::<Stream<'_>>(CID_TO_GID_MAP).is_some() {
+        return None;
+    }
+    let name = below.get::<Name<'_>>(BASE_FONT)?.as_str().replace([' ', '-'], "");
+    let begins = |names: &[&str]| names.iter().any(|it| name.starts_with(it));
+    let further = match name.as_str() {
+        _ if begins(&["ArialBlack", "ArialUnicode"]) => "",
+        _ if begins(&["Arial", "TimesNewRoman", "CourierNew"]) => FURTHER_LETTERS,
+        _ if begins(&["Verdana", "Georgia", "Tahoma", "TrebuchetMS", "ComicSansMS"]) => "",
+        _ => return None,
+    };
+    Some((3..).zip((' '..='~').chain(further.chars())).collect())
 }
 
 /// Returns the character collection of a font's descendant.

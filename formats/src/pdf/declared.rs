@@ -4,6 +4,9 @@
 //! part 1 §7 and part 2 §3.1 (Dublin Core) for the packet. Templates weigh the metadata against the
 //! pages, since word processors write values into it that no author chose.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use hayro_syntax::Pdf;
 use hayro_syntax::object::{self, Array, DateTime, Dict, Stream};
 use quick_xml::Reader;
@@ -11,7 +14,7 @@ use quick_xml::events::Event;
 
 use super::super::Draft;
 use crate::limit::Limit;
-use crate::text::decode;
+use crate::text::{Body, decode};
 
 /// Maximum number of entries of an outline that are counted.
 const OUTLINE_ENTRIES_MAX: usize = 5_000;
@@ -88,6 +91,26 @@ pub(super) fn read(pdf: &Pdf, draft: &mut Draft<'_>) -> Declared {
     declared
 }
 
+/// Adds the titles of the outline's entries, one a line.
+pub(super) fn outline(pdf: &Pdf, body: &mut Body, cancelled: &dyn Fn() -> bool) {
+    let catalog = pdf.xref().get::<Dict<'_>>(pdf.xref().root_id());
+    let Some(root) = catalog.and_then(|it| it.get::<Dict<'_>>("Outlines")) else { return };
+    let (mut next, mut seen) = (Vec::from_iter(root.get::<Dict<'_>>("First")), HashSet::new());
+    while let Some(entry) = next.pop() {
+        // Entries that lead back to one another are passed once.
+        if entry.obj_id().is_none_or(|it| !seen.insert(it)) {
+            continue;
+        }
+        if body.is_full() || cancelled() {
+            break;
+        }
+        if let Some(title) = entry.get::<object::String<'_>>("Title") {
+            body.push_lines(&text_lines(title.as_bytes()));
+        }
+        next.extend(["Next", "First"].iter().filter_map(|it| entry.get::<Dict<'_>>(it)));
+    }
+}
+
 /// Takes the entries below an entry of the outline off `left`.
 fn entries(parent: &Dict<'_>, depth: usize, left: &mut usize) {
     let mut entry = parent.get::<Dict<'_>>("First");
@@ -137,11 +160,20 @@ fn from_packet(packet: &str, declared: &mut Declared) {
 
 /// Decodes a text string: UTF-16 or UTF-8 with a byte order mark, else UTF-8 or Windows-1252.
 fn text_string(bytes: &[u8]) -> String {
-    let text = match bytes {
+    decoded(bytes).chars().filter(|it| !it.is_control()).collect()
+}
+
+/// Decodes a text string of several lines.
+pub(super) fn text_lines(bytes: &[u8]) -> String {
+    let text = decoded(bytes).replace("\r\n", "\n").replace('\r', "\n");
+    text.chars().map(|it| if it.is_control() && it != '\n' { ' ' } else { it }).collect()
+}
+
+fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+    match bytes {
         [0xfe, 0xff, ..] | [0xff, 0xfe, ..] | [0xef, 0xbb, 0xbf, ..] => decode(bytes, None),
         _ => decode(bytes, Some("windows-1252")),
-    };
-    text.chars().filter(|it| !it.is_control()).collect()
+    }
 }
 
 fn date(it: &DateTime) -> String {

@@ -81,7 +81,7 @@ pub(super) struct TextDevice<'c> {
     face_keys: Vec<u128>,
     pub(super) fonts: CompositeFonts<'c>,
     cancelled: &'c dyn Fn() -> bool,
-    operations: usize,
+    pub(super) operations: usize,
     /// The last character, which may still get an accent or be one.
     held: Option<Mark>,
     /// The expected position of the word's next character, and the font's size there.
@@ -115,14 +115,14 @@ impl<'c> TextDevice<'c> {
     }
 
     /// Counts one operation; unwinds out of the interpreter when it must stop.
-    fn tick(&mut self) {
+    pub(super) fn tick(&mut self) {
         self.operations += 1;
         if Limit::Operations.bound() < self.operations {
             self.stop = Some(Stop::Operations);
         }
         if self.stop.is_some() || self.operations.is_multiple_of(POLL_OPERATIONS) && self.is_done()
         {
-            // This is not a panic: no hook runs, and `pages` catches it.
+            // This is not a panic: no hook runs, and the reader of the page catches it.
             resume_unwind(Box::new(()));
         }
     }
@@ -133,6 +133,15 @@ impl<'c> TextDevice<'c> {
         }
         self.body.line();
         self.expected = None;
+    }
+
+    /// Ends what was drawn last, and takes the text from the offset `at` on off the body.
+    pub(super) fn take_from(&mut self, at: usize) -> String {
+        self.end_page();
+        let text = self.body.split_off(at);
+        // There is room again.
+        self.stop = self.stop.filter(|it| *it != Stop::Enough);
+        text
     }
 
     fn glyph(&mut self, glyph: &Glyph<'_>, transform: Affine, vertical: bool, face: u16) {
@@ -150,7 +159,7 @@ impl<'c> TextDevice<'c> {
         } else {
             along * (f64::from(advance.unwrap_or(500.0)) / UNITS_PER_EM)
         };
-        let text = glyph.as_unicode().or_else(|| match glyph {
+        let text = glyph.as_unicode().filter(is_text).or_else(|| match glyph {
             Glyph::Outline(glyph) => self.fonts.text(glyph, vertical, self.cancelled),
             Glyph::Type3(_) => None,
         });
@@ -256,6 +265,11 @@ fn is_bold(name: &str) -> bool {
     let words = ["bold", "black", "heavy", "demi", "-medi", "-bd"];
     let tex = ["cmbx", "cmssbx", "cmb1", "sfbx", "sfsx", "sfrb", "ecbx", "ecsx", "lmbx"];
     words.iter().any(|it| lower.contains(it)) || tex.iter().any(|it| lower.starts_with(it))
+}
+
+/// Returns whether a font's text for a glyph is text; some fonts write one of these for "unknown".
+fn is_text(text: &BfString) -> bool {
+    !matches!(text, BfString::Char('\0' | '\u{fffd}'..='\u{ffff}'))
 }
 
 /// Expands ligatures, which would hide words from a search.

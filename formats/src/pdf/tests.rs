@@ -1,5 +1,6 @@
 //! Tests of PDF summaries, on small documents made here.
 
+mod annotations;
 mod composite;
 mod titles;
 

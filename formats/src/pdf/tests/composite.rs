@@ -168,3 +168,46 @@ fn columns_of_vertical_writing_are_lines() {
     let pdf = composite(content, Some(&program([1, 2])), &[("/Encoding/UniJIS-UCS2-V", japan)]);
     check_text(&pdf, "日本 | 本日 日");
 }
+
+#[test]
+fn a_damaged_table_tells_what_its_sound_sections_tell() {
+    let map = b"/CIDSystemInfo <</Ordering (UC>) >> def /CMapName /UC> def \
+        1 beginbfchar <0005> <0048> endbfchar 1 beginbfchar <0007> oops endbfchar \
+        1 beginbfrange <0006> <0006> <0069> endbfrange";
+    let identity = "/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>";
+    let content = b"BT /F1 12 Tf <000500060007> Tj ET";
+    let pdf = |map: &[u8]| {
+        // The table is the object behind the font's two.
+        let fonts = [("/Encoding/Identity-H/ToUnicode 4 0 R", identity)];
+        composite(content, Some(map), &fonts)
+    };
+    check_text(&pdf(map), "Hi");
+    assert!(!render("p.pdf", Type::Pdf, &pdf(b"<<")).contains("Partial-Text"));
+}
+
+#[test]
+fn common_fonts_that_are_left_out_have_known_glyphs() {
+    let content = b"BT /F1 12 Tf <002a0055008100890048> Tj 70 0 Td <00e2010c011c0124> Tj ET";
+    let identity = "/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>";
+    let plain = composite(content, None, &[("/Encoding/Identity-H", identity)]);
+    let named = |name: &str| {
+        let text = String::from_utf8_lossy(&plain).replace("/BaseFont/AAAAAA+Some", name);
+        render("p.pdf", Type::Pdf, text.as_bytes())
+    };
+    for name in ["/BaseFont/Times#20New#20Roman,Bold", "/BaseFont/ArialMT"] {
+        let record = named(name);
+        assert!(record.ends_with("Partial-Text: Grüße Šěřů"), "{record}");
+    }
+    // Of this one, only the order of ASCII is known.
+    assert!(named("/BaseFont/Verdana").contains("Partial-Text: Gr e"));
+    assert!(!named("/BaseFont/Calibri").contains("Partial-Text"));
+}
+
+#[test]
+fn marks_of_unknown_letters_are_no_text() {
+    let map = b"3 beginbfchar <0005> <FFFF> <0006> <FFFD> <0007> <0000> endbfchar";
+    let identity = "/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>";
+    let fonts = [("/Encoding/Identity-H/ToUnicode 4 0 R", identity)];
+    let pdf = composite(b"BT /F1 12 Tf <000500060007> Tj ET", Some(map), &fonts);
+    assert!(!render("p.pdf", Type::Pdf, &pdf).contains("Partial-Text"));
+}
