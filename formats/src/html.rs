@@ -462,6 +462,10 @@ mod tests {
         );
         // An element without an end tag is still put last.
         check("<nav>Home<p>The text.", "Title: p.html\nPartial-Text: Home | The text.");
+        check(
+            "<nav><h3>Menu</h3></nav><h1>Chapter</h1><p>The text.",
+            "Title: Chapter\nHeadings: Chapter\nPartial-Text: Chapter | The text. | Menu",
+        );
     }
 
     #[test]

@@ -96,6 +96,9 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
                     }
                 }
                 (Action::Attribute(Attribute::Text), None) => {}
+                // Headings of menus are none of the page; their words are in its text.
+                (Action::Attribute(Attribute::Headings | Attribute::Title), None)
+                    if self.html && self.main_text.is_aside() => {}
                 (Action::Attribute(_), None) if !empty => capturing.push(rule),
                 (Action::Attribute(_), None) => {}
             }

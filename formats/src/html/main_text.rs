@@ -96,6 +96,11 @@ impl<'t> MainText<'t> {
         self.aside.is_some() || matches!(self.main, Main::Open(_))
     }
 
+    /// Returns whether an element is open whose text is put last, or left out.
+    pub(super) fn is_aside(&self) -> bool {
+        self.aside.is_some()
+    }
+
     /// Enters an element inside the open ones.
     pub(super) fn enter(&mut self, name: &str) {
         if let Some((aside, _)) = &mut self.aside {
