@@ -6,10 +6,11 @@ of Tika) are from PyPI. One set of packages is worked on, the other is held asid
 
 Of the packages in HALVES, a hash says which of the files are in which set.
 
-A file has text if it has a letter or digit besides the names of its sheets and of its pictures, instructions of its
-fields, headers of a message, numbers of notes and the title of a page: Tika and kreuzberg put some of these into the
-text, Harvest has them as attributes. What is no text at all (of more than a tenth replacement, control and private
-characters) is not counted either: some files are encrypted. The time of a row's first file is not counted: with it each program starts.
+A file has text if it has a letter or digit besides names of its sheets and pictures, instructions of its fields,
+headers of a message, numbers of notes, the header that each new sheet has, and the title of a page: Tika and
+kreuzberg put some of these into the text, Harvest has them as attributes. What is no text at all (of more than a
+tenth replacement, control and private characters) is not counted either: some files are encrypted. The time of a
+row's first file is not counted: with it each program starts.
 """
 
 import hashlib
@@ -82,7 +83,8 @@ for line in sys.stdin:
 """
 
 NO_TEXT = re.compile(
-    r"\[Image: [^\]]*\]|\bEMBED [\w.]+|^\s*[\w-]+\.(png|jpe?g|gif|emf|wmf|bmp|tiff?|bin|unknown)\s*$|^Notes:\s*\d+\s*$",
+    r"\[Image: [^\]]*\]|\bEMBED [\w.]+|^\s*[\w-]+\.(png|jpe?g|gif|emf|wmf|bmp|tiff?|bin|unknown)\s*$|^Notes:\s*\d+\s*$"
+    r"|\?\?\?( \(\?\?\?\))?|^\s*[\d./]{10}, 00:00:00\s*$|^\s*(Page|Seite|Oldal)\s*/?\s*\d*\s*$",
     re.MULTILINE,
 )
 HEADERS = re.compile(r"^(Subject|From|To|Cc|Bcc|Date|Attachments?):.*$", re.MULTILINE)
