@@ -18,8 +18,18 @@ use crate::text::{Body, decode};
 
 /// Longest name of a field, in bytes; a longer one is cut.
 const KEY_BYTES_MAX: usize = 64;
-/// Maximum number of fields of the top level that are kept; all of them are in the text.
-const FIELDS_MAX: usize = 256;
+/// Names of the fields of the top level that become attributes; the first that is there counts.
+const TITLE: &[&str] = &["title", "name"];
+const AUTHOR: &[&str] = &["author", "authors", "author.name", "creator"];
+const DESCRIPTION: &[&str] = &["description", "summary"];
+const ABSTRACT: &[&str] = &["abstract"];
+const KEYWORDS: &[&str] = &["keywords", "tags"];
+const DATE: &[&str] = &["date", "published", "created", "date_published"];
+const VERSION: &[&str] = &["version"];
+const LICENSE: &[&str] = &["license", "license.type", "license.name"];
+const LANGUAGE: &[&str] = &["language", "lang"];
+const FIELDS: &[&[&str]] =
+    &[TITLE, AUTHOR, DESCRIPTION, ABSTRACT, KEYWORDS, DATE, VERSION, LICENSE, LANGUAGE];
 /// Longest string of ASCII without white space, in bytes; a longer one that is no link is encoded data, and
 /// left out.
 const WORD_BYTES_MAX: usize = 256;
@@ -77,7 +87,10 @@ struct TopLevel {
     depth: usize,
     /// The field of the top level that is being read.
     key: String,
+    /// The values of the fields that become attributes.
     values: Vec<(String, String)>,
+    /// Whether there are more.
+    has_more: bool,
 }
 
 impl TopLevel {
@@ -97,7 +110,11 @@ impl TopLevel {
     }
 
     fn value(&mut self, value: &str) {
-        if self.depth <= 2 && !self.key.is_empty() && self.values.len() < FIELDS_MAX {
+        if 2 < self.depth || !FIELDS.iter().any(|it| it.contains(&self.key.as_str())) {
+            return;
+        }
+        self.has_more = Limit::Properties.bound() <= self.values.len();
+        if !self.has_more {
             self.values.push((self.key.clone(), value.to_owned()));
         }
     }
@@ -115,16 +132,19 @@ impl TopLevel {
     }
 
     fn write_to(&self, draft: &mut Draft<'_>) {
-        draft.title = self.first(&["title", "name"]);
-        draft.authors = self.all(&["author", "authors", "author.name", "creator"]);
-        draft.description = self.first(&["description", "summary"]);
-        draft.r#abstract = self.first(&["abstract"]);
-        draft.keywords = self.all(&["keywords", "tags"]).join(" ");
-        let date = self.first(&["date", "published", "created", "date_published"]);
+        if self.has_more {
+            draft.cut(Limit::Properties.cut());
+        }
+        draft.title = self.first(TITLE);
+        draft.authors = self.all(AUTHOR);
+        draft.description = self.first(DESCRIPTION);
+        draft.r#abstract = self.first(ABSTRACT);
+        draft.keywords = self.all(KEYWORDS).join(" ");
+        let date = self.first(DATE);
         draft.date(&date, DateSource::Header);
-        draft.other("Version", self.first(&["version"]));
-        draft.other("License", self.first(&["license", "license.type", "license.name"]));
-        draft.other("Language", self.first(&["language", "lang"]));
+        draft.other("Version", self.first(VERSION));
+        draft.other("License", self.first(LICENSE));
+        draft.other("Language", self.first(LANGUAGE));
     }
 }
 
@@ -170,12 +190,17 @@ mod tests {
     }
 
     #[test]
-    fn a_long_key_is_kept_once() {
+    fn only_fields_that_become_attributes_are_kept() {
+        let many = "1,".repeat(5_000);
+        let seen = render(
+            "n.json",
+            Type::Json,
+            format!("{{\"a\": [{many}2], \"title\": \"T\"}}").as_bytes(),
+        );
+        assert!(seen.starts_with("Title: T\nPartial-Text: "), "{seen}");
         let mut fields = super::TopLevel { depth: 1, ..Default::default() };
         fields.key(&"k".repeat(1 << 20));
-        (0..300).for_each(|_| fields.value("x"));
-        assert_eq!(fields.values.len(), super::FIELDS_MAX);
-        assert!(fields.values.iter().all(|(key, _)| key.len() <= super::KEY_BYTES_MAX));
+        assert_eq!(fields.key.len(), super::KEY_BYTES_MAX);
     }
 
     #[test]

@@ -103,6 +103,11 @@ impl Metadata {
         }
     }
 
+    /// Says that a reader went up to `limit` only.
+    pub(crate) fn cut(&mut self, limit: Limit) {
+        self.cuts.insert(limit);
+    }
+
     /// Sets width and height in pixels, unless they are known.
     pub(crate) fn dimensions(&mut self, width: u64, height: u64) {
         if (1..SIDE_MAX).contains(&width) && (1..SIDE_MAX).contains(&height) {

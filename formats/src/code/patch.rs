@@ -6,8 +6,6 @@
 use crate::cancellable::TimeLimit;
 use crate::{DateSource, Draft, Input};
 
-/// Maximum number of files listed.
-const FILES_MAX: usize = 1_000;
 /// Longest description, in lines.
 const DESCRIPTION_LINES_MAX: usize = 40;
 
@@ -36,7 +34,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         };
         if let Some(name) = name {
             front = false;
-            if files.len() < FILES_MAX && files.last() != Some(&name) && !name.is_empty() {
+            if files.last() != Some(&name) && !name.is_empty() {
                 files.push(name);
             }
         } else if line.starts_with("@@ ") || line == "***************" {
@@ -119,6 +117,13 @@ mod tests {
              Date: 1995-05-01T10:00:00Z\nDate-Source: mail header\nFiles: a.c | gone.c\nHunks: 2\n\
              Lines-Added: 2\nLines-Removed: 2",
         );
+    }
+
+    #[test]
+    fn all_files_are_listed() {
+        let patch: String = (0..2_000).map(|it| format!("Index: {it}\n")).collect();
+        let seen = render("x.patch", Type::Patch, patch.as_bytes());
+        assert!(seen.contains(" | 1999\n"), "{seen}");
     }
 
     #[test]

@@ -187,7 +187,7 @@ limits! {
     Beside = "beside", 0, "files";
 
     // Office.
-    /// Properties of a document, a book or a picture.
+    /// Properties of a document, a book, a picture or a font.
     Properties = "properties", 1_000, "properties";
     /// Value of a property, in bytes.
     Property = "property", 64 * 1024, "bytes in a property";

@@ -29,14 +29,37 @@ struct Sample {
 /// Makes a sample for a limit, larger with `count`; `None` if the limit is another file's.
 type Make = fn(Limit, usize) -> Option<Sample>;
 
-/// The makers. Each limit has a sample of one of them.
+/// The makers. Each limit has a sample of one of them, unless it is tested elsewhere.
 const MAKERS: &[Make] =
     &[common::sample, data::sample, media::sample, office::sample, text::sample, unnest::sample];
+
+/// Limits that settings, programs or other objects give, which no sample goes beyond: see `settings` for the first
+/// ones, `essence/src/extract/limits.rs` for those of packed objects, and the tests of the readers for the last.
+const ELSEWHERE: &[Limit] = &[
+    Limit::Read,
+    Limit::Text,
+    Limit::Keywords,
+    Limit::References,
+    Limit::Opened,
+    Limit::Ratio,
+    Limit::Depth,
+    Limit::Members,
+    Limit::Names,
+    Limit::Records,
+    Limit::Member,
+    Limit::Memory,
+    Limit::Given,
+    Limit::Output,
+    Limit::Matches,
+    Limit::Beside,
+    Limit::PdfStreams,
+];
 
 fn sample(limit: Limit, count: usize) -> Option<Sample> {
     let mut made = MAKERS.iter().filter_map(|make| make(limit, count));
     let sample = made.next();
     assert!(made.next().is_none(), "{limit} has two samples");
+    assert_ne!(sample.is_some(), ELSEWHERE.contains(&limit), "{limit} needs a sample");
     sample
 }
 

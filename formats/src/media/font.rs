@@ -17,9 +17,6 @@ use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
 use crate::{Draft, Input};
 
-/// Longest value, in bytes.
-const VALUE_BYTES_MAX: usize = 128 * 1024;
-
 /// The faces of one file.
 #[derive(Default)]
 struct Faces {
@@ -32,16 +29,18 @@ struct Faces {
     count: usize,
     /// Bytes of names read so far.
     names_bytes: usize,
-    /// The limit beyond which names were left out.
-    cut: Option<Limit>,
 }
 
 impl Faces {
     fn family(&mut self, name: &str) {
         let name = name.trim();
-        let is_new = !self.families.iter().any(|it| it == name);
-        if is_new && !name.is_empty() && self.families.len() < Limit::Faces.bound() {
+        if name.is_empty() || self.families.iter().any(|it| it == name) {
+            return;
+        }
+        if self.families.len() < Limit::Faces.bound() {
             self.families.push(name.to_owned());
+        } else {
+            self.about.cut(Limit::Faces);
         }
     }
 
@@ -74,7 +73,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         [0x80, 1, ..] | [b'%', b'!', ..] => type1::program(bytes, &mut faces),
         _ => Some(()),
     };
-    let (references, count, cut) = (faces.references, faces.count, faces.cut);
+    let (references, count) = (faces.references, faces.count);
     let mut draft = faces.about.draft(input.text_bytes_max());
     draft.other("Fonts", faces.families.join("\n"));
     draft.other("Version", faces.version);
@@ -83,9 +82,6 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         draft.other("Entries", count.to_string());
     }
     draft.references = references;
-    if let Some(limit) = cut {
-        draft.cut(limit.cut());
-    }
     // The tables with names may be anywhere.
     if whole.is_none() || input.object.truncated {
         report_end(input, "is cut off or damaged: its names cannot be read", &mut draft);

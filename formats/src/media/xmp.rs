@@ -16,9 +16,6 @@ use crate::cancellable::TimeLimit;
 use crate::metadata::{Field, Metadata};
 use crate::text::decode;
 
-/// Deepest nesting.
-const DEPTH_MAX: usize = 64;
-
 /// A collector of properties from the events of an XML reader.
 #[derive(Debug, Default)]
 pub(crate) struct Properties {
@@ -124,9 +121,6 @@ pub(crate) fn read(packet: &[u8], about: &mut Metadata, time: &mut TimeLimit<'_>
             Ok(Event::CData(text)) => properties.text(&text),
             Ok(Event::Eof) | Err(_) => break,
             Ok(_) => {}
-        }
-        if DEPTH_MAX < properties.depth {
-            break;
         }
     }
 }

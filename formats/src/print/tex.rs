@@ -3,8 +3,8 @@
 //! Source: "LaTeX: A Document Preparation System" (1994), appendix C; The TeXbook, chapters 7 and 8
 //! (how input becomes tokens). Essence's Tex summarizer (text without commands).
 //!
-//! Nothing is executed, and no file is read in. Macros are expanded only in values of attributes, if they are
-//! short and have no arguments.
+//! Nothing is executed, and no file is read in. Macros are expanded only in values of attributes, if they have no
+//! arguments.
 
 mod languages;
 mod reader;
@@ -15,18 +15,10 @@ use reader::TexReader;
 
 use crate::cancellable::TimeLimit;
 use crate::code::source::legal;
+use crate::limit::Limit;
 use crate::names::NameTable;
 use crate::text::{Body, HEADINGS_BYTES_MAX};
 use crate::{DateSource, Draft, Input};
-
-/// Longest definition of a macro that is expanded, in bytes.
-const MACRO_BYTES_MAX: usize = 200;
-/// Maximum number of macros that are remembered.
-const MACROS_MAX: usize = 500;
-/// Maximum number of expansions of macros.
-const EXPANSIONS_MAX: usize = 1_000;
-/// Deepest nesting of arguments, and of macros.
-const DEPTH_MAX: usize = 6;
 
 /// Returns the number of a command's arguments, if it prints none of them.
 fn silent(command: &str) -> Option<usize> {
@@ -73,7 +65,7 @@ enum TexTarget {
 }
 
 /// The attributes read so far.
-struct TexDocument<'c> {
+struct TexDocument<'c, 't> {
     time: TimeLimit<'c>,
     title: String,
     authors: Vec<String>,
@@ -86,8 +78,10 @@ struct TexDocument<'c> {
     body: Body,
     headings: Body,
     references: Vec<String>,
-    macros: HashMap<String, String>,
-    expansions: usize,
+    macros: HashMap<&'t str, &'t str>,
+    /// Length of all that macros may still add, in bytes, and whether it was not enough.
+    room: usize,
+    has_more: bool,
     target: TexTarget,
 }
 
@@ -107,7 +101,8 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         headings: Body::new(HEADINGS_BYTES_MAX),
         references: Vec::new(),
         macros: HashMap::new(),
-        expansions: 0,
+        room: input.text_bytes_max(),
+        has_more: false,
         target: TexTarget::Body,
     };
     document.read(&text);
@@ -127,13 +122,16 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
     draft.other("TeX-Class", document.class);
     draft.other("Version", document.version);
     draft.other("License", legal::license(&text));
+    if document.has_more {
+        draft.cut(Limit::Text.cut_at(input.text_bytes_max()));
+    }
     document.time.report("the text", &mut draft);
     input.report_text(&mut draft);
     draft
 }
 
-impl TexDocument<'_> {
-    fn read(&mut self, text: &str) {
+impl<'t> TexDocument<'_, 't> {
+    fn read(&mut self, text: &'t str) {
         let mut reader = TexReader::new(text);
         while !reader.is_at_end() && self.time.goes_on() {
             let plain = reader.plain();
@@ -175,7 +173,7 @@ impl TexDocument<'_> {
     }
 
     /// Handles a command that describes the document; returns false for any other.
-    fn structure(&mut self, command: &str, reader: &mut TexReader<'_>) -> bool {
+    fn structure(&mut self, command: &str, reader: &mut TexReader<'t>) -> bool {
         match command {
             "title" | "Title" | "Plaintitle" => {
                 let title = self.argument(reader).replace('\n', " ");
@@ -187,14 +185,14 @@ impl TexDocument<'_> {
                 reader.skip_option();
                 let written = reader.group().unwrap_or_default();
                 for one in written.split("\\and").flat_map(|it| it.split("\\And")) {
-                    let printed = self.expand(one, 0);
+                    let printed = self.expand(one);
                     split_authors(printed.lines().next().unwrap_or_default(), &mut self.authors);
                 }
             }
             "date" => {
                 let date = reader.group().unwrap_or_default();
                 if !date.contains("\\today") {
-                    self.date = self.expand(date, 0).replace('\n', " ");
+                    self.date = self.expand(date).replace('\n', " ");
                 }
             }
             "keywords" | "Keywords" | "keyword" => self.keywords = self.argument(reader),
@@ -230,7 +228,7 @@ impl TexDocument<'_> {
         true
     }
 
-    fn begin(&mut self, reader: &mut TexReader<'_>) {
+    fn begin(&mut self, reader: &mut TexReader<'t>) {
         match reader.group().unwrap_or_default() {
             // The text before the document has only settings.
             "document" => {
@@ -239,7 +237,7 @@ impl TexDocument<'_> {
             "abstract" => self.target = TexTarget::Abstract,
             "comment" => reader.skip_past("\\end{comment}"),
             "keyword" | "keywords" | "IEEEkeywords" => {
-                self.keywords = self.expand(reader.until("\\end{"), 0);
+                self.keywords = self.expand(reader.until("\\end{"));
             }
             "tabular" | "array" | "thebibliography" | "longtable" | "minipage" | "tabular*" => {
                 reader.skip_option();
@@ -250,7 +248,7 @@ impl TexDocument<'_> {
         self.paragraph();
     }
 
-    fn heading(&mut self, reader: &mut TexReader<'_>) {
+    fn heading(&mut self, reader: &mut TexReader<'t>) {
         reader.skip_option();
         let heading = self.argument(reader).replace('\n', " ");
         self.headings.push_squeezed_line(heading.trim());
@@ -292,48 +290,53 @@ impl TexDocument<'_> {
     }
 
     /// `\newcommand{\name}{text}`, `\newcommand\name{text}` or `\def\name{text}`.
-    fn define(&mut self, reader: &mut TexReader<'_>) {
+    fn define(&mut self, reader: &mut TexReader<'t>) {
         let name = match reader.group() {
-            Some(name) => name.trim().trim_start_matches('\\').to_owned(),
-            None => reader.next_command().to_owned(),
+            Some(name) => name.trim().trim_start_matches('\\'),
+            None => reader.next_command(),
         };
         let parameters = reader.option().is_some();
         let definition = reader.group().unwrap_or_default();
-        if !parameters && definition.len() <= MACRO_BYTES_MAX && self.macros.len() < MACROS_MAX {
-            self.macros.insert(name, definition.to_owned());
+        if !parameters {
+            self.macros.insert(name, definition);
         }
     }
 
     /// Returns the text that the next argument prints.
-    fn argument(&mut self, reader: &mut TexReader<'_>) -> String {
+    fn argument(&mut self, reader: &mut TexReader<'t>) -> String {
         reader.skip_option();
         let written = reader.group().unwrap_or_default();
-        self.expand(written, 0)
+        self.expand(written)
     }
 
     /// Returns the text that `tex` prints, with its line breaks.
-    fn expand(&mut self, tex: &str, depth: usize) -> String {
-        // It is not much longer than `tex`, since few short macros are expanded.
+    fn expand(&mut self, tex: &'t str) -> String {
         let mut printed = Body::new(usize::MAX);
-        let mut reader = TexReader::new(tex);
-        while depth < DEPTH_MAX && !reader.is_at_end() && self.time.goes_on() {
+        // The text, and the macros in it that are not read to their ends.
+        let mut readers = vec![TexReader::new(tex)];
+        while let Some(reader) = readers.last_mut().filter(|_| self.time.goes_on()) {
             printed.push_squeezed(reader.plain());
             match reader.special() {
                 Some('\\') => {
                     let command = reader.command();
-                    let known =
-                        self.macros.get(command).filter(|_| self.expansions < EXPANSIONS_MAX);
-                    if let Some(definition) = known.cloned() {
-                        self.expansions += 1;
-                        printed.push(&self.expand(&definition, depth + 1));
+                    if let Some(definition) = self.macros.get(command).copied() {
+                        // An empty macro counts, too.
+                        match self.room.checked_sub(definition.len() + 1) {
+                            Some(room) => {
+                                self.room = room;
+                                readers.push(TexReader::new(definition));
+                            }
+                            None => self.has_more = true,
+                        }
                     } else {
-                        print(command, &mut reader, &mut printed);
+                        print(command, reader, &mut printed);
                     }
                 }
                 Some('%') => reader.skip_comment(),
                 Some('\n') => printed.line(),
                 Some('~') => printed.space(),
-                _ => {}
+                Some(_) => {}
+                None => drop(readers.pop()),
             }
         }
         printed.finish().trim().to_owned()
@@ -435,9 +438,22 @@ mod tests {
     }
 
     #[test]
+    fn macros_of_any_length_and_depth_are_expanded() {
+        let long = "word".repeat(60);
+        let deep: String = (b'a'..b'z')
+            .map(|it| format!("\\def\\{0}{{\\{1}}}", it as char, (it + 1) as char))
+            .collect();
+        let tex = format!(
+            "\\newcommand{{\\long}}{{{long}}}{deep}\\def\\z{{deep}}\\title{{\\long{{}} \\a}}"
+        );
+        check(&tex, &format!("Title: {long} deep"));
+    }
+
+    #[test]
     fn macros_that_grow_end() {
         let bomb = "\\def\\a{\\b\\b\\b\\b\\b\\b\\b}\\def\\b{\\a\\a\\a\\a\\a\\a\\a}\\title{\\a}";
-        check(bomb, "Title: x.tex");
+        let seen = render("x.tex", Type::Tex, bomb.as_bytes());
+        assert!(seen.starts_with("Title: x.tex\nTruncated: text "), "{seen}");
         let open = "\\title{".repeat(50_000);
         render("x.tex", Type::Tex, open.as_bytes());
     }

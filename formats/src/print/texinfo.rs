@@ -17,16 +17,12 @@ use reader::{TexinfoReader, printed};
 use crate::cancellable::TimeLimit;
 use crate::code::source::legal;
 use crate::limit::{Cut, Limit};
-use crate::text::{Body, HEADINGS_BYTES_MAX, decode};
+use crate::text::{Body, HEADINGS_BYTES_MAX, decode, squeezed};
 use crate::{DateSource, Draft, Input};
 
 /// Length of the part in which the charset is looked for, in bytes.
 const CHARSET_BYTES_MAX: usize = 4 * 1024;
-/// Length by which variables may make a text longer, in bytes.
-const FILLED_BYTES_MAX: usize = 4 * 1024;
-/// Longest value of a variable, in bytes.
-const VARIABLE_BYTES_MAX: usize = 200;
-/// Deepest nesting of arguments.
+/// Deepest nesting of arguments; deeper ones are text.
 const DEPTH_MAX: usize = 6;
 
 /// The destination of text.
@@ -228,14 +224,8 @@ impl Manual {
     /// `@set NAME value`.
     fn set(&mut self, line: &str) {
         let (name, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let value = if value.len() <= VARIABLE_BYTES_MAX {
-            self.expand(value, 0)
-        } else {
-            value.to_owned()
-        };
-        if VARIABLE_BYTES_MAX < value.len() {
-            self.cut(Limit::Value.cut_at(VARIABLE_BYTES_MAX));
-        } else if self.variables.len() < Limit::Abbreviations.bound() {
+        let value = self.expand(value, 0);
+        if self.variables.len() < Limit::Abbreviations.bound() {
             self.variables.insert(name.to_owned(), value);
         } else {
             self.cut(Limit::Abbreviations.cut());
@@ -274,9 +264,13 @@ impl Manual {
 
     /// Returns the text that `text` prints, on one line.
     fn expand(&mut self, text: &str, depth: usize) -> String {
-        let mut shown = Body::new(2 * text.len() + FILLED_BYTES_MAX);
+        if depth == DEPTH_MAX {
+            return squeezed(text);
+        }
+        // Only variables make it longer, which have their own bound.
+        let mut shown = Body::new(usize::MAX);
         let mut reader = TexinfoReader::new(text);
-        while depth < DEPTH_MAX && !reader.is_at_end() && !shown.is_full() {
+        while !reader.is_at_end() {
             shown.push_squeezed(reader.plain());
             match reader.special() {
                 Some('@') => {
@@ -290,9 +284,6 @@ impl Manual {
                 Some(' ' | '\n') => shown.space(),
                 _ => {}
             }
-        }
-        if shown.is_over() || shown.is_full() && !reader.is_at_end() {
-            self.cut(Limit::Value.cut_at(shown.bytes_max()));
         }
         shown.finish().trim().to_owned()
     }

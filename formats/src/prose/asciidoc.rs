@@ -11,11 +11,12 @@
 
 mod inline;
 
-use std::collections::HashMap;
+use inline::Attributes;
 
 use super::references::References;
 use super::{PARAGRAPH_BYTES_MAX, pieces};
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::text::{Body, HEADINGS_BYTES_MAX, is_telling};
 use crate::{DateSource, Draft, Input};
 
@@ -51,7 +52,7 @@ struct AsciiDoc<'t> {
     /// Whether the next paragraphs are the abstract.
     in_abstract: bool,
     revision: (String, String),
-    attributes: HashMap<&'t str, &'t str>,
+    attributes: Attributes<'t>,
     references: References,
     paragraph: Body,
 }
@@ -65,6 +66,7 @@ pub(crate) fn summarize<'a>(input: &Input<'a>) -> Draft<'a> {
         r#abstract: Body::new(ABSTRACT_BYTES_MAX),
         references: References::of(input),
         paragraph: Body::new(2 * PARAGRAPH_BYTES_MAX),
+        attributes: Attributes { room: input.text_bytes_max(), ..Attributes::default() },
         ..AsciiDoc::default()
     };
     document.header();
@@ -141,7 +143,7 @@ impl<'t> AsciiDoc<'t> {
             // It is not put in the place of its name.
             self.body.push_lines(value);
         }
-        self.attributes.insert(name, value.trim());
+        self.attributes.values.insert(name, value.trim());
     }
 
     /// Reads authors: `First Middle Last <address>; Other_Name`.
@@ -297,12 +299,12 @@ impl<'t> AsciiDoc<'t> {
     }
 
     fn inline(&mut self, text: &str) -> String {
-        inline::plain(text, &self.attributes, &mut self.references)
+        inline::plain(text, &mut self.attributes, &mut self.references)
     }
 
     fn draft<'a>(self) -> Draft<'a> {
         let mut draft = Draft::default();
-        let attribute = |name: &str| self.attributes.get(name).copied().unwrap_or_default();
+        let attribute = |name: &str| self.attributes.values.get(name).copied().unwrap_or_default();
         draft.title = match attribute("doctitle") {
             "" => self.title,
             title => title.to_owned(),
@@ -324,6 +326,9 @@ impl<'t> AsciiDoc<'t> {
         draft.other("Copyright", attribute("copyright"));
         draft.other("Headings", self.headings.as_str().trim());
         draft.references = self.references.finish();
+        if self.attributes.has_more {
+            draft.cut(Limit::Text.cut_at(self.body.bytes_max()));
+        }
         draft.set_body(self.body);
         draft
     }
@@ -403,6 +408,20 @@ mod tests {
              Partial-Text: The Big One | The Thing is bold and | has a place and more. | First code | \
              *p = 1; // x | A title | one | two, see above | a b | A picture | snake_case_here 2*3*4",
         );
+    }
+
+    #[test]
+    fn attributes_that_grow_without_limit_are_said() {
+        let seen = |count: usize| {
+            let uses = "{a}\n\n".repeat(count);
+            render(
+                "n.adoc",
+                Type::AsciiDoc,
+                format!(":a: {}\n\n{uses}", "word ".repeat(200)).as_bytes(),
+            )
+        };
+        assert!(!seen(500).contains("Truncated: "));
+        assert!(seen(5_000).contains("Truncated: text "));
     }
 
     #[test]

@@ -74,11 +74,13 @@ pub(super) fn sample(limit: Limit, count: usize) -> Option<Sample> {
                 0,
             )
         }
-        Limit::Property if is_old => {
+        Limit::Property if count % 4 == 2 => {
             let title = format!("<title-info><book-title>{words}</book-title></title-info>");
             let book = format!("<FictionBook><description>{title}</description></FictionBook>");
             of(Type::Ebook, book.into_bytes(), words.len(), BODY_SLACK)
         }
+        // Of pictures, fonts and JSON.
+        Limit::Properties | Limit::Property if is_old => None,
         _ => packaged(limit, count),
     }
 }

@@ -27,6 +27,10 @@ fn markup(limit: Limit, count: usize) -> Option<Sample> {
             let text = format!("{{\"name\": \"{}\"}}", "word ".repeat(count));
             of(Type::Json, "a.json", text, None)
         }
+        Limit::Properties if count % 4 == 2 => {
+            let words = vec!["\"word\""; count].join(",");
+            of(Type::Json, "a.json", format!("{{\"tags\": [{words}]}}"), Some(count))
+        }
         Limit::LinkedData => {
             let data = "{\"@type\": \"Thing\"}";
             let page = repeated(count, |_| json_ld(data));

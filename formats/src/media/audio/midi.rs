@@ -7,8 +7,6 @@ use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, len32, slice_up_to};
 use crate::text::{Body, decode};
 
-/// Maximum number of events of all tracks together.
-const EVENTS_MAX: usize = 2_000_000;
 /// Default duration of a quarter note, in microseconds.
 const QUARTER_US: u64 = 500_000;
 
@@ -19,16 +17,15 @@ struct Tune<'a> {
     /// Changes of tempo: the tick, and the microseconds per quarter note from there.
     tempos: Vec<(u64, u64)>,
     ticks: u64,
-    events: usize,
     time: TimeLimit<'a>,
 }
 
-/// Reads a tune; returns false if a track is cut off or broken, or a limit ends the reading.
+/// Reads a tune; returns false if a track is cut off or broken, or the time ends the reading.
 pub(super) fn read(bytes: &[u8], about: &mut Metadata, cancelled: &dyn Fn() -> bool) -> bool {
     let division = be16(bytes, 12).unwrap_or_default();
     let lyrics = Body::new(usize::MAX);
     let time = TimeLimit::new(cancelled);
-    let mut tune = Tune { about, lyrics, tempos: Vec::new(), ticks: 0, events: 0, time };
+    let mut tune = Tune { about, lyrics, tempos: Vec::new(), ticks: 0, time };
     let mut at = len32(bytes, 4).unwrap_or_default().saturating_add(8);
     let mut whole = true;
     for number in 0_usize.. {
@@ -53,8 +50,7 @@ impl Tune<'_> {
     fn track(&mut self, track: &[u8], first: bool) -> Option<()> {
         let (mut at, mut ticks, mut running) = (0, 0_u64, 0);
         while at < track.len() {
-            self.events += 1;
-            if EVENTS_MAX < self.events || !self.time.goes_on() {
+            if !self.time.goes_on() {
                 return None;
             }
             let (delta, next) = variable(track, at)?;

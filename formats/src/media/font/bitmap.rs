@@ -2,17 +2,13 @@
 //!
 //! Source: Glyph Bitmap Distribution Format 2.1; the layout of PCF in `libXfont`.
 
-use super::{Faces, VALUE_BYTES_MAX, set_property};
+use super::type1::up_to;
+use super::{Faces, set_property};
+use crate::limit::Limit;
 use crate::metadata::Field;
 use crate::numbers::{le_len32, le32, len32, slice_up_to, u8_at, up_to_zero};
 use crate::text::decode;
 
-/// The properties of a BDF file must lie in this many bytes at its front.
-const PROPERTIES_BYTES_MAX: usize = 64 * 1024;
-/// Maximum number of properties.
-const PROPERTIES_MAX: usize = 1_000;
-/// Maximum number of tables of a PCF file.
-const TABLES_MAX: usize = 64;
 /// Type of the table of properties.
 const PROPERTIES: u32 = 1;
 /// Flag of a table with big-endian numbers.
@@ -65,12 +61,12 @@ impl FontProperties {
 }
 
 pub(super) fn bdf(bytes: &[u8], faces: &mut Faces) -> Option<()> {
-    let text = decode(slice_up_to(bytes, 0, PROPERTIES_BYTES_MAX), Some("iso-8859-1"));
+    // The properties stand before the characters.
+    let text = decode(up_to(bytes, b"\nCHARS "), Some("iso-8859-1"));
     let mut properties = FontProperties::default();
-    for line in text.lines().take(PROPERTIES_MAX) {
+    for line in text.lines() {
         let (name, value) = line.split_once(' ').unwrap_or((line, ""));
         match name {
-            "CHARS" => break,
             "COMMENT" => set_property(faces, "Comment", value.trim().trim_matches('"')),
             _ => properties.property(name, value.trim().trim_matches('"'), faces),
         }
@@ -81,8 +77,8 @@ pub(super) fn bdf(bytes: &[u8], faces: &mut Faces) -> Option<()> {
 
 pub(super) fn pcf(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     let count = le_len32(bytes, 4)?;
-    let entries = (0..count.min(TABLES_MAX)).filter_map(|it| bytes.get(8 + 16 * it..24 + 16 * it));
-    let entry = entries.into_iter().find(|it| le32(it, 0) == Some(PROPERTIES))?;
+    let mut entries = bytes.get(8..)?.chunks_exact(16).take(count);
+    let entry = entries.find(|it| le32(it, 0) == Some(PROPERTIES))?;
     let table = slice_up_to(bytes, le_len32(entry, 12)?, le_len32(entry, 8)?);
     let big = le32(table, 0)? & BIG_ENDIAN != 0;
     let long = |at| if big { len32(table, at) } else { le_len32(table, at) };
@@ -91,11 +87,15 @@ pub(super) fn pcf(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     let strings_at = count.checked_mul(9)?.checked_add(8)?.checked_next_multiple_of(4)? + 4;
     let strings = table.get(strings_at..)?;
     let string = |at: usize| {
-        let string = up_to_zero(slice_up_to(strings, at, VALUE_BYTES_MAX));
+        // One byte more than is kept shows that there is more.
+        let string = up_to_zero(slice_up_to(strings, at, Limit::Property.bound() + 1));
         decode(string, Some("iso-8859-1")).into_owned()
     };
     let mut properties = FontProperties::default();
-    for number in 0..count.min(PROPERTIES_MAX) {
+    if Limit::Properties.bound() < count {
+        faces.about.cut(Limit::Properties);
+    }
+    for number in 0..count.min(Limit::Properties.bound()) {
         let at = 8 + 9 * number;
         let (name, value) = (string(long(at)?), long(at + 5)?);
         if u8_at(table, at + 4)? != 0 {

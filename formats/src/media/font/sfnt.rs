@@ -12,8 +12,6 @@ use crate::limit::Limit;
 use crate::metadata::Field;
 use crate::numbers::{be16, be32, len16, len32, slice_up_to};
 
-/// Maximum number of tables of a face.
-const TABLES_MAX: usize = 200;
 /// The language code of American English in Windows.
 const ENGLISH: u16 = 0x409;
 
@@ -39,7 +37,7 @@ pub(super) fn read(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     }
     let count = len32(bytes, 8)?;
     if Limit::Faces.bound() < count {
-        faces.cut = Some(Limit::Faces);
+        faces.about.cut(Limit::Faces);
     }
     for number in 0..count.min(Limit::Faces.bound()) {
         face(bytes, len32(bytes, 12 + 4 * number)?, faces)?;
@@ -49,17 +47,15 @@ pub(super) fn read(bytes: &[u8], faces: &mut Faces) -> Option<()> {
 
 fn face(bytes: &[u8], at: usize, faces: &mut Faces) -> Option<()> {
     let count = len16(bytes, at.checked_add(4)?)?;
-    for number in 0..count.min(TABLES_MAX) {
-        let entry = bytes.get(at.checked_add(12 + 16 * number)?..)?;
-        let table = || {
-            let table = slice_up_to(bytes, len32(entry, 8)?, len32(entry, 12)?);
-            (!table.is_empty()).then_some(table)
-        };
-        match entry.get(..4)? {
-            b"name" => names(table()?, faces)?,
-            b"OS/2" => scripts(table()?, faces)?,
-            _ => {}
+    let directory = bytes.get(at.checked_add(12)?..)?.get(..16 * count)?;
+    // There is one table of each name.
+    for name in [b"name", b"OS/2"] {
+        let Some(entry) = directory.chunks(16).find(|it| it.starts_with(name)) else { continue };
+        let table = slice_up_to(bytes, len32(entry, 8)?, len32(entry, 12)?);
+        if table.is_empty() {
+            return None;
         }
+        if name == b"name" { names(table, faces)? } else { scripts(table, faces)? }
     }
     faces.count += 1;
     Some(())
@@ -71,12 +67,9 @@ pub(super) fn woff(bytes: &[u8], faces: &mut Faces) -> Option<()> {
         return Some(());
     }
     let count = len16(bytes, 12)?;
-    for number in 0..count.min(TABLES_MAX) {
-        let entry = bytes.get(44 + 20 * number..)?;
-        let name = entry.get(..4)?;
-        if !matches!(name, b"name" | b"OS/2") {
-            continue;
-        }
+    let directory = bytes.get(44..)?.get(..20 * count)?;
+    for name in [b"name", b"OS/2"] {
+        let Some(entry) = directory.chunks(20).find(|it| it.starts_with(name)) else { continue };
         let (packed_len, len) = (len32(entry, 8)?, len32(entry, 12)?);
         let mut table = Cow::Borrowed(slice_up_to(bytes, len32(entry, 4)?, packed_len));
         if packed_len < len {
@@ -84,7 +77,7 @@ pub(super) fn woff(bytes: &[u8], faces: &mut Faces) -> Option<()> {
             let most = Limit::FontNames.bound();
             ZlibDecoder::new(&*table).take(most as u64 + 1).read_to_end(&mut unpacked).ok()?;
             if most < unpacked.len() {
-                faces.cut = Some(Limit::FontNames);
+                faces.about.cut(Limit::FontNames);
             }
             table = Cow::Owned(unpacked);
         }
@@ -114,7 +107,7 @@ fn names(table: &[u8], faces: &mut Faces) -> Option<()> {
             let (len, left) =
                 (len16(record, 8)?, Limit::FontNames.bound().saturating_sub(faces.names_bytes));
             if left < len {
-                faces.cut = Some(Limit::FontNames);
+                faces.about.cut(Limit::FontNames);
             }
             // Names may share bytes, so all names together can be far longer than the table.
             let value = slice_up_to(table, start, len.min(left));
@@ -147,9 +140,12 @@ fn name(id: u16, value: &str, faces: &mut Faces, typographic: bool) {
         10 => Field::Description,
         11 | 12 | 14 => {
             let is_new = !faces.references.iter().any(|it| it == value);
-            if value.contains("://") && is_new && faces.references.len() < 3 * Limit::Faces.bound()
-            {
-                faces.references.push(value.trim().to_owned());
+            if value.contains("://") && is_new {
+                if faces.references.len() < 3 * Limit::Faces.bound() {
+                    faces.references.push(value.trim().to_owned());
+                } else {
+                    faces.about.cut(Limit::Faces);
+                }
             }
             return;
         }

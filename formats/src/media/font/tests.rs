@@ -146,6 +146,29 @@ fn bitmap_fonts() {
 }
 
 #[test]
+fn names_far_behind_the_front_are_read() {
+    let filler = "X 1\n".repeat(20_000);
+    check(
+        format!("STARTFONT 2.1\n{filler}FAMILY_NAME \"Example\"\nCHARS 1\n").as_bytes(),
+        "Title: Example\nFonts: Example",
+    );
+    check(
+        format!("StartFontMetrics 2.0\n{filler}FamilyName Example\n").as_bytes(),
+        "Title: f.font\nFonts: Example",
+    );
+    check(
+        format!("%!PS-AdobeFont-1.0\n{filler}/FamilyName (Example) def\neexec").as_bytes(),
+        "Title: f.font\nFonts: Example",
+    );
+    let table = names(&[(1, "Example")]);
+    let others = [[0; 8], [0, 0, 0, 1, 0, 0, 0, 1]].concat().repeat(400);
+    let start = long(12 + others.len() + 16);
+    let entry = [b"name".as_slice(), &[0; 4], &start, &long(table.len())].concat();
+    let head = [b"\0\x01\0\0".as_slice(), &short(401), &[0; 6]].concat();
+    check(&[head, others, entry, table].concat(), "Title: f.font\nFonts: Example");
+}
+
+#[test]
 fn hostile_fonts_end() {
     let broken = "Title: f.font\n! broken: is cut off or damaged: its names cannot be read";
     check(b"\0\x01\0\0\xff\xff\0\0\0\0\0\0", broken);

@@ -3,14 +3,11 @@
 //! Source: Adobe Type 1 Font Format §2.2 (the clear text); Adobe's Technical Note 5040 (PFB); Adobe Font
 //! Metrics 4.1 §3.
 
+use memchr::memmem;
+
 use super::{Faces, set_property};
 use crate::numbers::{le_len32, slice_up_to};
 use crate::text::decode;
-
-/// Maximum number of bytes of the clear text that are read.
-const CLEAR_BYTES_MAX: usize = 32 * 1024;
-/// Maximum number of bytes of the head of a metrics file that are read.
-const METRICS_BYTES_MAX: usize = 16 * 1024;
 
 /// Reads a font program, as text (PFA) or in segments (PFB).
 pub(super) fn program(bytes: &[u8], faces: &mut Faces) -> Option<()> {
@@ -18,9 +15,8 @@ pub(super) fn program(bytes: &[u8], faces: &mut Faces) -> Option<()> {
         [0x80, 1, ..] => slice_up_to(bytes, 6, le_len32(bytes, 2)?),
         _ => bytes,
     };
-    let clear = slice_up_to(clear, 0, CLEAR_BYTES_MAX);
+    let clear = up_to(clear, b"eexec");
     let text = encoding_rs::WINDOWS_1252.decode_without_bom_handling(clear).0;
-    let text = text.split("eexec").next().unwrap_or_default();
     for name in ["FullName", "FamilyName", "version", "Notice", "Copyright"] {
         let key = format!("/{name}");
         let Some(at) = text.find(&key) else { continue };
@@ -39,6 +35,11 @@ pub(super) fn program(bytes: &[u8], faces: &mut Faces) -> Option<()> {
     }
     faces.count = 1;
     Some(())
+}
+
+/// Returns the bytes before `mark`; all bytes if it is not there.
+pub(super) fn up_to<'a>(bytes: &'a [u8], mark: &[u8]) -> &'a [u8] {
+    bytes.get(..memmem::find(bytes, mark).unwrap_or(bytes.len())).unwrap_or_default()
 }
 
 /// Returns the text up to the parenthesis that closes a string, unescaped.
@@ -71,8 +72,8 @@ fn string(text: &str) -> String {
 }
 
 pub(super) fn metrics(bytes: &[u8], faces: &mut Faces) -> Option<()> {
-    let text = decode(slice_up_to(bytes, 0, METRICS_BYTES_MAX), Some("windows-1252"));
-    for line in text.lines().take_while(|line| !line.starts_with("StartCharMetrics")) {
+    let text = decode(up_to(bytes, b"\nStartCharMetrics"), Some("windows-1252"));
+    for line in text.lines() {
         let Some((name, value)) = line.trim().split_once([' ', '\t']) else { continue };
         let is_by_program = name == "Comment" && value.starts_with("Creat");
         if !is_by_program {

@@ -5,19 +5,15 @@
 //! Only the few useful tags are read, in place: no directory is stored, and each value is read up to a
 //! limit, whatever length it declares.
 
+use std::collections::HashSet;
+
 use super::super::xmp;
 use super::iptc;
 use crate::cancellable::TimeLimit;
+use crate::limit::Limit;
 use crate::metadata::{Field, Metadata};
 use crate::numbers::{be16, le_len32, le16, len32, slice, slice_up_to, up_to_zero};
 use crate::text::decode;
-
-/// Maximum number of entries of a directory that are read.
-const ENTRIES_MAX: usize = 1_000;
-/// Longest text that is read, in bytes: more than is kept, which shows that there is more.
-const VALUE_BYTES_MAX: usize = 128 * 1024;
-/// Maximum number of blocks of other metadata (XMP, IPTC).
-const BLOCKS_MAX: usize = 4;
 
 /// Values of the directories that must be combined.
 #[derive(Default)]
@@ -50,6 +46,10 @@ struct TiffReader<'b, 'a, 't> {
     little: bool,
     about: &'a mut Metadata,
     time: &'a mut TimeLimit<'t>,
+    /// Number of entries read so far: directories may be read many times over.
+    entries: usize,
+    /// The different ones: an equal entry has an equal value.
+    known: HashSet<&'b [u8]>,
     values: TagValues,
 }
 
@@ -66,7 +66,8 @@ pub(super) fn read(
         b"MM" => false,
         _ => return None,
     };
-    let mut reader = TiffReader { bytes, little, about, time, values: TagValues::default() };
+    let (known, values) = (HashSet::new(), TagValues::default());
+    let mut reader = TiffReader { bytes, little, about, time, entries: 0, known, values };
     let start = reader.long(4)?;
     // A cut directory has given some values.
     let whole = reader.directory(start, Directory::Main);
@@ -74,7 +75,7 @@ pub(super) fn read(
     whole
 }
 
-impl TiffReader<'_, '_, '_> {
+impl<'b> TiffReader<'b, '_, '_> {
     fn short(&self, at: usize) -> Option<u16> {
         if self.little { le16(self.bytes, at) } else { be16(self.bytes, at) }
     }
@@ -86,10 +87,15 @@ impl TiffReader<'_, '_, '_> {
     /// Reads one directory. Only the main one refers to others, so there are no cycles.
     fn directory(&mut self, start: usize, directory: Directory) -> Option<()> {
         let count = usize::from(self.short(start)?);
-        for entry in 0..count.min(ENTRIES_MAX) {
+        for entry in 0..count {
             if !self.time.goes_on() {
                 return None;
             }
+            if self.entries == Limit::Pieces.bound() {
+                self.about.cut(Limit::Pieces);
+                break;
+            }
+            self.entries += 1;
             let at = start.checked_add(2 + 12 * entry)?;
             let tag = self.short(at)?;
             match (directory, tag) {
@@ -110,8 +116,8 @@ impl TiffReader<'_, '_, '_> {
         Some(())
     }
 
-    /// Returns the bytes of an entry's value, at most `bytes_max`.
-    fn value(&self, at: usize, bytes_max: usize) -> Option<&[u8]> {
+    /// Returns the bytes of an entry's value: at most as many as may be kept of a text in UTF-16 with a charset.
+    fn value(&mut self, at: usize) -> Option<&'b [u8]> {
         let unit = match self.short(at + 2)? {
             1 | 2 | 6 | 7 => 1,
             3 | 8 => 2,
@@ -123,11 +129,16 @@ impl TiffReader<'_, '_, '_> {
         if len <= 4 {
             return slice(self.bytes, at + 8, len);
         }
-        Some(slice_up_to(self.bytes, self.long(at + 8)?, len.min(bytes_max)))
+        let value = slice_up_to(self.bytes, self.long(at + 8)?, len);
+        let front = value.get(..2 * Limit::Property.bound() + 8);
+        if front.is_some_and(|it| it.len() < value.len()) {
+            self.about.cut(Limit::Property);
+        }
+        front.or(Some(value))
     }
 
-    fn text(&self, at: usize) -> String {
-        let bytes = self.value(at, VALUE_BYTES_MAX).unwrap_or_default();
+    fn text(&mut self, at: usize) -> String {
+        let bytes = self.value(at).unwrap_or_default();
         decode(up_to_zero(bytes), None).trim().to_owned()
     }
 
@@ -139,6 +150,9 @@ impl TiffReader<'_, '_, '_> {
     }
 
     fn entry(&mut self, tag: u16, at: usize) -> Option<()> {
+        if !self.known.insert(slice(self.bytes, at, 12)?) {
+            return None;
+        }
         match tag {
             256 => self.values.width = self.number(at)?,
             257 => self.values.height = self.number(at)?,
@@ -173,16 +187,13 @@ impl TiffReader<'_, '_, '_> {
         let unit = if matches!(self.short(at + 2)?, 4 | 13) { 4 } else { 1 };
         let len = unit * self.long(at + 4)?;
         let start = self.long(at + 8)?;
-        let block = (tag, start, len);
-        if self.values.blocks.len() < BLOCKS_MAX && !self.values.blocks.contains(&block) {
-            self.values.blocks.push(block);
-        }
+        self.values.blocks.push((tag, start, len));
         Some(())
     }
 
     /// Reads texts in UTF-16, or in the charset that their first eight bytes declare.
     fn encoded(&mut self, tag: u16, at: usize) -> Option<()> {
-        let bytes = self.value(at, VALUE_BYTES_MAX)?;
+        let bytes = self.value(at)?;
         let utf16 = if self.little { encoding_rs::UTF_16LE } else { encoding_rs::UTF_16BE };
         let (field, bytes, charset) = match tag {
             40091 => (Field::Title, bytes, Some(encoding_rs::UTF_16LE)),

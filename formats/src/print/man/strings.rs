@@ -8,10 +8,6 @@ use super::{glyphs, split_name};
 use crate::Draft;
 use crate::limit::Limit;
 
-/// Longest string that is remembered, in bytes.
-const STRING_BYTES_MAX: usize = 200;
-/// Length by which strings may make a line longer, in bytes; the others stay names.
-const FILLED_BYTES_MAX: usize = 16 * 1024;
 /// Length by which strings may make a text longer, in bytes; the others print nothing.
 const ADDED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -20,8 +16,6 @@ pub(crate) struct TroffStrings {
     texts: HashMap<String, String>,
     /// Whether there are too many.
     has_more: bool,
-    /// Whether one is too long.
-    has_longer: bool,
     /// Length of all strings that were filled in, in bytes.
     added: usize,
 }
@@ -33,10 +27,9 @@ impl TroffStrings {
         let (name, text) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
         let text = text.trim_start();
         let text = text.strip_prefix('"').unwrap_or(text);
-        let is_room = self.texts.len() < Limit::Abbreviations.bound();
-        if STRING_BYTES_MAX < text.len() {
-            self.has_longer = true;
-        } else if is_room {
+        let is_room =
+            self.texts.len() < Limit::Abbreviations.bound() || self.texts.contains_key(name);
+        if is_room {
             self.texts.insert(name.to_owned(), text.to_owned());
         } else {
             self.has_more = true;
@@ -47,9 +40,6 @@ impl TroffStrings {
     pub(crate) fn report(&self, draft: &mut Draft<'_>) {
         if self.has_more {
             draft.cut(Limit::Abbreviations.cut_at(self.texts.len()));
-        }
-        if self.has_longer {
-            draft.cut(Limit::Value.cut_at(STRING_BYTES_MAX));
         }
         if ADDED_BYTES_MAX < self.added {
             draft.cut(Limit::Text.cut_at(ADDED_BYTES_MAX));
@@ -64,10 +54,6 @@ impl TroffStrings {
         let mut filled = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("\\*") {
-            // Strings may be much longer than their names.
-            if 2 * text.len() + FILLED_BYTES_MAX < filled.len() {
-                break;
-            }
             filled.push_str(before);
             let (name, after) = split_name(after);
             rest = after;
@@ -117,20 +103,18 @@ mod tests {
     #[test]
     fn strings_add_a_bounded_length() {
         let mut strings = TroffStrings::default();
-        strings.define(&format!("a {}", "x".repeat(STRING_BYTES_MAX)));
+        strings.define(&format!("a {}", "x".repeat(1_000)));
         let filled: usize = (0..100_000).map(|_| strings.interpolate("\\*a").len()).sum();
-        assert!(ADDED_BYTES_MAX - STRING_BYTES_MAX < filled && filled <= ADDED_BYTES_MAX);
+        assert!(ADDED_BYTES_MAX - 1_000 < filled && filled <= ADDED_BYTES_MAX);
         let mut draft = Draft::default();
         strings.report(&mut draft);
         assert_eq!(draft.problems, [Limit::Text.cut_at(ADDED_BYTES_MAX).problem()]);
     }
 
     #[test]
-    fn a_long_string_is_not_too_many() {
+    fn strings_of_a_line_are_all_filled_in() {
         let mut strings = TroffStrings::default();
-        strings.define(&format!("a {}", "x".repeat(STRING_BYTES_MAX + 1)));
-        let mut draft = Draft::default();
-        strings.report(&mut draft);
-        assert_eq!(draft.problems, [Limit::Value.cut_at(STRING_BYTES_MAX).problem()]);
+        strings.define(&format!("a {}", "x".repeat(1_000)));
+        assert_eq!(strings.interpolate(&"\\*a".repeat(100)).len(), 100_000);
     }
 }

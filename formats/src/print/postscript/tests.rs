@@ -97,6 +97,15 @@ fn tokens() {
 }
 
 #[test]
+fn strings_of_any_length_are_read() {
+    let long = "a".repeat(100_000);
+    let text = format!("({long})<{}>", "61".repeat(100_000));
+    let mut tokens = PsTokens::new(text.as_bytes());
+    let expected = Some(PsToken::String(long.into_bytes()));
+    assert_eq!((tokens.next(), tokens.next()), (expected.clone(), expected));
+}
+
+#[test]
 fn hostile_documents_end() {
     check("%!\n{ (a) show } loop\n", "Title: p.ps");
     render("p.ps", Type::PostScript, &[b"%!\n".as_slice(), &b"(".repeat(5_000_000)].concat());

@@ -4,12 +4,10 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-/// Maximum number of bytes of a string that are kept; longer strings are pictures.
-const STRING_BYTES_MAX: usize = 64 * 1024;
 /// Longest name or number, in bytes.
 const WORD_BYTES_MAX: usize = 256;
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum PsToken<'a> {
     /// `/name`.
     Literal(&'a [u8]),
@@ -139,9 +137,7 @@ impl<'a> PsTokens<'a> {
                 },
                 _ => byte,
             };
-            if text.len() < STRING_BYTES_MAX {
-                text.push(byte);
-            }
+            text.push(byte);
         }
         text
     }
@@ -178,7 +174,7 @@ impl<'a> PsTokens<'a> {
         let rest = self.rest();
         let end = memchr(b'>', rest).unwrap_or(rest.len());
         self.at += end + 1;
-        let digits = rest.get(..end.min(2 * STRING_BYTES_MAX)).unwrap_or_default();
+        let digits = rest.get(..end).unwrap_or_default();
         if digits.starts_with(b"~") {
             return Vec::new();
         }

@@ -83,15 +83,15 @@ fn variables_add_a_bounded_length() {
 }
 
 #[test]
-fn variables_that_are_too_long_are_said() {
-    let long = "v".repeat(201);
-    let said = "Truncated: value 200\n! limit: has more than 200 bytes in one attribute; the rest was left out";
-    check(&format!("@settitle T@value{{a}}\n@set a {long}\n"), &format!("Title: T\n{said}"));
-    let nested = format!(
-        "@set a {}\n@set b @value{{a}}@value{{a}}\n@settitle @value{{b}}T\n",
-        "v".repeat(150)
+fn variables_and_arguments_of_any_length_and_depth_are_read() {
+    let long = "v".repeat(5_000);
+    let set = format!("@set a {long}\n@set b @value{{a}}@value{{a}}\n");
+    check(
+        &format!("{set}@author @value{{b}}T\n"),
+        &format!("Title: x.texi\nAuthor: {long}{long}T"),
     );
-    check(&nested, &format!("Title: T\n{said}"));
+    let deep = format!("{}deep{}", "@footnote{".repeat(9), "}".repeat(9));
+    assert!(render("x.texi", Type::Texinfo, deep.as_bytes()).contains("deep"));
 }
 
 #[test]

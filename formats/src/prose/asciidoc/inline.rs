@@ -15,14 +15,34 @@ use crate::prose::{SPAN_BYTES_MAX, closed};
 
 /// Longest value of an attribute that is put in the place of its name, in bytes.
 pub(super) const VALUE_BYTES_MAX: usize = 1024;
-/// Length of a text without markup up to which values are put into it, in bytes: they may be much longer than
-/// their names.
-const FILLED_BYTES_MAX: usize = 256 * 1024;
+
+/// The attributes that a document sets, by their names.
+#[derive(Default)]
+pub(super) struct Attributes<'t> {
+    pub(super) values: HashMap<&'t str, &'t str>,
+    /// Length by which they may still make the text longer, in bytes, and whether it was not enough.
+    pub(super) room: usize,
+    pub(super) has_more: bool,
+}
+
+impl<'t> Attributes<'t> {
+    /// Returns the text that is put in the place of a name, if there is one.
+    fn fill(&mut self, name: &str) -> Option<&'t str> {
+        let value = self.values.get(name).copied().or_else(|| character(name))?;
+        if VALUE_BYTES_MAX < value.len() {
+            return None;
+        }
+        let room = self.room.checked_sub(value.len().saturating_sub(name.len()));
+        self.has_more |= room.is_none();
+        self.room = room?;
+        Some(value)
+    }
+}
 
 /// Returns `text` without markup, and adds its links to `references`.
 pub(super) fn plain(
     text: &str,
-    attributes: &HashMap<&str, &str>,
+    attributes: &mut Attributes<'_>,
     references: &mut References,
 ) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -45,7 +65,7 @@ pub(super) fn plain(
 fn span<'t>(
     marked: &'t str,
     shown: &mut String,
-    attributes: &HashMap<&str, &str>,
+    attributes: &mut Attributes<'_>,
     references: &mut References,
 ) -> Option<&'t str> {
     if let Some(escaped) = marked.strip_prefix('\\') {
@@ -59,11 +79,7 @@ fn span<'t>(
     }
     if let Some(inner) = marked.strip_prefix('{') {
         let (name, after) = closed(inner, "}")?;
-        let value = attributes.get(name).copied().or_else(|| character(name))?;
-        if VALUE_BYTES_MAX < value.len() || FILLED_BYTES_MAX < shown.len() {
-            return None;
-        }
-        shown.push_str(value);
+        shown.push_str(attributes.fill(name)?);
         return Some(after);
     }
     if let Some(inner) = marked.strip_prefix("[[") {
