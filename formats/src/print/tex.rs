@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn macros_of_any_length_and_depth_are_expanded() {
         let long = "word".repeat(60);
-        let deep: String = (b'a'..b'z')
+        let deep: String = (b'a'..=b'y')
             .map(|it| format!("\\def\\{0}{{\\{1}}}", it as char, (it + 1) as char))
             .collect();
         let tex = format!(

@@ -79,8 +79,6 @@ pub(super) fn sample(limit: Limit, count: usize) -> Option<Sample> {
             let book = format!("<FictionBook><description>{title}</description></FictionBook>");
             of(Type::Ebook, book.into_bytes(), words.len(), BODY_SLACK)
         }
-        // Of pictures, fonts and JSON.
-        Limit::Properties | Limit::Property if is_old => None,
         _ => packaged(limit, count),
     }
 }
@@ -161,6 +159,8 @@ fn words(limit: Limit, count: usize) -> Option<Sample> {
     let is_first = count % 4 == 1;
     let words = "words ".repeat(count);
     let (values, holds, slack) = match limit {
+        // The others are pictures, fonts and JSON.
+        Limit::Properties | Limit::Property if count.is_multiple_of(2) => return None,
         Limit::Properties => ("<dc:subject>words</dc:subject>".repeat(count), count, 0),
         Limit::Property => (format!("<dc:title>{words}</dc:title>"), words.len(), BODY_SLACK),
         Limit::Paragraph => (String::new(), words.len(), BODY_SLACK),
