@@ -94,7 +94,7 @@ impl SlidesReader<'_> {
             }
             // What is drawn follows the list of all slides; the drawings may be in any order.
             SLIDE | NOTES | MASTER | HANDOUT if !std::mem::replace(&mut self.in_drawings, true) => {
-                self.document.body.place("drawings");
+                self.document.body.place("slides");
             }
             SLIDE_PERSIST if self.in_slides => self.document.slide(),
             art::SHAPE => self.is_template = false,

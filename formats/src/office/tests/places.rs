@@ -74,7 +74,7 @@ fn slides() {
     check(
         Type::PowerPoint,
         &compound(&[("PowerPoint Document", &stream.concat())]),
-        &["slide 1", "slide 2", "slide 3", "notes", "drawings"],
+        &["slide 1", "slide 2", "slide 3", "notes", "slides"],
     );
 }
 
