@@ -76,10 +76,11 @@ fn attribute(rest: &str) -> Option<(&str, &str, &str)> {
         return Some((name, "", after));
     };
     let value = value.trim_start_matches(is_space);
-    let (value, after) = match value.chars().next() {
-        Some(quote @ ('"' | '\'')) => {
-            let inner = value.get(1..).unwrap_or_default();
-            inner.split_once(quote).unwrap_or((inner, ""))
+    let (value, after) = match value.as_bytes() {
+        [quote @ (b'"' | b'\''), inner @ ..] => {
+            let end = memchr::memchr(*quote, inner).map_or(value.len(), |at| at + 1);
+            let inner = value.get(1..end).unwrap_or_default();
+            (inner, value.get(end + 1..).unwrap_or_default())
         }
         _ => value.split_at(value.find(is_space).unwrap_or(value.len())),
     };
