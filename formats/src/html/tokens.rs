@@ -78,7 +78,7 @@ fn attribute(rest: &str) -> Option<(&str, &str, &str)> {
     let value = value.trim_start_matches(is_space);
     let (value, after) = match value.as_bytes() {
         [quote @ (b'"' | b'\''), inner @ ..] => {
-            let end = memchr::memchr(*quote, inner).map_or(value.len(), |at| at + 1);
+            let end = memchr(*quote, inner).map_or(value.len(), |at| at + 1);
             let inner = value.get(1..end).unwrap_or_default();
             (inner, value.get(end + 1..).unwrap_or_default())
         }
