@@ -3,8 +3,7 @@
 //! Source: ECMA-376 part 1 §17 (WordprocessingML).
 //!
 //! Headings are known by outline level, or by style: the part for styles has their names, which are the same
-//! in all languages. Footnotes and endnotes follow the
-//! text, and diagrams, charts and comments follow these.
+//! in all languages. Footnotes and endnotes follow the text, and diagrams, charts and comments follow these.
 
 use std::collections::HashMap;
 
