@@ -2,6 +2,13 @@
 //!
 //! Sans-I/O.
 
+use crate::distance::within;
+
+/// Shortest attribute name for which [`resembling`] looks for another, in letters.
+pub const NAME_LETTERS_MIN: usize = 3;
+/// Shortest attribute name in which [`resembling`] allows for two edits, in letters.
+pub const LONG_NAME_LETTERS: usize = 6;
+
 /// A field of a record that is searched by its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TextField {
@@ -121,6 +128,31 @@ pub fn target(name: &str) -> Target {
     }
 }
 
+/// Returns the name of `known` that is most like a mistyped or abbreviated attribute name: one edit
+/// away, else with `name` as its beginning, else two edits away from a `name` of
+/// [`LONG_NAME_LETTERS`]. Case does not matter. A name of fewer than [`NAME_LETTERS_MIN`] is like
+/// none.
+pub fn resembling<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() < NAME_LETTERS_MIN {
+        return None;
+    }
+    let rank = |known: &str| {
+        let known = known.to_lowercase();
+        let is_near = |edits| within(&letters, &known, edits);
+        let is_alike = [
+            is_near(0),
+            is_near(1),
+            known.starts_with(&name),
+            LONG_NAME_LETTERS <= letters.len() && is_near(2),
+        ];
+        is_alike.into_iter().position(|it| it)
+    };
+    let ranked = known.filter_map(|it| Some((rank(it)?, it)));
+    ranked.min_by_key(|(rank, _)| *rank).map(|(_, it)| it)
+}
+
 /// Order of an attribute's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -139,5 +171,31 @@ pub fn kind(field: &str) -> Option<Kind> {
         Target::Text(_) | Target::Oid => Some(Kind::Text),
         Target::Quantity(quantity) => Some(quantity.kind()),
         Target::Attribute(name) => (name == "md5").then_some(Kind::Text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_name_resembles_a_known_one() {
+        let known = ["title", "author", "type", "keywords", "url", "modified", "Publisher"];
+        for (name, expected) in [
+            ("tit", Some("title")),
+            ("autor", Some("author")),
+            ("TITEL", Some("title")),
+            ("typ", Some("type")),
+            ("key", Some("keywords")),
+            ("publ", Some("Publisher")),
+            ("modifed", Some("modified")),
+            ("publsiherr", Some("Publisher")),
+            ("url", Some("url")),
+            ("tytl", None),
+            ("re", None),
+            ("shoe-size", None),
+        ] {
+            assert_eq!(resembling(name, known.into_iter()), expected, "{name}");
+        }
     }
 }
