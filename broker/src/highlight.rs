@@ -142,7 +142,8 @@ mod tests {
         check("harvst~1", "harvest harvests", "[harvest] harvests");
         check("havrest~1", "harvest", "[harvest]");
         check("/h.r[a-e]/", "hare hard harder", "[hare] [hard] harder");
-        check("title:x a NOT b size:>3", "x a b 4", "[x] [a] b 4");
+        check("title:x a1 NOT b size:>3", "x a1 b 4", "[x] [a1] b 4");
+        check("a day in the life", "a day in life", "a [day] in [life]");
         check("日本", "日本語", "[日][本]語");
     }
 }

@@ -10,6 +10,7 @@
 //! | written | finds |
 //! |---|---|
 //! | `gather stream` | both words, in any form (`gathering`, `streams`), anywhere |
+//! | `the gathering of streams` | the same; stop words (`the`, `of`) count if all words are such |
 //! | `"change log"` | these words as written, side by side |
 //! | `title:harvest`, `author:"Peter Danzig"`, `title:(a OR b)` | in that attribute, whatever its case |
 //! | `a AND b`, `a OR b`, `NOT a`, `(a OR b) c` | NOT binds tightest, then AND, then OR |
@@ -20,9 +21,11 @@
 //! | `keywords:*`, `*` | records with that attribute; all records |
 //! | `\` | makes the next character an ordinary one |
 //!
-//! Words side by side mean AND: each further word narrows the answer, as on every search page. `+`
-//! therefore has a meaning of its own: it marks the required words, and the unmarked words beside
-//! it only affect the ranking. AND, OR, NOT and TO are operators in capitals only.
+//! Words side by side mean AND: each further word narrows the answer, as on every search page. But
+//! they are less strict than with the operator: stop words among them do not count
+//! ([`Node::without_stop_words`]). `+` therefore has a meaning of its own: it marks the
+//! required words, and the unmarked words beside it only affect the ranking. AND, OR, NOT and TO are
+//! operators in capitals only.
 //!
 //! # Differences from the original
 //!
@@ -42,6 +45,7 @@ mod parse;
 mod phrase;
 pub mod record;
 pub mod stem;
+mod stop_words;
 mod value;
 mod word;
 pub mod words;
@@ -79,16 +83,19 @@ pub struct Query {
 
 /// A condition on an object.
 ///
-/// [`parse()`] returns canonical trees: no AND directly in an AND, no OR directly in an OR, none of
-/// them with fewer than two members, no double negation.
+/// [`parse()`] returns canonical trees: no AND directly in an AND, no OR directly in an OR, no
+/// operands side by side directly in such, none of them with fewer than two members, no double
+/// negation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// Everything.
     All,
     /// One word, phrase, range … in one attribute or in the default ones.
     Leaf(Leaf),
-    /// All of these.
+    /// All of these, written with AND.
     And(Vec<Self>),
+    /// All of these, written side by side: those of [`Node::without_stop_words`].
+    Beside(Vec<Self>),
     /// At least one of these.
     Or(Vec<Self>),
     /// All but this.
@@ -185,7 +192,8 @@ impl Query {
         Matcher::new(self).matches(record)
     }
 
-    /// Calls `visit` with every leaf that is not under a NOT: it is required or raises the rank.
+    /// Calls `visit` with every leaf that is required or raises the rank: all but those under a NOT
+    /// and stop words that do not count.
     pub fn for_each_wanted<'a>(&'a self, visit: &mut dyn FnMut(&'a Leaf)) {
         fn walk<'a>(node: &'a Node, visit: &mut dyn FnMut(&'a Leaf)) {
             match node {
@@ -193,6 +201,9 @@ impl Query {
                 Node::Leaf(leaf) => visit(leaf),
                 Node::And(nodes) | Node::Or(nodes) => {
                     nodes.iter().for_each(|node| walk(node, visit));
+                }
+                Node::Beside(nodes) => {
+                    Node::without_stop_words(nodes).into_iter().for_each(|node| walk(node, visit));
                 }
                 Node::Prefer { required, optional } => {
                     required.iter().chain(optional).for_each(|node| walk(node, visit));
@@ -206,27 +217,21 @@ impl Query {
 impl Node {
     /// Returns the AND of `nodes`, in canonical form; [`Node::All`] if `nodes` is empty.
     pub fn and(nodes: Vec<Self>) -> Self {
-        let parts = |node| match node {
-            Self::And(inner) => inner,
-            other => vec![other],
-        };
-        let mut flat: Vec<Self> = nodes.into_iter().flat_map(parts).collect();
-        match flat.len() {
-            0 => Self::All,
-            1 => flat.remove(0),
-            _ => Self::And(flat),
-        }
+        let parts = |node| if let Self::And(inner) = node { inner } else { vec![node] };
+        joined(nodes.into_iter().flat_map(parts).collect(), Self::And)
+    }
+
+    /// Returns `nodes` side by side, in canonical form; [`Node::All`] if `nodes` is empty.
+    pub fn beside(nodes: Vec<Self>) -> Self {
+        let parts = |node| if let Self::Beside(inner) = node { inner } else { vec![node] };
+        joined(nodes.into_iter().flat_map(parts).collect(), Self::Beside)
     }
 
     /// Returns the OR of `nodes`, in canonical form; `nodes` is not empty.
     pub fn or(nodes: Vec<Self>) -> Self {
         debug_assert!(!nodes.is_empty());
-        let parts = |node| match node {
-            Self::Or(inner) => inner,
-            other => vec![other],
-        };
-        let mut flat: Vec<Self> = nodes.into_iter().flat_map(parts).collect();
-        if flat.len() == 1 { flat.remove(0) } else { Self::Or(flat) }
+        let parts = |node| if let Self::Or(inner) = node { inner } else { vec![node] };
+        joined(nodes.into_iter().flat_map(parts).collect(), Self::Or)
     }
 
     /// Returns the NOT of `node`, in canonical form.
@@ -243,6 +248,15 @@ impl Node {
     }
 }
 
+/// Returns the only node of a list, or the list as one node; [`Node::All`] for an empty one.
+fn joined(mut nodes: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
+    match nodes.len() {
+        0 => Node::All,
+        1 => nodes.remove(0),
+        _ => join(nodes),
+    }
+}
+
 impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.root)
@@ -254,10 +268,13 @@ impl fmt::Display for Node {
         match self {
             Self::All => f.write_str("*"),
             Self::Leaf(leaf) => write!(f, "{leaf}"),
-            Self::And(nodes) => join(f, nodes, " ", |node| matches!(node, Self::Not(_))),
-            Self::Or(nodes) => {
-                join(f, nodes, " OR ", |node| matches!(node, Self::Not(_) | Self::And(_)))
+            Self::Beside(nodes) => join(f, nodes, " ", |node| matches!(node, Self::Not(_))),
+            Self::And(nodes) => {
+                join(f, nodes, " AND ", |node| matches!(node, Self::Not(_) | Self::Beside(_)))
             }
+            Self::Or(nodes) => join(f, nodes, " OR ", |node| {
+                matches!(node, Self::Not(_) | Self::Beside(_) | Self::And(_))
+            }),
             Self::Not(node) => write!(f, "-{}", Operand(node)),
             Self::Prefer { required, optional } => {
                 for node in required {

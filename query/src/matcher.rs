@@ -154,6 +154,10 @@ impl Matcher {
             Node::Leaf(leaf) => predicate(leaf).map(|it| self.add(wanted, it)),
             Node::Not(inner) => Some(Tree::Not(Box::new(self.node(inner, false)?))),
             Node::And(nodes) => non_empty(self.nodes(nodes, wanted)).map(Tree::All),
+            Node::Beside(nodes) => {
+                let nodes = Node::without_stop_words(nodes);
+                non_empty(self.nodes(nodes, wanted)).map(Tree::All)
+            }
             Node::Or(nodes) => non_empty(self.nodes(nodes, wanted)).map(Tree::Any),
             Node::Prefer { required, optional } => {
                 let required = Tree::All(self.nodes(required, wanted));
@@ -164,8 +168,8 @@ impl Matcher {
         }
     }
 
-    fn nodes(&mut self, nodes: &[Node], wanted: bool) -> Vec<Tree> {
-        nodes.iter().filter_map(|node| self.node(node, wanted)).collect()
+    fn nodes<'a>(&mut self, nodes: impl IntoIterator<Item = &'a Node>, wanted: bool) -> Vec<Tree> {
+        nodes.into_iter().filter_map(|node| self.node(node, wanted)).collect()
     }
 
     fn add(&mut self, wanted: bool, predicate: Predicate) -> Tree {

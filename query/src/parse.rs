@@ -3,7 +3,7 @@
 //! ```text
 //! or      = and { "OR" and }
 //! and     = run { "AND" run }
-//! run     = signed { signed }                  side by side: AND, or preference after `+`
+//! run     = signed { signed }                  side by side, or preference after `+`
 //! signed  = [ "+" | "-" | "NOT" ] signed | operand
 //! operand = "(" or ")" | [ name ":" ] ( "(" or ")" | '"' … '"' | "/" … "/" | range | word )
 //! range   = ("[" | "{") bound "TO" bound ("]" | "}") | (">" | ">=" | "<" | "<=") bound | [ bound ] ".." [ bound ]
@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
         if all.is_empty() {
             return Err(self.missing_operand());
         }
-        Ok(if plus { Node::prefer(required, plain) } else { Node::and(all) })
+        Ok(if plus { Node::prefer(required, plain) } else { Node::beside(all) })
     }
 
     /// Returns the error for an operator or a parenthesis without an operand.

@@ -30,6 +30,7 @@ fn shape(node: &Node) -> String {
             format!("{field}{value}")
         }
         Node::And(nodes) => format!("(and {})", list(nodes)),
+        Node::Beside(nodes) => format!("({})", list(nodes)),
         Node::Or(nodes) => format!("(or {})", list(nodes)),
         Node::Not(node) => format!("(not {})", shape(node)),
         Node::Prefer { required, optional } => {
@@ -61,36 +62,40 @@ fn words_side_by_side_are_all_wanted() {
     check("  ", "all");
     check("*", "all");
     check("gather", "gather");
-    check(" gather\tstream ", "(and gather stream)");
-    check("and or not to", "(and and or not to)");
-    check("naïve café 日本語", "(and naïve café 日本語)");
+    check(" gather\tstream ", "(gather stream)");
+    check("and or not to", "(and or not to)");
+    check("naïve café 日本語", "(naïve café 日本語)");
 }
 
 #[test]
 fn not_binds_tighter_than_and_than_or() {
     check("a OR b AND c", "(or a (and b c))");
-    check("a b OR c d", "(or (and a b) (and c d))");
+    check("a b OR c d AND e", "(or (a b) (and (c d) e))");
     check("a AND NOT b OR c", "(or (and a (not b)) c)");
-    check("(a OR b) c", "(and (or a b) c)");
-    check("NOT a b", "(and (not a) b)");
-    check("NOT (a b)", "(not (and a b))");
+    check("(a OR b) c", "((or a b) c)");
+    check("NOT a b", "((not a) b)");
+    check("NOT (a b)", "(not (a b))");
     check("NOT NOT a", "a");
     check("a AND (b AND (c))", "(and a b c)");
+    check("a b AND (c d)", "(and (a b) (c d))");
+    check("a (b (c d))", "(a b c d)");
+    check("a (b AND c)", "(a (and b c))");
     check("a OR(b)", "(or a b)");
 }
 
 #[test]
 fn signs() {
-    check("a -b", "(and a (not b))");
-    check("--a", "a");
-    check("-(a OR b) c", "(and (not (or a b)) c)");
+    check("a -b", "(a (not b))");
+    check("--(a) --\"a b\"", "(a 'a b')");
+    check("-(a OR b) c", "((not (or a b)) c)");
     check("+a b -c d", "(prefer a (not c) | b d)");
     check("+a +b", "(and a b)");
+    check("+a +b -c AND d", "(and a b (not c) d)");
     check("+(-a) b", "(prefer (not a) | b)");
     check("+a (NOT b)", "(prefer a | (not b))");
     check("a OR +b c", "(or a (prefer b | c))");
-    check("a - b + c", "(and a - b + c)");
-    check("c++ foo-bar", "(and c++ foo-bar)");
+    check("a - b + c", "(a - b + c)");
+    check("c++ foo-bar", "(c++ foo-bar)");
 }
 
 #[test]
@@ -98,12 +103,12 @@ fn fields() {
     check("title:harvest", "title=harvest");
     check("File-Size:12", "File-Size=12");
     check("title:\"change log\"", "title='change log'");
-    check("title:(a OR \"b c\" body:d)", "(or title=a (and title='b c' body=d))");
+    check("title:(a OR \"b c\" body:d)", "(or title=a (title='b c' body=d))");
     check("keywords:*", "keywords=present");
     check("-title:a", "(not title=a)");
     check("http://a.org/b?c=d", "http://a.org/b?c=d");
-    check("std::io 12:30", "(and std::io 12:30)");
-    check("re\\: x", "(and re: x)");
+    check("std::io 12:30", "(std::io 12:30)");
+    check("re\\: x", "(re: x)");
     check(
         "title: a",
         "«title:» a: expected a word right after title: without a space; write title\\: to look for the colon's word itself",
@@ -114,11 +119,11 @@ fn fields() {
 #[test]
 fn forms_of_a_word() {
     check("harv*", "prefix(harv)");
-    check("harvst~ a~1 b~2", "(and fuzzy1(harvst) fuzzy1(a) fuzzy2(b))");
-    check("~user a~b", "(and ~user a~b)");
-    check("a\\*b a\\~1 \\AND", "(and a*b a~1 AND)");
+    check("harvst~ a~1 b~2", "(fuzzy1(harvst) fuzzy1(a) fuzzy2(b))");
+    check("~user a~b", "(~user a~b)");
+    check("a\\*b a\\~1 \\AND", "(a*b a~1 AND)");
     check("foo\\ bar", "foo bar");
-    check("title:harv* title:h~2", "(and title=prefix(harv) title=fuzzy2(h))");
+    check("title:harv* title:h~2", "(title=prefix(harv) title=fuzzy2(h))");
     check(
         "a h*v b",
         "a h«*»v b: a * stands for any ending, so only at the end of a word; write /…/ for more",
@@ -130,7 +135,7 @@ fn forms_of_a_word() {
 #[test]
 fn regular_expressions_and_paths() {
     check("/har.est/", "regex(har.est)");
-    check("title:/a(b|c)/ d", "(and title=regex(a(b|c)) d)");
+    check("title:/a(b|c)/ d", "(title=regex(a(b|c)) d)");
     check("(/a\\/b/)", "regex(a/b)");
     check("/usr/share/doc", "/usr/share/doc");
     check("/usr", "/usr");
@@ -159,11 +164,11 @@ fn ranges() {
     check("size:<=10k", "size=range(Open,=10k)");
     check("size:[1 TO 9]", "size=range(=1,=9)");
     check("size:{1 TO *]", "size=range(<>1,Open)");
-    check("size:(>1 <9)", "(and size=range(<>1,Open) size=range(Open,<>9))");
+    check("size:(>1 <9)", "(size=range(<>1,Open) size=range(Open,<>9))");
     check("modified:2024-01-01..2024-12-31", "modified=range(=2024-01-01,=2024-12-31)");
-    check("modified:2024.. year:..2020", "(and modified=range(=2024,Open) year=range(Open,=2020))");
+    check("modified:2024.. year:..2020", "(modified=range(=2024,Open) year=range(Open,=2020))");
     check("year:2024", "year=2024");
-    check("shoe-size:4..5 file:../a..b", "(and shoe-size=range(=4,=5) file=../a..b)");
+    check("shoe-size:4..5 file:../a..b", "(shoe-size=range(=4,=5) file=../a..b)");
     check("size:>x", "size:«>x»: expected a number such as 2024 or 10k for size");
     check(
         "modified:2024-13",

@@ -94,6 +94,7 @@ impl<'a> Compiler<'a> {
             Node::Leaf(leaf) => self.leaf(leaf),
             Node::Not(inner) => Ok(self.node(inner)?.map(all_but)),
             Node::And(nodes) => Ok(combine(self.musts(nodes)?)),
+            Node::Beside(nodes) => Ok(combine(self.musts(Node::without_stop_words(nodes))?)),
             Node::Or(nodes) => Ok(combine(self.shoulds(nodes)?)),
             Node::Prefer { required, optional } => {
                 let mut clauses = self.musts(required)?;
@@ -106,8 +107,8 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn musts(&mut self, nodes: &[Node]) -> Result<Clauses, String> {
-        let mut clauses = Vec::with_capacity(nodes.len());
+    fn musts<'n>(&mut self, nodes: impl IntoIterator<Item = &'n Node>) -> Result<Clauses, String> {
+        let mut clauses = Vec::new();
         for (node, times) in counted(nodes) {
             if let Node::Not(inner) = node {
                 clauses.extend(self.node(inner)?.map(|query| (Occur::MustNot, query)));
@@ -119,7 +120,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn shoulds(&mut self, nodes: &[Node]) -> Result<Clauses, String> {
-        let mut clauses = Vec::with_capacity(nodes.len());
+        let mut clauses = Vec::new();
         for (node, times) in counted(nodes) {
             clauses.extend(self.node(node)?.map(|query| (Occur::Should, weigh(query, times))));
         }
@@ -325,8 +326,8 @@ fn attribute_range(path: &Term, value: &Value) -> Box<dyn Engine> {
 }
 
 /// Returns each distinct node with its count, in the order of first occurrence.
-fn counted(nodes: &[Node]) -> Vec<(&Node, usize)> {
-    let mut counted: Vec<(&Node, usize)> = Vec::with_capacity(nodes.len());
+fn counted<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> Vec<(&'n Node, usize)> {
+    let mut counted: Vec<(&Node, usize)> = Vec::new();
     for node in nodes {
         match counted.iter_mut().find(|(it, _)| *it == node) {
             Some((_, times)) => *times += 1,

@@ -389,7 +389,7 @@ fn plain_words(query: &Query) -> Vec<&str> {
         }
     }
     let words: Option<Vec<_>> = match &query.root {
-        Node::And(nodes) => nodes.iter().map(word).collect(),
+        Node::And(nodes) | Node::Beside(nodes) => nodes.iter().map(word).collect(),
         node => word(node).map(|word| vec![word]),
     };
     // Other words would need quotes or escapes.

@@ -33,6 +33,21 @@ fn words_phrases_and_forms() {
 }
 
 #[test]
+fn stop_words_beside_others_are_no_condition() {
+    let site = corpus();
+    site.check("what is an authentication?", "three");
+    site.check("to be or not to be", "three");
+    site.check("the gatherers of it", "one");
+    site.check("the AND gatherer", "");
+    site.check("+the log", "two");
+    site.check("title:the log", "");
+    // They change no score, and every other word counts as often as it is written.
+    let score = |query: &str| site.ask(query, |_| ()).hits[0].score;
+    assert!((score("a log of the change") - score("log change")).abs() < 1e-6);
+    assert!(score("log change") + 1e-3 < score("log log change"));
+}
+
+#[test]
 fn all_forms_of_a_word_count_as_one_word() {
     let site = Site::new();
     let filler = "one two three four five six seven";

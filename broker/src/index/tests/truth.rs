@@ -47,6 +47,8 @@ const WORDS: &[&str] = &[
     "b.a",
     "2024",
     "1995",
+    "the",
+    "don't",
     "2024-03-09",
     "10",
     "-5",
@@ -205,6 +207,7 @@ fn node() -> impl Strategy<Value = Node> {
         let several = || vec(inner.clone(), 1..4);
         prop_oneof![
             several().prop_map(Node::and),
+            several().prop_map(Node::beside),
             several().prop_map(Node::or),
             inner.clone().prop_map(Node::negate),
             (several(), several())
