@@ -25,7 +25,7 @@
 //! they are less strict than with the operator: stop words among them do not count
 //! ([`Node::without_stop_words`]). `+` therefore has a meaning of its own: it marks the
 //! required words, and the unmarked words beside it only affect the ranking. AND, OR, NOT and TO are
-//! operators in capitals only.
+//! operators in capitals only. `print()` and `--no-ff` are words.
 //!
 //! # Differences from the original
 //!

@@ -10,6 +10,9 @@
 //! word    = characters up to a space, a quotation mark or a parenthesis [ "*" | "~" [ "1" | "2" ] ]
 //! ```
 //!
+//! Two exceptions, since people paste code: `()` right after a character of a word belongs to it
+//! (`print()`), and so do two hyphens right before its first letter or digit (`--no-ff`).
+//!
 //! Sans-I/O.
 
 use super::word::{self, TypedWord};
@@ -168,6 +171,7 @@ impl<'a> Parser<'a> {
         let mut chars = self.rest().chars();
         let (sign, next) = (chars.next(), chars.next());
         let bound = next.is_some_and(|c| !c.is_whitespace() && c != ')');
+        let bound = bound && !word::is_option(self.rest());
         let (Some(sign @ ('+' | '-')), true) = (sign, bound) else {
             return Ok((Sign::Plain, self.operand(depth, field)?));
         };

@@ -87,6 +87,8 @@ fn not_binds_tighter_than_and_than_or() {
 fn signs() {
     check("a -b", "(a (not b))");
     check("--(a) --\"a b\"", "(a 'a b')");
+    check("--no-ff -b", "(--no-ff (not b))");
+    check("a ---no-ff +-NOT b", "(prefer (not --no-ff) b | a)");
     check("-(a OR b) c", "((not (or a b)) c)");
     check("+a b -c d", "(prefer a (not c) | b d)");
     check("+a +b", "(and a b)");
@@ -96,6 +98,16 @@ fn signs() {
     check("a OR +b c", "(or a (prefer b | c))");
     check("a - b + c", "(a - b + c)");
     check("c++ foo-bar", "(c++ foo-bar)");
+}
+
+#[test]
+fn an_empty_pair_of_parentheses_belongs_to_the_word_before_it() {
+    check("print() foo_bar().x()", "(print() foo_bar().x())");
+    check("(f()) -g() f()~1", "(f() (not g()) fuzzy1(f()))");
+    check("title:f() \"f()\"", "(title=f() 'f()')");
+    check("f(x) f\\()", "f(x) f\\(«)»: this parenthesis closes nothing");
+    check("title:()", "title:«()»: nothing between the parentheses");
+    check("NOT()", "NOT«()»: nothing between the parentheses");
 }
 
 #[test]

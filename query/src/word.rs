@@ -23,6 +23,10 @@ impl TypedWord {
                     Some((_, escaped)) => read.chars.push((at, escaped, true)),
                     None => read.chars.push((at, '\\', true)),
                 },
+                '(' if !read.chars.is_empty() && chars.as_str().starts_with(')') => {
+                    chars.next();
+                    read.chars.extend([(at, '(', false), (at + 1, ')', false)]);
+                }
                 c if c.is_whitespace() || matches!(c, '"' | '(' | ')') => {
                     read.len = at;
                     break;
@@ -106,6 +110,11 @@ fn plain(chars: &[TypedChar]) -> Result<String, (usize, usize, String)> {
     };
     let message = "a * stands for any ending, so only at the end of a word; write /…/ for more";
     Err((*at, 1, message.to_owned()))
+}
+
+/// Returns whether `text` begins with a program's option, such as `--no-ff`.
+pub(super) fn is_option(text: &str) -> bool {
+    text.strip_prefix("--").is_some_and(|it| it.starts_with(char::is_alphanumeric))
 }
 
 /// Returns the attribute name when `text` begins with `name:`.
