@@ -23,7 +23,8 @@
 //!
 //! Words side by side mean AND: each further word narrows the answer, as on every search page. But
 //! they are less strict than with the operator: stop words among them do not count
-//! ([`Node::without_stop_words`]). `+` therefore has a meaning of its own: it marks the
+//! ([`Node::without_stop_words`]), and if too few records have all the words, those with some of
+//! them may follow ([`Query::loosened`]). `+` therefore has a meaning of its own: it marks the
 //! required words, and the unmarked words beside it only affect the ranking. AND, OR, NOT and TO are
 //! operators in capitals only. `print()` and `--no-ff` are words.
 //!
@@ -40,6 +41,7 @@ mod check;
 pub mod distance;
 pub mod field;
 pub mod folding;
+mod looser;
 mod matcher;
 mod parse;
 mod phrase;
@@ -55,6 +57,7 @@ use std::fmt;
 use soif::Record;
 
 pub use field::{Kind, kind};
+pub use looser::plain;
 pub use matcher::{Matched, Matcher};
 pub use parse::parse;
 pub use value::span;

@@ -48,6 +48,16 @@ fn stop_words_beside_others_are_no_condition() {
 }
 
 #[test]
+fn a_loosened_query_finds_some_of_the_words() {
+    let site = corpus();
+    let loosened = |query: &str| parse(query).unwrap().loosened().unwrap().to_string();
+    site.check("gathering the change log", "");
+    site.check(&loosened("gathering the change log"), "one two");
+    site.check(&loosened("gathering change -log"), "one");
+    site.check(&loosened("gathering change log type:html"), "one");
+}
+
+#[test]
 fn all_forms_of_a_word_count_as_one_word() {
     let site = Site::new();
     let filler = "one two three four five six seven";
