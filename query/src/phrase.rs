@@ -1,94 +1,141 @@
-//! Search for a phrase in one pass over a text (Knuth, Morris, Pratt).
+//! Search for a phrase in one pass over a text, all its beginnings at once (shift-and).
 //!
 //! Sans-I/O.
 
-/// Words that must stand side by side.
+use std::collections::BTreeMap;
+
+/// Words that must stand side by side: each at the position after that of the word before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Phrase {
-    words: Vec<String>,
+    /// For each word, a bit for each of its places in the phrase.
+    places: BTreeMap<String, Vec<u64>>,
+    /// Number of words.
+    len: usize,
     /// Prefix of one further word.
     beginning: Option<String>,
-    /// The failure function: for each word, the number of first words that still match when the
-    /// next word does not.
-    fallback: Vec<usize>,
 }
 
-/// The part of a phrase that the previous words match.
-#[derive(Clone, Copy, Debug, Default)]
+/// The parts of a phrase that the words of a text match. Bit `n` says that words up to a position
+/// match the first `n + 1` words of the phrase.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
-    matched: usize,
-    /// Position that the next word must have.
+    /// Up to the position before this one.
+    before: Vec<u64>,
+    /// Up to this position.
+    here: Vec<u64>,
     position: usize,
 }
 
 impl Phrase {
     /// Returns the phrase of `words` and, if given, one further word that begins with `beginning`.
     pub(crate) fn new(words: Vec<String>, beginning: Option<String>) -> Self {
-        let mut phrase = Self { fallback: Vec::with_capacity(words.len()), words, beginning };
-        let mut matched = 0;
-        for (at, word) in phrase.words.iter().enumerate() {
-            if at != 0 {
-                matched = phrase.after(matched, word);
+        let len = words.len();
+        let mut places: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for (at, word) in words.into_iter().enumerate() {
+            let bits = places.entry(word).or_insert_with(|| vec![0; len.div_ceil(64)]);
+            if let Some(block) = bits.get_mut(at / 64) {
+                *block |= 1 << (at % 64);
             }
-            phrase.fallback.push(matched);
         }
-        phrase
+        Self { places, len, beginning }
     }
 
-    /// Reads the `word` at `position` of a text; returns whether the phrase ends here.
+    /// Reads the `word` at `position` of a text; returns whether the phrase ends here. Several words
+    /// may have the same position.
     pub(crate) fn step(&self, progress: &mut Progress, word: &str, position: usize) -> bool {
-        if position != progress.position {
-            progress.matched = 0;
+        progress.move_to(position, self.len.div_ceil(64));
+        if let Some(beginning) = &self.beginning
+            && self.is_whole(&progress.before)
+            && word.starts_with(beginning.as_str())
+        {
+            return true;
         }
-        progress.position = position + 1;
-        let is_whole = |matched: usize| matched == self.words.len();
-        let begins = |it: &String| is_whole(progress.matched) && word.starts_with(it.as_str());
-        let ends = self.beginning.as_ref().is_some_and(begins);
-        progress.matched = self.after(progress.matched, word);
-        ends || self.beginning.is_none() && is_whole(progress.matched)
+        let Some(places) = self.places.get(word) else { return false };
+        let mut carry = 1;
+        let blocks = progress.here.iter_mut().zip(&progress.before).zip(places);
+        for ((here, before), places) in blocks {
+            *here |= (before << 1 | carry) & places;
+            carry = before >> 63;
+        }
+        self.beginning.is_none() && self.is_whole(&progress.here)
     }
 
-    /// Returns how many words of the phrase match when `word` follows `matched` matching words.
-    fn after(&self, mut matched: usize, word: &str) -> usize {
-        loop {
-            if self.words.get(matched).is_some_and(|it| it == word) {
-                return matched + 1;
+    /// Returns whether `matched` has the bit of the last word.
+    fn is_whole(&self, matched: &[u64]) -> bool {
+        let Some(last) = self.len.checked_sub(1) else { return true };
+        matched.get(last / 64).is_some_and(|block| block >> (last % 64) & 1 == 1)
+    }
+}
+
+impl Progress {
+    /// Moves to `position`, if not there yet. A phrase has so many `blocks` of bits.
+    fn move_to(&mut self, position: usize, blocks: usize) {
+        if position != self.position {
+            std::mem::swap(&mut self.before, &mut self.here);
+            if position != self.position + 1 {
+                self.before.clear();
             }
-            let Some(before) = matched.checked_sub(1) else { return 0 };
-            matched = self.fallback.get(before).copied().unwrap_or_default();
+            self.here.clear();
+            self.position = position;
         }
+        self.before.resize(blocks, 0);
+        self.here.resize(blocks, 0);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
 
-    fn words(text: &str) -> Vec<String> {
-        text.chars().map(String::from).collect()
+    /// Returns at how many positions the phrase ends; each character is a word, and those of one
+    /// string have one position.
+    fn ends(phrase: &str, beginning: Option<&str>, text: &[String]) -> usize {
+        let words = phrase.chars().map(String::from).collect();
+        let phrase = Phrase::new(words, beginning.map(str::to_owned));
+        let mut progress = Progress::default();
+        let mut ends = |(at, stack): (usize, &String)| {
+            let mut step = |c: char| phrase.step(&mut progress, &c.to_string(), at);
+            stack.chars().fold(false, |ends, c| step(c) | ends)
+        };
+        text.iter().enumerate().filter(|it| ends(*it)).count()
+    }
+
+    /// Returns in how many places `text` has the characters of `phrase`.
+    fn naive(phrase: &str, text: &[String]) -> usize {
+        let has = |window: &&[String]| {
+            window.iter().zip(phrase.chars()).all(|(stack, c)| stack.contains(c))
+        };
+        text.windows(phrase.len()).filter(has).count()
     }
 
     proptest! {
         #[test]
-        fn a_phrase_is_found_at_every_occurrence(phrase in "[ab]{1,5}", text in "[ab]{0,20}") {
-            let (whole, mut progress) = (Phrase::new(words(&phrase), None), Progress::default());
-            let ends = |(at, word): (usize, String)| whole.step(&mut progress, &word, at);
-            let found = words(&text).into_iter().enumerate().map(ends).filter(|it| *it).count();
-            let naive = text.as_bytes().windows(phrase.len()).filter(|it| *it == phrase.as_bytes());
-            prop_assert_eq!(found, naive.count());
+        fn a_phrase_is_found_at_every_occurrence(
+            phrase in "[ab]{1,5}|[ab]{63,66}",
+            mut text in vec("[abc]{1,2}", 0..20),
+        ) {
+            prop_assert_eq!(ends(&phrase, None, &text), naive(&phrase, &text));
+            text.splice(..0, phrase.chars().map(String::from));
+            prop_assert_eq!(ends(&phrase, None, &text), naive(&phrase, &text));
         }
 
         #[test]
-        fn a_phrase_with_a_prefix_ends_in_any_word_with_it(phrase in "[ab]{0,3}", text in "[ab]{0,20}") {
-            let beginning = Some("b".to_owned());
-            let (begun, mut progress) = (Phrase::new(words(&phrase), beginning), Progress::default());
-            let ends = |(at, word): (usize, String)| begun.step(&mut progress, &word, at);
-            let found = words(&text).into_iter().enumerate().map(ends).filter(|it| *it).count();
-            let whole = format!("{phrase}b");
-            let naive = text.as_bytes().windows(whole.len()).filter(|it| *it == whole.as_bytes());
-            prop_assert_eq!(found, naive.count());
+        fn a_phrase_with_a_prefix_ends_in_any_word_with_it(
+            phrase in "[ab]{0,3}",
+            text in vec("[abc]{1,2}", 0..20),
+        ) {
+            prop_assert_eq!(ends(&phrase, Some("b"), &text), naive(&format!("{phrase}b"), &text));
         }
+    }
+
+    #[test]
+    fn a_gap_interrupts_a_phrase() {
+        let (phrase, mut progress) =
+            (Phrase::new(vec!["a".to_owned(); 2], None), Progress::default());
+        let mut step = |at| phrase.step(&mut progress, "a", at);
+        assert_eq!([1, 3, 4, 4, 6].map(&mut step), [false, false, true, true, false]);
     }
 }
