@@ -81,8 +81,13 @@ impl Highlighter {
 
     /// Returns the positions of the query's words in `text`: ascending and disjoint.
     pub(crate) fn marks(&self, text: &str) -> Vec<Mark> {
-        let (mut words, mut word, mut marks) = (Words::new(text), String::new(), Vec::new());
+        let (mut words, mut word) = (Words::new(text), String::new());
+        let mut marks: Vec<Mark> = Vec::new();
         while let Some(at) = words.next_into(&mut word) {
+            // The parts of a name that is marked as a whole.
+            if marks.last().is_some_and(|mark| at.start < mark.end) {
+                continue;
+            }
             let number = self
                 .words
                 .get(&word)
@@ -145,5 +150,9 @@ mod tests {
         check("title:x a1 NOT b size:>3", "x a1 b 4", "[x] [a1] b 4");
         check("a day in the life", "a day in life", "a [day] in [life]");
         check("日本", "日本語", "[日][本]語");
+        check("c++ c#", "C, C++, C#", "C, [C++], [C#]");
+        check("c hub", "C, C++, GitHub", "[C], [C]++, Git[Hub]");
+        check("github git hub", "GitHub, .GitHub", "[GitHub], .[GitHub]");
+        check("git* \"a .net\"", "GitHub a .NET", "[GitHub] [a] [.NET]");
     }
 }

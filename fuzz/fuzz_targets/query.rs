@@ -15,7 +15,7 @@ fn record() -> Record {
         ("Title", "Gathering the café's data"),
         ("Abstract", "日本語 and foo_bar, side by side"),
         ("Full-Text", "a a b a a b b; to be or not to be, 2024-03-09"),
-        ("Publisher", "University of Colorado"),
+        ("Publisher", "University of Colorado on GitHub, C++11 and .NET"),
         ("Shoe-Size", "42"),
         ("File-Size", "20000"),
         ("Last-Modification-Time", "1710000000"),

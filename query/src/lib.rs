@@ -26,7 +26,8 @@
 //! ([`Node::without_stop_words`]), and if too few records have all the words, those with some of
 //! them may follow ([`Query::loosened`]). `+` therefore has a meaning of its own: it marks the
 //! required words, and the unmarked words beside it only affect the ranking. AND, OR, NOT and TO are
-//! operators in capitals only. `print()` and `--no-ff` are words.
+//! operators in capitals only. `print()` and `--no-ff` are words, and `C++` and `.NET` are not `C` and `net`
+//! ([`words`]).
 //!
 //! # Differences from the original
 //!
@@ -43,6 +44,7 @@ pub mod field;
 pub mod folding;
 mod looser;
 mod matcher;
+mod names;
 mod parse;
 mod phrase;
 pub mod record;

@@ -111,6 +111,7 @@ mod tests {
         check_plain("Re: harvest (a", "Re harvest a");
         check_plain("AND title:x -b \"c h*v", "\\AND title x b c h v");
         check_plain("(日本語 text検索", "日本語 text検索");
+        check_plain("(C++11 & .NET: GitHub.", "C++11 .NET GitHub");
         check_plain(&"a ".repeat(LEAVES_MAX + 1), &vec!["a"; LEAVES_MAX].join(" "));
         check_plain(&"é".repeat(QUERY_BYTES_MAX), "*");
     }

@@ -7,10 +7,11 @@ use std::borrow::Cow;
 use frostem::{Algorithm, Stemmer};
 
 /// Returns the stem of a word from [`Words`](crate::words::Words). A word with characters beyond
-/// ASCII is its own stem.
+/// ASCII or with signs (`.net`) is its own stem.
 pub fn stem(word: &str) -> Cow<'_, str> {
+    let is_plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric());
     // A new stemmer for each word costs nothing: it is only the address of a function.
-    if word.is_ascii() { Stemmer::new(Algorithm::English).stem(word) } else { Cow::Borrowed(word) }
+    if is_plain { Stemmer::new(Algorithm::English).stem(word) } else { Cow::Borrowed(word) }
 }
 
 /// Returns a prefix of all words with the stem `stem`. Only words with it need the stemmer.

@@ -97,7 +97,8 @@ fn signs() {
     check("+a (NOT b)", "(prefer a | (not b))");
     check("a OR +b c", "(or a (prefer b | c))");
     check("a - b + c", "(a - b + c)");
-    check("c++ foo-bar", "(c++ foo-bar)");
+    check("c++ C# .NET foo-bar", "(c++ C# .NET foo-bar)");
+    check("+C++ -C++ C++*", "(prefer C++ (not C++) | prefix(C++))");
 }
 
 #[test]

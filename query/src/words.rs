@@ -4,13 +4,27 @@
 //! `foo-bar`, paths and URLs are found by their parts, and as a whole by a phrase of them. Han and
 //! kana have no spaces between words: each character is a word, and several are a phrase.
 //!
+//! Some names are found both whole and by their parts. Their parts are *stacked*: further words at
+//! the position of the whole name, which comes first. A phrase goes through any of the words of each
+//! position. A query has whole names only ([`split`]), so that `C++` finds no `C`.
+//!
+//! | written | word | stacked |
+//! |---|---|---|
+//! | `C++`, `F#` | `c++`, `f#` | `c`, `f` |
+//! | `.NET`, `~/.bashrc` | `.net`, `.bashrc` | `net`, `bashrc` |
+//! | `GitHub`, `parseHTTPQuery` | `github`, `parsehttpquery` | `git` `hub`, `parse` `http` `query` |
+//!
 //! A word keeps its ending. A search for a plain word still finds all its forms, since it searches
 //! for each form. Phrases, prefixes, fuzzy words and regular expressions mean words as written: on
-//! stems, `authentcation~1` would find nothing.
+//! stems, `authentcation~1` would find nothing. They meet all words, stacked ones too: `c*` finds
+//! `C++`, `que*` finds `parseQuery`, and `/.\+\+/` finds `C++` and `g++`.
 //!
 //! Sans-I/O.
 
+use std::ops::Range;
+
 use crate::folding::fold_char;
+use crate::names::{is_dotted, parts, sign_len};
 
 /// Longest word, in bytes as written. Longer runs are left out: they are data, not words.
 pub const WORD_BYTES_MAX: usize = 128;
@@ -23,6 +37,8 @@ pub struct Words<'a> {
     at: usize,
     /// Number of runs read, with those that were too long.
     runs: usize,
+    /// The words that are still to come at the position of the last one, from last to first.
+    stacked: Vec<Range<usize>>,
 }
 
 /// Position of a word in its text.
@@ -33,47 +49,165 @@ pub struct Span {
     /// End, in bytes.
     pub end: usize,
     /// Index of the word in the text, from 0. Runs that are too long for a word have an index too.
+    /// Stacked words have that of the name of which they are parts.
     pub position: usize,
 }
 
 impl<'a> Words<'a> {
     /// Returns the words of `text`.
     pub const fn new(text: &'a str) -> Self {
-        Self { text, at: 0, runs: 0 }
+        Self { text, at: 0, runs: 0, stacked: Vec::new() }
     }
 
     /// Overwrites `word` with the next word and returns its position; `None` at the end.
     pub fn next_into(&mut self, word: &mut String) -> Option<Span> {
+        if let Some(Range { start, end }) = self.stacked.pop() {
+            push_ascii(word, self.text.get(start..end)?, true);
+            return Some(Span { start, end, position: self.runs - 1 });
+        }
         loop {
-            let rest = self.text.get(self.at..)?;
-            let before = rest.find(char::is_alphanumeric)?;
-            let run = rest.get(before..)?;
-            let len = run_len(run);
-            let start = self.at + before;
-            let span = Span { start, end: start + len, position: self.runs };
+            let start = self.next_run()?;
+            let run = self.text.get(start..)?;
+            let ascii = AsciiRun::read(run.as_bytes());
+            // Most words end here; a following non-ASCII character may belong to the word.
+            let is_ascii = ascii.len != 0 && run.as_bytes().get(ascii.len).is_none_or(u8::is_ascii);
+            let len = if is_ascii { ascii.len } else { run_len(run) };
+            let mut span = Span { start, end: start + len, position: self.runs };
             self.at = span.end;
             self.runs += 1;
             if WORD_BYTES_MAX < len {
                 continue;
             }
-            word.clear();
-            let run = run.get(..len)?;
-            if run.is_ascii() {
-                word.push_str(run);
-                word.make_ascii_lowercase();
+            if is_ascii {
+                self.stack(&mut span, ascii.has_parts());
+                let has_capitals = ascii.kinds & CAPITAL != 0;
+                push_ascii(word, self.text.get(span.start..span.end)?, has_capitals);
             } else {
-                push_small(word, run.chars().filter(|c| !is_accent(*c)));
+                word.clear();
+                push_small(word, run.get(..len)?.chars().filter(|c| !is_accent(*c)));
             }
             return Some(span);
         }
     }
+
+    /// Returns the start of the next run of letters and digits; `None` if there is none.
+    fn next_run(&self) -> Option<usize> {
+        let mut at = self.at;
+        loop {
+            let byte = *self.text.as_bytes().get(at)?;
+            if kind(byte) != 0 {
+                return Some(at);
+            }
+            if byte.is_ascii() {
+                at += 1;
+                continue;
+            }
+            let c = self.text.get(at..)?.chars().next()?;
+            if c.is_alphanumeric() {
+                return Some(at);
+            }
+            at += c.len_utf8();
+        }
+    }
+
+    /// Adds the signs of a name to the `span` of its run, and stacks the parts of the name.
+    fn stack(&mut self, span: &mut Span, has_parts: bool) {
+        let Span { start, end, .. } = *span;
+        let bytes = self.text.as_bytes();
+        let around = |at: usize| bytes.get(at).copied().unwrap_or_default();
+        let run = || self.text.get(start..end).unwrap_or_default();
+        if has_parts {
+            let parts = parts(run()).into_iter().rev();
+            self.stacked.extend(parts.map(|it| start + it.start..start + it.end));
+        }
+        if matches!(around(end), b'+' | b'#') {
+            span.end += sign_len(run(), self.text.get(end..).unwrap_or_default());
+        }
+        if start != 0
+            && around(start - 1) == b'.'
+            && around(start).is_ascii_alphabetic()
+            && end - start < WORD_BYTES_MAX
+            && is_dotted(self.text.get(..start).unwrap_or_default())
+        {
+            span.start -= 1;
+        }
+        if span.end - span.start != end - start {
+            self.at = span.end;
+            self.stacked.push(start..end);
+        }
+    }
 }
 
-/// Returns the words of `text`.
+/// A run of ASCII letters and digits.
+struct AsciiRun {
+    /// Length in bytes.
+    len: usize,
+    /// The kinds of all bytes.
+    kinds: u8,
+    /// The kinds of all bytes but the first.
+    later: u8,
+}
+
+impl AsciiRun {
+    /// Reads the run at the start of `bytes`, which may be empty.
+    fn read(bytes: &[u8]) -> Self {
+        let mut run = Self { len: 0, kinds: 0, later: 0 };
+        for byte in bytes {
+            let kind = kind(*byte);
+            if kind == 0 {
+                break;
+            }
+            run.later |= if run.len == 0 { 0 } else { kind };
+            run.kinds |= kind;
+            run.len += 1;
+        }
+        run
+    }
+
+    /// Returns whether the run may have [parts]: a capital inside, and a small letter.
+    fn has_parts(&self) -> bool {
+        self.later & CAPITAL != 0 && self.kinds & SMALL != 0
+    }
+}
+
+const SMALL: u8 = 1;
+const CAPITAL: u8 = 2;
+const DIGIT: u8 = 4;
+
+/// The kind of each byte; 0 if it is no ASCII letter or digit.
+static KINDS: [u8; 256] = {
+    let (mut kinds, mut byte) = ([0; 256], 0_u8);
+    while byte < 128 {
+        kinds[byte as usize] = match byte {
+            b'a'..=b'z' => SMALL,
+            b'A'..=b'Z' => CAPITAL,
+            b'0'..=b'9' => DIGIT,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
+fn kind(byte: u8) -> u8 {
+    KINDS.get(usize::from(byte)).copied().unwrap_or_default()
+}
+
+/// Overwrites `word` with ASCII text in small letters.
+fn push_ascii(word: &mut String, text: &str, has_capitals: bool) {
+    word.clear();
+    word.push_str(text);
+    if has_capitals {
+        word.make_ascii_lowercase();
+    }
+}
+
+/// Returns the words of a query's `text`: those of [`Words`] without the stacked ones.
 pub fn split(text: &str) -> Vec<String> {
     let (mut words, mut all, mut word) = (Words::new(text), Vec::new(), String::new());
     while words.next_into(&mut word).is_some() {
         all.push(word.clone());
+        words.stacked.clear();
     }
     all
 }
@@ -111,11 +245,6 @@ fn push_folded(text: &mut String, c: char) {
 
 /// Returns the length of the run at the start of `text`, in bytes.
 fn run_len(text: &str) -> usize {
-    let ascii = text.bytes().take_while(u8::is_ascii_alphanumeric).count();
-    // Most words end here; a following non-ASCII character may belong to the word.
-    if ascii != 0 && text.as_bytes().get(ascii).is_none_or(u8::is_ascii) {
-        return ascii;
-    }
     let mut chars = text.char_indices();
     match chars.next() {
         Some((_, first)) if stands_alone(first) => first.len_utf8(),
@@ -138,6 +267,7 @@ fn stands_alone(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::SIGNED_LETTERS_MAX;
 
     fn check(text: &str, expected: &str) {
         assert_eq!(split(text).join(" "), expected, "{text:?}");
@@ -162,6 +292,40 @@ mod tests {
     #[test]
     fn scripts_without_spaces_are_cut_by_character() {
         check("日本語 text検索", "日 本 語 text 検 索");
+    }
+
+    /// Checks all words, with `|` before a stacked one and the name's own text after `=`.
+    #[track_caller]
+    fn check_stacks(text: &str, expected: &str) {
+        let (mut words, mut word, mut seen) = (Words::new(text), String::new(), String::new());
+        let mut position = None;
+        while let Some(span) = words.next_into(&mut word) {
+            let between = if position == Some(span.position) { "|" } else { " " };
+            position = Some(span.position);
+            seen.push_str(&format!("{between}{word}={}", &text[span.start..span.end]));
+        }
+        assert_eq!(seen.trim_start(), expected, "{text:?}");
+        let whole: Vec<_> = expected.split(' ').filter_map(|it| it.split('=').next()).collect();
+        assert_eq!(split(text).join(" "), whole.join(" "), "{text:?}");
+    }
+
+    #[test]
+    fn names_are_words_whole_and_by_their_parts() {
+        check_stacks("C++, c#", "c++=C++|c=C c#=c#|c=c");
+        check_stacks("C++11 g+++", "c++=C++|c=C 11=11 g++=g++|g=g");
+        check_stacks("a++b a+b x#y C2# é# é++", "a=a b=b a=a b=b x=x y=y c2=C2 e=é e=é");
+        check_stacks(".NET", ".net=.NET|net=NET");
+        check_stacks("(.net \"./.x\" a.b ..c .5", ".net=.net|net=net .x=.x|x=x a=a b=b c=c 5=5");
+        check_stacks("GitHub", "github=GitHub|git=Git|hub=Hub");
+        check_stacks(".fooBar++", ".foobar++=.fooBar++|foobar=fooBar|foo=foo|bar=Bar");
+        check_stacks("Café's fooBarÉ", "cafe=Café s=s foobare=fooBarÉ");
+        let long = "x".repeat(SIGNED_LETTERS_MAX);
+        check_stacks(
+            &format!("{long}# x{long}#"),
+            &format!("{long}#={long}#|{long}={long} x{long}=x{long}"),
+        );
+        let longest = "x".repeat(WORD_BYTES_MAX);
+        check_stacks(&format!(".{longest}"), &format!("{longest}={longest}"));
     }
 
     #[test]

@@ -227,6 +227,8 @@ mod tests {
         check("x86", "x86");
         check("c", "c");
         check("日", "日");
+        check("c++", "c++");
+        check(".nets", ".nets");
         check("über", "über");
     }
 

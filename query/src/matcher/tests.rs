@@ -14,6 +14,7 @@ fn record() -> Record {
         ("Text-Places", "page 1 0\nsheet Costs!B7 9120"),
         ("Publisher", "University of Colorado"),
         ("Shoe-Size", "42"),
+        ("Tools", "C++11, .NET and GitHub Actions"),
         ("File-Size", "20000"),
         ("Last-Modification-Time", "1710000000"),
         ("Type", "PDF"),
@@ -46,6 +47,20 @@ fn words_in_any_form_and_phrases_as_written() {
     check("universities", "publisher");
     check("???", "-");
     check("gather ???", "title");
+}
+
+#[test]
+fn names_with_signs_and_capitals() {
+    check("c++", "tools");
+    check("c", "tools");
+    check("c#", "-");
+    check("\"c 11 .net\"", "tools");
+    check(".net", "tools");
+    check("net", "tools");
+    check("\"hub actions\" github", "tools");
+    check("\"git hub\"", "-");
+    check("tools:/..\\+/", "tools");
+    check("c+* c++* .n* c++~1", "tools");
 }
 
 #[test]

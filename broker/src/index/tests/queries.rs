@@ -97,6 +97,40 @@ fn identifiers_paths_and_addresses_are_found_by_their_parts() {
 }
 
 #[test]
+fn names_are_found_whole_and_by_their_parts() {
+    let site = Site::new();
+    let texts = [
+        ("cpp", "A game in C++11"),
+        ("c", "A game in C, at 11"),
+        ("net", "The .NET runtime (.net)"),
+        ("nets", "Casting nets with F#"),
+        ("camel", "Calls parseQuery of GitHub Actions"),
+        ("spaced", "To parse a query in the hub; github actions"),
+    ];
+    for (name, text) in texts {
+        site.put(&format!("http://a/{name}.x"), &[("Title", text)]);
+    }
+    site.apply();
+    site.check("c++", "cpp.x");
+    site.check("c++11", "cpp.x");
+    site.check("c", "c.x cpp.x");
+    site.check("\"game in c\"", "c.x cpp.x");
+    site.check("\"game in c 11\"", "cpp.x");
+    site.check(".net", "net.x");
+    site.check("title:net", "net.x nets.x");
+    site.check("F# -c#", "nets.x");
+    site.check("github", "camel.x spaced.x");
+    site.check("\"GitHub actions\"", "camel.x spaced.x");
+    site.check("\"hub actions\"", "camel.x");
+    site.check("\"git hub\"", "");
+    site.check("parsequery", "camel.x");
+    site.check("parse query", "camel.x spaced.x");
+    site.check("c+*", "c.x camel.x cpp.x nets.x");
+    site.check("title:/..\\+|f#/", "cpp.x nets.x");
+    site.check("c++~1", "cpp.x");
+}
+
+#[test]
 fn original_metadata_is_found_by_name_only() {
     let site = Site::new();
     let original = "<dc:creator xmlns:dc='u'>Danzig</dc:creator>";
