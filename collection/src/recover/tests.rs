@@ -1,5 +1,6 @@
 //! Tests of recovery: logs that were cut, and logs with wrong bytes.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -104,6 +105,36 @@ fn a_lost_acknowledged_end_is_a_hole_at_any_byte() {
         }
         manifest.write(&Disk::System, dir.path()).unwrap();
     }
+}
+
+/// The first bytes of an unacknowledged commit stand at the end of a sector that was not written any
+/// more, and the rest in sectors that were.
+#[test]
+fn a_commit_that_lacks_its_first_bytes_is_cut() {
+    let (made, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (collection, _) = Collection::open(made.path(), Options::default(), NOW).unwrap();
+    let (path, mut lacking) = (Segment::path_in(dir.path(), 1), BTreeSet::new());
+    for n in 0..4_000 {
+        let change = Change::Delete(Oid::new("g", &n.to_string()));
+        collection.commit(Batch { changes: vec![change], notes: vec![] }, NOW).unwrap();
+        let last = *collection.inner.log.view().segments[0].entries().last().unwrap();
+        let zeros = usize::try_from(512 - last.offset % 512).unwrap();
+        if last.end() % 512 < 8 || 8 < zeros || !lacking.insert(zeros) {
+            continue;
+        }
+        Manifest::read(made.path()).unwrap().unwrap().write(&Disk::System, dir.path()).unwrap();
+        let mut bytes = fs::read(Segment::path_in(made.path(), 1)).unwrap();
+        let start = usize::try_from(last.offset).unwrap();
+        bytes[start..start + zeros].fill(0);
+        fs::write(&path, bytes).unwrap();
+        let opened = again(dir.path());
+        assert!(opened.damaged.is_empty(), "{zeros} zeros: {:?}", opened.damaged);
+        assert_eq!(opened.cut.len(), 1, "{zeros} zeros");
+        if lacking.len() == 8 {
+            return;
+        }
+    }
+    panic!("only {lacking:?} bytes were lacking");
 }
 
 /// An opening leaves damage at the end in place, and later commits survive the next opening.

@@ -151,7 +151,8 @@ impl Segment {
 
     /// Returns whether all bytes of the range in one of the disk's sectors are zeros, which means
     /// that the sector was never written. A part of a sector below [`ZEROS_MIN`] bytes is left out,
-    /// because it may be zeros by chance.
+    /// because it may be zeros by chance; but not at the start of the range, where a member begins
+    /// with other bytes than zeros.
     pub(crate) fn misses_sector(&self, from: u64, bytes: u64) -> Result<bool, Error> {
         let end = from + bytes;
         let mut start = from;
@@ -159,7 +160,7 @@ impl Segment {
             let next = end.min((start / SECTOR_BYTES + 1) * SECTOR_BYTES);
             let count = usize::try_from(next - start).unwrap_or(0);
             let sector = self.readable(start, count)?;
-            let is_whole = ZEROS_MIN <= count && sector.len() == count;
+            let is_whole = (start == from || ZEROS_MIN <= count) && sector.len() == count;
             if is_whole && sector.iter().all(|it| *it == 0) {
                 return Ok(true);
             }
