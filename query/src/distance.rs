@@ -2,6 +2,15 @@
 //!
 //! Sans-I/O.
 
+use crate::scripts::is_unspaced;
+
+/// Returns how many of the `typed` edits a fuzzy word allows for: none if it is one character or of a
+/// script without spaces, whose words have one or two. Nearly any of those is that near.
+pub fn edits(word: &str, typed: u8) -> u8 {
+    let is_short = word.chars().nth(1).is_none() || word.starts_with(is_unspaced);
+    if is_short { 0 } else { typed }
+}
+
 /// Returns whether `word` is at most `edits` insertions, deletions, replacements or swaps of
 /// neighbors away from `wanted`, in characters: optimal string alignment, in which no letter is
 /// changed twice.

@@ -1,9 +1,32 @@
-//! ASCII folding: letters without their accents, and other characters with an ASCII equivalent.
+//! Folding: letters without their accents, and other characters with an ASCII equivalent.
 //!
 //! The table is that of the broker's index engine (tantivy's `AsciiFoldingFilter`, from Lucene):
 //! `é` is `e`, `ß` is `ss`, `⑳` is `20`, `«` is `"`. The index's tests compare the two.
+//! [`base`] is for scripts without such equivalents.
 //!
 //! Sans-I/O.
+
+use unicode_normalization::char::decompose_canonical;
+
+/// Returns the letter of `c` without its accents, for all of Greek and for those letters of Cyrillic
+/// that are often written without: `ё`, `ѐ`, `ѝ`; `й`, `ї` and others are letters of their own. The
+/// final sigma becomes the usual one. Every other character stays.
+pub fn base(c: char) -> char {
+    let is_accented = match c {
+        'ς' => return 'σ',
+        // The others are the letters from alpha to omega.
+        '\u{386}'..='\u{390}' | '\u{3aa}'..='\u{3b0}' | '\u{3ca}'..='\u{3ce}' => c.is_alphabetic(),
+        '\u{1f00}'..='\u{1fff}' => c.is_alphabetic(),
+        _ => matches!(c, 'Ё' | 'ё' | 'Ѐ' | 'ѐ' | 'Ѝ' | 'ѝ'),
+    };
+    let mut letter = None;
+    if is_accented {
+        decompose_canonical(c, |part| {
+            letter.get_or_insert(part);
+        });
+    }
+    letter.unwrap_or(c)
+}
 
 /// Returns the ASCII equivalent of `c`; `None` if `c` is ASCII itself or has no equivalent.
 pub fn fold_char(c: char) -> Option<&'static str> {

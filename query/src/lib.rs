@@ -46,8 +46,9 @@ mod looser;
 mod matcher;
 mod names;
 mod parse;
-mod phrase;
+pub mod phrase;
 pub mod record;
+mod scripts;
 pub mod stem;
 mod stop_words;
 mod value;
@@ -132,7 +133,7 @@ pub enum Value {
     Phrase(String),
     /// Holds a word with this beginning.
     Prefix(String),
-    /// Holds a word at most this number of edits away.
+    /// Holds a word at most this number of edits away; see [`distance::edits`].
     Fuzzy(String, u8),
     /// Holds a word that matches this regular expression from beginning to end.
     Regex(String),
@@ -355,21 +356,34 @@ impl fmt::Display for Bound {
 /// Writes a word so that it parses as that word: a possible operator gets a backslash.
 fn escape(word: &str) -> String {
     let mut out = String::with_capacity(word.len() + 4);
+    let is_operator = |it: &&str| {
+        word.strip_prefix(*it).is_some_and(|after| after.is_empty() || after.starts_with('('))
+    };
+    if ["AND", "OR", "NOT"].iter().any(is_operator) {
+        out.push('\\');
+    }
     let mut before = ' ';
     for (at, c) in word.char_indices() {
-        let leading = at == 0 && matches!(c, '+' | '-' | '/' | '<' | '>' | '[' | '{');
+        let leading = at == 0
+            && matches!(c, '+' | '-' | '/' | '<' | '>' | '[' | '{')
+            && !word::is_option(word);
         let dots = c == '.' && before == '.';
+        // A pair within a word belongs to it.
+        let opens = c == '(' && (at == 0 || !word.get(at..).is_some_and(|it| it.starts_with("()")));
+        let closes = c == ')' && (before != '(' || at == 1);
         if leading
             || dots
+            || opens
+            || closes
             || c.is_whitespace()
-            || matches!(c, '\\' | '"' | '(' | ')' | ':' | '*' | '~')
+            || matches!(c, '\\' | '"' | ':' | '*' | '~')
         {
             out.push('\\');
         }
         out.push(c);
         before = c;
     }
-    if matches!(word, "AND" | "OR" | "NOT") { format!("\\{word}") } else { out }
+    out
 }
 
 #[cfg(test)]

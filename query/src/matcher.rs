@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use regex::Regex;
 use soif::Record;
 
-use crate::distance::within;
+use crate::distance::{edits, within};
 use crate::field::{Quantity, Target, TextField, target};
 use crate::phrase::{Phrase, Progress};
 use crate::record::{Searched, gatherer_id, integer, oid_key, quantity, searched};
@@ -91,7 +91,7 @@ enum Test {
     /// Words side by side.
     Phrase(Phrase),
     /// For each of these words, a word at most this number of edits away, all in one field.
-    Near(Vec<Vec<char>>, usize),
+    Near(Vec<(Vec<char>, usize)>),
     /// A word that matches as a whole; `None` for an invalid pattern.
     Regex(Option<Regex>),
 }
@@ -235,9 +235,10 @@ impl Reading<'_> {
                 it == word || inflected && word.starts_with(root(wanted)) && stem(word) == *wanted
             }
             Test::Phrase(phrase) => phrase.step(&mut self.progress, word, position),
-            Test::Near(wanted, edits) => {
+            Test::Near(wanted) => {
                 let near = &mut self.found.near;
-                let hits = wanted.iter().enumerate().filter(|(_, it)| within(it, word, *edits));
+                let is_near = |(wanted, edits): &(Vec<char>, usize)| within(wanted, word, *edits);
+                let hits = wanted.iter().enumerate().filter(|(_, it)| is_near(it));
                 let mut hits = hits.map(|(number, _)| (self.part, number)).peekable();
                 if hits.peek().is_none() {
                     return false;
@@ -336,12 +337,13 @@ fn words(scope: Scope, value: &Value) -> Option<Predicate> {
             let beginning = words.pop()?;
             Test::Phrase(Phrase::new(words, Some(beginning)))
         }
-        Value::Fuzzy(text, edits) => {
-            let words: Vec<_> = split(text).iter().map(|it| it.chars().collect()).collect();
+        Value::Fuzzy(text, typed) => {
+            let near = |it: &String| (it.chars().collect(), edits(it, *typed).into());
+            let words: Vec<_> = split(text).iter().map(near).collect();
             if words.is_empty() {
                 return None;
             }
-            Test::Near(words, usize::from(*edits))
+            Test::Near(words)
         }
         Value::Regex(typed) => Test::Regex(Regex::new(&format!("^(?:{})$", pattern(typed))).ok()),
         Value::Range(..) | Value::Present => return Some(Predicate::Fixed(false)),

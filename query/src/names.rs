@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use crate::scripts::is_unspaced;
+
 /// Longest name before a `++` or `#`, in letters.
 pub(crate) const SIGNED_LETTERS_MAX: usize = 16;
 /// Maximum number of parts of a name with capitals inside; one with more is data.
@@ -20,16 +22,20 @@ pub(crate) fn sign_len(run: &str, after: &str) -> usize {
         return 0;
     }
     let ends = |sign: &str, is_part: fn(char) -> bool| {
+        let is_part = |c: char| is_part(c) && !is_unspaced(c);
         after.strip_prefix(sign).is_some_and(|it| !it.starts_with(is_part))
     };
     if ends("++", char::is_alphabetic) { 2 } else { usize::from(ends("#", char::is_alphanumeric)) }
 }
 
 /// Returns whether the text `before` a letter ends in a dot that begins a name: one at the start, or
-/// after a space, an opening bracket or quotation mark, or a slash.
+/// after a space, an opening bracket or quotation mark, a slash, or a script without spaces.
 pub(crate) fn is_dotted(before: &str) -> bool {
-    let opens =
-        |c: char| c.is_whitespace() || "([{<\"'`\u{201c}\u{2018}\u{201e}\u{ab}/".contains(c);
+    let opens = |c: char| {
+        c.is_whitespace()
+            || is_unspaced(c)
+            || "([{<\"'`/\u{201c}\u{2018}\u{201e}\u{ab}「『（".contains(c)
+    };
     before.strip_suffix('.').is_some_and(|it| it.chars().next_back().is_none_or(opens))
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Words that must stand side by side: each at the position after that of the word before it.
 #[derive(Clone, Debug)]
-pub(crate) struct Phrase {
+pub struct Phrase {
     /// For each word, a bit for each of its places in the phrase.
     places: BTreeMap<String, Vec<u64>>,
     /// Number of words.
@@ -18,7 +18,7 @@ pub(crate) struct Phrase {
 /// The parts of a phrase that the words of a text match. Bit `n` says that words up to a position
 /// match the first `n + 1` words of the phrase.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Progress {
+pub struct Progress {
     /// Up to the position before this one.
     before: Vec<u64>,
     /// Up to this position.
@@ -28,7 +28,7 @@ pub(crate) struct Progress {
 
 impl Phrase {
     /// Returns the phrase of `words` and, if given, one further word that begins with `beginning`.
-    pub(crate) fn new(words: Vec<String>, beginning: Option<String>) -> Self {
+    pub fn new(words: Vec<String>, beginning: Option<String>) -> Self {
         let len = words.len();
         let mut places: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for (at, word) in words.into_iter().enumerate() {
@@ -42,22 +42,20 @@ impl Phrase {
 
     /// Reads the `word` at `position` of a text; returns whether the phrase ends here. Several words
     /// may have the same position.
-    pub(crate) fn step(&self, progress: &mut Progress, word: &str, position: usize) -> bool {
+    pub fn step(&self, progress: &mut Progress, word: &str, position: usize) -> bool {
         progress.move_to(position, self.len.div_ceil(64));
-        if let Some(beginning) = &self.beginning
-            && self.is_whole(&progress.before)
-            && word.starts_with(beginning.as_str())
-        {
-            return true;
+        if let Some(places) = self.places.get(word) {
+            let mut carry = 1;
+            let blocks = progress.here.iter_mut().zip(&progress.before).zip(places);
+            for ((here, before), places) in blocks {
+                *here |= (before << 1 | carry) & places;
+                carry = before >> 63;
+            }
         }
-        let Some(places) = self.places.get(word) else { return false };
-        let mut carry = 1;
-        let blocks = progress.here.iter_mut().zip(&progress.before).zip(places);
-        for ((here, before), places) in blocks {
-            *here |= (before << 1 | carry) & places;
-            carry = before >> 63;
+        match &self.beginning {
+            Some(it) => self.is_whole(&progress.before) && word.starts_with(it.as_str()),
+            None => self.is_whole(&progress.here),
         }
-        self.beginning.is_none() && self.is_whole(&progress.here)
     }
 
     /// Returns whether `matched` has the bit of the last word.

@@ -13,6 +13,9 @@ use crate::field::{Quantity, Target, TextField, target};
 
 /// Maximum length of the searched part of a full or partial text, in bytes: as much as gatherers publish.
 pub const BODY_BYTES_MAX: usize = 16 << 20;
+/// Length from which a partial text is taken for the beginning of a longer one, in bytes: a little
+/// less than gatherers publish of a long text.
+const PART_BYTES_MIN: usize = 16_000;
 /// Maximum length of the searched part of any other attribute's value, in bytes.
 pub const VALUE_BYTES_MAX: usize = 256 << 10;
 /// Maximum number of attributes of one object that are searched by their names.
@@ -85,6 +88,14 @@ pub enum Searched<'a> {
     Attribute(&'a str),
 }
 
+/// Returns whether only the beginning of the object's text is here: phrases further on are not found.
+pub fn has_part_of_text(record: &Record) -> bool {
+    let part = record.get("Partial-Text").map_or(0, <[u8]>::len);
+    let is_part = record.get("Full-Text").is_none() && PART_BYTES_MIN <= part;
+    let cut = record.text("Truncated").unwrap_or_default();
+    is_part || cut.lines().any(|line| line.starts_with("text "))
+}
+
 /// Calls `visit` with the name, in small letters, of every item of `record` that is searched by
 /// words or names, and with the item. The URL, type, host and gatherer come under `url`, `type`, ….
 pub fn searched(record: &Record, visit: &mut dyn FnMut(&str, Searched<'_>)) {
@@ -103,7 +114,13 @@ pub fn searched(record: &Record, visit: &mut dyn FnMut(&str, Searched<'_>)) {
             Target::Text(part) if OWN.contains(&name.as_str()) => {
                 let bytes_max =
                     if part == TextField::Body { BODY_BYTES_MAX } else { VALUE_BYTES_MAX };
-                visit(&name, Searched::Text(part, head(&value, bytes_max)));
+                let value = head(&value, bytes_max);
+                let mut add = |text| visit(&name, Searched::Text(part, text));
+                match part {
+                    // Each has a line of its own, and its neighbors are no context.
+                    TextField::Keywords => value.lines().for_each(add),
+                    _ => add(value),
+                }
             }
             target => {
                 let value = head(&value, VALUE_BYTES_MAX);
@@ -258,6 +275,20 @@ mod tests {
         let url = format!("http://a/{}", "x".repeat(9_000));
         assert!(oid_key("g", &url).len() < 64);
         assert_ne!(oid_key("g", &url), oid_key("g", &format!("{url}y")));
+    }
+
+    #[test]
+    fn a_long_partial_text_is_a_part() {
+        let check = |name: &str, value: &str, expected: bool| {
+            let mut record = Record::new("FILE", "http://h/");
+            record.push(name, value);
+            assert_eq!(has_part_of_text(&record), expected, "{name}");
+        };
+        check("Partial-Text", &"x".repeat(PART_BYTES_MIN), true);
+        check("Partial-Text", "short", false);
+        check("Full-Text", &"x".repeat(PART_BYTES_MIN), false);
+        check("Truncated", "pages 2000\ntext 16777216", true);
+        check("Truncated", "texts 1", false);
     }
 
     #[test]

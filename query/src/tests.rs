@@ -107,6 +107,7 @@ fn an_empty_pair_of_parentheses_belongs_to_the_word_before_it() {
     check("(f()) -g() f()~1", "(f() (not g()) fuzzy1(f()))");
     check("title:f() \"f()\"", "(title=f() 'f()')");
     check("f(x) f\\()", "f(x) f\\(«)»: this parenthesis closes nothing");
+    assert_eq!(parse("f() --no-ff \\AND()").unwrap().to_string(), "f() --no-ff \\AND()");
     check("title:()", "title:«()»: nothing between the parentheses");
     check("NOT()", "NOT«()»: nothing between the parentheses");
 }
@@ -276,6 +277,8 @@ fn syntax() -> impl Strategy<Value = String> {
         Just("("),
         Just(")"),
         Just("\""),
+        Just("()"),
+        Just("--"),
         Just("\\"),
         Just("/"),
         Just("*"),

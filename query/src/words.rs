@@ -1,8 +1,11 @@
 //! The tokenizer: it splits the text of records and of queries into words.
 //!
 //! A word is a run of letters and digits, in small letters and without accents. Thus `foo_bar`,
-//! `foo-bar`, paths and URLs are found by their parts, and as a whole by a phrase of them. Han and
-//! kana have no spaces between words: each character is a word, and several are a phrase.
+//! `foo-bar`, paths and URLs are found by their parts, and as a whole by a phrase of them.
+//!
+//! Some scripts have no spaces between words. Each character of Han and kana is a word, and several
+//! are a phrase. So are the pairs of neighbors of Thai, Lao, Burmese and Khmer: `ภาษา` is the phrase
+//! `ภา` `าษ` `ษา`. Hangul has spaces.
 //!
 //! Some names are found both whole and by their parts. Their parts are *stacked*: further words at
 //! the position of the whole name, which comes first. A phrase goes through any of the words of each
@@ -23,8 +26,11 @@
 
 use std::ops::Range;
 
-use crate::folding::fold_char;
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::folding::{base, fold_char};
 use crate::names::{is_dotted, parts, sign_len};
+use crate::scripts::{is_invisible, is_unspaced, pair, stands_alone};
 
 /// Longest word, in bytes as written. Longer runs are left out: they are data, not words.
 pub const WORD_BYTES_MAX: usize = 128;
@@ -37,6 +43,8 @@ pub struct Words<'a> {
     at: usize,
     /// Number of runs read, with those that were too long.
     runs: usize,
+    /// End of the last pair of letters, in bytes.
+    paired: usize,
     /// The words that are still to come at the position of the last one, from last to first.
     stacked: Vec<Range<usize>>,
 }
@@ -56,7 +64,7 @@ pub struct Span {
 impl<'a> Words<'a> {
     /// Returns the words of `text`.
     pub const fn new(text: &'a str) -> Self {
-        Self { text, at: 0, runs: 0, stacked: Vec::new() }
+        Self { text, at: 0, runs: 0, paired: 0, stacked: Vec::new() }
     }
 
     /// Overwrites `word` with the next word and returns its position; `None` at the end.
@@ -70,21 +78,30 @@ impl<'a> Words<'a> {
             let run = self.text.get(start..)?;
             let ascii = AsciiRun::read(run.as_bytes());
             // Most words end here; a following non-ASCII character may belong to the word.
-            let is_ascii = ascii.len != 0 && run.as_bytes().get(ascii.len).is_none_or(u8::is_ascii);
-            let len = if is_ascii { ascii.len } else { run_len(run) };
+            let ends = ascii.len != 0 && run.as_bytes().get(ascii.len).is_none_or(u8::is_ascii);
+            let (len, step) = if ends { (ascii.len, ascii.len) } else { run_len(run) };
             let mut span = Span { start, end: start + len, position: self.runs };
-            self.at = span.end;
+            self.at = start + step;
+            if span.end == self.paired {
+                continue;
+            }
+            if step < len {
+                self.paired = span.end;
+            }
             self.runs += 1;
             if WORD_BYTES_MAX < len {
                 continue;
             }
-            if is_ascii {
+            if len == ascii.len {
                 self.stack(&mut span, ascii.has_parts());
                 let has_capitals = ascii.kinds & CAPITAL != 0;
                 push_ascii(word, self.text.get(span.start..span.end)?, has_capitals);
             } else {
                 word.clear();
-                push_small(word, run.get(..len)?.chars().filter(|c| !is_accent(*c)));
+                push_small(word, run.get(..len)?);
+                if word.is_empty() {
+                    continue;
+                }
             }
             return Some(span);
         }
@@ -215,7 +232,7 @@ pub fn split(text: &str) -> Vec<String> {
 /// Removes accents from `text` and lowers its case; keeps everything else.
 pub fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
-    push_small(&mut folded, text.chars());
+    push_small(&mut folded, text);
     folded
 }
 
@@ -232,36 +249,54 @@ pub fn pattern(typed: &str) -> String {
     if is_small { pattern } else { format!("(?i:{pattern})") }
 }
 
-fn push_small(text: &mut String, chars: impl Iterator<Item = char>) {
-    chars.flat_map(char::to_lowercase).for_each(|c| push_folded(text, c));
+/// Appends `text` in small letters without accents. Not inlined, so that the loop over ASCII words
+/// stays small.
+#[inline(never)]
+fn push_small(word: &mut String, text: &str) {
+    let mut push = |c: char| {
+        if c.is_ascii() {
+            word.push(c.to_ascii_lowercase());
+            return;
+        }
+        let small = c.to_lowercase().filter(|c| !is_accent(*c) && !is_invisible(*c));
+        small.for_each(|c| push_folded(word, c));
+    };
+    // An accent behind its letter may make another letter of it (`й`), and so may parts of a syllable.
+    // All of these begin with one of three bytes.
+    if text.bytes().any(|byte| matches!(byte, 0xcc | 0xcd | 0xe1)) {
+        text.nfc().for_each(push);
+    } else {
+        text.chars().for_each(&mut push);
+    }
 }
 
 fn push_folded(text: &mut String, c: char) {
     match fold_char(c) {
         Some(folded) => text.push_str(folded),
-        None => text.push(c),
+        None => text.push(base(c)),
     }
 }
 
-/// Returns the length of the run at the start of `text`, in bytes.
-fn run_len(text: &str) -> usize {
+/// Returns the length of the word at the start of `text`, and where the next one may begin, in
+/// bytes. Not inlined, like [`push_small`].
+#[inline(never)]
+fn run_len(text: &str) -> (usize, usize) {
+    if let Some((first, second)) = pair(text) {
+        return (first + second, first);
+    }
     let mut chars = text.char_indices();
-    match chars.next() {
+    let len = match chars.next() {
         Some((_, first)) if stands_alone(first) => first.len_utf8(),
         _ => chars
-            .find(|(_, c)| stands_alone(*c) || !(c.is_alphanumeric() || is_accent(*c)))
+            .find(|(_, c)| is_unspaced(*c) || !(c.is_alphanumeric() || is_accent(*c)))
             .map_or(text.len(), |(at, _)| at),
-    }
+    };
+    (len, len)
 }
 
 /// Returns whether `c` is a combining accent after its letter.
 fn is_accent(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
-}
-
-/// Returns whether `c` belongs to a script without spaces between words: it is a word by itself.
-fn stands_alone(c: char) -> bool {
-    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
 }
 
 #[cfg(test)]
@@ -286,12 +321,22 @@ mod tests {
     #[test]
     fn accents_are_folded_however_they_are_written() {
         check("Café cafe\u{301} ÅNGSTRÖM straße", "cafe cafe angstrom strasse");
-        check("Москва Ελλάδα", "москва ελλάδα");
+        check("Москва Ёлка й и\u{306} ї", "москва елка й й ї");
+        check("Ελλάδα Ὀδυσσεύς ΟΔΟΣ ο\u{301}δός", "ελλαδα οδυσσευσ οδοσ οδοσ");
+        check("\u{130}stanbul \u{1112}\u{1161}\u{11ab}\u{ae00} \u{345}", "istanbul 한글");
     }
 
     #[test]
-    fn scripts_without_spaces_are_cut_by_character() {
+    fn scripts_without_spaces_are_cut_by_characters() {
         check("日本語 text検索", "日 本 語 text 検 索");
+        check("한국어 검색", "한국어 검색");
+        check("ภาษาไทย", "ภา าษ ษา าไ ไท ทย");
+        check("ที่นี่ ก abก", "ที่นี่ ก ab ก");
+        check("ភាសា\u{200b}ខ្មែរ ພາສາ မြန်မာ", "ភាសា សាខ្ ខ្មែ មែរ ພາ າສ ສາ မြန် န်မာ");
+        check_stacks(
+            "GitHubやC#の.NETไทย",
+            "github=GitHub|git=Git|hub=Hub や=や c#=C#|c=C の=の .net=.NET|net=NET ไท=ไท ทย=ทย",
+        );
     }
 
     /// Checks all words, with `|` before a stacked one and the name's own text after `=`.
@@ -341,7 +386,7 @@ mod tests {
 
     #[test]
     fn folding_keeps_everything_else() {
-        assert_eq!(fold("É[a-z]+ X"), "e[a-z]+ x");
+        assert_eq!(fold("É[a-z]+ Xe\u{301}"), "e[a-z]+ xe");
         assert_eq!(pattern("É\\W+"), "(?i:E\\W+)");
         assert_eq!(pattern("ha?r.*"), "ha?r.*");
     }

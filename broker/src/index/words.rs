@@ -54,14 +54,24 @@ mod tests {
 
     use super::*;
 
+    /// Returns whether we fold a character otherwise than the engine, which has no equivalents beyond
+    /// ASCII. We leave out combining accents and invisible signs, so that a letter is the same however
+    /// its accent is written, and find Greek and `ё` without accents too.
+    fn is_ours(c: char) -> bool {
+        matches!(c, '\u{300}'..='\u{36f}' | '\u{130}' | '\u{200b}'..='\u{200d}')
+            || matches!(c, '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}')
+            || "\u{401}\u{451}\u{400}\u{450}\u{40d}\u{45d}".contains(c)
+    }
+
     #[test]
-    fn folding_agrees_with_the_engine_for_every_character() {
+    fn folding_agrees_with_the_engine_for_all_other_characters() {
         let chain = TextAnalyzer::builder(RawTokenizer::default());
         let mut chain = chain.filter(LowerCaser).filter(AsciiFoldingFilter).build();
-        for c in char::MIN..=char::MAX {
+        for c in (char::MIN..=char::MAX).filter(|it| !is_ours(*it)) {
             let text = c.to_string();
             let mut stream = chain.token_stream(&text);
             assert_eq!(stream.next().unwrap().text, fold(&text), "{c:?}");
         }
+        assert_eq!(fold("\u{395}\u{3bb}\u{3bb}\u{3ac}\u{3b4}\u{3b1} \u{401}"), "ελλαδα е");
     }
 }

@@ -40,6 +40,10 @@ const WORDS: &[&str] = &[
     "\u{3a3}\u{3c2}",
     "\u{65e5}",
     "\u{65e5}\u{672c}",
+    "\u{e20}\u{e32}",
+    "\u{e20}\u{e32}\u{e29}\u{e49}\u{e32}",
+    "\u{3ac}\u{3b1}",
+    "\u{451}\u{438}\u{306}",
     "x86",
     "foo_bar",
     "foo-bar",
@@ -234,7 +238,7 @@ fn in_memory() -> Site {
 fn matching_in_index(site: &Site, query: Query) -> Option<BTreeSet<String>> {
     let text = query.to_string();
     let mut request = SearchRequest::new(query, &text);
-    (request.limit, request.snippets, request.duplicates) = (1_000, false, true);
+    (request.limit, request.matching, request.duplicates) = (1_000, Matching::All, true);
     match site.index().search_within(&request, SEARCH_MAX) {
         Ok(answer) => Some(answer.hits.into_iter().map(|hit| hit.oid).collect()),
         Err(Error::Query(error)) if error.message.contains("regular expression") => None,
