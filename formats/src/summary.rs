@@ -138,30 +138,36 @@ fn authors(draft: &mut Draft<'_>) -> String {
     seen
 }
 
-/// Returns the keywords and the print of the text.
+/// Returns the keywords and the print of the text. Beside a full text, which has all other words, the
+/// keywords are those that the document names.
 fn keywords(input: &Input<'_>, draft: &mut Draft<'_>, title: &str) -> (String, String) {
-    let mut words = Keywords::new(input.settings.keywords_bytes_max);
-    let bytes_max = input.settings.keywords_text_bytes_max;
+    let settings = input.settings;
+    let bytes_max = settings.keywords_text_bytes_max;
     let title = if draft.title.trim().is_empty() { title } else { &draft.title };
+    let body = front(&draft.body, bytes_max);
+    let is_full = settings.is_full(input.r#type) && body.len() <= settings.full_text_bytes_max;
+    let all = [draft.keywords.as_str(), title, &draft.description, &draft.r#abstract];
+    let mut words = Keywords::new(settings.keywords_bytes_max);
     let mut is_cut = false;
-    for text in [title, &draft.keywords, &draft.description, &draft.r#abstract] {
+    for text in all.iter().take(if is_full { 1 } else { all.len() }) {
         is_cut |= bytes_max < text.len();
         words.add(front(text, bytes_max));
     }
-    let body = front(&draft.body, bytes_max);
     let mut print = TextPrint::default();
-    if input.settings.detail.text_print && input.r#type.has_text() {
-        words.add_each(body, |run| print.take(run));
-    } else {
+    let mut beside = Keywords::new(0);
+    let of_body = if is_full { &mut beside } else { &mut words };
+    if settings.detail.text_print && input.r#type.has_text() {
+        of_body.add_each(body, |run| print.take(run));
+    } else if !is_full {
         words.add(body);
     }
-    if is_cut && input.settings.detail.keywords_max.is_none() {
+    if is_cut && settings.detail.keywords_max.is_none() {
         draft.cut(Limit::Text.cut_at(bytes_max));
     }
-    if words.is_cut() && input.settings.detail.keywords_max.is_none() {
-        draft.cut(Limit::Keywords.cut_at(input.settings.keywords_bytes_max));
+    if words.is_cut() && settings.detail.keywords_max.is_none() {
+        draft.cut(Limit::Keywords.cut_at(settings.keywords_bytes_max));
     }
-    let keywords = match input.settings.detail.keywords_max {
+    let keywords = match settings.detail.keywords_max {
         None => words.finish(),
         Some(words_max) => words.most_telling(words_max),
     };

@@ -29,9 +29,11 @@ fn documents(count: usize) -> [(Type, Object); 4] {
     ]
 }
 
-/// Checks that a limit is said exactly if there is more, with the full text and without it.
+/// Checks that a limit is said exactly if there is more, with the full text and without it. Only
+/// without it the words of the text are keywords.
 fn check_with(it: &(Type, Object), limit: Limit, is_cut: bool, change: &dyn Fn(&mut Settings)) {
     for full_text in [FullText::None, FullText::All] {
+        let is_cut = is_cut && (limit != Limit::Keywords || full_text == FullText::None);
         let mut settings = Settings { full_text, ..Settings::default() };
         change(&mut settings);
         let summary = summarize(&it.1, it.0, &settings, &|| false);
@@ -40,7 +42,8 @@ fn check_with(it: &(Type, Object), limit: Limit, is_cut: bool, change: &dyn Fn(&
 }
 
 fn length(it: &(Type, Object), name: &str) -> usize {
-    let settings = Settings { full_text: FullText::All, ..Settings::default() };
+    let full_text = if name == "Full-Text" { FullText::All } else { FullText::None };
+    let settings = Settings { full_text, ..Settings::default() };
     let record = summarize(&it.1, it.0, &settings, &|| false).record;
     record.get(name).map_or(0, <[u8]>::len)
 }
