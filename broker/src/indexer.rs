@@ -9,8 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use collection::{Collection, Version};
+use daemon::health::Check;
 use net::shutdown::Shutdown;
 use tokio::time::sleep;
+use web::templates::grouped;
 
 use crate::blocking::blocking;
 use crate::engine::Engine;
@@ -111,8 +113,20 @@ impl Indexer {
 
     /// While the index is built anew, returns the serial that it covers and the serial to reach;
     /// otherwise `None`.
-    pub(crate) fn unfinished(&self) -> Option<(u64, u64)> {
+    fn unfinished(&self) -> Option<(u64, u64)> {
         self.index.unfinished(self.collection.version())
+    }
+
+    /// Returns whether searches find all objects, as a check of `/readyz`.
+    pub(crate) fn check(&self) -> Check {
+        let unfinished = || {
+            let (reached, goal) = self.unfinished().filter(|_| !self.collection.is_empty())?;
+            let (reached, goal) = (grouped(reached), grouped(goal));
+            Some(format!("the full-text index is being built: {reached} of {goal} changes"))
+        };
+        let message = "the full-text index fails or is built anew: searches do not find all objects; \
+                       it is tried again automatically";
+        Check::new("answers-searches", message, self.problem().or_else(unfinished))
     }
 
     /// Returns the last problem; `None` once indexing has succeeded again.

@@ -3,6 +3,7 @@
 //! The public listener has pages, search API, objects and the broker's own feed, from which other
 //! brokers can collect. The admin listener has status, metrics and commands.
 
+pub mod front;
 mod ready;
 
 use std::collections::BTreeMap;

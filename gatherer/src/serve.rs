@@ -45,8 +45,13 @@ struct Public {
     pages: Pages,
 }
 
-/// Returns the routes of the public listener.
-pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Router {
+/// Returns the routes of the public listener, with the pages of `front` if there are any.
+pub(crate) fn public(
+    shared: Arc<Shared>,
+    front: Option<Router>,
+    pages: Pages,
+    feed: FeedServer,
+) -> Router {
     let notifier = shared.notifier.clone();
     let (collection, base_url) =
         (shared.site.collection.clone(), shared.config().daemon.base_url.clone());
@@ -58,17 +63,19 @@ pub(crate) fn public(shared: Arc<Shared>, pages: Pages, feed: FeedServer) -> Rou
     let handle = Handle { shared };
     let state = Public { handle, pages: pages.clone() };
     let router = Router::new()
-        .route("/", get(page))
-        .route("/object", get(object))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        .with_state(state)
+        .with_state(state.clone())
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
         .merge(resources)
         .merge(describe)
         .merge(repository);
-    pages.frame(router)
+    let Some(front) = front else {
+        let own = Router::new().route("/", get(page)).route("/object", get(object));
+        return pages.frame(router.merge(own.with_state(state)));
+    };
+    router.merge(front)
 }
 
 /// Returns the routes of the admin listener, behind the guard.

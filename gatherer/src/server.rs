@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use axum::Router;
 use collection::feed::{FeedOptions, FeedServer};
 use collection::{Author, Collection, Options, Recovery, SUPPRESSED_FILE, Stamp, Version};
 use daemon::auth::{AdminToken, Guard};
 use daemon::describe::Describer;
-use daemon::health::Readiness;
+use daemon::health::{Check, Readiness};
 use daemon::{Control, Data, Listeners};
 use essence::worker::program::Programs;
 use exchange::push::Notifier;
@@ -26,7 +27,7 @@ use crate::metrics::StageCount;
 use crate::problems::Entry;
 use crate::progress::{Progress, Status};
 use crate::rounds;
-use crate::shared::Shared;
+use crate::shared::{FrontCheck, Shared};
 use crate::site::Site;
 use crate::site::plan::{self, Plan};
 use crate::spec;
@@ -52,6 +53,8 @@ pub struct Server {
     token: AdminToken,
     pages: Pages,
     admin_pages: Pages,
+    /// Pages in place of the gatherer's own on the public listener.
+    front: Option<Router>,
 }
 
 impl Server {
@@ -74,7 +77,22 @@ impl Server {
         let opened = fronts.meanwhile("gatherer", opened).await;
         let opened = opened.map_err(|error| Error::Failed(error.to_string()))?;
         let (shared, token, pages, admin_pages) = opened?;
-        Ok(Self { handle: Handle { shared: Arc::new(shared) }, fronts, token, pages, admin_pages })
+        let handle = Handle { shared: Arc::new(shared) };
+        Ok(Self { handle, fronts, token, pages, admin_pages, front: None })
+    }
+
+    /// Puts `routes` in place of the gatherer's own pages on the public listener. The gatherer is
+    /// ready only while `check` passes, too.
+    #[must_use]
+    pub fn with_front(
+        mut self,
+        routes: Router,
+        check: impl Fn() -> Check + Send + Sync + 'static,
+    ) -> Self {
+        self.front = Some(routes);
+        // Only this method sets it, on a server that does not run yet.
+        let _set = self.handle.shared.front.set(FrontCheck(Box::new(check)));
+        self
     }
 
     /// Returns the address of the public listener.
@@ -108,7 +126,7 @@ impl Server {
         let options = FeedOptions { shutdown: child.clone(), owner, ..FeedOptions::default() };
         let feed = FeedServer::new(shared.site.collection.clone(), options);
         let (notifier, stop) = (shared.notifier.clone(), child.clone());
-        let public = serve::public(shared.clone(), self.pages, feed.clone());
+        let public = serve::public(shared.clone(), self.front, self.pages, feed.clone());
         let guard = Guard { token: self.token, read: shared.config().daemon.admin_read };
         let admin = serve::admin(shared.clone(), guard, feed, &self.admin_pages);
         let mut tasks = JoinSet::new();
@@ -158,6 +176,11 @@ impl Handle {
         self.shared.site.collection.version()
     }
 
+    /// Returns the gatherer's collection, to read it in the same process.
+    pub fn collection(&self) -> Collection {
+        self.shared.site.collection.clone()
+    }
+
     /// Returns a receiver of the collection's versions.
     pub fn versions(&self) -> watch::Receiver<Version> {
         self.shared.site.collection.watch()
@@ -201,7 +224,9 @@ impl Handle {
     /// serves the records made so far. So is a gatherer with a held root, which is the
     /// administrator's matter. Blocks for a moment.
     pub fn ready(&self) -> Readiness {
-        Readiness::new(exchange::ready::checks(&self.shared.site.collection))
+        let mut checks = exchange::ready::checks(&self.shared.site.collection).to_vec();
+        checks.extend(self.shared.front.get().map(|it| (it.0)()));
+        Readiness::new(checks)
     }
 
     /// Returns the newest problems, newest first.
@@ -363,6 +388,7 @@ fn open(
         notifier,
         control,
         describer,
+        front: OnceLock::new(),
         started,
         repository,
         host,

@@ -1,12 +1,14 @@
 //! The state shared by the server, its loops, its handles and its pages.
 
+use std::fmt;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use collection::Author;
 use daemon::Control;
 use daemon::describe::Describer;
+use daemon::health::Check;
 use exchange::push::Notifier;
 use tokio::sync::Notify;
 use tokio::task;
@@ -33,12 +35,23 @@ pub(crate) struct Shared {
     pub(crate) control: Control,
     /// The gatherer's description for everybody.
     pub(crate) describer: Describer,
+    /// Set if the public listener has pages of another part of the process.
+    pub(crate) front: OnceLock<FrontCheck>,
     /// The gatherer's collection as an OAI-PMH repository.
     pub(crate) repository: exchange::repository::Repository,
     /// Start of the server, in Unix seconds.
     pub(crate) started: u64,
     pub(crate) host: String,
     pub(crate) port: u16,
+}
+
+/// A check of the part of the process whose pages are on the public listener.
+pub(crate) struct FrontCheck(pub(crate) Box<dyn Fn() -> Check + Send + Sync>);
+
+impl fmt::Debug for FrontCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FrontCheck").finish_non_exhaustive()
+    }
 }
 
 impl Shared {

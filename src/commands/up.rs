@@ -1,8 +1,9 @@
-//! `harvest up`: gatherer and broker with defaults in one process, for folders and repositories.
+//! `harvest up`: a gatherer with a search page, for folders and repositories.
 //!
-//! Both are the usual daemons: the broker collects over a real HTTP connection and follows the
-//! gatherer, so that a change is found within two seconds.
+//! The gatherer is the usual daemon. The index is a cursor on its collection, in the same process,
+//! so that everything is stored once, and a change is found within two seconds.
 
+mod earlier;
 mod show;
 mod targets;
 
@@ -15,10 +16,8 @@ use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use broker::config::Config;
-use broker::error::Error;
-use broker::source::Source;
-use broker::status::SourceStatus;
+use broker::server::front::Front;
+use formats::FullText;
 use gatherer::spec::{Repository, Root};
 use indicatif::MultiProgress;
 use net::clock;
@@ -32,13 +31,10 @@ use crate::commands::worker;
 use crate::output;
 use crate::process::Signals;
 
-/// The broker's name for the gatherer in its process: the same at every start and with any port.
-const SOURCE: &str = "local";
-
 /// Number of ports that are tried, from the default one on.
 const PORTS_TRIED: u16 = 100;
 
-/// Longest time for both daemons to stop; each limits itself to less. Nothing is lost at the limit:
+/// Longest time for both parts to stop; each limits itself to less. Nothing is lost at the limit:
 /// commits are atomic, and the next start goes on.
 const DRAIN: Duration = Duration::from_millis(1_700);
 
@@ -64,7 +60,7 @@ pub(crate) struct Args {
     /// Where to serve the search page; default: 127.0.0.1 and port 8501, or the next free one.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// Gather, collect and index once, print a summary and stop.
+    /// Gather and index once, print a summary and stop.
     #[arg(long)]
     once: bool,
     /// Do not open the page in a browser.
@@ -75,14 +71,14 @@ pub(crate) struct Args {
     confirm: bool,
 }
 
-/// Both daemons, listening but not yet running.
+/// The gatherer, listening but not yet running, and the index of its collection with the pages.
 #[derive(Debug)]
-struct Daemons {
+struct Up {
     gatherer: gatherer::Server,
-    broker: broker::server::Server,
+    front: Front,
 }
 
-/// Runs both daemons until Ctrl-C, or once.
+/// Gathers and serves until Ctrl-C, or once.
 pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let targets = targets::targets(&args.paths)?;
@@ -93,22 +89,22 @@ pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitC
     // The data folder holds the contents of private files too.
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&data);
     made.with_context(|| format!("cannot create {}", data.display()))?;
-    let pair = tokio::select! {
-        pair = Daemons::bind(&targets, &data, args.listen, args.once) => pair?,
+    let up = tokio::select! {
+        up = Up::bind(&targets, &data, args.listen, args.once) => up?,
         _ = signals.next() => return Ok(ExitCode::SUCCESS),
     };
-    let work = work(&args, &data, ProgressView::new(bars), &pair);
+    let work = work(&args, &data, ProgressView::new(bars), &up);
 
     let shutdown = Shutdown::new();
-    let mut daemons = pair.spawn(&shutdown);
+    let mut parts = up.spawn(&shutdown);
     let outcome = tokio::select! {
         outcome = work => outcome,
         _ = signals.next() => Ok(()),
-        ended = daemons.join_next() => Err(reason(ended)),
+        ended = parts.join_next() => Err(reason(ended)),
     };
     shutdown.start();
     let drained = async {
-        while let Some(ended) = daemons.join_next().await {
+        while let Some(ended) = parts.join_next().await {
             ended??;
         }
         anyhow::Ok(())
@@ -121,16 +117,16 @@ pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitC
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
-/// Shows the progress of gathering, collecting and indexing. Then returns if `--once` is given, or
-/// else waits forever.
+/// Shows the progress of gathering and indexing. Then returns if `--once` is given, or else waits
+/// forever.
 fn work(
     args: &Args,
     data: &Path,
     view: ProgressView,
-    pair: &Daemons,
+    up: &Up,
 ) -> impl Future<Output = anyhow::Result<()>> + use<> {
-    let (gatherer, broker) = (pair.gatherer.handle(), pair.broker.handle());
-    let (address, admin) = (pair.address(), pair.gatherer.admin_addr());
+    let (gatherer, front) = (up.gatherer.handle(), up.front.clone());
+    let (address, admin) = (up.address(), up.gatherer.admin_addr());
     let (once, confirm) = (args.once, args.confirm);
     let open_page = !args.no_open && output::is_terminal();
     let data = data.to_owned();
@@ -143,13 +139,13 @@ fn work(
             progress = view.gathering(gatherer.progress(), progress.passes_done + 1).await?;
         }
         let gathered = clock::monotonic().duration_since(start);
-        view.collecting(&progress);
+        view.indexing(&progress);
         tokio::select! {
-            done = broker.caught_up(SOURCE, gatherer.version()) => done?,
-            problem = failure(&broker), if once => bail!("the broker cannot go on: {problem}"),
+            done = front.caught_up() => done?,
+            problem = failure(&front), if once => bail!("the index cannot go on: {problem}"),
         }
         let took = clock::monotonic().duration_since(start);
-        view.done(&progress, gathered, broker.status().await.objects, took)?;
+        view.done(&progress, gathered, gatherer.status().objects, took)?;
         for root in gatherer.status().roots.iter().filter(|root| root.hold.is_some()) {
             let held = output::counted(root.held, "object");
             output::line(&format!(
@@ -183,8 +179,8 @@ fn work(
     }
 }
 
-impl Daemons {
-    /// Binds a gatherer for `targets` and a broker that follows it.
+impl Up {
+    /// Binds a gatherer for `targets`, and opens the index of its collection.
     async fn bind(
         targets: &Targets,
         data: &Path,
@@ -192,6 +188,8 @@ impl Daemons {
         once: bool,
     ) -> anyhow::Result<Self> {
         let mut config = gatherer::Config::for_paths(&targets.folders, &data.join("gatherer"));
+        // The text is on this disk anyway.
+        config.full_text = FullText::All;
         config.wait_for_space = !once;
         config.worker = Some(worker::program());
         let repositories = targets.repositories.iter().cloned().map(Repository::new);
@@ -202,83 +200,82 @@ impl Daemons {
             config.name = host.to_owned();
         }
         let name = config.name.clone();
-        let gatherer = Box::pin(gatherer::Server::bind(config)).await?;
-        let url = Url::parse(&format!("http://{}/", gatherer.local_addr()))?;
-        let source = Source { follow: true, ..Source::gatherer(SOURCE, url) };
-        let mut config = Config::new(name, data.join("broker"));
-        config.sources = vec![source];
-        config.daemon.admin_listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-        let broker = match listen {
-            Some(listen) => {
-                Box::pin(broker::server::Server::bind(with_listen(listen, config))).await?
-            }
+        let gatherer = match listen {
+            Some(listen) => Box::pin(gatherer::Server::bind(with_listen(listen, config))).await?,
             None => Box::pin(bind_somewhere(config)).await?,
         };
-        Ok(Self { gatherer, broker })
+        let (collection, data) = (gatherer.handle().collection(), data.to_owned());
+        let opening = move || {
+            let front = Front::open(collection, &data, &name)?;
+            earlier::remove(&data)?;
+            anyhow::Ok(front)
+        };
+        let front = tokio::task::spawn_blocking(opening).await??;
+        let check = front.clone();
+        let gatherer = gatherer.with_front(front.routes(), move || check.check());
+        Ok(Self { gatherer, front })
     }
 
     /// Returns the URL of the search page.
     fn address(&self) -> String {
-        let mut address = self.broker.local_addr();
+        let mut address = self.gatherer.local_addr();
         if address.ip().is_unspecified() {
             address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
         }
         format!("http://{address}/")
     }
 
-    /// Runs both daemons until `shutdown` starts.
+    /// Runs both parts until `shutdown` starts.
     fn spawn(self, shutdown: &Shutdown) -> JoinSet<anyhow::Result<()>> {
-        let mut daemons = JoinSet::new();
-        let serving = self.gatherer.run(shutdown.clone());
-        daemons.spawn(async { serving.await.context("the gatherer stopped") });
-        let serving = self.broker.run(shutdown.clone());
-        daemons.spawn(async { serving.await.context("the broker stopped") });
-        daemons
+        let mut parts = JoinSet::new();
+        let gathering = self.gatherer.run(shutdown.clone());
+        parts.spawn(async { gathering.await.context("the gatherer stopped") });
+        let searching = self.front.run(shutdown.clone());
+        parts.spawn(async { searching.await.context("the index stopped") });
+        parts
     }
 }
 
-/// Waits for [`FAILURES_MAX`] failures in a row of the index or a source; returns the problem.
-async fn failure(broker: &broker::server::Handle) -> String {
+/// Waits for [`FAILURES_MAX`] looks in a row at which the index had a problem; returns the problem.
+async fn failure(front: &Front) -> String {
     let mut tick = tokio::time::interval(Duration::from_secs(1));
-    // Checks in a row that found a problem of the index: the next try repairs a damaged one.
-    let mut index_fails = 0;
+    // A single problem may pass: the next try repairs a damaged index.
+    let mut fails = 0;
     loop {
         tick.tick().await;
-        let status = broker.status().await;
-        index_fails = if status.index_problem.is_some() { index_fails + 1 } else { 0 };
-        let index = status.index_problem.filter(|_| FAILURES_MAX <= index_fails);
-        let failing = |it: &&SourceStatus| FAILURES_MAX <= it.errors.in_a_row;
-        let source = status.sources.iter().find(failing).and_then(|it| it.errors.last.clone());
-        if let Some(problem) = index.or(source) {
+        let problem = front.problem();
+        fails = if problem.is_some() { fails + 1 } else { 0 };
+        if let Some(problem) = problem.filter(|_| FAILURES_MAX <= fails) {
             return problem;
         }
     }
 }
 
-/// Returns the reason why a daemon ended without a signal.
+/// Returns the reason why a part ended without a signal.
 fn reason(ended: Option<Result<anyhow::Result<()>, tokio::task::JoinError>>) -> anyhow::Error {
     match ended {
         Some(Ok(Err(error))) => error,
         Some(Err(panic)) => panic.into(),
-        Some(Ok(Ok(()))) | None => anyhow!("a daemon stopped by itself"),
+        Some(Ok(Ok(()))) | None => anyhow!("a part of it stopped by itself"),
     }
 }
 
-/// Binds a broker to the first free port of this machine, from the default one on.
-async fn bind_somewhere(config: Config) -> anyhow::Result<broker::server::Server> {
+/// Binds a gatherer to the first free port of this machine, from the search page's usual one on.
+async fn bind_somewhere(config: gatherer::Config) -> anyhow::Result<gatherer::Server> {
     let first = broker::config::LISTEN.port();
     for port in first..first.saturating_add(PORTS_TRIED) {
         let listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-        match broker::server::Server::bind(with_listen(listen, config.clone())).await {
-            Err(Error::Daemon(daemon::Error::Net(net::Error::Bind { error, .. })))
-                if error.kind() == io::ErrorKind::AddrInUse => {}
+        match gatherer::Server::bind(with_listen(listen, config.clone())).await {
+            Err(gatherer::Error::Daemon(daemon::Error::Net(net::Error::Bind {
+                error, ..
+            }))) if error.kind() == io::ErrorKind::AddrInUse => {}
             bound => return Ok(bound?),
         }
     }
     bail!("all ports from {first} on are in use; name another with --listen")
 }
 
-fn with_listen(listen: SocketAddr, mut config: Config) -> Config {
+fn with_listen(listen: SocketAddr, mut config: gatherer::Config) -> gatherer::Config {
     config.daemon.listen = listen;
     config
 }
@@ -307,7 +304,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs once over `folder` and checks the number of the broker's objects.
+    /// Runs once over `folder` and checks the number of objects.
     async fn check(folder: &Path, data: &Path, confirm: bool, expected: u64) {
         let args = Args {
             paths: vec![folder.to_owned()],
@@ -319,7 +316,7 @@ mod tests {
         };
         run(args, MultiProgress::new()).await.unwrap();
         let now = Stamp(clock::now_ms());
-        let dir = data.join("broker").join("collection");
+        let dir = data.join("gatherer").join("collection");
         let (collection, _) = Collection::open(&dir, Options::default(), now).unwrap();
         assert_eq!(collection.len(), expected, "confirmed: {confirm}");
     }
@@ -374,15 +371,10 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let listen = taken.local_addr().unwrap();
         let targets = targets::targets(&[dir.path().to_owned()]).unwrap();
-        let error = Daemons::bind(&targets, &dir.path().join("data"), Some(listen), false)
-            .await
-            .unwrap_err();
+        let error =
+            Up::bind(&targets, &dir.path().join("data"), Some(listen), false).await.unwrap_err();
         assert!(error.to_string().contains("in use"), "{error:#}");
-        let config = |name: &str| {
-            let mut config = Config::new(name, dir.path().join(name));
-            config.daemon.admin_listen = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-            config
-        };
+        let config = |name: &str| gatherer::Config::for_paths(&[], &dir.path().join(name));
         let (one, other) = (bind_somewhere(config("one")), bind_somewhere(config("other")));
         let (one, other) = tokio::join!(one, other);
         assert_ne!(one.unwrap().local_addr(), other.unwrap().local_addr());

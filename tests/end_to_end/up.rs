@@ -1,5 +1,6 @@
 //! Tests of `harvest up`: one command gathers, streams, collects, searches and watches.
 
+use std::fmt::Write as _;
 use std::fs;
 
 use net::clock;
@@ -131,4 +132,35 @@ fn two_instances_run_side_by_side() {
     assert_eq!(total(&first_page, "broccoli"), 0);
     assert!(first.stop("INT").success());
     assert!(second.stop("TERM").success());
+}
+
+#[test]
+fn a_phrase_deep_in_a_long_document_is_found_where_it_stands() {
+    let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut text = String::with_capacity(6 << 20);
+    for line in 0..90_000 {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "line {line} tells of barrels, presses and of apples number {}",
+            line % 977
+        );
+        if line == 60_000 {
+            text += "here the marzipan inspector resigned at last\n";
+        }
+    }
+    assert!(5_000_000 < text.len());
+    write(tree.path(), "long.txt", &text);
+    let mut running = up(tree.path(), data.path());
+    let page = running.search_url();
+    wait_for_total(&page, "\"marzipan inspector resigned\"", 1);
+    let hit = &search(&page, "\"marzipan inspector resigned\"")["hits"][0];
+    let snippet = hit["snippet_html"].as_str().unwrap();
+    let shown = "<mark>marzipan</mark> <mark>inspector</mark> <mark>resigned</mark> at last";
+    assert!(snippet.contains(shown), "{snippet}");
+    assert_eq!(hit["place"], "line 60002", "{hit}");
+    assert_eq!(total(&page, "\"number 976 line\""), 1);
+    assert_eq!(total(&page, "\"apples barrels\""), 0, "no phrase of words that stand apart");
+    assert!(!data.path().join("broker").exists(), "everything is stored once");
+    assert!(running.stop("INT").success());
 }

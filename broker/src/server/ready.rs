@@ -1,7 +1,6 @@
 //! Readiness of the broker: `/readyz`.
 
 use daemon::health::{Check, Readiness};
-use web::templates::grouped;
 
 use super::Handle;
 use crate::pipeline::Stages;
@@ -14,19 +13,12 @@ impl Handle {
         let inner = &self.inner;
         let Stages { catalog, indexer, .. } = &inner.stages;
         let [takes, serves] = exchange::ready::checks(&inner.collection);
-        let unfinished = || {
-            let (reached, goal) = indexer.unfinished().filter(|_| !inner.collection.is_empty())?;
-            let (reached, goal) = (grouped(reached), grouped(goal));
-            Some(format!("the full-text index is being built: {reached} of {goal} changes"))
-        };
-        let searches = "the full-text index fails or is built anew: searches do not find all objects; the \
-                        broker tries again by itself";
         let tidies = "expired objects are not deleted, or superseded changes stay in the log: the broker \
                       tries again by itself";
         Readiness::new([
             takes,
             serves,
-            Check::new("answers-searches", searches, indexer.problem().or_else(unfinished)),
+            indexer.check(),
             Check::new("tidies-up", tidies, catalog.view().problem),
         ])
     }

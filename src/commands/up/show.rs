@@ -75,10 +75,10 @@ impl ProgressView {
         }
     }
 
-    /// Shows that the broker collects and indexes.
-    pub(super) fn collecting(&self, progress: &Progress) {
+    /// Shows that the rest is indexed.
+    pub(super) fn indexing(&self, progress: &Progress) {
         if let Some(bar) = &self.bar {
-            bar.set_style(style("{spinner} collecting and indexing {msg}"));
+            bar.set_style(style("{spinner} indexing {msg}"));
             bar.set_message(output::counted(progress.files_done, "file"));
             bar.enable_steady_tick(BAR_INTERVAL);
         }
