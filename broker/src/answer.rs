@@ -33,6 +33,8 @@ pub struct SearchRequest {
     pub limit: usize,
     /// Number of hits to skip before the first.
     pub offset: usize,
+    /// How many of the words side by side a hit has.
+    pub matching: Matching,
     /// Order of the hits.
     pub sort: Sort,
     /// The chosen facet values. For each facet with chosen values, a hit has one of them.
@@ -41,6 +43,8 @@ pub struct SearchRequest {
     pub facets: bool,
     /// Whether to cut snippets.
     pub snippets: bool,
+    /// Whether to say why each hit stands where it stands.
+    pub explain: bool,
     /// Whether each duplicate has a hit of its own, instead of being named in the hit of another.
     pub duplicates: bool,
 }
@@ -53,12 +57,46 @@ impl SearchRequest {
             text: text.into(),
             limit: HITS_DEFAULT,
             offset: 0,
+            matching: Matching::Best,
             sort: Sort::Relevance,
             filters: Vec::new(),
             facets: true,
             snippets: true,
+            explain: false,
             duplicates: false,
         }
+    }
+}
+
+/// How many of the words side by side a hit has. Signs, phrases, operators and attributes hold for
+/// every hit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Matching {
+    /// All of them; where such hits are fewer than the limit, hits with some of them follow.
+    #[default]
+    Best,
+    /// All of them.
+    All,
+    /// At least one of them.
+    Any,
+}
+
+impl Matching {
+    /// All of them, the default first.
+    pub const ALL: [Self; 3] = [Self::Best, Self::All, Self::Any];
+
+    /// Returns its name in a URL: `match=NAME`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Best => "best",
+            Self::All => "all",
+            Self::Any => "any",
+        }
+    }
+
+    /// Returns the one with this name; `None` if there is none.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
     }
 }
 
@@ -156,6 +194,22 @@ pub struct Answer {
     /// Exact number of matching objects, whatever the limit. Objects with the same content are one,
     /// unless the request asks for duplicates.
     pub total: u64,
+    /// How many of them have all words of the query: they come first. Equal to `total` unless words
+    /// side by side are matched in part.
+    #[serde(default)]
+    pub total_all: u64,
+    /// Another spelling of the query that finds more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+    /// Whether the hits are those of the `suggestion`, since nothing has all words of the query.
+    #[serde(default)]
+    pub respelled: bool,
+    /// A remark for whoever asked: the query was not understood as it may have been meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<Notice>,
+    /// How many objects, matching or not, are here with only the beginning of their text.
+    #[serde(default)]
+    pub parts: u64,
     /// Time that the index took, in microseconds.
     pub took_us: u64,
     /// The requested hits, in order.
@@ -163,6 +217,17 @@ pub struct Answer {
     /// For each [`Facet::name`], at most [`FACET_VALUES_MAX`] values with the number of matching
     /// objects, the most frequent first (years: the latest first); empty unless requested.
     pub facets: BTreeMap<String, Vec<(String, u64)>>,
+}
+
+/// A remark about a query.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// The remark: a sentence without its full stop.
+    pub message: String,
+    /// Start of the part that it is about, in bytes from the start of the query.
+    pub offset: usize,
+    /// Length of that part, in bytes.
+    pub length: usize,
 }
 
 /// One object that matches.
@@ -191,19 +256,55 @@ pub struct Hit {
     /// Web page about an object whose own URL is neither `http` nor `https`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing_page: Option<String>,
+    /// Whether only the beginning of its text is here, so that phrases further on are not found.
+    #[serde(default)]
+    pub part: bool,
     /// The OID in the form of `/object?oid=`: `GATHERER-ID:URL`, not yet percent-encoded.
     pub oid: String,
     /// An excerpt with the words of the query.
     #[serde(flatten)]
     pub snippet: Snippet,
-    /// Other objects with the same content, at most [`DUPLICATES_MAX`].
+    /// Other objects with the same content, or nearly the same text, at most [`DUPLICATES_MAX`] of
+    /// each.
     pub duplicates: Vec<Duplicate>,
+    /// Why the hit stands where it stands, if that was asked for and hits are sorted by relevance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasons: Option<Reasons>,
+}
+
+/// Why a hit stands where it stands: the score of its words, and what it is multiplied with.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reasons {
+    /// The score of the words by BM25F.
+    pub words: f32,
+    /// More than 1 for words in the title, most if they are all of it.
+    pub title: f32,
+    /// More than 1 if just the words are the name of the file.
+    pub name: f32,
+    /// More than 1 for words close to each other in the text.
+    pub near: f32,
+    /// Less than 1 for what is seldom wanted by its type and place: a change log, a test.
+    pub standing: f32,
+    /// More than 1 for a new object.
+    pub age: f32,
+}
+
+impl Reasons {
+    /// Returns the reasons of a hit of which only the score of its words is known.
+    pub(crate) fn of_words(words: f32) -> Self {
+        Self { words, title: 1.0, name: 1.0, near: 1.0, standing: 1.0, age: 1.0 }
+    }
+
+    /// Returns the score.
+    pub fn score(&self) -> f32 {
+        self.words * self.title * self.name * self.near * self.standing * self.age
+    }
 }
 
 /// Maximum number of duplicates that one hit names.
 pub const DUPLICATES_MAX: usize = 16;
 
-/// Another object with the same content as a hit.
+/// Another object with the content or text of a hit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Duplicate {
     /// Its URL.
@@ -212,6 +313,12 @@ pub struct Duplicate {
     pub gatherer: String,
     /// Its OID, as in [`Hit::oid`].
     pub oid: String,
+    /// Its type; empty when unknown.
+    #[serde(default)]
+    pub r#type: String,
+    /// Whether it has not the same content, but nearly the same text: another format or version.
+    #[serde(default)]
+    pub similar: bool,
 }
 
 /// An excerpt of an object's text.

@@ -4,7 +4,7 @@
 //! [`Answer`](crate::answer::Answer) as JSON, here shortened:
 //!
 //! ```json
-//! {"total":1,"took_us":420,"hits":[{"url":"…","title":"…","description":"…","type":"HTML","score":7.5,
+//! {"total":1,"total_all":1,"took_us":420,"hits":[{"url":"…","title":"…","description":"…","type":"HTML","score":7.5,
 //!  "gatherer":"…","snippet":"…","place":"page 3"}],"facets":{"type":[["HTML",1]]}}
 //! ```
 //!
@@ -13,10 +13,14 @@
 //! (docs/essence.md), and is absent if that is unknown. [`Snippet`](crate::answer::Snippet) has its
 //! forms; it is for people, and further forms may come.
 //!
-//! A query with a mistake is answered with 400 and
-//! `{"error":{"message":"…","offset":3,"length":1}}`; offset and length are in bytes of `q`. A
-//! mistake in another parameter is answered with 400 and
-//! `{"error":{"message":"…","parameter":"limit"}}`.
+//! The first `total_all` hits have all words of the query; unless `match=all`, others with some of
+//! them may follow. `suggestion` is a spelling of the query that finds more.
+//!
+//! A query with a mistake is searched by its words, and
+//! `"notice":{"message":"…","offset":3,"length":1}` says so; offset and length are in bytes of `q`.
+//! If it has no word or is too long, or if the search takes too long, the answer is 400 with
+//! `{"error":{"message":"…","offset":3,"length":1}}`. A mistake in another parameter is answered with
+//! 400 and `{"error":{"message":"…","parameter":"limit"}}`.
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -37,12 +41,8 @@ pub(crate) async fn search(State(state): State<PageState>, uri: Uri) -> Response
     let Some(text) = &asked.text else {
         return wrong_parameter("q", "the parameter q is missing; q=* asks for everything");
     };
-    let query = match query::parse(text) {
-        Ok(query) => query,
-        Err(error) => return wrong_query(&error),
-    };
-    match state.search(asked.request(query)).await {
-        Ok(answer) => axum::Json(answer).into_response(),
+    match state.ask(&asked, text).await {
+        Ok((_, answer)) => axum::Json(answer).into_response(),
         Err(Error::Query(error)) => wrong_query(&error),
         Err(error) => state.fault(Wants::Json, &error),
     }

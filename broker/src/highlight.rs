@@ -2,11 +2,12 @@
 //!
 //! Sans-I/O.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
-use query::distance::within;
+use query::distance::{edits, within};
+use query::phrase::{Phrase, Progress};
 use query::stem::{root, stem};
-use query::words::{Words, pattern, split};
+use query::words::{Span, Words, pattern, split};
 use query::{Query, Value};
 
 use crate::snippet::Mark;
@@ -19,6 +20,10 @@ pub(crate) struct Highlighter {
     /// Exact words of the query, each with its number.
     words: HashMap<String, u64>,
     patterns: Vec<(Pattern, u64)>,
+    /// Phrases, each with the number of its first word, and how many words it has.
+    phrases: Vec<(Phrase, u64, usize)>,
+    /// Number of words that have a number.
+    numbered: usize,
 }
 
 #[derive(Debug)]
@@ -31,82 +36,168 @@ enum Pattern {
 impl Highlighter {
     pub(crate) fn new(query: &Query) -> Self {
         let mut highlighter = Self::default();
-        let mut number = 0;
-        query.for_each_wanted(&mut |leaf| {
-            number += 1_000;
-            highlighter.add(&leaf.value, number);
-        });
+        query.for_each_wanted(&mut |leaf| highlighter.add(&leaf.value));
         highlighter
     }
 
-    fn add(&mut self, value: &Value, mut number: u64) {
+    /// Returns how many different words of a text can be marked at most.
+    pub(crate) const fn words(&self) -> usize {
+        self.numbered
+    }
+
+    fn add(&mut self, value: &Value) {
         match value {
-            Value::Word(text) => {
-                let exact = split(text);
-                match &exact[..] {
-                    [word] => self.stems.push((stem(word).into_owned(), number)),
-                    _ => self.add_words(exact, number),
+            Value::Word(text) => match <[String; 1]>::try_from(split(text)) {
+                Ok([word]) => {
+                    let number = self.number(1);
+                    self.stems.push((stem(&word).into_owned(), number));
                 }
-            }
-            Value::Phrase(text) => self.add_words(split(text), number),
+                Err(several) => self.add_phrase(several, None),
+            },
+            Value::Phrase(text) => self.add_phrase(split(text), None),
             Value::Prefix(text) => {
                 let mut exact = split(text);
-                if let Some(last) = exact.pop() {
-                    self.patterns.push((Pattern::Prefix(last), number));
+                let last = exact.pop();
+                match last {
+                    Some(last) if exact.is_empty() => self.add_pattern(Pattern::Prefix(last)),
+                    last => self.add_phrase(exact, last),
                 }
-                self.add_words(exact, number + 1);
             }
-            Value::Fuzzy(text, edits) => {
+            Value::Fuzzy(text, typed) => {
                 for word in split(text) {
-                    let pattern = Pattern::Fuzzy(word.chars().collect(), usize::from(*edits));
-                    self.patterns.push((pattern, number));
-                    number += 1;
+                    let edits = edits(&word, *typed).into();
+                    self.add_pattern(Pattern::Fuzzy(word.chars().collect(), edits));
                 }
             }
             Value::Regex(typed) => {
                 let pattern = format!("^(?:{})$", pattern(typed));
                 if let Ok(regex) = regex::Regex::new(&pattern) {
-                    self.patterns.push((Pattern::Regex(regex), number));
+                    self.add_pattern(Pattern::Regex(regex));
                 }
             }
             Value::Range(..) | Value::Present => {}
         }
     }
 
-    fn add_words(&mut self, words: Vec<String>, number: u64) {
-        for (word, number) in words.into_iter().zip(number..) {
-            self.words.entry(word).or_insert(number);
+    /// Returns the first of `count` new numbers.
+    fn number(&mut self, count: usize) -> u64 {
+        let first = self.numbered as u64;
+        self.numbered += count;
+        first
+    }
+
+    fn add_pattern(&mut self, pattern: Pattern) {
+        let number = self.number(1);
+        self.patterns.push((pattern, number));
+    }
+
+    /// Adds words that are marked only side by side; the last may be only begun.
+    fn add_phrase(&mut self, words: Vec<String>, begun: Option<String>) {
+        let count = words.len() + usize::from(begun.is_some());
+        match (count, words.first()) {
+            (0, _) => {}
+            (1, Some(word)) => {
+                let (word, number) = (word.clone(), self.number(1));
+                self.words.entry(word).or_insert(number);
+            }
+            _ => {
+                let number = self.number(count);
+                self.phrases.push((Phrase::new(words, begun), number, count));
+            }
         }
     }
 
     /// Returns the positions of the query's words in `text`: ascending and disjoint.
-    pub(crate) fn marks(&self, text: &str) -> Vec<Mark> {
-        let (mut words, mut word) = (Words::new(text), String::new());
-        let mut marks: Vec<Mark> = Vec::new();
-        while let Some(at) = words.next_into(&mut word) {
-            // The parts of a name that is marked as a whole.
-            if marks.last().is_some_and(|mark| at.start < mark.end) {
-                continue;
-            }
-            let number = self
-                .words
-                .get(&word)
-                .copied()
-                .or_else(|| {
-                    // Only the few words that begin like a stem are passed to the stemmer.
-                    let mut alike = self.stems.iter().filter(|(it, _)| word.starts_with(root(it)));
-                    let found = alike.find(|(it, _)| stem(&word) == *it);
-                    found.map(|(_, number)| *number)
-                })
-                .or_else(|| {
-                    let found = self.patterns.iter().find(|(it, _)| it.matches(&word));
-                    found.map(|(_, number)| *number)
-                });
-            if let Some(word) = number {
-                marks.push(Mark { start: at.start, end: at.end, word });
+    pub(crate) fn marks<'a>(&'a self, text: &'a str) -> Marks<'a> {
+        Marks {
+            highlighter: self,
+            words: Words::new(text),
+            word: String::new(),
+            progress: vec![Progress::default(); self.phrases.len()],
+            recent: VecDeque::new(),
+            longest: self.phrases.iter().map(|it| it.2).max().unwrap_or(1),
+            marked: 0,
+            at_end: false,
+        }
+    }
+
+    /// Returns the number of a word, whatever its neighbors are.
+    fn number_of(&self, word: &str) -> Option<u64> {
+        let exact = self.words.get(word).copied();
+        exact
+            .or_else(|| {
+                // Only the few words that begin like a stem are passed to the stemmer.
+                let mut alike = self.stems.iter().filter(|(it, _)| word.starts_with(root(it)));
+                alike.find(|(it, _)| stem(word) == *it).map(|(_, number)| *number)
+            })
+            .or_else(|| {
+                let found = self.patterns.iter().find(|(it, _)| it.matches(word));
+                found.map(|(_, number)| *number)
+            })
+    }
+}
+
+/// Iterator over the marks of a text.
+#[derive(Debug)]
+pub(crate) struct Marks<'a> {
+    highlighter: &'a Highlighter,
+    words: Words<'a>,
+    word: String,
+    /// Progress of each phrase.
+    progress: Vec<Progress>,
+    /// The last words, up to the length of the longest phrase, with the numbers of those to mark.
+    recent: VecDeque<(Span, Option<u64>)>,
+    longest: usize,
+    /// The end of the last mark, in bytes.
+    marked: usize,
+    at_end: bool,
+}
+
+impl Marks<'_> {
+    /// Reads one word.
+    fn read(&mut self) {
+        let Some(span) = self.words.next_into(&mut self.word) else {
+            self.at_end = true;
+            return;
+        };
+        let number = self.highlighter.number_of(&self.word);
+        match self.recent.back_mut().filter(|(last, _)| last.position == span.position) {
+            // A part of a name, which may be marked as a whole.
+            Some(last) if last.1.is_none() && number.is_some() => *last = (span, number),
+            Some(_) => {}
+            None => self.recent.push_back((span, number)),
+        }
+        for ((phrase, first, count), progress) in
+            self.highlighter.phrases.iter().zip(&mut self.progress)
+        {
+            if phrase.step(progress, &self.word, span.position) {
+                let members = (*first..).zip(self.recent.iter_mut().rev().take(*count).rev());
+                for (number, (_, mark)) in members {
+                    mark.get_or_insert(number);
+                }
             }
         }
-        marks
+    }
+}
+
+impl Iterator for Marks<'_> {
+    type Item = Mark;
+
+    fn next(&mut self) -> Option<Mark> {
+        loop {
+            // The last one may still be replaced by its parts.
+            if self.at_end || self.longest < self.recent.len() {
+                let (span, number) = self.recent.pop_front()?;
+                // Pairs of letters overlap.
+                let start = self.marked.max(span.start);
+                if let Some(word) = number.filter(|_| start < span.end) {
+                    self.marked = span.end;
+                    return Some(Mark { start, end: span.end, word });
+                }
+            } else {
+                self.read();
+            }
+        }
     }
 }
 
@@ -130,7 +221,9 @@ mod tests {
     fn check(query: &str, text: &str, expected: &str) {
         let highlighter = Highlighter::new(&parse(query).unwrap());
         let mut out = text.to_owned();
-        for mark in highlighter.marks(text).iter().rev() {
+        let marks: Vec<Mark> = highlighter.marks(text).collect();
+        assert!(marks.is_sorted_by(|one, next| one.end <= next.start), "{query:?}");
+        for mark in marks.iter().rev() {
             out.insert(mark.end, ']');
             out.insert(mark.start, '[');
         }
@@ -140,7 +233,10 @@ mod tests {
     #[test]
     fn every_form_of_a_word_is_recognized() {
         check("gather", "Gathering gatherers", "[Gathering] [gatherers]");
-        check("\"gathering data\"", "gathering gather data", "[gathering] gather [data]");
+        check("\"gathering data\"", "gathering gather data", "gathering gather data");
+        check("\"a b a\" b", "a b a b a a b", "[a] [b] [a] [b] [a] a [b]");
+        check("\"a b\" \"b c\"", "b a b c a", "b [a] [b] [c] a");
+        check("foo-ba*", "foo bar ba foo", "[foo] [bar] ba foo");
         check("cafe", "the Café", "the [Café]");
         check("foo-bar", "foo_bar barfoo", "[foo]_[bar] barfoo");
         check("harv*", "harvest hare", "[harvest] hare");
@@ -149,7 +245,9 @@ mod tests {
         check("/h.r[a-e]/", "hare hard harder", "[hare] [hard] harder");
         check("title:x a1 NOT b size:>3", "x a1 b 4", "[x] [a1] b 4");
         check("a day in the life", "a day in life", "a [day] in [life]");
-        check("日本", "日本語", "[日][本]語");
+        check("日本", "日本語日", "[日][本]語日");
+        check("日本~1", "日本語", "[日][本]語");
+        check("ภาษา", "หภาษาห", "ห[ภา][ษ][า]ห");
         check("c++ c#", "C, C++, C#", "C, [C++], [C#]");
         check("c hub", "C, C++, GitHub", "[C], [C]++, Git[Hub]");
         check("github git hub", "GitHub, .GitHub", "[GitHub], .[GitHub]");

@@ -20,18 +20,20 @@ use collection::{Collection, Oid};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use query::record::oid_parse;
+use query::{QUERY_BYTES_MAX, Query, QueryError};
 use tokio::sync::Semaphore;
 use web::Pages;
 use web::failure::{Failure, Wants};
 use web::templates::Source;
 
-use crate::answer::{Answer, HITS_DEFAULT, SearchRequest};
+use crate::answer::{Answer, HITS_DEFAULT, Notice, SearchRequest};
 use crate::api;
 use crate::blocking::blocking;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::snippet::excerpt;
 use object::{Format, ObjectPage, ObjectParameters};
-use parameters::{Parameters, Unknown};
+use parameters::{PAGE_HITS_MAX, Parameters, Unknown};
 pub(crate) use results::shortened;
 use results::{Home, Mistake, Results, SearchPage};
 
@@ -64,16 +66,38 @@ impl PageState {
         Self { engine, collection, pages, searches: Arc::new(Semaphore::new(SEARCHES_MAX)) }
     }
 
+    /// Reads the typed `text`, and answers it as `asked`. A text that cannot be read as a query is
+    /// searched by its words.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Query`] if the text has no word either, is too long, or its search takes too long.
+    pub(crate) async fn ask(
+        &self,
+        asked: &Parameters,
+        text: &str,
+    ) -> Result<(Query, Answer), Error> {
+        let (query, notice) = understand(text)?;
+        let mut answer = self.search(asked.request(query.clone())).await?;
+        answer.notice = notice.or(answer.notice);
+        Ok((query, answer))
+    }
+
     /// Answers a search on a thread that may block, as soon as fewer than [`SEARCHES_MAX`] searches
     /// run.
-    pub(crate) async fn search(&self, request: SearchRequest) -> Result<Answer, Error> {
+    async fn search(&self, request: SearchRequest) -> Result<Answer, Error> {
         // The permit moves into the blocking work: a client that disconnects cannot free it early.
         let permit = self.searches.clone().acquire_owned().await;
-        let engine = self.engine.clone();
+        let (engine, collection) = (self.engine.clone(), self.collection.clone());
         let work = move || {
-            let answer = engine.search(&request);
+            let mut answer = engine.search(&request)?;
+            if request.snippets {
+                let text = answer.suggestion.as_deref().filter(|_| answer.respelled);
+                let query = text.and_then(|it| query::parse(it).ok()).unwrap_or(request.query);
+                excerpt::add(&mut answer.hits, &query, &collection);
+            }
             drop(permit);
-            answer
+            Ok::<_, Error>(answer)
         };
         blocking("a search", work).await
     }
@@ -101,6 +125,7 @@ async fn search(State(state): State<PageState>, uri: Uri) -> Response {
     let asked = match Parameters::parse(uri.query(), Unknown::Ignored) {
         // Only programs need an answer without hits, so a page has the default number.
         Ok(asked) if asked.limit == 0 => Parameters { limit: HITS_DEFAULT, ..asked },
+        Ok(asked) if PAGE_HITS_MAX < asked.limit => Parameters { limit: PAGE_HITS_MAX, ..asked },
         Ok(asked) => asked,
         Err(error) => {
             let (asked, wrong) = (Parameters::default(), Mistake::parameter(error.message));
@@ -115,16 +140,26 @@ async fn search(State(state): State<PageState>, uri: Uri) -> Response {
     find(&state, &asked, text).await
 }
 
-async fn find(state: &PageState, asked: &Parameters, text: &str) -> Response {
-    let outcome = match query::parse(text) {
-        Ok(query) => {
-            let answer = state.search(asked.request(query.clone())).await;
-            answer.map(|answer| Results::new(asked, &query, &answer))
-        }
-        Err(error) => Err(error.into()),
+/// Reads the typed text: as a query or, if it has a mistake, as words with a notice of the mistake.
+fn understand(text: &str) -> Result<(Query, Option<Notice>), QueryError> {
+    let error = match query::parse(text) {
+        Ok(query) => return Ok((query, None)),
+        Err(error) => error,
     };
-    match outcome {
-        Ok(found) => show(state, asked, StatusCode::OK, None, Some(found)).await,
+    let words = query::plain(text);
+    if words == Query::all() || QUERY_BYTES_MAX < text.len() {
+        return Err(error);
+    }
+    let message = format!("{}; so its words were searched", error.message);
+    Ok((words, Some(Notice { message, offset: error.offset, length: error.len })))
+}
+
+async fn find(state: &PageState, asked: &Parameters, text: &str) -> Response {
+    match state.ask(asked, text).await {
+        Ok((query, answer)) => {
+            let found = Results::new(asked, &query, &answer);
+            show(state, asked, StatusCode::OK, None, Some(found)).await
+        }
         Err(Error::Query(error)) => {
             let wrong = Mistake::query(&error, text);
             show(state, asked, StatusCode::BAD_REQUEST, Some(wrong), None).await

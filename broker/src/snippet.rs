@@ -1,14 +1,15 @@
 //! Snippets: a snippet is the excerpt of a text that shows the largest number of the query's words.
 //!
 //! Each candidate window begins a little before a match. The best window is that with the most
-//! different words; among these, that with the most words; among these, the first. White space is
-//! folded, so that line ends and tables of a text do not break a page.
+//! different words; among these, that with the most words; among these, the first. The search for
+//! it ends with the first window that has all of them. White space is folded, so that line ends and tables of a text do not break a page.
 //!
 //! Sans-I/O.
 
+pub(crate) mod excerpt;
 pub(crate) mod place;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use web::templates::escape;
 
@@ -32,19 +33,25 @@ pub struct Mark {
     pub word: u64,
 }
 
-/// Cuts a snippet from `text`, whose `marks` are ascending and disjoint. Returns it with the start
-/// of its first mark, in bytes of the text.
+/// Cuts a snippet from `text`, whose `marks` are ascending and disjoint and have at most `words`
+/// different words. Returns it with the start of its first mark, in bytes of the text.
 ///
-/// Without marks, the snippet is the beginning of the text.
-pub fn cut(text: &str, marks: &[Mark]) -> (Snippet, Option<usize>) {
-    let window = best(text, marks);
+/// Without marks, the snippet is the beginning of the text. Once a window has all words, no more
+/// marks are taken.
+pub fn cut(
+    text: &str,
+    marks: impl Iterator<Item = Mark>,
+    words: usize,
+) -> (Snippet, Option<usize>) {
+    let marks = best(marks, words);
+    let first = marks.first().map(|it| it.start);
+    let window = window(text, first.unwrap_or_default());
     let mut out = Writer::default();
     if text.get(..window.start).is_some_and(|before| !before.trim().is_empty()) {
         out.text.push('…');
     }
-    let (mut at, mut first) = (window.start, None);
+    let mut at = window.start;
     for mark in marks.iter().filter(|mark| window.start <= mark.start && mark.end <= window.end) {
-        first = first.or(Some(mark.start));
         out.plain(text.get(at..mark.start).unwrap_or_default());
         out.mark(text.get(mark.start..mark.end).unwrap_or_default());
         at = mark.end;
@@ -54,22 +61,43 @@ pub fn cut(text: &str, marks: &[Mark]) -> (Snippet, Option<usize>) {
     (out.finish(goes_on), first)
 }
 
-/// Returns the window of `text` to show.
-fn best(text: &str, marks: &[Mark]) -> std::ops::Range<usize> {
-    let mut best = (0, 0, 0);
-    for (at, first) in marks.iter().enumerate() {
-        let end = first.start.saturating_sub(LEAD_BYTES) + SNIPPET_BYTES_MAX;
-        let inside = marks.get(at..).unwrap_or_default().iter().take_while(|mark| mark.end <= end);
-        let (mut words, mut count) = (BTreeSet::new(), 0);
-        for mark in inside {
-            words.insert(mark.word);
-            count += 1;
+/// Returns the marks of the best window.
+fn best(marks: impl Iterator<Item = Mark>, words: usize) -> Vec<Mark> {
+    // The marks of the window that begins with the first of them, as far as they have come.
+    let mut open: VecDeque<Mark> = VecDeque::new();
+    let (mut best, mut score) = (Vec::new(), (0, 0));
+    let mut close = |open: &mut VecDeque<Mark>| {
+        let different = open.iter().map(|it| it.word).collect::<BTreeSet<_>>().len();
+        if score < (different, open.len()) {
+            score = (different, open.len());
+            best.clear();
+            best.extend(open.iter().copied());
         }
-        if (best.0, best.1) < (words.len(), count) {
-            best = (words.len(), count, first.start);
+        open.pop_front();
+        score.0
+    };
+    for mark in marks {
+        while open.front().is_some_and(|first| end_of(*first) < mark.end) {
+            if words <= close(&mut open) {
+                return best;
+            }
         }
+        open.push_back(mark);
     }
-    let start = between_words(text, best.2.saturating_sub(LEAD_BYTES), best.2);
+    while !open.is_empty() {
+        close(&mut open);
+    }
+    best
+}
+
+/// Returns where the window that begins with the mark `first` ends, in bytes.
+fn end_of(first: Mark) -> usize {
+    first.start.saturating_sub(LEAD_BYTES) + SNIPPET_BYTES_MAX
+}
+
+/// Returns the part of `text` to show for a window whose first mark starts at `first`.
+fn window(text: &str, first: usize) -> std::ops::Range<usize> {
+    let start = between_words(text, first.saturating_sub(LEAD_BYTES), first);
     let end = (start + SNIPPET_BYTES_MAX).min(text.len());
     let end = if end == text.len() { end } else { last_border(text, start, end) };
     start..end.max(start)
@@ -174,7 +202,7 @@ mod tests {
 
     fn check(text: &str, words: &[&str], expected: &str) {
         let marks = marks(text, words);
-        let (snippet, first) = cut(text, &marks);
+        let (snippet, first) = cut(text, marks.iter().copied(), words.len());
         assert_eq!(first, marks.first().map(|it| it.start), "{text}");
         assert_eq!(snippet.html, expected);
         for (start, end) in snippet.highlights {
@@ -198,7 +226,7 @@ mod tests {
     fn the_window_with_the_most_words_is_shown() {
         let filler = "filler ".repeat(60);
         let text = format!("one {filler}one two {filler}");
-        let (snippet, first) = cut(&text, &marks(&text, &["one", "two"]));
+        let (snippet, first) = cut(&text, marks(&text, &["one", "two"]).into_iter(), 2);
         assert_eq!(first, text.find("one two"));
         assert!(snippet.html.contains("<mark>one</mark> <mark>two</mark>"), "{}", snippet.html);
         assert!(snippet.text.starts_with("… filler"), "{}", snippet.text);
@@ -209,7 +237,7 @@ mod tests {
     #[test]
     fn without_marks_the_beginning_is_shown() {
         let text = "filler ".repeat(60);
-        let (snippet, first) = cut(&text, &[]);
+        let (snippet, first) = cut(&text, std::iter::empty(), 0);
         assert_eq!(first, None);
         assert!(snippet.text.starts_with("filler filler") && snippet.text.ends_with('…'));
     }
@@ -218,7 +246,7 @@ mod tests {
         #[test]
         fn any_text_is_cut_between_characters(text in ".{0,600}", word in "[a-cé日 ]{1,2}") {
             let marks = marks(&text, &[&word]);
-            let (snippet, _) = cut(&text, &marks);
+            let (snippet, _) = cut(&text, marks.into_iter(), 1);
             prop_assert!(snippet.text.len() <= SNIPPET_BYTES_MAX + 8);
             for (start, end) in snippet.highlights {
                 prop_assert!(snippet.text.get(start..end).is_some());

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use broker::answer::{Answer, SearchRequest, Sort};
+use broker::answer::{Answer, Matching, SearchRequest, Sort};
 use broker::index::{Index, IndexOptions};
 use collection::{Batch, Change, Collection, Oid, Options, Stamp};
 use query::parse;
@@ -44,6 +44,7 @@ impl Broker {
     fn ask(&self, query: &str, duplicates: bool) -> Answer {
         let mut request = SearchRequest::new(parse(query).unwrap(), query);
         (request.limit, request.sort, request.duplicates) = (1_000, Sort::Url, duplicates);
+        request.matching = Matching::All;
         self.index.search(&request).unwrap()
     }
 
@@ -59,7 +60,7 @@ impl Broker {
         for scanned in self.collection.scan(0).unwrap() {
             match scanned.unwrap().change {
                 Change::Update(record) => {
-                    let text = record.text("Partial-Text").unwrap().into_owned();
+                    let text = record.text("Description").unwrap().into_owned();
                     live.insert(record.url.clone(), text);
                 }
                 Change::Delete(oid) | Change::Suppress(oid, _) => drop(live.remove(&oid.url)),
@@ -68,7 +69,7 @@ impl Broker {
         }
         let answer = self.ask("*", true);
         let seen: BTreeMap<String, String> =
-            answer.hits.into_iter().map(|hit| (hit.url, hit.snippet.text)).collect();
+            answer.hits.into_iter().map(|hit| (hit.url, hit.description)).collect();
         assert_eq!(seen, live);
         assert_eq!(answer.total, self.collection.len());
         // One object represents each content.
@@ -90,7 +91,7 @@ fn content(text: &str) -> &str {
 fn update(url: &str, text: &str) -> Change {
     let mut record = Record::new("FILE", url);
     record.push("Gatherer-Id", GATHERER);
-    record.push("Partial-Text", text);
+    record.push("Description", text);
     record.push("MD5", soif::digest::Md5::of(content(text).as_bytes()).to_string());
     record.push("File-Size", "9");
     Change::Update(record)

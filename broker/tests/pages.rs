@@ -225,14 +225,16 @@ async fn a_file_is_shown_as_a_path_and_leads_to_its_summary() {
 #[tokio::test]
 async fn a_bad_query_keeps_its_text_and_shows_the_mistake() {
     let site = Site::new();
-    let seen = site.get("/?q=title:(harvest&type=HTML&sort=newest").await;
-    assert_eq!(seen.status, 400);
+    let seen = site.get_ok("/?q=title:(harvest&type=HTML&sort=newest").await;
     assert!(seen.body.contains("value=\"title:(harvest\""), "{}", seen.body);
     assert!(seen.body.contains("<b aria-hidden=\"true\">      ^"), "{}", seen.body);
     assert!(seen.body.contains("name=\"type\" value=\"HTML\""), "the filters stay");
-    let seen = site.get("/?q=x&limit=1000").await;
+    assert!(seen.body.contains("its words were searched"), "{}", seen.body);
+    let seen = site.get("/?q=(").await;
+    assert_eq!(seen.status, 400, "there is no word");
+    let seen = site.get("/?q=x&limit=1001").await;
     assert_eq!(seen.status, 400);
-    assert!(seen.body.contains("expected a number from 0 to 100"), "{}", seen.body);
+    assert!(seen.body.contains("expected a number from 0 to 1000"), "{}", seen.body);
     assert_eq!(site.get("/?q=x&utm_source=mail").await.status, 200);
 }
 
@@ -309,12 +311,21 @@ async fn the_api_names_a_mistake_and_its_position() {
         assert_eq!(seen.status, 400, "{uri}");
         seen.json()["error"].clone()
     };
-    let query = error("/api/search?q=%C3%A4+()").await;
-    assert_eq!((query["offset"].as_u64(), query["length"].as_u64()), (Some(3), Some(2)), "{query}");
+    let at = |it: &Value| (it["offset"].as_u64(), it["length"].as_u64());
+    let query = error("/api/search?q=(+)").await;
+    assert_eq!(at(&query), (Some(0), Some(3)), "{query}");
     assert!(query["message"].as_str().unwrap().contains("parentheses"), "{query}");
+    let long = "x".repeat(query::QUERY_BYTES_MAX + 1);
+    let query = error(&format!("/api/search?q={long}")).await;
+    assert!(query["message"].as_str().unwrap().contains("longer than"), "{query}");
+    let answer = site.get_ok("/api/search?q=bowline+(harvest").await.json();
+    assert_eq!(at(&answer["notice"]), (Some(8), Some(1)), "{answer}");
+    assert_eq!(answer["total_all"], 0, "{answer}");
+    assert_eq!(answer["total"], HARVESTS + 1, "{answer}");
     for (uri, parameter) in [
         ("/api/search", "q"),
-        ("/api/search?q=x&limit=101", "limit"),
+        ("/api/search?q=x&match=some", "match"),
+        ("/api/search?q=x&limit=1001", "limit"),
         ("/api/search?q=x&offset=10000", "offset"),
         ("/api/search?q=x&sort=best", "sort"),
         ("/api/search?q=x&limt=5", "limt"),

@@ -1,12 +1,14 @@
 //! `harvest search`: a query to a broker from the shell.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use broker::answer::{Answer, Hit};
+use broker::answer::{Answer, Hit, Notice, Reasons};
 use http::StatusCode;
 use net::client::Request;
+use query::QueryError;
 use url::Url;
 
 use crate::{admin, output};
@@ -24,9 +26,15 @@ pub(crate) struct Args {
     /// Print the broker's answer as JSON.
     #[arg(long)]
     json: bool,
-    /// Maximum number of hits, up to 100.
+    /// Maximum number of hits, up to 1000.
     #[arg(long, value_name = "N", default_value_t = broker::answer::HITS_DEFAULT)]
     limit: usize,
+    /// How many of the words side by side a hit has: all of them, any, or the best there are.
+    #[arg(long = "match", value_name = "HOW", default_value = "best", value_parser = ["best", "all", "any"])]
+    matching: String,
+    /// Say why each hit stands where it stands.
+    #[arg(long)]
+    explain: bool,
     /// The broker to ask.
     #[arg(
         long,
@@ -56,6 +64,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let answer: Answer = serde_json::from_slice(&body)
         .with_context(|| format!("what is at {} is no broker of this version", args.broker))?;
+    if let Some(notice) = &answer.notice {
+        output::note(&output::harmless(&format!("note: {}", marked(&args.query, notice))));
+    }
     if args.json {
         output::line(String::from_utf8_lossy(&body).trim_end())?;
     } else {
@@ -72,9 +83,19 @@ fn address(args: &Args) -> anyhow::Result<Url> {
     let mut url = base
         .join("api/search")
         .with_context(|| format!("{} is no address of a broker", args.broker))?;
-    url.query_pairs_mut()
-        .append_pair("q", &args.query)
-        .append_pair("limit", &args.limit.to_string());
+    let mut pairs = url.query_pairs_mut();
+    pairs.append_pair("q", &args.query).append_pair("limit", &args.limit.to_string());
+    // A broker of an earlier version does not know these.
+    if args.matching != "best" {
+        pairs.append_pair("match", &args.matching);
+    }
+    if args.explain {
+        pairs.append_pair("explain", "true");
+    }
+    if !args.json {
+        pairs.append_pair("facets", "false");
+    }
+    drop(pairs);
     Ok(url)
 }
 
@@ -84,36 +105,80 @@ fn point_out(query: &str, body: &[u8]) -> String {
     let json: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let number =
         |name: &str| usize::try_from(json.as_ref()?.get("error")?.get(name)?.as_u64()?).ok();
-    let (Some(offset), Some(length)) = (number("offset"), number("length")) else { return message };
-    let columns = |to: usize| query.get(..to).unwrap_or(query).chars().count();
-    let (from, to) = (columns(offset), columns(offset.saturating_add(length)));
-    let shown: String = query.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let marks = "^".repeat(to.saturating_sub(from).max(1));
-    format!("{message}\n    {shown}\n    {:from$}{marks}", "")
+    match (number("offset"), number("length")) {
+        (Some(offset), Some(length)) => marked(query, &Notice { message, offset, length }),
+        _ => message,
+    }
+}
+
+/// Returns the message of a notice, and under it the query with carets below the part that is meant.
+fn marked(query: &str, notice: &Notice) -> String {
+    let Notice { message, offset, length } = notice;
+    let error = QueryError { offset: *offset, len: *length, message: String::new() };
+    let caret = error.caret(query).replace('\n', "\n    ");
+    format!("{message}\n    {caret}")
 }
 
 /// Writes the answer for a person.
 fn render(answer: &Answer) -> String {
     let millis = answer.took_us.div_ceil(1000);
-    let mut text = format!("{} in {millis} ms\n", output::counted(answer.total, "object"));
-    for (index, hit) in answer.hits.iter().enumerate() {
-        render_hit(&mut text, index + 1, hit);
+    let (all, some) = (answer.total_all, answer.total.saturating_sub(answer.total_all));
+    let mut text = match (all, some) {
+        (_, 0) => format!("{} in {millis} ms\n", output::counted(all, "object")),
+        (0, _) => {
+            let some = output::counted(some, "object");
+            format!("{some} with some of the words in {millis} ms; none has all of them\n")
+        }
+        _ => {
+            let all = output::counted(all, "object");
+            format!("{all} in {millis} ms, and {some} more with some of the words\n")
+        }
+    };
+    if let Some(suggestion) = &answer.suggestion {
+        let found = "nothing has all of the words; found for";
+        let what = if answer.respelled { found } else { "did you mean" };
+        text += &format!("{what}: {suggestion}\n");
+    }
+    for (rank, hit) in (1..).zip(&answer.hits) {
+        if 0 < all && rank == all + 1 {
+            text += "\n     with some of the words:\n";
+        }
+        render_hit(&mut text, rank, hit);
     }
     text
 }
 
-fn render_hit(text: &mut String, rank: usize, hit: &Hit) {
+fn render_hit(text: &mut String, rank: u64, hit: &Hit) {
     let kind = if hit.r#type.is_empty() { String::new() } else { format!("  [{}]", hit.r#type) };
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "\n{rank:>3}. {}{kind}\n     {}", one_line(&hit.title), hit.url);
+    let _ = writeln!(text, "\n{rank:>3}. {}{kind}\n     {}", one_line(&hit.title), plain(&hit.url));
     let excerpt = one_line(&hit.snippet.text);
     if !excerpt.is_empty() {
         let place = hit.snippet.place.as_deref().map(|it| one_line(it) + ": ").unwrap_or_default();
         let _ = writeln!(text, "     {place}{excerpt}");
     }
     for duplicate in &hit.duplicates {
-        let _ = writeln!(text, "     also {}", duplicate.url);
+        let similar = if duplicate.similar { ", nearly the same" } else { "" };
+        let _ = writeln!(text, "     also {}{similar}", plain(&duplicate.url));
     }
+    if let Some(why) = &hit.reasons {
+        let Reasons { words, title, name, near, standing, age } = why;
+        let _ = writeln!(
+            text,
+            "     score {:.2}: words {words:.2} × title {title:.2} × name {name:.2} × near {near:.2} × \
+             standing {standing:.2} × age {age:.2}",
+            why.score()
+        );
+    }
+}
+
+/// Returns the path of a local file, which can be pasted into a command; other URLs as they are.
+fn plain(url: &str) -> Cow<'_, str> {
+    let file = Url::parse(url).ok().filter(|it| it.scheme() == "file");
+    let path = file.as_ref().and_then(|it| it.to_file_path().ok());
+    // What is behind it is a part of the file.
+    let inside = url.split_once('#').map(|(_, inside)| format!("#{inside}")).unwrap_or_default();
+    path.map_or(Cow::Borrowed(url), |path| Cow::Owned(format!("{}{inside}", path.display())))
 }
 
 /// Returns `text` with every run of white space as one space.
@@ -129,7 +194,9 @@ mod tests {
 
     fn check(broker: &str, query: &str, expected: &str) {
         let broker = Url::parse(broker).unwrap();
-        let args = Args { query: query.to_owned(), json: false, limit: 3, broker };
+        let matching = "best".to_owned();
+        let query = query.to_owned();
+        let args = Args { query, json: true, limit: 3, matching, explain: false, broker };
         assert_eq!(address(&args).unwrap().as_str(), expected);
     }
 
@@ -153,7 +220,7 @@ mod tests {
     #[test]
     fn an_answer_is_a_list() {
         let hit = Hit {
-            url: "file:///a".to_owned(),
+            url: "file:///a%20b".to_owned(),
             title: "A\ntitle".to_owned(),
             r#type: "HTML".to_owned(),
             snippet: Snippet {
@@ -164,10 +231,11 @@ mod tests {
             duplicates: vec![Duplicate { url: "file:///b".to_owned(), ..Duplicate::default() }],
             ..Hit::default()
         };
-        let answer = Answer { total: 1, took_us: 1200, hits: vec![hit], ..Answer::default() };
+        let answer =
+            Answer { total: 1, total_all: 1, took_us: 1200, hits: vec![hit], ..Answer::default() };
         assert_eq!(
             render(&answer),
-            "1 object in 2 ms\n\n  1. A title  [HTML]\n     file:///a\n     page 3: some words\n     also file:///b\n"
+            "1 object in 2 ms\n\n  1. A title  [HTML]\n     /a b\n     page 3: some words\n     also /b\n"
         );
     }
 }

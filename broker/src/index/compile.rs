@@ -6,10 +6,9 @@
 //! A leaf of the tree without any word (`&`, `...`) is no condition.
 
 use std::ops::Bound as Limit;
-use std::sync::Arc;
 
+use query::distance::edits;
 use query::field::{Target, TextField, target};
-use query::stem::stem;
 use query::words::{self, split};
 use query::{Kind, Leaf, Node, Query, Value, span};
 use tantivy::Term;
@@ -22,7 +21,6 @@ use tantivy::schema::{Field, IndexRecordOption};
 
 use super::deadline::Deadline;
 use super::forms::Forms;
-use super::inflection::Inflected;
 use super::rank;
 use super::schema::{Fields, Text};
 
@@ -33,6 +31,8 @@ pub(super) struct Compiler<'a> {
     fields: &'a Fields,
     /// Deadline, checked by every query that may take long in a single field of a segment.
     deadline: Deadline,
+    /// The plain words that are looked for in the usual places.
+    words: Vec<Forms>,
 }
 
 type Clauses = Vec<(Occur, Box<dyn Engine>)>;
@@ -67,15 +67,15 @@ impl WordPlace {
 
     fn weight(&self) -> f32 {
         match self {
-            Self::Text(text) => text.weight,
-            Self::Attribute(_) => rank::BODY,
+            Self::Text(text) => text.weight.weight,
+            Self::Attribute(_) => rank::NAMED.weight,
         }
     }
 }
 
 impl<'a> Compiler<'a> {
     pub(super) fn new(fields: &'a Fields, deadline: Deadline) -> Self {
-        Self { fields, deadline }
+        Self { fields, deadline, words: Vec::new() }
     }
 
     /// Makes the engine's query.
@@ -85,6 +85,11 @@ impl<'a> Compiler<'a> {
     /// A regular expression is too large for the engine, or has unknown syntax.
     pub(super) fn query(&mut self, query: &Query) -> Result<Box<dyn Engine>, String> {
         Ok(self.node(&query.root)?.unwrap_or_else(|| Box::new(EmptyQuery)))
+    }
+
+    /// Returns the plain words in the usual places of the queries made so far, each once.
+    pub(super) fn words(self) -> Vec<Forms> {
+        self.words
     }
 
     /// Makes the query of one node; `None` when it is no condition.
@@ -129,6 +134,11 @@ impl<'a> Compiler<'a> {
 
     fn leaf(&mut self, leaf: &Leaf) -> Result<Option<Box<dyn Engine>>, String> {
         let Some(name) = &leaf.field else {
+            if let Value::Word(text) = &leaf.value
+                && let [word] = &split(text)[..]
+            {
+                return Ok(Some(self.usual_word(word)));
+            }
             let places = TextField::DEFAULT.map(|part| WordPlace::Text(self.fields.text(part)));
             return self.in_places(&places, &leaf.value);
         };
@@ -162,6 +172,16 @@ impl<'a> Compiler<'a> {
         }
     }
 
+    /// Returns the query for a plain word in the usual places. The words of a name are words of its
+    /// URL, so that the name only adds to the score.
+    fn usual_word(&mut self, word: &str) -> Box<dyn Engine> {
+        let mut fields: Vec<Text> = TextField::DEFAULT.map(|it| self.fields.text(it)).into();
+        fields.push(self.fields.name);
+        let forms = Forms::new(fields, word);
+        self.words.push(forms.clone());
+        self.deadline.hold(Box::new(forms))
+    }
+
     /// Returns the query for objects with one of the attributes, named in lower case; for all
     /// objects if `names` is empty.
     fn present(&self, names: &[&str]) -> Box<dyn Engine> {
@@ -185,10 +205,7 @@ impl<'a> Compiler<'a> {
                 let exact = split(text);
                 match &exact[..] {
                     [] => return Ok(None),
-                    [word] => {
-                        let forms = Arc::new(Inflected::new(&stem(word)));
-                        each(places, |place| held(plain(place, word, &forms)))
-                    }
+                    [word] => plain(places, word).into_iter().map(held).collect(),
                     several => each(places, |place| held(phrase(place, several))),
                 }
             }
@@ -233,14 +250,23 @@ fn each(
     places.iter().map(|place| weigh_by(query(place), place.weight())).collect()
 }
 
-/// Returns the query for one plain word; in inflected fields, for all forms of the word.
-fn plain(place: &WordPlace, word: &str, forms: &Arc<Inflected>) -> Box<dyn Engine> {
-    match place {
-        WordPlace::Text(Text { inflected: true, field, .. }) => {
-            Box::new(Forms::new(*field, Arc::clone(forms)))
+/// Returns the queries for one plain word; in inflected fields, for all forms of the word.
+fn plain(places: &[WordPlace], word: &str) -> Vec<Box<dyn Engine>> {
+    let mut queries: Vec<Box<dyn Engine>> = Vec::new();
+    let mut fields = Vec::new();
+    for place in places {
+        match place {
+            WordPlace::Text(text) => fields.push(*text),
+            WordPlace::Attribute(_) => {
+                queries
+                    .push(Box::new(TermQuery::new(place.term(word), IndexRecordOption::WithFreqs)));
+            }
         }
-        _ => Box::new(TermQuery::new(place.term(word), IndexRecordOption::WithFreqs)),
     }
+    if !fields.is_empty() {
+        queries.push(Box::new(Forms::new(fields, word)));
+    }
+    queries
 }
 
 /// Returns the query for exact words that follow each other; `words` must not be empty.
@@ -264,13 +290,18 @@ fn prefix(place: &WordPlace, before: &[String], last: &str) -> Box<dyn Engine> {
     Box::new(query)
 }
 
-/// Returns the query for words within `edits` edits of each of `words`; exact words weigh most.
-fn fuzzy(place: &WordPlace, words: &[String], edits: u8) -> Box<dyn Engine> {
+/// Returns the query for words within the `typed` number of edits of each of `words`; exact words
+/// weigh most.
+fn fuzzy(place: &WordPlace, words: &[String], typed: u8) -> Box<dyn Engine> {
     let near = |word: &String| -> Box<dyn Engine> {
+        let very = Box::new(TermQuery::new(place.term(word), IndexRecordOption::WithFreqs));
+        let edits = edits(word, typed);
+        if edits == 0 {
+            return very;
+        }
         let resembling: Box<dyn Engine> =
             Box::new(FuzzyTermQuery::new(place.term(word), edits, true));
-        let very = TermQuery::new(place.term(word), IndexRecordOption::WithFreqs);
-        Box::new(BooleanQuery::union(vec![weigh_by(resembling, rank::FUZZY), Box::new(very)]))
+        Box::new(BooleanQuery::union(vec![weigh_by(resembling, rank::FUZZY), very]))
     };
     Box::new(BooleanQuery::intersection(words.iter().map(near).collect()))
 }

@@ -1,14 +1,13 @@
 //! The document of a record: all that the index keeps of an object.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use collection::Oid;
 use oai::crosswalk::LANDING_PAGE;
 use query::field::Quantity;
 use query::record::{
-    self, OID_BYTES_MAX, Searched, gatherer_name, head, host, integer, quantity, searched,
-    searched_url, type_of,
+    self, OID_BYTES_MAX, Searched, gatherer_name, has_part_of_text, head, host, integer, quantity,
+    searched, searched_url, type_of,
 };
 use query::words::fold;
 use serde::{Deserialize, Serialize};
@@ -17,17 +16,25 @@ use tantivy::TantivyDocument;
 use tantivy::schema::OwnedValue;
 
 use super::schema::{Fields, Text};
+use super::shown::twins::PRINT_BYTES;
+use super::standing::{name_of, standing};
 use crate::answer::Facet;
-use crate::snippet::place::{self, TEXT_PLACES};
 
-/// Maximum length of the text stored for snippets, in bytes.
-const STORED_TEXT_BYTES_MAX: usize = 16 << 10;
 const STORED_TITLE_BYTES_MAX: usize = 512;
 const STORED_DESCRIPTION_BYTES_MAX: usize = 2 << 10;
 const KEY_BYTES_MAX: usize = 256;
 const FACET_BYTES_MAX: usize = 256;
 /// Maximum length of the URL of a hit's landing page, in bytes.
 const URL_BYTES_MAX: usize = 2 * 1024;
+
+/// What stands among the names of an object's attributes if only a part of its text is here. No
+/// attribute has such a name.
+pub(super) const PART: &str = "\0part";
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(it: &bool) -> bool {
+    !*it
+}
 
 /// The content of a hit, stored in the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,14 +46,16 @@ pub(super) struct StoredHit {
     pub(super) r#type: String,
     pub(super) title: String,
     pub(super) description: String,
-    pub(super) text: String,
-    /// The places in the text, as in `Text-Places`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(super) places: String,
     pub(super) size: Option<u64>,
     pub(super) modified: Option<i64>,
     /// The object's own `Year` or that of its `Date`, or else of its modification, UTC.
     pub(super) year: Option<i16>,
+    /// The print of the text, by which texts that are nearly the same are known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) print: String,
+    /// Whether only the beginning of the text is here.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) part: bool,
     /// Web page about an object whose own URL is neither `http` nor `https`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) landing_page: Option<String>,
@@ -113,6 +122,8 @@ pub(super) fn document(
         document.add_text(fields.content, digest);
     }
     add_searched(&mut document, fields, record);
+    add_text(&mut document, fields.name, &name_of(&oid.url));
+    document.add_u64(fields.standing, standing(record));
     for it in &role.duplicates {
         searched_url(&it.url, &mut |text| add_text(&mut document, fields.url, text));
         add_text(&mut document, fields.host, &host(&it.url));
@@ -121,6 +132,9 @@ pub(super) fn document(
     }
     for key in facets(&stored, role) {
         document.add_text(fields.facet, key);
+    }
+    if stored.part {
+        document.add_text(fields.names, PART);
     }
     for it in Quantity::ALL {
         if let Some(number) = quantity(record, it) {
@@ -190,7 +204,6 @@ fn stored(record: &Record, oid: &Oid) -> StoredHit {
     let first = |names: &[&str], bytes_max: usize| {
         names.iter().map(|name| text(name, bytes_max)).find(|text| !text.is_empty())
     };
-    let (body, places) = text_and_places(record);
     StoredHit {
         url: oid.url.clone(),
         gatherer_id: oid.gatherer.clone(),
@@ -200,32 +213,12 @@ fn stored(record: &Record, oid: &Oid) -> StoredHit {
         title: text("Title", STORED_TITLE_BYTES_MAX),
         description: first(&["Description", "Abstract"], STORED_DESCRIPTION_BYTES_MAX)
             .unwrap_or_default(),
-        text: body,
-        places,
         size: record.number("File-Size"),
         modified: quantity(record, Quantity::Modified),
         year: quantity(record, Quantity::Year).and_then(|year| i16::try_from(year).ok()),
+        print: text("Text-Print", PRINT_BYTES),
+        part: has_part_of_text(record),
         landing_page: first(&[LANDING_PAGE], URL_BYTES_MAX).filter(|_| !is_web(&oid.url)),
-    }
-}
-
-/// Returns the beginning of the text from which snippets are cut, and the places in it.
-fn text_and_places(record: &Record) -> (String, String) {
-    let texts = ["Full-Text", "Partial-Text", "Body", "Abstract"].into_iter();
-    let mut texts = texts.filter_map(|name| Some((name, record.text(name)?)));
-    let Some((name, text)) = texts.find(|(_, text)| !text.trim().is_empty()) else {
-        return Default::default();
-    };
-    let placed = if record.get("Full-Text").is_some() { "Full-Text" } else { "Partial-Text" };
-    // Bytes that are not UTF-8 are replaced, which moves the text behind them.
-    let is_as_written = matches!(text, Cow::Borrowed(_));
-    match record.get(TEXT_PLACES).filter(|_| name == placed && is_as_written) {
-        Some(places) => {
-            // Offsets count the white space before the text.
-            let text = head(text.trim_end(), STORED_TEXT_BYTES_MAX);
-            (text.to_owned(), place::head(places, text.len()))
-        }
-        None => (head(text.trim(), STORED_TEXT_BYTES_MAX).to_owned(), String::new()),
     }
 }
 
@@ -259,26 +252,6 @@ mod tests {
         check("http://h/2", None);
         let written = serde_json::to_string(&StoredHit::default()).unwrap();
         assert_eq!(serde_json::from_str::<StoredHit>(&written).unwrap().landing_page, None);
-    }
-
-    #[test]
-    fn places_are_those_of_the_stored_text() {
-        let check = |attributes: &[(&str, &[u8])], text: &str, places: &str| {
-            let mut record = Record::new("FILE", "http://h/");
-            attributes.iter().for_each(|(name, value)| record.push(*name, *value));
-            let found = text_and_places(&record);
-            assert_eq!(found, (text.to_owned(), places.to_owned()), "{attributes:?}");
-        };
-        let places = ("Text-Places", b"page 1 0\npage 2 4\n".as_slice());
-        check(&[], "", "");
-        check(&[places], "", "");
-        check(&[places, ("Partial-Text", b"one two")], "one two", "page 1 0\npage 2 4\n");
-        check(&[places, ("Full-Text", b"\none \n")], "\none", "page 1 0\npage 2 4\n");
-        check(&[places, ("Full-Text", b"a"), ("Partial-Text", b"b")], "a", "page 1 0\npage 2 4\n");
-        check(&[places, ("Full-Text", b" "), ("Partial-Text", b" b")], "b", "");
-        check(&[places, ("Abstract", b" b ")], "b", "");
-        check(&[places, ("Partial-Text", b"\xff two")], "\u{fffd} two", "");
-        check(&[("Partial-Text", b" one ")], "one", "");
     }
 
     #[test]

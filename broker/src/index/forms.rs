@@ -4,40 +4,67 @@
 //! dictionary of each segment ([`Inflected`]). Indexing stems in addition to the words would find
 //! the same objects, but indexing would take almost three times as long.
 //!
-//! All forms count as one word: their frequencies in a document are added up, and the rarity of the
-//! word is that of its most frequent form (as in Lucene's `SynonymQuery`).
+//! All forms in all fields count as one word ([`rank`]): the rarity of the word is that of its most
+//! frequent form in any field (as in Lucene's `SynonymQuery`).
+
+mod word_scorer;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use query::stem::stem;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::index::SegmentId;
-use tantivy::postings::{Postings as _, SegmentPostings, TermInfo};
-use tantivy::query::{Bm25Weight, EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
+use tantivy::postings::{SegmentPostings, TermInfo};
+use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
+use tantivy::{DocId, DocSet as _, Score, Searcher, SegmentReader};
 
 use super::inflection::Inflected;
+use super::rank::Bm25f;
+use super::schema::Text;
+use word_scorer::{FieldLengths, FormList, WordScorer};
 
-/// Maximum number of forms of one word that a search uses in one segment.
+/// Maximum number of forms of one word that a search uses in one field of a segment.
 pub(super) const FORMS_MAX: usize = 128;
 
-/// The query for documents that have any form of a word.
+/// The query for documents that have any form of a word in any of some fields. Clones share what
+/// they have looked up.
 #[derive(Clone, Debug)]
 pub(super) struct Forms {
-    field: Field,
+    fields: Vec<Text>,
+    word: Arc<str>,
     inflected: Arc<Inflected>,
+    found: Arc<OnceLock<Found>>,
+}
+
+/// The forms of a word in an index.
+#[derive(Debug, Default)]
+struct Found {
+    /// The postings of each form with the index of its field, by segment.
+    postings: HashMap<SegmentId, Vec<(usize, TermInfo)>>,
+    /// Number of documents that have the most frequent form in one field.
+    most: u64,
 }
 
 impl Forms {
-    pub(super) fn new(field: Field, inflected: Arc<Inflected>) -> Self {
-        Self { field, inflected }
+    /// Returns the query for `word`; in fields that are not inflected, only for the word itself.
+    pub(super) fn new(fields: Vec<Text>, word: &str) -> Self {
+        let inflected = Arc::new(Inflected::new(&stem(word)));
+        Self { fields, word: word.into(), inflected, found: Arc::default() }
     }
 
-    /// Returns the forms that occur in a segment, in the order of their bytes.
-    pub(super) fn of(&self, segment: &SegmentReader) -> tantivy::Result<Vec<(String, TermInfo)>> {
-        let index = segment.inverted_index(self.field)?;
+    /// Returns the forms that occur in a field of a segment, in the order of their bytes.
+    pub(super) fn of(
+        &self,
+        field: Text,
+        segment: &SegmentReader,
+    ) -> tantivy::Result<Vec<(String, TermInfo)>> {
+        let index = segment.inverted_index(field.field)?;
+        if !field.inflected {
+            let info = index.terms().get(self.word.as_bytes())?;
+            return Ok(info.map(|info| (self.word.to_string(), info)).into_iter().collect());
+        }
         let mut forms = Vec::new();
         let words = index.terms().search(self.inflected.as_ref());
         let mut words = words.ge(self.inflected.root()).into_stream()?;
@@ -49,74 +76,142 @@ impl Forms {
         }
         Ok(forms)
     }
+
+    /// Returns the forms in all segments, which are looked up once.
+    fn found(&self, searcher: &Searcher) -> tantivy::Result<&Found> {
+        if let Some(found) = self.found.get() {
+            return Ok(found);
+        }
+        let mut found = Found::default();
+        let mut documents: HashMap<(usize, String), u64> = HashMap::new();
+        for segment in searcher.segment_readers() {
+            let mut postings = Vec::new();
+            for (at, field) in self.fields.iter().enumerate() {
+                for (form, info) in self.of(*field, segment)? {
+                    *documents.entry((at, form)).or_default() += u64::from(info.doc_freq);
+                    postings.push((at, info));
+                }
+            }
+            found.postings.insert(segment.segment_id(), postings);
+        }
+        found.most = documents.into_values().max().unwrap_or_default();
+        Ok(self.found.get_or_init(|| found))
+    }
+
+    /// Returns the postings of each form in some fields of a segment, with positions where they are.
+    pub(super) fn postings<const N: usize>(
+        &self,
+        segment: &SegmentReader,
+        fields: [Field; N],
+    ) -> tantivy::Result<[Vec<SegmentPostings>; N]> {
+        let mut all = std::array::from_fn(|_| Vec::new());
+        let places = fields.map(|field| self.fields.iter().position(|it| it.field == field));
+        let is_wanted = |at| places.contains(&Some(at));
+        let wanted = IndexRecordOption::WithFreqsAndPositions;
+        for list in self.lists(segment, wanted, is_wanted)? {
+            for (at, lists) in places.iter().zip(&mut all) {
+                if *at == Some(list.field) {
+                    lists.push(list.postings);
+                    break;
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the lists of a segment in those fields for whose index `is_wanted` returns true, with
+    /// the postings in `wanted` detail.
+    fn lists(
+        &self,
+        segment: &SegmentReader,
+        wanted: IndexRecordOption,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> tantivy::Result<Vec<FormList>> {
+        let looked_up;
+        let infos = match self.found.get().and_then(|it| it.postings.get(&segment.segment_id())) {
+            Some(postings) => postings,
+            None => {
+                let mut postings = Vec::new();
+                for (at, field) in self.fields.iter().enumerate() {
+                    let forms = self.of(*field, segment)?;
+                    postings.extend(forms.into_iter().map(|(_, info)| (at, info)));
+                }
+                looked_up = postings;
+                &looked_up
+            }
+        };
+        let mut lists = Vec::with_capacity(infos.len());
+        for (at, info) in infos.iter().filter(|it| is_wanted(it.0)) {
+            let Some(field) = self.fields.get(*at) else { continue };
+            let index = segment.inverted_index(field.field)?;
+            let postings = index.read_postings_from_terminfo(info, wanted)?;
+            lists.push(FormList { postings, field: *at });
+        }
+        Ok(lists)
+    }
 }
 
 impl Query for Forms {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let mut weight =
-            FormsWeight { forms: self.clone(), postings: HashMap::new(), rarity: None };
         let EnableScoring::Enabled { searcher, statistics_provider } = scoring else {
-            return Ok(Box::new(weight));
+            return Ok(Box::new(FormsWeight { forms: self.clone(), measure: None }));
         };
-        let mut documents: HashMap<String, u64> = HashMap::new();
-        for segment in searcher.segment_readers() {
-            let mut postings = Vec::new();
-            for (form, info) in self.of(segment)? {
-                *documents.entry(form).or_default() += u64::from(info.doc_freq);
-                postings.push(info);
-            }
-            weight.postings.insert(segment.segment_id(), postings);
-        }
-        let most = documents.into_values().max().unwrap_or_default();
+        let most = self.found(searcher)?.most;
         let all = statistics_provider.total_num_docs()?;
-        let words = statistics_provider.total_num_tokens(self.field)?;
-        #[expect(clippy::cast_precision_loss, reason = "a mean")]
-        let length = if all == 0 { 0.0 } else { words as Score / all as Score };
-        weight.rarity = Some(Bm25Weight::for_one_term_without_explain(most, all, length));
-        Ok(Box::new(weight))
+        let mut means = Vec::with_capacity(self.fields.len());
+        for field in &self.fields {
+            let words = statistics_provider.total_num_tokens(field.field)?;
+            #[expect(clippy::cast_precision_loss, reason = "a mean")]
+            means.push(if all == 0 { 0.0 } else { words as Score / all as Score });
+        }
+        Ok(Box::new(FormsWeight {
+            forms: self.clone(),
+            measure: Some(Measure { most, all, means }),
+        }))
     }
 }
 
 struct FormsWeight {
     forms: Forms,
-    /// Postings of the forms, by segment.
-    postings: HashMap<SegmentId, Vec<TermInfo>>,
     /// `None` if scores are not needed.
-    rarity: Option<Bm25Weight>,
+    measure: Option<Measure>,
+}
+
+/// Statistics that turn frequencies into scores.
+struct Measure {
+    /// Number of documents that have the word.
+    most: u64,
+    /// Number of all documents.
+    all: u64,
+    /// Mean length of each field, in words.
+    means: Vec<Score>,
 }
 
 impl Weight for FormsWeight {
     fn scorer(&self, segment: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let looked_up;
-        let infos = match self.postings.get(&segment.segment_id()) {
-            Some(postings) => postings,
-            None => {
-                let forms = self.forms.of(segment)?;
-                looked_up = forms.into_iter().map(|(_, info)| info).collect();
-                &looked_up
-            }
-        };
-        if infos.is_empty() {
-            return Ok(Box::new(EmptyScorer));
-        }
-        let index = segment.inverted_index(self.forms.field)?;
-        let wanted = match self.rarity {
+        let wanted = match self.measure {
             Some(_) => IndexRecordOption::WithFreqs,
             None => IndexRecordOption::Basic,
         };
-        let mut lists = Vec::with_capacity(infos.len());
-        for info in infos {
-            lists.push(index.read_postings_from_terminfo(info, wanted)?);
+        let lists = self.forms.lists(segment, wanted, |_| true)?;
+        if lists.is_empty() {
+            return Ok(Box::new(EmptyScorer));
         }
-        let measure = match &self.rarity {
-            Some(rarity) => {
-                let lengths = segment.get_fieldnorms_reader(self.forms.field)?;
-                Some(Measure { rarity: rarity.boost_by(boost), lengths })
-            }
-            None => None,
+        let Some(Measure { most, all, means }) = &self.measure else {
+            return Ok(Box::new(WordScorer::new(lists, Vec::new(), Bm25f::constant(boost))));
         };
-        let doc = first(&lists);
-        Ok(Box::new(FormsScorer { lists, doc, measure, unmeasured: boost }))
+        let mut fields = Vec::with_capacity(means.len());
+        for (text, mean) in self.forms.fields.iter().zip(means) {
+            let lengths = segment.get_fieldnorms_reader(text.field)?;
+            let mut weights = [0.0; 256];
+            for (code, weight) in (0..=u8::MAX).zip(&mut weights) {
+                #[expect(clippy::cast_precision_loss, reason = "a length, kept in eight bits")]
+                let words = FieldNormReader::id_to_fieldnorm(code) as Score;
+                *weight = text.weight.of_length(words, *mean);
+            }
+            fields.push(FieldLengths { lengths, weights });
+        }
+        Ok(Box::new(WordScorer::new(lists, fields, Bm25f::new(*most, *all, boost))))
     }
 
     fn explain(&self, segment: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {
@@ -124,63 +219,5 @@ impl Weight for FormsWeight {
         let score =
             if scorer.doc() <= doc && scorer.seek(doc) == doc { scorer.score() } else { 0.0 };
         Ok(Explanation::new("forms of one word", score))
-    }
-}
-
-/// Statistics that turn frequencies into scores.
-struct Measure {
-    rarity: Bm25Weight,
-    lengths: FieldNormReader,
-}
-
-struct FormsScorer {
-    lists: Vec<SegmentPostings>,
-    /// The lowest of the lists' current documents.
-    doc: DocId,
-    measure: Option<Measure>,
-    /// The constant score that is returned when scores are not needed.
-    unmeasured: Score,
-}
-
-fn first(lists: &[SegmentPostings]) -> DocId {
-    lists.iter().map(DocSet::doc).min().unwrap_or(TERMINATED)
-}
-
-impl DocSet for FormsScorer {
-    fn advance(&mut self) -> DocId {
-        let mut least = TERMINATED;
-        for list in &mut self.lists {
-            let doc = if list.doc() == self.doc { list.advance() } else { list.doc() };
-            least = least.min(doc);
-        }
-        self.doc = least;
-        least
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        let mut least = TERMINATED;
-        for list in &mut self.lists {
-            let doc = if list.doc() < target { list.seek(target) } else { list.doc() };
-            least = least.min(doc);
-        }
-        self.doc = least;
-        least
-    }
-
-    fn doc(&self) -> DocId {
-        self.doc
-    }
-
-    fn size_hint(&self) -> u32 {
-        self.lists.iter().fold(0, |all, list| all.saturating_add(list.size_hint()))
-    }
-}
-
-impl Scorer for FormsScorer {
-    fn score(&mut self) -> Score {
-        let Some(measure) = &self.measure else { return self.unmeasured };
-        let here = self.lists.iter().filter(|list| list.doc() == self.doc);
-        let often = here.fold(0_u32, |all, list| all.saturating_add(list.term_freq()));
-        measure.rarity.score(measure.lengths.fieldnorm_id(self.doc), often)
     }
 }

@@ -17,9 +17,14 @@ mod lookup;
 mod merging;
 mod purge;
 mod rank;
+mod rerank;
 mod schema;
 mod search;
+mod shown;
+mod standing;
+mod suggest;
 mod tally;
+mod telling;
 mod verify;
 mod words;
 mod writer;
@@ -391,7 +396,8 @@ impl Index {
         let searcher = self.inner.reader.searcher();
         // The engine may panic on damaged files.
         let deadline = Deadline::after(limit);
-        let search = || search::search(&searcher, &self.inner.fields, request, deadline);
+        let now = i64::try_from(net::clock::now_ms() / 1_000).unwrap_or(i64::MAX);
+        let search = || search::search(&searcher, &self.inner.fields, request, (now, deadline));
         let Ok(answer) = catch_unwind(AssertUnwindSafe(search)) else {
             self.suspect();
             return Err(Error::Worker { what: format!("the search for {:?}", request.text) });

@@ -6,7 +6,7 @@ use tantivy::schema::{
     TextFieldIndexing, TextOptions,
 };
 
-use super::rank;
+use super::rank::{self, FieldWeight};
 use super::words::EXACT;
 
 /// Version of the schema and of the tokenizer; an index of another version is built anew.
@@ -18,7 +18,7 @@ pub(super) struct Text {
     pub(super) field: Field,
     /// Whether a plain word matches all its forms; false in fields where endings have no meaning.
     pub(super) inflected: bool,
-    pub(super) weight: f32,
+    pub(super) weight: FieldWeight,
 }
 
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub(super) struct Fields {
     pub(super) body: Text,
     /// Words of the URL, and of the duplicates' URLs.
     pub(super) url: Text,
+    /// Words of the name in the URL, which are words of `url` too.
+    pub(super) name: Text,
     pub(super) r#type: Text,
     pub(super) host: Text,
     /// Name, id and host of the gatherer.
@@ -53,6 +55,8 @@ pub(super) struct Fields {
     pub(super) year: Field,
     /// Bytes.
     pub(super) size: Field,
+    /// Percent.
+    pub(super) standing: Field,
     pub(super) url_key: Field,
     pub(super) title_key: Field,
     /// The content of a hit, as JSON.
@@ -64,6 +68,7 @@ pub(super) mod name {
     pub(in crate::index) const FACET: &str = "facet";
     pub(in crate::index) const MODIFIED: &str = "modified";
     pub(in crate::index) const SIZE: &str = "size";
+    pub(in crate::index) const STANDING: &str = "standing";
     pub(in crate::index) const URL_KEY: &str = "url_key";
     pub(in crate::index) const TITLE_KEY: &str = "title_key";
     pub(in crate::index) const OID: &str = "oid";
@@ -102,7 +107,7 @@ pub(super) fn build() -> (Schema, Fields) {
         .set_tokenizer(EXACT)
         .set_index_option(IndexRecordOption::WithFreqsAndPositions);
     let words = TextOptions::default().set_indexing_options(words);
-    let mut text = |name: &str, part: TextField, weight: f32| Text {
+    let mut text = |name: &str, part: TextField, weight: FieldWeight| Text {
         field: schema.add_text_field(name, words.clone()),
         inflected: part.is_inflected(),
         weight,
@@ -113,9 +118,15 @@ pub(super) fn build() -> (Schema, Fields) {
     let body = text("body", TextField::Body, rank::BODY);
     let author = text("author", TextField::Author, rank::AUTHOR);
     let url = text("url", TextField::Url, rank::URL);
-    let r#type = text("type", TextField::Type, 1.0);
-    let host = text("host", TextField::Host, 1.0);
-    let gatherer = text("gatherer", TextField::Gatherer, 1.0);
+    let r#type = text("type", TextField::Type, rank::NAMED);
+    let host = text("host", TextField::Host, rank::NAMED);
+    let gatherer = text("gatherer", TextField::Gatherer, rank::NAMED);
+    let named = TextFieldIndexing::default()
+        .set_tokenizer(EXACT)
+        .set_index_option(IndexRecordOption::WithFreqs);
+    let named = TextOptions::default().set_indexing_options(named);
+    let name =
+        Text { field: schema.add_text_field("name", named), inflected: false, weight: rank::NAME };
     let raw_fast = TextOptions::default().set_fast("raw");
     let attributes = JsonObjectOptions::default().set_indexing_options(
         TextFieldIndexing::default()
@@ -130,6 +141,7 @@ pub(super) fn build() -> (Schema, Fields) {
         author,
         body,
         url,
+        name,
         r#type,
         host,
         gatherer,
@@ -142,6 +154,7 @@ pub(super) fn build() -> (Schema, Fields) {
         updated: schema.add_i64_field("updated", FAST),
         year: schema.add_i64_field("year", FAST),
         size: schema.add_i64_field(name::SIZE, FAST),
+        standing: schema.add_u64_field(name::STANDING, FAST),
         url_key: schema.add_text_field(name::URL_KEY, raw_fast.clone()),
         title_key: schema.add_text_field(name::TITLE_KEY, raw_fast),
         stored: schema.add_bytes_field("stored", STORED),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use query::record::oid_text;
 use query::{Query, QueryError};
 use tantivy::collector::{Collector, TopDocs};
 use tantivy::query::{BooleanQuery, ConstScoreQuery, Occur, Query as Engine, TermQuery};
@@ -11,19 +10,14 @@ use tantivy::{DocAddress, Order, Searcher, Term};
 
 use super::compile::Compiler;
 use super::deadline::{Deadline, Timely};
-use super::document::{StoredHit, facet_key, title_of};
-use super::lookup;
+use super::document::{PART, facet_key};
+use super::rerank::{RANKED_MAX, Ranked, rerank};
 use super::schema::{Fields, name};
 use super::tally::{Counts, Tally};
+use super::{lookup, shown, suggest, telling};
 use crate::answer::{
-    Answer, DEPTH_MAX, DUPLICATES_MAX, Duplicate, Facet, Filter, HITS_MAX, Hit, SEARCH_TIME_MAX,
-    SearchRequest, Snippet, Sort,
+    Answer, DEPTH_MAX, Facet, Filter, HITS_MAX, Matching, SEARCH_TIME_MAX, SearchRequest, Sort,
 };
-use crate::highlight::Highlighter;
-use crate::snippet::{self, place};
-
-/// Maximum number of objects of one content that are read to name [`DUPLICATES_MAX`] of them.
-const GROUP_READ_MAX: usize = 256;
 
 /// Reason why there is no answer.
 #[derive(Debug)]
@@ -39,23 +33,46 @@ impl From<tantivy::TantivyError> for Refusal {
     }
 }
 
-/// Answers `request`; the caller sets `took_us`.
+/// The objects that match a request.
+pub(super) struct Found {
+    /// The first `offset + limit` of them in the order of the request, or more.
+    pub(super) hits: Vec<Ranked>,
+    pub(super) counts: Counts,
+    /// How many of them have all words of the query.
+    pub(super) total_all: u64,
+}
+
+/// Answers `request`, without snippets; the caller sets `took_us`. `now` is in Unix seconds.
 pub(super) fn search(
     searcher: &Searcher,
     fields: &Fields,
     request: &SearchRequest,
-    deadline: Deadline,
+    (now, deadline): (i64, Deadline),
 ) -> Result<Answer, Refusal> {
-    let (found, counts) = rank(searcher, fields, request, deadline)?;
+    let mut found = rank(searcher, fields, request, (now, deadline))?;
+    let suggested = match found.total_all < request.limit as u64 {
+        true => suggestion(searcher, fields, request, found.total_all, deadline)?,
+        false => None,
+    };
+    let notice = match found.counts.total {
+        0 => suggest::unknown_attribute(searcher, fields, (&request.text, &request.query))?,
+        _ => None,
+    };
+    // Nothing has the words as they are written.
+    let instead =
+        suggested.as_ref().filter(|_| found.total_all == 0 && request.matching == Matching::Best);
+    if let Some(instead) = instead {
+        found = rank(searcher, fields, instead, (now, deadline))?;
+    }
+    let respelled = instead.is_some();
+    let suggestion = suggested.map(|it| it.text);
+    let Found { hits, counts, total_all } = found;
     let total = counts.total;
     let facets = if request.facets { counts.into_facets() } else { BTreeMap::new() };
-    let highlighter = request.snippets.then(|| Highlighter::new(&request.query));
-    let mut hits = Vec::with_capacity(found.len());
-    for (score, address) in found {
-        deadline.check()?;
-        hits.push(hit(searcher, fields, address, score, highlighter.as_ref())?);
-    }
-    Ok(Answer { total, took_us: 0, hits, facets })
+    let hits = shown::hits(searcher, fields, &hits, request, deadline)?;
+    let parts = searcher.doc_freq(&Term::from_field_text(fields.names, PART))?;
+    let took_us = 0;
+    Ok(Answer { total, total_all, suggestion, respelled, notice, parts, took_us, hits, facets })
 }
 
 /// Finds the requested hits with their scores, and counts all hits.
@@ -63,8 +80,8 @@ pub(super) fn rank(
     searcher: &Searcher,
     fields: &Fields,
     request: &SearchRequest,
-    deadline: Deadline,
-) -> Result<(Vec<(f32, DocAddress)>, Counts), Refusal> {
+    (now, deadline): (i64, Deadline),
+) -> Result<Found, Refusal> {
     let whole = |message: String| {
         Refusal::Query(QueryError { offset: 0, len: request.text.len(), message })
     };
@@ -73,13 +90,67 @@ pub(super) fn rank(
             "an answer has at most {HITS_MAX} hits; ask for less and page on"
         )));
     }
-    if DEPTH_MAX < request.offset.saturating_add(request.limit) {
+    let depth = request.offset.saturating_add(request.limit);
+    if DEPTH_MAX < depth {
         return Err(whole(format!(
             "only the first {DEPTH_MAX} hits can be looked through; narrow the search, or choose another order"
         )));
     }
-    let asked = Compiler::new(fields, deadline).query(&request.query).map_err(whole)?;
-    Ok(find(searcher, &narrowed(fields, request, asked), request, deadline)?)
+    let find = |query: &Query, but: Option<Box<dyn Engine>>, hits: usize| {
+        let mut compiler = Compiler::new(fields, deadline);
+        let asked = compiler.query(query).map_err(whole)?;
+        let words = compiler.words();
+        let narrowed = narrowed(fields, request, asked.box_clone(), but);
+        let (mut found, counts) = find(searcher, &narrowed, request, hits, deadline)?;
+        if request.sort == Sort::Relevance {
+            let ranked = RANKED_MAX.min(found.len());
+            let (best, _) = found.split_at_mut(ranked);
+            rerank((searcher, fields), &words, best, now)?;
+        }
+        Ok::<_, Refusal>((found, counts, asked))
+    };
+    let looser = request.query.loosened().filter(|_| request.matching != Matching::All);
+    let telling = |looser| telling::telling(searcher, fields, looser, depth);
+    if let (Some(looser), Matching::Any) = (&looser, request.matching) {
+        let (hits, counts, _) = find(&telling(looser.clone())?, None, depth)?;
+        let total_all = counts.total;
+        return Ok(Found { hits, counts, total_all });
+    }
+    let (mut hits, mut counts, strict) = find(&request.query, None, depth)?;
+    let total_all = counts.total;
+    if let Some(looser) = looser.filter(|_| total_all < request.limit as u64) {
+        let room = depth.saturating_sub(hits.len());
+        let (more, more_counts, _) = find(&telling(looser)?, Some(strict), room)?;
+        hits.extend(more);
+        counts.add(more_counts);
+    }
+    Ok(Found { hits, counts, total_all })
+}
+
+/// Returns the same request with another spelling, if more objects have all of its words than the
+/// `total` that have those of `request`.
+fn suggestion(
+    searcher: &Searcher,
+    fields: &Fields,
+    request: &SearchRequest,
+    total: u64,
+    deadline: Deadline,
+) -> Result<Option<SearchRequest>, Refusal> {
+    let typed = (request.text.as_str(), &request.query);
+    let Some(text) = suggest::respelled(searcher, fields, typed, deadline)? else {
+        return Ok(None);
+    };
+    let Ok(query) = query::parse(&text) else { return Ok(None) };
+    let suggested = SearchRequest { query, text, ..request.clone() };
+    let counted = SearchRequest {
+        limit: 0,
+        offset: 0,
+        matching: Matching::All,
+        facets: false,
+        ..suggested.clone()
+    };
+    let found = rank(searcher, fields, &counted, (0, deadline))?;
+    Ok((total < found.counts.total).then_some(suggested))
 }
 
 /// Opens the files of every segment that a search reads, so that the first search need not wait.
@@ -91,21 +162,27 @@ pub(super) fn warm(searcher: &Searcher, fields: &Fields) -> tantivy::Result<()> 
     let word = "harvest";
     let mut request = SearchRequest::new(Query::word(word), word);
     request.limit = 1;
-    match search(searcher, fields, &request, Deadline::after(SEARCH_TIME_MAX)) {
+    match search(searcher, fields, &request, (0, Deadline::after(SEARCH_TIME_MAX))) {
         Err(Refusal::Engine(error)) => return Err(error),
         Err(Refusal::Query(_) | Refusal::Late) | Ok(_) => {}
     }
     for (ord, _) in (0..).zip(searcher.segment_readers()) {
         // A segment has at least one document, perhaps a deleted one.
-        hit(searcher, fields, DocAddress::new(ord, 0), 0.0, None)?;
+        lookup::stored(searcher, fields, DocAddress::new(ord, 0))?;
     }
     Ok(())
 }
 
-/// Narrows a query to the chosen facet values and, unless the request asks for duplicates, to one
-/// object of each content.
-fn narrowed(fields: &Fields, request: &SearchRequest, asked: Box<dyn Engine>) -> Box<dyn Engine> {
+/// Narrows a query to the chosen facet values, to what does not match `but`, and, unless the request
+/// asks for duplicates, to one object of each content.
+fn narrowed(
+    fields: &Fields,
+    request: &SearchRequest,
+    asked: Box<dyn Engine>,
+    but: Option<Box<dyn Engine>>,
+) -> BooleanQuery {
     let mut clauses = vec![(Occur::Must, asked)];
+    clauses.extend(but.map(|it| (Occur::MustNot, it)));
     let mut chosen: BTreeMap<Facet, Vec<&Filter>> = BTreeMap::new();
     for filter in &request.filters {
         chosen.entry(filter.facet).or_default().push(filter);
@@ -123,28 +200,32 @@ fn narrowed(fields: &Fields, request: &SearchRequest, asked: Box<dyn Engine>) ->
         let term = Term::from_field_bool(fields.duplicate, true);
         clauses.push((Occur::MustNot, Box::new(TermQuery::new(term, IndexRecordOption::Basic))));
     }
-    Box::new(BooleanQuery::new(clauses))
+    BooleanQuery::new(clauses)
 }
 
+/// Returns the first `hits` matching objects, or for a second look some more, and all counts.
 fn find(
     searcher: &Searcher,
     query: &dyn Engine,
     request: &SearchRequest,
+    hits: usize,
     deadline: Deadline,
-) -> tantivy::Result<(Vec<(f32, DocAddress)>, Counts)> {
+) -> tantivy::Result<(Vec<Ranked>, Counts)> {
     let tally = Tally { facets: request.facets };
-    if request.limit == 0 {
+    if hits == 0 {
         let counts = searcher.search(query, &Timely { collector: tally, deadline })?;
         return Ok((Vec::new(), counts));
     }
-    let top = || TopDocs::with_limit(request.limit).and_offset(request.offset);
+    let top = || TopDocs::with_limit(hits);
     let by_number = |name: &'static str, order| top().order_by_fast_field::<i64>(name, order);
     let by_text = |name: &'static str| top().order_by_string_fast_field(name, Order::Asc);
     let (asc, desc) = (Order::Asc, Order::Desc);
     match request.sort {
         Sort::Relevance => {
-            let collector = (top().order_by_score(), tally);
-            searcher.search(query, &Timely { collector, deadline })
+            let collector = (TopDocs::with_limit(hits.max(RANKED_MAX)).order_by_score(), tally);
+            let (found, counts) = searcher.search(query, &Timely { collector, deadline })?;
+            let hits = found.into_iter().map(|(score, address)| Ranked::new(score, address));
+            Ok((hits.collect(), counts))
         }
         Sort::Newest => ordered(searcher, query, tally, by_number(name::MODIFIED, desc), deadline),
         Sort::Oldest => ordered(searcher, query, tally, by_number(name::MODIFIED, asc), deadline),
@@ -160,75 +241,8 @@ fn ordered<K: Send + Sync + 'static>(
     tally: Tally,
     top: impl Collector<Fruit = Vec<(K, DocAddress)>>,
     deadline: Deadline,
-) -> tantivy::Result<(Vec<(f32, DocAddress)>, Counts)> {
+) -> tantivy::Result<(Vec<Ranked>, Counts)> {
     let collector = (top, tally);
     let (found, counts) = searcher.search(query, &Timely { collector, deadline })?;
-    Ok((found.into_iter().map(|(_, address)| (0.0, address)).collect(), counts))
-}
-
-fn hit(
-    searcher: &Searcher,
-    fields: &Fields,
-    address: DocAddress,
-    score: f32,
-    highlighter: Option<&Highlighter>,
-) -> tantivy::Result<Hit> {
-    let stored = lookup::stored(searcher, fields, address)?;
-    let duplicates = duplicates(searcher, fields, address)?;
-    let snippet = highlighter.map(|it| excerpt(it, &stored)).unwrap_or_default();
-    Ok(Hit {
-        title: if stored.title.is_empty() { title_of(&stored.url) } else { stored.title },
-        oid: oid_text(&stored.gatherer_id, &stored.url),
-        url: stored.url,
-        description: stored.description,
-        r#type: stored.r#type,
-        score,
-        gatherer: stored.gatherer,
-        gatherer_id: stored.gatherer_id,
-        host: stored.host,
-        size: stored.size,
-        modified: stored.modified,
-        landing_page: stored.landing_page,
-        snippet,
-        duplicates,
-    })
-}
-
-/// Cuts a snippet from the text or, if the text has no word of the query, from the description.
-fn excerpt(highlighter: &Highlighter, stored: &StoredHit) -> Snippet {
-    let marks = highlighter.marks(&stored.text);
-    if marks.is_empty() && !stored.description.is_empty() {
-        let marks = highlighter.marks(&stored.description);
-        if !marks.is_empty() || stored.text.is_empty() {
-            return snippet::cut(&stored.description, &marks).0;
-        }
-    }
-    let (mut snippet, first) = snippet::cut(&stored.text, &marks);
-    snippet.place = first.and_then(|at| place::name(stored.places.as_bytes(), &stored.text, at));
-    snippet
-}
-
-/// Returns other objects with a hit's content, the first [`DUPLICATES_MAX`] by (URL, gatherer).
-fn duplicates(
-    searcher: &Searcher,
-    fields: &Fields,
-    address: DocAddress,
-) -> tantivy::Result<Vec<Duplicate>> {
-    let Some(digest) = lookup::content_digest(searcher, address)? else { return Ok(Vec::new()) };
-    let mut found = Vec::new();
-    for duplicate in lookup::having(searcher, fields.content, &digest, GROUP_READ_MAX)? {
-        if duplicate != address
-            && let Some(oid) = lookup::oid(searcher, duplicate)?
-        {
-            found.push((oid.key(), duplicate));
-        }
-    }
-    found.sort();
-    found.truncate(DUPLICATES_MAX);
-    let name = |(_, address): (Vec<u8>, DocAddress)| {
-        let stored = lookup::stored(searcher, fields, address)?;
-        let oid = oid_text(&stored.gatherer_id, &stored.url);
-        Ok(Duplicate { url: stored.url, gatherer: stored.gatherer, oid })
-    };
-    found.into_iter().map(name).collect()
+    Ok((found.into_iter().map(|(_, address)| Ranked::new(0.0, address)).collect(), counts))
 }

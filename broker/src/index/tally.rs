@@ -22,6 +22,14 @@ pub(super) struct Counts {
 }
 
 impl Counts {
+    /// Adds the counts of other objects.
+    pub(super) fn add(&mut self, more: Self) {
+        self.total += more.total;
+        for (key, count) in more.values {
+            *self.values.entry(key).or_default() += count;
+        }
+    }
+
     /// Returns the [`FACET_VALUES_MAX`] most frequent values of each facet with their counts: the
     /// most frequent first; of years, the latest first.
     pub(super) fn into_facets(self) -> BTreeMap<String, Vec<(String, u64)>> {
@@ -73,11 +81,7 @@ impl Collector for Tally {
     fn merge_fruits(&self, segments: Vec<tantivy::Result<Counts>>) -> tantivy::Result<Counts> {
         let mut all = Counts::default();
         for segment in segments {
-            let segment = segment?;
-            all.total += segment.total;
-            for (key, count) in segment.values {
-                *all.values.entry(key).or_default() += count;
-            }
+            all.add(segment?);
         }
         Ok(all)
     }

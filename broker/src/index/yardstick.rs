@@ -2,18 +2,17 @@
 //! of the index, and the ranking of an answer.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use collection::{Change, Collection, Oid};
-use query::stem::stem;
 use tantivy::TantivyDocument;
 use tantivy::schema::Field;
 
 use super::deadline::Deadline;
 use super::document::{GroupRole, document};
 use super::forms::Forms;
-use super::inflection::Inflected;
-use super::search;
+use super::rank;
+use super::schema::Text;
+use super::search::{self, Found};
 use super::{Index, lookup};
 use crate::answer::{SEARCH_TIME_MAX, SearchRequest};
 use crate::error::Error;
@@ -58,10 +57,11 @@ impl Index {
     ///
     /// The engine failed.
     pub fn forms(&self, field: Field, word: &str) -> tantivy::Result<BTreeSet<String>> {
-        let forms = Forms::new(field, Arc::new(Inflected::new(&stem(word))));
+        let field = Text { field, inflected: true, weight: rank::BODY };
+        let forms = Forms::new(vec![field], word);
         let mut all = BTreeSet::new();
         for segment in self.inner.reader.searcher().segment_readers() {
-            all.extend(forms.of(segment)?.into_iter().map(|(form, _)| form));
+            all.extend(forms.of(field, segment)?.into_iter().map(|(form, _)| form));
         }
         Ok(all)
     }
@@ -73,12 +73,14 @@ impl Index {
     /// The errors of [`search`](Self::search).
     pub fn rank(&self, request: &SearchRequest) -> Result<Ranking, Error> {
         let searcher = self.inner.reader.searcher();
-        let ranked =
-            search::rank(&searcher, &self.inner.fields, request, Deadline::after(SEARCH_TIME_MAX));
-        let (found, counts) = ranked.map_err(|refusal| self.refused(refusal, request))?;
+        let deadline = Deadline::after(SEARCH_TIME_MAX);
+        let ranked = search::rank(&searcher, &self.inner.fields, request, (0, deadline));
+        let Found { hits, counts, .. } =
+            ranked.map_err(|refusal| self.refused(refusal, request))?;
         let mut ranking = Ranking { total: counts.total, ..Ranking::default() };
-        for (_, address) in found {
-            let oid = lookup::oid_text(&searcher, address).map_err(|source| self.failed(source))?;
+        for hit in hits.iter().skip(request.offset).take(request.limit) {
+            let oid =
+                lookup::oid_text(&searcher, hit.address).map_err(|source| self.failed(source))?;
             ranking.oids.extend(oid);
         }
         ranking.facet_values = counts.into_facets().values().map(Vec::len).sum();

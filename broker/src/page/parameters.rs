@@ -3,26 +3,44 @@
 //! | parameter | is | default |
 //! |---|---|---|
 //! | `q` | the query | none: the API requires it; a page without it has only the search box |
-//! | `limit` | hits in one answer, 0 to [`LIMIT_MAX`] | 10 |
+//! | `match` | `best`, `all`, `any`: how many of the words side by side a hit has | `best` |
+//! | `limit` | hits in one answer, 0 to [`HITS_MAX`]; a page shows at most [`PAGE_HITS_MAX`] | 10 |
 //! | `offset` | hits skipped before the first; `offset + limit` is at most [`DEPTH_MAX`] | 0 |
 //! | `sort` | `relevance`, `newest`, `oldest`, `title`, `size`, `url` | `relevance` |
 //! | `type`, `host`, `gatherer`, `year` | a facet's value; may be repeated | all |
 //! | `duplicates` | `true`: objects with the same content are hits of their own | `false` |
+//! | `facets`, `snippets` | `false`: the answer has none, and comes sooner | `true` |
+//! | `explain` | `true`: each hit says why it stands where it stands | `false` |
 //!
 //! Sans-I/O.
 
 use query::Query;
 use url::form_urlencoded;
 
-use crate::answer::{DEPTH_MAX, Facet, Filter, HITS_DEFAULT, SearchRequest, Sort};
+use crate::answer::{
+    DEPTH_MAX, Facet, Filter, HITS_DEFAULT, HITS_MAX, Matching, SearchRequest, Sort,
+};
 
-/// Maximum number of hits in one answer.
-pub const LIMIT_MAX: usize = 100;
+/// Maximum number of hits on one page.
+pub const PAGE_HITS_MAX: usize = 100;
 /// Maximum number of filters in one request.
 pub const FILTERS_MAX: usize = 32;
 
-const NAMES: [&str; 9] =
-    ["q", "limit", "offset", "sort", "duplicates", "type", "host", "gatherer", "year"];
+const NAMES: [&str; 13] = [
+    "q",
+    "match",
+    "limit",
+    "offset",
+    "sort",
+    "duplicates",
+    "facets",
+    "snippets",
+    "explain",
+    "type",
+    "host",
+    "gatherer",
+    "year",
+];
 
 /// The parameters of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,14 +49,22 @@ pub struct Parameters {
     pub text: Option<String>,
     /// The chosen facet values, in the order of the request.
     pub filters: Vec<Filter>,
+    /// How many of the words side by side a hit has.
+    pub matching: Matching,
     /// The order of the hits.
     pub sort: Sort,
-    /// Number of hits in one answer, up to [`LIMIT_MAX`].
+    /// Number of hits in one answer, up to [`HITS_MAX`].
     pub limit: usize,
     /// Number of hits skipped before the first.
     pub offset: usize,
     /// Whether objects with the same content are hits of their own.
     pub duplicates: bool,
+    /// Whether to count facets.
+    pub facets: bool,
+    /// Whether to cut snippets.
+    pub snippets: bool,
+    /// Whether each hit says why it stands where it stands.
+    pub explain: bool,
 }
 
 impl Default for Parameters {
@@ -46,10 +72,14 @@ impl Default for Parameters {
         Self {
             text: None,
             filters: Vec::new(),
+            matching: Matching::Best,
             sort: Sort::Relevance,
             limit: HITS_DEFAULT,
             offset: 0,
             duplicates: false,
+            facets: true,
+            snippets: true,
+            explain: false,
         }
     }
 }
@@ -96,12 +126,24 @@ impl Parameters {
             match (&*name, facet) {
                 (_, Some(facet)) => asked.add_filter(facet, &value)?,
                 ("q", _) => asked.text = Some(value.into_owned()),
-                ("limit", _) => asked.limit = number(&name, &value, LIMIT_MAX)?,
+                ("limit", _) => asked.limit = number(&name, &value, HITS_MAX)?,
                 ("offset", _) => asked.offset = number(&name, &value, DEPTH_MAX)?,
+                ("match", _) => {
+                    let found = Matching::by_name(&value);
+                    asked.matching = found.ok_or_else(|| {
+                        unlisted("match", "match", &value, &Matching::ALL.map(Matching::name))
+                    })?;
+                }
                 ("sort", _) => {
-                    asked.sort = Sort::by_name(&value).ok_or_else(|| unknown_sort(&value))?;
+                    let found = Sort::by_name(&value);
+                    asked.sort = found.ok_or_else(|| {
+                        unlisted("sort", "sort order", &value, &Sort::ALL.map(Sort::name))
+                    })?;
                 }
                 ("duplicates", _) => asked.duplicates = switch(&name, &value)?,
+                ("facets", _) => asked.facets = switch(&name, &value)?,
+                ("snippets", _) => asked.snippets = switch(&name, &value)?,
+                ("explain", _) => asked.explain = switch(&name, &value)?,
                 _ if unknown == Unknown::Refused => return Err(unknown_parameter(&name)),
                 _ => continue,
             }
@@ -133,9 +175,13 @@ impl Parameters {
         let mut request = SearchRequest::new(query, self.text.clone().unwrap_or_default());
         request.limit = self.limit;
         request.offset = self.offset;
+        request.matching = self.matching;
         request.sort = self.sort;
         request.filters.clone_from(&self.filters);
         request.duplicates = self.duplicates;
+        request.facets = self.facets;
+        request.snippets = self.snippets;
+        request.explain = self.explain;
         request
     }
 
@@ -146,15 +192,19 @@ impl Parameters {
             all.push(("q", text.clone()));
         }
         all.extend(self.filters.iter().map(|it| (it.facet.name(), it.value.clone())));
+        if self.matching != Matching::Best {
+            all.push(("match", self.matching.name().to_owned()));
+        }
         if self.sort != Sort::Relevance {
             all.push(("sort", self.sort.name().to_owned()));
         }
         if self.limit != HITS_DEFAULT {
             all.push(("limit", self.limit.to_string()));
         }
-        if self.duplicates {
-            all.push(("duplicates", "true".to_owned()));
-        }
+        let on = [("duplicates", self.duplicates), ("explain", self.explain)].into_iter();
+        all.extend(on.filter(|(_, is_on)| *is_on).map(|(name, _)| (name, "true".to_owned())));
+        let off = [("facets", self.facets), ("snippets", self.snippets)].into_iter();
+        all.extend(off.filter(|(_, is_on)| !is_on).map(|(name, _)| (name, "false".to_owned())));
         all
     }
 
@@ -214,10 +264,9 @@ fn switch(name: &str, value: &str) -> Result<bool, BadParameter> {
     }
 }
 
-fn unknown_sort(name: &str) -> BadParameter {
-    let expected = Sort::ALL.map(Sort::name).join(", ");
-    let message = format!("unknown sort order {name:?}; expected one of {expected}");
-    BadParameter::new("sort", message)
+fn unlisted(name: &str, what: &str, value: &str, expected: &[&str]) -> BadParameter {
+    let message = format!("unknown {what} {value:?}; expected one of {}", expected.join(", "));
+    BadParameter::new(name, message)
 }
 
 fn unknown_parameter(name: &str) -> BadParameter {
@@ -258,29 +307,35 @@ mod tests {
         ];
         let asked = Parameters {
             filters,
+            matching: Matching::Any,
             sort: Sort::Newest,
             limit: 5,
             offset: 20,
             duplicates: true,
+            facets: false,
+            snippets: false,
+            explain: true,
             text: Some(String::new()),
         };
         check(
-            "q=&type=HTML&year=2024&type=PDF&type=HTML&host=&sort=date&limit=5&offset=20&duplicates=1",
+            "q=&type=HTML&year=2024&type=PDF&type=HTML&host=&match=any&sort=date&limit=5&offset=20\
+             &duplicates=1&facets=false&snippets=0&explain=true",
             &asked,
         );
     }
 
     #[test]
     fn wrong_parameters_are_named() {
-        check_wrong("limit=101", "limit", "from 0 to 100");
+        check_wrong("limit=1001", "limit", "from 0 to 1000");
         check_wrong("limit=-1", "limit", "\"-1\"");
         check_wrong("offset=99999999999999999999", "offset", "from 0 to 10000");
         check_wrong("offset=9991", "offset", "together");
         check_wrong("sort=best", "sort", "relevance, newest");
+        check_wrong("match=some", "match", "best, all, any");
         check_wrong("duplicates=perhaps", "duplicates", "true or false");
         check_wrong("q=a&q=b", "q", "twice");
         check_wrong("limt=5", "limt", "expected limit");
-        check_wrong("utm_source=x", "utm_source", "one of q, limit");
+        check_wrong("utm_source=x", "utm_source", "one of q, match");
         let many: String = (0..33).map(|i| format!("host={i}&")).collect();
         check_wrong(&many, "host", "more than 32");
         assert_eq!(

@@ -11,7 +11,7 @@ use url::form_urlencoded;
 use super::display_url::DisplayUrl;
 use super::parameters::Parameters;
 use super::text_place::TextPlace;
-use crate::answer::{Answer, DEPTH_MAX, Duplicate, Facet, Filter, Hit, Snippet, Sort};
+use crate::answer::{Answer, DEPTH_MAX, Duplicate, Facet, Filter, Hit, Notice, Snippet, Sort};
 
 /// Number of links to pages on each side of the current page.
 const PAGES_BESIDE: usize = 2;
@@ -60,6 +60,11 @@ impl Mistake {
         }
     }
 
+    fn notice(notice: &Notice, text: &str) -> Self {
+        let Notice { message, offset, length } = notice.clone();
+        Self::query(&QueryError { offset, len: length, message }, text)
+    }
+
     pub(crate) fn parameter(message: impl Into<String>) -> Self {
         Self { message: message.into(), shown: String::new(), carets: String::new(), character: 0 }
     }
@@ -68,6 +73,14 @@ impl Mistake {
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
     total: u64,
+    /// How many hits have all words; they come first.
+    total_all: u64,
+    /// Whether hits with some of the words follow those with all.
+    some_follow: bool,
+    /// Number of the first hit on this page without all words, from 1; 0 if there is none.
+    first_some: u64,
+    notice: Option<Mistake>,
+    suggestion: Option<Suggestion>,
     took: String,
     /// Number of the first hit shown, from 1; 0 when no hit is shown.
     first: u64,
@@ -91,10 +104,13 @@ pub(crate) struct Results {
     /// Query part of the URL of the answer as JSON.
     api: String,
     advice: Vec<Advice>,
+    /// How many objects are here with only the beginning of their text, if the query has a phrase.
+    parts: u64,
 }
 
 #[derive(Debug, Serialize)]
 struct HitShown {
+    part: bool,
     title: String,
     href: Option<String>,
     place: DisplayUrl,
@@ -116,6 +132,8 @@ struct Piece {
 
 #[derive(Debug, Serialize)]
 struct DuplicateShown {
+    similar: bool,
+    r#type: String,
     place: DisplayUrl,
     gatherer: String,
     summary: String,
@@ -158,7 +176,16 @@ struct PageLink {
     gap: bool,
 }
 
-/// A suggestion that is shown when there are no hits.
+/// Another spelling of the query.
+#[derive(Debug, Serialize)]
+struct Suggestion {
+    text: String,
+    address: String,
+    /// Whether the hits are those of the suggestion.
+    is_shown: bool,
+}
+
+/// Advice that is shown when there are no hits.
 #[derive(Debug, Serialize)]
 struct Advice {
     text: &'static str,
@@ -176,11 +203,23 @@ impl Results {
         let back = asked.offset.saturating_sub(asked.limit);
         let mut keep = asked.parameters();
         keep.retain(|(name, _)| *name != "sort");
+        let last = first.saturating_sub(1) + answer.hits.len() as u64;
+        let some = answer.total_all + 1;
+        let text = asked.text.as_deref().unwrap_or_default();
         Self {
             total: answer.total,
+            total_all: answer.total_all,
+            some_follow: answer.total_all < answer.total,
+            first_some: if (first..=last).contains(&some) { some } else { 0 },
+            notice: answer.notice.as_ref().map(|it| Mistake::notice(it, text)),
+            suggestion: answer.suggestion.as_ref().map(|it| Suggestion {
+                text: it.clone(),
+                address: asked.asking(it.clone()).address(),
+                is_shown: answer.respelled,
+            }),
             took: took(answer.took_us),
             first,
-            last: first.saturating_sub(1) + answer.hits.len() as u64,
+            last,
             hits: answer.hits.iter().map(HitShown::new).collect(),
             facets: facets(asked, answer),
             chips: chips(asked),
@@ -194,6 +233,7 @@ impl Results {
             unfiltered: (!asked.filters.is_empty()).then(|| asked.unfiltered().address()),
             api: asked.address(),
             advice: advice(asked, query),
+            parts: if has_phrase(query) { answer.parts } else { 0 },
         }
     }
 }
@@ -208,6 +248,7 @@ impl HitShown {
             title: shortened(title, TITLE_CHARS_MAX),
             href: open.map(str::to_owned),
             place,
+            part: hit.part,
             text_place: TextPlace::of(hit),
             summary: summary_address(&hit.oid),
             r#type: hit.r#type.clone(),
@@ -223,6 +264,8 @@ impl HitShown {
 impl DuplicateShown {
     fn new(duplicate: &Duplicate) -> Self {
         Self {
+            similar: duplicate.similar,
+            r#type: duplicate.r#type.clone(),
             place: DisplayUrl::of(&duplicate.url),
             gatherer: duplicate.gatherer.clone(),
             summary: summary_address(&duplicate.oid),
@@ -360,8 +403,7 @@ fn advice(asked: &Parameters, query: &Query) -> Vec<Advice> {
         let label = "search without filters".to_owned();
         all.push(Advice { text: "The filters may leave too little:", label, address });
     }
-    let words = plain_words(query);
-    if let [word] = words.as_slice() {
+    if let Some(word) = only_word(query) {
         for (text, wider) in [
             ("It may be spelled differently:", format!("{word}~1")),
             ("It may be the beginning of a word:", format!("{word}*")),
@@ -369,10 +411,6 @@ fn advice(asked: &Parameters, query: &Query) -> Vec<Advice> {
             let address = Some(asked.asking(wider.clone()).address());
             all.push(Advice { text, label: wider, address });
         }
-    } else if 1 < words.len() {
-        let wider = words.join(" OR ");
-        let address = Some(asked.asking(wider.clone()).address());
-        all.push(Advice { text: "Any of the words may do:", label: wider, address });
     }
     let text =
         "Fewer or more general words find more; “How to ask” above shows what can be written.";
@@ -380,21 +418,21 @@ fn advice(asked: &Parameters, query: &Query) -> Vec<Advice> {
     all
 }
 
-/// Returns the words of a query that consists only of wanted words; otherwise an empty list.
-fn plain_words(query: &Query) -> Vec<&str> {
-    fn word(node: &Node) -> Option<&str> {
-        match node {
-            Node::Leaf(Leaf { field: None, value: Value::Word(word) }) => Some(word),
-            _ => None,
+fn has_phrase(query: &Query) -> bool {
+    let mut found = false;
+    query.for_each_wanted(&mut |leaf| found |= matches!(leaf.value, Value::Phrase(_)));
+    found
+}
+
+/// Returns the word of a query that consists of one wanted word.
+fn only_word(query: &Query) -> Option<&str> {
+    match &query.root {
+        // Other words would need quotes or escapes.
+        Node::Leaf(Leaf { field: None, value: Value::Word(word) }) => {
+            Some(word.as_str()).filter(|it| it.chars().all(char::is_alphanumeric))
         }
+        _ => None,
     }
-    let words: Option<Vec<_>> = match &query.root {
-        Node::And(nodes) | Node::Beside(nodes) => nodes.iter().map(word).collect(),
-        node => word(node).map(|word| vec![word]),
-    };
-    // Other words would need quotes or escapes.
-    let plain = |it: &&str| it.chars().all(char::is_alphanumeric);
-    words.filter(|words| words.iter().all(plain)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -480,7 +518,7 @@ mod tests {
     #[test]
     fn advice_without_hits_fits_the_query() {
         check_advice("q=havrest", &["havrest~1", "havrest*"]);
-        check_advice("q=old+oak", &["old OR oak"]);
+        check_advice("q=old+oak", &[]);
         check_advice("q=old&type=PDF", &["search without filters", "old~1", "old*"]);
         check_advice("q=title:old", &[]);
         check_advice("q=%22old+oak%22", &[]);

@@ -7,7 +7,7 @@ use soif::Record;
 
 use super::parameters::Parameters;
 use super::*;
-use crate::answer::{Duplicate, Hit, Snippet};
+use crate::answer::{Duplicate, Hit, Notice, Snippet};
 
 fn pages() -> Pages {
     Pages::new(web::Site::new("Library & <Archive>"), TEMPLATES, None).unwrap()
@@ -38,6 +38,8 @@ fn answer() -> Answer {
             url: "https://mirror.example.net/harvest.html".to_owned(),
             gatherer: "Mirror".to_owned(),
             oid: "11:https://mirror.example.net/harvest.html".to_owned(),
+            r#type: "HTML".to_owned(),
+            similar: false,
         }],
         ..hit("https://example.org/papers/harvest.html", "Harvest: a scalable system")
     };
@@ -55,7 +57,14 @@ fn answer() -> Answer {
         ("gatherer".to_owned(), facet(&[("Physics", 1_234)])),
         ("year".to_owned(), facet(&[("2024", 900), ("2023", 334)])),
     ]);
-    Answer { total: 1_234, took_us: 4_200, hits: vec![first, second], facets }
+    Answer {
+        total: 1_234,
+        total_all: 1_234,
+        took_us: 4_200,
+        hits: vec![first, second],
+        facets,
+        ..Answer::default()
+    }
 }
 
 fn render(asked: &str, answer: Option<&Answer>, wrong: Option<Mistake>, home: Home) -> String {
@@ -164,7 +173,13 @@ fn a_hit_outside_the_web_links_to_its_landing_page() {
 #[test]
 fn no_field_of_a_hit_can_run() {
     let evil = || EVIL.to_owned();
-    let duplicate = |url: &str| Duplicate { url: url.to_owned(), gatherer: evil(), oid: evil() };
+    let duplicate = |url: &str| Duplicate {
+        url: url.to_owned(),
+        gatherer: evil(),
+        oid: evil(),
+        r#type: evil(),
+        similar: true,
+    };
     let hit = |url: &str| Hit {
         url: url.to_owned(),
         title: evil(),
@@ -192,12 +207,53 @@ fn no_field_of_a_hit_can_run() {
     ];
     let values = vec![(evil(), 1)];
     let facets = ["type", "host", "gatherer", "year"].map(|it| (it.to_owned(), values.clone()));
-    let answer = Answer { total: 30, took_us: 1, hits, facets: facets.into() };
+    let answer = Answer {
+        total: 30,
+        total_all: 9,
+        parts: 3,
+        suggestion: Some(evil()),
+        respelled: false,
+        notice: Some(Notice { message: evil(), offset: 0, length: 9 }),
+        took_us: 1,
+        hits,
+        facets: facets.into(),
+    };
     let encoded: String = url::form_urlencoded::byte_serialize(EVIL.as_bytes()).collect();
     check_harmless(&render(&format!("q=x&type={encoded}"), Some(&answer), None, Home::default()));
     check_harmless(&render_wrong(&format!("q={encoded}"), Mistake::parameter(EVIL)));
     let error = query::parse("(").unwrap_err();
     check_harmless(&render_wrong(&format!("q={encoded}"), Mistake::query(&error, EVIL)));
+}
+
+#[test]
+fn an_answer_says_what_is_not_as_it_was_asked_for() {
+    let notice = Notice { message: "this never ends".to_owned(), offset: 4, length: 1 };
+    let suggestion = Some("old oak".to_owned());
+    let mut seen = Answer { total: 9, total_all: 1, suggestion, parts: 7, ..answer() };
+    seen.notice = Some(notice);
+    seen.hits.iter_mut().for_each(|it| it.part = true);
+    let page = render("q=%22ld+ak%22", Some(&seen), None, Home::default());
+    for (text, count) in [
+        ("One object has all of these words. These have some of them:", 1),
+        ("<ol class=\"hits\" start=\"2\">", 1),
+        ("Did you mean <a href=\"/?q=old+oak\">", 1),
+        ("this never ends.", 1),
+        ("<b aria-hidden=\"true\">    ^</b>", 1),
+        ("Of 7 long documents only the beginning is here", 1),
+        ("<li>only the beginning of its text is searched</li>", 2),
+    ] {
+        assert_eq!(page.matches(text).count(), count, "{text:?} in {page}");
+    }
+    seen.total_all = 0;
+    let page = render("q=ld+ak", Some(&seen), None, Home::default());
+    assert!(page.contains("No object has all of these words. These have some of them:"), "{page}");
+    assert!(!page.contains("long documents"), "there is no phrase");
+    seen.respelled = true;
+    let page = render("q=ld+ak", Some(&seen), None, Home::default());
+    let shown = "Nothing has all of these words; this is found for <a href=\"/?q=old+oak\">";
+    assert!(page.contains(shown), "{page}");
+    let page = render("q=ld+ak", Some(&answer()), None, Home::default());
+    assert!(!page.contains("some of them") && !page.contains("Did you mean"), "{page}");
 }
 
 #[test]

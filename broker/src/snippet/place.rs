@@ -7,19 +7,12 @@
 //!
 //! Sans-I/O.
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
-
 /// The attribute with the places of a record's text.
 pub(crate) const TEXT_PLACES: &str = "Text-Places";
 /// Maximum length of the part of the attribute that is read, in bytes.
 const VALUE_BYTES_MAX: usize = 256 << 10;
 /// Maximum length of a place's name, in bytes.
 const NAME_BYTES_MAX: usize = 256;
-/// Maximum length of the places that are kept beside the beginning of a text, in bytes; a text with
-/// more has none. A place for every line of 16 KiB of prose needs less.
-const HEAD_BYTES_MAX: usize = 16 << 10;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place<'a> {
     name: &'a str,
@@ -75,24 +68,6 @@ fn parse(value: &[u8]) -> Vec<Place<'_>> {
 /// or before; `None` before the first.
 fn find(places: &[Place<'_>], at: usize) -> Option<usize> {
     places.partition_point(|it| it.start <= at).checked_sub(1)
-}
-
-/// Returns the lines of an attribute's value that [`name`] needs for the first `end` bytes of the
-/// text.
-pub(crate) fn head(value: &[u8], end: usize) -> String {
-    let (mut kept, mut open) = (String::new(), BTreeSet::new());
-    for place in parse(value) {
-        let begins = place.start < end;
-        if begins {
-            open.insert(place.kind());
-        }
-        // The next number of a kind tells how far the last place before it reaches.
-        if begins || place.number().is_some() && open.remove(place.kind()) {
-            // Writing to a string cannot fail.
-            let _ = writeln!(kept, "{} {}", place.name, place.start);
-        }
-    }
-    if HEAD_BYTES_MAX < kept.len() { String::new() } else { kept }
 }
 
 /// Returns the name, for people, of the place in which byte `at` of `text` lies, by an attribute's
@@ -231,14 +206,6 @@ mod tests {
         assert_eq!(parse(&vec![b'x'; VALUE_BYTES_MAX + 1]), []);
     }
 
-    #[test]
-    fn a_head_has_all_places_of_the_beginning() {
-        let pages = b"page 1 0\nchapter 1 1\npage 3 9\nchapter 2 10\npage 5 12\nslide 1 13";
-        assert_eq!(head(pages, 9), "page 1 0\nchapter 1 1\npage 3 9\nchapter 2 10\n");
-        assert_eq!(head(pages, 0), "");
-        assert_eq!(head(&b"page 1 0\n".repeat(HEAD_BYTES_MAX), 9), "");
-    }
-
     /// Values with good and bad lines.
     fn values() -> impl Strategy<Value = String> {
         let line = prop_oneof![
@@ -251,9 +218,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read(value: Vec<u8>, text: String, at: usize, end: usize) {
+        fn any_bytes_are_read(value: Vec<u8>, text: String, at: usize) {
             name(&value, &text, at);
-            head(&value, end);
         }
 
         #[test]
@@ -263,16 +229,6 @@ mod tests {
             prop_assert_eq!(find(&places, at), last);
             let named = name(value.as_bytes(), "", at).is_some();
             prop_assert_eq!(named, last.is_some());
-        }
-
-        #[test]
-        fn a_head_names_the_same_places(value in values(), at in 0..50_usize, more in 1..50_usize) {
-            let text = "x\n".repeat(60);
-            let head = head(value.as_bytes(), at + more);
-            prop_assert_eq!(
-                name(head.as_bytes(), &text, at),
-                name(value.as_bytes(), &text, at)
-            );
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the index: a small log instead of a collection, real indexes on disk.
 
+mod answers;
 pub(crate) mod disk;
 mod failing;
 mod follow;
@@ -14,7 +15,7 @@ use std::cell::RefCell;
 use collection::{Change, Epoch, Stamp};
 
 use super::*;
-use crate::answer::Sort;
+use crate::answer::{Matching, Sort};
 use query::parse;
 
 const GATHERER: &str = "0123456789abcdef";
@@ -61,7 +62,7 @@ impl Site {
 
     fn ask(&self, query: &str, change: impl FnOnce(&mut SearchRequest)) -> Answer {
         let mut request = SearchRequest::new(parse(query).unwrap(), query);
-        request.limit = 1_000;
+        (request.limit, request.matching) = (1_000, Matching::All);
         change(&mut request);
         self.index().search(&request).unwrap()
     }

@@ -6,7 +6,7 @@ use super::disk::Random;
 use super::*;
 use query::Query;
 
-/// All objects that an index finds, with URL, text and duplicates, in the order of URLs: first the
+/// All objects that an index finds, with URL, description and duplicates, in the order of URLs: first the
 /// objects that represent their content, then all objects.
 pub(crate) type Contents = Vec<(String, String, Vec<String>)>;
 
@@ -23,7 +23,7 @@ pub(crate) fn grow(log: &mut Vec<Change>, count: usize, random: &mut Random) {
         log.push(Change::Update(record(
             GATHERER,
             &url,
-            &[("MD5", md5.as_str()), ("File-Size", "9"), ("Partial-Text", text.as_str())],
+            &[("MD5", md5.as_str()), ("File-Size", "9"), ("Description", text.as_str())],
         )));
     }
 }
@@ -34,7 +34,7 @@ pub(crate) fn expected(log: &[Change]) -> Contents {
     for change in log {
         match change {
             Change::Update(record) => {
-                let text = record.text("Partial-Text").unwrap().into_owned();
+                let text = record.text("Description").unwrap().into_owned();
                 let md5 = record.text("MD5").unwrap().into_owned();
                 live.insert(record.url.clone(), (text, md5));
             }
@@ -62,7 +62,7 @@ pub(crate) fn contents(index: &Index) -> Contents {
         (request.limit, request.sort, request.duplicates) = (1_000, Sort::Url, duplicates);
         for hit in index.search(&request).unwrap().hits {
             let others = hit.duplicates.into_iter().map(|it| it.url).collect();
-            all.push((hit.url, hit.snippet.text, others));
+            all.push((hit.url, hit.description, others));
         }
     }
     all

@@ -1,0 +1,113 @@
+//! Excerpts: the snippets of hits, cut from the texts in the collection.
+//!
+//! The index stores no text. A hit's text is read whole, so that its snippet shows the words of the
+//! query wherever they stand. If the object has changed since it was indexed, the snippet is of the
+//! new text.
+
+use std::borrow::Cow;
+
+use collection::{Collection, Oid};
+use query::Query;
+use query::record::head;
+use soif::Record;
+
+use crate::answer::{Hit, Snippet};
+use crate::highlight::Highlighter;
+use crate::snippet::{cut, place};
+
+/// Bytes of text that are looked through for the hits of one answer together.
+const TEXTS_BYTES_MAX: usize = 32 << 20;
+/// Bytes of each hit's text that are looked through at least.
+const TEXT_BYTES_MIN: usize = 16 << 10;
+
+/// The attributes with an object's text, the best first.
+const TEXTS: [&str; 4] = ["Full-Text", "Partial-Text", "Body", "Abstract"];
+
+/// Gives each hit the excerpt of its text, or else of its description, that shows the most words of
+/// the query. A hit that is gone or cannot be read has none. Blocks.
+pub(crate) fn add(hits: &mut [Hit], query: &Query, collection: &Collection) {
+    let highlighter = Highlighter::new(query);
+    let mut left = TEXTS_BYTES_MAX;
+    for hit in hits {
+        match collection.get(&Oid::new(&hit.gatherer_id, &hit.url)) {
+            Ok(Some(stored)) => {
+                let bytes_max = left.max(TEXT_BYTES_MIN);
+                let (snippet, read) =
+                    excerpt(&highlighter, &stored.record, &hit.description, bytes_max);
+                hit.snippet = snippet;
+                left = left.saturating_sub(read);
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(oid = hit.oid, %error, "a hit's text was not read"),
+        }
+    }
+}
+
+/// Returns the excerpt, and the length of the text that it is from.
+fn excerpt(
+    highlighter: &Highlighter,
+    record: &Record,
+    description: &str,
+    bytes_max: usize,
+) -> (Snippet, usize) {
+    let mut texts = TEXTS.into_iter().filter_map(|name| Some((name, record.text(name)?)));
+    let found = texts.find(|(_, text)| !text.trim().is_empty());
+    let (name, text) = found.unwrap_or_default();
+    let shown = head(&text, bytes_max);
+    let (mut snippet, first) = cut(shown, highlighter.marks(shown), highlighter.words());
+    let Some(at) = first else {
+        let (other, first) = cut(description, highlighter.marks(description), highlighter.words());
+        let is_better = !description.is_empty() && (first.is_some() || shown.is_empty());
+        return (if is_better { other } else { snippet }, shown.len());
+    };
+    let placed = if record.get("Full-Text").is_some() { "Full-Text" } else { "Partial-Text" };
+    // Bytes that are not UTF-8 are replaced, which moves the text behind them.
+    let is_as_written = name == placed && matches!(text, Cow::Borrowed(_));
+    let places = record.get(place::TEXT_PLACES).filter(|_| is_as_written);
+    snippet.place = places.and_then(|it| place::name(it, shown, at));
+    (snippet, shown.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(attributes: &[(&str, &[u8])], query: &str, text: &str, place: Option<&str>) {
+        let mut record = Record::new("FILE", "http://h/");
+        attributes.iter().for_each(|(name, value)| record.push(*name, *value));
+        let highlighter = Highlighter::new(&query::parse(query).unwrap());
+        let description = record.text("Description").unwrap_or_default();
+        let (seen, _) = excerpt(&highlighter, &record, &description, 1 << 20);
+        assert_eq!((seen.text.as_str(), seen.place.as_deref()), (text, place), "{query}");
+    }
+
+    #[test]
+    fn an_excerpt_has_the_place_of_its_first_word() {
+        let places = ("Text-Places", b"page 1 0\npage 2 4\n".as_slice());
+        check(&[], "two", "", None);
+        check(&[places], "two", "", None);
+        check(&[places, ("Partial-Text", b"one two")], "two", "one two", Some("page 2"));
+        check(&[places, ("Full-Text", b"\none \n")], "one", "one", Some("page 1"));
+        check(&[places, ("Full-Text", b"a"), ("Partial-Text", b"b")], "a", "a", Some("page 1"));
+        check(&[places, ("Full-Text", b" "), ("Partial-Text", b" b")], "b", "b", None);
+        check(&[places, ("Abstract", b" b ")], "b", "b", None);
+        check(&[places, ("Partial-Text", b"\xff two")], "two", "\u{fffd} two", None);
+    }
+
+    #[test]
+    fn a_description_is_shown_if_only_it_has_the_words() {
+        let texts = [("Description", b"of it".as_slice()), ("Partial-Text", b"all")];
+        check(&texts, "it", "of it", None);
+        check(&texts, "all", "all", None);
+        check(&texts, "none", "all", None);
+        check(&texts[..1], "none", "of it", None);
+    }
+
+    #[test]
+    fn words_at_the_end_of_a_long_text_are_shown() {
+        let text = "filler ".repeat(100_000) + "the needle";
+        let record = [("Full-Text", text.as_bytes()), ("Text-Places", b"page 1 0\npage 9 700100")];
+        let end = "… filler filler filler filler filler filler filler filler the needle";
+        check(&record, "\"the needle\"", end, Some("pages 1–8"));
+    }
+}
