@@ -44,6 +44,8 @@ enum Command {
     #[command(subcommand)]
     Oai(commands::oai::OaiCommand),
     #[command(subcommand)]
+    Bench(commands::bench::BenchCommand),
+    #[command(subcommand)]
     Freshness(commands::freshness::FreshnessCommand),
     Completions(commands::pages::Completions),
     Man(commands::pages::Man),
@@ -121,6 +123,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Oai(command) => {
             let bars = log(DefaultLevel::Warnings)?;
             block_on(commands::oai::run(command, bars))
+        }
+        Command::Bench(command) => {
+            log(DefaultLevel::Warnings)?;
+            block_on(commands::bench::run(command))
         }
         Command::Freshness(command) => commands::freshness::run(command),
         Command::Completions(args) => commands::pages::completions(&args),
@@ -200,6 +206,8 @@ mod tests {
             "harvest oai harvest http://h/oai --set a --set b --prefix x --original -o d/ --json",
             "harvest oai harvest http://h/oai -o f --checkpoint c --from 2026-01-31T12:00:00Z",
             "harvest oai validate http://h/oai --json",
+            "harvest bench relevance --queries q --qrels r --match best --each --broker http://h:1/",
+            "harvest bench relevance --queries q --qrels r --json",
             "harvest completions bash",
             "harvest man",
         ] {

@@ -115,13 +115,14 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     // The replicator signs networks of addresses.
     ("ipnet", &["net", "replicator"]),
     ("memchr", &["soif", "oai", "formats", "essence", "gatherer"]),
-    ("percent-encoding", &["query", "formats", "gatherer", "broker"]),
+    ("percent-encoding", &["query", "formats", "gatherer", "broker", "harvest"]),
     ("quick-xml", &["oai", "formats"]),
     ("regex", &["query", "formats", "essence", "broker"]),
     ("ring", &["net", "exchange"]),
     ("roaring", &["collection", "exchange"]),
     ("tempfile", &["collection", "harvest"]),
     ("toml", &["settings", "formats"]),
+    ("unicode-normalization", &["query", "replicator"]),
     ("xxhash-rust", &["collection", "formats", "harvest"]),
 ];
 

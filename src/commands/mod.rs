@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub(crate) mod bench;
 pub(crate) mod broker;
 pub(crate) mod collection;
 pub(crate) mod essence;
