@@ -45,6 +45,11 @@ impl Highlighter {
         self.numbered
     }
 
+    /// Returns whether every word of a text is compared with a pattern.
+    pub(crate) const fn has_patterns(&self) -> bool {
+        !self.patterns.is_empty()
+    }
+
     fn add(&mut self, value: &Value) {
         match value {
             Value::Word(text) => match <[String; 1]>::try_from(split(text)) {

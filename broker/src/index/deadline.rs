@@ -32,6 +32,11 @@ impl Deadline {
         Self { at: net::clock::monotonic() + limit }
     }
 
+    /// Returns this deadline, or an earlier one after `limit` from now.
+    pub(super) fn within(self, limit: Duration) -> Self {
+        Self { at: self.at.min(net::clock::monotonic() + limit) }
+    }
+
     /// Returns an error once the time is up.
     pub(super) fn check(&self) -> tantivy::Result<()> {
         if net::clock::monotonic() < self.at {

@@ -4,6 +4,7 @@
 //! replaced if another one close to it occurs much more often.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use levenshtein_automata::{DFA, Distance, LevenshteinAutomatonBuilder, SINK_STATE};
 use query::field::{Target, TextField, resembling, target};
@@ -23,6 +24,11 @@ const WORDS_MAX: usize = 8;
 const WORD_CHARS_MIN: usize = 4;
 /// Length of the shortest word in which two letters may be wrong, in characters.
 const TWO_EDITS_CHARS_MIN: usize = 6;
+/// A word that more objects have is no misspelling.
+const RARE_MAX: u64 = 20;
+/// Time for looking up the words of a query. Further words and fields are left out; the segments
+/// and fields before them have nearly all words.
+const TIME_MAX: Duration = Duration::from_millis(200);
 /// How many times as often as the typed word another one must occur.
 const TIMES_MIN: u64 = 20;
 /// How many times as often a word must occur to be preferred to one with one edit less, or to one
@@ -54,7 +60,7 @@ const FIELDS: [TextField; 4] =
 ///
 /// # Errors
 ///
-/// The engine failed, or the time is up.
+/// The engine failed.
 pub(super) fn respelled(
     searcher: &Searcher,
     fields: &Fields,
@@ -73,9 +79,10 @@ pub(super) fn respelled(
             typed.push(word.clone());
         }
     });
+    let until = deadline.within(TIME_MAX);
     let mut others: HashMap<String, String> = HashMap::new();
     for word in typed {
-        if let Some(other) = other_word(searcher, fields, &word, deadline)? {
+        if let Some(other) = other_word(searcher, fields, &word, until)? {
             others.insert(word, other);
         }
     }
@@ -97,14 +104,22 @@ fn other_word(
     searcher: &Searcher,
     fields: &Fields,
     word: &str,
-    deadline: Deadline,
+    until: Deadline,
 ) -> tantivy::Result<Option<String>> {
+    let own = FIELDS.map(|it| Term::from_field_text(fields.text(it).field, word));
+    for term in &own {
+        if RARE_MAX < searcher.doc_freq(term)? {
+            return Ok(None);
+        }
+    }
     let edits = if word.chars().count() < TWO_EDITS_CHARS_MIN { 1 } else { 2 };
     let similar = Similar(LevenshteinAutomatonBuilder::new(edits, true).build_dfa(word));
     let mut counts: HashMap<Vec<u8>, u64> = HashMap::new();
-    for segment in searcher.segment_readers() {
+    'lookup: for segment in searcher.segment_readers() {
         for field in FIELDS.map(|it| fields.text(it).field) {
-            deadline.check()?;
+            if until.check().is_err() {
+                break 'lookup;
+            }
             let index = segment.inverted_index(field)?;
             let mut found = index.terms().search(&similar).into_stream()?;
             while found.advance() {

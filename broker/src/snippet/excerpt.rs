@@ -15,35 +15,47 @@ use crate::answer::{Hit, Snippet};
 use crate::highlight::Highlighter;
 use crate::snippet::{cut, place};
 
-/// Bytes of text that are looked through for the hits of one answer together.
-const TEXTS_BYTES_MAX: usize = 32 << 20;
-/// Bytes of each hit's text that are looked through at least.
-const TEXT_BYTES_MIN: usize = 16 << 10;
+/// Bytes of text that are read for the hits of one answer together; the rest have excerpts of their
+/// descriptions.
+const TEXTS_BYTES_MAX: usize = 64 << 20;
+/// The same for a query with patterns, each of which may take long for each word.
+const TEXTS_BYTES_MAX_BY_PATTERN: usize = 1 << 20;
 
 /// The attributes with an object's text, the best first.
 const TEXTS: [&str; 4] = ["Full-Text", "Partial-Text", "Body", "Abstract"];
 
 /// Gives each hit the excerpt of its text, or else of its description, that shows the most words of
-/// the query. A hit that is gone or cannot be read has none. Blocks.
+/// the query. Blocks.
 pub(crate) fn add(hits: &mut [Hit], query: &Query, collection: &Collection) {
     let highlighter = Highlighter::new(query);
-    let mut left = TEXTS_BYTES_MAX;
-    for hit in hits {
-        match collection.get(&Oid::new(&hit.gatherer_id, &hit.url)) {
-            Ok(Some(stored)) => {
-                let bytes_max = left.max(TEXT_BYTES_MIN);
-                let (snippet, read) =
-                    excerpt(&highlighter, &stored.record, &hit.description, bytes_max);
-                hit.snippet = snippet;
-                left = left.saturating_sub(read);
-            }
-            Ok(None) => {}
-            Err(error) => tracing::warn!(oid = hit.oid, %error, "a hit's text was not read"),
+    let bytes_max =
+        if highlighter.has_patterns() { TEXTS_BYTES_MAX_BY_PATTERN } else { TEXTS_BYTES_MAX };
+    let read = |hit: &Hit| match collection.get(&Oid::new(&hit.gatherer_id, &hit.url)) {
+        Ok(stored) => stored.map(|it| it.record),
+        Err(error) => {
+            tracing::warn!(oid = hit.oid, %error, "a hit's text was not read");
+            None
         }
+    };
+    add_within(hits, &highlighter, bytes_max, read);
+}
+
+fn add_within(
+    hits: &mut [Hit],
+    highlighter: &Highlighter,
+    mut left: usize,
+    read: impl Fn(&Hit) -> Option<Record>,
+) {
+    for hit in hits {
+        let record = if left == 0 { None } else { read(hit) };
+        let record = record.unwrap_or_else(|| Record::new("FILE", ""));
+        let (snippet, bytes) = excerpt(highlighter, &record, &hit.description, left);
+        hit.snippet = snippet;
+        left = left.saturating_sub(bytes);
     }
 }
 
-/// Returns the excerpt, and the length of the text that it is from.
+/// Returns the excerpt of the first `bytes_max` bytes, and the length of the whole text.
 fn excerpt(
     highlighter: &Highlighter,
     record: &Record,
@@ -58,14 +70,14 @@ fn excerpt(
     let Some(at) = first else {
         let (other, first) = cut(description, highlighter.marks(description), highlighter.words());
         let is_better = !description.is_empty() && (first.is_some() || shown.is_empty());
-        return (if is_better { other } else { snippet }, shown.len());
+        return (if is_better { other } else { snippet }, text.len());
     };
     let placed = if record.get("Full-Text").is_some() { "Full-Text" } else { "Partial-Text" };
     // Bytes that are not UTF-8 are replaced, which moves the text behind them.
     let is_as_written = name == placed && matches!(text, Cow::Borrowed(_));
     let places = record.get(place::TEXT_PLACES).filter(|_| is_as_written);
     snippet.place = places.and_then(|it| place::name(it, shown, at));
-    (snippet, shown.len())
+    (snippet, text.len())
 }
 
 #[cfg(test)]
@@ -101,6 +113,18 @@ mod tests {
         check(&texts, "all", "all", None);
         check(&texts, "none", "all", None);
         check(&texts[..1], "none", "of it", None);
+    }
+
+    #[test]
+    fn texts_are_read_as_far_as_their_bytes_go() {
+        let hit = Hit { description: "the end".to_owned(), ..Hit::default() };
+        let mut hits = [hit.clone(), hit.clone(), hit];
+        let mut record = Record::new("FILE", "http://h/");
+        record.push("Partial-Text", "0123 the text");
+        let highlighter = Highlighter::new(&query::parse("the").unwrap());
+        add_within(&mut hits, &highlighter, 20, |_| Some(record.clone()));
+        let shown = hits.map(|it| it.snippet.text);
+        assert_eq!(shown, ["0123 the text", "the end", "the end"], "the second is cut before it");
     }
 
     #[test]
