@@ -92,7 +92,9 @@ async function kinds(browser) {
     ["results", "?q=*&limit=2&offset=2", 200],
     ["results with a filter", await firstFacet(browser), 200],
     ["nothing found", "?q=zqxjkvbzzqx&type=HTML", 200],
-    ["a bad query", `?q=${encodeURIComponent("title:(a OR")}`, 400],
+    ["a query read as words", `?q=${encodeURIComponent("title:(a OR")}`, 200],
+    ["a misspelled query", "?q=harvst+zqxjkvbzzqx", 200],
+    ["a bad query", "?q=(", 400],
     ["a missing page", "no/such/page", 404],
     ["a missing object", "object?oid=0%3Ax", 404],
     ["an object", summary, 200],
@@ -279,11 +281,11 @@ async function withoutScript(browser) {
       await page.locator(".facts-table th").first().waitFor();
       return problems;
     }));
-  await check("no script: a bad query keeps its text and points at the spot", () =>
+  for (const query of ["title:(a OR", "("]) await check(`no script: the bad query ${query} keeps its text and points at the spot`, () =>
     withPage(browser, options, async (page) => {
-      await page.goto(address(`?q=${encodeURIComponent("title:(a OR")}`));
+      await page.goto(address(`?q=${encodeURIComponent(query)}`));
       const problems = [];
-      if ((await page.inputValue("#q")) !== "title:(a OR") problems.push("the text is gone");
+      if ((await page.inputValue("#q")) !== query) problems.push("the text is gone");
       if (!(await page.locator(".wrong pre b").innerText()).includes("^")) problems.push("no caret");
       if ((await page.getAttribute("#q", "aria-describedby")) !== "wrong") problems.push("the box does not name the message");
       return problems;
