@@ -102,10 +102,13 @@ impl Forms {
     pub(super) fn postings<const N: usize>(
         &self,
         segment: &SegmentReader,
-        fields: [Field; N],
+        fields: [Option<Field>; N],
     ) -> tantivy::Result<[Vec<SegmentPostings>; N]> {
         let mut all = std::array::from_fn(|_| Vec::new());
-        let places = fields.map(|field| self.fields.iter().position(|it| it.field == field));
+        let places = fields.map(|field| {
+            let field = field?;
+            self.fields.iter().position(|it| it.field == field)
+        });
         let is_wanted = |at| places.contains(&Some(at));
         let wanted = IndexRecordOption::WithFreqsAndPositions;
         for list in self.lists(segment, wanted, is_wanted)? {
@@ -158,17 +161,28 @@ impl Query for Forms {
         };
         let most = self.found(searcher)?.most;
         let all = statistics_provider.total_num_docs()?;
-        let mut means = Vec::with_capacity(self.fields.len());
+        let mut weights = Vec::with_capacity(self.fields.len());
         for field in &self.fields {
             let words = statistics_provider.total_num_tokens(field.field)?;
             #[expect(clippy::cast_precision_loss, reason = "a mean")]
-            means.push(if all == 0 { 0.0 } else { words as Score / all as Score });
+            let mean = if all == 0 { 0.0 } else { words as Score / all as Score };
+            weights.push(weights_of(*field, mean));
         }
-        Ok(Box::new(FormsWeight {
-            forms: self.clone(),
-            measure: Some(Measure { most, all, means }),
-        }))
+        let measure = Some(Measure { most, all, weights });
+        Ok(Box::new(FormsWeight { forms: self.clone(), measure }))
     }
+}
+
+/// Returns the weight of an occurrence in a field, by the code of its length, where `mean` is the
+/// mean length.
+fn weights_of(field: Text, mean: Score) -> Arc<[Score; 256]> {
+    let mut weights = [0.0; 256];
+    for (code, weight) in (0..=u8::MAX).zip(&mut weights) {
+        #[expect(clippy::cast_precision_loss, reason = "a length, kept in eight bits")]
+        let words = FieldNormReader::id_to_fieldnorm(code) as Score;
+        *weight = field.weight.of_length(words, mean);
+    }
+    Arc::new(weights)
 }
 
 struct FormsWeight {
@@ -183,8 +197,8 @@ struct Measure {
     most: u64,
     /// Number of all documents.
     all: u64,
-    /// Mean length of each field, in words.
-    means: Vec<Score>,
+    /// For each field, the weight of an occurrence by the code of the field's length.
+    weights: Vec<Arc<[Score; 256]>>,
 }
 
 impl Weight for FormsWeight {
@@ -197,19 +211,13 @@ impl Weight for FormsWeight {
         if lists.is_empty() {
             return Ok(Box::new(EmptyScorer));
         }
-        let Some(Measure { most, all, means }) = &self.measure else {
+        let Some(Measure { most, all, weights }) = &self.measure else {
             return Ok(Box::new(WordScorer::new(lists, Vec::new(), Bm25f::constant(boost))));
         };
-        let mut fields = Vec::with_capacity(means.len());
-        for (text, mean) in self.forms.fields.iter().zip(means) {
+        let mut fields = Vec::with_capacity(weights.len());
+        for (text, weights) in self.forms.fields.iter().zip(weights) {
             let lengths = segment.get_fieldnorms_reader(text.field)?;
-            let mut weights = [0.0; 256];
-            for (code, weight) in (0..=u8::MAX).zip(&mut weights) {
-                #[expect(clippy::cast_precision_loss, reason = "a length, kept in eight bits")]
-                let words = FieldNormReader::id_to_fieldnorm(code) as Score;
-                *weight = text.weight.of_length(words, *mean);
-            }
-            fields.push(FieldLengths { lengths, weights });
+            fields.push(FieldLengths { lengths, weights: Arc::clone(weights) });
         }
         Ok(Box::new(WordScorer::new(lists, fields, Bm25f::new(*most, *all, boost))))
     }

@@ -82,7 +82,9 @@ struct Segment {
 
 impl Segment {
     fn open(segment: &SegmentReader, fields: &Fields, words: &[Forms]) -> tantivy::Result<Self> {
-        let looked_at = [fields.title, fields.name, fields.body].map(|it| it.field);
+        // One word alone is near to nothing.
+        let body = (1 < words.len()).then_some(fields.body.field);
+        let looked_at = [Some(fields.title.field), Some(fields.name.field), body];
         let mut all = Vec::new();
         for word in words.iter().take(WORDS_MAX) {
             all.push(word.postings(segment, looked_at)?);

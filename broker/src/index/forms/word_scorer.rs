@@ -5,6 +5,8 @@
 //! lists are read in windows: one after the other adds the weights of its documents to an array. To
 //! skip, as a search for all of several words does, each list is moved to the document alone.
 
+use std::sync::Arc;
+
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings as _, SegmentPostings};
 use tantivy::query::Scorer;
@@ -26,7 +28,7 @@ pub(super) struct FormList {
 pub(super) struct FieldLengths {
     pub(super) lengths: FieldNormReader,
     /// Weight of one occurrence, by the code of the field's length.
-    pub(super) weights: [Score; 256],
+    pub(super) weights: Arc<[Score; 256]>,
 }
 
 impl FieldLengths {
