@@ -194,8 +194,8 @@ pub struct Answer {
     /// Exact number of matching objects, whatever the limit. Objects with the same content are one,
     /// unless the request asks for duplicates.
     pub total: u64,
-    /// How many of them have all words of the query: they come first. Equal to `total` unless words
-    /// side by side are matched in part.
+    /// How many of them have all words of the query; by [`Matching::Best`] they come first. Equal to
+    /// `total` unless words side by side are matched in part.
     #[serde(default)]
     pub total_all: u64,
     /// Another spelling of the query that finds more.

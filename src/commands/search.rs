@@ -70,7 +70,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         output::line(String::from_utf8_lossy(&body).trim_end())?;
     } else {
-        output::line(output::harmless(&render(&answer)).trim_end())?;
+        output::line(output::harmless(&render(&answer, args.matching == "best")).trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -120,7 +120,7 @@ fn marked(query: &str, notice: &Notice) -> String {
 }
 
 /// Writes the answer for a person.
-fn render(answer: &Answer) -> String {
+fn render(answer: &Answer, is_best: bool) -> String {
     let millis = answer.took_us.div_ceil(1000);
     let (all, some) = (answer.total_all, answer.total.saturating_sub(answer.total_all));
     let mut text = match (all, some) {
@@ -140,7 +140,8 @@ fn render(answer: &Answer) -> String {
         text += &format!("{what}: {suggestion}\n");
     }
     for (rank, hit) in (1..).zip(&answer.hits) {
-        if 0 < all && rank == all + 1 {
+        // By any of the words, those with all of them stand anywhere.
+        if is_best && 0 < all && rank == all + 1 {
             text += "\n     with some of the words:\n";
         }
         render_hit(&mut text, rank, hit);
@@ -234,7 +235,7 @@ mod tests {
         let answer =
             Answer { total: 1, total_all: 1, took_us: 1200, hits: vec![hit], ..Answer::default() };
         assert_eq!(
-            render(&answer),
+            render(&answer, true),
             "1 object in 2 ms\n\n  1. A title  [HTML]\n     /a b\n     page 3: some words\n     also /b\n"
         );
     }

@@ -113,8 +113,8 @@ pub(super) fn rank(
     let telling = |looser| telling::telling(searcher, fields, looser, depth);
     if let (Some(looser), Matching::Any) = (&looser, request.matching) {
         let (hits, counts, _) = find(&telling(looser.clone())?, None, depth)?;
-        let total_all = counts.total;
-        return Ok(Found { hits, counts, total_all });
+        let (_, strict, _) = find(&request.query, None, 0)?;
+        return Ok(Found { hits, counts, total_all: strict.total });
     }
     let (mut hits, mut counts, strict) = find(&request.query, None, depth)?;
     let total_all = counts.total;

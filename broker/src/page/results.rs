@@ -11,7 +11,9 @@ use url::form_urlencoded;
 use super::display_url::DisplayUrl;
 use super::parameters::Parameters;
 use super::text_place::TextPlace;
-use crate::answer::{Answer, DEPTH_MAX, Duplicate, Facet, Filter, Hit, Notice, Snippet, Sort};
+use crate::answer::{
+    Answer, DEPTH_MAX, Duplicate, Facet, Filter, Hit, Matching, Notice, Snippet, Sort,
+};
 
 /// Number of links to pages on each side of the current page.
 const PAGES_BESIDE: usize = 2;
@@ -205,12 +207,13 @@ impl Results {
         keep.retain(|(name, _)| *name != "sort");
         let last = first.saturating_sub(1) + answer.hits.len() as u64;
         let some = answer.total_all + 1;
+        let is_best = asked.matching == Matching::Best;
         let text = asked.text.as_deref().unwrap_or_default();
         Self {
             total: answer.total,
             total_all: answer.total_all,
-            some_follow: answer.total_all < answer.total,
-            first_some: if (first..=last).contains(&some) { some } else { 0 },
+            some_follow: is_best && answer.total_all < answer.total,
+            first_some: if is_best && (first..=last).contains(&some) { some } else { 0 },
             notice: answer.notice.as_ref().map(|it| Mistake::notice(it, text)),
             suggestion: answer.suggestion.as_ref().map(|it| Suggestion {
                 text: it.clone(),

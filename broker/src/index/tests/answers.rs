@@ -36,6 +36,7 @@ fn objects_with_some_of_the_words_follow_those_with_all() {
     check_best(&site, "new oak", 0, "none oak both");
     let of = |matching| site.ask("old oak", |request| request.matching = matching).total;
     assert_eq!((of(Matching::All), of(Matching::Any), of(Matching::Best)), (1, 3, 3));
+    assert_eq!(site.ask("old oak", |request| request.matching = Matching::Any).total_all, 1);
     let page = site.ask("old oak", |request| {
         (request.matching, request.offset, request.limit) = (Matching::Best, 1, 2);
     });
