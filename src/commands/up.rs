@@ -90,7 +90,7 @@ pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitC
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&data);
     made.with_context(|| format!("cannot create {}", data.display()))?;
     let up = tokio::select! {
-        up = Up::bind(&targets, &data, args.listen, args.once) => up?,
+        up = Up::bind(&targets, &data, &args) => up?,
         _ = signals.next() => return Ok(ExitCode::SUCCESS),
     };
     let work = work(&args, &data, ProgressView::new(bars), &up);
@@ -181,12 +181,8 @@ fn work(
 
 impl Up {
     /// Binds a gatherer for `targets`, and opens the index of its collection.
-    async fn bind(
-        targets: &Targets,
-        data: &Path,
-        listen: Option<SocketAddr>,
-        once: bool,
-    ) -> anyhow::Result<Self> {
+    async fn bind(targets: &Targets, data: &Path, args: &Args) -> anyhow::Result<Self> {
+        let (listen, once, named) = (args.listen, args.once, args.data.is_some());
         let mut config = gatherer::Config::for_paths(&targets.folders, &data.join("gatherer"));
         // The text is on this disk anyway.
         config.full_text = FullText::All;
@@ -207,7 +203,8 @@ impl Up {
         let (collection, data) = (gatherer.handle().collection(), data.to_owned());
         let opening = move || {
             let front = Front::open(collection, &data, &name)?;
-            earlier::remove(&data)?;
+            // Only now is it certain that no other process runs on the folder.
+            earlier::handle(&data, named)?;
             anyhow::Ok(front)
         };
         let front = tokio::task::spawn_blocking(opening).await??;
@@ -304,16 +301,20 @@ mod tests {
 
     use super::*;
 
-    /// Runs once over `folder` and checks the number of objects.
-    async fn check(folder: &Path, data: &Path, confirm: bool, expected: u64) {
-        let args = Args {
+    fn args_for(folder: &Path, data: &Path) -> Args {
+        Args {
             paths: vec![folder.to_owned()],
             data: Some(data.to_owned()),
             listen: Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)),
-            once: true,
+            once: false,
             no_open: true,
-            confirm,
-        };
+            confirm: false,
+        }
+    }
+
+    /// Runs once over `folder` and checks the number of objects.
+    async fn check(folder: &Path, data: &Path, confirm: bool, expected: u64) {
+        let args = Args { once: true, confirm, ..args_for(folder, data) };
         run(args, MultiProgress::new()).await.unwrap();
         let now = Stamp(clock::now_ms());
         let dir = data.join("gatherer").join("collection");
@@ -371,8 +372,9 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let listen = taken.local_addr().unwrap();
         let targets = targets::targets(&[dir.path().to_owned()]).unwrap();
-        let error =
-            Up::bind(&targets, &dir.path().join("data"), Some(listen), false).await.unwrap_err();
+        let data = dir.path().join("data");
+        let args = Args { listen: Some(listen), ..args_for(dir.path(), &data) };
+        let error = Up::bind(&targets, &data, &args).await.unwrap_err();
         assert!(error.to_string().contains("in use"), "{error:#}");
         let config = |name: &str| gatherer::Config::for_paths(&[], &dir.path().join(name));
         let (one, other) = (bind_somewhere(config("one")), bind_somewhere(config("other")));
