@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
-use broker::answer::{Answer, Hit};
-use clap::{Subcommand, ValueEnum};
+use broker::answer::{Answer, Hit, Matching};
+use clap::Subcommand;
 use http::StatusCode;
 use net::client::{Client, Request};
 use serde::Serialize;
@@ -19,6 +19,7 @@ use url::Url;
 
 use self::measures::{Judged, Measures};
 use self::trec::{Judgment, Names, Topic};
+use crate::commands::search;
 use crate::{admin, output};
 
 /// Number of hits that each query asks for: as deep as the measures look.
@@ -55,9 +56,9 @@ pub(crate) struct Relevance {
     /// The right objects of each query.
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
-    /// Which words of a query a hit must have; default: what the broker does by itself.
-    #[arg(long, value_name = "WORDS")]
-    r#match: Option<Match>,
+    /// How many of the words side by side a hit has: all of them, any, or the best there are.
+    #[arg(long = "match", value_name = "best|all|any", default_value = "best", value_parser = search::matching)]
+    matching: Matching,
     /// List the queries too, the worst first, each with the rank of its first right hit.
     #[arg(long)]
     each: bool,
@@ -72,24 +73,6 @@ pub(crate) struct Relevance {
         env = "HARVEST_BROKER"
     )]
     broker: Url,
-}
-
-/// Which words of a query a hit must have.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Match {
-    Best,
-    All,
-    Any,
-}
-
-impl Match {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Best => "best",
-            Self::All => "all",
-            Self::Any => "any",
-        }
-    }
 }
 
 /// The report, as its JSON has it.
@@ -216,19 +199,7 @@ async fn ask(
 }
 
 fn address(args: &Relevance, text: &str) -> anyhow::Result<Url> {
-    let mut base = args.broker.clone();
-    if !base.path().ends_with('/') {
-        base.set_path(&format!("{}/", args.broker.path()));
-    }
-    let mut url = base
-        .join("api/search")
-        .with_context(|| format!("{} is no address of a broker", args.broker))?;
-    url.query_pairs_mut().append_pair("q", text).append_pair("limit", &HITS_ASKED.to_string());
-    // A broker without this parameter refuses it: it is sent to who asked for it alone.
-    if let Some(words) = args.r#match {
-        url.query_pairs_mut().append_pair("match", words.name());
-    }
-    Ok(url)
+    search::query_address(&args.broker, text, HITS_ASKED, args.matching, [])
 }
 
 /// Finds the judged documents among the hits. An object that a hit names as its duplicate is the hit.
@@ -350,7 +321,7 @@ mod tests {
         let mut args = Relevance {
             queries: PathBuf::new(),
             qrels: PathBuf::new(),
-            r#match: None,
+            matching: Matching::Best,
             each: false,
             json: false,
             broker: Url::parse("http://h/search").unwrap(),
@@ -358,7 +329,7 @@ mod tests {
         let url = |args: &Relevance| address(args, "C++ & x").unwrap().to_string();
         let plain = "http://h/search/api/search?q=C%2B%2B+%26+x&limit=100";
         assert_eq!(url(&args), plain);
-        args.r#match = Some(Match::Any);
+        args.matching = Matching::Any;
         assert_eq!(url(&args), format!("{plain}&match=any"));
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use broker::answer::{Answer, Hit, Notice, Reasons};
+use broker::answer::{Answer, Hit, Matching, Notice, Reasons};
 use http::StatusCode;
 use net::client::Request;
 use query::QueryError;
@@ -30,8 +30,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = broker::answer::HITS_DEFAULT)]
     limit: usize,
     /// How many of the words side by side a hit has: all of them, any, or the best there are.
-    #[arg(long = "match", value_name = "HOW", default_value = "best", value_parser = ["best", "all", "any"])]
-    matching: String,
+    #[arg(long = "match", value_name = "best|all|any", default_value = "best", value_parser = matching)]
+    matching: Matching,
     /// Say why each hit stands where it stands.
     #[arg(long)]
     explain: bool,
@@ -70,33 +70,50 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         output::line(String::from_utf8_lossy(&body).trim_end())?;
     } else {
-        output::line(output::harmless(&render(&answer, args.matching == "best")).trim_end())?;
+        output::line(
+            output::harmless(&render(&answer, args.matching == Matching::Best)).trim_end(),
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn address(args: &Args) -> anyhow::Result<Url> {
-    let mut base = args.broker.clone();
+    let explain = args.explain.then_some(("explain", "true"));
+    let facets = (!args.json).then_some(("facets", "false"));
+    let more = explain.into_iter().chain(facets);
+    query_address(&args.broker, &args.query, args.limit, args.matching, more)
+}
+
+/// Returns the URL of a broker's answer to a query.
+pub(super) fn query_address(
+    broker: &Url,
+    query: &str,
+    limit: usize,
+    matching: Matching,
+    more: impl IntoIterator<Item = (&'static str, &'static str)>,
+) -> anyhow::Result<Url> {
+    let mut base = broker.clone();
     if !base.path().ends_with('/') {
-        base.set_path(&format!("{}/", args.broker.path()));
+        base.set_path(&format!("{}/", broker.path()));
     }
-    let mut url = base
-        .join("api/search")
-        .with_context(|| format!("{} is no address of a broker", args.broker))?;
+    let mut url =
+        base.join("api/search").with_context(|| format!("{broker} is no address of a broker"))?;
+    let limit = limit.to_string();
     let mut pairs = url.query_pairs_mut();
-    pairs.append_pair("q", &args.query).append_pair("limit", &args.limit.to_string());
-    // A broker of an earlier version does not know these.
-    if args.matching != "best" {
-        pairs.append_pair("match", &args.matching);
+    pairs.append_pair("q", query).append_pair("limit", &limit);
+    // A broker of an earlier version does not know it.
+    if matching != Matching::default() {
+        pairs.append_pair("match", matching.name());
     }
-    if args.explain {
-        pairs.append_pair("explain", "true");
-    }
-    if !args.json {
-        pairs.append_pair("facets", "false");
-    }
+    pairs.extend_pairs(more);
     drop(pairs);
     Ok(url)
+}
+
+/// Reads the value of `--match`.
+pub(super) fn matching(name: &str) -> Result<Matching, String> {
+    let expected = || format!("expected {}", Matching::ALL.map(Matching::name).join(", "));
+    Matching::by_name(name).ok_or_else(expected)
 }
 
 /// Returns the broker's message about a wrong query, with the wrong part marked if it is named.
@@ -195,7 +212,7 @@ mod tests {
 
     fn check(broker: &str, query: &str, expected: &str) {
         let broker = Url::parse(broker).unwrap();
-        let matching = "best".to_owned();
+        let matching = Matching::Best;
         let query = query.to_owned();
         let args = Args { query, json: true, limit: 3, matching, explain: false, broker };
         assert_eq!(address(&args).unwrap().as_str(), expected);
