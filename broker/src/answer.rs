@@ -17,8 +17,10 @@ pub const HITS_DEFAULT: usize = 10;
 pub const HITS_MAX: usize = 1_000;
 /// Highest `offset + limit`; the cost of a search is linear in this sum.
 pub const DEPTH_MAX: usize = 10_000;
-/// Time limit of a search; a search that takes longer fails with an error.
+/// Time limit of a search, however busy the machine is; a search that takes longer fails with an error.
 pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(10);
+/// Processor time that a search may use; one that needs more fails with an error.
+pub const SEARCH_CPU_MAX: Duration = Duration::from_secs(1);
 /// Maximum number of values of a facet in one answer.
 pub const FACET_VALUES_MAX: usize = 10;
 

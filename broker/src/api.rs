@@ -20,7 +20,8 @@
 //! `"notice":{"message":"…","offset":3,"length":1}` says so; offset and length are in bytes of `q`.
 //! If it has no word or is too long, or if the search takes too long, the answer is 400 with
 //! `{"error":{"message":"…","offset":3,"length":1}}`. A mistake in another parameter is answered with
-//! 400 and `{"error":{"message":"…","parameter":"limit"}}`.
+//! 400 and `{"error":{"message":"…","parameter":"limit"}}`. A search that takes long may be refused with
+//! 429 and `Retry-After` ([`crate::lanes`]).
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -31,9 +32,10 @@ use web::failure::Wants;
 
 use crate::error::Error;
 use crate::page::PageState;
+use crate::page::client::{Client, later};
 use crate::page::parameters::{Parameters, Unknown};
 
-pub(crate) async fn search(State(state): State<PageState>, uri: Uri) -> Response {
+pub(crate) async fn search(State(state): State<PageState>, client: Client, uri: Uri) -> Response {
     let asked = match Parameters::parse(uri.query(), Unknown::Refused) {
         Ok(asked) => asked,
         Err(error) => return wrong_parameter(&error.name, &error.message),
@@ -41,21 +43,31 @@ pub(crate) async fn search(State(state): State<PageState>, uri: Uri) -> Response
     let Some(text) = &asked.text else {
         return wrong_parameter("q", "the parameter q is missing; q=* asks for everything");
     };
-    match state.ask(&asked, text).await {
+    match state.ask(client, &asked, text).await {
         Ok((_, answer)) => axum::Json(answer).into_response(),
         Err(Error::Query(error)) => wrong_query(&error),
+        Err(error @ Error::Late) => refuse(
+            StatusCode::BAD_REQUEST,
+            json!({ "message": error.to_string(), "offset": 0, "length": text.len() }),
+        ),
+        Err(Error::Crowded(crowded)) => {
+            let error = json!({ "message": crowded.to_string() });
+            later(&crowded, refuse(StatusCode::TOO_MANY_REQUESTS, error))
+        }
         Err(error) => state.fault(Wants::Json, &error),
     }
 }
 
 fn wrong_query(error: &QueryError) -> Response {
-    refuse(json!({ "message": error.message, "offset": error.offset, "length": error.len }))
+    let (offset, length) = (error.offset, error.len);
+    let error = json!({ "message": error.message, "offset": offset, "length": length });
+    refuse(StatusCode::BAD_REQUEST, error)
 }
 
 fn wrong_parameter(name: &str, message: &str) -> Response {
-    refuse(json!({ "message": message, "parameter": name }))
+    refuse(StatusCode::BAD_REQUEST, json!({ "message": message, "parameter": name }))
 }
 
-fn refuse(error: Value) -> Response {
-    (StatusCode::BAD_REQUEST, axum::Json(json!({ "error": error }))).into_response()
+fn refuse(status: StatusCode, error: Value) -> Response {
+    (status, axum::Json(json!({ "error": error }))).into_response()
 }

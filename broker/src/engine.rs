@@ -5,6 +5,7 @@
 //! [`Engine`] and, if it reads the log, its reader (`indexer.rs`).
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use collection::Collection;
 
@@ -43,15 +44,15 @@ impl Engine {
         Ok(Self::Index(index))
     }
 
-    /// Answers a search. Blocks: call it from `spawn_blocking`.
+    /// Answers a search that may use the processor for `cpu`. Blocks: call it from `spawn_blocking`.
     ///
     /// # Errors
     ///
-    /// [`Error::Query`] when the request has a mistake or takes longer than
-    /// [`SEARCH_TIME_MAX`](crate::answer::SEARCH_TIME_MAX); another error when the engine fails.
-    pub fn search(&self, request: &SearchRequest) -> Result<Answer, Error> {
+    /// [`Error::Query`] when the request has a mistake, [`Error::Late`] when it needs more time;
+    /// another error when the engine fails.
+    pub fn search(&self, request: &SearchRequest, cpu: Duration) -> Result<Answer, Error> {
         match self {
-            Self::Index(index) => index.search(request),
+            Self::Index(index) => index.search_within(request, cpu),
         }
     }
 

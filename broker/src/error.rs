@@ -40,6 +40,14 @@ pub enum Error {
     /// The query has a mistake that the user can correct.
     #[error(transparent)]
     Query(#[from] QueryError),
+    /// The search took too long and was given up.
+    #[error(
+        "the search took too long and was given up; ask for rarer words, or with fewer patterns (*, ~, /…/)"
+    )]
+    Late,
+    /// Too many dear searches at once, or by this client: it may ask again later.
+    #[error(transparent)]
+    Crowded(#[from] crate::lanes::Crowded),
     /// The settings have no source with this name.
     #[error("no source is named {name}; `harvest broker status` lists them")]
     SourceUnknown {

@@ -17,6 +17,7 @@ mod failure;
 mod highlight;
 pub mod index;
 mod indexer;
+mod lanes;
 mod memory;
 pub mod metrics;
 pub mod page;

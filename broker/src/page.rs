@@ -4,13 +4,12 @@
 //! Everything works without script, from the keyboard and on a phone. The templates escape all text
 //! of foreign documents: nothing is marked as safe.
 
+pub(crate) mod client;
 mod display_url;
 mod object;
 pub mod parameters;
 mod results;
 mod text_place;
-
-use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
@@ -21,7 +20,6 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use query::record::oid_parse;
 use query::{QUERY_BYTES_MAX, Query, QueryError};
-use tokio::sync::Semaphore;
 use web::Pages;
 use web::failure::{Failure, Wants};
 use web::templates::Source;
@@ -31,7 +29,9 @@ use crate::api;
 use crate::blocking::blocking;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::lanes::Lanes;
 use crate::snippet::excerpt;
+use client::{Client, later};
 use object::{Format, ObjectPage, ObjectParameters};
 use parameters::{PAGE_HITS_MAX, Parameters, Unknown};
 pub(crate) use results::shortened;
@@ -44,10 +44,6 @@ pub const TEMPLATES: &[Source] = &[
     Source { name: "object.html", text: include_str!("../templates/object.html") },
 ];
 
-/// Maximum number of searches that run at the same time; further ones wait. Each takes a thread and
-/// the memory of its hits.
-pub const SEARCHES_MAX: usize = 16;
-
 /// The media type of SOIF (RFC 2655).
 const SOIF: HeaderValue = HeaderValue::from_static("application/index.obj.HARVEST-SOIF-1");
 
@@ -57,49 +53,56 @@ pub struct PageState {
     engine: Engine,
     collection: Collection,
     pages: Pages,
-    searches: Arc<Semaphore>,
+    lanes: Lanes,
 }
 
 impl PageState {
     /// Returns pages over `engine` and its `collection`.
     pub fn new(engine: Engine, collection: Collection, pages: Pages) -> Self {
-        Self { engine, collection, pages, searches: Arc::new(Semaphore::new(SEARCHES_MAX)) }
+        Self { engine, collection, pages, lanes: Lanes::default() }
     }
 
-    /// Reads the typed `text`, and answers it as `asked`. A text that cannot be read as a query is
-    /// searched by its words.
+    /// Reads the typed `text`, and answers it to `client` as `asked`. A text that cannot be read as a
+    /// query is searched by its words.
     ///
     /// # Errors
     ///
-    /// [`Error::Query`] if the text has no word either, is too long, or its search takes too long.
+    /// [`Error::Query`] if the text has no word either or is too long; [`Error::Late`] and
+    /// [`Error::Crowded`] if its search takes too long, or too much by now.
     pub(crate) async fn ask(
         &self,
+        client: Client,
         asked: &Parameters,
         text: &str,
     ) -> Result<(Query, Answer), Error> {
         let (query, notice) = understand(text)?;
-        let mut answer = self.search(asked.request(query.clone())).await?;
+        let mut answer = self.search(client, asked.request(query.clone())).await?;
         answer.notice = notice.or(answer.notice);
         Ok((query, answer))
     }
 
-    /// Answers a search on a thread that may block, as soon as fewer than [`SEARCHES_MAX`] searches
-    /// run.
-    async fn search(&self, request: SearchRequest) -> Result<Answer, Error> {
-        // The permit moves into the blocking work: a client that disconnects cannot free it early.
-        let permit = self.searches.clone().acquire_owned().await;
+    /// Answers a search on a thread that may block, as soon as its lane has room.
+    async fn search(
+        &self,
+        Client(client): Client,
+        request: SearchRequest,
+    ) -> Result<Answer, Error> {
         let (engine, collection) = (self.engine.clone(), self.collection.clone());
-        let work = move || {
-            let mut answer = engine.search(&request)?;
+        let asked = request.clone();
+        let work = move |cpu| {
+            let mut answer = engine.search(&request, cpu)?;
             if request.snippets {
                 let text = answer.suggestion.as_deref().filter(|_| answer.respelled);
-                let query = text.and_then(|it| query::parse(it).ok()).unwrap_or(request.query);
-                excerpt::add(&mut answer.hits, &query, &collection);
+                let other = text.and_then(|it| query::parse(it).ok());
+                excerpt::add(
+                    &mut answer.hits,
+                    other.as_ref().unwrap_or(&request.query),
+                    &collection,
+                );
             }
-            drop(permit);
             Ok::<_, Error>(answer)
         };
-        blocking("a search", work).await
+        self.lanes.run(client, &asked, work).await
     }
 
     /// Answers with an internal error; the cause goes to the log.
@@ -121,7 +124,7 @@ pub fn routes(state: PageState) -> Router {
     pages.frame(router)
 }
 
-async fn search(State(state): State<PageState>, uri: Uri) -> Response {
+async fn search(State(state): State<PageState>, client: Client, uri: Uri) -> Response {
     let asked = match Parameters::parse(uri.query(), Unknown::Ignored) {
         // Only programs need an answer without hits, so a page has the default number.
         Ok(asked) if asked.limit == 0 => Parameters { limit: HITS_DEFAULT, ..asked },
@@ -137,7 +140,7 @@ async fn search(State(state): State<PageState>, uri: Uri) -> Response {
     if text.trim().is_empty() && asked.filters.is_empty() {
         return show(&state, &Parameters::default(), StatusCode::OK, None, None).await;
     }
-    find(&state, &asked, text).await
+    find(&state, client, &asked, text).await
 }
 
 /// Reads the typed text: as a query or, if it has a mistake, as words with a notice of the mistake.
@@ -154,8 +157,8 @@ fn understand(text: &str) -> Result<(Query, Option<Notice>), QueryError> {
     Ok((words, Some(Notice { message, offset: error.offset, length: error.len })))
 }
 
-async fn find(state: &PageState, asked: &Parameters, text: &str) -> Response {
-    match state.ask(asked, text).await {
+async fn find(state: &PageState, client: Client, asked: &Parameters, text: &str) -> Response {
+    match state.ask(client, asked, text).await {
         Ok((query, answer)) => {
             let found = Results::new(asked, &query, &answer);
             show(state, asked, StatusCode::OK, None, Some(found)).await
@@ -163,6 +166,15 @@ async fn find(state: &PageState, asked: &Parameters, text: &str) -> Response {
         Err(Error::Query(error)) => {
             let wrong = Mistake::query(&error, text);
             show(state, asked, StatusCode::BAD_REQUEST, Some(wrong), None).await
+        }
+        Err(error @ Error::Late) => {
+            let wrong = Mistake::parameter(error.to_string());
+            show(state, asked, StatusCode::BAD_REQUEST, Some(wrong), None).await
+        }
+        Err(Error::Crowded(crowded)) => {
+            let wrong = Mistake::parameter(crowded.to_string());
+            let page = show(state, asked, StatusCode::TOO_MANY_REQUESTS, Some(wrong), None).await;
+            later(&crowded, page)
         }
         Err(error) => state.fault(Wants::Html, &error),
     }

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -11,11 +13,13 @@ use broker::engine::Engine;
 use broker::index::{Index, IndexOptions};
 use broker::page::{PageState, TEMPLATES, routes};
 use collection::{Batch, Change, Collection, Options, Stamp};
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, Request};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use soif::Record;
 use tempfile::TempDir;
+use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
 const GATHERER: &str = "0123456789abcdef";
@@ -331,6 +335,47 @@ async fn the_api_names_a_mistake_and_its_position() {
         ("/api/search?q=x&limt=5", "limt"),
     ] {
         assert_eq!(error(uri).await["parameter"], parameter, "{uri}");
+    }
+}
+
+#[tokio::test]
+async fn dear_searches_are_refused_in_a_crowd_and_cheap_ones_never() {
+    let site = Arc::new(Site::new());
+    let all = async |paths: &[&str]| {
+        let mut asked = JoinSet::new();
+        for path in paths {
+            let (site, path) = (Arc::clone(&site), (*path).to_owned());
+            asked.spawn(async move { site.get(&path).await });
+        }
+        asked.join_all().await
+    };
+    let dear = ["/?q=%2F(.*a)%7B20%7D%2F", "/api/search?q=%2F(.*a)%7B20%7D%2F"].repeat(100);
+    let answers = all(&dear).await;
+    assert!(answers.iter().all(|it| it.status == 200 || it.status == 429));
+    let refused: Vec<&Seen> = answers.iter().filter(|it| it.status == 429).collect();
+    assert!(!refused.is_empty() && refused.len() < answers.len(), "{} of 200", refused.len());
+    for seen in refused {
+        let seconds: u64 = seen.headers[RETRY_AFTER].to_str().unwrap().parse().unwrap();
+        assert!((1..600).contains(&seconds), "{seconds}");
+        assert!(seen.body.contains(&format!("ask again in {seconds} s")), "{}", seen.body);
+    }
+    let cheap = ["/?q=harvest", "/api/search?q=gatherer+summarizes", "/api/search?q=harv*"];
+    for seen in all(&cheap.repeat(30)).await {
+        assert_eq!(seen.status, 200, "{}", seen.body);
+    }
+}
+
+#[tokio::test]
+async fn patterns_that_would_need_a_large_automaton_are_refused_at_once() {
+    let site = Site::new();
+    for pattern in [r"\p{L}+x\p{L}+", r"(.*a){20}", r"(a|b|ab)*.{30}", r"(.*a.{20})", r"(\w+\w+)+x"]
+    {
+        let began = net::clock::monotonic();
+        let uri = format!("/api/search?q=%2F{}%2F", utf8_percent_encode(pattern, NON_ALPHANUMERIC));
+        let seen = site.get(&uri).await;
+        assert!(began.elapsed() < Duration::from_secs(5), "{pattern}: 5 times what is promised");
+        let is_told = seen.status == 200 || seen.body.contains("too large");
+        assert!(is_told, "{pattern}: {}", seen.body);
     }
 }
 

@@ -156,7 +156,7 @@ impl Admission {
 
 /// Returns the part of an address that belongs to one subscriber: the whole address of IPv4, the
 /// /64 prefix of IPv6.
-fn neighborhood(address: IpAddr) -> IpAddr {
+pub(crate) fn neighborhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let network = address.to_bits() >> 64 << 64;

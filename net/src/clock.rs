@@ -22,6 +22,14 @@ pub fn monotonic() -> Instant {
     Instant::now()
 }
 
+/// Returns the processor time that this thread has used. It stands still while the thread waits, so
+/// that it measures the work of one task however busy the machine is.
+pub fn thread_cpu() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let secs = u64::try_from(used.tv_sec).unwrap_or_default();
+    Duration::new(secs, u32::try_from(used.tv_nsec).unwrap_or_default())
+}
+
 /// Detects that the wall clock was set.
 #[derive(Clone, Copy, Debug)]
 pub struct JumpDetector {

@@ -18,6 +18,7 @@ pub mod identity;
 pub mod pace;
 pub mod peer;
 mod pool;
+mod refusal;
 mod response;
 pub mod sendfile;
 pub mod server;

@@ -33,7 +33,7 @@ use tokio::time::timeout;
 use tower::{Service, ServiceExt};
 
 use crate::address::{self, Network};
-use crate::admission::{AddressSlot, AddressSlots, Admission, ConnectionSlot};
+use crate::admission::{self, AddressSlot, AddressSlots, Admission, ConnectionSlot};
 use crate::body::{self, Body};
 use crate::clock;
 use crate::error::{BoxError, Error};
@@ -74,6 +74,14 @@ const HANDSHAKE: u8 = 22;
 /// peer of the connection has shown a certificate, [`ClientCertificate`] is an extension, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
+
+impl Peer {
+    /// Returns the part of the address that belongs to one subscriber: the whole address of IPv4,
+    /// the /64 prefix of IPv6.
+    pub fn subscriber(self) -> IpAddr {
+        admission::neighborhood(self.0)
+    }
+}
 
 /// The kind of requests that a server takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::framing::{Scanner, Verdict};
+use crate::refusal;
 use crate::sendfile::Outbox;
 use crate::server::{HEADER_BYTES_MAX, Limits};
 use crate::stream::{self, Stream};
@@ -28,7 +29,7 @@ pub(crate) const PROGRESS_BYTES_MIN: u64 = 16 * 1024;
 /// unread bytes can destroy the answer on its way.
 const LINGER: Duration = Duration::from_millis(500);
 /// Number of bytes after which it stops reading before that.
-const LINGER_BYTES_MAX: usize = 256 * 1024;
+const LINGER_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// State shared by the socket and the service of one connection.
 #[derive(Debug, Default)]
@@ -175,6 +176,8 @@ pub(crate) struct Wire {
     timer: Option<Pin<Box<Sleep>>>,
     write: Meter,
     lingered: usize,
+    /// hyper's refusal of a head, with a text, and how much of it is written.
+    refusal: Option<(Vec<u8>, usize)>,
     tally: Tally,
 }
 
@@ -190,6 +193,7 @@ impl Wire {
             timer: None,
             write: Meter::new(limits.write_timeout),
             lingered: 0,
+            refusal: None,
             tally: limits.tally.clone(),
         }
     }
@@ -246,6 +250,35 @@ impl Wire {
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Returns whether a head was read, or a part of one, that the service never sees.
+    fn has_unread_head(&self) -> bool {
+        !self.exchange.is_tunnel()
+            && (self.scanner.is_in_head() || !self.exchange.verdicts().is_empty())
+    }
+
+    /// Writes hyper's refusal of a head with a text instead of `bytes`; `None` if they are no such.
+    fn poll_refusal(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Option<Poll<io::Result<usize>>> {
+        if self.refusal.is_none() && self.has_unread_head() {
+            self.refusal = refusal::with_text(bytes, HEADER_BYTES_MAX).map(|it| (it, 0));
+        }
+        let (text, sent) = self.refusal.as_mut()?;
+        while let Some(rest) = text.get(*sent..).filter(|it| !it.is_empty()) {
+            match Pin::new(&mut self.stream).poll_write(cx, rest) {
+                Poll::Ready(Ok(0)) => {
+                    return Some(Poll::Ready(Err(io::ErrorKind::WriteZero.into())));
+                }
+                Poll::Ready(Ok(count)) => *sent += count,
+                other => return Some(other),
+            }
+        }
+        self.refusal = None;
+        Some(Poll::Ready(Ok(bytes.len())))
     }
 
     fn watch_write(
@@ -315,6 +348,9 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if let Some(written) = self.poll_refusal(cx, bytes) {
+            return self.watch_write(cx, written);
+        }
         let outbox = &self.exchange.outbox;
         let written = match stream::plain(&self.stream).filter(|_| outbox.is_placeholder(bytes)) {
             Some(stream) => outbox.poll_send(stream, cx, bytes.len()),
@@ -328,6 +364,11 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let [piece] = pieces
+            && let Some(written) = self.poll_refusal(cx, piece)
+        {
+            return self.watch_write(cx, written);
+        }
         let outbox = &self.exchange.outbox;
         let Some(stream) = stream::plain(&self.stream) else {
             let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
@@ -364,9 +405,7 @@ impl AsyncWrite for Wire {
         let ended = Pin::new(&mut self.stream).poll_shutdown(cx);
         ready!(self.watch_end(cx, ended))?;
         // The service never begins a request whose head hyper refused.
-        let unread = !self.exchange.is_tunnel()
-            && (self.scanner.is_in_head() || !self.exchange.verdicts().is_empty());
-        if unread || self.exchange.linger.load(Ordering::Acquire) {
+        if self.has_unread_head() || self.exchange.linger.load(Ordering::Acquire) {
             return self.poll_linger(cx);
         }
         Poll::Ready(Ok(()))

@@ -158,6 +158,15 @@ async fn refuses_what_is_too_large() {
     let long = "x".repeat(20_000);
     check(&format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {long}\r\n\r\n"), "431").await;
     check(&format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}", "x".repeat(500_000)), "431").await;
+    let query = format!("GET /?q={} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(1_000_000));
+    let daemon = Daemon::start(Limits::default()).await;
+    let answer = daemon.exchange(query).await;
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 431"), "{head}");
+    assert!(head.contains(&format!("content-length: {}", text.len())), "{head}");
+    assert!(text.contains("shorten its URL"), "{text}");
+    let answer = daemon.exchange("GET /?q=\u{e9} HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("%XX"), "{answer}");
     let many = "X: y\r\n".repeat(101);
     check(&format!("GET / HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"), "431").await;
     let body = "x".repeat(1024 * 1024 + 1);

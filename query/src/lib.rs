@@ -198,6 +198,24 @@ impl Query {
         Matcher::new(self).matches(record)
     }
 
+    /// Calls `visit` with every leaf.
+    pub fn for_each_leaf<'a>(&'a self, visit: &mut dyn FnMut(&'a Leaf)) {
+        fn walk<'a>(node: &'a Node, visit: &mut dyn FnMut(&'a Leaf)) {
+            match node {
+                Node::All => {}
+                Node::Leaf(leaf) => visit(leaf),
+                Node::Not(inner) => walk(inner, visit),
+                Node::And(nodes) | Node::Or(nodes) | Node::Beside(nodes) => {
+                    nodes.iter().for_each(|node| walk(node, visit));
+                }
+                Node::Prefer { required, optional } => {
+                    required.iter().chain(optional).for_each(|node| walk(node, visit));
+                }
+            }
+        }
+        walk(&self.root, visit);
+    }
+
     /// Calls `visit` with every leaf that is required or raises the rank: all but those under a NOT
     /// and stop words that do not count.
     pub fn for_each_wanted<'a>(&'a self, visit: &mut dyn FnMut(&'a Leaf)) {

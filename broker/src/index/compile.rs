@@ -5,7 +5,10 @@
 //!
 //! A leaf of the tree without any word (`&`, `...`) is no condition.
 
+mod pattern;
+
 use std::ops::Bound as Limit;
+use std::sync::Arc;
 
 use query::distance::edits;
 use query::field::{Target, TextField, target};
@@ -15,7 +18,7 @@ use tantivy::Term;
 use tantivy::query::{
     AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, FuzzyTermQuery,
     InvertedIndexRangeQuery, Occur, PhrasePrefixQuery, PhraseQuery, Query as Engine, RangeQuery,
-    RegexQuery, TermQuery,
+    TermQuery,
 };
 use tantivy::schema::{Field, IndexRecordOption};
 
@@ -23,6 +26,7 @@ use super::deadline::Deadline;
 use super::forms::Forms;
 use super::rank;
 use super::schema::{Fields, Text};
+use pattern::{Pattern, PatternQuery};
 
 /// Maximum number of words that a prefix after other words (`foo-ba*`) matches.
 pub(super) const EXPANSIONS_MAX: u32 = 10_000;
@@ -228,14 +232,7 @@ impl<'a> Compiler<'a> {
                 }
                 each(places, |place| held(fuzzy(place, &exact, *edits)))
             }
-            Value::Regex(pattern) => {
-                let pattern = words::pattern(pattern);
-                let mut queries = Vec::with_capacity(places.len());
-                for place in places {
-                    queries.push(weigh_by(held(regex(place, &pattern)?), place.weight()));
-                }
-                queries
-            }
+            Value::Regex(pattern) => regexes(places, &words::pattern(pattern), self.deadline)?,
             Value::Range(..) | Value::Present => return Ok(Some(Box::new(EmptyQuery))),
         };
         Ok(any(queries))
@@ -306,26 +303,31 @@ fn fuzzy(place: &WordPlace, words: &[String], typed: u8) -> Box<dyn Engine> {
     Box::new(BooleanQuery::intersection(words.iter().map(near).collect()))
 }
 
-/// Returns the query for words that `pattern` matches as a whole.
-fn regex(place: &WordPlace, pattern: &str) -> Result<Box<dyn Engine>, String> {
-    let pattern = match place {
-        WordPlace::Text(_) => pattern.to_owned(),
-        // A term of an attribute consists of the attribute's path, a mark for text, and the word.
-        WordPlace::Attribute(_) => {
-            let before = place.term("");
-            let path = String::from_utf8_lossy(before.serialized_value_bytes()).into_owned();
-            format!("{}(?:{pattern})", regex::escape(&path))
-        }
-    };
-    let query = RegexQuery::from_pattern(&pattern, place.exact()).map_err(|error| {
-        // The engine's error is only text; the query parser has already caught the usual mistakes.
-        let what = match error.to_string().contains("exceeds") {
-            true => "is too large",
-            false => "has a part that is not known here",
+/// Returns the queries for words that `pattern` matches as a whole.
+fn regexes(
+    places: &[WordPlace],
+    pattern: &str,
+    deadline: Deadline,
+) -> Result<Vec<Box<dyn Engine>>, String> {
+    let mut of_texts = None;
+    let mut queries: Vec<Box<dyn Engine>> = Vec::with_capacity(places.len());
+    for place in places {
+        let pattern = match (place, &of_texts) {
+            (WordPlace::Text(_), Some(made)) => Arc::clone(made),
+            (WordPlace::Text(_), None) => {
+                Arc::clone(of_texts.insert(Pattern::new(pattern, deadline)?))
+            }
+            // A term of an attribute consists of the attribute's path, a mark for text, and the word.
+            (WordPlace::Attribute(_), _) => {
+                let before = place.term("");
+                let path = String::from_utf8_lossy(before.serialized_value_bytes()).into_owned();
+                Pattern::new(&format!("{}(?:{pattern})", regex::escape(&path)), deadline)?
+            }
         };
-        format!("the regular expression {what}; write a simpler one")
-    })?;
-    Ok(Box::new(query))
+        let query = deadline.hold(Box::new(PatternQuery { pattern, field: place.exact() }));
+        queries.push(weigh_by(query, place.weight()));
+    }
+    Ok(queries)
 }
 
 fn attribute_path(field: Field, name: &str) -> Term {

@@ -1,8 +1,9 @@
-//! The deadline of a search: it limits the time of every query.
+//! The deadline of a search: it limits the time of every query, and the processor time that it uses.
 //!
-//! The time is checked before every segment, before every pattern and phrase in a field of a
-//! segment, and after every [`DOCS_BETWEEN`] matching documents. A search may therefore exceed the
-//! limit by no more than the time that one pattern takes for the words of one field in one segment.
+//! Both are checked before every segment, before and after every pattern and phrase in a field of a
+//! segment, on the way of a regular expression through the words of a field, and after every
+//! [`DOCS_BETWEEN`] matching documents. A search may therefore exceed the limits by no more than what
+//! one prefix or one fuzzy word takes for the words of one field in one segment.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -15,31 +16,37 @@ use tantivy::{
     TantivyError, Term,
 };
 
+use crate::answer::SEARCH_TIME_MAX;
+
 /// Number of matching documents between two checks of the time.
 const DOCS_BETWEEN: usize = 4_096;
 
 /// Message of the engine's error when the time is up.
 const OVER: &str = "time is up";
 
-/// The time at which a search must end.
+/// The time at which a search must end, and the processor time of its thread at which it must end.
+/// A search runs on the thread that made its deadline.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
     at: Instant,
+    cpu: Duration,
 }
 
 impl Deadline {
-    pub(super) fn after(limit: Duration) -> Self {
-        Self { at: net::clock::monotonic() + limit }
+    /// Returns the deadline of a search that begins now and may use the processor for `cpu`.
+    pub(super) fn after(cpu: Duration) -> Self {
+        let at = net::clock::monotonic() + SEARCH_TIME_MAX;
+        Self { at, cpu: net::clock::thread_cpu() + cpu }
     }
 
     /// Returns this deadline, or an earlier one after `limit` from now.
     pub(super) fn within(self, limit: Duration) -> Self {
-        Self { at: self.at.min(net::clock::monotonic() + limit) }
+        Self { at: self.at.min(net::clock::monotonic() + limit), ..self }
     }
 
     /// Returns an error once the time is up.
     pub(super) fn check(&self) -> tantivy::Result<()> {
-        if net::clock::monotonic() < self.at {
+        if net::clock::monotonic() < self.at && net::clock::thread_cpu() < self.cpu {
             return Ok(());
         }
         Err(TantivyError::InvalidArgument(OVER.to_owned()))
@@ -93,7 +100,9 @@ struct TimedWeight {
 impl Weight for TimedWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         self.deadline.check()?;
-        self.weight.scorer(reader, boost)
+        let scorer = self.weight.scorer(reader, boost)?;
+        self.deadline.check()?;
+        Ok(scorer)
     }
 
     fn explain(&self, reader: &SegmentReader, doc: DocId) -> tantivy::Result<Explanation> {

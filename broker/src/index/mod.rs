@@ -39,13 +39,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collection::{Collection, Oid, Scanned, Version};
-use query::QueryError;
 use soif::Record;
 use tantivy::indexer::{IndexWriterOptions, UserOperation};
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
 use tokio::sync::watch;
 
-use crate::answer::{Answer, SEARCH_TIME_MAX, SearchRequest};
+use crate::answer::{Answer, SEARCH_CPU_MAX, SearchRequest};
 use crate::error::Error;
 use deadline::Deadline;
 use fault::{is_corruption, is_damage, is_lock_of_disk, is_suspicious};
@@ -380,29 +379,34 @@ impl Index {
         }
     }
 
-    /// Answers a search. Blocks: call it from `spawn_blocking`.
+    /// Answers a search, which may use the processor for [`SEARCH_CPU_MAX`]. Blocks: call it from
+    /// `spawn_blocking`.
     ///
     /// # Errors
     ///
-    /// [`Error::Query`] when the request has a mistake or takes longer than [`SEARCH_TIME_MAX`],
+    /// [`Error::Query`] when the request has a mistake, [`Error::Late`] when it needs more time,
     /// [`Error::Index`] when the index fails.
     pub fn search(&self, request: &SearchRequest) -> Result<Answer, Error> {
-        self.search_within(request, SEARCH_TIME_MAX)
+        self.search_within(request, SEARCH_CPU_MAX)
     }
 
-    /// Answers a search, as [`search`](Self::search) does, within `limit`.
-    fn search_within(&self, request: &SearchRequest, limit: Duration) -> Result<Answer, Error> {
+    /// Answers a search, as [`search`](Self::search) does, that may use the processor for `cpu`.
+    pub(crate) fn search_within(
+        &self,
+        request: &SearchRequest,
+        cpu: Duration,
+    ) -> Result<Answer, Error> {
         let start = net::clock::monotonic();
         let searcher = self.inner.reader.searcher();
         // The engine may panic on damaged files.
-        let deadline = Deadline::after(limit);
+        let deadline = Deadline::after(cpu);
         let now = i64::try_from(net::clock::now_ms() / 1_000).unwrap_or(i64::MAX);
         let search = || search::search(&searcher, &self.inner.fields, request, (now, deadline));
         let Ok(answer) = catch_unwind(AssertUnwindSafe(search)) else {
             self.suspect();
             return Err(Error::Worker { what: format!("the search for {:?}", request.text) });
         };
-        let mut answer = answer.map_err(|refusal| self.refused(refusal, request))?;
+        let mut answer = answer.map_err(|refusal| self.refused(refusal))?;
         answer.took_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
         Ok(answer)
     }
@@ -426,15 +430,10 @@ impl Index {
         }
     }
 
-    fn refused(&self, refusal: Refusal, request: &SearchRequest) -> Error {
+    fn refused(&self, refusal: Refusal) -> Error {
         match refusal {
             Refusal::Query(error) => Error::Query(error),
-            Refusal::Late => {
-                let message = "the search took too long and was given up; ask for rarer words, or with \
-                     fewer patterns (*, ~, /…/)";
-                let len = request.text.len();
-                Error::Query(QueryError { offset: 0, len, message: message.to_owned() })
-            }
+            Refusal::Late => Error::Late,
             Refusal::Engine(source) => self.failed(source),
         }
     }

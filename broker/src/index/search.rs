@@ -16,7 +16,7 @@ use super::schema::{Fields, name};
 use super::tally::{Counts, Tally};
 use super::{lookup, shown, suggest, telling};
 use crate::answer::{
-    Answer, DEPTH_MAX, Facet, Filter, HITS_MAX, Matching, SEARCH_TIME_MAX, SearchRequest, Sort,
+    Answer, DEPTH_MAX, Facet, Filter, HITS_MAX, Matching, SEARCH_CPU_MAX, SearchRequest, Sort,
 };
 
 /// Reason why there is no answer.
@@ -162,7 +162,7 @@ pub(super) fn warm(searcher: &Searcher, fields: &Fields) -> tantivy::Result<()> 
     let word = "harvest";
     let mut request = SearchRequest::new(Query::word(word), word);
     request.limit = 1;
-    match search(searcher, fields, &request, (0, Deadline::after(SEARCH_TIME_MAX))) {
+    match search(searcher, fields, &request, (0, Deadline::after(SEARCH_CPU_MAX))) {
         Err(Refusal::Engine(error)) => return Err(error),
         Err(Refusal::Query(_) | Refusal::Late) | Ok(_) => {}
     }

@@ -14,7 +14,7 @@ use super::rank;
 use super::schema::Text;
 use super::search::{self, Found};
 use super::{Index, lookup};
-use crate::answer::{SEARCH_TIME_MAX, SearchRequest};
+use crate::answer::{SEARCH_CPU_MAX, SearchRequest};
 use crate::error::Error;
 
 /// The ranking of an answer, without the content of its hits.
@@ -73,10 +73,9 @@ impl Index {
     /// The errors of [`search`](Self::search).
     pub fn rank(&self, request: &SearchRequest) -> Result<Ranking, Error> {
         let searcher = self.inner.reader.searcher();
-        let deadline = Deadline::after(SEARCH_TIME_MAX);
+        let deadline = Deadline::after(SEARCH_CPU_MAX);
         let ranked = search::rank(&searcher, &self.inner.fields, request, (0, deadline));
-        let Found { hits, counts, .. } =
-            ranked.map_err(|refusal| self.refused(refusal, request))?;
+        let Found { hits, counts, .. } = ranked.map_err(|refusal| self.refused(refusal))?;
         let mut ranking = Ranking { total: counts.total, ..Ranking::default() };
         for hit in hits.iter().skip(request.offset).take(request.limit) {
             let oid =

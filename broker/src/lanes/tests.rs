@@ -1,0 +1,82 @@
+//! Tests of the lanes.
+
+use std::net::Ipv4Addr;
+use std::sync::mpsc;
+
+use tokio::task::JoinSet;
+
+use super::*;
+
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn request(text: &str) -> SearchRequest {
+    SearchRequest::new(query::parse(text).unwrap(), text)
+}
+
+#[test]
+fn dear_are_patterns_that_look_at_all_words_and_very_many_hits() {
+    let cheap =
+        ["gather stream", "\"a phrase\"", "gat*", "x~1 y~1", "git~2", "size:>1k", "title:*", "*"];
+    assert!(cheap.iter().all(|it| !is_dear(&request(it))));
+    let dear = ["ga*", "/x.*/", "a -/x.*/", "title:/x/", "a~2 OR b~2 OR c~2 OR d~1"];
+    assert!(dear.iter().all(|it| is_dear(&request(it))));
+    let many = SearchRequest { limit: 1_000, ..request("a") };
+    assert!(is_dear(&many));
+    assert!(!is_dear(&SearchRequest { snippets: false, ..many }));
+}
+
+#[tokio::test]
+async fn a_search_that_is_not_quick_begins_again_as_a_dear_one() {
+    let lanes = Lanes::default();
+    let slow = |cpu| if cpu == QUICK_CPU_MAX { Err(Error::Late) } else { Ok(cpu) };
+    assert_eq!(lanes.run(CLIENT, &request("a"), slow).await.unwrap(), SEARCH_CPU_MAX);
+    assert_eq!(lanes.run(CLIENT, &request("a"), Ok).await.unwrap(), QUICK_CPU_MAX);
+    let outcome = lanes.run(CLIENT, &request("a"), |_| Err::<(), _>(Error::Late)).await;
+    assert!(matches!(outcome, Err(Error::Late)), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn what_is_dear_keeps_nothing_quick_waiting() {
+    let lanes = Lanes::default();
+    let (release, released) = mpsc::channel::<()>();
+    let released = Arc::new(Mutex::new(released));
+    let mut running = JoinSet::new();
+    let wait = move |_| {
+        // The sender is dropped at the end of the test.
+        let _ = released.lock().unwrap().recv();
+        Ok(())
+    };
+    for number in 1..=u32::try_from(budgets::PLACES).unwrap() {
+        let (lanes, wait) = (lanes.clone(), wait.clone());
+        running.spawn(async move {
+            lanes.run(IpAddr::from(number.to_be_bytes()), &request("/.*a/"), wait).await
+        });
+    }
+    while locked(&lanes.budgets).enter(CLIENT, clock::monotonic()).is_ok() {
+        locked(&lanes.budgets).leave(CLIENT, Duration::ZERO, clock::monotonic());
+        tokio::task::yield_now().await;
+    }
+    let refused = lanes.run(CLIENT, &request("/.*a/"), Ok).await;
+    let Err(Error::Crowded(crowded)) = refused else { panic!("{refused:?}") };
+    assert!(1 <= crowded.retry_after_secs);
+    assert!(crowded.to_string().contains("ask again in 2 s"), "{crowded}");
+    lanes.run(CLIENT, &request("a"), Ok).await.unwrap();
+    drop(release);
+    while let Some(ended) = running.join_next().await {
+        ended.unwrap().unwrap();
+    }
+    lanes.run(CLIENT, &request("/.*a/"), Ok).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_has_used_too_much_is_refused_what_is_dear_alone() {
+    let lanes = Lanes::default();
+    let (now, used) = (clock::monotonic(), budgets::DEBT_MAX * 2);
+    locked(&lanes.budgets).enter(CLIENT, now).unwrap();
+    locked(&lanes.budgets).leave(CLIENT, used, now);
+    let refused = lanes.run(CLIENT, &request("/.*a/"), Ok).await;
+    let Err(Error::Crowded(crowded)) = refused else { panic!("{refused:?}") };
+    assert!((45..=60).contains(&crowded.retry_after_secs), "{crowded:?}");
+    lanes.run(CLIENT, &request("a"), Ok).await.unwrap();
+    lanes.run(IpAddr::from([192, 0, 2, 1]), &request("/.*a/"), Ok).await.unwrap();
+}

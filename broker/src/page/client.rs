@@ -1,0 +1,33 @@
+//! Who asks for a page, and the answer to one who has to wait.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::extract::FromRequestParts;
+use axum::response::Response;
+use http::HeaderValue;
+use http::header::RETRY_AFTER;
+use http::request::Parts;
+use net::server::Peer;
+
+use crate::lanes::Crowded;
+
+/// The client that asks, by the part of its address that belongs to one subscriber.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Client(pub(crate) IpAddr);
+
+impl<S: Sync> FromRequestParts<S> for Client {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        Ok(Self(parts.extensions.get().map_or(here, |peer: &Peer| peer.subscriber())))
+    }
+}
+
+/// Adds to an answer when to ask again.
+pub(crate) fn later(crowded: &Crowded, mut answer: Response) -> Response {
+    let value = HeaderValue::from(crowded.retry_after_secs);
+    answer.headers_mut().insert(RETRY_AFTER, value);
+    answer
+}
