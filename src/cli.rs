@@ -181,6 +181,7 @@ mod tests {
             "harvest up",
             "harvest up a b --data d --listen 127.0.0.1:1 --once --no-open --confirm -vv",
             "harvest search x --json --limit 3 --broker http://h:1/",
+            "harvest search --like http://h/a",
             "harvest gatherer run -c g.toml --log json",
             "harvest gatherer gather -c g.toml --json",
             "harvest gatherer confirm -c g.toml --root file:///a",

@@ -6,10 +6,12 @@
 //! Sans-I/O.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use query::Query;
 use serde::{Deserialize, Serialize};
+use soif::Record;
 
 /// Default number of hits in one answer.
 pub const HITS_DEFAULT: usize = 10;
@@ -25,7 +27,7 @@ pub const SEARCH_CPU_MAX: Duration = Duration::from_secs(1);
 pub const FACET_VALUES_MAX: usize = 10;
 
 /// A search.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SearchRequest {
     /// The parsed query.
     pub query: Query,
@@ -49,6 +51,12 @@ pub struct SearchRequest {
     pub explain: bool,
     /// Whether each duplicate has a hit of its own, instead of being named in the hit of another.
     pub duplicates: bool,
+    /// An object that is no hit, nor are its duplicates and twins: they are [`Answer::forms`].
+    pub but: Option<Arc<Record>>,
+    /// Words that raise the rank, with their weights beside that of 1 for each word of the query;
+    /// unless [`Matching::All`] is asked for, objects that have only such words follow the others.
+    /// Only for queries of plain words.
+    pub expansion: Vec<(String, f32)>,
 }
 
 impl SearchRequest {
@@ -66,6 +74,8 @@ impl SearchRequest {
             snippets: true,
             explain: false,
             duplicates: false,
+            but: None,
+            expansion: Vec::new(),
         }
     }
 }
@@ -216,6 +226,9 @@ pub struct Answer {
     pub took_us: u64,
     /// The requested hits, in order.
     pub hits: Vec<Hit>,
+    /// The other forms of [`SearchRequest::but`]: its duplicates, and twins among the best hits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forms: Vec<Duplicate>,
     /// For each [`Facet::name`], at most [`FACET_VALUES_MAX`] values with the number of matching
     /// objects, the most frequent first (years: the latest first); empty unless requested.
     pub facets: BTreeMap<String, Vec<(String, u64)>>,

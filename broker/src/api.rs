@@ -1,6 +1,6 @@
 //! `GET /api/search`: search, for use by programs.
 //!
-//! The parameters are in [`crate::page::parameters`]; `q` is required. The answer is
+//! The parameters are in [`crate::page::parameters`]; `q` or `like` is required. The answer is
 //! [`Answer`](crate::answer::Answer) as JSON, here shortened:
 //!
 //! ```json
@@ -40,9 +40,10 @@ pub(crate) async fn search(State(state): State<PageState>, client: Client, uri: 
         Ok(asked) => asked,
         Err(error) => return wrong_parameter(&error.name, &error.message),
     };
-    let Some(text) = &asked.text else {
+    if asked.text.is_none() && asked.like.is_none() {
         return wrong_parameter("q", "the parameter q is missing; q=* asks for everything");
-    };
+    }
+    let text = asked.text.as_deref().unwrap_or_default();
     match state.ask(client, &asked, text).await {
         Ok((_, answer)) => axum::Json(answer).into_response(),
         Err(Error::Query(error)) => wrong_query(&error),

@@ -19,6 +19,7 @@
 //! Sans-I/O.
 
 mod freshness;
+mod ranking;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -33,6 +34,7 @@ use net::client::Timeouts;
 use settings::{Document, Mistake, Table};
 use url::{Host, Url};
 
+use crate::engine::Ranking;
 use crate::source::{Kind, Oai, Source};
 
 pub use self::freshness::{Freshness, PolicyName};
@@ -73,6 +75,8 @@ pub struct Config {
     pub sources: Vec<Source>,
     /// Settings of the pull intervals.
     pub freshness: Freshness,
+    /// What comes first in an answer.
+    pub ranking: Ranking,
     /// Settings of the broker as an OAI-PMH repository.
     pub oai: exchange::repository::Settings,
     /// Time limits of pulls; they are not in the settings file.
@@ -107,6 +111,7 @@ impl Config {
             templates: None,
             sources: Vec::new(),
             freshness: Freshness::default(),
+            ranking: Ranking::default(),
             oai: exchange::repository::Settings::default(),
             timeouts: PullTimeouts::default(),
         }
@@ -131,6 +136,7 @@ impl Config {
         config.daemon = config.daemon.read(&root, "/var/lib/harvest/broker");
         config.templates = root.path("templates");
         config.freshness = Freshness::read(&root.table("freshness"));
+        config.ranking = ranking::read(&root.table("ranking"));
         config.push = push::Settings::read(&root.table("push"), config.daemon.base_url.as_ref());
         config.oai = exchange::repository::Settings::read(&root.table("oai"));
         config.sources = read_sources(&root, config.freshness);

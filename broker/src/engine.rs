@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use collection::Collection;
+use soif::Record;
 
 use crate::answer::{Answer, SearchRequest};
 use crate::error::Error;
 use crate::index::{Index, IndexOptions};
 
-pub use crate::index::Failure;
-pub(crate) use crate::index::Storage;
+pub use crate::index::{Factors, Failure, FieldWeight, Ranking};
+pub(crate) use crate::index::{Storage, feedback};
 
 /// Folder of the full-text index in the data directory.
 const INDEX: &str = "index";
@@ -53,6 +54,32 @@ impl Engine {
     pub fn search(&self, request: &SearchRequest, cpu: Duration) -> Result<Answer, Error> {
         match self {
             Self::Index(index) => index.search_within(request, cpu),
+        }
+    }
+
+    /// Returns the most telling words of a record, the most telling first; none if no other object
+    /// has any of them. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The engine failed.
+    pub fn telling_words(&self, record: &Record) -> Result<Vec<String>, Error> {
+        match self {
+            Self::Index(index) => index.telling_words(record),
+        }
+    }
+
+    /// Returns the ranking of all searches that begin now.
+    pub fn ranking(&self) -> Ranking {
+        match self {
+            Self::Index(index) => index.ranking(),
+        }
+    }
+
+    /// Replaces the ranking.
+    pub fn set_ranking(&self, ranking: Ranking) {
+        match self {
+            Self::Index(index) => index.set_ranking(ranking),
         }
     }
 

@@ -82,7 +82,7 @@ impl Default for Lanes {
 
 impl Lanes {
     /// Runs the search `work` of `client`, which may use the processor for the time that it is
-    /// called with.
+    /// called with; in the dear lane if it [`is_dear`].
     ///
     /// # Errors
     ///
@@ -90,10 +90,10 @@ impl Lanes {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         client: IpAddr,
-        request: &SearchRequest,
+        is_dear: bool,
         work: impl Fn(Duration) -> Result<T, Error> + Clone + Send + 'static,
     ) -> Result<T, Error> {
-        if !is_dear(request) {
+        if !is_dear {
             // The permit moves into the blocking work: a client that leaves cannot free it early.
             let permit = Arc::clone(&self.quick).acquire_owned().await;
             let quick = work.clone();
@@ -144,7 +144,7 @@ impl Drop for Place {
 }
 
 /// Returns whether a search is dear by its looks.
-fn is_dear(request: &SearchRequest) -> bool {
+pub(crate) fn is_dear(request: &SearchRequest) -> bool {
     let (mut edits, mut has_wide) = (0, false);
     request.query.for_each_leaf(&mut |leaf| match &leaf.value {
         Value::Regex(_) => has_wide = true,

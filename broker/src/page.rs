@@ -8,6 +8,7 @@ pub(crate) mod client;
 mod display_url;
 mod object;
 pub mod parameters;
+mod related;
 mod results;
 mod text_place;
 
@@ -29,11 +30,12 @@ use crate::api;
 use crate::blocking::blocking;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, is_dear};
 use crate::snippet::excerpt;
 use client::{Client, later};
 use object::{Format, ObjectPage, ObjectParameters};
 use parameters::{PAGE_HITS_MAX, Parameters, Unknown};
+use related::How;
 pub(crate) use results::shortened;
 use results::{Home, Mistake, Results, SearchPage};
 
@@ -62,8 +64,8 @@ impl PageState {
         Self { engine, collection, pages, lanes: Lanes::default() }
     }
 
-    /// Reads the typed `text`, and answers it to `client` as `asked`. A text that cannot be read as a
-    /// query is searched by its words.
+    /// Reads the typed `text`, and answers it to `client` as `asked`, as the returned request says it.
+    /// A text that cannot be read as a query is searched by its words.
     ///
     /// # Errors
     ///
@@ -74,35 +76,48 @@ impl PageState {
         client: Client,
         asked: &Parameters,
         text: &str,
-    ) -> Result<(Query, Answer), Error> {
+    ) -> Result<(SearchRequest, Answer), Error> {
         let (query, notice) = understand(text)?;
-        let mut answer = self.search(client, asked.request(query.clone())).await?;
+        let ranking = self.engine.ranking();
+        let mut request = asked.request(query, ranking.matching);
+        let feedback = asked.feedback.unwrap_or(ranking.feedback);
+        let how = if feedback { How::Expanded } else { How::AsTyped };
+        if let Some(name) = &asked.like {
+            request.but = self.named(client, name).await?;
+            if request.but.is_none() {
+                let message = format!("no object here is {}", shortened(name, 200));
+                let notice = Notice { message, ..Notice::default() };
+                return Ok((request, Answer { notice: Some(notice), ..Answer::default() }));
+            }
+        }
+        let (request, mut answer) = self.search(client, request, how).await?;
         answer.notice = notice.or(answer.notice);
-        Ok((query, answer))
+        Ok((request, answer))
     }
 
-    /// Answers a search on a thread that may block, as soon as its lane has room.
+    /// Answers a search on a thread that may block, as soon as its lane has room; returns it with the
+    /// request as it was completed.
     async fn search(
         &self,
         Client(client): Client,
         request: SearchRequest,
-    ) -> Result<Answer, Error> {
+        how: How,
+    ) -> Result<(SearchRequest, Answer), Error> {
         let (engine, collection) = (self.engine.clone(), self.collection.clone());
-        let asked = request.clone();
+        let is_dear = is_dear(&request);
         let work = move |cpu| {
+            let mut request = request.clone();
+            related::complete(&mut request, how, (&engine, cpu), &collection)?;
             let mut answer = engine.search(&request, cpu)?;
             if request.snippets {
                 let text = answer.suggestion.as_deref().filter(|_| answer.respelled);
-                let other = text.and_then(|it| query::parse(it).ok());
-                excerpt::add(
-                    &mut answer.hits,
-                    other.as_ref().unwrap_or(&request.query),
-                    &collection,
-                );
+                let respelled = text.and_then(|it| query::parse(it).ok());
+                let query = respelled.as_ref().unwrap_or(&request.query);
+                excerpt::add(&mut answer.hits, query, &collection);
             }
-            Ok::<_, Error>(answer)
+            Ok::<_, Error>((request, answer))
         };
-        self.lanes.run(client, &asked, work).await
+        self.lanes.run(client, is_dear, work).await
     }
 
     /// Answers with an internal error; the cause goes to the log.
@@ -137,7 +152,7 @@ async fn search(State(state): State<PageState>, client: Client, uri: Uri) -> Res
     };
     let text = asked.text.as_deref().unwrap_or_default();
     // Filters without a query ask for all objects that have these values.
-    if text.trim().is_empty() && asked.filters.is_empty() {
+    if !asked.is_search() {
         return show(&state, &Parameters::default(), StatusCode::OK, None, None).await;
     }
     find(&state, client, &asked, text).await
@@ -159,8 +174,8 @@ fn understand(text: &str) -> Result<(Query, Option<Notice>), QueryError> {
 
 async fn find(state: &PageState, client: Client, asked: &Parameters, text: &str) -> Response {
     match state.ask(client, asked, text).await {
-        Ok((query, answer)) => {
-            let found = Results::new(asked, &query, &answer);
+        Ok((request, answer)) => {
+            let found = Results::new(asked, &request, &answer);
             show(state, asked, StatusCode::OK, None, Some(found)).await
         }
         Err(Error::Query(error)) => {
@@ -204,13 +219,18 @@ async fn home(state: &PageState) -> Home {
     tokio::task::spawn_blocking(count).await.unwrap_or_default()
 }
 
-async fn object(State(state): State<PageState>, uri: Uri, headers: HeaderMap) -> Response {
+async fn object(
+    State(state): State<PageState>,
+    client: Client,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     let wants = Wants::of(uri.path(), &headers);
     let asked = match ObjectParameters::parse(uri.query()) {
         Ok(asked) => asked,
         Err(message) => return state.pages.fail(wants, &Failure::bad_request(message)),
     };
-    let Some(oid) = asked.oid else {
+    let Some(oid) = asked.oid.clone() else {
         let message =
             "The URL needs an object: /object?oid=GATHERER:URL, as in the links of search results.";
         return state.pages.fail(wants, &Failure::bad_request(message));
@@ -234,8 +254,19 @@ async fn object(State(state): State<PageState>, uri: Uri, headers: HeaderMap) ->
     };
     match format {
         Format::Html => {
-            let page = ObjectPage::new(&oid, &stored.record);
-            state.pages.respond(StatusCode::OK, "object.html", &page)
+            let text = asked.results.as_ref().and_then(|it| it.text.as_deref());
+            let query = text.and_then(|it| understand(it).ok()).map(|it| it.0);
+            let record = Arc::new(stored.record);
+            let related = state.related(client, Arc::clone(&record)).await;
+            // A long text takes a while to look through.
+            let page = move || {
+                let results = (&asked, query.as_ref());
+                Ok::<_, Error>(ObjectPage::new(&oid, &record, results, &related))
+            };
+            match blocking("an object's page", page).await {
+                Ok(page) => state.pages.respond(StatusCode::OK, "object.html", &page),
+                Err(error) => state.fault(wants, &error),
+            }
         }
         Format::Json => axum::Json(soif::json::to_json(&stored.record)).into_response(),
         Format::Soif => {

@@ -136,6 +136,7 @@ fn open(
     let now_ms = clock::now_ms();
     let collection = open_collection(&config, &author, now_ms)?;
     let engine = Engine::open(data, storage, &collection)?;
+    engine.set_ranking(config.ranking);
     let timeouts = config.timeouts.request;
     let client = Client::new(net::client::Settings { timeouts, ..control.client_settings() });
     let collector = Collector::open(collection.clone(), client, &author.id, &config, now_ms)?;
@@ -338,7 +339,7 @@ impl Handle {
     }
 
     /// Applies new settings: sources are added, changed and removed (a removed one releases all its
-    /// objects), the freshness settings apply at once, templates are read again. Returns the names
+    /// objects), the settings of freshness and ranking apply at once, templates are read again. Returns the names
     /// of changed settings that need a restart.
     ///
     /// # Errors
@@ -356,6 +357,8 @@ impl Handle {
             let mut current = self.config();
             current.sources.clone_from(&config.sources);
             current.freshness = config.freshness;
+            current.ranking = config.ranking;
+            self.inner.engine.set_ranking(config.ranking);
             current.oai.clone_from(&config.oai);
             current.daemon.take_over(&config.daemon);
             self.inner.control.reload(&config.daemon);

@@ -113,6 +113,9 @@ fn with_places() -> [Record; 3] {
     book.push("Full-Text", format!("{}marlinspike {}", "\n".repeat(9), "rope ".repeat(9_999)));
     book.push("Text-Places", "page 1 0\npage 2 5\npage 3 20000\npage 9 40000\n");
     let mut notes = record("file:///srv/notes.txt", "Notes");
+    for knots in [&mut paper, &mut book] {
+        knots.push("Keywords", "knots\nsailing\n");
+    }
     notes.remove("Partial-Text");
     notes.push("Full-Text", "\n one\n two\n toggle <b>\n");
     notes.push("Text-Places", "line 1 0\nline 3 6\n");
@@ -402,6 +405,70 @@ async fn an_object_is_a_page_soif_or_json() {
     check("/object?oid=0:http://h/none", 404, "Nothing here").await;
     let missing = site.get("/object?oid=0:http://h/none&format=json").await;
     assert!(missing.json()["error"]["message"].is_string());
+}
+
+#[tokio::test]
+async fn an_object_leads_back_to_its_results_and_to_others_like_it() {
+    let site = Site::new();
+    let results = site.get_ok("/?q=part+7&type=HTML&limit=5").await;
+    let summary = results.link_after("<ul class=\"meta\">").unwrap();
+    assert!(summary.ends_with("&q=part+7&type=HTML&limit=5"), "{summary}");
+    let object = site.get_ok(&summary).await;
+    let back = object.link_after("class=\"back\"").unwrap();
+    assert_eq!(back, "/?q=part+7&type=HTML&limit=5");
+    assert!(!object.body.contains("<mark>"), "the text has none of the words");
+    assert!(object.body.contains("<details class=\"fold\"><summary>Technical details"));
+    let title = object.body.split("<h1 dir=\"auto\">").nth(1).unwrap();
+    let (title, rest) = title.split_once('<').unwrap();
+    assert_eq!(title, "Harvest, part 7");
+    assert!(rest.contains("<dt>Type</dt><dd><bdi>HTML</bdi></dd>"), "{rest}");
+    let forms = site.get_ok(&format!("/object?oid={GATHERER}:https://example.org/0.html")).await;
+    let other = forms.link_after("id=\"forms\"").unwrap();
+    assert!(other.contains("mirror.example.net") || other.contains("other.example.net"), "{other}");
+}
+
+#[tokio::test]
+async fn the_api_finds_objects_like_one_by_oid_and_url() {
+    let site = Site::new();
+    let (book, paper) = ("https://example.org/book.pdf", "https://example.org/paper.pdf");
+    let check = async |query: &str, has: bool| {
+        let answer = site.get_ok(&format!("/api/search?limit=100&{query}")).await.json();
+        let urls: BTreeSet<_> =
+            answer["hits"].as_array().unwrap().iter().map(|it| it["url"].to_string()).collect();
+        assert!(!urls.contains(&format!("{paper:?}")), "{query}: {urls:?}");
+        assert_eq!(urls.contains(&format!("{book:?}")), has, "{query}: {urls:?}");
+        answer
+    };
+    let oid = format!("{GATHERER}:{paper}");
+    check(&format!("like={oid}"), true).await;
+    check(&format!("like={paper}"), true).await;
+    check(&format!("like={paper}&q=hitches"), true).await;
+    check(&format!("like={paper}&q=readme"), false).await;
+    let none = check("like=https://example.org/none", false).await;
+    assert_eq!((&none["total"], &none["hits"]), (&0.into(), &Value::Array(Vec::new())));
+    assert!(none["notice"]["message"].as_str().unwrap().contains("https://example.org/none"));
+    let page = site.get_ok(&format!("/?like={oid}")).await;
+    assert!(page.hits().contains(&book.to_owned()), "{:?}", page.hits());
+    assert!(page.body.contains("Like: <bdi>https://example.org/paper.pdf</bdi>"), "{}", page.body);
+    let local = site.get_ok("/api/search?like=/srv/docs/read%20me.txt").await.json();
+    assert!(local["notice"].is_null(), "a path names its file: {local}");
+}
+
+#[tokio::test]
+async fn feedback_finds_what_lacks_the_words() {
+    let site = Site::new();
+    let total = async |query: &str| {
+        let answer = site.get_ok(&format!("/api/search?{query}")).await.json();
+        (answer["total"].as_u64().unwrap(), answer["total_all"].as_u64().unwrap())
+    };
+    // The text of the only hit is that of many others.
+    assert_eq!(total("q=readme").await, (1, 1));
+    let (some, all) = total("q=readme&feedback=true").await;
+    assert!(all == 1 && 20 < some, "{some}");
+    for strict in ["%22readme%22", "title:readme", "%2Breadme+docs", "readme&match=all"] {
+        assert_eq!(total(&format!("q={strict}&feedback=true")).await, (1, 1), "{strict}");
+    }
+    assert_eq!(total("q=readme&feedback=true&sort=newest").await, (1, 1));
 }
 
 #[tokio::test]

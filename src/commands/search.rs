@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use broker::answer::{Answer, Hit, Matching, Notice, Reasons};
+use clap::builder::ArgPredicate;
 use http::StatusCode;
 use net::client::Request;
 use query::QueryError;
@@ -21,8 +22,16 @@ use crate::{admin, output};
   harvest search 'author:\"Ada Lovelace\" OR analy*' --json | jq '.hits[].url'")]
 pub(crate) struct Args {
     /// Words, "phrases", field:term, AND OR NOT + -, prefix*, fuzzy~1, /regex/, ranges.
-    #[arg(value_name = "QUERY", allow_hyphen_values = true)]
+    #[arg(
+        value_name = "QUERY",
+        allow_hyphen_values = true,
+        required_unless_present = "like",
+        default_value_if("like", ArgPredicate::IsPresent, "")
+    )]
     query: String,
+    /// Find objects about the same as this one: its URL, absolute path or OID.
+    #[arg(long, value_name = "URL")]
+    like: Option<String>,
     /// Print the broker's answer as JSON.
     #[arg(long)]
     json: bool,
@@ -80,17 +89,18 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn address(args: &Args) -> anyhow::Result<Url> {
     let explain = args.explain.then_some(("explain", "true"));
     let facets = (!args.json).then_some(("facets", "false"));
-    let more = explain.into_iter().chain(facets);
+    let like = args.like.as_deref().map(|it| ("like", it));
+    let more = explain.into_iter().chain(facets).chain(like);
     query_address(&args.broker, &args.query, args.limit, args.matching, more)
 }
 
 /// Returns the URL of a broker's answer to a query.
-pub(super) fn query_address(
+pub(super) fn query_address<'a>(
     broker: &Url,
     query: &str,
     limit: usize,
     matching: Matching,
-    more: impl IntoIterator<Item = (&'static str, &'static str)>,
+    more: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> anyhow::Result<Url> {
     let mut base = broker.clone();
     if !base.path().ends_with('/') {
@@ -214,7 +224,8 @@ mod tests {
         let broker = Url::parse(broker).unwrap();
         let matching = Matching::Best;
         let query = query.to_owned();
-        let args = Args { query, json: true, limit: 3, matching, explain: false, broker };
+        let like = query.is_empty().then(|| "http://h/a?b".to_owned());
+        let args = Args { query, like, json: true, limit: 3, matching, explain: false, broker };
         assert_eq!(address(&args).unwrap().as_str(), expected);
     }
 
@@ -222,6 +233,7 @@ mod tests {
     fn the_query_is_encoded_and_the_base_url_kept() {
         check("http://h:1", "a&b +c", "http://h:1/api/search?q=a%26b+%2Bc&limit=3");
         check("https://h/search", "x", "https://h/search/api/search?q=x&limit=3");
+        check("http://h", "", "http://h/api/search?q=&limit=3&like=http%3A%2F%2Fh%2Fa%3Fb");
     }
 
     #[test]

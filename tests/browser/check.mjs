@@ -83,9 +83,10 @@ async function withPage(browser, options, run) {
 
 /** Returns every kind of page: its name, its path and its status. */
 async function kinds(browser) {
-  const summary = await withPage(browser, {}, async (page) => {
-    await page.goto(address("?q=*&limit=1"));
-    return page.locator(".meta a").first().getAttribute("href");
+  const [summary, like] = await withPage(browser, {}, async (page) => {
+    await page.goto(address("?q=harvest&limit=1"));
+    const href = (kind) => page.locator(`.meta a${kind}`).last().getAttribute("href");
+    return [await href(":not([rel])"), await href("[rel]")];
   });
   return [
     ["the query page", "", 200],
@@ -98,6 +99,7 @@ async function kinds(browser) {
     ["a missing page", "no/such/page", 404],
     ["a missing object", "object?oid=0%3Ax", 404],
     ["an object", summary, 200],
+    ["objects like one", like, 200],
     ["the overview of the administration", admin, 200],
     ["freshness", freshness(), 200],
     ["freshness, previewed", freshness("?theta=0.95"), 200],
@@ -278,7 +280,13 @@ async function withoutScript(browser) {
       await page.waitForURL(/offset=1/);
       if (query(page).get("sort") !== "size") problems.push("paging lost the order");
       await page.locator(".meta a").first().click();
+      await page.locator(".facts-list dt").first().waitFor();
+      if (await page.locator(".facts-table th").first().isVisible()) problems.push("technical attributes are not folded");
+      await page.locator(".fold > summary").last().click();
       await page.locator(".facts-table th").first().waitFor();
+      await page.click(".back a");
+      await page.locator(".hits h3 a").first().waitFor();
+      if (query(page).get("offset") !== "1") problems.push("the way back leads to other results");
       return problems;
     }));
   for (const query of ["title:(a OR", "("]) await check(`no script: the bad query ${query} keeps its text and points at the spot`, () =>

@@ -55,6 +55,8 @@ use writer::{Applier, Chunk, Written, read_payload};
 
 pub use fault::Failure;
 pub(crate) use folder::Storage;
+pub use rank::{Factors, FieldWeight, Ranking};
+pub(crate) use telling::feedback;
 
 /// Options of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +100,7 @@ struct Inner {
     options: IndexOptions,
     engine: tantivy::Index,
     fields: Fields,
+    ranking: Mutex<Ranking>,
     reader: IndexReader,
     /// `None` after a failure, until the next apply makes a new one.
     writer: Mutex<Option<IndexWriter>>,
@@ -169,6 +172,7 @@ impl Index {
             options,
             engine,
             fields,
+            ranking: Mutex::default(),
             reader,
             writer: Mutex::new(writer),
             covered: watch::Sender::new(covered),
@@ -401,7 +405,8 @@ impl Index {
         // The engine may panic on damaged files.
         let deadline = Deadline::after(cpu);
         let now = i64::try_from(net::clock::now_ms() / 1_000).unwrap_or(i64::MAX);
-        let search = || search::search(&searcher, &self.inner.fields, request, (now, deadline));
+        let fields = self.weighed();
+        let search = || search::search(&searcher, &fields, request, (now, deadline));
         let Ok(answer) = catch_unwind(AssertUnwindSafe(search)) else {
             self.suspect();
             return Err(Error::Worker { what: format!("the search for {:?}", request.text) });

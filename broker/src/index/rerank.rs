@@ -12,6 +12,7 @@ use tantivy::postings::{Postings as _, SegmentPostings};
 use tantivy::{DocAddress, DocId, DocSet as _, Searcher, SegmentReader};
 
 use super::forms::Forms;
+use super::rank::Factors;
 use super::schema::{Fields, name};
 use super::standing::FULL;
 use crate::answer::Reasons;
@@ -22,15 +23,6 @@ pub(super) const RANKED_MAX: usize = 100;
 const WORDS_MAX: usize = 16;
 /// Maximum number of occurrences of one word in one text that are looked at.
 const OCCURRENCES_MAX: usize = 1_000;
-
-/// How much each sign adds to the score, as a share of it.
-const TITLE: f32 = 0.4;
-const TITLE_EXACT: f32 = 0.6;
-const NAME_EXACT: f32 = 0.8;
-const NEAR: f32 = 0.6;
-const RECENT: f32 = 0.05;
-/// The time after which half of the advantage of a new object is gone, in seconds: two years.
-const RECENT_HALF_SECS: f32 = 63_072_000.0;
 
 /// A hit with the reasons for its score.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +70,7 @@ struct Segment {
     lengths: [FieldNormReader; 2],
     standing: Option<Column<u64>>,
     modified: Option<Column<i64>>,
+    factors: Factors,
 }
 
 impl Segment {
@@ -96,12 +89,13 @@ impl Segment {
         let columns = segment.fast_fields();
         let standing = columns.column_opt::<u64>(name::STANDING)?;
         let modified = columns.column_opt::<i64>(name::MODIFIED)?;
-        Ok(Self { words: all, lengths, standing, modified })
+        Ok(Self { words: all, lengths, standing, modified, factors: fields.factors })
     }
 
     /// Gives hits, in the order of their documents, their reasons.
     fn rank(&mut self, hits: Vec<&mut Ranked>, now: i64) {
         let mut places = Vec::new();
+        let factors = self.factors;
         for hit in hits {
             let doc = hit.address.doc_id;
             places.clear();
@@ -115,14 +109,14 @@ impl Segment {
             let [title_words, name_words] = [0, 1]
                 .map(|it: usize| self.lengths.get(it).map_or(0, |lengths| lengths.fieldnorm(doc)));
             let reasons = &mut hit.reasons;
-            reasons.title = title_factor(in_title, title_words, all);
+            reasons.title = title_factor(&factors, in_title, title_words, all);
             let is_name = 0 < all && in_name == all && name_words == all;
-            reasons.name = 1.0 + if is_name { NAME_EXACT } else { 0.0 };
-            reasons.near = 1.0 + NEAR * nearness(&mut places, self.words.len());
+            reasons.name = 1.0 + if is_name { factors.name } else { 0.0 };
+            reasons.near = 1.0 + factors.near * nearness(&mut places, self.words.len());
             let standing = self.standing.as_ref().and_then(|it| it.first(doc)).unwrap_or(FULL);
-            reasons.standing = share(standing, FULL);
+            reasons.standing = share(standing, FULL).powf(factors.standing);
             let modified = self.modified.as_ref().and_then(|it| it.first(doc));
-            reasons.age = modified.map_or(1.0, |it| age_factor(now.saturating_sub(it)));
+            reasons.age = modified.map_or(1.0, |it| age_factor(&factors, now.saturating_sub(it)));
         }
     }
 }
@@ -156,13 +150,15 @@ fn add_places(
 }
 
 /// Returns the factor for `found` of `all` words in a title of `words` words.
-fn title_factor(found: u32, words: u32, all: u32) -> f32 {
+fn title_factor(factors: &Factors, found: u32, words: u32, all: u32) -> f32 {
     if found == 0 {
         return 1.0;
     }
-    let exact = if found == all && words == all { TITLE_EXACT } else { 0.0 };
+    let exact = if found == all && words == all { factors.title_exact } else { 0.0 };
     // All words of the query, and little else in the title.
-    1.0 + TITLE * share(found.into(), all.into()) * share(found.into(), words.max(found).into())
+    1.0 + factors.title
+        * share(found.into(), all.into())
+        * share(found.into(), words.max(found).into())
         + exact
 }
 
@@ -207,8 +203,8 @@ fn share(part: u64, whole: u64) -> f32 {
 
 /// Returns the factor for an age in seconds.
 #[expect(clippy::cast_precision_loss, reason = "a share")]
-fn age_factor(age: i64) -> f32 {
-    1.0 + RECENT * (-(age.max(0) as f32) / RECENT_HALF_SECS).exp2()
+fn age_factor(factors: &Factors, age: i64) -> f32 {
+    1.0 + factors.age * (-(age.max(0) as f32) / factors.age_half_secs).exp2()
 }
 
 #[cfg(test)]
@@ -231,16 +227,19 @@ mod tests {
     #[test]
     #[expect(clippy::float_cmp, reason = "these are exact")]
     fn a_title_of_the_words_alone_counts_most() {
-        let titles = [title_factor(2, 2, 2), title_factor(2, 9, 2), title_factor(1, 9, 2), 1.0];
+        let factor = |found, words, all| title_factor(&Factors::default(), found, words, all);
+        let titles = [factor(2, 2, 2), factor(2, 9, 2), factor(1, 9, 2), 1.0];
         assert!(titles.is_sorted_by(|more, less| more > less), "{titles:?}");
-        assert_eq!(title_factor(0, 0, 0), 1.0);
+        assert_eq!(factor(0, 0, 0), 1.0);
     }
 
     #[test]
     #[expect(clippy::float_cmp, reason = "these are exact")]
     fn the_new_is_before_the_old() {
-        assert!(age_factor(86_400) > age_factor(400 * 86_400));
-        assert_eq!(age_factor(-5), 1.0 + RECENT);
-        assert!(age_factor(i64::MAX) < 1.001);
+        let factors = Factors::default();
+        let factor = |age| age_factor(&factors, age);
+        assert!(factor(86_400) > factor(400 * 86_400));
+        assert_eq!(factor(-5), 1.0 + factors.age);
+        assert!(factor(i64::MAX) < 1.001);
     }
 }

@@ -6,7 +6,7 @@ use tantivy::schema::{
     TextFieldIndexing, TextOptions,
 };
 
-use super::rank::{self, FieldWeight};
+use super::rank::{self, Factors, FieldWeight};
 use super::words::EXACT;
 
 /// Version of the schema and of the tokenizer; an index of another version is built anew.
@@ -61,6 +61,8 @@ pub(super) struct Fields {
     pub(super) title_key: Field,
     /// The content of a hit, as JSON.
     pub(super) stored: Field,
+    /// How the best hits are ranked again.
+    pub(super) factors: Factors,
 }
 
 /// Names of the fast fields, since collectors refer to them by name.
@@ -158,6 +160,7 @@ pub(super) fn build() -> (Schema, Fields) {
         url_key: schema.add_text_field(name::URL_KEY, raw_fast.clone()),
         title_key: schema.add_text_field(name::TITLE_KEY, raw_fast),
         stored: schema.add_bytes_field("stored", STORED),
+        factors: Factors::default(),
     };
     (schema.build(), fields)
 }

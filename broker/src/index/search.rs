@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use collection::Oid;
 use query::{Query, QueryError};
 use tantivy::collector::{Collector, TopDocs};
-use tantivy::query::{BooleanQuery, ConstScoreQuery, Occur, Query as Engine, TermQuery};
+use tantivy::query::{
+    BooleanQuery, BoostQuery, ConstScoreQuery, Occur, Query as Engine, TermQuery,
+};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Order, Searcher, Term};
 
 use super::compile::Compiler;
 use super::deadline::{Deadline, Timely};
-use super::document::{PART, facet_key};
+use super::document::{PART, content_digest, facet_key, oid_key};
 use super::rerank::{RANKED_MAX, Ranked, rerank};
 use super::schema::{Fields, name};
 use super::tally::{Counts, Tally};
@@ -50,7 +53,8 @@ pub(super) fn search(
     (now, deadline): (i64, Deadline),
 ) -> Result<Answer, Refusal> {
     let mut found = rank(searcher, fields, request, (now, deadline))?;
-    let suggested = match found.total_all < request.limit as u64 {
+    let is_typed = request.but.is_none();
+    let suggested = match is_typed && found.total_all < request.limit as u64 {
         true => suggestion(searcher, fields, request, found.total_all, deadline)?,
         false => None,
     };
@@ -69,10 +73,21 @@ pub(super) fn search(
     let Found { hits, counts, total_all } = found;
     let total = counts.total;
     let facets = if request.facets { counts.into_facets() } else { BTreeMap::new() };
-    let hits = shown::hits(searcher, fields, &hits, request, deadline)?;
+    let (hits, forms) = shown::hits(searcher, fields, &hits, request, deadline)?;
     let parts = searcher.doc_freq(&Term::from_field_text(fields.names, PART))?;
     let took_us = 0;
-    Ok(Answer { total, total_all, suggestion, respelled, notice, parts, took_us, hits, facets })
+    Ok(Answer {
+        total,
+        total_all,
+        suggestion,
+        respelled,
+        notice,
+        parts,
+        took_us,
+        hits,
+        forms,
+        facets,
+    })
 }
 
 /// Finds the requested hits with their scores, and counts all hits.
@@ -96,11 +111,16 @@ pub(super) fn rank(
             "only the first {DEPTH_MAX} hits can be looked through; narrow the search, or choose another order"
         )));
     }
-    let find = |query: &Query, but: Option<Box<dyn Engine>>, hits: usize| {
+    let joined = expansion(searcher, fields, request, deadline)?;
+    let find = |query: &Query, own: Occur, but: Option<Box<dyn Engine>>, hits: usize| {
         let mut compiler = Compiler::new(fields, deadline);
         let asked = compiler.query(query).map_err(whole)?;
         let words = compiler.words();
-        let narrowed = narrowed(fields, request, asked.box_clone(), but);
+        let ranked = match joined.is_empty() {
+            true => asked.box_clone(),
+            false => expanded((own, asked.box_clone()), &joined),
+        };
+        let narrowed = narrowed(fields, request, ranked, but);
         let (mut found, counts) = find(searcher, &narrowed, request, hits, deadline)?;
         if request.sort == Sort::Relevance {
             let ranked = RANKED_MAX.min(found.len());
@@ -109,22 +129,48 @@ pub(super) fn rank(
         }
         Ok::<_, Refusal>((found, counts, asked))
     };
-    let looser = request.query.loosened().filter(|_| request.matching != Matching::All);
+    let also = || (!joined.is_empty()).then(|| request.query.clone());
+    let looser = request.query.loosened().or_else(also);
+    let looser = looser.filter(|_| request.matching != Matching::All);
     let telling = |looser| telling::telling(searcher, fields, looser, depth);
     if let (Some(looser), Matching::Any) = (&looser, request.matching) {
-        let (hits, counts, _) = find(&telling(looser.clone())?, None, depth)?;
-        let (_, strict, _) = find(&request.query, None, 0)?;
+        let (hits, counts, _) = find(&telling(looser.clone())?, Occur::Should, None, depth)?;
+        let (_, strict, _) = find(&request.query, Occur::Must, None, 0)?;
         return Ok(Found { hits, counts, total_all: strict.total });
     }
-    let (mut hits, mut counts, strict) = find(&request.query, None, depth)?;
+    let (mut hits, mut counts, strict) = find(&request.query, Occur::Must, None, depth)?;
     let total_all = counts.total;
     if let Some(looser) = looser.filter(|_| total_all < request.limit as u64) {
         let room = depth.saturating_sub(hits.len());
-        let (more, more_counts, _) = find(&telling(looser)?, Some(strict), room)?;
+        let (more, more_counts, _) = find(&telling(looser)?, Occur::Should, Some(strict), room)?;
         hits.extend(more);
         counts.add(more_counts);
     }
     Ok(Found { hits, counts, total_all })
+}
+
+/// Returns the queries for the words that join the query, with their weights.
+fn expansion(
+    searcher: &Searcher,
+    fields: &Fields,
+    request: &SearchRequest,
+    deadline: Deadline,
+) -> tantivy::Result<Vec<Box<dyn Engine>>> {
+    let mut joined: Vec<Box<dyn Engine>> = Vec::new();
+    for (word, weight) in &request.expansion {
+        if telling::is_telling(searcher, fields, word)?
+            && let Ok(query) = Compiler::new(fields, deadline).query(&Query::word(word))
+        {
+            joined.push(Box::new(BoostQuery::new(query, *weight)));
+        }
+    }
+    Ok(joined)
+}
+
+/// Returns a query whose score, and if it is not required whose matches, those of `joined` add to.
+fn expanded(own: (Occur, Box<dyn Engine>), joined: &[Box<dyn Engine>]) -> Box<dyn Engine> {
+    let joined = joined.iter().map(|it| (Occur::Should, it.box_clone()));
+    Box::new(BooleanQuery::new(std::iter::once(own).chain(joined).collect()))
 }
 
 /// Returns the same request with another spelling, if more objects have all of its words than the
@@ -147,6 +193,7 @@ fn suggestion(
         offset: 0,
         matching: Matching::All,
         facets: false,
+        expansion: Vec::new(),
         ..suggested.clone()
     };
     let found = rank(searcher, fields, &counted, (0, deadline))?;
@@ -195,6 +242,15 @@ fn narrowed(
         };
         let values = BooleanQuery::union(filters.iter().map(value).collect());
         clauses.push((Occur::Must, Box::new(ConstScoreQuery::new(Box::new(values), 0.0))));
+    }
+    if let Some(record) = &request.but {
+        let oid = Oid::of(record).map(|it| (fields.oid, oid_key(&it)));
+        let content = content_digest(record).map(|it| (fields.content, it));
+        for (field, text) in oid.into_iter().chain(content) {
+            let term = Term::from_field_text(field, &text);
+            clauses
+                .push((Occur::MustNot, Box::new(TermQuery::new(term, IndexRecordOption::Basic))));
+        }
     }
     if !request.duplicates {
         let term = Term::from_field_bool(fields.duplicate, true);

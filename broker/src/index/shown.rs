@@ -6,11 +6,13 @@
 
 pub(super) mod twins;
 
-use query::record::oid_text;
+use collection::Oid;
+use query::record::{head, oid_text};
+use soif::Record;
 use tantivy::{DocAddress, Searcher};
 
 use super::deadline::Deadline;
-use super::document::{StoredHit, title_of};
+use super::document::{StoredHit, content_digest, title_of};
 use super::lookup;
 use super::rerank::{RANKED_MAX, Ranked};
 use super::schema::Fields;
@@ -28,24 +30,34 @@ struct Kept {
     twins: Vec<StoredHit>,
 }
 
-/// Returns the requested hits of all that were `found`, which begin with the first one.
+/// Returns the requested hits of all that were `found`, which begin with the first one, and the other
+/// forms of the object that is to be no hit.
 pub(super) fn hits(
     searcher: &Searcher,
     fields: &Fields,
     found: &[Ranked],
     request: &SearchRequest,
     deadline: Deadline,
-) -> Result<Vec<Hit>, Refusal> {
+) -> Result<(Vec<Hit>, Vec<Duplicate>), Refusal> {
     let is_by_relevance = request.sort == Sort::Relevance;
     let joined = if is_by_relevance && !request.duplicates { RANKED_MAX } else { 0 };
     let last = request.offset + request.limit;
     let mut kept: Vec<Kept> = Vec::new();
+    let but = request.but.as_deref().map(|it| (it, print_of(it)));
+    let mut forms = match &but {
+        Some((record, _)) => copies(searcher, fields, record)?,
+        None => Vec::new(),
+    };
     for ranked in found.iter().take(joined) {
         if last <= kept.len() {
             break;
         }
         deadline.check()?;
         let stored = lookup::stored(searcher, fields, ranked.address)?;
+        if but.as_ref().is_some_and(|(_, it)| are_twins(it, &stored)) {
+            forms.push(Duplicate { similar: true, ..duplicate(stored) });
+            continue;
+        }
         match kept.iter_mut().find(|it| are_twins(&it.stored, &stored)) {
             Some(twin) => twin.take(*ranked, stored),
             None => kept.push(Kept { ranked: *ranked, stored, twins: Vec::new() }),
@@ -63,7 +75,8 @@ pub(super) fn hits(
         let alone = Kept { ranked: *ranked, stored, twins: Vec::new() };
         hits.push(hit(searcher, fields, alone, request)?);
     }
-    Ok(hits)
+    forms.truncate(2 * DUPLICATES_MAX);
+    Ok((hits, forms))
 }
 
 impl Kept {
@@ -120,11 +133,45 @@ fn duplicates(
     fields: &Fields,
     address: DocAddress,
 ) -> tantivy::Result<Vec<Duplicate>> {
-    let Some(digest) = lookup::content_digest(searcher, address)? else { return Ok(Vec::new()) };
+    match lookup::content_digest(searcher, address)? {
+        Some(digest) => of_content(searcher, fields, &digest, |_, it| it != address),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Returns what twins of a record are known by.
+fn print_of(record: &Record) -> StoredHit {
+    let print = record.text("Text-Print").unwrap_or_default();
+    let print = head(print.trim(), twins::PRINT_BYTES).to_owned();
+    StoredHit { url: record.url.clone(), print, ..StoredHit::default() }
+}
+
+/// Returns other objects with the content of a record.
+fn copies(
+    searcher: &Searcher,
+    fields: &Fields,
+    record: &Record,
+) -> tantivy::Result<Vec<Duplicate>> {
+    let itself = Oid::of(record);
+    match content_digest(record) {
+        Some(digest) => {
+            of_content(searcher, fields, &digest, |oid, _| Some(oid) != itself.as_ref())
+        }
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Returns the wanted objects with a content, the first [`DUPLICATES_MAX`] by (URL, gatherer).
+fn of_content(
+    searcher: &Searcher,
+    fields: &Fields,
+    digest: &str,
+    is_wanted: impl Fn(&Oid, DocAddress) -> bool,
+) -> tantivy::Result<Vec<Duplicate>> {
     let mut found = Vec::new();
-    for other in lookup::having(searcher, fields.content, &digest, GROUP_READ_MAX)? {
-        if other != address
-            && let Some(oid) = lookup::oid(searcher, other)?
+    for other in lookup::having(searcher, fields.content, digest, GROUP_READ_MAX)? {
+        if let Some(oid) = lookup::oid(searcher, other)?
+            && is_wanted(&oid, other)
         {
             found.push((oid.key(), other));
         }

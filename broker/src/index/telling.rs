@@ -3,6 +3,10 @@
 //! Objects that have nothing but words which many have are no answer, and to count them all takes
 //! most of the time. So an object must have one of the rarer words; the others only add to its score.
 
+mod counted;
+pub(crate) mod feedback;
+pub(super) mod like;
+
 use query::words::split;
 use query::{Leaf, Node, Query, Value};
 use tantivy::{Searcher, Term};
@@ -50,6 +54,20 @@ pub(super) fn telling(
     }
     required.insert(0, Node::or(telling));
     Ok(Query { root: Node::prefer(required, others) })
+}
+
+/// Returns whether so few objects have a word that it tells them from the others.
+///
+/// # Errors
+///
+/// The engine failed.
+pub(super) fn is_telling(
+    searcher: &Searcher,
+    fields: &Fields,
+    word: &str,
+) -> tantivy::Result<bool> {
+    let limit = OBJECTS_MIN.max(searcher.num_docs() / ONE_IN);
+    Ok(like::objects(searcher, fields, word)? <= limit)
 }
 
 /// Returns how many objects have a word in their text, as it is written.

@@ -1,26 +1,42 @@
-//! The page of one object: it shows the record as a table to people, as SOIF or JSON to programs.
+//! The page of one object: to people it shows first what they read, and the technical attributes
+//! folded; to programs it gives the record as SOIF or JSON.
+//!
+//! Everything on it is bounded, however large the record is.
 //!
 //! Sans-I/O.
 
-use std::borrow::Cow;
+mod row;
+mod text;
 
-use jiff::Timestamp;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use oai::crosswalk::LANDING_PAGE;
+use query::Query;
+use query::record::gatherer_name;
 use serde::Serialize;
 use soif::{Attribute, Record};
 use url::form_urlencoded;
 
-use super::display_url::DisplayUrl;
-use super::results::{shortened, summary_address};
+use super::display_url::{DisplayUrl, harmless};
+use super::parameters::{Parameters, Unknown};
+use super::results::{DuplicateShown, date, shortened, summary_address};
+use crate::answer::{Answer, Hit};
+use row::{Row, links, rows};
+use text::{TEXTS, TextShown};
 
-/// Maximum length of a value as shown, in characters; the SOIF has the whole value.
-const VALUE_CHARS_MAX: usize = 65_536;
-/// Length above which a value is shown in a scrolling box, in characters.
-const LONG_CHARS: usize = 2_000;
-/// Length above which a value is shown in a scrolling box, in lines.
-const LONG_LINES: usize = 20;
-/// Maximum number of links in one value.
-const LINKS_MAX: usize = 2_000;
+const TITLE_CHARS_MAX: usize = 300;
+/// Maximum length of the description as shown, in characters.
+const DESCRIPTION_CHARS_MAX: usize = 2_000;
+/// Maximum length of one value of a fact or of one keyword, in characters.
+const FACT_CHARS_MAX: usize = 200;
+/// Maximum number of values of one fact.
+const FACT_VALUES_MAX: usize = 8;
+/// Number of keywords that are shown at once, and folded.
+const KEYWORDS_MAX: usize = 12;
+const KEYWORDS_FOLDED_MAX: usize = 500;
+/// Bytes of an attribute's value that are split into lines.
+const LINES_BYTES_MAX: usize = 256 << 10;
 
 /// Format of an object: `format=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +51,10 @@ pub(crate) enum Format {
 pub(crate) struct ObjectParameters {
     pub(crate) oid: Option<String>,
     pub(crate) format: Option<Format>,
+    /// Number of the part of the text to show, from 1: `part=`.
+    pub(crate) part: Option<usize>,
+    /// The results that lead to the object; `None` if there are none.
+    pub(crate) results: Option<Parameters>,
 }
 
 impl ObjectParameters {
@@ -56,9 +76,13 @@ impl ObjectParameters {
                         }
                     });
                 }
+                // A number that nobody can read shows the beginning.
+                "part" => asked.part = Some(value.parse().unwrap_or(1)),
                 _ => {}
             }
         }
+        let results = Parameters::parse(query, Unknown::Ignored).ok();
+        asked.results = results.filter(Parameters::is_search);
         Ok(asked)
     }
 }
@@ -75,40 +99,222 @@ struct ObjectShown {
     place: DisplayUrl,
     href: Option<String>,
     local: bool,
+    /// URL of the results that lead here.
+    back: Option<String>,
+    facts: Vec<Fact>,
+    description: String,
+    text: Option<TextShown>,
+    /// URLs of the part before, of the part behind, and of the first part.
+    previous: Option<String>,
+    next: Option<String>,
+    first: String,
+    forms: Vec<DuplicateShown>,
+    related: Vec<Related>,
+    /// URL of all objects about the same.
+    like: String,
+    keywords: Vec<String>,
+    keywords_folded: Vec<String>,
+    /// How many keywords are not even among the folded ones.
+    keywords_left_out: usize,
+    links: Vec<DisplayUrl>,
+    links_left_out: usize,
     soif: String,
     json: String,
     rows: Vec<Row>,
+    rows_left_out: usize,
 }
 
-#[derive(Debug, Default, PartialEq, Serialize)]
-struct Row {
-    name: String,
-    value: String,
-    links: Vec<DisplayUrl>,
-    /// Whether the value is shown with its line breaks.
-    pre: bool,
-    long: bool,
-    note: String,
+/// An object about the same.
+#[derive(Debug, Serialize)]
+struct Related {
+    title: String,
+    r#type: String,
+    summary: String,
+}
+
+impl Related {
+    fn new(hit: &Hit, results: &Parameters) -> Self {
+        let address = DisplayUrl::of(&hit.url).text;
+        let title = if hit.title.trim().is_empty() { &address } else { &hit.title };
+        Self {
+            title: shortened(&harmless(title), FACT_CHARS_MAX),
+            r#type: hit.r#type.clone(),
+            summary: summary_address(&hit.oid, results),
+        }
+    }
+}
+
+/// What a person wants to know of an object at once.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Fact {
+    name: &'static str,
+    values: Vec<String>,
+    more: usize,
 }
 
 impl ObjectPage {
-    pub(crate) fn new(oid: &str, record: &Record) -> Self {
+    /// Returns the page of a record. `query` is that of the results which lead to it; `related` has
+    /// objects about the same, and its other forms.
+    pub(crate) fn new(
+        oid: &str,
+        record: &Record,
+        (asked, query): (&ObjectParameters, Option<&Query>),
+        related: &Answer,
+    ) -> Self {
+        let mut parts = Parts { record, used: BTreeSet::new() };
         let place = DisplayUrl::of(&record.url);
-        let title = record.text("Title").filter(|title| !title.trim().is_empty());
+        let title = parts.line("Title").map(Cow::Owned);
         let title = title.unwrap_or_else(|| Cow::Borrowed(last_part(&place.text)));
-        let address = summary_address(oid);
+        let facts = facts(&mut parts);
+        let text = TEXTS.into_iter().find_map(|it| parts.take(it));
+        let text = text.map(|it| TextShown::new(record, it, asked.part, query));
+        let description = parts.take("Description").or_else(|| parts.take("Abstract"));
+        let description = head(description.unwrap_or_default(), 4 * DESCRIPTION_CHARS_MAX + 4);
+        let description = String::from_utf8_lossy(description);
+        // The beginning of a text is no description beside it.
+        let is_new = !text.as_ref().is_some_and(|it| it.has(description.trim()));
+        let description = if is_new { description.trim() } else { "" };
+        let keywords = parts.take("Keywords").unwrap_or_default();
+        let (mut keywords, keywords_left_out) = lines(keywords, KEYWORDS_MAX + KEYWORDS_FOLDED_MAX);
+        let keywords_folded = keywords.split_off(KEYWORDS_MAX.min(keywords.len()));
+        let (links, links_left_out) = links(parts.take("URL-References").unwrap_or_default());
         let landing = record.text(LANDING_PAGE).map(|it| DisplayUrl::of(it.trim()));
         let open = place.openable().or_else(|| landing.as_ref()?.openable());
+        let address = summary_address(oid, &Parameters::default());
+        let results = asked.results.clone().unwrap_or_default();
+        let of_part = |part: usize| format!("{}&part={part}", summary_address(oid, &results));
+        let beside = |step: isize| {
+            let text = text.as_ref()?;
+            let part = text.part.checked_add_signed(step)?;
+            (1..=text.parts).contains(&part).then(|| of_part(part))
+        };
+        let (previous, next) = (beside(-1), beside(1));
+        let (rows, rows_left_out) = rows(&parts.rest());
         let object = ObjectShown {
-            title: shortened(title.trim(), 300),
+            title: shortened(&harmless(title.trim()), TITLE_CHARS_MAX),
             href: open.map(str::to_owned),
             local: place.local,
             place,
+            back: asked.results.as_ref().map(Parameters::address),
+            facts,
+            description: shortened(&harmless(description), DESCRIPTION_CHARS_MAX),
+            text,
+            previous,
+            next,
+            first: of_part(1),
+            forms: related.forms.iter().map(|it| DuplicateShown::new(it, &results)).collect(),
+            related: related.hits.iter().map(|it| Related::new(it, &results)).collect(),
+            like: results.like(oid).address(),
+            keywords,
+            keywords_folded,
+            keywords_left_out,
+            links,
+            links_left_out,
             soif: format!("{address}&format=soif"),
             json: format!("{address}&format=json"),
-            rows: record.attributes().iter().map(Row::new).collect(),
+            rows,
+            rows_left_out,
         };
         Self { object }
+    }
+}
+
+/// The attributes of a record, of which those that people read are taken one after the other.
+struct Parts<'a> {
+    record: &'a Record,
+    /// The places of the taken attributes.
+    used: BTreeSet<usize>,
+}
+
+impl<'a> Parts<'a> {
+    /// Takes the first attribute of this name that is not blank.
+    fn take(&mut self, name: &str) -> Option<&'a [u8]> {
+        let mut all = self.record.attributes().iter().enumerate();
+        let is_it = |it: &Attribute| {
+            it.name.eq_ignore_ascii_case(name) && !it.value.trim_ascii().is_empty()
+        };
+        let (at, found) = all.find(|(_, it)| is_it(it))?;
+        self.used.insert(at);
+        Some(&found.value)
+    }
+
+    /// Takes an attribute as one line.
+    fn line(&mut self, name: &str) -> Option<String> {
+        let value = self.take(name)?;
+        Some(lines(value, 1).0.concat())
+    }
+
+    /// Returns the attributes that are left.
+    fn rest(&self) -> Vec<&'a Attribute> {
+        let all = self.record.attributes().iter().enumerate();
+        all.filter(|(at, _)| !self.used.contains(at)).map(|(_, it)| it).collect()
+    }
+}
+
+/// Returns what a person wants to know at once.
+fn facts(parts: &mut Parts<'_>) -> Vec<Fact> {
+    let record = parts.record;
+    let mut facts = Vec::new();
+    let mut add = |name, (values, more): (Vec<String>, usize)| {
+        if !values.is_empty() {
+            facts.push(Fact { name, values, more });
+        }
+    };
+    let one = |value: Option<String>| (value.into_iter().collect::<Vec<_>>(), 0);
+    for (name, attribute) in [("Author", "Author"), ("Date", "Date")] {
+        add(name, lines(parts.take(attribute).unwrap_or_default(), FACT_VALUES_MAX));
+    }
+    let changed = record.number("Last-Modification-Time").and_then(|it| i64::try_from(it).ok());
+    add("Changed", one(changed.and_then(date)));
+    add("Language", one(parts.line("Language").map(language)));
+    add("Type", one(parts.line("Type")));
+    add("Size", one(record.number("File-Size").map(web::templates::size)));
+    let gatherer = shortened(&harmless(&gatherer_name(record)), FACT_CHARS_MAX);
+    add("Gathered by", one(Some(gatherer).filter(|it| !it.is_empty())));
+    facts
+}
+
+/// Returns a language tag (BCP 47) with the English name of its language, if it is a usual one.
+fn language(tag: String) -> String {
+    let code = tag.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
+    match LANGUAGES.iter().find(|it| it.0 == code) {
+        Some((_, name)) if code == tag => (*name).to_owned(),
+        Some((_, name)) => format!("{name} ({tag})"),
+        None => tag,
+    }
+}
+
+#[rustfmt::skip]
+const LANGUAGES: [(&str, &str); 36] = [
+    ("ar", "Arabic"), ("bg", "Bulgarian"), ("ca", "Catalan"), ("cs", "Czech"), ("da", "Danish"),
+    ("de", "German"), ("el", "Greek"), ("en", "English"), ("es", "Spanish"), ("et", "Estonian"),
+    ("fa", "Persian"), ("fi", "Finnish"), ("fr", "French"), ("he", "Hebrew"), ("hi", "Hindi"),
+    ("hr", "Croatian"), ("hu", "Hungarian"), ("id", "Indonesian"), ("it", "Italian"),
+    ("ja", "Japanese"), ("ko", "Korean"), ("lt", "Lithuanian"), ("lv", "Latvian"), ("nl", "Dutch"),
+    ("no", "Norwegian"), ("pl", "Polish"), ("pt", "Portuguese"), ("ro", "Romanian"),
+    ("ru", "Russian"), ("sk", "Slovak"), ("sl", "Slovenian"), ("sv", "Swedish"), ("th", "Thai"),
+    ("tr", "Turkish"), ("uk", "Ukrainian"), ("zh", "Chinese"),
+];
+
+/// Returns the first lines of a value that are not blank, harmless and short, and how many more
+/// there are in the part of it that is read.
+fn lines(value: &[u8], lines_max: usize) -> (Vec<String>, usize) {
+    let text = String::from_utf8_lossy(head(value, LINES_BYTES_MAX));
+    let mut all = text.lines().map(str::trim).filter(|it| !it.is_empty());
+    let line = |it: &str| shortened(&harmless(it), FACT_CHARS_MAX);
+    let first = all.by_ref().take(lines_max).map(line).collect();
+    (first, all.count())
+}
+
+/// Returns at most the first `bytes_max` bytes, without the beginning of a character at their end.
+fn head(bytes: &[u8], bytes_max: usize) -> &[u8] {
+    let Some(cut) = bytes.get(..bytes_max) else { return bytes };
+    let is_start = |it: &u8| it & 0xC0 != 0x80;
+    match cut.iter().rposition(is_start).filter(|at| cut.len() < at + 4) {
+        Some(at) if bytes.get(bytes_max).is_some_and(|it| !is_start(it)) => {
+            cut.get(..at).unwrap_or(cut)
+        }
+        _ => cut,
     }
 }
 
@@ -117,140 +323,5 @@ fn last_part(address: &str) -> &str {
     address.trim_end_matches('/').rsplit('/').next().filter(|it| !it.is_empty()).unwrap_or(address)
 }
 
-impl Row {
-    fn new(attribute: &Attribute) -> Self {
-        let text = String::from_utf8_lossy(&attribute.value);
-        let mut value = text.trim_end();
-        // A line for each keyword would make the page too long.
-        let joined: String;
-        if attribute.name.eq_ignore_ascii_case("Keywords") {
-            joined = value.lines().collect::<Vec<_>>().join(", ");
-            value = &joined;
-        }
-        let mut row = Self { name: attribute.name.clone(), ..Self::default() };
-        let is_address = |name: &&str| attribute.name.eq_ignore_ascii_case(name);
-        if ["URL-References", LANDING_PAGE].iter().any(is_address) {
-            row.links = value.lines().take(LINKS_MAX).map(DisplayUrl::of).collect();
-            row.long = LONG_LINES < row.links.len();
-            return row;
-        }
-        row.note = meaning(&attribute.name, value).unwrap_or_default();
-        if matches!(text, Cow::Owned(_)) {
-            "not UTF-8: see the SOIF for its bytes".clone_into(&mut row.note);
-        }
-        row.value = shortened(value, VALUE_CHARS_MAX);
-        if value.chars().nth(VALUE_CHARS_MAX).is_some() {
-            row.note = format!("the first {VALUE_CHARS_MAX} characters; the SOIF has all");
-        }
-        let lines = row.value.lines().count();
-        row.pre = 1 < lines;
-        row.long = LONG_LINES < lines || LONG_CHARS < row.value.chars().count();
-        row.pre |= row.long;
-        row
-    }
-}
-
-/// Renders the number in an attribute for people, as a date, a duration or a size; `None` if the
-/// attribute has no such meaning.
-fn meaning(name: &str, value: &str) -> Option<String> {
-    let number: i64 = value.trim().parse().ok()?;
-    let is = |known: &str| name.eq_ignore_ascii_case(known);
-    if ["Update-Time", "Last-Modification-Time", "Generation-Time"].iter().any(|it| is(it)) {
-        let time = Timestamp::from_second(number).ok()?;
-        return Some(time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
-    }
-    let number = u64::try_from(number).ok()?;
-    if is("Time-to-Live") || is("Refresh-Rate") {
-        return Some(span(number));
-    }
-    (is("File-Size") && 1_024 <= number).then(|| web::templates::size(number))
-}
-
-/// Renders a duration in the largest unit that is not longer than the duration.
-fn span(seconds: u64) -> String {
-    let (count, unit) = match seconds {
-        0..60 => (seconds, "second"),
-        60..3_600 => (seconds / 60, "minute"),
-        3_600..86_400 => (seconds / 3_600, "hour"),
-        _ => (seconds / 86_400, "day"),
-    };
-    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(name: &str, value: impl Into<Vec<u8>>) -> Row {
-        Row::new(&Attribute { name: name.to_owned(), value: value.into() })
-    }
-
-    fn check_note(name: &str, value: &str, expected: &str) {
-        let row = row(name, value);
-        assert_eq!((row.value.as_str(), row.note.as_str()), (value, expected));
-    }
-
-    #[test]
-    fn numbers_are_explained() {
-        check_note("Update-Time", "1700000000", "2023-11-14 22:13:20 UTC");
-        check_note("update-time", "soon", "");
-        check_note("Time-to-Live", "2592000", "30 days");
-        check_note("Refresh-Rate", "3600", "1 hour");
-        check_note("File-Size", "2048", "2.0 KiB");
-        check_note("File-Size", "-1", "");
-        check_note("Title", "1700000000", "");
-        check_note("Update-Time", "99999999999999999999", "");
-    }
-
-    #[test]
-    fn long_and_odd_values_are_bounded_and_named() {
-        assert!(row("Abstract", "a\nb").pre);
-        assert!(!row("Abstract", "a\n").pre, "a line break at the end is dropped");
-        assert!(row("Full-Text", "x\n".repeat(21)).long);
-        let cut = row("Full-Text", "x".repeat(VALUE_CHARS_MAX + 1));
-        assert!(cut.long && cut.note.contains("first 65536"), "{}", cut.note);
-        assert!(row("Title", [0xff, b'a']).note.contains("not UTF-8"));
-        assert_eq!(row("keywords", "a\nb\n").value, "a, b");
-        let links = row("URL-References", "http://h/\njavascript:alert(1)\n").links;
-        assert_eq!(links.len(), 2);
-        assert!(links[0].href.is_some() && links[1].href.is_none());
-    }
-
-    #[test]
-    fn an_object_outside_the_web_opens_at_its_landing_page() {
-        let check = |url: &str, landing: &str, expected: Option<&str>| {
-            let mut record = Record::new("FILE", url);
-            record.push(LANDING_PAGE, landing);
-            let page = ObjectPage::new("o", &record);
-            assert_eq!(page.object.href.as_deref(), expected, "{url} {landing}");
-        };
-        check("oai:h:1", "https://h/1\n", Some("https://h/1"));
-        check("oai:h:1", "javascript:alert(1)", None);
-        check("http://h/2", "https://h/1", Some("http://h/2"));
-    }
-
-    #[test]
-    fn parameters_are_read() {
-        let check = |query: &str, oid: Option<&str>, format| {
-            let expected = ObjectParameters { oid: oid.map(str::to_owned), format };
-            assert_eq!(ObjectParameters::parse(Some(query)), Ok(expected), "{query}");
-        };
-        check("", None, None);
-        check("oid=a%3Ab&x=y", Some("a:b"), None);
-        check("oid=a&format=soif", Some("a"), Some(Format::Soif));
-        assert!(
-            ObjectParameters::parse(Some("format=xml")).unwrap_err().contains("html, soif or json")
-        );
-    }
-
-    #[test]
-    fn an_object_without_title_has_the_last_part_of_its_url() {
-        let check = |url: &str, expected: &str| {
-            let page = ObjectPage::new("o", &Record::new("FILE", url));
-            assert_eq!(page.object.title, expected);
-        };
-        check("file:///a/b%20c.txt", "b c.txt");
-        check("http://h/a/", "a");
-        check("http://h/", "h");
-    }
-}
+mod tests;

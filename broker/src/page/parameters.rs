@@ -2,8 +2,10 @@
 //!
 //! | parameter | is | default |
 //! |---|---|---|
-//! | `q` | the query | none: the API requires it; a page without it has only the search box |
-//! | `match` | `best`, `all`, `any`: how many of the words side by side a hit has | `best` |
+//! | `q` | the query | none: the API requires it or `like`; a page without it has only the search box |
+//! | `like` | an OID or URL: objects about the same follow, which match `q` if that is given | none |
+//! | `match` | `best`, `all`, `any`: how many of the words side by side a hit has | `best`, or that of the settings |
+//! | `feedback` | whether the query is expanded by what its best hits are about | `false`, or that of the settings |
 //! | `limit` | hits in one answer, 0 to [`HITS_MAX`]; a page shows at most [`PAGE_HITS_MAX`] | 10 |
 //! | `offset` | hits skipped before the first; `offset + limit` is at most [`DEPTH_MAX`] | 0 |
 //! | `sort` | `relevance`, `newest`, `oldest`, `title`, `size`, `url` | `relevance` |
@@ -25,10 +27,14 @@ use crate::answer::{
 pub const PAGE_HITS_MAX: usize = 100;
 /// Maximum number of filters in one request.
 pub const FILTERS_MAX: usize = 32;
+/// Maximum length of the OID or URL after `like=`, in bytes.
+pub const LIKE_BYTES_MAX: usize = 8 << 10;
 
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 15] = [
     "q",
+    "like",
     "match",
+    "feedback",
     "limit",
     "offset",
     "sort",
@@ -47,10 +53,14 @@ const NAMES: [&str; 13] = [
 pub struct Parameters {
     /// The query as typed; `None` when the request has none.
     pub text: Option<String>,
+    /// The OID or URL of an object; hits are about the same.
+    pub like: Option<String>,
     /// The chosen facet values, in the order of the request.
     pub filters: Vec<Filter>,
-    /// How many of the words side by side a hit has.
-    pub matching: Matching,
+    /// How many of the words side by side a hit has; `None`: as the settings say.
+    pub matching: Option<Matching>,
+    /// Whether the query is expanded by what its best hits are about; `None`: as the settings say.
+    pub feedback: Option<bool>,
     /// The order of the hits.
     pub sort: Sort,
     /// Number of hits in one answer, up to [`HITS_MAX`].
@@ -71,8 +81,10 @@ impl Default for Parameters {
     fn default() -> Self {
         Self {
             text: None,
+            like: None,
             filters: Vec::new(),
-            matching: Matching::Best,
+            matching: None,
+            feedback: None,
             sort: Sort::Relevance,
             limit: HITS_DEFAULT,
             offset: 0,
@@ -126,13 +138,14 @@ impl Parameters {
             match (&*name, facet) {
                 (_, Some(facet)) => asked.add_filter(facet, &value)?,
                 ("q", _) => asked.text = Some(value.into_owned()),
+                ("like", _) => asked.like = Some(object(&value)?).filter(|it| !it.is_empty()),
                 ("limit", _) => asked.limit = number(&name, &value, HITS_MAX)?,
                 ("offset", _) => asked.offset = number(&name, &value, DEPTH_MAX)?,
                 ("match", _) => {
                     let found = Matching::by_name(&value);
-                    asked.matching = found.ok_or_else(|| {
+                    asked.matching = Some(found.ok_or_else(|| {
                         unlisted("match", "match", &value, &Matching::ALL.map(Matching::name))
-                    })?;
+                    })?);
                 }
                 ("sort", _) => {
                     let found = Sort::by_name(&value);
@@ -140,6 +153,7 @@ impl Parameters {
                         unlisted("sort", "sort order", &value, &Sort::ALL.map(Sort::name))
                     })?;
                 }
+                ("feedback", _) => asked.feedback = Some(switch(&name, &value)?),
                 ("duplicates", _) => asked.duplicates = switch(&name, &value)?,
                 ("facets", _) => asked.facets = switch(&name, &value)?,
                 ("snippets", _) => asked.snippets = switch(&name, &value)?,
@@ -170,12 +184,12 @@ impl Parameters {
         Ok(())
     }
 
-    /// Returns the search for `query`, the parsed text.
-    pub fn request(&self, query: Query) -> SearchRequest {
+    /// Returns the search for `query`, the parsed text; `matching` is that of the settings.
+    pub fn request(&self, query: Query, matching: Matching) -> SearchRequest {
         let mut request = SearchRequest::new(query, self.text.clone().unwrap_or_default());
         request.limit = self.limit;
         request.offset = self.offset;
-        request.matching = self.matching;
+        request.matching = self.matching.unwrap_or(matching);
         request.sort = self.sort;
         request.filters.clone_from(&self.filters);
         request.duplicates = self.duplicates;
@@ -191,9 +205,15 @@ impl Parameters {
         if let Some(text) = &self.text {
             all.push(("q", text.clone()));
         }
+        if let Some(like) = &self.like {
+            all.push(("like", like.clone()));
+        }
         all.extend(self.filters.iter().map(|it| (it.facet.name(), it.value.clone())));
-        if self.matching != Matching::Best {
-            all.push(("match", self.matching.name().to_owned()));
+        if let Some(matching) = self.matching {
+            all.push(("match", matching.name().to_owned()));
+        }
+        if let Some(feedback) = self.feedback {
+            all.push(("feedback", feedback.to_string()));
         }
         if self.sort != Sort::Relevance {
             all.push(("sort", self.sort.name().to_owned()));
@@ -206,6 +226,13 @@ impl Parameters {
         let off = [("facets", self.facets), ("snippets", self.snippets)].into_iter();
         all.extend(off.filter(|(_, is_on)| !is_on).map(|(name, _)| (name, "false".to_owned())));
         all
+    }
+
+    /// Returns whether something is looked for.
+    pub fn is_search(&self) -> bool {
+        self.text.as_ref().is_some_and(|it| !it.trim().is_empty())
+            || self.like.is_some()
+            || !self.filters.is_empty()
     }
 
     /// Returns the URL of the same request: `?q=…`.
@@ -236,6 +263,13 @@ impl Parameters {
         Self { filters: Vec::new(), offset: 0, ..self.clone() }
     }
 
+    /// Returns the search for objects about the same as `oid`, with nothing else of this request but
+    /// how many hits it shows.
+    #[must_use]
+    pub fn like(&self, oid: impl Into<String>) -> Self {
+        Self { like: Some(oid.into()), limit: self.limit, ..Self::default() }
+    }
+
     /// Returns the same request with `filter` added or, if the request has it already, removed;
     /// starting at the first hit.
     #[must_use]
@@ -254,6 +288,14 @@ fn number(name: &str, value: &str, max: usize) -> Result<usize, BadParameter> {
     value.parse().ok().filter(|it| *it <= max).ok_or_else(|| {
         BadParameter::new(name, format!("{name} is {value:?}; expected a number from 0 to {max}"))
     })
+}
+
+fn object(value: &str) -> Result<String, BadParameter> {
+    if LIKE_BYTES_MAX < value.len() {
+        let message = format!("like is longer than {LIKE_BYTES_MAX} bytes");
+        return Err(BadParameter::new("like", message));
+    }
+    Ok(value.to_owned())
 }
 
 fn switch(name: &str, value: &str) -> Result<bool, BadParameter> {
@@ -307,7 +349,9 @@ mod tests {
         ];
         let asked = Parameters {
             filters,
-            matching: Matching::Any,
+            matching: Some(Matching::Any),
+            feedback: Some(true),
+            like: Some("0a:http://h/".to_owned()),
             sort: Sort::Newest,
             limit: 5,
             offset: 20,
@@ -318,8 +362,8 @@ mod tests {
             text: Some(String::new()),
         };
         check(
-            "q=&type=HTML&year=2024&type=PDF&type=HTML&host=&match=any&sort=date&limit=5&offset=20\
-             &duplicates=1&facets=false&snippets=0&explain=true",
+            "q=&type=HTML&year=2024&type=PDF&type=HTML&host=&match=any&feedback=1&sort=date&limit=5\
+             &offset=20&like=0a:http://h/&duplicates=1&facets=false&snippets=0&explain=true",
             &asked,
         );
     }
@@ -333,9 +377,11 @@ mod tests {
         check_wrong("sort=best", "sort", "relevance, newest");
         check_wrong("match=some", "match", "best, all, any");
         check_wrong("duplicates=perhaps", "duplicates", "true or false");
+        check_wrong("feedback=x", "feedback", "true or false");
+        check_wrong(&format!("like={}", "x".repeat(8_193)), "like", "8192 bytes");
         check_wrong("q=a&q=b", "q", "twice");
         check_wrong("limt=5", "limt", "expected limit");
-        check_wrong("utm_source=x", "utm_source", "one of q, match");
+        check_wrong("utm_source=x", "utm_source", "one of q, like, match");
         let many: String = (0..33).map(|i| format!("host={i}&")).collect();
         check_wrong(&many, "host", "more than 32");
         assert_eq!(
@@ -353,5 +399,6 @@ mod tests {
         assert_eq!(asked.unfiltered().address(), "?q=x");
         assert_eq!(asked.at(20).address(), "?q=x&type=A&offset=20");
         assert_eq!(asked.asking("y").address(), "?q=y&type=A");
+        assert_eq!(asked.like("g:x").address(), "?like=g%3Ax");
     }
 }

@@ -4,15 +4,17 @@
 //! Sans-I/O.
 
 use jiff::Timestamp;
+use query::record::oid_parse;
 use query::{Leaf, Node, Query, QueryError, Value};
 use serde::Serialize;
 use url::form_urlencoded;
 
-use super::display_url::DisplayUrl;
+use super::display_url::{DisplayUrl, harmless};
 use super::parameters::Parameters;
 use super::text_place::TextPlace;
 use crate::answer::{
-    Answer, DEPTH_MAX, Duplicate, Facet, Filter, Hit, Matching, Notice, Snippet, Sort,
+    Answer, DEPTH_MAX, Duplicate, Facet, Filter, Hit, Matching, Notice, SearchRequest, Snippet,
+    Sort,
 };
 
 /// Number of links to pages on each side of the current page.
@@ -117,6 +119,8 @@ struct HitShown {
     href: Option<String>,
     place: DisplayUrl,
     summary: String,
+    /// URL of the objects about the same.
+    like: String,
     r#type: String,
     size: Option<u64>,
     date: Option<String>,
@@ -126,14 +130,15 @@ struct HitShown {
     duplicates: Vec<DuplicateShown>,
 }
 
+/// A part of a text, with or without a mark.
 #[derive(Debug, PartialEq, Serialize)]
-struct Piece {
-    text: String,
-    marked: bool,
+pub(super) struct Piece {
+    pub(super) text: String,
+    pub(super) marked: bool,
 }
 
 #[derive(Debug, Serialize)]
-struct DuplicateShown {
+pub(super) struct DuplicateShown {
     similar: bool,
     r#type: String,
     place: DisplayUrl,
@@ -196,7 +201,8 @@ struct Advice {
 }
 
 impl Results {
-    pub(crate) fn new(asked: &Parameters, query: &Query, answer: &Answer) -> Self {
+    pub(crate) fn new(asked: &Parameters, request: &SearchRequest, answer: &Answer) -> Self {
+        let query = &request.query;
         let first = if answer.hits.is_empty() { 0 } else { asked.offset as u64 + 1 };
         let reachable = usize::try_from(answer.total).unwrap_or(usize::MAX).min(DEPTH_MAX);
         let next = asked.offset.saturating_add(asked.limit);
@@ -207,7 +213,7 @@ impl Results {
         keep.retain(|(name, _)| *name != "sort");
         let last = first.saturating_sub(1) + answer.hits.len() as u64;
         let some = answer.total_all + 1;
-        let is_best = asked.matching == Matching::Best;
+        let is_best = request.matching == Matching::Best;
         let text = asked.text.as_deref().unwrap_or_default();
         Self {
             total: answer.total,
@@ -223,7 +229,7 @@ impl Results {
             took: took(answer.took_us),
             first,
             last,
-            hits: answer.hits.iter().map(HitShown::new).collect(),
+            hits: answer.hits.iter().map(|it| HitShown::new(it, asked)).collect(),
             facets: facets(asked, answer),
             chips: chips(asked),
             keep,
@@ -242,44 +248,46 @@ impl Results {
 }
 
 impl HitShown {
-    fn new(hit: &Hit) -> Self {
+    fn new(hit: &Hit, asked: &Parameters) -> Self {
         let place = DisplayUrl::of(&hit.url);
         let landing = hit.landing_page.as_deref().map(DisplayUrl::of);
         let open = place.openable().or_else(|| landing.as_ref()?.openable());
         let title = if hit.title.trim().is_empty() { &place.text } else { &hit.title };
         Self {
-            title: shortened(title, TITLE_CHARS_MAX),
+            title: shortened(&harmless(title), TITLE_CHARS_MAX),
             href: open.map(str::to_owned),
             place,
             part: hit.part,
             text_place: TextPlace::of(hit),
-            summary: summary_address(&hit.oid),
+            summary: summary_address(&hit.oid, asked),
+            like: asked.like(hit.oid.clone()).address(),
             r#type: hit.r#type.clone(),
             size: hit.size,
             date: hit.modified.and_then(date),
             gatherer: hit.gatherer.clone(),
             snippet: snippet(&hit.snippet, &hit.description),
-            duplicates: hit.duplicates.iter().map(DuplicateShown::new).collect(),
+            duplicates: hit.duplicates.iter().map(|it| DuplicateShown::new(it, asked)).collect(),
         }
     }
 }
 
 impl DuplicateShown {
-    fn new(duplicate: &Duplicate) -> Self {
+    pub(super) fn new(duplicate: &Duplicate, asked: &Parameters) -> Self {
         Self {
             similar: duplicate.similar,
             r#type: duplicate.r#type.clone(),
             place: DisplayUrl::of(&duplicate.url),
             gatherer: duplicate.gatherer.clone(),
-            summary: summary_address(&duplicate.oid),
+            summary: summary_address(&duplicate.oid, asked),
         }
     }
 }
 
-/// Returns the URL of an object's page, below the site's base.
-pub(crate) fn summary_address(oid: &str) -> String {
+/// Returns the URL of an object's page, below the site's base, with the results that lead there.
+pub(crate) fn summary_address(oid: &str, asked: &Parameters) -> String {
     let encoded: String = form_urlencoded::byte_serialize(oid.as_bytes()).collect();
-    format!("object?oid={encoded}")
+    let results = asked.address().replacen('?', "&", 1);
+    format!("object?oid={encoded}{}", results.strip_suffix('&').unwrap_or(&results))
 }
 
 /// Returns the day of a Unix time in UTC: `2024-03-05`; `None` if it is out of range.
@@ -304,28 +312,35 @@ fn took(us: u64) -> String {
     }
 }
 
-/// Cuts the excerpt at its highlights; skips highlights that do not fit.
 fn snippet(snippet: &Snippet, description: &str) -> Vec<Piece> {
     if snippet.text.trim().is_empty() {
         let text = shortened(description.trim(), DESCRIPTION_CHARS_MAX);
         return if text.is_empty() { Vec::new() } else { vec![Piece { text, marked: false }] };
     }
+    pieces(&snippet.text, snippet.highlights.iter().copied())
+}
+
+/// Cuts a text at its highlights; skips highlights that do not fit.
+pub(super) fn pieces(
+    text: &str,
+    highlights: impl IntoIterator<Item = (usize, usize)>,
+) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut at = 0;
     let mut push = |text: Option<&str>, marked| {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
-            pieces.push(Piece { text: text.to_owned(), marked });
+            pieces.push(Piece { text: harmless(text).into_owned(), marked });
         }
     };
-    for (start, end) in &snippet.highlights {
-        let fits = at <= *start && snippet.text.get(*start..*end).is_some();
+    for (start, end) in highlights {
+        let fits = at <= start && text.get(start..end).is_some();
         if fits {
-            push(snippet.text.get(at..*start), false);
-            push(snippet.text.get(*start..*end), true);
-            at = *end;
+            push(text.get(at..start), false);
+            push(text.get(start..end), true);
+            at = end;
         }
     }
-    push(snippet.text.get(at..), false);
+    push(text.get(at..), false);
     pieces
 }
 
@@ -375,7 +390,18 @@ fn chips(asked: &Parameters) -> Vec<Chip> {
         value: filter.value.clone(),
         address: asked.toggled(filter).address(),
     });
-    chips.collect()
+    let like = asked.like.as_ref().map(|it| Chip {
+        facet: "Like",
+        value: DisplayUrl::of(url_of(it)).text,
+        address: Parameters { like: None, ..asked.at(0) }.address(),
+    });
+    like.into_iter().chain(chips).collect()
+}
+
+/// Returns the URL in an OID, or the URL that is given instead of one.
+fn url_of(like: &str) -> &str {
+    let url = oid_parse(like).map(|it| it.1).filter(|it| !it.starts_with("//"));
+    url.unwrap_or(like)
 }
 
 /// Returns links to the first page, the pages next to the current page, and the last page, with
@@ -477,7 +503,8 @@ mod tests {
     #[test]
     fn the_last_reachable_page_has_no_next() {
         let answer = |total| Answer { total, hits: vec![Hit::default()], ..Answer::default() };
-        let found = |query: &str, total| Results::new(&asked(query), &Query::all(), &answer(total));
+        let request = SearchRequest::new(Query::all(), "");
+        let found = |query: &str, total| Results::new(&asked(query), &request, &answer(total));
         assert_eq!(found("q=x&offset=9990", 20_000).next, None);
         assert_eq!(found("q=x&offset=9990", 20_000).cut, Some(DEPTH_MAX));
         assert_eq!(found("q=x&offset=9980", 20_000).next.as_deref(), Some("?q=x&offset=9990"));
@@ -529,12 +556,19 @@ mod tests {
 
     #[test]
     fn small_things() {
+        assert_eq!(url_of("0a:http://h/"), "http://h/");
+        assert_eq!(url_of("http://h/"), "http://h/");
+        assert_eq!(url_of("x"), "x");
         assert_eq!(took(999), "less than 1 ms");
         assert_eq!(took(12_345), "12 ms");
         assert_eq!(took(1_250_000), "1.2 s");
         assert_eq!(date(1_700_000_000).as_deref(), Some("2023-11-14"));
         assert_eq!(date(i64::MAX), None);
         assert_eq!(shortened("äöü", 2), "äö…");
-        assert_eq!(summary_address("0a:http://h/a&b"), "object?oid=0a%3Ahttp%3A%2F%2Fh%2Fa%26b");
+        let oid = "object?oid=0a%3Ahttp%3A%2F%2Fh%2Fa%26b";
+        assert_eq!(summary_address("0a:http://h/a&b", &Parameters::default()), oid);
+        let asked = asked("q=a%26b&type=PDF&offset=10");
+        let expected = format!("{oid}&q=a%26b&type=PDF&offset=10");
+        assert_eq!(summary_address("0a:http://h/a&b", &asked), expected);
     }
 }

@@ -7,7 +7,7 @@ use soif::Record;
 
 use super::parameters::Parameters;
 use super::*;
-use crate::answer::{Duplicate, Hit, Notice, Snippet};
+use crate::answer::{Duplicate, Hit, Matching, Notice, Snippet};
 
 fn pages() -> Pages {
     Pages::new(web::Site::new("Library & <Archive>"), TEMPLATES, None).unwrap()
@@ -70,7 +70,8 @@ fn answer() -> Answer {
 fn render(asked: &str, answer: Option<&Answer>, wrong: Option<Mistake>, home: Home) -> String {
     let asked = Parameters::parse(Some(asked), Unknown::Refused).unwrap();
     let text = asked.text.clone().unwrap_or_default();
-    let found = answer.map(|it| Results::new(&asked, &query::parse(&text).unwrap(), it));
+    let request = asked.request(query::parse(&text).unwrap(), Matching::Best);
+    let found = answer.map(|it| Results::new(&asked, &request, it));
     let mut keep = asked.parameters();
     keep.retain(|(name, _)| *name != "q");
     let page = SearchPage { q: text, keep, home, wrong, found };
@@ -142,7 +143,12 @@ fn an_object() {
     record.push("Time-to-Live", "2592000");
     record.push("URL-References", "http://example.org/a\njavascript:alert(1)\nrelative.html");
     record.push("Full-Text", "word\n".repeat(30));
-    let page = ObjectPage::new("00f1e2d3c4b5a697:https://example.org/papers/harvest.html", &record);
+    let oid = "00f1e2d3c4b5a697:https://example.org/papers/harvest.html";
+    record.push("Keywords", (0..20).map(|it| format!("word{it}\n")).collect::<String>());
+    record.push("Description", "A \u{202e}paper.");
+    let asked = ObjectParameters::parse(Some("oid=x&q=word&type=HTML")).unwrap();
+    let query = query::parse("word").unwrap();
+    let page = ObjectPage::new(oid, &record, (&asked, Some(&query)), &answer());
     insta::assert_snapshot!(body_of(&pages().render("object.html", &page).unwrap().0));
 }
 
@@ -216,10 +222,16 @@ fn no_field_of_a_hit_can_run() {
         notice: Some(Notice { message: evil(), offset: 0, length: 9 }),
         took_us: 1,
         hits,
+        forms: vec![duplicate("javascript:alert(1)"), duplicate(EVIL)],
         facets: facets.into(),
     };
     let encoded: String = url::form_urlencoded::byte_serialize(EVIL.as_bytes()).collect();
-    check_harmless(&render(&format!("q=x&type={encoded}"), Some(&answer), None, Home::default()));
+    check_harmless(&render(
+        &format!("q=x&type={encoded}&like={encoded}"),
+        Some(&answer),
+        None,
+        Home::default(),
+    ));
     check_harmless(&render_wrong(&format!("q={encoded}"), Mistake::parameter(EVIL)));
     let error = query::parse("(").unwrap_err();
     check_harmless(&render_wrong(&format!("q={encoded}"), Mistake::query(&error, EVIL)));
@@ -260,11 +272,44 @@ fn an_answer_says_what_is_not_as_it_was_asked_for() {
 fn no_field_of_an_object_can_run() {
     for url in ["javascript:alert(1)", EVIL, "data:text/html,<script>"] {
         let mut record = Record::new("FILE", url);
-        for name in ["Title", "Author", "Full-Text", "URL-References", "Update-Time", EVIL] {
+        for name in [
+            "Title",
+            "Author",
+            "Date",
+            "Language",
+            "Type",
+            "Description",
+            "Keywords",
+            "Full-Text",
+            "Text-Places",
+            "Gatherer-Name",
+            "URL-References",
+            "Update-Time",
+            EVIL,
+        ] {
+            record.push(name, format!("{EVIL}\u{202e}\0\n").repeat(30));
             record.push(name, EVIL);
         }
         record.push("URL-References", "javascript:alert(1)");
-        let page = ObjectPage::new(EVIL, &record);
-        check_harmless(&pages().render("object.html", &page).unwrap().0);
+        let encoded: String = url::form_urlencoded::byte_serialize(EVIL.as_bytes()).collect();
+        let twin = Duplicate {
+            url: url.to_owned(),
+            gatherer: EVIL.to_owned(),
+            oid: EVIL.to_owned(),
+            r#type: EVIL.to_owned(),
+            similar: true,
+        };
+        let title = format!("{EVIL}\u{202e}");
+        let like = Hit { r#type: EVIL.to_owned(), ..hit(EVIL, &title) };
+        let related = Answer { hits: vec![like], forms: vec![twin], ..Answer::default() };
+        for part in 1..9 {
+            let asked = format!("oid=x&part={part}&q=script+{encoded}&type={encoded}");
+            let asked = ObjectParameters::parse(Some(&asked)).unwrap();
+            let query = query::plain(EVIL);
+            let page = ObjectPage::new(EVIL, &record, (&asked, Some(&query)), &related);
+            let html = pages().render("object.html", &page).unwrap().0;
+            check_harmless(&html);
+            assert!(!html.contains(['\u{202e}', '\0']), "it changes the direction of text");
+        }
     }
 }

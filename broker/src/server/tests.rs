@@ -180,3 +180,17 @@ async fn a_broker_with_an_incomplete_index_is_not_ready() {
     };
     tokio::task::spawn_blocking(work).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_puts_another_ranking_in_force() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = Config::new("Test", dir.path());
+    config.daemon.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.daemon.admin_listen = config.daemon.listen;
+    config.ranking.factors.near = 3.0;
+    let handle = Server::bind(config.clone()).await.unwrap().handle();
+    assert_eq!(handle.inner.engine.ranking(), config.ranking, "it is that of the start");
+    config.ranking.matching = crate::answer::Matching::All;
+    assert_eq!(handle.reload(config.clone()).await.unwrap(), [""; 0], "no restart is needed");
+    assert_eq!(handle.inner.engine.ranking(), config.ranking);
+}

@@ -8,6 +8,7 @@ mod kill;
 pub(crate) mod model;
 mod power;
 mod queries;
+mod related;
 mod truth;
 
 use std::cell::RefCell;
