@@ -25,6 +25,7 @@ pub(crate) struct Args {
     #[arg(
         value_name = "QUERY",
         allow_hyphen_values = true,
+        required = false,
         required_unless_present = "like",
         default_value_if("like", ArgPredicate::IsPresent, "")
     )]
