@@ -5,8 +5,9 @@
 use std::collections::{HashMap, VecDeque};
 
 use query::distance::{edits, within};
+use query::forms::Forms;
+use query::language::Languages;
 use query::phrase::{Phrase, Progress};
-use query::stem::{root, stem};
 use query::words::{Span, Words, pattern, split};
 use query::{Query, Value};
 
@@ -15,8 +16,8 @@ use crate::snippet::Mark;
 /// Recognizes the words of one query.
 #[derive(Debug, Default)]
 pub(crate) struct Highlighter {
-    /// Stems of the query's words, each with the number of its word.
-    stems: Vec<(String, u64)>,
+    /// Plain words of the query, each with its number.
+    forms: Vec<(Forms, u64)>,
     /// Exact words of the query, each with its number.
     words: HashMap<String, u64>,
     patterns: Vec<(Pattern, u64)>,
@@ -55,7 +56,7 @@ impl Highlighter {
             Value::Word(text) => match <[String; 1]>::try_from(split(text)) {
                 Ok([word]) => {
                     let number = self.number(1);
-                    self.stems.push((stem(&word).into_owned(), number));
+                    self.forms.push((Forms::new(&word), number));
                 }
                 Err(several) => self.add_phrase(several, None),
             },
@@ -112,10 +113,12 @@ impl Highlighter {
         }
     }
 
-    /// Returns the positions of the query's words in `text`: ascending and disjoint.
-    pub(crate) fn marks<'a>(&'a self, text: &'a str) -> Marks<'a> {
+    /// Returns the positions of the query's words in `text`, of a record of `languages`: ascending
+    /// and disjoint.
+    pub(crate) fn marks<'a>(&'a self, text: &'a str, languages: Languages) -> Marks<'a> {
         Marks {
             highlighter: self,
+            languages,
             words: Words::new(text),
             word: String::new(),
             progress: vec![Progress::default(); self.phrases.len()],
@@ -127,13 +130,12 @@ impl Highlighter {
     }
 
     /// Returns the number of a word, whatever its neighbors are.
-    fn number_of(&self, word: &str) -> Option<u64> {
+    fn number_of(&self, word: &str, languages: Languages) -> Option<u64> {
         let exact = self.words.get(word).copied();
         exact
             .or_else(|| {
-                // Only the few words that begin like a stem are passed to the stemmer.
-                let mut alike = self.stems.iter().filter(|(it, _)| word.starts_with(root(it)));
-                alike.find(|(it, _)| stem(word) == *it).map(|(_, number)| *number)
+                let form = self.forms.iter().find(|(it, _)| it.form(word, languages).is_some());
+                form.map(|(_, number)| *number)
             })
             .or_else(|| {
                 let found = self.patterns.iter().find(|(it, _)| it.matches(word));
@@ -146,6 +148,7 @@ impl Highlighter {
 #[derive(Debug)]
 pub(crate) struct Marks<'a> {
     highlighter: &'a Highlighter,
+    languages: Languages,
     words: Words<'a>,
     word: String,
     /// Progress of each phrase.
@@ -165,7 +168,7 @@ impl Marks<'_> {
             self.at_end = true;
             return;
         };
-        let number = self.highlighter.number_of(&self.word);
+        let number = self.highlighter.number_of(&self.word, self.languages);
         match self.recent.back_mut().filter(|(last, _)| last.position == span.position) {
             // A part of a name, which may be marked as a whole.
             Some(last) if last.1.is_none() && number.is_some() => *last = (span, number),
@@ -224,15 +227,30 @@ mod tests {
 
     /// Marks the words of `text` in brackets.
     fn check(query: &str, text: &str, expected: &str) {
+        check_in(&[], query, text, expected);
+    }
+
+    fn check_in(languages: &[&str], query: &str, text: &str, expected: &str) {
+        let mut record = soif::Record::new("FILE", "http://h/");
+        record.push("Language", languages.join("\n"));
+        let languages = Languages::of(&record);
         let highlighter = Highlighter::new(&parse(query).unwrap());
         let mut out = text.to_owned();
-        let marks: Vec<Mark> = highlighter.marks(text).collect();
+        let marks: Vec<Mark> = highlighter.marks(text, languages).collect();
         assert!(marks.is_sorted_by(|one, next| one.end <= next.start), "{query:?}");
         for mark in marks.iter().rev() {
             out.insert(mark.end, ']');
             out.insert(mark.start, '[');
         }
         assert_eq!(out, expected, "{query:?}");
+    }
+
+    #[test]
+    fn forms_of_the_records_language_are_recognized() {
+        check_in(&["de"], "haus", "Die Häuser, die Haustür", "Die [Häuser], die [Haustür]");
+        check_in(&["en"], "haus", "Die Häuser, die Haustür", "Die Häuser, die Haustür");
+        check_in(&["fr"], "cheval", "les chevaux", "les [chevaux]");
+        check_in(&["ru", "de"], "книга strasse", "книги, Straßen", "[книги], [Straßen]");
     }
 
     #[test]

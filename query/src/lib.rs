@@ -42,6 +42,8 @@ mod check;
 pub mod distance;
 pub mod field;
 pub mod folding;
+pub mod forms;
+pub mod language;
 mod looser;
 mod matcher;
 mod names;

@@ -14,9 +14,10 @@ use soif::Record;
 
 use crate::distance::{edits, within};
 use crate::field::{Quantity, Target, TextField, target};
+use crate::forms::Forms;
+use crate::language::Languages;
 use crate::phrase::{Phrase, Progress};
 use crate::record::{Searched, gatherer_id, integer, oid_key, quantity, searched};
-use crate::stem::{root, stem};
 use crate::words::{Words, pattern, split};
 use crate::{Leaf, Node, Query, Value, span};
 
@@ -86,8 +87,8 @@ enum Scope {
 /// A test of the words of a text.
 #[derive(Clone, Debug)]
 enum Test {
-    /// The word, or in inflected fields any word with its stem.
-    Forms { word: String, stem: String },
+    /// The word, or in inflected fields any of its forms.
+    Forms(Forms),
     /// Words side by side.
     Phrase(Phrase),
     /// For each of these words, a word at most this number of edits away, all in one field.
@@ -138,13 +139,20 @@ impl Matcher {
             found.holds = name.is_some();
             found.names.extend(name.map(str::to_owned));
         }
-        searched(record, &mut |name, what| self.test_item(name, what, &mut found));
+        let languages = if self.has_forms() { Languages::of(record) } else { Languages::default() };
+        searched(record, &mut |name, what| self.test_item((name, what), languages, &mut found));
         if !self.root.as_ref().is_some_and(|root| root.holds(&found)) {
             return None;
         }
         let answering =
             self.conditions.iter().zip(found).filter(|(it, found)| it.wanted && found.holds);
         Some(Matched { attributes: answering.flat_map(|(_, found)| found.names).collect() })
+    }
+
+    /// Returns whether a condition depends on the languages of a record.
+    fn has_forms(&self) -> bool {
+        let is_word = |it: &Condition| matches!(it.predicate, Predicate::Words(_, Test::Forms(_)));
+        self.conditions.iter().any(is_word)
     }
 
     /// Prepares a node; `None` if it has no condition.
@@ -177,8 +185,13 @@ impl Matcher {
         Tree::Leaf(self.conditions.len() - 1)
     }
 
-    /// Tests the conditions on one searched item of the record.
-    fn test_item(&self, name: &str, what: Searched<'_>, found: &mut [Outcome]) {
+    /// Tests the conditions on one searched item of a record of `languages`.
+    fn test_item(
+        &self,
+        (name, what): (&str, Searched<'_>),
+        languages: Languages,
+        found: &mut [Outcome],
+    ) {
         let mut readings = Vec::new();
         for (condition, found) in self.conditions.iter().zip(found) {
             if found.holds && (!condition.wanted || found.names.contains(name)) {
@@ -191,7 +204,8 @@ impl Matcher {
                 }
                 (Predicate::Words(scope, test), what) => {
                     if let Some(part) = scope.reads(name, what) {
-                        readings.push(Reading { test, part, progress: Progress::default(), found });
+                        let progress = Progress::default();
+                        readings.push(Reading { test, part, languages, progress, found });
                     }
                     continue;
                 }
@@ -222,6 +236,8 @@ struct Reading<'a> {
     test: &'a Test,
     /// Field of the text; `None` for an attribute's own text.
     part: Option<TextField>,
+    /// Languages of the record.
+    languages: Languages,
     progress: Progress,
     found: &'a mut Outcome,
 }
@@ -230,10 +246,10 @@ impl Reading<'_> {
     /// Reads the next word; returns whether the condition now holds.
     fn step(&mut self, name: &str, word: &str, position: usize) -> bool {
         match self.test {
-            Test::Forms { word: it, stem: wanted } => {
-                let inflected = self.part.is_some_and(TextField::is_inflected);
-                it == word || inflected && word.starts_with(root(wanted)) && stem(word) == *wanted
-            }
+            Test::Forms(forms) => match self.part.is_some_and(TextField::is_inflected) {
+                true => forms.form(word, self.languages).is_some(),
+                false => forms.word() == word,
+            },
             Test::Phrase(phrase) => phrase.step(&mut self.progress, word, position),
             Test::Near(wanted) => {
                 let near = &mut self.found.near;
@@ -325,10 +341,7 @@ fn words(scope: Scope, value: &Value) -> Option<Predicate> {
             let mut words = split(text);
             match (value, words.len()) {
                 (_, 0) => return None,
-                (Value::Word(_), 1) => {
-                    let word = words.pop()?;
-                    Test::Forms { stem: stem(&word).into_owned(), word }
-                }
+                (Value::Word(_), 1) => Test::Forms(Forms::new(&words.pop()?)),
                 _ => Test::Phrase(Phrase::new(words, None)),
             }
         }

@@ -14,6 +14,34 @@ pub fn stem(word: &str) -> Cow<'_, str> {
     if is_plain { Stemmer::new(Algorithm::English).stem(word) } else { Cow::Borrowed(word) }
 }
 
+/// Returns whether two words with one [`stem`] differ in their inflection alone: `operates` and
+/// `operated` do, `operator` and `operation` are words of their own.
+pub fn is_inflected(one: &str, other: &str) -> bool {
+    one == other || uninflected(one) == uninflected(other)
+}
+
+/// Returns an English word without the endings of plural, person and tense, and without an `e` or the
+/// second of two equal letters at its end.
+fn uninflected(word: &str) -> Cow<'_, str> {
+    let has_vowel = |it: &&str| 1 < it.len() && it.contains(['a', 'e', 'i', 'o', 'u', 'y']);
+    let cut = |ending| word.strip_suffix(ending).filter(has_vowel);
+    let is_plural = |it: &&str| !it.ends_with(['s', 'u']);
+    let plural = || word.strip_suffix('s').filter(is_plural).filter(|it| 1 < it.len());
+    let base = match cut("ies").or_else(|| cut("ied")).or_else(|| word.strip_suffix('y')) {
+        Some(base) => return Cow::Owned(format!("{base}i")),
+        None => cut("sses").map(|it| word.get(..it.len() + 2).unwrap_or(word)),
+    };
+    let base = base.or_else(|| cut("ing")).or_else(|| cut("ed")).or_else(plural).unwrap_or(word);
+    let base = base.strip_suffix('e').unwrap_or(base);
+    let mut ends = base.chars().rev();
+    match (ends.next(), ends.next()) {
+        (Some(last), Some(before)) if last == before => {
+            Cow::Borrowed(base.get(..base.len() - last.len_utf8()).unwrap_or(base))
+        }
+        _ => Cow::Borrowed(base),
+    }
+}
+
 /// Returns a prefix of all words with the stem `stem`. Only words with it need the stemmer.
 pub fn root(stem: &str) -> &str {
     let other = match stem.len() {
@@ -25,4 +53,50 @@ pub fn root(stem: &str) -> &str {
     };
     // The stemmer changes only ASCII words.
     stem.get(..stem.len() - other).filter(|_| stem.is_ascii()).unwrap_or(stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inflections_are_told_from_derivations() {
+        let check = |words: &str, expected: bool| {
+            let (one, other) = words.split_once(' ').unwrap();
+            assert_eq!(stem(one), stem(other), "{words}");
+            assert_eq!(is_inflected(one, other), expected, "{words}");
+            assert_eq!(is_inflected(other, one), expected, "{words}");
+        };
+        for words in [
+            "operator operators",
+            "operates operated",
+            "operating operate",
+            "class classes",
+            "box boxes",
+            "query queries",
+            "tried tries",
+            "play plays",
+            "playing play",
+            "studying study",
+            "stop stopping",
+            "fall falling",
+            "fell fells",
+            "agree agreed",
+            "die dying",
+            "size sizes",
+            "horse horses",
+            "string strings",
+        ] {
+            check(words, true);
+        }
+        for words in [
+            "operator operation",
+            "operate operations",
+            "happy happiness",
+            "possible possibly",
+            "general generalization",
+        ] {
+            check(words, false);
+        }
+    }
 }

@@ -181,7 +181,7 @@ impl<'a> Compiler<'a> {
     fn usual_word(&mut self, word: &str) -> Box<dyn Engine> {
         let mut fields: Vec<Text> = TextField::DEFAULT.map(|it| self.fields.text(it)).into();
         fields.push(self.fields.name);
-        let forms = Forms::new(fields, word);
+        let forms = Forms::new(self.fields, fields, word);
         self.words.push(forms.clone());
         self.deadline.hold(Box::new(forms))
     }
@@ -209,7 +209,7 @@ impl<'a> Compiler<'a> {
                 let exact = split(text);
                 match &exact[..] {
                     [] => return Ok(None),
-                    [word] => plain(places, word).into_iter().map(held).collect(),
+                    [word] => plain(self.fields, places, word).into_iter().map(held).collect(),
                     several => each(places, |place| held(phrase(place, several))),
                 }
             }
@@ -248,7 +248,7 @@ fn each(
 }
 
 /// Returns the queries for one plain word; in inflected fields, for all forms of the word.
-fn plain(places: &[WordPlace], word: &str) -> Vec<Box<dyn Engine>> {
+fn plain(all: &Fields, places: &[WordPlace], word: &str) -> Vec<Box<dyn Engine>> {
     let mut queries: Vec<Box<dyn Engine>> = Vec::new();
     let mut fields = Vec::new();
     for place in places {
@@ -261,7 +261,7 @@ fn plain(places: &[WordPlace], word: &str) -> Vec<Box<dyn Engine>> {
         }
     }
     if !fields.is_empty() {
-        queries.push(Box::new(Forms::new(fields, word)));
+        queries.push(Box::new(Forms::new(all, fields, word)));
     }
     queries
 }

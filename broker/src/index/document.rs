@@ -15,6 +15,7 @@ use soif::Record;
 use tantivy::TantivyDocument;
 use tantivy::schema::OwnedValue;
 
+use super::forms;
 use super::schema::{Fields, Text};
 use super::shown::twins::PRINT_BYTES;
 use super::standing::{name_of, standing};
@@ -122,6 +123,7 @@ pub(super) fn document(
         document.add_text(fields.content, digest);
     }
     add_searched(&mut document, fields, record);
+    forms::add_languages(&mut document, fields, record);
     add_text(&mut document, fields.name, &name_of(&oid.url));
     document.add_u64(fields.standing, standing(record));
     for it in &role.duplicates {

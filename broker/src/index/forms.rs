@@ -1,18 +1,22 @@
 //! The query for a plain word in all its forms: `gathering` finds `gathered` too.
 //!
 //! The index has every word once, as written. A search looks up the other forms of its words in the
-//! dictionary of each segment ([`Inflected`]). Indexing stems in addition to the words would find
-//! the same objects, but indexing would take almost three times as long.
+//! dictionary of each segment: English ones by their endings ([`Inflected`]), those of other languages
+//! by their stems ([`others`]). Indexing English stems in addition to the words would find the same
+//! objects, but indexing would take almost three times as long.
 //!
 //! All forms in all fields count as one word ([`rank`]): the rarity of the word is that of its most
 //! frequent form in any field (as in Lucene's `SynonymQuery`).
 
+mod others;
 mod word_scorer;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use query::stem::stem;
+use query::forms::Form;
+use query::language::Languages;
+use query::stem::{is_inflected, stem};
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::index::SegmentId;
 use tantivy::postings::{SegmentPostings, TermInfo};
@@ -22,18 +26,30 @@ use tantivy::{DocId, DocSet as _, Score, Searcher, SegmentReader};
 
 use super::inflection::Inflected;
 use super::rank::Bm25f;
-use super::schema::Text;
+use super::schema::{Fields, Text};
+use others::{KeyFields, Only};
 use word_scorer::{FieldLengths, FormList, WordScorer};
 
-/// Maximum number of forms of one word that a search uses in one field of a segment.
+pub(super) use others::add as add_languages;
+#[cfg(test)]
+pub(super) use others::COMPOUNDS_MAX;
+
+/// Maximum number of English forms of one word that a search uses in one field of a segment.
 pub(super) const FORMS_MAX: usize = 128;
+
+/// How much an occurrence counts of a word that is derived from the wanted one, or from which that
+/// is (`operation`, `operator`), as a share of one of the word itself.
+const DERIVED: Score = 0.7;
+/// The same for a compound that begins with the word.
+const COMPOUND: Score = 0.2;
 
 /// The query for documents that have any form of a word in any of some fields. Clones share what
 /// they have looked up.
 #[derive(Clone, Debug)]
 pub(super) struct Forms {
     fields: Vec<Text>,
-    word: Arc<str>,
+    keys: KeyFields,
+    word: Arc<query::forms::Forms>,
     inflected: Arc<Inflected>,
     found: Arc<OnceLock<Found>>,
 }
@@ -41,20 +57,34 @@ pub(super) struct Forms {
 /// The forms of a word in an index.
 #[derive(Debug, Default)]
 struct Found {
-    /// The postings of each form with the index of its field, by segment.
-    postings: HashMap<SegmentId, Vec<(usize, TermInfo)>>,
+    /// The forms by segment.
+    places: HashMap<SegmentId, Vec<Place>>,
     /// Number of documents that have the most frequent form in one field.
     most: u64,
 }
 
+/// A form in one field of a segment.
+#[derive(Debug)]
+struct Place {
+    /// Index of the field.
+    field: usize,
+    info: TermInfo,
+    /// How much an occurrence counts, as a share of one of the word itself.
+    share: Score,
+    /// The languages in whose documents it is a form; `None` for all documents.
+    languages: Option<Languages>,
+}
+
 impl Forms {
     /// Returns the query for `word`; in fields that are not inflected, only for the word itself.
-    pub(super) fn new(fields: Vec<Text>, word: &str) -> Self {
-        let inflected = Arc::new(Inflected::new(&stem(word)));
-        Self { fields, word: word.into(), inflected, found: Arc::default() }
+    pub(super) fn new(all: &Fields, fields: Vec<Text>, word: &str) -> Self {
+        let keys = KeyFields { languages: all.languages, forms: all.forms };
+        let word = Arc::new(query::forms::Forms::new(word));
+        let inflected = Arc::new(Inflected::new(word.english()));
+        Self { fields, keys, word, inflected, found: Arc::default() }
     }
 
-    /// Returns the forms that occur in a field of a segment, in the order of their bytes.
+    /// Returns the English forms that occur in a field of a segment, in the order of their bytes.
     pub(super) fn of(
         &self,
         field: Text,
@@ -62,8 +92,9 @@ impl Forms {
     ) -> tantivy::Result<Vec<(String, TermInfo)>> {
         let index = segment.inverted_index(field.field)?;
         if !field.inflected {
-            let info = index.terms().get(self.word.as_bytes())?;
-            return Ok(info.map(|info| (self.word.to_string(), info)).into_iter().collect());
+            let word = self.word.word();
+            let info = index.terms().get(word.as_bytes())?;
+            return Ok(info.map(|info| (word.to_owned(), info)).into_iter().collect());
         }
         let mut forms = Vec::new();
         let words = index.terms().search(self.inflected.as_ref());
@@ -77,80 +108,111 @@ impl Forms {
         Ok(forms)
     }
 
+    /// Returns all forms in a segment. Calls `count` with each form in each place, where the forms of
+    /// other languages have one place, and with how many documents have it there.
+    fn in_segment(
+        &self,
+        segment: &SegmentReader,
+        count: &mut dyn FnMut(Option<usize>, String, u64),
+    ) -> tantivy::Result<Vec<Place>> {
+        let mut places = Vec::new();
+        for (at, field) in self.fields.iter().enumerate() {
+            for (form, info) in self.of(*field, segment)? {
+                let share = if is_inflected(self.word.word(), &form) { 1.0 } else { DERIVED };
+                count(Some(at), form, info.doc_freq.into());
+                places.push(Place { field: at, info, share, languages: None });
+            }
+        }
+        for (form, other) in others::of(&self.word, self.keys, segment)? {
+            for (at, field) in self.fields.iter().enumerate().filter(|(_, it)| it.inflected) {
+                let index = segment.inverted_index(field.field)?;
+                let Some(info) = index.terms().get(form.as_bytes())? else { continue };
+                let share = if other.form == Form::Compound { COMPOUND } else { 1.0 };
+                places.push(Place { field: at, info, share, languages: Some(other.languages) });
+            }
+            if other.form == Form::Inflected {
+                count(None, form, other.documents);
+            }
+        }
+        Ok(places)
+    }
+
     /// Returns the forms in all segments, which are looked up once.
     fn found(&self, searcher: &Searcher) -> tantivy::Result<&Found> {
         if let Some(found) = self.found.get() {
             return Ok(found);
         }
         let mut found = Found::default();
-        let mut documents: HashMap<(usize, String), u64> = HashMap::new();
+        let mut documents: HashMap<(Option<usize>, String), u64> = HashMap::new();
         for segment in searcher.segment_readers() {
-            let mut postings = Vec::new();
-            for (at, field) in self.fields.iter().enumerate() {
-                for (form, info) in self.of(*field, segment)? {
-                    *documents.entry((at, form)).or_default() += u64::from(info.doc_freq);
-                    postings.push((at, info));
-                }
-            }
-            found.postings.insert(segment.segment_id(), postings);
+            let places = self.in_segment(segment, &mut |at, form, having| {
+                *documents.entry((at, form)).or_default() += having;
+            })?;
+            found.places.insert(segment.segment_id(), places);
         }
         found.most = documents.into_values().max().unwrap_or_default();
         Ok(self.found.get_or_init(|| found))
     }
 
     /// Returns the postings of each form in some fields of a segment, with positions where they are.
+    /// Compounds are not among them.
     pub(super) fn postings<const N: usize>(
         &self,
         segment: &SegmentReader,
         fields: [Option<Field>; N],
     ) -> tantivy::Result<[Vec<SegmentPostings>; N]> {
         let mut all = std::array::from_fn(|_| Vec::new());
-        let places = fields.map(|field| {
-            let field = field?;
-            self.fields.iter().position(|it| it.field == field)
-        });
-        let is_wanted = |at| places.contains(&Some(at));
         let wanted = IndexRecordOption::WithFreqsAndPositions;
-        for list in self.lists(segment, wanted, is_wanted)? {
-            for (at, lists) in places.iter().zip(&mut all) {
-                if *at == Some(list.field) {
-                    lists.push(list.postings);
-                    break;
-                }
+        self.for_each_place(segment, &mut |field, place| {
+            let at = fields.iter().position(|it| *it == Some(field.field));
+            if let Some(lists) = at.and_then(|at| all.get_mut(at))
+                && place.share != COMPOUND
+            {
+                let index = segment.inverted_index(field.field)?;
+                lists.push(index.read_postings_from_terminfo(&place.info, wanted)?);
             }
-        }
+            Ok(())
+        })?;
         Ok(all)
     }
 
-    /// Returns the lists of a segment in those fields for whose index `is_wanted` returns true, with
-    /// the postings in `wanted` detail.
+    /// Returns the lists of a segment, with the postings in `wanted` detail.
     fn lists(
         &self,
         segment: &SegmentReader,
         wanted: IndexRecordOption,
-        is_wanted: impl Fn(usize) -> bool,
     ) -> tantivy::Result<Vec<FormList>> {
+        let mut lists = Vec::new();
+        self.for_each_place(segment, &mut |field, place| {
+            let index = segment.inverted_index(field.field)?;
+            let postings = index.read_postings_from_terminfo(&place.info, wanted)?;
+            let only = place.languages.map(|it| Only::new(it, segment)).transpose()?;
+            lists.push(FormList::new(postings, place.field, place.share, only));
+            Ok(())
+        })?;
+        Ok(lists)
+    }
+
+    /// Calls `visit` with each form in a segment and its field.
+    fn for_each_place(
+        &self,
+        segment: &SegmentReader,
+        visit: &mut dyn FnMut(&Text, &Place) -> tantivy::Result<()>,
+    ) -> tantivy::Result<()> {
         let looked_up;
-        let infos = match self.found.get().and_then(|it| it.postings.get(&segment.segment_id())) {
-            Some(postings) => postings,
+        let places = match self.found.get().and_then(|it| it.places.get(&segment.segment_id())) {
+            Some(places) => places,
             None => {
-                let mut postings = Vec::new();
-                for (at, field) in self.fields.iter().enumerate() {
-                    let forms = self.of(*field, segment)?;
-                    postings.extend(forms.into_iter().map(|(_, info)| (at, info)));
-                }
-                looked_up = postings;
+                looked_up = self.in_segment(segment, &mut |_, _, _| {})?;
                 &looked_up
             }
         };
-        let mut lists = Vec::with_capacity(infos.len());
-        for (at, info) in infos.iter().filter(|it| is_wanted(it.0)) {
-            let Some(field) = self.fields.get(*at) else { continue };
-            let index = segment.inverted_index(field.field)?;
-            let postings = index.read_postings_from_terminfo(info, wanted)?;
-            lists.push(FormList { postings, field: *at });
+        for place in places {
+            if let Some(field) = self.fields.get(place.field) {
+                visit(field, place)?;
+            }
         }
-        Ok(lists)
+        Ok(())
     }
 }
 
@@ -207,7 +269,7 @@ impl Weight for FormsWeight {
             Some(_) => IndexRecordOption::WithFreqs,
             None => IndexRecordOption::Basic,
         };
-        let lists = self.forms.lists(segment, wanted, |_| true)?;
+        let lists = self.forms.lists(segment, wanted)?;
         if lists.is_empty() {
             return Ok(Box::new(EmptyScorer));
         }

@@ -10,7 +10,7 @@ use super::rank::{self, Factors, FieldWeight};
 use super::words::EXACT;
 
 /// Version of the schema and of the tokenizer; an index of another version is built anew.
-pub(super) const LAYOUT: u32 = 6;
+pub(super) const LAYOUT: u32 = 7;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text {
@@ -44,6 +44,10 @@ pub(super) struct Fields {
     pub(super) attributes: Field,
     /// Names of the attributes that the object has, in lower case.
     pub(super) names: Field,
+    /// Numbers of the object's languages, but for English.
+    pub(super) languages: Field,
+    /// Keys of the object's words in these languages, by stem.
+    pub(super) forms: Field,
     /// MD5 of a non-empty object, by which its duplicates are found.
     pub(super) content: Field,
     /// Whether another object with the same content represents this one.
@@ -75,6 +79,7 @@ pub(super) mod name {
     pub(in crate::index) const TITLE_KEY: &str = "title_key";
     pub(in crate::index) const OID: &str = "oid";
     pub(in crate::index) const CONTENT: &str = "content";
+    pub(in crate::index) const LANGUAGES: &str = "languages";
     pub(in crate::index) const DUPLICATE: &str = "duplicate";
 }
 
@@ -150,6 +155,8 @@ pub(super) fn build() -> (Schema, Fields) {
         facet: schema.add_text_field(name::FACET, STRING | raw_fast.clone()),
         attributes: schema.add_json_field("attributes", attributes),
         names: schema.add_text_field("names", STRING),
+        languages: schema.add_u64_field(name::LANGUAGES, INDEXED | FAST),
+        forms: schema.add_text_field("forms", STRING),
         content: schema.add_text_field(name::CONTENT, STRING | raw_fast.clone()),
         duplicate: schema.add_bool_field(name::DUPLICATE, INDEXED | FAST),
         modified: schema.add_i64_field(name::MODIFIED, FAST),

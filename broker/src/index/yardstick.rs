@@ -58,7 +58,7 @@ impl Index {
     /// The engine failed.
     pub fn forms(&self, field: Field, word: &str) -> tantivy::Result<BTreeSet<String>> {
         let field = Text { field, inflected: true, weight: rank::BODY };
-        let forms = Forms::new(vec![field], word);
+        let forms = Forms::new(&self.inner.fields, vec![field], word);
         let mut all = BTreeSet::new();
         for segment in self.inner.reader.searcher().segment_readers() {
             all.extend(forms.of(field, segment)?.into_iter().map(|(form, _)| form));

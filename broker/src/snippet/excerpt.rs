@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use collection::{Collection, Oid};
 use query::Query;
+use query::language::Languages;
 use query::record::head;
 use soif::Record;
 
@@ -66,9 +67,11 @@ fn excerpt(
     let found = texts.find(|(_, text)| !text.trim().is_empty());
     let (name, text) = found.unwrap_or_default();
     let shown = head(&text, bytes_max);
-    let (mut snippet, first) = cut(shown, highlighter.marks(shown), highlighter.words());
+    let languages = Languages::of(record);
+    let cut = |text| cut(text, highlighter.marks(text, languages), highlighter.words());
+    let (mut snippet, first) = cut(shown);
     let Some(at) = first else {
-        let (other, first) = cut(description, highlighter.marks(description), highlighter.words());
+        let (other, first) = cut(description);
         let is_better = !description.is_empty() && (first.is_some() || shown.is_empty());
         return (if is_better { other } else { snippet }, text.len());
     };

@@ -12,6 +12,7 @@ use tantivy::postings::{Postings as _, SegmentPostings};
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
+use super::others::Only;
 use crate::index::rank::Bm25f;
 
 /// Number of documents of a window; a multiple of 64.
@@ -19,9 +20,57 @@ const WINDOW: DocId = 4_096;
 
 /// The documents that have one form in one field.
 pub(super) struct FormList {
-    pub(super) postings: SegmentPostings,
+    postings: SegmentPostings,
     /// Index of the field among those of the word.
-    pub(super) field: usize,
+    field: usize,
+    /// How much an occurrence counts, as a share of one of the word itself.
+    share: Score,
+    /// The documents in which it is a form; `None` for all.
+    only: Option<Only>,
+}
+
+impl FormList {
+    pub(super) fn new(
+        postings: SegmentPostings,
+        field: usize,
+        share: Score,
+        only: Option<Only>,
+    ) -> Self {
+        let mut list = Self { postings, field, share, only };
+        let first = list.doc();
+        list.settle(first);
+        list
+    }
+
+    fn doc(&self) -> DocId {
+        self.postings.doc()
+    }
+
+    fn advance(&mut self) -> DocId {
+        let next = self.postings.advance();
+        self.settle(next)
+    }
+
+    fn seek(&mut self, target: DocId) {
+        let next = self.postings.seek(target);
+        self.settle(next);
+    }
+
+    /// Moves from `doc`, at which the list stands, to the first document in which it is a form.
+    fn settle(&mut self, mut doc: DocId) -> DocId {
+        if let Some(only) = &self.only {
+            while doc != TERMINATED && !only.has(doc) {
+                doc = self.postings.advance();
+            }
+        }
+        doc
+    }
+
+    /// Returns the weight of the form in the present document.
+    fn weight(&self, fields: &[FieldLengths]) -> Score {
+        let Some(lengths) = fields.get(self.field) else { return 0.0 };
+        self.share * lengths.weight(self.postings.doc(), self.postings.term_freq())
+    }
 }
 
 /// What turns frequencies in one field into weights.
@@ -67,7 +116,7 @@ impl WordScorer {
 
     /// Returns the lowest document at which a list stands.
     fn lowest(&self) -> DocId {
-        self.lists.iter().map(|it| it.postings.doc()).min().unwrap_or(TERMINATED)
+        self.lists.iter().map(FormList::doc).min().unwrap_or(TERMINATED)
     }
 
     /// Returns whether the present document is of the window; else the lists stand at it.
@@ -85,12 +134,10 @@ impl WordScorer {
         }
         let end = start.saturating_add(WINDOW).min(TERMINATED);
         for list in &mut self.lists {
-            let lengths = self.fields.get(list.field);
-            let mut doc = list.postings.doc();
+            let mut doc = list.doc();
             while doc < end {
-                let weight = lengths.map_or(0.0, |it| it.weight(doc, list.postings.term_freq()));
-                self.window.add(doc, weight);
-                doc = list.postings.advance();
+                self.window.add(doc, list.weight(&self.fields));
+                doc = list.advance();
             }
         }
     }
@@ -101,11 +148,8 @@ impl WordScorer {
             let slot = self.doc.saturating_sub(self.window.start) as usize;
             return self.window.weights.get(slot).copied().unwrap_or_default();
         }
-        let here = self.lists.iter().filter(|it| it.postings.doc() == self.doc);
-        here.filter_map(|it| {
-            Some(self.fields.get(it.field)?.weight(self.doc, it.postings.term_freq()))
-        })
-        .sum()
+        let here = self.lists.iter().filter(|it| it.doc() == self.doc);
+        here.map(|it| it.weight(&self.fields)).sum()
     }
 }
 
@@ -151,8 +195,8 @@ impl DocSet for WordScorer {
         }
         if !self.is_in_window() {
             for list in &mut self.lists {
-                if list.postings.doc() == self.doc {
-                    list.postings.advance();
+                if list.doc() == self.doc {
+                    list.advance();
                 }
             }
         } else if let Some(doc) = self.window.next(self.doc + 1) {
@@ -177,8 +221,8 @@ impl DocSet for WordScorer {
             self.window.clear();
         }
         for list in &mut self.lists {
-            if list.postings.doc() < target {
-                list.postings.seek(target);
+            if list.doc() < target {
+                list.seek(target);
             }
         }
         self.doc = self.lowest();

@@ -5,6 +5,7 @@ pub(crate) mod disk;
 mod failing;
 mod follow;
 mod kill;
+mod languages;
 pub(crate) mod model;
 mod power;
 mod queries;

@@ -44,6 +44,15 @@ const WORDS: &[&str] = &[
     "\u{e20}\u{e32}\u{e29}\u{e49}\u{e32}",
     "\u{3ac}\u{3b1}",
     "\u{451}\u{438}\u{306}",
+    "Haus",
+    "H\u{e4}user",
+    "haustur",
+    "Hausmeisterin",
+    "Stra\u{df}en",
+    "cheval",
+    "chevaux",
+    "\u{43a}\u{43d}\u{438}\u{433}\u{430}",
+    "\u{43a}\u{43d}\u{438}\u{433}\u{438}",
     "x86",
     "foo_bar",
     "foo-bar",
@@ -125,6 +134,9 @@ const NAMES: &[&str] = &[
     "a.b",
 ];
 
+/// Languages as records have them.
+const LANGUAGES: &[&str] = &["de", "fr\nDE-at", "ru", "en", "nb\nnl\nsv\nfi", "xx", ""];
+
 const FIELDS: &[&str] =
     &["text", "updated", "oid", "md5", "none", "Publisher", "shoe-size", "HOST"];
 
@@ -173,8 +185,11 @@ fn a_record() -> impl Strategy<Value = Record> {
         ][..],
     );
     let gatherer = select(&[GATHERER, " b ", "a:b"][..]);
-    (url, gatherer, vec((select(NAMES), value()), 0..6)).prop_map(|(url, gatherer, attributes)| {
+    let language = prop::option::of(select(LANGUAGES));
+    let attributes = vec((select(NAMES), value()), 0..6);
+    (url, gatherer, language, attributes).prop_map(|(url, gatherer, language, attributes)| {
         let mut made = record(gatherer, url, &[]);
+        language.into_iter().for_each(|it| made.push("Language", it));
         attributes.into_iter().for_each(|(name, value)| made.push(name, value));
         made
     })
