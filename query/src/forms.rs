@@ -31,7 +31,8 @@ const REST_LETTERS_MIN: usize = 3;
 pub struct Forms {
     word: String,
     english: String,
-    others: OnceLock<Vec<Own>>,
+    /// What is known of it in each other language, by number.
+    others: OnceLock<Vec<OnceLock<Own>>>,
 }
 
 /// The word in one language.
@@ -78,8 +79,7 @@ impl Forms {
         if languages.is_empty() || !self.may_be(word) {
             return None;
         }
-        let own = self.others().iter().filter(|it| languages.has(it.language));
-        own.filter_map(|it| it.form(&it.language.stem(word))).max()
+        self.in_languages(languages).filter_map(|it| it.form(&it.language.stem(word))).max()
     }
 
     /// Returns whether `word` is a form by English.
@@ -93,12 +93,15 @@ impl Forms {
         self.word.get(..head).is_some_and(|it| word.starts_with(it)) && has_forms(word)
     }
 
-    /// Returns the word in each other language; nothing if it has no forms there.
-    pub fn others(&self) -> &[Own] {
-        self.others.get_or_init(|| match has_forms(&self.word) {
-            true => Language::all().map(|it| Own::new(it, &self.word)).collect(),
-            false => Vec::new(),
-        })
+    /// Returns the word in each of some languages; nothing if it has no forms there.
+    pub fn in_languages(&self, languages: Languages) -> impl Iterator<Item = &Own> {
+        let make = || (0..Language::count()).map(|_| OnceLock::new()).collect();
+        let others = has_forms(&self.word).then(|| self.others.get_or_init(make));
+        let numbered = languages.iter().filter_map(move |language| {
+            let at = usize::try_from(language.number()).ok()?;
+            Some((language, others?.get(at)?))
+        });
+        numbered.map(|(language, own)| own.get_or_init(|| Own::new(language, &self.word)))
     }
 }
 

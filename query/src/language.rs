@@ -14,19 +14,19 @@ use std::sync::LazyLock;
 use frostem::{Algorithm, Stemmer};
 use soif::Record;
 
-use crate::record::head;
 use crate::words::{Words, fold};
 
 /// Maximum number of languages of one record.
 pub const LANGUAGES_MAX: usize = 3;
-/// Length of the beginning of a text by which its language is guessed, in bytes.
-const SAMPLE_BYTES_MAX: usize = 2_000;
+/// Length of the beginnings of texts by which a language is guessed, in bytes together: a guess costs as
+/// much as a small part of indexing even a short text.
+const SAMPLE_BYTES_MAX: usize = 300;
 /// One word in so many must be common in a language, or have letters of it.
 const COMMON_WORDS_EACH: usize = 8;
 /// Fewest letters before an ending to which accents are restored.
 const ROOT_LETTERS_MIN: usize = 3;
 /// Attributes by which the language is guessed.
-const SAMPLES: [&str; 5] = ["Title", "Description", "Keywords", "Full-Text", "Partial-Text"];
+const SAMPLES: [&str; 5] = ["Title", "Description", "Full-Text", "Partial-Text", "Keywords"];
 
 /// A language other than English, by its place in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -156,14 +156,14 @@ static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
 });
 
 impl Language {
-    /// All languages.
-    pub fn all() -> impl Iterator<Item = Self> {
-        Languages((1 << ROWS.len()) - 1).iter()
-    }
-
     /// Returns the language with a number from [`number`](Self::number).
     pub fn by_number(number: u64) -> Option<Self> {
         u8::try_from(number).ok().filter(|it| usize::from(*it) < ROWS.len()).map(Self)
+    }
+
+    /// Returns how many languages there are.
+    pub const fn count() -> usize {
+        ROWS.len()
     }
 
     /// Returns the number by which an index knows it.
@@ -239,11 +239,12 @@ impl Languages {
     /// English.
     fn guessed(record: &Record) -> Self {
         let mut counts = [0_usize; ROWS.len() + 1];
-        let (mut all, mut word) = (0, String::new());
+        let (mut all, mut word, mut left) = (0, String::new(), SAMPLE_BYTES_MAX);
         for name in SAMPLES {
-            let text = record.text(name).unwrap_or_default();
-            let sample = head(&text, SAMPLE_BYTES_MAX);
-            let mut words = Words::new(sample);
+            let bytes = record.get(name).unwrap_or_default();
+            let sample = String::from_utf8_lossy(bytes.get(..left).unwrap_or(bytes));
+            left = left.saturating_sub(sample.len());
+            let mut words = Words::new(&sample);
             while let Some(span) = words.next_into(&mut word) {
                 all += 1;
                 let written = sample.get(span.start..span.end).unwrap_or_default();
@@ -366,9 +367,10 @@ mod tests {
 
     #[test]
     fn every_language_has_its_number() {
-        assert_eq!(Language::all().count(), ROWS.len());
-        for language in Language::all() {
-            assert_eq!(Language::by_number(language.number()), Some(language));
+        for (number, row) in (0..).zip(&ROWS) {
+            let language = Language::by_tag(row.tags[0]).unwrap();
+            assert_eq!(language.number(), number);
+            assert_eq!(Language::by_number(number), Some(language));
         }
         assert_eq!(Language::by_number(ROWS.len() as u64), None);
     }

@@ -155,7 +155,7 @@ impl Forms {
     }
 
     /// Returns the postings of each form in some fields of a segment, with positions where they are.
-    /// Compounds are not among them.
+    /// Compounds are not among them, and forms of all languages are, whatever the document's is.
     pub(super) fn postings<const N: usize>(
         &self,
         segment: &SegmentReader,

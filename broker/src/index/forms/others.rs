@@ -102,7 +102,7 @@ pub(super) fn of(
     if there.is_empty() {
         return Ok(all);
     }
-    for own in word.others().iter().filter(|it| there.has(it.language)) {
+    for own in word.in_languages(there) {
         for (other, form, documents) in of_language(word, own, fields.forms, segment)? {
             let languages = Languages::default();
             let known = all.entry(other).or_insert(OtherForm { languages, form, documents: 0 });
