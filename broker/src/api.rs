@@ -21,7 +21,7 @@
 //! If it has no word or is too long, or if the search takes too long, the answer is 400 with
 //! `{"error":{"message":"…","offset":3,"length":1}}`. A mistake in another parameter is answered with
 //! 400 and `{"error":{"message":"…","parameter":"limit"}}`. A search that takes long may be refused with
-//! 429 and `Retry-After` ([`crate::lanes`]).
+//! 429 and `Retry-After` (docs/search.md).
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};

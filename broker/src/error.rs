@@ -47,7 +47,7 @@ pub enum Error {
     Late,
     /// Too many dear searches at once, or by this client: it may ask again later.
     #[error(transparent)]
-    Crowded(#[from] crate::lanes::Crowded),
+    Crowded(#[from] Crowded),
     /// The settings have no source with this name.
     #[error("no source is named {name}; `harvest broker status` lists them")]
     SourceUnknown {
@@ -69,6 +69,17 @@ pub enum Error {
         /// Name of the task, and its error.
         what: String,
     },
+}
+
+/// A search that takes long was refused, for now.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{message}; ask again in {retry_after_secs} s, or without patterns (*, ~, /…/) and for fewer hits"
+)]
+pub struct Crowded {
+    pub(crate) message: &'static str,
+    /// The time after which the client may ask again, in seconds.
+    pub(crate) retry_after_secs: u64,
 }
 
 /// Pause of a source that exceeded a limit, since the next pull would exceed it again. Changed

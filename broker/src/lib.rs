@@ -17,7 +17,6 @@ mod failure;
 mod highlight;
 pub mod index;
 mod indexer;
-mod lanes;
 mod memory;
 pub mod metrics;
 pub mod page;

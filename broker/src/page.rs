@@ -6,6 +6,7 @@
 
 pub(crate) mod client;
 mod display_url;
+mod lanes;
 mod object;
 pub mod parameters;
 mod related;
@@ -30,9 +31,9 @@ use crate::api;
 use crate::blocking::blocking;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::lanes::{Lanes, is_dear};
 use crate::snippet::excerpt;
 use client::{Client, later};
+use lanes::{Lanes, is_dear};
 use object::{Format, ObjectPage, ObjectParameters};
 use parameters::{PAGE_HITS_MAX, Parameters, Unknown};
 use related::How;

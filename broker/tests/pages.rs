@@ -354,18 +354,16 @@ async fn dear_searches_are_refused_in_a_crowd_and_cheap_ones_never() {
     };
     let dear = ["/?q=%2F(.*a)%7B20%7D%2F", "/api/search?q=%2F(.*a)%7B20%7D%2F"].repeat(100);
     let answers = all(&dear).await;
-    assert!(answers.iter().all(|it| it.status == 200 || it.status == 429));
-    let refused: Vec<&Seen> = answers.iter().filter(|it| it.status == 429).collect();
-    assert!(!refused.is_empty() && refused.len() < answers.len(), "{} of 200", refused.len());
+    let (found, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|it| it.status == 200);
+    assert!(!found.is_empty() && !refused.is_empty(), "{} of 200 refused", refused.len());
     for seen in refused {
+        assert_eq!(seen.status, 429, "{}", seen.body);
         let seconds: u64 = seen.headers[RETRY_AFTER].to_str().unwrap().parse().unwrap();
         assert!((1..600).contains(&seconds), "{seconds}");
         assert!(seen.body.contains(&format!("ask again in {seconds} s")), "{}", seen.body);
     }
     let cheap = ["/?q=harvest", "/api/search?q=gatherer+summarizes", "/api/search?q=harv*"];
-    for seen in all(&cheap.repeat(30)).await {
-        assert_eq!(seen.status, 200, "{}", seen.body);
-    }
+    assert!(all(&cheap.repeat(30)).await.iter().all(|it| it.status == 200));
 }
 
 #[tokio::test]
@@ -377,8 +375,7 @@ async fn patterns_that_would_need_a_large_automaton_are_refused_at_once() {
         let uri = format!("/api/search?q=%2F{}%2F", utf8_percent_encode(pattern, NON_ALPHANUMERIC));
         let seen = site.get(&uri).await;
         assert!(began.elapsed() < Duration::from_secs(5), "{pattern}: 5 times what is promised");
-        let is_told = seen.status == 200 || seen.body.contains("too large");
-        assert!(is_told, "{pattern}: {}", seen.body);
+        assert!(seen.status == 200 || seen.body.contains("too large"), "{pattern}: {}", seen.body);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who asks for a page, and the answer to one who has to wait.
+//! The client that asks for a page, and the answer to one that has to wait.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,7 +10,7 @@ use http::header::RETRY_AFTER;
 use http::request::Parts;
 use net::server::Peer;
 
-use crate::lanes::Crowded;
+use crate::error::Crowded;
 
 /// The client that asks, by the part of its address that belongs to one subscriber.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! What each client has spent on dear searches, and who may begin one.
+//! Budgets: what each client has spent on dear searches, and who may begin one.
 //!
 //! A client is a subscriber's address (`net::server::Peer::subscriber`). Its debt is the processor
 //! time of its dear searches; a share of the passing time pays it back.

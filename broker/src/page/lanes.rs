@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 
 use crate::answer::{SEARCH_CPU_MAX, SearchRequest};
 use crate::blocking::blocking;
-use crate::error::Error;
+use crate::error::{Crowded, Error};
 use budgets::{Budgets, Refusal};
 
 /// Maximum number of quick searches that run at the same time; further ones wait. Each takes a
@@ -37,15 +37,6 @@ const BEGINNING_CHARS_MIN: usize = 3;
 const EDITS_MAX: usize = 6;
 /// Most hits whose texts are read for a cheap search.
 const TEXTS_MAX: usize = 100;
-
-/// A dear search was refused, for now.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}; ask again in {} s, or without patterns (*, ~, /…/) and for fewer hits", .retry_after_secs)]
-pub struct Crowded {
-    message: &'static str,
-    /// The time after which the client may ask again, in seconds.
-    pub(crate) retry_after_secs: u64,
-}
 
 impl From<Refusal> for Crowded {
     fn from(refusal: Refusal) -> Self {
