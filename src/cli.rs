@@ -180,6 +180,9 @@ mod tests {
         for line in [
             "harvest up",
             "harvest up a b --data d --listen 127.0.0.1:1 --once --no-open --confirm -vv",
+            "harvest up --list",
+            "harvest up --remove a b",
+            "harvest up --problems a --data d",
             "harvest search x --json --limit 3 --broker http://h:1/",
             "harvest search --like http://h/a",
             "harvest gatherer run -c g.toml --log json",

@@ -6,6 +6,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use comfy_table::{Table, presets};
+use url::Url;
 
 /// Writes a line to standard output. Fails if nobody reads it any more, or the disk is full.
 pub(crate) fn line(text: &str) -> io::Result<()> {
@@ -23,6 +24,61 @@ pub(crate) fn note(text: &str) {
 /// Returns whether standard output and standard error are both a terminal.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
+/// The marks of text on standard output: only a terminal gets any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    /// Colors and weights: ECMA-48 §8.3.117. Not if `NO_COLOR` is set (no-color.org).
+    pub(crate) color: bool,
+    /// Links: OSC 8, as terminals have agreed on it.
+    pub(crate) links: bool,
+}
+
+impl Style {
+    #[cfg(test)]
+    pub(crate) const PLAIN: Self = Self { color: false, links: false };
+    #[cfg(test)]
+    pub(crate) const TERMINAL: Self = Self { color: true, links: true };
+
+    /// Returns the style of standard output.
+    pub(crate) fn of_output() -> Self {
+        let set = |name: &str| std::env::var_os(name).filter(|it| !it.is_empty());
+        let links = io::stdout().is_terminal() && set("TERM").is_none_or(|it| it != "dumb");
+        Self { links, color: links && set("NO_COLOR").is_none() }
+    }
+
+    /// Returns `text` in bold.
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.marked("1", text)
+    }
+
+    /// Returns `text` less bright.
+    pub(crate) fn faint(self, text: &str) -> String {
+        self.marked("2", text)
+    }
+
+    /// Returns `text` in green.
+    pub(crate) fn green(self, text: &str) -> String {
+        self.marked("32", text)
+    }
+
+    /// Returns `text` as a link to `url`, if that is one that a terminal may open.
+    pub(crate) fn link(self, url: &str, text: &str) -> String {
+        let url = Url::parse(url).ok().filter(|_| self.links);
+        // A URL that was read is visible ASCII alone.
+        match url.filter(|it| matches!(it.scheme(), "file" | "http" | "https")) {
+            Some(url) => format!("\u{1b}]8;;{url}\u{1b}\\{text}\u{1b}]8;;\u{1b}\\"),
+            None => text.to_owned(),
+        }
+    }
+
+    fn marked(self, code: &str, text: &str) -> String {
+        if !self.color || text.is_empty() {
+            return text.to_owned();
+        }
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
 }
 
 /// Returns `text` without commands to a terminal: control characters become U+FFFD, except line

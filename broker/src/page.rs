@@ -11,7 +11,10 @@ mod object;
 pub mod parameters;
 mod related;
 mod results;
+mod surroundings;
 mod text_place;
+
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
@@ -39,6 +42,7 @@ use parameters::{PAGE_HITS_MAX, Parameters, Unknown};
 use related::How;
 pub(crate) use results::shortened;
 use results::{Home, Mistake, Results, SearchPage};
+pub use surroundings::Surroundings;
 
 /// The broker's templates; files of these names in the administrator's folder replace them.
 pub const TEMPLATES: &[Source] = &[
@@ -57,12 +61,19 @@ pub struct PageState {
     collection: Collection,
     pages: Pages,
     lanes: Lanes,
+    /// The process around a front; `None` in a broker.
+    around: Option<Arc<dyn Surroundings>>,
 }
 
 impl PageState {
     /// Returns pages over `engine` and its `collection`.
     pub fn new(engine: Engine, collection: Collection, pages: Pages) -> Self {
-        Self { engine, collection, pages, lanes: Lanes::default() }
+        Self { engine, collection, pages, lanes: Lanes::default(), around: None }
+    }
+
+    /// Returns the same pages, which show what `around` tells.
+    pub(crate) fn within(self, around: Arc<dyn Surroundings>) -> Self {
+        Self { around: Some(around), ..self }
     }
 
     /// Reads the typed `text`, and answers it to `client` as `asked`, as the returned request says it.
@@ -207,7 +218,12 @@ async fn show(
     keep.retain(|(name, _)| *name != "q");
     let home = if found.is_none() && wrong.is_none() { home(state).await } else { Home::default() };
     let q = asked.text.clone().unwrap_or_default();
-    state.pages.respond(status, "search.html", &SearchPage { q, keep, home, wrong, found })
+    let activity = state.around.as_ref().and_then(|it| it.activity());
+    state.pages.respond(
+        status,
+        "search.html",
+        &SearchPage { q, keep, activity, home, wrong, found },
+    )
 }
 
 /// Counts the objects and sources; returns zeros on an error, since the page works without them.

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::known::Walk;
 
@@ -27,7 +27,7 @@ const MESSAGE_BYTES_MAX: usize = 500;
 const OBJECT_BYTES_MAX: usize = 1_000;
 
 /// Problem with one object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// URL of the object (a file, a directory or a member of a container).
     pub object: String,
@@ -37,6 +37,13 @@ pub struct Entry {
     pub message: String,
     /// Time of the problem, in Unix seconds.
     pub at: u64,
+}
+
+/// Returns whether problems of this kind are notes: what was done, and what is no fault of an object.
+/// All others are failures to read something whole.
+pub fn is_note(kind: &str) -> bool {
+    matches!(kind, "limit" | "special" | "vanished" | "recovered" | "unwatched")
+        || kind.starts_with("link-")
 }
 
 #[derive(Clone, Debug)]

@@ -49,6 +49,10 @@ pub struct Progress {
     pub passes_done: u64,
     /// Files found by the walk.
     pub files_seen: u64,
+    /// Files that the pass will find: known from earlier ones, or counted ahead of the walk, which
+    /// waits for files to be read; 0 until this is known.
+    #[serde(default)]
+    pub files_expected: u64,
     /// Finished files: unchanged, committed, or with problems.
     pub files_done: u64,
     /// Bytes read of new or changed files.
@@ -66,6 +70,23 @@ pub struct Progress {
     /// Number of awaited harvests that have not ended yet, with or without success: the first one
     /// of each repository since the start, and those that an administrator has confirmed.
     pub harvests_due: u64,
+}
+
+impl Progress {
+    /// Returns the number of files of the pass, and whether more are to be found.
+    pub fn files_total(&self) -> (u64, bool) {
+        let is_open =
+            self.files_expected == 0 && matches!(self.phase, Phase::Starting | Phase::Walking);
+        (self.files_expected.max(self.files_seen).max(self.files_done), is_open)
+    }
+
+    /// Returns how much of the pass is done, in percent from 0 to 99; `None` until the number of
+    /// files is known.
+    pub fn percent(&self) -> Option<u64> {
+        let (total, is_open) = self.files_total();
+        let done = self.files_done.saturating_mul(100).checked_div(total)?;
+        (!is_open).then_some(done.min(99))
+    }
 }
 
 /// Reason why nothing is deleted under a root although objects are gone.
@@ -165,4 +186,26 @@ pub struct Status {
     pub problems: BTreeMap<String, u64>,
     /// Roots, in the order of the settings, followed by removed ones that are held.
     pub roots: Vec<RootStatus>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_total_is_named_once_it_is_known() {
+        let check = |phase, counts: [u64; 3], total, percent| {
+            let [files_done, files_seen, files_expected] = counts;
+            let progress =
+                Progress { phase, files_done, files_seen, files_expected, ..Progress::default() };
+            assert_eq!((progress.files_total(), progress.percent()), (total, percent));
+        };
+        check(Phase::Starting, [0, 0, 0], (0, true), None);
+        check(Phase::Walking, [5, 8, 0], (8, true), None);
+        check(Phase::Walking, [5, 8, 50], (50, false), Some(10));
+        check(Phase::Walking, [50, 60, 50], (60, false), Some(83));
+        check(Phase::Gathering, [7, 8, 0], (8, false), Some(87));
+        check(Phase::Gathering, [8, 8, 8], (8, false), Some(99));
+        check(Phase::Gathering, [0, 0, 0], (0, false), None);
+    }
 }

@@ -48,6 +48,7 @@ pub(crate) struct RootState {
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) seen: AtomicU64,
+    pub(crate) expected: AtomicU64,
     pub(crate) done: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) updated: AtomicU64,
@@ -58,9 +59,8 @@ pub(crate) struct Counts {
 
 impl Counts {
     pub(crate) fn clear(&self) {
-        let all =
-            [&self.seen, &self.done, &self.bytes, &self.updated, &self.deleted, &self.unchanged];
-        for count in all {
+        let files = [&self.seen, &self.expected, &self.done, &self.unchanged];
+        for count in files.into_iter().chain([&self.bytes, &self.updated, &self.deleted]) {
             count.store(0, Relaxed);
         }
         lock(&self.by_type).clear();
@@ -277,6 +277,7 @@ impl Site {
             phase,
             passes_done: self.passes.load(Relaxed),
             files_seen: counts.seen.load(Relaxed),
+            files_expected: counts.expected.load(Relaxed),
             files_done: counts.done.load(Relaxed),
             bytes: counts.bytes.load(Relaxed),
             by_type: lock(&counts.by_type).clone(),

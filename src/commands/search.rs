@@ -5,16 +5,21 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use broker::answer::{Answer, Hit, Matching, Notice, Reasons};
+use broker::answer::{Answer, Hit, Matching, Notice, Reasons, Snippet};
 use clap::builder::ArgPredicate;
 use http::StatusCode;
 use net::client::Request;
 use query::QueryError;
 use url::Url;
 
+use super::up::records;
+use crate::output::{Style, harmless};
 use crate::{admin, output};
 
-/// Ask a broker.
+/// The broker that is asked if no `harvest up` runs, as `harvest broker run` listens there.
+const BROKER: &str = "http://127.0.0.1:8501/";
+
+/// Ask a broker, or the running `harvest up`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   harvest search 'solar panels'
@@ -45,23 +50,25 @@ pub(crate) struct Args {
     /// Say why each hit stands where it stands.
     #[arg(long)]
     explain: bool,
-    /// The broker to ask.
-    #[arg(
-        long,
-        value_name = "URL",
-        default_value = "http://127.0.0.1:8501/",
-        env = "HARVEST_BROKER"
-    )]
-    broker: Url,
+    /// The broker to ask; default: the `harvest up` that runs for the current folder, else the only
+    /// one that runs, else http://127.0.0.1:8501/.
+    #[arg(long, value_name = "URL", env = "HARVEST_BROKER")]
+    broker: Option<Url>,
 }
 
 /// Sends the query, and prints the answer.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let request = Request::get(address(&args)?);
+    let broker = match &args.broker {
+        Some(broker) => broker.clone(),
+        None => match records::page_for(&std::env::current_dir().unwrap_or_default())? {
+            Some(page) => page,
+            None => Url::parse(BROKER)?,
+        },
+    };
+    let request = Request::get(address(&args, &broker)?);
     let response = admin::client().send(request).await.with_context(|| {
         format!(
-            "no broker answers at {}; start one with `harvest up`, or name it with --broker",
-            args.broker
+            "no broker answers at {broker}; start one with `harvest up`, or name it with --broker"
         )
     })?;
     let status = response.status;
@@ -70,29 +77,28 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         bail!("{}", point_out(&args.query, &body));
     }
     if !status.is_success() {
-        bail!("the broker at {} answers {status}: {}", args.broker, admin::failure_message(&body));
+        bail!("the broker at {broker} answers {status}: {}", admin::failure_message(&body));
     }
     let answer: Answer = serde_json::from_slice(&body)
-        .with_context(|| format!("what is at {} is no broker of this version", args.broker))?;
+        .with_context(|| format!("what is at {broker} is no broker of this version"))?;
     if let Some(notice) = &answer.notice {
-        output::note(&output::harmless(&format!("note: {}", marked(&args.query, notice))));
+        output::note(&harmless(&format!("note: {}", marked(&args.query, notice))));
     }
     if args.json {
         output::line(String::from_utf8_lossy(&body).trim_end())?;
     } else {
-        output::line(
-            output::harmless(&render(&answer, args.matching == Matching::Best)).trim_end(),
-        )?;
+        let text = render(&answer, args.matching == Matching::Best, Style::of_output());
+        output::line(text.trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn address(args: &Args) -> anyhow::Result<Url> {
+fn address(args: &Args, broker: &Url) -> anyhow::Result<Url> {
     let explain = args.explain.then_some(("explain", "true"));
     let facets = (!args.json).then_some(("facets", "false"));
     let like = args.like.as_deref().map(|it| ("like", it));
     let more = explain.into_iter().chain(facets).chain(like);
-    query_address(&args.broker, &args.query, args.limit, args.matching, more)
+    query_address(broker, &args.query, args.limit, args.matching, more)
 }
 
 /// Returns the URL of a broker's answer to a query.
@@ -147,8 +153,8 @@ fn marked(query: &str, notice: &Notice) -> String {
     format!("{message}\n    {caret}")
 }
 
-/// Writes the answer for a person.
-fn render(answer: &Answer, is_best: bool) -> String {
+/// Writes the answer for a person. All text of others is made harmless to the terminal.
+fn render(answer: &Answer, is_best: bool, style: Style) -> String {
     let millis = answer.took_us.div_ceil(1000);
     let (all, some) = (answer.total_all, answer.total.saturating_sub(answer.total_all));
     let mut text = match (all, some) {
@@ -165,30 +171,38 @@ fn render(answer: &Answer, is_best: bool) -> String {
     if let Some(suggestion) = &answer.suggestion {
         let found = "nothing has all of the words; found for";
         let what = if answer.respelled { found } else { "did you mean" };
-        text += &format!("{what}: {suggestion}\n");
+        text += &format!("{what}: {}\n", style.bold(&harmless(suggestion)));
     }
     for (rank, hit) in (1..).zip(&answer.hits) {
         // By any of the words, those with all of them stand anywhere.
         if is_best && 0 < all && rank == all + 1 {
             text += "\n     with some of the words:\n";
         }
-        render_hit(&mut text, rank, hit);
+        render_hit(&mut text, rank, hit, style);
     }
     text
 }
 
-fn render_hit(text: &mut String, rank: u64, hit: &Hit) {
+fn render_hit(text: &mut String, rank: u64, hit: &Hit, style: Style) {
     let kind = if hit.r#type.is_empty() { String::new() } else { format!("  [{}]", hit.r#type) };
+    let (title, place) = (one_line(&hit.title), style.link(&hit.url, &harmless(&plain(&hit.url))));
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "\n{rank:>3}. {}{kind}\n     {}", one_line(&hit.title), plain(&hit.url));
-    let excerpt = one_line(&hit.snippet.text);
+    let _ = writeln!(
+        text,
+        "\n{rank:>3}. {}{}\n     {}",
+        style.bold(&title),
+        style.faint(&harmless(&kind)),
+        style.green(&place)
+    );
+    let excerpt = excerpt(&hit.snippet, style);
     if !excerpt.is_empty() {
         let place = hit.snippet.place.as_deref().map(|it| one_line(it) + ": ").unwrap_or_default();
-        let _ = writeln!(text, "     {place}{excerpt}");
+        let _ = writeln!(text, "     {}{excerpt}", style.faint(&place));
     }
     for duplicate in &hit.duplicates {
         let similar = if duplicate.similar { ", nearly the same" } else { "" };
-        let _ = writeln!(text, "     also {}{similar}", plain(&duplicate.url));
+        let place = style.link(&duplicate.url, &harmless(&plain(&duplicate.url)));
+        let _ = writeln!(text, "     also {}{similar}", style.green(&place));
     }
     if let Some(why) = &hit.reasons {
         let Reasons { words, title, name, near, standing, age } = why;
@@ -210,14 +224,33 @@ fn plain(url: &str) -> Cow<'_, str> {
     path.map_or(Cow::Borrowed(url), |path| Cow::Owned(format!("{}{inside}", path.display())))
 }
 
-/// Returns `text` with every run of white space as one space.
+/// Returns a snippet as one line, the words of the query marked.
+fn excerpt(snippet: &Snippet, style: Style) -> String {
+    let mut marked = String::new();
+    let mut end = 0;
+    for (from, to) in &snippet.highlights {
+        let before = snippet.text.get(end..*from).unwrap_or_default();
+        let Some(word) = snippet.text.get(*from..*to) else { continue };
+        marked += &harmless(before);
+        marked += &style.bold(&harmless(word));
+        end = *to;
+    }
+    marked += &harmless(snippet.text.get(end..).unwrap_or_default());
+    joined(&marked)
+}
+
+/// Returns `text` without control characters, and with every run of white space as one space.
 fn one_line(text: &str) -> String {
+    joined(&harmless(text))
+}
+
+fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
-    use broker::answer::{Duplicate, Snippet};
+    use broker::answer::Duplicate;
 
     use super::*;
 
@@ -226,8 +259,9 @@ mod tests {
         let matching = Matching::Best;
         let query = query.to_owned();
         let like = query.is_empty().then(|| "http://h/a?b".to_owned());
-        let args = Args { query, like, json: true, limit: 3, matching, explain: false, broker };
-        assert_eq!(address(&args).unwrap().as_str(), expected);
+        let args =
+            Args { query, like, json: true, limit: 3, matching, explain: false, broker: None };
+        assert_eq!(address(&args, &broker).unwrap().as_str(), expected);
     }
 
     #[test]
@@ -265,8 +299,43 @@ mod tests {
         let answer =
             Answer { total: 1, total_all: 1, took_us: 1200, hits: vec![hit], ..Answer::default() };
         assert_eq!(
-            render(&answer, true),
+            render(&answer, true, Style::PLAIN),
             "1 object in 2 ms\n\n  1. A title  [HTML]\n     /a b\n     page 3: some words\n     also /b\n"
         );
+        let link =
+            |url: &str, text: &str| format!("\u{1b}]8;;{url}\u{1b}\\{text}\u{1b}]8;;\u{1b}\\");
+        assert_eq!(
+            render(&answer, true, Style::TERMINAL).lines().nth(3).unwrap(),
+            format!("     \u{1b}[32m{}\u{1b}[0m", link("file:///a%20b", "/a b"))
+        );
+        let without_color = Style { color: false, ..Style::TERMINAL };
+        let text = render(&answer, true, without_color);
+        assert!(!text.contains("\u{1b}[") && text.contains(&link("file:///b", "/b")), "{text}");
+    }
+
+    #[test]
+    fn text_of_others_commands_no_terminal() {
+        let odd = "\u{1b}]0;x\u{7}";
+        let hit = Hit {
+            url: format!("javascript:{odd}"),
+            title: odd.to_owned(),
+            r#type: odd.to_owned(),
+            snippet: Snippet {
+                text: format!("{odd} word {odd}"),
+                highlights: vec![(5, 6), (6, 10), (900, 1)],
+                place: Some(odd.to_owned()),
+                ..Snippet::default()
+            },
+            duplicates: vec![Duplicate { url: odd.to_owned(), ..Duplicate::default() }],
+            ..Hit::default()
+        };
+        let suggestion = Some(odd.to_owned());
+        let answer =
+            Answer { total: 1, total_all: 1, hits: vec![hit], suggestion, ..Answer::default() };
+        let text = render(&answer, true, Style::PLAIN);
+        assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+        let text = render(&answer, true, Style::TERMINAL);
+        assert!(!text.contains("\u{1b}]"), "no link and no command: {text:?}");
+        assert!(text.contains("\u{1b}[1m"), "{text:?}");
     }
 }

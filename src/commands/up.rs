@@ -4,15 +4,21 @@
 //! so that everything is stored once, and a change is found within two seconds.
 
 mod earlier;
+mod list;
+mod problems;
+mod reach;
+pub(crate) mod records;
 mod show;
+mod surroundings;
 mod targets;
 
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -25,7 +31,9 @@ use net::shutdown::Shutdown;
 use tokio::task::JoinSet;
 use url::Url;
 
+use self::records::{Claim, Held, Record};
 use self::show::ProgressView;
+use self::surroundings::Around;
 use self::targets::Targets;
 use crate::commands::worker;
 use crate::output;
@@ -49,7 +57,9 @@ const FAILURES_MAX: u32 = 3;
   harvest up                      the current folder; then open the page it prints
   harvest up /usr/share/doc --once
   harvest up ~/Mail ~/Papers --listen 127.0.0.1:9000
-  harvest up https://archive.example.org/oai")]
+  harvest up https://archive.example.org/oai
+  harvest up --list               what was gathered, what runs, and what it takes of the disk
+  harvest up --remove ~/Mail      forget it")]
 pub(crate) struct Args {
     /// The folders, and base URLs of OAI-PMH repositories; the current folder if none is named.
     #[arg(value_name = "PATH")]
@@ -69,6 +79,15 @@ pub(crate) struct Args {
     /// Confirm deletions that are held because many files are gone at once.
     #[arg(long)]
     confirm: bool,
+    /// List what was gathered: root, address while it runs, size on disk, last use.
+    #[arg(long, conflicts_with_all = ["paths", "data", "listen", "once", "confirm"])]
+    list: bool,
+    /// Remove what was gathered of the PATHs; not while it runs.
+    #[arg(long, conflicts_with_all = ["data", "listen", "once", "confirm", "list"])]
+    remove: bool,
+    /// Print all failures and notes of the last gathering of the PATHs.
+    #[arg(long, conflicts_with_all = ["listen", "once", "confirm", "list", "remove"])]
+    problems: bool,
 }
 
 /// The gatherer, listening but not yet running, and the index of its collection with the pages.
@@ -76,30 +95,64 @@ pub(crate) struct Args {
 struct Up {
     gatherer: gatherer::Server,
     front: Front,
+    around: Arc<Around>,
+    /// The record of this process; `None` if it cannot be written.
+    held: Option<Held>,
 }
 
-/// Gathers and serves until Ctrl-C, or once.
+/// Gathers and serves until Ctrl-C, or once; or lists, removes, or prints problems.
 pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitCode> {
+    if args.list {
+        return list::list();
+    }
+    if args.remove {
+        return list::remove(&args.paths);
+    }
     let mut signals = Signals::listen()?;
     let targets = targets::targets(&args.paths)?;
     let data = match &args.data {
-        Some(data) => std::path::absolute(data)?,
+        Some(data) => targets::outside(data, &targets)?,
         None => targets::data_for(&targets)?,
     };
+    if args.problems {
+        return problems::command(&targets, &data).await;
+    }
     // The data folder holds the contents of private files too.
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&data);
     made.with_context(|| format!("cannot create {}", data.display()))?;
-    let up = tokio::select! {
+    let held = match claim(&targets, &data, args.data.is_some()) {
+        Claimed::Running(record) => {
+            return tokio::select! {
+                shown = again(&record, &args) => shown,
+                _ = signals.next() => Ok(ExitCode::SUCCESS),
+            };
+        }
+        Claimed::Ours(held) => held,
+    };
+    let mut up = tokio::select! {
         up = Up::bind(&targets, &data, &args) => up?,
         _ = signals.next() => return Ok(ExitCode::SUCCESS),
     };
-    let work = work(&args, &data, ProgressView::new(bars), &up);
+    up.held = held;
+    up.announce(&args)?;
+    let command = targets::problems_command(&targets, args.data.as_deref());
+    let work = work(&args, (&data, command), ProgressView::new(bars), &up);
+    run_until(up, work, signals).await
+}
 
+/// Runs the parts until `work` has ended, a signal comes or a part fails; then drains them.
+async fn run_until(
+    mut up: Up,
+    work: impl Future<Output = anyhow::Result<ExitCode>>,
+    mut signals: Signals,
+) -> anyhow::Result<ExitCode> {
+    // The record stays locked until everything is drained.
+    let _held = up.held.take();
     let shutdown = Shutdown::new();
     let mut parts = up.spawn(&shutdown);
     let outcome = tokio::select! {
         outcome = work => outcome,
-        _ = signals.next() => Ok(()),
+        _ = signals.next() => Ok(ExitCode::SUCCESS),
         ended = parts.join_next() => Err(reason(ended)),
     };
     shutdown.start();
@@ -114,21 +167,58 @@ pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitC
         _ = signals.next() => {}
         () = tokio::time::sleep(DRAIN) => tracing::info!("stopped before everything was drained"),
     }
-    outcome.map(|()| ExitCode::SUCCESS)
+    outcome
+}
+
+/// Whether this process may gather.
+enum Claimed {
+    /// It may. Without a record if none can be written.
+    Ours(Option<Held>),
+    Running(Record),
+}
+
+/// Takes the record of the data folder, unless a running process gathers the same. Blocks.
+fn claim(targets: &Targets, data: &Path, is_named: bool) -> Claimed {
+    let running = records::all().into_iter().filter(|it| it.is_running).map(|it| it.record);
+    if let Some(same) = running.into_iter().find(|it| !is_named && it.is_of(targets)) {
+        return Claimed::Running(same);
+    }
+    match records::claim(targets, data) {
+        Ok(Claim::Ours(held)) => Claimed::Ours(Some(held)),
+        Ok(Claim::Running(record)) if record.is_of(targets) => Claimed::Running(record),
+        // Of other folders: the lock of the data says who has it.
+        Ok(Claim::Running(_)) => Claimed::Ours(None),
+        Err(error) => {
+            tracing::warn!("`harvest search` will not find this by itself: {error:#}");
+            Claimed::Ours(None)
+        }
+    }
+}
+
+/// Shows the page of the process that gathers the same.
+async fn again(record: &Record, args: &Args) -> anyhow::Result<ExitCode> {
+    let (_record, page) = records::started(record).await?;
+    if args.once || args.confirm || args.listen.is_some() {
+        bail!("it is gathered already, by the `harvest up` at {page}: stop that one first");
+    }
+    output::line(&format!("search at {page}"))?;
+    output::note("it runs already, and finds changes by itself");
+    if !args.no_open && output::is_terminal() {
+        reach::open(page.as_str());
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Shows the progress of gathering and indexing. Then returns if `--once` is given, or else waits
-/// forever.
+/// forever. `data` is the data folder, and the command that prints all problems.
 fn work(
     args: &Args,
-    data: &Path,
+    (data, command): (&Path, String),
     view: ProgressView,
     up: &Up,
-) -> impl Future<Output = anyhow::Result<()>> + use<> {
-    let (gatherer, front) = (up.gatherer.handle(), up.front.clone());
-    let (address, admin) = (up.address(), up.gatherer.admin_addr());
+) -> impl Future<Output = anyhow::Result<ExitCode>> + use<> {
+    let (gatherer, front, around) = (up.gatherer.handle(), up.front.clone(), up.around.clone());
     let (once, confirm) = (args.once, args.confirm);
-    let open_page = !args.no_open && output::is_terminal();
     let data = data.to_owned();
     async move {
         let start = clock::monotonic();
@@ -144,39 +234,40 @@ fn work(
             done = front.caught_up() => done?,
             problem = failure(&front), if once => bail!("the index cannot go on: {problem}"),
         }
+        around.note_caught_up();
         let took = clock::monotonic().duration_since(start);
         view.done(&progress, gathered, gatherer.status().objects, took)?;
-        for root in gatherer.status().roots.iter().filter(|root| root.hold.is_some()) {
-            let held = output::counted(root.held, "object");
-            output::line(&format!(
-                "held      {held} gone from {}: add --confirm to delete them",
-                root.url
-            ))?;
-        }
-        for problem in gatherer.problems().iter().filter(|it| it.kind == gatherer::HARVEST_PROBLEM)
-        {
-            output::line(&format!("failed    {}: {}", problem.object, problem.message))?;
-        }
+        problems::print(&gatherer, &data, &command)?;
+        let is_whole = report_roots(&gatherer)?;
         if once {
             let shown = data.display().to_string();
             let bytes = tokio::task::spawn_blocking(move || targets::bytes_in(&data)).await?;
-            return Ok(output::line(&format!(
-                "stored    {} in {shown}",
-                indicatif::HumanBytes(bytes)
-            ))?);
+            output::line(&format!("stored    {} in {shown}", indicatif::HumanBytes(bytes)))?;
+            return Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
-        if progress.problems > 0 {
-            output::line(&format!("problems  http://{}/problems", admin))?;
-        }
-        output::line(&format!("search at {address}"))?;
         if output::is_terminal() {
             output::note("Ctrl-C stops; until then changes are found within seconds");
         }
-        if open_page {
-            open(&address);
-        }
         std::future::pending().await
     }
+}
+
+/// Prints which roots are held, and which could not be read; returns whether all could.
+fn report_roots(gatherer: &gatherer::Handle) -> anyhow::Result<bool> {
+    for root in gatherer.status().roots.iter().filter(|root| root.hold.is_some()) {
+        let held = output::counted(root.held, "object");
+        output::line(&format!(
+            "held      {held} gone from {}: add --confirm to delete them",
+            root.url
+        ))?;
+    }
+    let mut is_whole = true;
+    let failed = [gatherer::HARVEST_PROBLEM, gatherer::problems::ROOT_PROBLEM];
+    for problem in gatherer.problems().iter().filter(|it| failed.contains(&it.kind.as_str())) {
+        is_whole = false;
+        output::line(&format!("failed    {}: {}", problem.object, problem.message))?;
+    }
+    Ok(is_whole)
 }
 
 impl Up {
@@ -201,8 +292,10 @@ impl Up {
             None => Box::pin(bind_somewhere(config)).await?,
         };
         let (collection, data) = (gatherer.handle().collection(), data.to_owned());
+        let around = Arc::new(Around::new(gatherer.handle().progress()));
+        let told = around.clone();
         let opening = move || {
-            let front = Front::open(collection, &data, &name)?;
+            let front = Front::open(collection, &data, &name, told)?;
             // Only now is it certain that no other process runs on the folder.
             earlier::handle(&data, named)?;
             anyhow::Ok(front)
@@ -210,16 +303,36 @@ impl Up {
         let front = tokio::task::spawn_blocking(opening).await??;
         let check = front.clone();
         let gatherer = gatherer.with_front(front.routes(), move || check.check());
-        Ok(Self { gatherer, front })
+        Ok(Self { gatherer, front, around, held: None })
     }
 
-    /// Returns the URL of the search page.
-    fn address(&self) -> String {
-        let mut address = self.gatherer.local_addr();
-        if address.ip().is_unspecified() {
-            address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    /// Says where the search page is, and opens it: it answers while files are gathered.
+    fn announce(&mut self, args: &Args) -> anyhow::Result<()> {
+        let listen = self.gatherer.local_addr();
+        let page = reach::here(listen);
+        let (url, admin) = (Url::parse(&page)?, self.gatherer.admin_addr());
+        if let Some(held) = &mut self.held {
+            // What ends by itself is not for queries.
+            held.announce(Some(url).filter(|_| !args.once), admin, self.gatherer.handle().id())?;
         }
-        format!("http://{address}/")
+        if args.once {
+            return Ok(());
+        }
+        output::line(&format!("search at {page}"))?;
+        if !listen.ip().is_loopback() {
+            let elsewhere = reach::elsewhere(listen);
+            for page in elsewhere.iter().filter(|it| **it != page) {
+                output::line(&format!("also at   {page} from other machines"))?;
+            }
+            output::note(
+                "warning: everyone who reaches this address can search what is gathered, and read the full \
+                 texts (the page shows them, and the feed serves them); without --listen only this machine can",
+            );
+        }
+        if !args.no_open && output::is_terminal() {
+            reach::open(&page);
+        }
+        Ok(())
     }
 
     /// Runs both parts until `shutdown` starts.
@@ -277,21 +390,6 @@ fn with_listen(listen: SocketAddr, mut config: gatherer::Config) -> gatherer::Co
     config
 }
 
-/// Opens the page in the user's browser, if there is a screen.
-fn open(address: &str) {
-    let linux = !cfg!(target_os = "macos");
-    let set = |name| std::env::var_os(name).is_some_and(|it| !it.is_empty());
-    if linux && !set("DISPLAY") && !set("WAYLAND_DISPLAY") {
-        return;
-    }
-    let opener = if linux { "xdg-open" } else { "open" };
-    let mut command = tokio::process::Command::new(opener);
-    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    if let Err(error) = command.spawn() {
-        tracing::info!(opener, %error, "the page cannot be opened");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
@@ -309,6 +407,9 @@ mod tests {
             once: false,
             no_open: true,
             confirm: false,
+            list: false,
+            remove: false,
+            problems: false,
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) const STOPPED_WITHIN: Duration = Duration::from_secs(2 * 5);
 pub(crate) fn harvest<I: IntoIterator<Item = S>, S: AsRef<std::ffi::OsStr>>(args: I) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_harvest"));
     command.args(args).stdin(Stdio::null());
+    // The user's own records of `harvest up` are no business of tests.
+    command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/user"));
     command
 }
 
@@ -93,11 +95,24 @@ impl Running {
         }
     }
 
+    /// Waits for a line that contains `part`, unless there was one already.
+    pub(crate) fn seen_with(&mut self, part: &str) -> String {
+        let seen = self.seen.iter().find(|it| it.contains(part)).cloned();
+        seen.unwrap_or_else(|| self.line_with(part))
+    }
+
     /// Waits for the line that names the search page, and returns the page's URL.
     pub(crate) fn search_url(&mut self) -> String {
         let line = self.line_with("search at http://");
         let url = line.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
         url.to_owned()
+    }
+
+    /// Waits until all that `harvest up` has gathered at first is found; returns the search page.
+    pub(crate) fn gathered_url(&mut self) -> String {
+        let url = self.search_url();
+        self.line_with("indexed ");
+        url
     }
 
     pub(crate) fn id(&self) -> u32 {

@@ -23,3 +23,5 @@ mod soak;
 mod takedown;
 mod tutorial;
 mod up;
+mod up_again;
+mod up_manners;

@@ -11,7 +11,7 @@ fn repository(tree: &Path, data: &Path) -> (Running, String, String) {
     let mut command = harvest(["up", "--no-open", "--listen", "127.0.0.1:0"]);
     command.arg("--data").arg(data).arg(tree);
     let mut running = Running::start(command);
-    let page = running.search_url();
+    let page = running.gathered_url();
     wait_for_total(&page, "harvester", 1);
     let base = format!("{page}oai");
     (running, page, base)

@@ -12,7 +12,7 @@ fn search_answers_in_the_shell() {
     let mut command = harvest(["up", "--no-open", "--listen", "127.0.0.1:0"]);
     command.arg("--data").arg(data.path()).arg(tree.path());
     let mut running = Running::start(command);
-    let page = running.search_url();
+    let page = running.gathered_url();
     wait_for_total(&page, "pears", 2);
 
     let text = run_ok(["search", "title:pears", "--broker", &page]);

@@ -38,7 +38,7 @@ fn random_changes_for_a_while_end_in_agreement() {
     let mut command = harvest(["up", "--no-open", "--listen", "127.0.0.1:0"]);
     command.arg("--data").arg(data.path()).arg(tree.path());
     let mut running = Running::start(command);
-    let page = running.search_url();
+    let page = running.gathered_url();
     wait_for_total(&page, "alwaysthere", 1);
 
     // The existing files: path → the word in it. Every word is used once.

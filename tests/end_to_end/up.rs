@@ -20,7 +20,7 @@ fn a_tree_is_gathered_streamed_collected_and_found() {
     let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     small_tree(tree.path());
     let mut running = up(tree.path(), data.path());
-    let page = running.search_url();
+    let page = running.gathered_url();
 
     for (query, file) in [
         ("harvester", "notes.txt"),
@@ -44,7 +44,7 @@ fn a_change_is_found_within_two_seconds() {
     let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     small_tree(tree.path());
     let mut running = up(tree.path(), data.path());
-    let page = running.search_url();
+    let page = running.gathered_url();
     wait_for_total(&page, "harvester", 1);
 
     let file = write(tree.path(), "deep/er/new.txt", "a marmalade recipe\n");
@@ -123,9 +123,9 @@ fn two_instances_run_side_by_side() {
         Running::start(command)
     };
     let mut first = start(tree.path(), data.path());
-    let first_page = first.search_url();
+    let first_page = first.gathered_url();
     let mut second = start(other.path(), other_data.path());
-    let second_page = second.search_url();
+    let second_page = second.gathered_url();
     assert_ne!(first_page, second_page);
     wait_for_total(&first_page, "aubergine", 1);
     wait_for_total(&second_page, "broccoli", 1);
@@ -152,7 +152,7 @@ fn a_phrase_deep_in_a_long_document_is_found_where_it_stands() {
     assert!(5_000_000 < text.len());
     write(tree.path(), "long.txt", &text);
     let mut running = up(tree.path(), data.path());
-    let page = running.search_url();
+    let page = running.gathered_url();
     wait_for_total(&page, "\"marzipan inspector resigned\"", 1);
     let hit = &search(&page, "\"marzipan inspector resigned\"")["hits"][0];
     let snippet = hit["snippet_html"].as_str().unwrap();

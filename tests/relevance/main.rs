@@ -48,9 +48,10 @@ fn serve(data: &Path, folders: &[&Path]) -> (Running, String) {
     let mut command = harvest(["up", "--no-open", "--listen", "127.0.0.1:0", "--data"]);
     command.arg(data).args(folders);
     let mut running = Running::start(command);
+    let page = running.search_url();
     // A line every few seconds says how far it is.
     while !running.line_with("gather").starts_with("gathered") {}
-    let page = running.search_url();
+    running.line_with("indexed ");
     (running, page)
 }
 

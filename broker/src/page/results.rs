@@ -30,6 +30,8 @@ pub(crate) struct SearchPage {
     pub(crate) q: String,
     /// Hidden fields of the search form, with the parameters to keep.
     pub(crate) keep: Vec<(&'static str, String)>,
+    /// What goes on until everything is found; `None` when it is.
+    pub(crate) activity: Option<String>,
     pub(crate) home: Home,
     pub(crate) wrong: Option<Mistake>,
     pub(crate) found: Option<Results>,

@@ -74,7 +74,7 @@ fn render(asked: &str, answer: Option<&Answer>, wrong: Option<Mistake>, home: Ho
     let found = answer.map(|it| Results::new(&asked, &request, it));
     let mut keep = asked.parameters();
     keep.retain(|(name, _)| *name != "q");
-    let page = SearchPage { q: text, keep, home, wrong, found };
+    let page = SearchPage { q: text, keep, activity: None, home, wrong, found };
     body_of(&pages().render("search.html", &page).unwrap().0)
 }
 
@@ -128,8 +128,14 @@ fn a_query_that_cannot_be_read() {
 fn render_wrong(asked: &str, wrong: Mistake) -> String {
     let asked = Parameters::parse(Some(asked), Unknown::Refused).unwrap();
     let q = asked.text.clone().unwrap_or_default();
-    let page =
-        SearchPage { q, keep: Vec::new(), home: Home::default(), wrong: Some(wrong), found: None };
+    let page = SearchPage {
+        q,
+        keep: Vec::new(),
+        activity: None,
+        home: Home::default(),
+        wrong: Some(wrong),
+        found: None,
+    };
     body_of(&pages().render("search.html", &page).unwrap().0)
 }
 

@@ -6,6 +6,7 @@
 //! others do. If the collection was restored from a copy or lost its end, the index is built anew.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -19,7 +20,7 @@ use crate::blocking::blocking;
 use crate::engine::{Engine, Storage};
 use crate::error::Error;
 use crate::indexer::Indexer;
-use crate::page::{self, PageState};
+use crate::page::{self, PageState, Surroundings};
 
 /// Time for closing the index. A commit that takes longer is lost with the process, and done again
 /// at the next start.
@@ -34,16 +35,22 @@ pub struct Front {
 }
 
 impl Front {
-    /// Opens the index in the folder `data` for `collection`; pages show `name`. Blocks.
+    /// Opens the index in the folder `data` for `collection`; pages show `name`, and what `around`
+    /// tells. Blocks.
     ///
     /// # Errors
     ///
     /// The index's folder cannot be used, or another process has it open.
-    pub fn open(collection: Collection, data: &Path, name: &str) -> Result<Self, Error> {
+    pub fn open(
+        collection: Collection,
+        data: &Path,
+        name: &str,
+        around: Arc<dyn Surroundings>,
+    ) -> Result<Self, Error> {
         let engine = Engine::open(data, Storage::Folder, &collection)?;
         let pages = Pages::new(Site::new(name), page::TEMPLATES, None)?;
         let indexer = Indexer::new(collection.clone(), &engine);
-        let state = PageState::new(engine.clone(), collection, pages);
+        let state = PageState::new(engine.clone(), collection, pages).within(around);
         Ok(Self { engine, indexer, state })
     }
 

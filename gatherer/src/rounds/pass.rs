@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
 
 use collection::{Batch, Change, Note, Oid, Stamp};
 use net::clock;
@@ -16,6 +17,8 @@ use crate::pipeline::{self, Order};
 use crate::progress::{Hold, Phase};
 use crate::site::Site;
 use crate::site::plan::{Plan, TreePlan, trees};
+use crate::tree::selection;
+use crate::tree::walk::{Go, WalkItem, Walker};
 use crate::tree::watch::WatchSession;
 
 /// Number of deletions after which a commit is made while a removed root is forgotten.
@@ -38,6 +41,64 @@ pub(crate) fn pass(
 ) -> Result<(), collection::Error> {
     site.read_annotations(&request.annotations);
     site.annotating.current().reset_matches();
+    let known = trees(plans).map(|plan| Ok(lock(&site.root_state(&plan.url)?.known).len()));
+    let known = known.collect::<Result<Vec<u64>, collection::Error>>()?;
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| expect(site, plans, &known, &|| is_over.load(Relaxed) || stop()));
+        let outcome = gather(site, plans, request, stop);
+        is_over.store(true, Relaxed);
+        outcome
+    })?;
+    site.workers.end_idle();
+    for url in site.known_roots()? {
+        if !plans.iter().any(|plan| plan.url() == url) {
+            forget_root(site, &url, request.confirmed.contains(&url), stop)?;
+        }
+    }
+    if !stop() {
+        site.match_annotations()?;
+        site.passes.fetch_add(1, Relaxed);
+    }
+    Ok(())
+}
+
+/// Sets the number of files that the pass will find. They are counted where none is `known` yet (by
+/// tree, in the order of `plans`): counting takes little beside reading. Blocks.
+fn expect(site: &Site, plans: &[Plan], known: &[u64], stop: &(dyn Fn() -> bool + Sync)) {
+    let mut expected = 0;
+    for (plan, known) in trees(plans).zip(known) {
+        expected += if 0 < *known { *known } else { count(plan, stop) };
+    }
+    if !stop() {
+        site.counts.expected.store(expected, Relaxed);
+    }
+}
+
+/// Returns the number of files in a tree that are to be gathered. Blocks.
+fn count(plan: &TreePlan, stop: &(dyn Fn() -> bool + Sync)) -> u64 {
+    let TreePlan { tree, filter, data, summarizing, .. } = plan;
+    let files = AtomicU64::new(0);
+    let handle = |item: WalkItem<'_>| {
+        let root = (tree.directory.as_path(), filter);
+        if let WalkItem::File { path, stat } = item
+            && selection::leaves_out(&summarizing.essence.select, root, path, stat.size).is_none()
+        {
+            files.fetch_add(1, Relaxed);
+        }
+        if stop() { Go::Stop } else { Go::On }
+    };
+    Walker { tree, filter, data, threads: 1 }.walk(std::slice::from_ref(&tree.directory), &handle);
+    files.into_inner()
+}
+
+/// Gathers all trees in order. Blocks.
+fn gather(
+    site: &Site,
+    plans: &[Plan],
+    request: &PassRequest,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<(), collection::Error> {
     // Repositories have their own schedule.
     for plan in trees(plans) {
         if stop() {
@@ -52,16 +113,6 @@ pub(crate) fn pass(
             session: request.session.clone(),
         };
         pipeline::run(site, plan, &root_state, &order, stop)?;
-    }
-    site.workers.end_idle();
-    for url in site.known_roots()? {
-        if !plans.iter().any(|plan| plan.url() == url) {
-            forget_root(site, &url, request.confirmed.contains(&url), stop)?;
-        }
-    }
-    if !stop() {
-        site.match_annotations()?;
-        site.passes.fetch_add(1, Relaxed);
     }
     Ok(())
 }

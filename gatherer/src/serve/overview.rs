@@ -74,8 +74,9 @@ fn objects(count: u64) -> String {
 
 fn now(status: &Status) -> Vec<String> {
     let progress = &status.progress;
-    let files =
-        format!("{} of {} files", grouped(progress.files_done), grouped(progress.files_seen));
+    let (total, is_open) = progress.files_total();
+    let least = if is_open { "at least " } else { "" };
+    let files = format!("{} of {least}{} files", grouped(progress.files_done), grouped(total));
     let does = match progress.phase {
         Phase::Starting => "It is starting.".to_owned(),
         Phase::Walking => format!("Roots are walked: {files} are done."),

@@ -32,7 +32,7 @@ impl ProgressView {
     pub(super) fn new(bars: MultiProgress) -> Self {
         let bar = output::is_terminal().then(|| {
             let bar = bars.add(ProgressBar::new(0));
-            bar.set_style(style("{spinner} gathering {wide_bar} {pos}/{len} files\n  {msg}"));
+            bar.set_style(style("{spinner} gathering {wide_bar} {prefix}\n  {msg}"));
             bar
         });
         Self { bar }
@@ -60,17 +60,13 @@ impl ProgressView {
             let now = progress.borrow().clone();
             match &self.bar {
                 Some(bar) => {
-                    bar.set_length(now.files_seen);
-                    bar.set_position(now.files_done);
+                    bar.set_length(100);
+                    bar.set_position(now.percent().unwrap_or_default());
+                    bar.set_prefix(files(&now));
                     bar.set_message(details(&now));
                     bar.tick();
                 }
-                None => output::line(&format!(
-                    "gathering {} of {}, {}",
-                    HumanCount(now.files_done),
-                    output::counted(now.files_seen, "file"),
-                    details(&now)
-                ))?,
+                None => output::line(&format!("gathering {}, {}", files(&now), details(&now)))?,
             }
         }
     }
@@ -97,7 +93,7 @@ impl ProgressView {
         output::line(&format!(
             "gathered  {files} in {:.1} s: {}",
             gathered.as_secs_f64(),
-            details(progress)
+            read(progress).join("; ")
         ))?;
         output::line(&format!(
             "changed   {} new or changed, {} unchanged, {} deleted",
@@ -132,15 +128,30 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
+/// Writes how many files of how many are done.
+fn files(progress: &Progress) -> String {
+    let (total, is_open) = progress.files_total();
+    let least = if is_open { "at least " } else { "" };
+    let files = output::counted(total, "file");
+    let percent = progress.percent().map(|it| format!(" ({it} %)")).unwrap_or_default();
+    format!("{} of {least}{files}{percent}", HumanCount(progress.files_done))
+}
+
 /// Writes bytes, types and problems.
 fn details(progress: &Progress) -> String {
+    let mut parts = read(progress);
+    parts.push(output::counted(progress.problems, "problem"));
+    parts.join("; ")
+}
+
+/// Writes bytes and types.
+fn read(progress: &Progress) -> Vec<String> {
     let mut parts = vec![format!("{} read", HumanBytes(progress.bytes))];
     let types = types(&progress.by_type);
     if !types.is_empty() {
         parts.push(types);
     }
-    parts.push(output::counted(progress.problems, "problem"));
-    parts.join("; ")
+    parts
 }
 
 /// Writes the most frequent types with their counts.
@@ -172,6 +183,15 @@ mod tests {
                 .into();
         assert_eq!(types(&by_type), "B 2,000, E 5, D 4, C 3, others 2");
         assert_eq!(types(&BTreeMap::new()), "");
+    }
+
+    #[test]
+    fn the_total_does_not_run_away() {
+        let mut progress = Progress { phase: gatherer::Phase::Walking, ..Progress::default() };
+        (progress.files_done, progress.files_seen) = (20, 1_030);
+        assert_eq!(files(&progress), "20 of at least 1,030 files");
+        progress.files_expected = 4_000;
+        assert_eq!(files(&progress), "20 of 4,000 files (0 %)");
     }
 
     #[tokio::test]

@@ -8,6 +8,8 @@ use anyhow::{Context as _, bail};
 use url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::records;
+
 /// Longest part of a folder's name in the name of its data folder, in characters.
 const NAME_CHARS_MAX: usize = 40;
 
@@ -51,6 +53,9 @@ fn folders(paths: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         if !folder.is_dir() {
             bail!("{} is no folder: name the folder that it is in", path.display());
         }
+        // Its names must be readable, and what is in it reachable.
+        let readable = fs::read_dir(&folder).and_then(|_| fs::metadata(folder.join(".")));
+        readable.with_context(|| format!("cannot read {}", path.display()))?;
         folders.push(folder);
     }
     folders.sort();
@@ -61,8 +66,50 @@ fn folders(paths: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 /// Returns the data folder for gathering `targets`; other targets have another one. Fails if the
 /// user has no data directory.
 pub(super) fn data_for(targets: &Targets) -> anyhow::Result<PathBuf> {
-    let base = dirs::data_dir().context("you have no data directory: name a folder with --data")?;
-    Ok(base.join("harvest").join("up").join(name_for(targets)))
+    Ok(records::base()?.join(name_for(targets)))
+}
+
+/// Returns the absolute path of the data folder that the user has named. Fails if it is in a folder
+/// to gather: each change of the data would be a change there, and copies of the folder would have
+/// it.
+pub(super) fn outside(data: &Path, targets: &Targets) -> anyhow::Result<PathBuf> {
+    let absolute = std::path::absolute(data)?;
+    // Of a folder that does not exist yet, what is above it counts.
+    let existing = absolute.ancestors().find_map(|it| Some((it, fs::canonicalize(it).ok()?)));
+    let real = match existing {
+        Some((above, real)) => real.join(absolute.strip_prefix(above).unwrap_or(Path::new(""))),
+        None => absolute.clone(),
+    };
+    if let Some(folder) = targets.folders.iter().find(|it| real.starts_with(it)) {
+        bail!(
+            "--data {} is in {}, which is gathered: name a folder outside of it, or leave --data out",
+            data.display(),
+            folder.display()
+        );
+    }
+    Ok(absolute)
+}
+
+/// Returns the command that prints all problems with `targets`, for a shell.
+pub(super) fn problems_command(targets: &Targets, data: Option<&Path>) -> String {
+    let mut command = "harvest up --problems".to_owned();
+    if let Some(data) = data {
+        command += &format!(" --data {}", quoted(&data.display().to_string()));
+    }
+    let folders = targets.folders.iter().map(|it| it.display().to_string());
+    for path in folders.chain(targets.repositories.iter().map(Url::to_string)) {
+        command += &format!(" {}", quoted(&path));
+    }
+    command
+}
+
+/// Quotes a word for a POSIX shell, if it needs it.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |it: char| it.is_alphanumeric() || "/._-+:,@%".contains(it);
+    if word.chars().all(is_plain) {
+        return Cow::Borrowed(word);
+    }
+    Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
 }
 
 /// Returns the name of the first folder or repository, for people, with a hash of them all.
@@ -134,6 +181,25 @@ mod tests {
         assert!(error(&dir.path().join("none")).contains("cannot gather"));
         assert!(error(Path::new("http://h/oai?verb=Identify")).contains("no base URL"));
         assert_eq!(bytes_in(dir.path()), 3);
+    }
+
+    #[test]
+    fn data_in_a_folder_to_gather_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path().join("a tree");
+        fs::create_dir(&tree).unwrap();
+        std::os::unix::fs::symlink(&tree, dir.path().join("link")).unwrap();
+        let targets = targets(&[tree.clone()]).unwrap();
+        for inside in ["a tree", "a tree/new/data", "link/data"] {
+            let error = outside(&dir.path().join(inside), &targets).unwrap_err().to_string();
+            assert!(error.contains("outside of it"), "{error}");
+        }
+        let data = dir.path().join("a tree's data");
+        assert_eq!(outside(&data, &targets).unwrap(), data);
+        let command = problems_command(&targets, Some(&data));
+        let data = data.display().to_string().replace('\'', r"'\''");
+        let tree = targets.folders[0].display();
+        assert_eq!(command, format!("harvest up --problems --data '{data}' '{tree}'"));
     }
 
     #[test]
