@@ -151,7 +151,12 @@ pub fn routes(state: PageState) -> Router {
     pages.frame(router)
 }
 
-async fn search(State(state): State<PageState>, client: Client, uri: Uri) -> Response {
+async fn search(
+    State(state): State<PageState>,
+    client: Client,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     let asked = match Parameters::parse(uri.query(), Unknown::Ignored) {
         // Only programs need an answer without hits, so a page has the default number.
         Ok(asked) if asked.limit == 0 => Parameters { limit: HITS_DEFAULT, ..asked },
@@ -159,15 +164,17 @@ async fn search(State(state): State<PageState>, client: Client, uri: Uri) -> Res
         Ok(asked) => asked,
         Err(error) => {
             let (asked, wrong) = (Parameters::default(), Mistake::parameter(error.message));
-            return show(&state, &asked, StatusCode::BAD_REQUEST, Some(wrong), None).await;
+            return show(&state, (&asked, &headers), StatusCode::BAD_REQUEST, Some(wrong), None)
+                .await;
         }
     };
     let text = asked.text.as_deref().unwrap_or_default();
     // Filters without a query ask for all objects that have these values.
     if !asked.is_search() {
-        return show(&state, &Parameters::default(), StatusCode::OK, None, None).await;
+        let asked = Parameters::default();
+        return show(&state, (&asked, &headers), StatusCode::OK, None, None).await;
     }
-    find(&state, client, &asked, text).await
+    find(&state, client, (&asked, &headers), text).await
 }
 
 /// Reads the typed text: as a query or, if it has a mistake, as words with a notice of the mistake.
@@ -184,23 +191,30 @@ fn understand(text: &str) -> Result<(Query, Option<Notice>), QueryError> {
     Ok((words, Some(Notice { message, offset: error.offset, length: error.len })))
 }
 
-async fn find(state: &PageState, client: Client, asked: &Parameters, text: &str) -> Response {
+async fn find(
+    state: &PageState,
+    client: Client,
+    (asked, headers): (&Parameters, &HeaderMap),
+    text: &str,
+) -> Response {
     match state.ask(client, asked, text).await {
         Ok((request, answer)) => {
             let found = Results::new(asked, &request, &answer);
-            show(state, asked, StatusCode::OK, None, Some(found)).await
+            show(state, (asked, headers), StatusCode::OK, None, Some(found)).await
         }
         Err(Error::Query(error)) => {
             let wrong = Mistake::query(&error, text);
-            show(state, asked, StatusCode::BAD_REQUEST, Some(wrong), None).await
+            show(state, (asked, headers), StatusCode::BAD_REQUEST, Some(wrong), None).await
         }
         Err(error @ Error::Late) => {
             let wrong = Mistake::parameter(error.to_string());
-            show(state, asked, StatusCode::BAD_REQUEST, Some(wrong), None).await
+            show(state, (asked, headers), StatusCode::BAD_REQUEST, Some(wrong), None).await
         }
         Err(Error::Crowded(crowded)) => {
             let wrong = Mistake::parameter(crowded.to_string());
-            let page = show(state, asked, StatusCode::TOO_MANY_REQUESTS, Some(wrong), None).await;
+            let page =
+                show(state, (asked, headers), StatusCode::TOO_MANY_REQUESTS, Some(wrong), None)
+                    .await;
             later(&crowded, page)
         }
         Err(error) => state.fault(Wants::Html, &error),
@@ -209,7 +223,7 @@ async fn find(state: &PageState, client: Client, asked: &Parameters, text: &str)
 
 async fn show(
     state: &PageState,
-    asked: &Parameters,
+    (asked, headers): (&Parameters, &HeaderMap),
     status: StatusCode,
     wrong: Option<Mistake>,
     found: Option<Results>,
@@ -218,12 +232,15 @@ async fn show(
     keep.retain(|(name, _)| *name != "q");
     let home = if found.is_none() && wrong.is_none() { home(state).await } else { Home::default() };
     let q = asked.text.clone().unwrap_or_default();
-    let activity = state.around.as_ref().and_then(|it| it.activity());
-    state.pages.respond(
-        status,
-        "search.html",
-        &SearchPage { q, keep, activity, home, wrong, found },
-    )
+    let around = state.around.as_ref();
+    let activity = around.and_then(|it| it.activity());
+    let open = around.and_then(|it| it.open_address(headers));
+    let page = SearchPage { q, keep, activity, open, home, wrong, found };
+    let mut response = state.pages.respond(status, "search.html", &page);
+    if let Some(address) = &page.open {
+        web::headers::allow_forms_to(&mut response, address);
+    }
+    response
 }
 
 /// Counts the objects and sources; returns zeros on an error, since the page works without them.

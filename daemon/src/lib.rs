@@ -7,6 +7,7 @@
 //!   until the daemon can. [`gate`] checks each public request by [`access`].
 //! - [`overview`] is the first page of the administration.
 //! - [`describe`] publishes a description of the daemon.
+//! - [`session`] knows the browser of the daemon's user.
 //! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz`, `/readyz` and
 //!   `/metrics`.
 
@@ -23,6 +24,7 @@ mod listeners;
 pub mod metrics;
 pub mod opening;
 pub mod overview;
+pub mod session;
 mod settings;
 mod token;
 

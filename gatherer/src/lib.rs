@@ -13,6 +13,7 @@ pub mod known;
 mod lock;
 pub mod metrics;
 pub mod note;
+mod opener;
 mod pipeline;
 pub mod problems;
 pub mod progress;
@@ -28,6 +29,7 @@ pub mod validator;
 
 pub use config::Config;
 pub use error::Error;
+pub use opener::Opener;
 pub use problems::HARVEST_PROBLEM;
 pub use progress::{Phase, Progress, Status};
 pub use server::{Handle, Server};

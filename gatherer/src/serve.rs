@@ -5,6 +5,7 @@
 //! listener.
 
 pub(crate) mod describe;
+mod open;
 mod overview;
 pub(crate) mod repository;
 mod takedown;
@@ -80,6 +81,11 @@ pub(crate) fn public(
 
 /// Returns the routes of the admin listener, behind the guard.
 pub(crate) fn admin(shared: Arc<Shared>, guard: Guard, feed: FeedServer, pages: &Pages) -> Router {
+    let opening = shared
+        .opener
+        .get()
+        .map(|_| (open::for_administrator(&shared), open::for_browser(&shared, pages)));
+    let (for_administrator, for_browser) = opening.unwrap_or_default();
     let admin = Admin { handle: Handle { shared }, feed, pages: pages.clone() };
     let router = Router::new()
         .route("/", get(admin_page))
@@ -91,10 +97,12 @@ pub(crate) fn admin(shared: Arc<Shared>, guard: Guard, feed: FeedServer, pages: 
         .route("/gather", post(gather))
         .route("/confirm", post(confirm))
         .with_state(admin.clone())
-        .merge(exchange::takedown::routes(admin));
+        .merge(exchange::takedown::routes(admin))
+        .merge(for_administrator);
     // The guard is outside the frame: it refuses requests that change state before their route is
     // looked up.
-    pages.frame(router).layer(axum::middleware::from_fn_with_state(guard, auth::guard))
+    let guarded = axum::middleware::from_fn_with_state(guard, auth::guard);
+    pages.frame(router).layer(guarded).merge(for_browser)
 }
 
 #[derive(Clone)]

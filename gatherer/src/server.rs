@@ -24,6 +24,7 @@ use crate::config::{COLLECTION, Config};
 use crate::error::Error;
 use crate::lock::lock;
 use crate::metrics::StageCount;
+use crate::opener::Opener;
 use crate::problems::Entry;
 use crate::progress::{Progress, Status};
 use crate::rounds;
@@ -92,6 +93,14 @@ impl Server {
         self.front = Some(routes);
         // Only this method sets it, on a server that does not run yet.
         let _set = self.handle.shared.front.set(FrontCheck(Box::new(check)));
+        self
+    }
+
+    /// Lets the browser of the gatherer's user have found files opened.
+    #[must_use]
+    pub fn with_opener(self, opener: Arc<Opener>) -> Self {
+        // Only this method sets it, on a server that does not run yet.
+        let _set = self.handle.shared.opener.set(opener);
         self
     }
 
@@ -389,6 +398,7 @@ fn open(
         control,
         describer,
         front: OnceLock::new(),
+        opener: OnceLock::new(),
         started,
         repository,
         host,

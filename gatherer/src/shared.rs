@@ -15,6 +15,7 @@ use tokio::task;
 
 use crate::config::{Config, Watch};
 use crate::lock::lock;
+use crate::opener::Opener;
 use crate::requests::Requests;
 use crate::site::Site;
 use crate::site::plan::Plan;
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) describer: Describer,
     /// Set if the public listener has pages of another part of the process.
     pub(crate) front: OnceLock<FrontCheck>,
+    /// Set if the gatherer's user has a screen on which files can be opened.
+    pub(crate) opener: OnceLock<Arc<Opener>>,
     /// The gatherer's collection as an OAI-PMH repository.
     pub(crate) repository: exchange::repository::Repository,
     /// Start of the server, in Unix seconds.

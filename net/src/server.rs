@@ -83,6 +83,10 @@ impl Peer {
     }
 }
 
+/// The other end of the connection of a request: an extension of every request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Socket(pub SocketAddr);
+
 /// The kind of requests that a server takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -399,6 +403,7 @@ impl Connection {
     /// Adds the client's address and the peer's certificate to a request.
     fn describe(&self, client: IpAddr, extensions: &mut Extensions) {
         extensions.insert(Peer(client));
+        extensions.insert(Socket(self.peer));
         if let Some(shown) = &self.shown {
             extensions.insert(shown.clone());
         }

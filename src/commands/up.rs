@@ -23,7 +23,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use broker::server::front::Front;
+use daemon::auth::AdminAddress;
 use formats::FullText;
+use gatherer::Opener;
 use gatherer::spec::{Repository, Root};
 use indicatif::MultiProgress;
 use net::clock;
@@ -35,6 +37,7 @@ use self::records::{Claim, Held, Record};
 use self::show::ProgressView;
 use self::surroundings::Around;
 use self::targets::Targets;
+use crate::admin::Admin;
 use crate::commands::worker;
 use crate::output;
 use crate::process::Signals;
@@ -197,16 +200,26 @@ fn claim(targets: &Targets, data: &Path, is_named: bool) -> Claimed {
 
 /// Shows the page of the process that gathers the same.
 async fn again(record: &Record, args: &Args) -> anyhow::Result<ExitCode> {
-    let (_record, page) = records::started(record).await?;
+    let (record, page) = records::started(record).await?;
     if args.once || args.confirm || args.listen.is_some() {
         bail!("it is gathered already, by the `harvest up` at {page}: stop that one first");
     }
     output::line(&format!("search at {page}"))?;
     output::note("it runs already, and finds changes by itself");
     if !args.no_open && output::is_terminal() {
-        reach::open(page.as_str());
+        let link = link_of(&record).await;
+        reach::open(link.as_deref().unwrap_or(page.as_str()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns a one-time link of a running process; `None` if it opens no files.
+async fn link_of(record: &Record) -> Option<String> {
+    let at = AdminAddress { address: record.admin?, is_secure: false };
+    let admin = Admin::of_data(&at, &record.data().join("gatherer")).ok()?;
+    let answer: serde_json::Value =
+        serde_json::from_slice(&admin.post("session", &[]).await.ok()?).ok()?;
+    Some(answer.get("link")?.as_str()?.to_owned())
 }
 
 /// Shows the progress of gathering and indexing. Then returns if `--once` is given, or else waits
@@ -292,7 +305,10 @@ impl Up {
             None => Box::pin(bind_somewhere(config)).await?,
         };
         let (collection, data) = (gatherer.handle().collection(), data.to_owned());
-        let around = Arc::new(Around::new(gatherer.handle().progress()));
+        let page = Url::parse(&reach::here(gatherer.local_addr()))?;
+        let opener = reach::opener().map(|it| Opener::new(it, &page, gatherer.admin_addr()));
+        let opener = opener.transpose()?.flatten().map(Arc::new);
+        let around = Arc::new(Around::new(gatherer.handle().progress(), opener.clone()));
         let told = around.clone();
         let opening = move || {
             let front = Front::open(collection, &data, &name, told)?;
@@ -302,7 +318,10 @@ impl Up {
         };
         let front = tokio::task::spawn_blocking(opening).await??;
         let check = front.clone();
-        let gatherer = gatherer.with_front(front.routes(), move || check.check());
+        let mut gatherer = gatherer.with_front(front.routes(), move || check.check());
+        if let Some(opener) = opener {
+            gatherer = gatherer.with_opener(opener);
+        }
         Ok(Self { gatherer, front, around, held: None })
     }
 
@@ -330,7 +349,9 @@ impl Up {
             );
         }
         if !args.no_open && output::is_terminal() {
-            reach::open(&page);
+            // The link lets this browser open what is found.
+            let link = self.around.opener.as_ref().map(|it| it.link()).transpose()?;
+            reach::open(&link.unwrap_or(page));
         }
         Ok(())
     }

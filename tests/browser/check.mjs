@@ -1,10 +1,10 @@
 // Checks the pages of a running broker in a browser: accessibility in light and dark, keyboard only, no
 // script, narrow screens.
 //
-//   node check.mjs BASE ADMIN    for example http://127.0.0.1:8501/ http://127.0.0.1:9501/
+//   node check.mjs BASE ADMIN LINK    for example http://127.0.0.1:8501/ http://127.0.0.1:9501/ http://…/session/…
 //
 // The broker at BASE must have at least three objects. ADMIN is the admin listener of the same or another
-// broker, which must have a source that answers. Prints one line a check; exits with 1 if a check failed, with
+// broker, which must have a source that answers. LINK is a one-time link of the `harvest up` at BASE. Prints one line a check; exits with 1 if a check failed, with
 // 2 if the browser or the broker cannot be reached. CHROMIUM names another browser than /usr/bin/chromium.
 
 import { readFileSync } from "node:fs";
@@ -14,8 +14,9 @@ import { chromium } from "playwright-core";
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const base = process.argv[2];
 const admin = process.argv[3];
-if (!base || !admin) {
-  console.error("usage: node check.mjs BASE ADMIN");
+const link = process.argv[4];
+if (!base || !admin || !link) {
+  console.error("usage: node check.mjs BASE ADMIN LINK");
   process.exit(2);
 }
 
@@ -354,6 +355,31 @@ async function freshnessByHand(browser) {
     }));
 }
 
+/** Comes by the one-time link, which is good for a minute, and opens a found file. */
+async function opening(browser) {
+  const results = address("?q=*&limit=2");
+  await check("opening: a browser without the cookie has no buttons", () =>
+    withPage(browser, {}, async (page) => {
+      await page.goto(results);
+      return (await page.locator("form.open").count()) === 0 ? [] : ["there is a button"];
+    }));
+  await check("opening: by the link, the keyboard opens a file, and the page stays", () =>
+    withPage(browser, {}, async (page, complaints) => {
+      await page.goto(link);
+      const problems = page.url() === base ? [] : [`the link leads to ${page.url()}`];
+      await page.goto(results);
+      problems.push(...(await accessible(page)));
+      const button = page.locator("form.open button").first();
+      await button.focus();
+      const answer = page.waitForResponse((it) => it.request().method() === "POST");
+      await page.keyboard.press("Enter");
+      const status = (await answer).status();
+      if (status !== 204) problems.push(`the answer is ${status}`);
+      if (page.url() !== results) problems.push(`the page became ${page.url()}`);
+      return [...problems, ...complaints.filter((it) => it.startsWith("console"))];
+    }));
+}
+
 let browser;
 try {
   await planned();
@@ -361,6 +387,7 @@ try {
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-quic", "--disable-component-update", "--disable-background-networking"],
   });
+  await opening(browser);
   const pages = await kinds(browser);
   await checkPages(browser, pages);
   await keyboard(browser);

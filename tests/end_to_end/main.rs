@@ -15,6 +15,7 @@ mod harness;
 mod health;
 mod oai;
 mod oai_peers;
+mod opening;
 mod push;
 mod replicator;
 mod report;

@@ -32,6 +32,8 @@ pub(crate) struct SearchPage {
     pub(crate) keep: Vec<(&'static str, String)>,
     /// What goes on until everything is found; `None` when it is.
     pub(crate) activity: Option<String>,
+    /// The URL to which to post a file that is to be opened; `None` unless the browser may.
+    pub(crate) open: Option<String>,
     pub(crate) home: Home,
     pub(crate) wrong: Option<Mistake>,
     pub(crate) found: Option<Results>,
@@ -119,6 +121,8 @@ struct HitShown {
     part: bool,
     title: String,
     href: Option<String>,
+    /// The URL of a local file, which the desktop can open.
+    file: Option<String>,
     place: DisplayUrl,
     summary: String,
     /// URL of the objects about the same.
@@ -258,6 +262,7 @@ impl HitShown {
         Self {
             title: shortened(&harmless(title), TITLE_CHARS_MAX),
             href: open.map(str::to_owned),
+            file: place.local.then(|| hit.url.clone()),
             place,
             part: hit.part,
             text_place: TextPlace::of(hit),

@@ -74,7 +74,7 @@ fn render(asked: &str, answer: Option<&Answer>, wrong: Option<Mistake>, home: Ho
     let found = answer.map(|it| Results::new(&asked, &request, it));
     let mut keep = asked.parameters();
     keep.retain(|(name, _)| *name != "q");
-    let page = SearchPage { q: text, keep, activity: None, home, wrong, found };
+    let page = SearchPage { q: text, keep, activity: None, open: None, home, wrong, found };
     body_of(&pages().render("search.html", &page).unwrap().0)
 }
 
@@ -132,6 +132,7 @@ fn render_wrong(asked: &str, wrong: Mistake) -> String {
         q,
         keep: Vec::new(),
         activity: None,
+        open: None,
         home: Home::default(),
         wrong: Some(wrong),
         found: None,

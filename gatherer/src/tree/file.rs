@@ -4,7 +4,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt as _, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -105,6 +105,16 @@ impl ReadAt for OpenFile {
     }
 }
 
+/// Where a file really is.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The path without links.
+    pub(crate) path: PathBuf,
+    pub(crate) metadata: Metadata,
+    /// The first bytes.
+    pub(crate) front: Vec<u8>,
+}
+
 /// Reason why a file was not read.
 #[derive(Debug)]
 pub enum Refused {
@@ -184,6 +194,39 @@ pub fn read(
     let sure = stat_of(&after) == stat && is_old(&stat, now_ms);
     let file = truncated.then(|| Arc::new(OpenFile::new(file, stat)));
     Ok(Content { bytes: bytes.into(), md5: digest.finish(), stat, sure, truncated, file })
+}
+
+/// Opens the regular file at `path`, with the limits of [`read`]; returns where the open file really
+/// is, and at most `bytes_max` of its beginning. Follows no link in the last name.
+///
+/// # Errors
+///
+/// The same as for [`read`].
+pub(crate) fn place(
+    path: &Path,
+    (within, without): (&Path, &Path),
+    bytes_max: usize,
+) -> Result<Place, Refused> {
+    let file = open(path, false)?;
+    let metadata = file.metadata().map_err(Refused::Unreadable)?;
+    if !metadata.is_file() {
+        return Err(Refused::NotAFile);
+    }
+    if !lies_within(&file, within, without) {
+        return Err(Refused::Outside);
+    }
+    let mut front = Vec::with_capacity(bytes_max);
+    let read = (&file).take(bytes_max as u64).read_to_end(&mut front);
+    read.map_err(Refused::Unreadable)?;
+    // Without `/proc`, the path must do.
+    let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+        .or_else(|_| std::fs::canonicalize(path))
+        .map_err(Refused::Unreadable)?;
+    if path.starts_with(within) && !path.starts_with(without) {
+        Ok(Place { path, metadata, front })
+    } else {
+        Err(Refused::Outside)
+    }
 }
 
 /// Reads the symbolic link at `path` itself, with the limits of [`read`], at `now_ms` (Unix
@@ -321,6 +364,40 @@ mod tests {
         check(&path("fifo"), false, "NotAFile");
         let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
         check(&path("socket"), false, "NotAFile");
+    }
+
+    #[test]
+    fn the_place_of_a_file_is_where_it_really_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(folder.path()).unwrap();
+        let path = |name: &str| top.join(name);
+        for name in ["root", "root/d", "other", "root/own"] {
+            fs::create_dir(path(name)).unwrap();
+        }
+        for name in ["root/d/f", "other/f", "root/own/f"] {
+            fs::write(path(name), name).unwrap();
+        }
+        symlink(path("root/d/f"), path("root/link")).unwrap();
+        symlink(path("root/d"), path("root/inside")).unwrap();
+        symlink(path("other"), path("root/outside")).unwrap();
+        let check = |name: &str, expected: &str| {
+            let place = place(&path(name), (&path("root"), &path("root/own")), 6);
+            let shown = match place {
+                Ok(Place { path, front, .. }) => {
+                    format!("{} {}", path.display(), String::from_utf8_lossy(&front))
+                }
+                Err(refused) => format!("{refused:?}"),
+            };
+            assert_eq!(shown, expected, "{name}");
+        };
+        let real = format!("{} root/d", path("root/d/f").display());
+        check("root/d/f", &real);
+        check("root/inside/f", &real);
+        check("root/link", "NotAFile");
+        check("root/d", "NotAFile");
+        check("root/outside/f", "Outside");
+        check("root/own/f", "Outside");
+        check("root/none", "Gone");
     }
 
     #[test]

@@ -1,22 +1,26 @@
 //! What the process of `harvest up` tells on its search page.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use broker::page::Surroundings;
-use gatherer::Progress;
+use gatherer::{Opener, Progress};
+use http::HeaderMap;
 use tokio::sync::watch;
 
 /// The gatherer and the index behind the page.
 #[derive(Debug)]
 pub(super) struct Around {
     progress: watch::Receiver<Progress>,
+    /// The desktop's opener; `None` without a screen.
+    pub(super) opener: Option<Arc<Opener>>,
     /// Whether all that the first pass has found is indexed.
     is_caught_up: AtomicBool,
 }
 
 impl Around {
-    pub(super) fn new(progress: watch::Receiver<Progress>) -> Self {
-        Self { progress, is_caught_up: AtomicBool::new(false) }
+    pub(super) fn new(progress: watch::Receiver<Progress>, opener: Option<Arc<Opener>>) -> Self {
+        Self { progress, opener, is_caught_up: AtomicBool::new(false) }
     }
 
     /// Notes that all is found that the first pass has gathered.
@@ -26,6 +30,10 @@ impl Around {
 }
 
 impl Surroundings for Around {
+    fn open_address(&self, headers: &HeaderMap) -> Option<String> {
+        self.opener.as_ref()?.address(headers)
+    }
+
     fn activity(&self) -> Option<String> {
         if self.is_caught_up.load(Relaxed) {
             return None;
@@ -49,7 +57,7 @@ mod tests {
     #[test]
     fn what_is_under_way_is_told_until_all_is_found() {
         let (sender, receiver) = watch::channel(Progress::default());
-        let around = Around::new(receiver);
+        let around = Around::new(receiver, None);
         let check = |expected: Option<&str>| assert_eq!(around.activity().as_deref(), expected);
         check(Some("still gathering"));
         sender.send_modify(|it| {

@@ -1,0 +1,99 @@
+//! The user at the other end of a connection within this machine.
+//!
+//! Source: proc_net(5), the kernel's `net/ipv4/tcp_ipv4.c`: the table of all connections, with the
+//! user of each end's socket. It cannot be forged, and holds while the connection lives. Other
+//! systems have no such table: there every user of the machine counts.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::{IpAddr, SocketAddr};
+
+/// The tables of the system. A client's socket may be one of IPv6 that speaks IPv4.
+const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
+
+/// Most that is read of a table, in bytes: about 400,000 connections.
+const TABLE_BYTES_MAX: u64 = 64 << 20;
+
+/// Returns whether the socket at `peer`, which is connected to `own` of this process, is of the
+/// user of this process. Blocks.
+pub(super) fn is_same_user(peer: SocketAddr, own: SocketAddr) -> bool {
+    if !cfg!(target_os = "linux") {
+        return true;
+    }
+    let user = rustix::process::geteuid().as_raw().to_string();
+    let found = TABLES.into_iter().filter_map(|it| File::open(it).ok()).find_map(|file| {
+        let lines = BufReader::new(file.take(TABLE_BYTES_MAX)).lines().map_while(Result::ok);
+        user_in(lines, peer, own)
+    });
+    found.is_some_and(|it| it == user)
+}
+
+/// Returns the user in the line of a table about the socket at `peer`, connected to `own`.
+fn user_in(
+    lines: impl Iterator<Item = String>,
+    peer: SocketAddr,
+    own: SocketAddr,
+) -> Option<String> {
+    let (peer, own) = (entry(peer), entry(own));
+    lines.into_iter().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (local, remote) = (words.nth(1)?, words.next()?);
+        // Then come the state, the queues, the timer and its count.
+        let user = words.nth(4)?;
+        (is_at(local, &peer) && is_at(remote, &own)).then(|| user.to_owned())
+    })
+}
+
+/// Returns whether an address of a table is `entry`, or that one as IPv6 (RFC 4291 §2.5.5.2).
+fn is_at(address: &str, entry: &str) -> bool {
+    let front = address.strip_suffix(entry);
+    front.is_some_and(|it| it.is_empty() || it == "0000000000000000FFFF0000")
+}
+
+/// Returns an address as in the tables: groups of four bytes as the machine's integers.
+fn entry(address: SocketAddr) -> String {
+    let bytes = match address.ip().to_canonical() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let groups = bytes.chunks_exact(4).filter_map(|it| it.try_into().ok());
+    let groups: String = groups.map(|it| format!("{:08X}", u32::from_ne_bytes(it))).collect();
+    format!("{groups}:{:04X}", address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn a_connection_of_this_user_is_known() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(address).unwrap();
+            let own = listener.local_addr().unwrap();
+            let client = TcpStream::connect(own).unwrap();
+            let peer = client.local_addr().unwrap();
+            assert!(is_same_user(peer, own), "{address}");
+            drop(client);
+            let other = SocketAddr::new(peer.ip(), own.port());
+            assert_eq!(is_same_user(other, peer), !cfg!(target_os = "linux"), "no such connection");
+        }
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn the_line_of_the_peer_counts() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+            0: 0100007F:251D 0100007F:D431 01 00000000:00000000 00:00000000 00000000  1000        0 1 1\n\
+            1: 0100007F:D431 0100007F:251D 01 00000000:00000000 00:00000000 00000000  1001        0 2 1\n\
+            2: 0000000000000000FFFF00000100007F:D432 0000000000000000FFFF00000100007F:251D 01 0:0 00:0 0  1002 0 3 1\n";
+        let user = |peer: &str, own: &str| {
+            let lines = table.lines().map(str::to_owned);
+            user_in(lines, peer.parse().unwrap(), own.parse().unwrap())
+        };
+        assert_eq!(user("127.0.0.1:54321", "127.0.0.1:9501").as_deref(), Some("1001"));
+        assert_eq!(user("127.0.0.1:54322", "127.0.0.1:9501").as_deref(), Some("1002"));
+        assert_eq!(user("127.0.0.1:54323", "127.0.0.1:9501"), None);
+    }
+}
