@@ -1,4 +1,4 @@
-//! How people reach `harvest up`: the addresses of its page, and the desktop's opener.
+//! The reach of `harvest up`: the addresses of its page, and the desktop's opener.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::process::Stdio;

@@ -33,7 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Number of looks at a locked record before its process is believed to run: whoever lists the
 /// records locks each for a moment.
-const LOOKS: u32 = 3;
+const LOOKS: u32 = 200;
 
 /// What is known of one `harvest up`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

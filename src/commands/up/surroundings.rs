@@ -1,4 +1,4 @@
-//! What the process of `harvest up` tells on its search page.
+//! The surroundings of the search page: what the process of `harvest up` tells on it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

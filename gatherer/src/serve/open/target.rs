@@ -1,4 +1,4 @@
-//! What is opened for a gathered object: its file if that is a document, else its folder.
+//! The target of opening: the file of a gathered object if that is a document, else its folder.
 //!
 //! The opener decides by a file's name or beginning what it runs. A name that was foreign once, in
 //! an unpacked archive or a mail's attachment, must not start a program. So only files are opened
