@@ -44,7 +44,12 @@ impl Surroundings for Around {
         }
         // Of a repository nobody knows how much there is.
         let percent = progress.percent().filter(|_| progress.passes_done == 0);
-        Some(percent.map_or("still gathering".to_owned(), |it| format!("still gathering, {it} %")))
+        Some(
+            percent.map_or_else(
+                || "still gathering".to_owned(),
+                |it| format!("still gathering, {it} %"),
+            ),
+        )
     }
 }
 

@@ -77,7 +77,9 @@ pub(super) fn outside(data: &Path, targets: &Targets) -> anyhow::Result<PathBuf>
     // Of a folder that does not exist yet, what is above it counts.
     let existing = absolute.ancestors().find_map(|it| Some((it, fs::canonicalize(it).ok()?)));
     let real = match existing {
-        Some((above, real)) => real.join(absolute.strip_prefix(above).unwrap_or(Path::new(""))),
+        Some((above, real)) => {
+            real.join(absolute.strip_prefix(above).unwrap_or_else(|_| Path::new("")))
+        }
         None => absolute.clone(),
     };
     if let Some(folder) = targets.folders.iter().find(|it| real.starts_with(it)) {
@@ -189,7 +191,7 @@ mod tests {
         let tree = dir.path().join("a tree");
         fs::create_dir(&tree).unwrap();
         std::os::unix::fs::symlink(&tree, dir.path().join("link")).unwrap();
-        let targets = targets(&[tree.clone()]).unwrap();
+        let targets = targets(std::slice::from_ref(&tree)).unwrap();
         for inside in ["a tree", "a tree/new/data", "link/data"] {
             let error = outside(&dir.path().join(inside), &targets).unwrap_err().to_string();
             assert!(error.contains("outside of it"), "{error}");

@@ -72,7 +72,7 @@ fn shown(Place { path, metadata, front }: Place) -> PathBuf {
     if is_document(&path, &metadata, &front) {
         return path;
     }
-    path.parent().unwrap_or(Path::new("/")).to_owned()
+    path.parent().unwrap_or_else(|| Path::new("/")).to_owned()
 }
 
 fn is_document(path: &Path, metadata: &Metadata, front: &[u8]) -> bool {
