@@ -3,6 +3,7 @@
 //! Sans-I/O.
 
 use query::Query;
+use query::language::Languages;
 use serde::Serialize;
 use soif::Record;
 
@@ -44,11 +45,12 @@ impl TextShown {
         part: Option<usize>,
         query: Option<&Query>,
     ) -> Self {
+        let languages = Languages::of(record);
         let highlighter = query.map(Highlighter::new).filter(|it| 0 < it.words());
         let parts = bytes.len().div_ceil(PART_BYTES).max(1);
         let found = match part {
             Some(_) => None,
-            None => highlighter.as_ref().and_then(|it| first_word(it, bytes)),
+            None => highlighter.as_ref().and_then(|it| first_word((it, languages), bytes)),
         };
         let index = match part {
             Some(part) => part.saturating_sub(1),
@@ -58,8 +60,8 @@ impl TextShown {
         let start = border(bytes, index);
         let shown = bytes.get(start..border(bytes, index + 1)).unwrap_or_default();
         let text = String::from_utf8_lossy(shown);
-        let marks = highlighter.iter().flat_map(|it| it.marks(&text)).map(|it| (it.start, it.end));
-        let marks: Vec<(usize, usize)> = marks.collect();
+        let marks = highlighter.iter().flat_map(|it| it.marks(&text, languages));
+        let marks: Vec<(usize, usize)> = marks.map(|it| (it.start, it.end)).collect();
         let found = found
             .filter(|_| 1 < parts)
             .and_then(|at| marks.iter().position(|(from, _)| at <= start + from));
@@ -85,7 +87,7 @@ impl TextShown {
 }
 
 /// Returns where the words of the query stand, in bytes: the same place as a hit's excerpt shows.
-fn first_word(highlighter: &Highlighter, bytes: &[u8]) -> Option<usize> {
+fn first_word((highlighter, languages): (&Highlighter, Languages), bytes: &[u8]) -> Option<usize> {
     let by_pattern = highlighter.has_patterns();
     let bytes_max = if by_pattern { SEARCHED_BYTES_MAX_BY_PATTERN } else { SEARCHED_BYTES_MAX };
     let searched = bytes.get(..bytes_max).unwrap_or(bytes);
@@ -94,7 +96,7 @@ fn first_word(highlighter: &Highlighter, bytes: &[u8]) -> Option<usize> {
         Ok(text) => text,
         Err(error) => str::from_utf8(searched.get(..error.valid_up_to())?).unwrap_or_default(),
     };
-    cut(text, highlighter.marks(text), highlighter.words()).1
+    cut(text, highlighter.marks(text, languages), highlighter.words()).1
 }
 
 /// Returns the index of the part in which byte `at` lies.
