@@ -56,6 +56,8 @@ enum ScanState {
     Head(Head),
     /// The number of bytes left of a body.
     Body(u64),
+    /// In a head that is too long.
+    TooLong,
     /// The scanner no longer knows where messages begin.
     Lost,
 }
@@ -83,6 +85,11 @@ impl Scanner {
         matches!(self.state, ScanState::Head(_))
     }
 
+    /// Returns whether a head was longer than allowed; then nothing is read after it.
+    pub(crate) fn is_too_long(&self) -> bool {
+        matches!(self.state, ScanState::TooLong)
+    }
+
     /// Takes the connection's next bytes and passes the verdict on each complete head to `on_head`.
     pub(crate) fn feed(&mut self, mut bytes: &[u8], mut on_head: impl FnMut(Verdict)) {
         while !bytes.is_empty() {
@@ -99,7 +106,7 @@ impl Scanner {
                     head.line.extend_from_slice(line);
                     head.bytes += line.len();
                     if self.head_bytes_max < head.bytes {
-                        self.state = ScanState::Lost;
+                        self.state = ScanState::TooLong;
                     } else if line_end.is_some() && head.end_line() {
                         on_head(head.verdict);
                         self.state = match head.length {
@@ -119,7 +126,7 @@ impl Scanner {
                         self.state = ScanState::Idle;
                     }
                 }
-                ScanState::Lost => return,
+                ScanState::TooLong | ScanState::Lost => return,
             }
         }
     }
@@ -233,7 +240,7 @@ mod tests {
     fn a_head_without_end_is_not_kept() {
         let mut scanner = Scanner::new(100);
         scanner.feed(&[b'a'; 101], |_| panic!("no head ends here"));
-        assert!(!scanner.is_in_head());
+        assert!(!scanner.is_in_head() && scanner.is_too_long());
     }
 
     proptest! {

@@ -12,8 +12,8 @@ pub(crate) fn with_text(written: &[u8], head_bytes_max: usize) -> Option<Vec<u8>
              (a query, for example) or its fields\n"
         ),
         "400" => {
-            "the head of the request is no HTTP/1.1: letters beyond ASCII in a URL have to be \
-                  written as %XX\n"
+            "the head of the request is no HTTP/1.1: spaces and other special characters in a URL \
+                  have to be written as %XX\n"
                 .to_owned()
         }
         _ => return None,

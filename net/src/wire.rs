@@ -254,8 +254,8 @@ impl Wire {
 
     /// Returns whether a head was read, or a part of one, that the service never sees.
     fn has_unread_head(&self) -> bool {
-        !self.exchange.is_tunnel()
-            && (self.scanner.is_in_head() || !self.exchange.verdicts().is_empty())
+        let is_in_head = self.scanner.is_in_head() || self.scanner.is_too_long();
+        !self.exchange.is_tunnel() && (is_in_head || !self.exchange.verdicts().is_empty())
     }
 
     /// Writes hyper's refusal of a head with a text instead of `bytes`; `None` if they are no such.

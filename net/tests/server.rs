@@ -165,8 +165,8 @@ async fn refuses_what_is_too_large() {
     assert!(head.starts_with("HTTP/1.1 431"), "{head}");
     assert!(head.contains(&format!("content-length: {}", text.len())), "{head}");
     assert!(text.contains("shorten its URL"), "{text}");
-    let answer = daemon.exchange("GET /?q=\u{e9} HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-    assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("%XX"), "{answer}");
+    let answer = daemon.exchange("GET /?q=a b HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("written as %XX"), "{answer}");
     let many = "X: y\r\n".repeat(101);
     check(&format!("GET / HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"), "431").await;
     let body = "x".repeat(1024 * 1024 + 1);
