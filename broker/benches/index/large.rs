@@ -18,7 +18,7 @@ use collection::{Collection, Options, Stamp, Version};
 use net::clock;
 use net::shutdown::Shutdown;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 use url::Url;
 
@@ -30,6 +30,10 @@ use crate::{cpu_secs, median_and_p95};
 const CHILD: &str = "HARVEST_BENCH_CHILD";
 /// Number of clients at the same time.
 const CLIENTS: usize = 200;
+/// Number of clients that ask for the dearest.
+const DEAR_CLIENTS: u8 = 32;
+/// Number of cheap searches beside them.
+const CHEAP: usize = 600;
 /// Number of requests of each client.
 const REQUESTS: usize = 24;
 
@@ -112,6 +116,7 @@ pub(crate) fn large(dir: &Path) {
             records as f64 / cpu
         );
         clients(told[0].parse().unwrap(), records).await;
+        crowd(told[0].parse().unwrap()).await;
         child.stdin.take().unwrap().write_all(b"\n").unwrap();
         let line = tokio::task::spawn_blocking(next).await.unwrap();
         assert!(child.wait().unwrap().success());
@@ -187,6 +192,52 @@ async fn clients(address: SocketAddr, records: u64) {
     }
 }
 
+/// Measures cheap searches, alone and beside clients that ask for nothing but the dearest.
+async fn crowd(address: SocketAddr) {
+    let cheap = async || {
+        let mut took = Vec::new();
+        for query in ["kater", "mo+sol", "%22in+mo%22"].iter().cycle().take(CHEAP) {
+            let began = clock::monotonic();
+            let head = get(address, &format!("/api/search?q={query}")).await.unwrap();
+            assert!(head.starts_with("HTTP/1.1 200"), "{query}: {head}");
+            took.push(began.elapsed().as_secs_f64() * 1e3);
+        }
+        took.sort_by(f64::total_cmp);
+        (took[CHEAP / 2], took[CHEAP * 99 / 100])
+    };
+    let (alone_median, alone_p99) = cheap().await;
+    let ended = Shutdown::new();
+    let mut dear = JoinSet::new();
+    for client in 0..DEAR_CLIENTS {
+        let ended = ended.clone();
+        dear.spawn(async move {
+            // Each has an address, and so a budget, of its own.
+            let from = SocketAddr::from(([127, 0, 1, client], 0));
+            let (mut answers, mut refusals) = (0, Vec::new());
+            while !ended.is_started() {
+                let began = clock::monotonic();
+                let path = "/api/search?q=%2F(.*a)%7B20%7D%2F";
+                match get_from(from, address, path).await.unwrap() {
+                    head if head.starts_with("HTTP/1.1 429") => {
+                        refusals.push(began.elapsed().as_secs_f64() * 1e3);
+                    }
+                    _ => answers += 1,
+                }
+            }
+            (answers, refusals)
+        });
+    }
+    let (median, p99) = cheap().await;
+    ended.start();
+    let (answers, refusals): (Vec<u32>, Vec<_>) = dear.join_all().await.into_iter().unzip();
+    let refusals = refusals.concat();
+    let (answered, refused) = (answers.iter().sum::<u32>(), refusals.len());
+    let (_, late) = median_and_p95(refusals);
+    println!(
+        "  cheap searches alone: median {alone_median:.1} ms, p99 {alone_p99:.1} ms; beside {DEAR_CLIENTS} clients of the dearest: median {median:.1} ms, p99 {p99:.1} ms (at most 250); of the dearest {answered} answered or given up, {refused} refused (p95 {late:.1} ms, at most 100)"
+    );
+}
+
 fn path(n: usize, records: u64) -> String {
     const ASKED: [&str; 6] =
         ["kater", "mo+sol", "%22in+mo%22", "title:re", "type:PDF+kater", "size:%3E5000+mo"];
@@ -205,7 +256,14 @@ fn path(n: usize, records: u64) -> String {
 
 /// Sends a request and reads the answer to its end; returns the answer's first line.
 async fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(address).await?;
+    get_from(LOOPBACK, address, path).await
+}
+
+/// Does the same from a local address.
+async fn get_from(from: SocketAddr, address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(from)?;
+    let mut stream = socket.connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
