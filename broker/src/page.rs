@@ -15,6 +15,7 @@ mod surroundings;
 mod text_place;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
@@ -115,9 +116,19 @@ impl PageState {
         request: SearchRequest,
         how: How,
     ) -> Result<(SearchRequest, Answer), Error> {
-        let (engine, collection) = (self.engine.clone(), self.collection.clone());
         let is_dear = is_dear(&request);
-        let work = move |cpu| {
+        self.lanes.run(client, is_dear, self.work(request, how)).await
+    }
+
+    /// Returns the search for `request`, to be called with the processor time that it may use.
+    fn work(
+        &self,
+        request: SearchRequest,
+        how: How,
+    ) -> impl Fn(Duration) -> Result<(SearchRequest, Answer), Error> + Clone + Send + 'static + use<>
+    {
+        let (engine, collection) = (self.engine.clone(), self.collection.clone());
+        move |cpu| {
             let mut request = request.clone();
             related::complete(&mut request, how, (&engine, cpu), &collection)?;
             let mut answer = engine.search(&request, cpu)?;
@@ -127,9 +138,14 @@ impl PageState {
                 let query = respelled.as_ref().unwrap_or(&request.query);
                 excerpt::add(&mut answer.hits, query, &collection);
             }
-            Ok::<_, Error>((request, answer))
-        };
-        self.lanes.run(client, is_dear, work).await
+            Ok((request, answer))
+        }
+    }
+
+    /// Returns the URL to which a page posts a file that is to be opened; `None` unless the browser
+    /// with these headers may open files.
+    fn open_address(&self, headers: &HeaderMap) -> Option<String> {
+        self.around.as_ref().and_then(|it| it.open_address(headers))
     }
 
     /// Answers with an internal error; the cause goes to the log.
@@ -232,12 +248,15 @@ async fn show(
     keep.retain(|(name, _)| *name != "q");
     let home = if found.is_none() && wrong.is_none() { home(state).await } else { Home::default() };
     let q = asked.text.clone().unwrap_or_default();
-    let around = state.around.as_ref();
-    let activity = around.and_then(|it| it.activity());
-    let open = around.and_then(|it| it.open_address(headers));
+    let activity = state.around.as_ref().and_then(|it| it.activity());
+    let open = state.open_address(headers);
     let page = SearchPage { q, keep, activity, open, home, wrong, found };
-    let mut response = state.pages.respond(status, "search.html", &page);
-    if let Some(address) = &page.open {
+    opening(state.pages.respond(status, "search.html", &page), page.open.as_deref())
+}
+
+/// Lets a page post files that are to be opened to `address`.
+fn opening(mut response: Response, address: Option<&str>) -> Response {
+    if let Some(address) = address {
         web::headers::allow_forms_to(&mut response, address);
     }
     response
@@ -253,12 +272,7 @@ async fn home(state: &PageState) -> Home {
     tokio::task::spawn_blocking(count).await.unwrap_or_default()
 }
 
-async fn object(
-    State(state): State<PageState>,
-    client: Client,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Response {
+async fn object(State(state): State<PageState>, uri: Uri, headers: HeaderMap) -> Response {
     let wants = Wants::of(uri.path(), &headers);
     let asked = match ObjectParameters::parse(uri.query()) {
         Ok(asked) => asked,
@@ -291,14 +305,18 @@ async fn object(
             let text = asked.results.as_ref().and_then(|it| it.text.as_deref());
             let query = text.and_then(|it| understand(it).ok()).map(|it| it.0);
             let record = Arc::new(stored.record);
-            let related = state.related(client, Arc::clone(&record)).await;
+            let related = state.related(Arc::clone(&record)).await;
             // A long text takes a while to look through.
             let page = move || {
                 let results = (&asked, query.as_ref());
                 Ok::<_, Error>(ObjectPage::new(&oid, &record, results, &related))
             };
             match blocking("an object's page", page).await {
-                Ok(page) => state.pages.respond(StatusCode::OK, "object.html", &page),
+                Ok(mut page) => {
+                    page.open = state.open_address(&headers);
+                    let response = state.pages.respond(StatusCode::OK, "object.html", &page);
+                    opening(response, page.open.as_deref())
+                }
                 Err(error) => state.fault(wants, &error),
             }
         }

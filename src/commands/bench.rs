@@ -57,22 +57,17 @@ pub(crate) struct Relevance {
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
     /// How many of the words side by side a hit has: all of them, any, or the best there are.
-    #[arg(long = "match", value_name = "best|all|any", default_value = "best", value_parser = search::matching)]
-    matching: Matching,
+    #[arg(long = "match", value_name = "best|all|any", value_parser = search::matching)]
+    matching: Option<Matching>,
     /// List the queries too, the worst first, each with the rank of its first right hit.
     #[arg(long)]
     each: bool,
     /// Print the measures, those of each query too, as JSON.
     #[arg(long)]
     json: bool,
-    /// The broker to ask.
-    #[arg(
-        long,
-        value_name = "URL",
-        default_value = "http://127.0.0.1:8501/",
-        env = "HARVEST_BROKER"
-    )]
-    broker: Url,
+    /// The broker to ask; default: the one that `harvest search` asks.
+    #[arg(long, value_name = "URL", env = "HARVEST_BROKER")]
+    broker: Option<Url>,
 }
 
 /// The report, as its JSON has it.
@@ -111,7 +106,8 @@ pub(crate) async fn run(command: BenchCommand) -> anyhow::Result<ExitCode> {
     let BenchCommand::Relevance(args) = command;
     let topics = trec::topics(&shown(&args.queries), &read(&args.queries)?)?;
     let judged = trec::judgments(&shown(&args.qrels), &read(&args.qrels)?)?;
-    let report = measure(&args, &topics, &judged).await?;
+    let broker = search::broker(args.broker.as_ref())?;
+    let report = measure((&args, &broker), &topics, &judged).await?;
     let left_out = topics.len() - report.queries;
     if 0 < left_out {
         let count = output::counted(left_out as u64, "query");
@@ -135,7 +131,7 @@ fn read(file: &Path) -> anyhow::Result<String> {
 
 /// Asks the queries that have a right object, one after the other, and measures the answers.
 async fn measure(
-    args: &Relevance,
+    args: (&Relevance, &Url),
     topics: &[Topic],
     judged: &BTreeMap<String, Vec<Judgment>>,
 ) -> anyhow::Result<Report> {
@@ -163,8 +159,8 @@ async fn measure(
     ensure!(
         !each.is_empty(),
         "no query of {} has a right object in {}: is it for other queries?",
-        shown(&args.queries),
-        shown(&args.qrels)
+        shown(&args.0.queries),
+        shown(&args.0.qrels)
     );
     Ok(Report::new(each))
 }
@@ -173,12 +169,13 @@ async fn measure(
 /// type such queries too, and find nothing.
 async fn ask(
     client: &Client,
-    args: &Relevance,
+    (args, broker): (&Relevance, &Url),
     text: &str,
 ) -> anyhow::Result<Result<Vec<Hit>, String>> {
-    let response = client.send(Request::get(address(args, text)?)).await.with_context(|| {
-        format!("no broker answers at {}; start one with `harvest up`", args.broker)
-    })?;
+    let response = client
+        .send(Request::get(address((args, broker), text)?))
+        .await
+        .with_context(|| format!("no broker answers at {broker}; start one with `harvest up`"))?;
     let status = response.status;
     let body = response.bytes(admin::ANSWER_BYTES_MAX).await?;
     let message = || admin::failure_message(&body);
@@ -191,15 +188,15 @@ async fn ask(
         return Ok(Err(message()));
     }
     if !status.is_success() {
-        bail!("the broker at {} answers {status} to {text:?}: {}", args.broker, message());
+        bail!("the broker at {broker} answers {status} to {text:?}: {}", message());
     }
     let answer: Answer = serde_json::from_slice(&body)
-        .with_context(|| format!("what is at {} is no broker of this version", args.broker))?;
+        .with_context(|| format!("what is at {broker} is no broker of this version"))?;
     Ok(Ok(answer.hits))
 }
 
-fn address(args: &Relevance, text: &str) -> anyhow::Result<Url> {
-    search::query_address(&args.broker, text, HITS_ASKED, args.matching, [])
+fn address((args, broker): (&Relevance, &Url), text: &str) -> anyhow::Result<Url> {
+    search::query_address(broker, text, HITS_ASKED, args.matching, [])
 }
 
 /// Finds the judged documents among the hits. An object that a hit names as its duplicate is the hit.
@@ -321,15 +318,16 @@ mod tests {
         let mut args = Relevance {
             queries: PathBuf::new(),
             qrels: PathBuf::new(),
-            matching: Matching::Best,
+            matching: None,
             each: false,
             json: false,
-            broker: Url::parse("http://h/search").unwrap(),
+            broker: None,
         };
-        let url = |args: &Relevance| address(args, "C++ & x").unwrap().to_string();
+        let broker = Url::parse("http://h/search").unwrap();
+        let url = |args: &Relevance| address((args, &broker), "C++ & x").unwrap().to_string();
         let plain = "http://h/search/api/search?q=C%2B%2B+%26+x&limit=100";
         assert_eq!(url(&args), plain);
-        args.matching = Matching::Any;
+        args.matching = Some(Matching::Any);
         assert_eq!(url(&args), format!("{plain}&match=any"));
     }
 }

@@ -44,9 +44,10 @@ pub(crate) struct Args {
     /// Maximum number of hits, up to 1000.
     #[arg(long, value_name = "N", default_value_t = broker::answer::HITS_DEFAULT)]
     limit: usize,
-    /// How many of the words side by side a hit has: all of them, any, or the best there are.
-    #[arg(long = "match", value_name = "best|all|any", default_value = "best", value_parser = matching)]
-    matching: Matching,
+    /// How many of the words side by side a hit has: all of them, any, or the best there are;
+    /// default: what the broker's settings say.
+    #[arg(long = "match", value_name = "best|all|any", value_parser = matching)]
+    matching: Option<Matching>,
     /// Say why each hit stands where it stands.
     #[arg(long)]
     explain: bool,
@@ -58,13 +59,7 @@ pub(crate) struct Args {
 
 /// Sends the query, and prints the answer.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let broker = match &args.broker {
-        Some(broker) => broker.clone(),
-        None => match records::page_for(&std::env::current_dir().unwrap_or_default())? {
-            Some(page) => page,
-            None => Url::parse(BROKER)?,
-        },
-    };
+    let broker = broker(args.broker.as_ref())?;
     let request = Request::get(address(&args, &broker)?);
     let response = admin::client().send(request).await.with_context(|| {
         format!(
@@ -87,10 +82,23 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         output::line(String::from_utf8_lossy(&body).trim_end())?;
     } else {
-        let text = render(&answer, args.matching == Matching::Best, Style::of_output());
+        let text = render(
+            &answer,
+            args.matching.is_none_or(|it| it == Matching::Best),
+            Style::of_output(),
+        );
         output::line(text.trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the broker to ask: the named one, or else the running `harvest up`.
+pub(super) fn broker(named: Option<&Url>) -> anyhow::Result<Url> {
+    if let Some(named) = named {
+        return Ok(named.clone());
+    }
+    let running = records::page_for(&std::env::current_dir().unwrap_or_default())?;
+    running.map_or_else(|| Ok(Url::parse(BROKER)?), Ok)
 }
 
 fn address(args: &Args, broker: &Url) -> anyhow::Result<Url> {
@@ -106,7 +114,7 @@ pub(super) fn query_address<'a>(
     broker: &Url,
     query: &str,
     limit: usize,
-    matching: Matching,
+    matching: Option<Matching>,
     more: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> anyhow::Result<Url> {
     let mut base = broker.clone();
@@ -118,8 +126,7 @@ pub(super) fn query_address<'a>(
     let limit = limit.to_string();
     let mut pairs = url.query_pairs_mut();
     pairs.append_pair("q", query).append_pair("limit", &limit);
-    // A broker of an earlier version does not know it.
-    if matching != Matching::default() {
+    if let Some(matching) = matching {
         pairs.append_pair("match", matching.name());
     }
     pairs.extend_pairs(more);
@@ -256,7 +263,7 @@ mod tests {
 
     fn check(broker: &str, query: &str, expected: &str) {
         let broker = Url::parse(broker).unwrap();
-        let matching = Matching::Best;
+        let matching = None;
         let query = query.to_owned();
         let like = query.is_empty().then(|| "http://h/a?b".to_owned());
         let args =

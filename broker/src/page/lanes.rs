@@ -85,15 +85,7 @@ impl Lanes {
         work: impl Fn(Duration) -> Result<T, Error> + Clone + Send + 'static,
     ) -> Result<T, Error> {
         if !is_dear {
-            // The permit moves into the blocking work: a client that leaves cannot free it early.
-            let permit = Arc::clone(&self.quick).acquire_owned().await;
-            let quick = work.clone();
-            let outcome = blocking("a search", move || {
-                let outcome = quick(QUICK_CPU_MAX);
-                drop(permit);
-                outcome
-            });
-            match outcome.await {
+            match self.quick(QUICK_CPU_MAX, work.clone()).await {
                 Err(Error::Late) => {}
                 outcome => return outcome,
             }
@@ -108,6 +100,26 @@ impl Lanes {
             outcome
         };
         blocking("a dear search", outcome).await
+    }
+
+    /// Runs a search in the quick lane, which may use the processor for `cpu`.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `work`, such as [`Error::Late`].
+    pub(crate) async fn quick<T: Send + 'static>(
+        &self,
+        cpu: Duration,
+        work: impl FnOnce(Duration) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        // The permit moves into the blocking work: a client that leaves cannot free it early.
+        let permit = Arc::clone(&self.quick).acquire_owned().await;
+        let outcome = move || {
+            let outcome = work(cpu);
+            drop(permit);
+            outcome
+        };
+        blocking("a search", outcome).await
     }
 
     fn enter(&self, client: IpAddr) -> Result<Place, Refusal> {

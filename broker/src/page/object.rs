@@ -91,6 +91,8 @@ impl ObjectParameters {
 #[derive(Debug, Serialize)]
 pub(crate) struct ObjectPage {
     object: ObjectShown,
+    /// The URL to which to post a file that is to be opened; `None` unless the browser may.
+    pub(crate) open: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -98,7 +100,8 @@ struct ObjectShown {
     title: String,
     place: DisplayUrl,
     href: Option<String>,
-    local: bool,
+    /// The URL of a local file, which the desktop can open.
+    file: Option<String>,
     /// URL of the results that lead here.
     back: Option<String>,
     facts: Vec<Fact>,
@@ -193,7 +196,7 @@ impl ObjectPage {
         let object = ObjectShown {
             title: shortened(&harmless(title.trim()), TITLE_CHARS_MAX),
             href: open.map(str::to_owned),
-            local: place.local,
+            file: place.local.then(|| record.url.clone()),
             place,
             back: asked.results.as_ref().map(Parameters::address),
             facts,
@@ -215,7 +218,7 @@ impl ObjectPage {
             rows,
             rows_left_out,
         };
-        Self { object }
+        Self { object, open: None }
     }
 }
 

@@ -19,6 +19,8 @@ use crate::error::Error;
 
 /// Number of objects about the same that an object's page names.
 const RELATED_MAX: usize = 5;
+/// Processor time for them: whoever goes from object to object costs no more than this each.
+const RELATED_CPU_MAX: Duration = Duration::from_millis(20);
 /// Number of objects with the words of a URL among which the one with just this URL is looked for.
 const NAMED_MAX: usize = 100;
 
@@ -44,13 +46,14 @@ impl PageState {
         Ok(self.lanes.run(client, false, work).await?.map(Arc::new))
     }
 
-    /// Returns some objects about the same as a record, and its other forms; none if that fails,
-    /// since the page of the object works without them.
-    pub(super) async fn related(&self, client: Client, record: Arc<Record>) -> Answer {
+    /// Returns some objects about the same as a record, and its other forms; none if that fails or
+    /// takes long, since the page of the object works without them.
+    pub(super) async fn related(&self, record: Arc<Record>) -> Answer {
         let mut request = SearchRequest::new(Query::all(), "");
         (request.limit, request.facets, request.snippets) = (RELATED_MAX, false, false);
         request.but = Some(record);
-        match self.search(client, request, How::AsTyped).await {
+        let work = self.work(request, How::AsTyped);
+        match self.lanes.quick(RELATED_CPU_MAX, work).await {
             Ok((_, answer)) => answer,
             Err(error) => {
                 tracing::debug!(%error, "no objects about the same");

@@ -50,11 +50,9 @@ impl Pattern {
         let parts = thompson::Config::new().nfa_size_limit(Some(AUTOMATON_BYTES_MAX));
         let automaton = dense::Builder::new().configure(size).thompson(parts).build(pattern);
         let automaton = automaton.map_err(|error| {
-            let what = match error.is_size_limit_exceeded() {
-                true => "is too large",
-                false => "has a part that is not known here",
-            };
-            format!("the regular expression {what}; write a simpler one")
+            // The query parser has caught all other mistakes.
+            let what = if error.is_size_limit_exceeded() { "too large" } else { "unknown here" };
+            format!("the regular expression is {what}; write a simpler one")
         })?;
         let anchored = start::Config::new().anchored(Anchored::Yes);
         let start = automaton.start_state(&anchored).map_err(|error| error.to_string())?;

@@ -258,16 +258,11 @@ fn ranges() {
 }
 
 #[test]
-fn an_unsupported_regular_expression_has_a_clear_error() {
-    let site = corpus();
-    for (query, part) in [
-        ("/(.*a.*b.*c.*d.*e.*f|.*g.*h.*i.*j.*k)/", "is too large"),
-        ("/[a&&b]/", "a part that is not known here"),
-    ] {
-        let request = SearchRequest::new(parse(query).unwrap(), query);
-        let error = site.index().search(&request).unwrap_err();
-        assert!(matches!(&error, Error::Query(it) if it.message.contains(part)), "{error}");
-    }
+fn a_regular_expression_with_a_large_automaton_is_refused() {
+    let query = "/.*a.{15}/";
+    let request = SearchRequest::new(parse(query).unwrap(), query);
+    let error = corpus().index().search(&request).unwrap_err();
+    assert!(matches!(&error, Error::Query(it) if it.message.contains("is too large")), "{error}");
 }
 
 #[test]

@@ -368,11 +368,9 @@ fn the_index_refuses_some_patterns_that_the_matcher_accepts() {
     let site = in_memory();
     site.put("http://a/letters", &[("Title", "abcdef")]);
     site.apply();
-    for text in ["/(.*a.*b.*c.*d.*e.*f|.*g.*h.*i.*j.*k)/", "/[a&&b]|abcdef/"] {
-        let query = parse(text).unwrap();
-        assert_eq!(matching_in_index(&site, query.clone()), None, "{text}");
-        assert_eq!(answering(&site, &query).len(), 1, "{text}");
-    }
+    let query = parse("/.*a.{15}|abcdef/").unwrap();
+    assert_eq!(matching_in_index(&site, query.clone()), None);
+    assert_eq!(answering(&site, &query).len(), 1);
 }
 
 #[test]
