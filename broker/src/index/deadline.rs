@@ -39,9 +39,11 @@ impl Deadline {
         Self { at, cpu: net::clock::thread_cpu() + cpu }
     }
 
-    /// Returns this deadline, or an earlier one after `limit` from now.
-    pub(super) fn within(self, limit: Duration) -> Self {
-        Self { at: self.at.min(net::clock::monotonic() + limit), ..self }
+    /// Returns an earlier deadline for a part of the search, which may use the processor for `cpu`
+    /// and half of what is left.
+    pub(super) fn within(self, cpu: Duration) -> Self {
+        let now = net::clock::thread_cpu();
+        Self { cpu: now + cpu.min(self.cpu.saturating_sub(now) / 2), ..self }
     }
 
     /// Returns an error once the time is up.

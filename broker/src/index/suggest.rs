@@ -26,8 +26,8 @@ const WORD_CHARS_MIN: usize = 4;
 const TWO_EDITS_CHARS_MIN: usize = 6;
 /// A word that more objects have is no misspelling.
 const RARE_MAX: u64 = 20;
-/// Time for looking up the words of a query. Further words and fields are left out; the segments
-/// and fields before them have nearly all words.
+/// Processor time for looking up the words of a query. Further words and fields are left out; the
+/// segments and fields before them have nearly all words.
 const TIME_MAX: Duration = Duration::from_millis(200);
 /// How many times as often as the typed word another one must occur.
 const TIMES_MIN: u64 = 20;
