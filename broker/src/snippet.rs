@@ -2,7 +2,8 @@
 //!
 //! Each candidate window begins a little before a match. The best window is that with the most
 //! different words; among these, that with the most words; among these, the first. The search for
-//! it ends with the first window that has all of them. White space is folded, so that line ends and tables of a text do not break a page.
+//! it ends with the first window that has all of them. White space is folded and rules (`=====`) are
+//! left out, so that line ends and tables of a text do not break a page.
 //!
 //! Sans-I/O.
 
@@ -19,6 +20,8 @@ use crate::answer::Snippet;
 pub const SNIPPET_BYTES_MAX: usize = 240;
 /// Length of the text before the first highlighted word of a snippet, in bytes.
 const LEAD_BYTES: usize = 60;
+/// Number of equal characters from which on they are a rule (`=====`) and not shown.
+const RULE_CHARS_MIN: usize = 4;
 /// Maximum distance by which a cut is moved to a border between words, in bytes.
 const SHIFT_BYTES_MAX: usize = 24;
 
@@ -136,12 +139,18 @@ struct Writer {
 
 impl Writer {
     fn plain(&mut self, text: &str) {
-        for c in text.chars() {
-            if c.is_whitespace() || c.is_control() {
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            let same = rest.trim_start_matches(c);
+            let is_long = RULE_CHARS_MIN * c.len_utf8() <= rest.len() - same.len();
+            let is_rule = is_long && !c.is_alphanumeric();
+            if is_rule || c.is_whitespace() || c.is_control() {
                 self.space = !self.text.is_empty();
+                rest = same;
             } else {
                 self.flush_space();
                 self.text.push(c);
+                rest = rest.get(c.len_utf8()..).unwrap_or_default();
             }
         }
     }
@@ -214,6 +223,7 @@ mod tests {
     fn a_short_text_is_shown_whole() {
         check("change log", &["log"], "change <mark>log</mark>");
         check(" a\n\n\tb  c ", &["b"], "a <mark>b</mark> c");
+        check("Log\n====\n\nold log 😀... ----", &["log"], "Log old <mark>log</mark> 😀...");
         check("", &[], "");
     }
 

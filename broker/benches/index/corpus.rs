@@ -115,6 +115,8 @@ impl Language {
         record.push("Type", kind[usize::try_from(n % 7).unwrap()]);
         let title = self.text(40);
         record.push("Title", title.trim());
+        // Essence names the language of nearly every text; without it, it is guessed.
+        record.push("Language", "en");
         let keywords = self.text(60);
         record.push("Keywords", keywords.trim());
         let bytes = 1_000 + usize::try_from(self.random() % 1_000).unwrap();

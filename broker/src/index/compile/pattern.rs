@@ -73,10 +73,10 @@ impl Automaton for Pattern {
     }
 
     fn can_match(&self, state: &StateID) -> bool {
-        // The search ends with an error at the next check of the deadline.
-        if self.steps.fetch_add(1, Ordering::Relaxed).is_multiple_of(STEPS_BETWEEN)
-            && self.deadline.check().is_err()
-        {
+        // One thread counts. The search ends with an error at the next check of the deadline.
+        let steps = self.steps.load(Ordering::Relaxed).wrapping_add(1);
+        self.steps.store(steps, Ordering::Relaxed);
+        if steps.is_multiple_of(STEPS_BETWEEN) && self.deadline.check().is_err() {
             self.is_over.store(true, Ordering::Relaxed);
         }
         !self.automaton.is_dead_state(*state) && !self.is_over.load(Ordering::Relaxed)
