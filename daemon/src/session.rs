@@ -3,7 +3,7 @@
 //! Source: RFC 6265 §4.1.2 and §8.5, draft-ietf-httpbis-rfc6265bis (SameSite), RFC 6454 §7
 //! (Origin). Cookies do not keep the ports of a host apart: a browser also sends them to other
 //! servers of this machine, which may be another user's. So a cookie alone proves nothing about the
-//! user of a request; see `gatherer/src/serve/neighbor.rs`.
+//! user of a request; see `gatherer/src/serve/open/neighbor.rs`.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

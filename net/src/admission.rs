@@ -37,7 +37,7 @@ pub(crate) struct AddressSlots(Mutex<HashMap<IpAddr, usize>>);
 impl AddressSlots {
     /// Takes a slot for `address`; `None` if it has `most` slots already. One slot is always given.
     pub(crate) fn take(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<AddressSlot> {
-        let (mut taken, address) = (self.lock(), neighborhood(address));
+        let (mut taken, address) = (self.lock(), subscriber(address));
         // The drop of the last slot removes the entry.
         let count = taken.entry(address).or_default();
         if most.max(1) <= *count {
@@ -156,7 +156,7 @@ impl Admission {
 
 /// Returns the part of an address that belongs to one subscriber: the whole address of IPv4, the
 /// /64 prefix of IPv6.
-pub(crate) fn neighborhood(address: IpAddr) -> IpAddr {
+pub(crate) fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let network = address.to_bits() >> 64 << 64;
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn check(one: &str, other: &str, are_one: bool) {
-        let [one, other] = [one, other].map(|it| neighborhood(it.parse().unwrap()));
+        let [one, other] = [one, other].map(|it| subscriber(it.parse().unwrap()));
         assert_eq!(one == other, are_one, "{one} {other}");
     }
 

@@ -79,7 +79,7 @@ impl Peer {
     /// Returns the part of the address that belongs to one subscriber: the whole address of IPv4,
     /// the /64 prefix of IPv6.
     pub fn subscriber(self) -> IpAddr {
-        admission::neighborhood(self.0)
+        admission::subscriber(self.0)
     }
 }
 
