@@ -305,13 +305,11 @@ async fn object(State(state): State<PageState>, uri: Uri, headers: HeaderMap) ->
             let text = asked.results.as_ref().and_then(|it| it.text.as_deref());
             let query = text.and_then(|it| understand(it).ok()).map(|it| it.0);
             let record = Arc::new(stored.record);
-            let related = state.related(Arc::clone(&record)).await;
-            // A long text takes a while to look through.
-            let page = move || {
-                let results = (&asked, query.as_ref());
-                Ok::<_, Error>(ObjectPage::new(&oid, &record, results, &related))
+            let shown = Arc::clone(&record);
+            let page = move |related: &Answer| {
+                ObjectPage::new(&oid, &shown, (&asked, query.as_ref()), related)
             };
-            match blocking("an object's page", page).await {
+            match state.with_related(record, page).await {
                 Ok(mut page) => {
                     page.open = state.open_address(&headers);
                     let response = state.pages.respond(StatusCode::OK, "object.html", &page);

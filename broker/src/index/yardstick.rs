@@ -17,9 +17,9 @@ use super::{Index, lookup};
 use crate::answer::{SEARCH_CPU_MAX, SearchRequest};
 use crate::error::Error;
 
-/// The ranking of an answer, without the content of its hits.
+/// What an answer ranks, without the content of its hits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ranking {
+pub struct Ranks {
     /// The hits' OIDs, best first.
     pub oids: Vec<String>,
     /// Number of objects that match, as in [`Answer::total`](crate::answer::Answer::total).
@@ -71,18 +71,18 @@ impl Index {
     /// # Errors
     ///
     /// The errors of [`search`](Self::search).
-    pub fn rank(&self, request: &SearchRequest) -> Result<Ranking, Error> {
+    pub fn rank(&self, request: &SearchRequest) -> Result<Ranks, Error> {
         let searcher = self.inner.reader.searcher();
         let deadline = Deadline::after(SEARCH_CPU_MAX);
         let ranked = search::rank(&searcher, &self.inner.fields, request, (0, deadline));
         let Found { hits, counts, .. } = ranked.map_err(|refusal| self.refused(refusal))?;
-        let mut ranking = Ranking { total: counts.total, ..Ranking::default() };
+        let mut ranks = Ranks { total: counts.total, ..Ranks::default() };
         for hit in hits.iter().skip(request.offset).take(request.limit) {
             let oid =
                 lookup::oid_text(&searcher, hit.address).map_err(|source| self.failed(source))?;
-            ranking.oids.extend(oid);
+            ranks.oids.extend(oid);
         }
-        ranking.facet_values = counts.into_facets().values().map(Vec::len).sum();
-        Ok(ranking)
+        ranks.facet_values = counts.into_facets().values().map(Vec::len).sum();
+        Ok(ranks)
     }
 }

@@ -46,20 +46,30 @@ impl PageState {
         Ok(self.lanes.run(client, false, work).await?.map(Arc::new))
     }
 
-    /// Returns some objects about the same as a record, and its other forms; none if that fails or
-    /// takes long, since the page of the object works without them.
-    pub(super) async fn related(&self, record: Arc<Record>) -> Answer {
+    /// Calls `show` with some objects about the same as a record, and its other forms; with none if
+    /// that fails or takes long, since the page of the object works without them. Both have a place
+    /// among the quick searches: to look through a long text takes as long as these.
+    ///
+    /// # Errors
+    ///
+    /// `show` panicked, or the runtime is stopping.
+    pub(super) async fn with_related<T: Send + 'static>(
+        &self,
+        record: Arc<Record>,
+        show: impl FnOnce(&Answer) -> T + Send + 'static,
+    ) -> Result<T, Error> {
         let mut request = SearchRequest::new(Query::all(), "");
         (request.limit, request.facets, request.snippets) = (RELATED_MAX, false, false);
         request.but = Some(record);
         let work = self.work(request, How::AsTyped);
-        match self.lanes.quick(RELATED_CPU_MAX, work).await {
-            Ok((_, answer)) => answer,
-            Err(error) => {
+        let shown = move |cpu| {
+            let related = work(cpu).map(|it| it.1).unwrap_or_else(|error| {
                 tracing::debug!(%error, "no objects about the same");
                 Answer::default()
-            }
-        }
+            });
+            Ok(show(&related))
+        };
+        self.lanes.quick(RELATED_CPU_MAX, shown).await
     }
 }
 
@@ -85,7 +95,8 @@ fn named(
     found.map_or(Ok(None), |it| get(&it.gatherer_id, &it.url))
 }
 
-/// Completes a request, with the processor for `cpu`, by the words of the object that its hits are to be like, or of its best hits.
+/// Completes a request by the words of the object that its hits are to be like, or of its best hits.
+/// Each search for that may use the processor for `cpu`.
 pub(super) fn complete(
     request: &mut SearchRequest,
     how: How,
