@@ -131,7 +131,7 @@ fn read(file: &Path) -> anyhow::Result<String> {
 
 /// Asks the queries that have a right object, one after the other, and measures the answers.
 async fn measure(
-    args: (&Relevance, &Url),
+    (args, broker): (&Relevance, &Url),
     topics: &[Topic],
     judged: &BTreeMap<String, Vec<Judgment>>,
 ) -> anyhow::Result<Report> {
@@ -142,7 +142,7 @@ async fn measure(
         if judgments.iter().all(|it| it.relevance == 0) {
             continue;
         }
-        let (hits, refused) = match ask(&client, args, &topic.text).await? {
+        let (hits, refused) = match ask(&client, (args, broker), &topic.text).await? {
             Ok(hits) => (hits, None),
             Err(message) => (Vec::new(), Some(message)),
         };
@@ -159,8 +159,8 @@ async fn measure(
     ensure!(
         !each.is_empty(),
         "no query of {} has a right object in {}: is it for other queries?",
-        shown(&args.0.queries),
-        shown(&args.0.qrels)
+        shown(&args.queries),
+        shown(&args.qrels)
     );
     Ok(Report::new(each))
 }

@@ -32,11 +32,19 @@ struct Problems {
 /// printed by `command`. Writes all to a file in `data` for it.
 pub(super) fn print(gatherer: &gatherer::Handle, data: &Path, command: &str) -> anyhow::Result<()> {
     let problems = Problems { by_kind: gatherer.status().problems, newest: gatherer.problems() };
-    fs::write(data.join(FILE), serde_json::to_vec(&problems)?)
-        .with_context(|| format!("cannot write to {}", data.display()))?;
+    write(data, &problems).with_context(|| format!("cannot write to {}", data.display()))?;
     for line in summary(&problems, command) {
         output::line(&output::harmless(&line))?;
     }
+    Ok(())
+}
+
+/// Writes the file. It names private files, so that only its owner may read it, wherever the data
+/// folder is.
+fn write(data: &Path, problems: &Problems) -> anyhow::Result<()> {
+    let file = tempfile::NamedTempFile::new_in(data)?;
+    serde_json::to_writer(&file, problems)?;
+    file.persist(data.join(FILE))?;
     Ok(())
 }
 
@@ -146,5 +154,16 @@ mod tests {
         assert_eq!(summary(&Problems { by_kind, newest }, "ask"), expected);
         let none = Problems { by_kind: BTreeMap::new(), newest: Vec::new() };
         assert_eq!(summary(&none, "ask"), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn only_the_owner_reads_the_list() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            write(dir.path(), &Problems { by_kind: BTreeMap::new(), newest: Vec::new() }).unwrap();
+        }
+        let mode = fs::metadata(dir.path().join(FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 }

@@ -127,9 +127,10 @@ impl Held {
 
     fn write(&mut self) -> anyhow::Result<()> {
         let bytes = serde_json::to_vec(&self.record)?;
-        self.file.set_len(0)?;
+        // In this order the file is never empty for who reads it meanwhile.
         self.file.rewind()?;
-        Ok(self.file.write_all(&bytes)?)
+        self.file.write_all(&bytes)?;
+        Ok(self.file.set_len(bytes.len() as u64)?)
     }
 }
 
