@@ -149,6 +149,13 @@ async fn a_megabyte_of_header_is_refused_and_counted() {
         let _ = timeout(SOON, stream.read_to_end(&mut answer)).await.expect("it is closed");
         daemon.serves_others().await;
     }
+    // A refusal is counted when the rest of the head has been waited for.
+    let counted = async {
+        while daemon.tally.count(Event::Malformed) < TIMES {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, counted).await.expect("all are counted");
     assert_eq!(daemon.tally.count(Event::Malformed), TIMES);
     let mut stream = daemon.connect_from(HOSTILE).await;
     stream.write_all(b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").await.unwrap();
