@@ -11,6 +11,7 @@ use http::{HeaderValue, StatusCode, header};
 use net::client::{Client, Request, Settings, Timeouts};
 use serde::de::DeserializeOwned;
 use url::Url;
+use web::foreign::harmless;
 
 use crate::output;
 
@@ -143,7 +144,7 @@ impl Admin {
             output::line(&serde_json::to_string_pretty(&value)?)?;
         } else {
             let text = render(&serde_json::from_slice(answer).with_context(other_version)?);
-            output::line(&output::harmless(&text))?;
+            output::line(&harmless(&text))?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -81,13 +81,6 @@ impl Style {
     }
 }
 
-/// Returns `text` without commands to a terminal: control characters become U+FFFD, except line
-/// feeds and tabs.
-pub(crate) fn harmless(text: &str) -> String {
-    let keep = |c: char| !c.is_control() || c == '\n' || c == '\t';
-    text.chars().map(|c| if keep(c) { c } else { '\u{fffd}' }).collect()
-}
-
 /// Returns a table without lines, with these headings.
 pub(crate) fn table<'a>(headings: impl IntoIterator<Item = &'a str>) -> Table {
     let mut table = Table::new();
@@ -109,11 +102,6 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_characters_are_replaced() {
-        assert_eq!(harmless("a\u{1b}[2Jb\n\u{9b}c\td"), "a\u{fffd}[2Jb\n\u{fffd}c\td");
-    }
 
     #[test]
     fn nouns_agree_with_their_numbers() {

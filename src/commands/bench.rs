@@ -16,6 +16,7 @@ use http::StatusCode;
 use net::client::{Client, Request};
 use serde::Serialize;
 use url::Url;
+use web::foreign::harmless;
 
 use self::measures::{Judged, Measures};
 use self::trec::{Judgment, Names, Topic};
@@ -116,7 +117,7 @@ pub(crate) async fn run(command: BenchCommand) -> anyhow::Result<ExitCode> {
     if args.json {
         output::line(&serde_json::to_string_pretty(&report)?)?;
     } else {
-        output::line(output::harmless(&report.text(args.each)).trim_end())?;
+        output::line(harmless(&report.text(args.each)).trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -13,6 +13,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use soif::{Event, Limits, Mode, Reader, Section, json};
+use web::foreign::harmless;
 
 use crate::output;
 
@@ -146,13 +147,13 @@ fn print(out: &mut impl Write, event: &Event<'_>) -> anyhow::Result<()> {
         Event::Open(section) => writeln!(out, "── {}", section.name())?,
         Event::Close(section) => writeln!(out, "── end of {}\n", section.name())?,
         Event::Record(record) => {
-            writeln!(out, "{} {}", record.template(), output::harmless(record.url()))?;
+            writeln!(out, "{} {}", record.template(), harmless(record.url()))?;
             let width = record.attributes().map(|(name, _)| name.len()).max().unwrap_or_default();
             for (name, value) in record.attributes() {
                 let shown = match std::str::from_utf8(value) {
                     Ok(text) => {
                         let margin = format!("\n{:width$}    ", "");
-                        output::harmless(text.trim_end_matches('\n')).replace('\n', &margin)
+                        harmless(text.trim_end_matches('\n')).replace('\n', &margin)
                     }
                     Err(_) => format!("({} that are not text)", bytes(value.len())),
                 };

@@ -13,6 +13,7 @@ use collection::{
 use daemon::auth::AdminAddress;
 use indicatif::HumanBytes;
 use net::identity::Identity;
+use web::foreign::harmless;
 
 use super::collection::CollectionArgs;
 use crate::admin::Admin;
@@ -232,7 +233,7 @@ fn print<T: serde::Serialize>(
     let text = if json {
         serde_json::to_string_pretty(answer)?
     } else {
-        output::harmless(&render(answer))
+        harmless(&render(answer)).into_owned()
     };
     output::line(&text)?;
     Ok(ExitCode::SUCCESS)

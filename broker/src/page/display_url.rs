@@ -5,8 +5,6 @@
 //!
 //! Sans-I/O.
 
-use std::borrow::Cow;
-
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use url::Url;
@@ -65,18 +63,6 @@ fn visible(text: &str) -> String {
     text.chars().map(|c| if hidden(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Replaces characters that reorder text, and control characters other than line breaks and tabs,
-/// by U+FFFD. Marks of direction and joiners stay: whole languages need them.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    let reorders = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let hidden = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || reorders(c);
-    if text.contains(hidden) {
-        text.replace("\r\n", "\n").replace(hidden, "\u{fffd}").into()
-    } else {
-        text.into()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,15 +101,6 @@ mod tests {
             "/a\u{fffd}b\u{fffd}c",
             false,
         );
-    }
-
-    #[test]
-    fn no_text_reorders_its_neighbors() {
-        let check = |text: &str, expected: &str| assert_eq!(harmless(text), expected, "{text:?}");
-        check("a\u{202e}txt.exe\u{2066}b", "a\u{fffd}txt.exe\u{fffd}b");
-        check("a\0b\u{1b}[31mc\u{85}", "a\u{fffd}b\u{fffd}[31mc\u{fffd}");
-        check("one\r\n\ttwo\u{202c}", "one\n\ttwo\u{fffd}");
-        check("می\u{200c}خواهم \u{200f}שלום", "می\u{200c}خواهم \u{200f}שלום");
     }
 
     #[test]

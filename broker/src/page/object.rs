@@ -17,8 +17,9 @@ use query::record::gatherer_name;
 use serde::Serialize;
 use soif::{Attribute, Record};
 use url::form_urlencoded;
+use web::foreign::harmless;
 
-use super::display_url::{DisplayUrl, harmless};
+use super::display_url::DisplayUrl;
 use super::parameters::{Parameters, Unknown};
 use super::results::{DuplicateShown, date, shortened, summary_address};
 use crate::answer::{Answer, Hit};

@@ -8,8 +8,9 @@ use query::record::oid_parse;
 use query::{Leaf, Node, Query, QueryError, Value};
 use serde::Serialize;
 use url::form_urlencoded;
+use web::foreign::harmless;
 
-use super::display_url::{DisplayUrl, harmless};
+use super::display_url::DisplayUrl;
 use super::parameters::Parameters;
 use super::text_place::TextPlace;
 use crate::answer::{

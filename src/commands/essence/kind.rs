@@ -12,6 +12,7 @@ use formats::office::COMPOUND;
 use gatherer::config::READ_BYTES_MAX;
 use gatherer::spec::{self, Map};
 use serde::Serialize;
+use web::foreign::harmless;
 
 use super::{files, note_unreadable};
 use crate::commands::gatherer::load;
@@ -97,7 +98,7 @@ fn line<'r>(recognizer: &'r Recognizer, maps: &[Map], path: &Path) -> io::Result
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let decision = recognizer.explain(&url, &name, &head);
     Ok(TypedFile {
-        file: output::harmless(&path.display().to_string()),
+        file: harmless(&path.display().to_string()).into_owned(),
         r#type: decision.name,
         rule: decision.by.to_string(),
         built_in: matches!(decision.by, DecidedBy::BuiltIn(_)),

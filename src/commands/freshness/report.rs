@@ -12,6 +12,7 @@ use freshness::date::parse_date_time;
 use freshness::history::Log;
 use study::csv;
 use study::model::{Demand, Prediction, Synchronization, predict};
+use web::foreign::harmless;
 
 use self::read::{ReadOptions, StudiedLog};
 use super::{STANDARD_OUTPUT, check_different, write};
@@ -92,7 +93,7 @@ pub(super) fn run(args: &Report) -> anyhow::Result<ExitCode> {
         (None, None, None) => anyhow::bail!("say what to study: --config, --pulls or --trace"),
     };
     if let Some(note) = log.left_out() {
-        output::note(&output::harmless(&note));
+        output::note(&harmless(&note));
     }
     let report = log.study.report(log.until_secs);
     let predictions = predictions(&demands(&log, config.as_ref(), args.latency), config.as_ref());
@@ -104,7 +105,7 @@ pub(super) fn run(args: &Report) -> anyhow::Result<ExitCode> {
     }
     if args.csv.is_none() && args.svg.is_none() {
         let view = show::ReportView { log: &log, report: &report, predictions: &predictions };
-        output::line(&output::harmless(&view.text(args.all)))?;
+        output::line(&harmless(&view.text(args.all)))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,6 +9,7 @@ use study::simulate::{
     Cell, Costs, Engine, Experiment, Figure, Mix, REPOSITORIES_MAX, Settings, Table,
 };
 use web::chart::{Axis, Chart, Series};
+use web::foreign::harmless;
 
 use super::contest::{self, PlayArgs};
 use super::{STANDARD_OUTPUT, check_different, write};
@@ -84,7 +85,7 @@ pub(super) fn run(args: &Simulate) -> anyhow::Result<ExitCode> {
     check_different(args.csv.as_deref(), args.svg.as_deref())?;
     let Some(figure) = args.figure else {
         let results = contest::play_all(args)?;
-        let mut text = format!("{}\n", output::harmless(&results.title));
+        let mut text = format!("{}\n", harmless(&results.title));
         for (heading, table) in &results.tables {
             let heading = if heading.is_empty() { String::new() } else { format!("{heading}\n") };
             let _ = write!(text, "\n{heading}{}", aligned(table));

@@ -15,6 +15,7 @@ use indicatif::MultiProgress;
 use net::client::Credentials;
 use oai::Datestamp;
 use url::Url;
+use web::foreign::harmless;
 
 use crate::admin;
 
@@ -106,5 +107,5 @@ pub(crate) async fn run(command: OaiCommand, bars: MultiProgress) -> anyhow::Res
 
 /// Returns a repository's text for a person: in one line, and without control characters.
 fn plain(text: &str) -> String {
-    crate::output::harmless(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+    harmless(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use indicatif::HumanBytes;
 use jiff::{Timestamp, tz::TimeZone};
+use web::foreign::harmless;
 
 use super::records::{self, Seen};
 use super::targets;
@@ -29,7 +30,7 @@ pub(super) fn list() -> anyhow::Result<ExitCode> {
             data.display().to_string(),
         ]);
     }
-    output::line(&output::harmless(&table.to_string()))?;
+    output::line(&harmless(&table.to_string()))?;
     Ok(ExitCode::SUCCESS)
 }
 

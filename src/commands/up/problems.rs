@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 use gatherer::problems::{Entry, is_note};
 use gatherer::spec;
 use serde::{Deserialize, Serialize};
+use web::foreign::harmless;
 
 use super::records;
 use super::targets::Targets;
@@ -34,7 +35,7 @@ pub(super) fn print(gatherer: &gatherer::Handle, data: &Path, command: &str) -> 
     let problems = Problems { by_kind: gatherer.status().problems, newest: gatherer.problems() };
     write(data, &problems).with_context(|| format!("cannot write to {}", data.display()))?;
     for line in summary(&problems, command) {
-        output::line(&output::harmless(&line))?;
+        output::line(&harmless(&line))?;
     }
     Ok(())
 }
@@ -114,7 +115,7 @@ pub(super) async fn command(targets: &Targets, data: &Path) -> anyhow::Result<Ex
             output::line(title)?;
         }
         for problem in listed {
-            output::line(&output::harmless(&format!("  {}  [{}]", words(problem), problem.kind)))?;
+            output::line(&harmless(&format!("  {}  [{}]", words(problem), problem.kind)))?;
         }
     }
     if problems.newest.is_empty() {

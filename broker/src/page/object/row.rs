@@ -8,9 +8,10 @@ use jiff::Timestamp;
 use oai::crosswalk::LANDING_PAGE;
 use serde::Serialize;
 use soif::Attribute;
+use web::foreign::harmless;
 
 use super::{head, lines};
-use crate::page::display_url::{DisplayUrl, harmless};
+use crate::page::display_url::DisplayUrl;
 use crate::page::results::shortened;
 
 /// Maximum length of a value as shown, in characters; the SOIF has the whole value.
