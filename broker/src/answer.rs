@@ -82,7 +82,8 @@ impl SearchRequest {
 
 /// How many of the words side by side a hit has. Signs, phrases, operators and attributes hold for
 /// every hit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Matching {
     /// All of them; where such hits are fewer than the limit, hits with some of them follow.
     #[default]
@@ -210,6 +211,9 @@ pub struct Answer {
     /// `total` unless words side by side are matched in part.
     #[serde(default)]
     pub total_all: u64,
+    /// By which the objects were found.
+    #[serde(default, rename = "match")]
+    pub matching: Matching,
     /// Another spelling of the query that finds more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,

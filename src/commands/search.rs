@@ -11,9 +11,10 @@ use http::StatusCode;
 use net::client::Request;
 use query::QueryError;
 use url::Url;
+use web::foreign::harmless;
 
 use super::up::records;
-use crate::output::{Style, harmless};
+use crate::output::Style;
 use crate::{admin, output};
 
 /// The broker that is asked if no `harvest up` runs, as `harvest broker run` listens there.
@@ -82,12 +83,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         output::line(String::from_utf8_lossy(&body).trim_end())?;
     } else {
-        let text = render(
-            &answer,
-            args.matching.is_none_or(|it| it == Matching::Best),
-            Style::of_output(),
-        );
-        output::line(text.trim_end())?;
+        output::line(render(&answer, Style::of_output()).trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -161,7 +157,7 @@ fn marked(query: &str, notice: &Notice) -> String {
 }
 
 /// Writes the answer for a person. All text of others is made harmless to the terminal.
-fn render(answer: &Answer, is_best: bool, style: Style) -> String {
+fn render(answer: &Answer, style: Style) -> String {
     let millis = answer.took_us.div_ceil(1000);
     let (all, some) = (answer.total_all, answer.total.saturating_sub(answer.total_all));
     let mut text = match (all, some) {
@@ -182,7 +178,7 @@ fn render(answer: &Answer, is_best: bool, style: Style) -> String {
     }
     for (rank, hit) in (1..).zip(&answer.hits) {
         // By any of the words, those with all of them stand anywhere.
-        if is_best && 0 < all && rank == all + 1 {
+        if answer.matching == Matching::Best && 0 < all && rank == all + 1 {
             text += "\n     with some of the words:\n";
         }
         render_hit(&mut text, rank, hit, style);
@@ -306,17 +302,17 @@ mod tests {
         let answer =
             Answer { total: 1, total_all: 1, took_us: 1200, hits: vec![hit], ..Answer::default() };
         assert_eq!(
-            render(&answer, true, Style::PLAIN),
+            render(&answer, Style::PLAIN),
             "1 object in 2 ms\n\n  1. A title  [HTML]\n     /a b\n     page 3: some words\n     also /b\n"
         );
         let link =
             |url: &str, text: &str| format!("\u{1b}]8;;{url}\u{1b}\\{text}\u{1b}]8;;\u{1b}\\");
         assert_eq!(
-            render(&answer, true, Style::TERMINAL).lines().nth(3).unwrap(),
+            render(&answer, Style::TERMINAL).lines().nth(3).unwrap(),
             format!("     \u{1b}[32m{}\u{1b}[0m", link("file:///a%20b", "/a b"))
         );
         let without_color = Style { color: false, ..Style::TERMINAL };
-        let text = render(&answer, true, without_color);
+        let text = render(&answer, without_color);
         assert!(!text.contains("\u{1b}[") && text.contains(&link("file:///b", "/b")), "{text}");
     }
 
@@ -339,9 +335,9 @@ mod tests {
         let suggestion = Some(odd.to_owned());
         let answer =
             Answer { total: 1, total_all: 1, hits: vec![hit], suggestion, ..Answer::default() };
-        let text = render(&answer, true, Style::PLAIN);
+        let text = render(&answer, Style::PLAIN);
         assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
-        let text = render(&answer, true, Style::TERMINAL);
+        let text = render(&answer, Style::TERMINAL);
         assert!(!text.contains("\u{1b}]"), "no link and no command: {text:?}");
         assert!(text.contains("\u{1b}[1m"), "{text:?}");
     }

@@ -79,6 +79,7 @@ pub(super) fn search(
     Ok(Answer {
         total,
         total_all,
+        matching: request.matching,
         suggestion,
         respelled,
         notice,

@@ -224,6 +224,7 @@ fn no_field_of_a_hit_can_run() {
         total: 30,
         total_all: 9,
         parts: 3,
+        matching: Matching::Best,
         suggestion: Some(evil()),
         respelled: false,
         notice: Some(Notice { message: evil(), offset: 0, length: 9 }),
