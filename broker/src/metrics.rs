@@ -7,6 +7,7 @@ use collection::{Applied, feed};
 use daemon::metrics::Sample;
 use exchange::push::{self, hub, subscriber};
 
+use crate::page::DearSearches;
 use crate::status::{SourceStatus, Status, Updates};
 
 /// Counters in addition to status, since the start of the process.
@@ -34,6 +35,8 @@ pub struct Counters {
     pub notices: subscriber::Counters,
     /// Counters of the broker's own OAI-PMH repository.
     pub oai: exchange::repository::Counters,
+    /// Searches that take long.
+    pub dear: DearSearches,
 }
 
 impl Counters {
@@ -92,6 +95,16 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
         total("harvest_broker_pulled_bytes_total", "Compressed bytes pulled.", counters.bytes),
         total("harvest_broker_expired_total", "Objects expired.", counters.expired),
         total("harvest_broker_compactions_total", "Compactions.", counters.compactions),
+        total(
+            "harvest_broker_dear_searches_total",
+            "Searches that take long, let in.",
+            counters.dear.begun,
+        ),
+        total(
+            "harvest_broker_dear_searches_refused_total",
+            "Searches that take long, refused.",
+            counters.dear.refused,
+        ),
     ];
     samples.extend(status.ready.samples());
     samples.extend(applied(&counters.applied));

@@ -37,6 +37,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::snippet::excerpt;
 use client::{Client, later};
+pub use lanes::DearSearches;
 use lanes::{Lanes, is_dear};
 use object::{Format, ObjectPage, ObjectParameters};
 use parameters::{PAGE_HITS_MAX, Parameters, Unknown};
@@ -70,6 +71,15 @@ impl PageState {
     /// Returns pages over `engine` and its `collection`.
     pub fn new(engine: Engine, collection: Collection, pages: Pages) -> Self {
         Self { engine, collection, pages, lanes: Lanes::default(), around: None }
+    }
+
+    /// Returns how many dear searches there were.
+    pub(crate) fn dear_searches(&self) -> DearSearches {
+        self.lanes.counts()
+    }
+
+    pub(crate) fn pages(&self) -> &Pages {
+        &self.pages
     }
 
     /// Returns the same pages, which show what `around` tells.

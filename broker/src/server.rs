@@ -160,6 +160,7 @@ fn open(
         ),
     };
     config.daemon.write_admin_address(admin_addr)?;
+    let page = PageState::new(engine.clone(), collection.clone(), pages);
     let inner = Inner {
         config: Mutex::new(config),
         turn: tokio::sync::Mutex::default(),
@@ -170,7 +171,7 @@ fn open(
         collection,
         engine,
         stages,
-        pages,
+        page,
         admin_pages,
         feed: OnceLock::new(),
         settings: OnceLock::new(),
@@ -219,7 +220,6 @@ fn public(handle: &Handle, shutdown: Shutdown) -> Router {
     let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();
     let is_open = move || lister.config().oai.enabled;
     let resources = push::resourcesync::routes(inner.collection.clone(), base_url, is_open);
-    let state = PageState::new(inner.engine.clone(), inner.collection.clone(), inner.pages.clone());
     Router::new()
         .merge(push::feed::routes(feed, notifier.clone()))
         .merge(notifier.routes())
@@ -229,7 +229,7 @@ fn public(handle: &Handle, shutdown: Shutdown) -> Router {
         .merge(describe(handle))
         .route("/healthz", get(admin::healthz))
         .route("/readyz", get(admin::public_readyz).with_state(handle.clone()))
-        .merge(page::routes(state))
+        .merge(page::routes(inner.page.clone()))
 }
 
 fn describe(handle: &Handle) -> Router {
@@ -256,7 +256,7 @@ pub(crate) struct Inner {
     pub(crate) collection: Collection,
     pub(crate) engine: Engine,
     pub(crate) stages: Stages,
-    pages: Pages,
+    page: PageState,
     pub(crate) admin_pages: Pages,
     /// Set once the server runs; the feed ends with the server's shutdown.
     pub(crate) feed: OnceLock<FeedServer>,
@@ -351,8 +351,9 @@ impl Handle {
         let Stages { collector, catalog, .. } = &self.inner.stages;
         let fixed = fixed_differences(&self.config(), &config);
         // The part that may fail comes first: on an error, nothing has changed.
-        let (pages, admin_pages) = (self.inner.pages.clone(), self.inner.admin_pages.clone());
-        blocking("templates", move || pages.reload().and_then(|()| admin_pages.reload())).await?;
+        let (page, admin_pages) = (self.inner.page.clone(), self.inner.admin_pages.clone());
+        blocking("templates", move || page.pages().reload().and_then(|()| admin_pages.reload()))
+            .await?;
         {
             let mut current = self.config();
             current.sources.clone_from(&config.sources);
@@ -451,6 +452,7 @@ impl Handle {
             hub: notifier.counters(),
             notices: collector.listener().map(Listener::counters).unwrap_or_default(),
             oai: self.inner.stages.repository.counters(),
+            dear: self.inner.page.dear_searches(),
             ..collector.counters()
         }
     }

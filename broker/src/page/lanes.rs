@@ -23,6 +23,7 @@ use tokio::sync::Semaphore;
 use crate::answer::{SEARCH_CPU_MAX, SearchRequest};
 use crate::blocking::blocking;
 use crate::error::{Crowded, Error};
+pub use budgets::DearSearches;
 use budgets::{Budgets, Refusal};
 
 /// Maximum number of quick searches that run at the same time; further ones wait. Each takes a
@@ -120,6 +121,11 @@ impl Lanes {
             outcome
         };
         blocking("a search", outcome).await
+    }
+
+    /// Returns how many dear searches there were.
+    pub(crate) fn counts(&self) -> DearSearches {
+        locked(&self.budgets).counts()
     }
 
     fn enter(&self, client: IpAddr) -> Result<Place, Refusal> {

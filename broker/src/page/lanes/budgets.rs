@@ -28,6 +28,16 @@ pub(super) struct Budgets {
     clients: HashMap<IpAddr, Client>,
     /// Number of taken places.
     places: usize,
+    counts: DearSearches,
+}
+
+/// Numbers of dear searches since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DearSearches {
+    /// How many were let in.
+    pub begun: u64,
+    /// How many were refused.
+    pub refused: u64,
 }
 
 #[derive(Debug)]
@@ -66,6 +76,13 @@ impl Budgets {
     ///
     /// The client may not begin one now.
     pub(super) fn enter(&mut self, client: IpAddr, now: Instant) -> Result<(), Refusal> {
+        let entered = self.take_place(client, now);
+        let count = if entered.is_ok() { &mut self.counts.begun } else { &mut self.counts.refused };
+        *count += 1;
+        entered
+    }
+
+    fn take_place(&mut self, client: IpAddr, now: Instant) -> Result<(), Refusal> {
         if CLIENTS_MAX <= self.clients.len() {
             self.clients.retain(|_, it| it.places != 0 || !it.debt(now).is_zero());
         }
@@ -84,6 +101,10 @@ impl Budgets {
         let places = known.map_or(0, |it| it.places) + 1;
         self.clients.insert(client, Client { debt, at: now, places });
         Ok(())
+    }
+
+    pub(super) fn counts(&self) -> DearSearches {
+        self.counts
     }
 
     /// Gives back a place of `client`, whose search has used the processor for `used`.
@@ -139,6 +160,7 @@ mod tests {
         }
         let full = Refusal::Full { retry_after: PLACE_WAIT };
         assert_eq!(budgets.enter(address(99), now), Err(full));
+        assert_eq!(budgets.counts(), DearSearches { begun: PLACES as u64, refused: 2 });
         budgets.leave(address(1), Duration::ZERO, now);
         assert_eq!(budgets.enter(address(99), now), Ok(()));
     }
