@@ -7,8 +7,12 @@ use collection::{Batch, Change, Collection, Options, Stamp};
 use soif::Record;
 use soif::digest::Md5;
 
+use crate::number;
+
 /// Number of generated records, unless a collection is named.
 const RECORDS: u64 = 30_000;
+/// Usual length of a generated text, unless told, in bytes.
+const TEXT_BYTES: u64 = 1_500;
 /// Number of records in one commit.
 const BATCH: u64 = 1_000;
 /// Number of words of the generated language.
@@ -28,7 +32,7 @@ impl Corpus {
         let path = named.clone().unwrap_or_else(|| dir.join("collection"));
         let (collection, _) = Collection::open(&path, Options::default(), Stamp(1)).unwrap();
         if named.is_none() {
-            fill(&collection, RECORDS);
+            fill(&collection, number("HARVEST_BENCH_RECORDS", RECORDS));
         }
         let from =
             named.map_or_else(|| "generated".to_owned(), |it| format!("of {}", it.display()));
@@ -57,6 +61,8 @@ struct Language {
     /// Cumulative frequencies, up to 1.
     cumulated: Vec<f64>,
     state: u64,
+    /// Usual length of a record's text, in bytes.
+    text_bytes: u64,
 }
 
 impl Language {
@@ -84,8 +90,9 @@ impl Language {
                 sum
             })
             .collect();
+        let text_bytes = number("HARVEST_BENCH_TEXT", TEXT_BYTES);
         let cumulated = cumulated.into_iter().map(|it| it / sum).collect();
-        Self { words, cumulated, state: 0x9e37_79b9_7f4a_7c15 }
+        Self { words, cumulated, state: 0x9e37_79b9_7f4a_7c15, text_bytes }
     }
 
     fn random(&mut self) -> u64 {
@@ -106,7 +113,7 @@ impl Language {
         text
     }
 
-    /// Returns a record with 1 to 2 KB of text and the attributes that a gatherer adds.
+    /// Returns a record with the attributes that a gatherer adds.
     fn record(&mut self, n: u64) -> Record {
         let host = n % 97;
         let url = format!("http://www{host}.example.org/{:03}/page-{n}.html", n / 97 % 997);
@@ -119,11 +126,11 @@ impl Language {
         record.push("Language", "en");
         let keywords = self.text(60);
         record.push("Keywords", keywords.trim());
-        let bytes = 1_000 + usize::try_from(self.random() % 1_000).unwrap();
-        let text = self.text(bytes);
+        let bytes = self.text_bytes * 2 / 3 + self.random() % (self.text_bytes * 2 / 3);
+        let text = self.text(usize::try_from(bytes).unwrap());
         record.push("MD5", Md5::of(text.as_bytes()).to_string());
         record.push("File-Size", (text.len() * 3).to_string());
-        record.push("Partial-Text", text);
+        record.push("Full-Text", text);
         record.push("Last-Modification-Time", (n_ms(n * 1_000) / 1_000 - 40_000_000).to_string());
         record.push("Update-Time", "1700000000");
         record.push("Time-to-Live", "2592000");

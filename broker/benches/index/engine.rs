@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use broker::answer::SearchRequest;
+use broker::answer::{Matching, SearchRequest};
 use broker::index::{Index, IndexOptions};
 use net::clock;
 use query::parse;
@@ -139,6 +139,40 @@ pub(crate) fn queries(index: &Index) {
             ours_sum / bare_sum
         );
     }
+}
+
+/// Compares what has all of the words with the best there is, for words of some and of few objects.
+pub(crate) fn best(index: &Index) {
+    let searcher = index.engine().reader().unwrap().searcher();
+    let hand = Hand::new(index, &searcher);
+    println!(
+        "\nbest against all, CPU µs     all of the words    best     all    ratio   (at most 1.5)"
+    );
+    let (mut best_sum, mut all_sum) = (0.0, 0.0);
+    for ranks in [&[5, 40][..], &[60, 150], &[200, 390], &[5, 40, 150], &[90, 210, 330, 399]] {
+        let words: Vec<&str> = ranks.iter().map(|rank| hand.word(*rank)).collect();
+        let text = words.join(" ");
+        let mut request = SearchRequest::new(parse(&text).unwrap(), text.clone());
+        (request.facets, request.snippets) = (false, false);
+        let mut took = [Vec::new(), Vec::new()];
+        let mut all = 0;
+        for _ in 0..ROUNDS {
+            for (matching, took) in [Matching::Best, Matching::All].into_iter().zip(&mut took) {
+                request.matching = matching;
+                let start = thread_secs();
+                all = index.rank(&request).unwrap().total;
+                took.push((thread_secs() - start) * 1e6);
+            }
+        }
+        let [(best, _), (strict, _)] = took.map(median_and_p95);
+        println!("  {text:40} {all:5} {best:8.0} {strict:8.0} {:8.2}", best / strict);
+        best_sum += best;
+        all_sum += strict;
+    }
+    println!(
+        "  all                                            {best_sum:8.0} {all_sum:8.0} {:8.2}",
+        best_sum / all_sum
+    );
 }
 
 /// Queries written by hand for this schema.

@@ -7,6 +7,8 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
 use axum::extract::Request;
@@ -23,7 +25,7 @@ use tokio::task::JoinSet;
 use url::Url;
 
 use crate::corpus::{GATHERER, fill};
-use crate::{cpu_secs, median_and_p95};
+use crate::{cpu_secs, median_and_p95, number};
 
 /// Environment variable with three lines: the source's URL, its version, the child's data
 /// directory.
@@ -44,7 +46,9 @@ pub(crate) fn is_child() -> bool {
     env::var_os(CHILD).is_some()
 }
 
-/// Collects and indexes everything, then answers until its input ends. Prints time and memory.
+/// Collects and indexes everything, then answers until its input ends. Prints its address, its times
+/// and its peak of memory; for each line of its input, the peaks of all and of anonymous memory since
+/// the line before.
 pub(crate) fn child() {
     let told = env::var(CHILD).unwrap();
     let told: Vec<&str> = told.split('\n').collect();
@@ -57,30 +61,31 @@ pub(crate) fn child() {
         let began = clock::monotonic();
         let server = Server::bind(config).await.unwrap();
         let (address, handle, shutdown) = (server.local_addr(), server.handle(), Shutdown::new());
-        let until = shutdown.clone();
+        let (until, peak) = (shutdown.clone(), Arc::new(AtomicU64::new(0)));
         let running = tokio::spawn(server.run(until));
-        let peak = tokio::spawn(peak_anonymous(shutdown.clone()));
+        let watching = tokio::spawn(watch_anonymous(Arc::clone(&peak), shutdown.clone()));
         handle.caught_up("source", version).await.unwrap();
         let collected = status("VmHWM");
         println!("{address} {} {} {collected}", began.elapsed().as_secs_f64(), cpu_secs());
         drop(handle);
-        let mut line = String::new();
-        let ended = move || std::io::stdin().read_line(&mut line);
-        tokio::task::spawn_blocking(ended).await.unwrap().unwrap();
+        let answering = move || {
+            for _ in std::io::stdin().lines() {
+                println!("{} {}", status("VmHWM"), peak.swap(0, Ordering::Relaxed));
+            }
+        };
+        tokio::task::spawn_blocking(answering).await.unwrap();
         shutdown.start();
         running.await.unwrap().unwrap();
-        println!("{} {}", status("VmHWM"), peak.await.unwrap());
+        watching.await.unwrap();
     });
 }
 
-/// Returns the peak of the process's anonymous memory in kB, sampled every 50 ms.
-async fn peak_anonymous(shutdown: Shutdown) -> u64 {
-    let mut peak = 0;
+/// Raises `peak` to the process's anonymous memory in kB, sampled every 50 ms.
+async fn watch_anonymous(peak: Arc<AtomicU64>, shutdown: Shutdown) {
     while !shutdown.is_started() {
-        peak = peak.max(status("RssAnon"));
+        peak.fetch_max(status("RssAnon"), Ordering::Relaxed);
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    peak
 }
 
 /// Returns a figure of the process's status, in kB.
@@ -91,8 +96,7 @@ fn status(name: &str) -> u64 {
 }
 
 pub(crate) fn large(dir: &Path) {
-    let records = env::var("HARVEST_BENCH_RECORDS").ok().and_then(|it| it.parse().ok());
-    let records: u64 = records.unwrap_or(1_000_000);
+    let records = number("HARVEST_BENCH_RECORDS", 1_000_000);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let place = dir.join("origin");
     let (collection, _) = Collection::open(&place, Options::default(), Stamp(1)).unwrap();
@@ -100,32 +104,35 @@ pub(crate) fn large(dir: &Path) {
     runtime.block_on(async {
         let (shutdown, address) = (Shutdown::new(), serve(&collection).await);
         let mut child = start(address, collection.version(), &dir.join("data"));
+        let mut told = child.stdin.take().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut next = move || said.next().unwrap().unwrap();
-        let first = move || {
+        let mut next = move || tokio::task::block_in_place(|| said.next().unwrap().unwrap());
+        let line = next();
+        let first: Vec<&str> = line.split(' ').collect();
+        let [wall, cpu, collected]: [f64; 3] = [1, 2, 3].map(|it| first[it].parse().unwrap());
+        let mut peaks = || {
+            told.write_all(b"\n").unwrap();
             let line = next();
-            (next, line)
+            let (all, own) = line.split_once(' ').unwrap();
+            [all, own].map(|it| it.parse::<f64>().unwrap() / 1e3)
         };
-        let (next, line) = tokio::task::spawn_blocking(first).await.unwrap();
-        let told: Vec<&str> = line.split(' ').collect();
-        let [wall, cpu, collected]: [f64; 3] = [1, 2, 3].map(|it| told[it].parse().unwrap());
+        let [_, own_before] = peaks();
         println!("\n{records} generated records, collected over HTTP and indexed by one broker");
         println!(
             "  {:.0} records/s wall, {:.0} a CPU-second of the broker ({wall:.0} s, {cpu:.0} CPU s)",
             records as f64 / wall,
             records as f64 / cpu
         );
-        clients(told[0].parse().unwrap(), records).await;
-        crowd(told[0].parse().unwrap()).await;
-        child.stdin.take().unwrap().write_all(b"\n").unwrap();
-        let line = tokio::task::spawn_blocking(next).await.unwrap();
+        let address = first[0].parse().unwrap();
+        clients(address, records).await;
+        let [_, own_clients] = peaks();
+        crowd(address).await;
+        let [all, own_crowd] = peaks();
+        drop(told);
         assert!(child.wait().unwrap().success());
-        let told: Vec<f64> = line.split(' ').map(|it| it.parse().unwrap()).collect();
         println!(
-            "  peak resident memory {:.0} MB ({:.0} MB before the clients came), of it at most {:.0} MB its own (the rest is pages of the index's files) (at most 1,000)",
-            told[0] / 1e3,
+            "  peak resident memory {all:.0} MB ({:.0} MB before the clients came; with pages of the index's files); its own {own_before:.0} MB while it indexed, {own_clients:.0} MB beside the clients, {own_crowd:.0} MB beside the dearest (at most 1,000)",
             collected / 1e3,
-            told[1] / 1e3
         );
         shutdown.start();
     });

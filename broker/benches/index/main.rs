@@ -11,10 +11,12 @@
 //! |---|---|
 //! | `index` | `Index::apply` from a collection, against bare tantivy given the same documents |
 //! | `query` | from a parsed query to OIDs and counts, against bare tantivy with queries written by hand, with and without facets |
-//! | `page` | rendering the whole page of ten hits with snippets |
-//! | `large` | a broker that collects, indexes and answers `HARVEST_BENCH_RECORDS` (default 1,000,000) generated records: records/s, peak resident memory, and 200 clients at once |
+//! | `page` | the whole page of ten hits with snippets; an answer without snippets and facets, against the engine's time |
+//! | `large` | a broker that collects, indexes and answers generated records: records/s, peak resident memory, and 200 clients at once |
 //!
-//! Generated records: words of a Zipf distribution, 1 to 2 KB of text each (see `corpus.rs`).
+//! There are `HARVEST_BENCH_RECORDS` generated records (default 30,000; for `large` 1,000,000), of
+//! words with a Zipf distribution, each with a text of about `HARVEST_BENCH_TEXT` bytes (default
+//! 1,500; see `corpus.rs`).
 //! Times are CPU seconds of the process, user and system, unless marked as wall.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic and prints")]
@@ -44,9 +46,11 @@ fn main() {
         let index = engine::indexing(&corpus, dir.path(), if wanted("index") { 3 } else { 1 });
         if wanted("query") {
             engine::queries(&index);
+            engine::best(&index);
         }
         if wanted("page") {
             page::pages(&index, &corpus);
+            page::plain(&index, &corpus);
         }
     }
     if wanted("large") {
@@ -65,10 +69,12 @@ fn cpu_secs() -> f64 {
 
 /// Returns the CPU seconds of this thread so far, for times too short for ticks.
 fn thread_secs() -> f64 {
-    // The system updates the figure when the thread gives up the processor.
-    std::thread::yield_now();
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
+    net::clock::thread_cpu().as_secs_f64()
+}
+
+/// Returns the number in an environment variable, or else `default`.
+fn number(name: &str, default: u64) -> u64 {
+    env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(default)
 }
 
 fn median_and_p95(mut values: Vec<f64>) -> (f64, f64) {
