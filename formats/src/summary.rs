@@ -83,9 +83,8 @@ impl Text {
         } else {
             ("Partial-Text", input.settings.detail.partial_text_bytes_max)
         };
-        let body = draft.body.trim_end();
-        let text = body.trim_start_matches(['\n', '\r', '\u{c}', '\u{feff}']);
-        let start = body.len() - text.len();
+        let text = without_margins(&draft.body);
+        let start = draft.body.trim_end().len() - text.len();
         let end = start + front(text, bytes_max).len();
         // A part is one by its name, as long as all words are read.
         let used = if is_full { bytes_max } else { input.text_bytes_max() };
@@ -94,6 +93,11 @@ impl Text {
         }
         Self { name, start, end }
     }
+}
+
+/// Returns a text without blank lines at its beginning and blanks at its end.
+fn without_margins(body: &str) -> &str {
+    body.trim_end().trim_start_matches(['\n', '\r', '\u{c}', '\u{feff}'])
 }
 
 /// Bounds the attributes that only some types have.
@@ -144,7 +148,7 @@ fn keywords(input: &Input<'_>, draft: &mut Draft<'_>, title: &str) -> (String, S
     let settings = input.settings;
     let bytes_max = settings.keywords_text_bytes_max;
     let title = if draft.title.trim().is_empty() { title } else { &draft.title };
-    let body = front(&draft.body, bytes_max);
+    let body = front(without_margins(&draft.body), bytes_max);
     let is_full = settings.is_full(input.r#type) && body.len() <= settings.full_text_bytes_max;
     let all = [draft.keywords.as_str(), title, &draft.description, &draft.r#abstract];
     let mut words = Keywords::new(settings.keywords_bytes_max);

@@ -166,6 +166,14 @@ fn each_limit_that_settings_give_is_said() {
     }
 }
 
+#[test]
+fn a_text_that_just_fits_is_whole() {
+    let (name, bytes) = containers().into_iter().find(|it| it.0 == "a.mbox").unwrap();
+    // It has 42 bytes with the end of the last line, which is not kept.
+    assert_eq!(read(name, &bytes, Limit::Text, 41), read(name, &bytes, Limit::Text, BOUND_MAX));
+    assert_ne!(read(name, &bytes, Limit::Text, 40), read(name, &bytes, Limit::Text, BOUND_MAX));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
