@@ -22,9 +22,15 @@ pub(crate) fn is_unspaced(c: char) -> bool {
     stands_alone(c) || is_paired(c)
 }
 
+/// Returns whether `c` is an invisible sign that parts no words of scripts with spaces: a soft hyphen,
+/// a place for a line break, a sign against one, a byte order mark.
+pub(crate) fn is_within_words(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}')
+}
+
 /// Returns whether `c` is an invisible sign between or within words.
 pub(crate) fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200d}')
+    is_within_words(c) || matches!(c, '\u{200c}' | '\u{200d}')
 }
 
 /// Returns the lengths, in bytes, of the first letter of `text` and of the next one, each with its

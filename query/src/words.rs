@@ -30,7 +30,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::folding::{base, fold_char};
 use crate::names::{is_dotted, parts, sign_len};
-use crate::scripts::{is_invisible, is_unspaced, pair, stands_alone};
+use crate::scripts::{is_invisible, is_unspaced, is_within_words, pair, stands_alone};
 
 /// Longest word, in bytes as written. Longer runs are left out: they are data, not words.
 pub const WORD_BYTES_MAX: usize = 128;
@@ -288,7 +288,10 @@ fn run_len(text: &str) -> (usize, usize) {
     let len = match chars.next() {
         Some((_, first)) if stands_alone(first) => first.len_utf8(),
         _ => chars
-            .find(|(_, c)| is_unspaced(*c) || !(c.is_alphanumeric() || is_accent(*c)))
+            .find(|(_, c)| {
+                let goes_on = c.is_alphanumeric() || is_accent(*c) || is_within_words(*c);
+                is_unspaced(*c) || !goes_on
+            })
             .map_or(text.len(), |(at, _)| at),
     };
     (len, len)
@@ -324,6 +327,13 @@ mod tests {
         check("Москва Ёлка й и\u{306} ї", "москва елка й й ї");
         check("Ελλάδα Ὀδυσσεύς ΟΔΟΣ ο\u{301}δός", "ελλαδα οδυσσευσ οδοσ οδοσ");
         check("\u{130}stanbul \u{1112}\u{1161}\u{11ab}\u{ae00} \u{345}", "istanbul 한글");
+    }
+
+    #[test]
+    fn invisible_signs_within_words_are_left_out() {
+        check("extra\u{ad}ordi\u{ad}nary con\u{200b}tinuous", "extraordinary continuous");
+        check("\u{feff}word\u{2060}joiner, Stra\u{ad}ße\u{ad} x", "wordjoiner strasse x");
+        check("می\u{200c}خواهم", "می خواهم");
     }
 
     #[test]

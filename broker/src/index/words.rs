@@ -59,6 +59,7 @@ mod tests {
     /// its accent is written, and find Greek and `ё` without accents too.
     fn is_ours(c: char) -> bool {
         matches!(c, '\u{300}'..='\u{36f}' | '\u{130}' | '\u{200b}'..='\u{200d}')
+            || matches!(c, '\u{ad}' | '\u{2060}' | '\u{feff}')
             || matches!(c, '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}')
             || "\u{401}\u{451}\u{400}\u{450}\u{40d}\u{45d}".contains(c)
     }
