@@ -24,6 +24,8 @@ pub enum TextField {
     Body,
     /// The URL, as written and decoded.
     Url,
+    /// What the URL says of this object alone, as written and decoded: all below its gatherer's root.
+    Path,
     /// `Type`.
     Type,
     /// The host of the URL.
@@ -33,8 +35,12 @@ pub enum TextField {
 }
 
 impl TextField {
-    /// The fields that are searched when a query names no attribute.
-    pub const DEFAULT: [Self; 6] =
+    /// The fields that are searched for one word when a query names no attribute. The words of a whole
+    /// URL would be found in all objects: `file` and `home` say nothing of one.
+    pub const OF_A_WORD: [Self; 6] =
+        [Self::Title, Self::Keywords, Self::Description, Self::Author, Self::Path, Self::Body];
+    /// The fields that are searched for words side by side, a whole URL among them.
+    pub const OF_A_PHRASE: [Self; 6] =
         [Self::Title, Self::Keywords, Self::Description, Self::Author, Self::Url, Self::Body];
 
     /// Returns whether a plain word finds all its forms in this field; in others only itself.
@@ -52,7 +58,7 @@ impl TextField {
             Self::Author => &["author"],
             Self::Body => &["partial-text", "full-text"],
             Self::Type => &["type"],
-            Self::Url | Self::Host | Self::Gatherer => &[],
+            Self::Url | Self::Path | Self::Host | Self::Gatherer => &[],
         }
     }
 }
@@ -116,7 +122,8 @@ pub fn target(name: &str) -> Target {
         "author" => Target::Text(TextField::Author),
         "body" | "text" | "partial-text" | "full-text" => Target::Text(TextField::Body),
         "url" => Target::Text(TextField::Url),
-        "type" => Target::Text(TextField::Type),
+        "path" | "filename" => Target::Text(TextField::Path),
+        "type" | "filetype" => Target::Text(TextField::Type),
         "host" => Target::Text(TextField::Host),
         "gatherer" => Target::Text(TextField::Gatherer),
         "size" | "file-size" => Target::Quantity(Quantity::Size),

@@ -61,12 +61,14 @@ use std::fmt;
 
 use soif::Record;
 
+use field::TextField;
 pub use field::{Kind, kind};
 pub use looser::plain;
 pub use matcher::{Matched, Matcher};
 pub use parse::parse;
 pub use value::span;
 use value::{number, period};
+use words::split;
 
 /// Longest query, in bytes.
 pub const QUERY_BYTES_MAX: usize = 4096;
@@ -143,6 +145,18 @@ pub enum Value {
     Range(Bound, Bound),
     /// Exists.
     Present,
+}
+
+impl Value {
+    /// Returns the fields that are searched for it when a query names no attribute.
+    pub fn usual_fields(&self) -> [TextField; 6] {
+        match self {
+            Self::Word(text) | Self::Phrase(text) | Self::Prefix(text) if 1 < split(text).len() => {
+                TextField::OF_A_PHRASE
+            }
+            _ => TextField::OF_A_WORD,
+        }
+    }
 }
 
 /// One end of a range, as typed.

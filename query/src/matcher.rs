@@ -79,7 +79,7 @@ enum Predicate {
 /// The texts in which words are searched.
 #[derive(Clone, Debug)]
 enum Scope {
-    Default,
+    Usual([TextField; 6]),
     Field(TextField),
     Attribute(String),
 }
@@ -291,8 +291,8 @@ impl Scope {
     /// `None` if the item is not searched.
     fn reads(&self, name: &str, what: Searched<'_>) -> Option<Option<TextField>> {
         match (self, what) {
-            (Self::Default, Searched::Text(part, _)) => {
-                TextField::DEFAULT.contains(&part).then_some(Some(part))
+            (Self::Usual(fields), Searched::Text(part, _)) => {
+                fields.contains(&part).then_some(Some(part))
             }
             (Self::Field(it), Searched::Text(part, _)) => (*it == part).then_some(Some(part)),
             (Self::Attribute(it), Searched::Attribute(_)) => (it == name).then_some(None),
@@ -303,7 +303,9 @@ impl Scope {
 
 /// Returns the predicate of a leaf; `None` if it has no word and so is no condition.
 fn predicate(leaf: &Leaf) -> Option<Predicate> {
-    let Some(name) = &leaf.field else { return words(Scope::Default, &leaf.value) };
+    let Some(name) = &leaf.field else {
+        return words(Scope::Usual(leaf.value.usual_fields()), &leaf.value);
+    };
     match (target(name), &leaf.value) {
         (Target::Text(part), Value::Present) if part.names().is_empty() => {
             Some(Predicate::Fixed(true))

@@ -134,6 +134,9 @@ pub fn searched(record: &Record, visit: &mut dyn FnMut(&str, Searched<'_>)) {
         }
     }
     searched_url(&record.url, &mut |text| visit("url", Searched::Text(TextField::Url, text)));
+    let root = record.text("Gatherer-Root").unwrap_or_default();
+    let path = path_of(&record.url, &root);
+    searched_url(path, &mut |text| visit("url", Searched::Text(TextField::Path, text)));
     visit("type", Searched::Text(TextField::Type, &type_of(record)));
     visit("host", Searched::Text(TextField::Host, &host(&record.url)));
     for text in [gatherer_name(record), gatherer_id(record)] {
@@ -149,6 +152,20 @@ pub fn searched_url(url: &str, visit: &mut dyn FnMut(&str)) {
     if read != url {
         visit(&read);
     }
+}
+
+/// Returns what a URL says of its object alone: all below the `root` where it was gathered, or else
+/// all but the scheme.
+pub fn path_of<'a>(url: &'a str, root: &str) -> &'a str {
+    let is_below = |rest: &&str| rest.starts_with(['/', '#', '?']) || root.ends_with('/');
+    let below = url.strip_prefix(root).filter(|_| !root.is_empty()).filter(is_below);
+    let is_empty = |rest: &&str| rest.trim_matches('/').is_empty();
+    below.filter(|rest| !is_empty(rest)).unwrap_or_else(|| {
+        // The root itself is known by its own name.
+        let is_root = below.is_some() || url == root;
+        let name = url.trim_end_matches('/').rsplit('/').next().filter(|_| is_root);
+        name.or_else(|| Some(url.split_once("://")?.1)).unwrap_or(url)
+    })
 }
 
 /// Returns an attribute's value as a whole number.
@@ -254,6 +271,22 @@ pub fn head(text: &str, bytes_max: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_has_nothing_that_all_objects_of_a_root_have() {
+        for (url, root, expected) in [
+            ("file:///home/ada/docs/a/b.txt", "file:///home/ada/docs", "/a/b.txt"),
+            ("file:///home/ada/docs/a/b.txt", "file:///home/ada/docs/", "a/b.txt"),
+            ("file:///docs/a.zip#member/c", "file:///docs/a.zip", "#member/c"),
+            ("file:///docs/a.txt", "file:///docs/a.txt", "a.txt"),
+            ("file:///docs/", "file:///docs", "docs"),
+            ("file:///docs2/a", "file:///docs", "/docs2/a"),
+            ("http://a.example/x", "", "a.example/x"),
+            ("oai:a:1", "http://a.example/oai", "oai:a:1"),
+        ] {
+            assert_eq!(path_of(url, root), expected, "{url} {root}");
+        }
+    }
 
     #[test]
     fn any_oid_splits_into_its_gatherer_id_and_url() {

@@ -219,7 +219,7 @@ impl<'a> Hand<'a> {
             ("keywords", 2.5),
             ("description", 1.8),
             ("author", 2.0),
-            ("url", 1.2),
+            ("path", 1.2),
             ("body", 1.0),
         ];
         let each = places
@@ -229,7 +229,7 @@ impl<'a> Hand<'a> {
 
     fn plain(&self, word: &str) -> Box<dyn Query> {
         self.usual(|name| match name {
-            "author" | "url" => self.term(name, word),
+            "author" | "path" => self.term(name, word),
             _ => self.forms(name, word),
         })
     }

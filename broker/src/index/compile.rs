@@ -143,7 +143,8 @@ impl<'a> Compiler<'a> {
             {
                 return Ok(Some(self.usual_word(word)));
             }
-            let places = TextField::DEFAULT.map(|part| WordPlace::Text(self.fields.text(part)));
+            let parts = leaf.value.usual_fields();
+            let places = parts.map(|part| WordPlace::Text(self.fields.text(part)));
             return self.in_places(&places, &leaf.value);
         };
         match (target(name), &leaf.value) {
@@ -177,9 +178,9 @@ impl<'a> Compiler<'a> {
     }
 
     /// Returns the query for a plain word in the usual places. The words of a name are words of its
-    /// URL, so that the name only adds to the score.
+    /// path, so that the name only adds to the score.
     fn usual_word(&mut self, word: &str) -> Box<dyn Engine> {
-        let mut fields: Vec<Text> = TextField::DEFAULT.map(|it| self.fields.text(it)).into();
+        let mut fields: Vec<Text> = TextField::OF_A_WORD.map(|it| self.fields.text(it)).into();
         fields.push(self.fields.name);
         let forms = Forms::new(self.fields, fields, word);
         self.words.push(forms.clone());

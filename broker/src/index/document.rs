@@ -6,8 +6,8 @@ use collection::Oid;
 use oai::crosswalk::LANDING_PAGE;
 use query::field::Quantity;
 use query::record::{
-    self, OID_BYTES_MAX, Searched, gatherer_name, has_part_of_text, head, host, integer, quantity,
-    searched, searched_url, type_of,
+    self, OID_BYTES_MAX, Searched, gatherer_name, has_part_of_text, head, host, integer, path_of,
+    quantity, searched, searched_url, type_of,
 };
 use query::words::fold;
 use serde::{Deserialize, Serialize};
@@ -126,8 +126,11 @@ pub(super) fn document(
     forms::add_languages(&mut document, fields, record);
     add_text(&mut document, fields.name, &name_of(&oid.url));
     document.add_u64(fields.standing, standing(record));
+    let root = record.text("Gatherer-Root").unwrap_or_default();
     for it in &role.duplicates {
         searched_url(&it.url, &mut |text| add_text(&mut document, fields.url, text));
+        let path = path_of(&it.url, &root);
+        searched_url(path, &mut |text| add_text(&mut document, fields.path, text));
         add_text(&mut document, fields.host, &host(&it.url));
         add_text(&mut document, fields.gatherer, &it.gatherer);
         add_text(&mut document, fields.gatherer, &it.gatherer_id);

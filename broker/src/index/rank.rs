@@ -118,7 +118,10 @@ impl Ranking {
                 "keywords" => &mut fields.keywords,
                 "author" => &mut fields.author,
                 "description" => &mut fields.description,
-                "url" => &mut fields.url,
+                "url" => {
+                    fields.path.weight = FieldWeight { saturation: self.k1, ..weight };
+                    &mut fields.url
+                }
                 "name" => &mut fields.name,
                 _ => &mut fields.body,
             };

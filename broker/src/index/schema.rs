@@ -10,7 +10,7 @@ use super::rank::{self, Factors, FieldWeight};
 use super::words::EXACT;
 
 /// Version of the schema and of the tokenizer; an index of another version is built anew.
-pub(super) const LAYOUT: u32 = 7;
+pub(super) const LAYOUT: u32 = 8;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text {
@@ -32,7 +32,9 @@ pub(super) struct Fields {
     pub(super) body: Text,
     /// Words of the URL, and of the duplicates' URLs.
     pub(super) url: Text,
-    /// Words of the name in the URL, which are words of `url` too.
+    /// Words of the URL below the root, and of the duplicates' URLs.
+    pub(super) path: Text,
+    /// Words of the name in the URL, which are words of `path` too.
     pub(super) name: Text,
     pub(super) r#type: Text,
     pub(super) host: Text,
@@ -92,6 +94,7 @@ impl Fields {
             TextField::Author => self.author,
             TextField::Body => self.body,
             TextField::Url => self.url,
+            TextField::Path => self.path,
             TextField::Type => self.r#type,
             TextField::Host => self.host,
             TextField::Gatherer => self.gatherer,
@@ -125,6 +128,7 @@ pub(super) fn build() -> (Schema, Fields) {
     let body = text("body", TextField::Body, rank::BODY);
     let author = text("author", TextField::Author, rank::AUTHOR);
     let url = text("url", TextField::Url, rank::URL);
+    let path = text("path", TextField::Path, rank::URL);
     let r#type = text("type", TextField::Type, rank::NAMED);
     let host = text("host", TextField::Host, rank::NAMED);
     let gatherer = text("gatherer", TextField::Gatherer, rank::NAMED);
@@ -148,6 +152,7 @@ pub(super) fn build() -> (Schema, Fields) {
         author,
         body,
         url,
+        path,
         name,
         r#type,
         host,

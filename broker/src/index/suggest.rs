@@ -36,13 +36,14 @@ const TIMES_MIN: u64 = 20;
 const PREFERRED_TIMES: u64 = 20;
 
 /// Names of attributes that every query can use.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "title",
     "author",
     "keywords",
     "description",
     "body",
     "url",
+    "path",
     "type",
     "host",
     "gatherer",

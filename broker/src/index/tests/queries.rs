@@ -97,6 +97,26 @@ fn identifiers_paths_and_addresses_are_found_by_their_parts() {
 }
 
 #[test]
+fn a_word_of_the_way_to_the_root_finds_nothing() {
+    let site = Site::new();
+    let root = ("Gatherer-Root", "file:///home/ada/docs");
+    for (name, text) in [("plans/one.txt", "A file on oaks"), ("plans/two.txt", "On elms")] {
+        site.put(&format!("file:///home/ada/docs/{name}"), &[root, ("Partial-Text", text)]);
+    }
+    site.apply();
+    site.check("file", "one.txt");
+    for word in ["home", "ada", "docs", "hom*", "adda~1", "/ho.e/"] {
+        site.check(word, "");
+    }
+    site.check("plans", "one.txt two.txt");
+    site.check("path:two", "two.txt");
+    site.check("url:ada", "one.txt two.txt");
+    // Who knows the whole path may ask for it.
+    site.check("\"/home/ada/docs/plans/two.txt\"", "two.txt");
+    site.check("home/ada", "one.txt two.txt");
+}
+
+#[test]
 fn names_are_found_whole_and_by_their_parts() {
     let site = Site::new();
     let texts = [
