@@ -133,7 +133,8 @@ pub(super) fn rank(
     let also = || (!joined.is_empty()).then(|| request.query.clone());
     let looser = request.query.loosened().or_else(also);
     let looser = looser.filter(|_| request.matching != Matching::All);
-    let telling = |looser| telling::telling(searcher, fields, looser, depth);
+    // Not by how far a reader has come: all pages are of one answer.
+    let telling = |looser| telling::telling(searcher, fields, looser, request.limit);
     if let (Some(looser), Matching::Any) = (&looser, request.matching) {
         let (hits, counts, _) = find(&telling(looser.clone())?, Occur::Should, None, depth)?;
         let (_, strict, _) = find(&request.query, Occur::Must, None, 0)?;

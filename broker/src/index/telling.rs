@@ -9,7 +9,7 @@ pub(super) mod like;
 
 use query::words::split;
 use query::{Leaf, Node, Query, Value};
-use tantivy::{Searcher, Term};
+use tantivy::Searcher;
 
 use super::schema::Fields;
 
@@ -70,12 +70,12 @@ pub(super) fn is_telling(
     Ok(like::objects(searcher, fields, word)? <= limit)
 }
 
-/// Returns how many objects have a word in their text, as it is written.
+/// Returns how many objects have a word, as it is written, in the field where most have it.
 fn count(searcher: &Searcher, fields: &Fields, word: &Node) -> tantivy::Result<u64> {
     let Node::Leaf(Leaf { value: Value::Word(text), .. }) = word else { return Ok(0) };
     let mut least = u64::MAX;
     for word in split(text) {
-        least = least.min(searcher.doc_freq(&Term::from_field_text(fields.body.field, &word))?);
+        least = least.min(like::objects(searcher, fields, &word)?);
     }
     Ok(least)
 }

@@ -90,6 +90,33 @@ fn another_spelling_is_suggested_if_it_finds_more() {
 }
 
 #[test]
+fn all_pages_of_an_answer_are_of_the_same_objects() {
+    let site = Site::new();
+    // The more frequent a word, the less it tells; together they have more than one page wants.
+    for n in 0..600 {
+        let words = [(2, "oak"), (3, "elm"), (150, "yew"), (7, "ash")];
+        let text: Vec<_> = words.iter().filter(|it| n % it.0 == 0).map(|it| it.1).collect();
+        site.put(&format!("http://a/{n}"), &[("Partial-Text", &text.join(" "))]);
+    }
+    site.apply();
+    for matching in [Matching::Any, Matching::Best] {
+        let page = |offset: usize| {
+            site.ask("yew ash elm oak", |it| {
+                (it.matching, it.offset, it.limit) = (matching, offset, 50)
+            })
+        };
+        let total = page(0).total;
+        let mut seen = std::collections::BTreeSet::new();
+        for offset in (0..usize::try_from(total).unwrap()).step_by(50) {
+            let answer = page(offset);
+            assert_eq!(answer.total, total, "{matching:?} {offset}");
+            seen.extend(names(&answer));
+        }
+        assert_eq!(seen.len() as u64, total, "{matching:?}");
+    }
+}
+
+#[test]
 fn an_attribute_that_no_object_has_is_named() {
     let site = corpus();
     let notice = |query: &str| best(&site, query).notice.map(|it| (it.message, it.offset));
