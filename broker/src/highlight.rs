@@ -8,10 +8,17 @@ use query::distance::{edits, within};
 use query::forms::Forms;
 use query::language::Languages;
 use query::phrase::{Phrase, Progress};
+use query::stem::root;
 use query::words::{Span, Words, pattern, split};
 use query::{Query, Value};
 
 use crate::snippet::Mark;
+
+/// How far behind the first marked word of a text others are looked for, in bytes. A word that is
+/// frequent in a long text would else take as long as the text is.
+const REACH_BYTES: usize = 256 << 10;
+/// Number of words between two looks at the time.
+const WORDS_BETWEEN: usize = 1_024;
 
 /// Recognizes the words of one query.
 #[derive(Debug, Default)]
@@ -25,6 +32,34 @@ pub(crate) struct Highlighter {
     phrases: Vec<(Phrase, u64, usize)>,
     /// Number of words that have a number.
     numbered: usize,
+    beginnings: Beginnings,
+}
+
+/// The first bytes of words that may be marked. Most words of a text begin with another one.
+#[derive(Debug, Default)]
+struct Beginnings {
+    all: bool,
+    bytes: [u64; 4],
+}
+
+impl Beginnings {
+    /// Adds those of words that begin like `word`; with nothing in common, all.
+    fn add(&mut self, word: &str) {
+        match word.as_bytes().first() {
+            Some(first) => {
+                if let Some(bits) = self.bytes.get_mut(usize::from(first / 64)) {
+                    *bits |= 1 << (first % 64);
+                }
+            }
+            None => self.all = true,
+        }
+    }
+
+    fn has(&self, word: &str) -> bool {
+        let first = word.as_bytes().first().copied().unwrap_or_default();
+        let bits = self.bytes.get(usize::from(first / 64)).copied().unwrap_or_default();
+        self.all || bits >> (first % 64) & 1 == 1
+    }
 }
 
 #[derive(Debug)]
@@ -55,8 +90,10 @@ impl Highlighter {
         match value {
             Value::Word(text) => match <[String; 1]>::try_from(split(text)) {
                 Ok([word]) => {
-                    let number = self.number(1);
-                    self.forms.push((Forms::new(&word), number));
+                    let (forms, number) = (Forms::new(&word), self.number(1));
+                    self.beginnings.add(&word);
+                    self.beginnings.add(root(forms.english()));
+                    self.forms.push((forms, number));
                 }
                 Err(several) => self.add_phrase(several, None),
             },
@@ -94,12 +131,17 @@ impl Highlighter {
 
     fn add_pattern(&mut self, pattern: Pattern) {
         let number = self.number(1);
+        self.beginnings.add(match &pattern {
+            Pattern::Prefix(prefix) => prefix,
+            Pattern::Fuzzy(..) | Pattern::Regex(_) => "",
+        });
         self.patterns.push((pattern, number));
     }
 
     /// Adds words that are marked only side by side; the last may be only begun.
     fn add_phrase(&mut self, words: Vec<String>, begun: Option<String>) {
         let count = words.len() + usize::from(begun.is_some());
+        words.iter().chain(&begun).for_each(|it| self.beginnings.add(it));
         match (count, words.first()) {
             (0, _) => {}
             (1, Some(word)) => {
@@ -116,7 +158,30 @@ impl Highlighter {
     /// Returns the positions of the query's words in `text`, of a record of `languages`: ascending
     /// and disjoint.
     pub(crate) fn marks<'a>(&'a self, text: &'a str, languages: Languages) -> Marks<'a> {
+        self.marks_while(text, languages, None)
+    }
+
+    /// Returns the first of them, as long as `goes_on` says: the first marked word, and those that
+    /// are near to it.
+    pub(crate) fn first_marks<'a>(
+        &'a self,
+        text: &'a str,
+        languages: Languages,
+        goes_on: &'a dyn Fn() -> bool,
+    ) -> Marks<'a> {
+        self.marks_while(text, languages, Some(goes_on))
+    }
+
+    fn marks_while<'a>(
+        &'a self,
+        text: &'a str,
+        languages: Languages,
+        goes_on: Option<&'a dyn Fn() -> bool>,
+    ) -> Marks<'a> {
         Marks {
+            goes_on,
+            read: 0,
+            end: usize::MAX,
             highlighter: self,
             languages,
             words: Words::new(text),
@@ -145,8 +210,13 @@ impl Highlighter {
 }
 
 /// Iterator over the marks of a text.
-#[derive(Debug)]
 pub(crate) struct Marks<'a> {
+    /// Says whether there is time; `None` reads all.
+    goes_on: Option<&'a dyn Fn() -> bool>,
+    /// Number of words read.
+    read: usize,
+    /// Where it ends, in bytes.
+    end: usize,
     highlighter: &'a Highlighter,
     languages: Languages,
     words: Words<'a>,
@@ -164,10 +234,17 @@ pub(crate) struct Marks<'a> {
 impl Marks<'_> {
     /// Reads one word.
     fn read(&mut self) {
-        let Some(span) = self.words.next_into(&mut self.word) else {
+        self.read += 1;
+        let is_over =
+            self.read.is_multiple_of(WORDS_BETWEEN) && self.goes_on.is_some_and(|it| !it());
+        let span = if is_over { None } else { self.words.next_into(&mut self.word) };
+        let Some(span) = span.filter(|it| it.start < self.end) else {
             self.at_end = true;
             return;
         };
+        if !self.highlighter.beginnings.has(&self.word) {
+            return;
+        }
         let number = self.highlighter.number_of(&self.word, self.languages);
         match self.recent.back_mut().filter(|(last, _)| last.position == span.position) {
             // A part of a name, which may be marked as a whole.
@@ -200,6 +277,9 @@ impl Iterator for Marks<'_> {
                 let start = self.marked.max(span.start);
                 if let Some(word) = number.filter(|_| start < span.end) {
                     self.marked = span.end;
+                    if self.goes_on.is_some() {
+                        self.end = self.end.min(span.end.saturating_add(REACH_BYTES));
+                    }
                     return Some(Mark { start, end: span.end, word });
                 }
             } else {

@@ -14,6 +14,7 @@ mod results;
 mod surroundings;
 mod text_place;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,12 +26,12 @@ use collection::{Collection, Oid};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use query::record::oid_parse;
-use query::{QUERY_BYTES_MAX, Query, QueryError};
+use query::{Node, QUERY_BYTES_MAX, Query, QueryError};
 use web::Pages;
 use web::failure::{Failure, Wants};
 use web::templates::Source;
 
-use crate::answer::{Answer, HITS_DEFAULT, Notice, SearchRequest};
+use crate::answer::{Answer, HITS_DEFAULT, Matching, Notice, SearchRequest};
 use crate::api;
 use crate::blocking::blocking;
 use crate::engine::Engine;
@@ -113,7 +114,19 @@ impl PageState {
                 return Ok((request, Answer { notice: Some(notice), ..Answer::default() }));
             }
         }
-        let (request, mut answer) = self.search(client, request, how).await?;
+        let (mut request, mut answer) = self.search(client, request, how).await?;
+        // Text with a colon may mean no attribute at all.
+        let words = query::plain(text);
+        if let Some(unknown) = &answer.notice
+            && request.matching != Matching::All
+            && ![&request.query, &Query::all()].contains(&&words)
+        {
+            let message = format!("{}; so its words were searched", unknown.message);
+            let unknown = Notice { message, ..unknown.clone() };
+            (request, answer) =
+                self.search(client, SearchRequest { query: words, ..request }, how).await?;
+            answer.notice = Some(unknown);
+        }
         answer.notice = notice.or(answer.notice);
         Ok((request, answer))
     }
@@ -127,17 +140,19 @@ impl PageState {
         how: How,
     ) -> Result<(SearchRequest, Answer), Error> {
         let is_dear = is_dear(&request);
-        self.lanes.run(client, is_dear, self.work(request, how)).await
+        self.lanes.run(client, is_dear, self.work(client, request, how)).await
     }
 
     /// Returns the search for `request`, to be called with the processor time that it may use.
     fn work(
         &self,
+        client: IpAddr,
         request: SearchRequest,
         how: How,
     ) -> impl Fn(Duration) -> Result<(SearchRequest, Answer), Error> + Clone + Send + 'static + use<>
     {
         let (engine, collection) = (self.engine.clone(), self.collection.clone());
+        let lanes = self.lanes.clone();
         move |cpu| {
             let mut request = request.clone();
             related::complete(&mut request, how, (&engine, cpu), &collection)?;
@@ -146,7 +161,9 @@ impl PageState {
                 let text = answer.suggestion.as_deref().filter(|_| answer.respelled);
                 let respelled = text.and_then(|it| query::parse(it).ok());
                 let query = respelled.as_ref().unwrap_or(&request.query);
-                excerpt::add(&mut answer.hits, query, &collection);
+                lanes.read_texts(client, |goes_on| {
+                    excerpt::add(&mut answer.hits, query, &collection, goes_on);
+                });
             }
             Ok((request, answer))
         }
@@ -206,7 +223,10 @@ async fn search(
 /// Reads the typed text: as a query or, if it has a mistake, as words with a notice of the mistake.
 fn understand(text: &str) -> Result<(Query, Option<Notice>), QueryError> {
     let error = match query::parse(text) {
-        Ok(query) => return Ok((query, None)),
+        Ok(query) => {
+            let notice = negation(text, &query);
+            return Ok((query, notice));
+        }
         Err(error) => error,
     };
     let words = query::plain(text);
@@ -215,6 +235,19 @@ fn understand(text: &str) -> Result<(Query, Option<Notice>), QueryError> {
     }
     let message = format!("{}; so its words were searched", error.message);
     Ok((words, Some(Notice { message, offset: error.offset, length: error.len })))
+}
+
+/// Returns a remark about a query that leaves out one word, and asks for nothing.
+fn negation(text: &str, query: &Query) -> Option<Notice> {
+    let Node::Not(_) = query.root else { return None };
+    let typed = text.trim();
+    let message =
+        format!("these are all objects without it; \"{typed}\" in quotation marks looks for it");
+    typed.starts_with('-').then(|| Notice {
+        message,
+        offset: text.len() - text.trim_start().len(),
+        length: typed.len(),
+    })
 }
 
 async fn find(

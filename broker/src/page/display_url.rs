@@ -8,6 +8,7 @@
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use url::Url;
+use web::foreign::visible;
 
 const SCHEMES: [&str; 8] = ["http", "https", "ftp", "ftps", "gopher", "news", "nntp", "file"];
 
@@ -52,15 +53,6 @@ fn path(url: &Url) -> String {
         Some(member) => format!("{path}#{}", decoded(member)),
         None => path,
     }
-}
-
-/// Replaces invisible characters, and characters that change the direction of text, by U+FFFD.
-fn visible(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|c| if hidden(c) { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -36,6 +36,10 @@ const QUICK_CPU_MAX: Duration = Duration::from_millis(100);
 const BEGINNING_CHARS_MIN: usize = 3;
 /// Greatest sum of edits in fuzzy words of a cheap query.
 const EDITS_MAX: usize = 6;
+/// Processor time for reading the texts of a search's hits: what every search may use, and what one
+/// may use whose client has enough left.
+const TEXTS_CPU: Duration = Duration::from_millis(20);
+const TEXTS_CPU_MAX: Duration = Duration::from_millis(400);
 /// Most hits whose texts are read for a cheap search.
 const TEXTS_MAX: usize = 100;
 
@@ -59,6 +63,8 @@ pub(crate) struct Lanes {
     quick: Arc<Semaphore>,
     dear: Arc<Semaphore>,
     budgets: Arc<Mutex<Budgets>>,
+    /// What clients have spent on reading texts.
+    texts: Arc<Mutex<Budgets>>,
 }
 
 impl Default for Lanes {
@@ -68,6 +74,7 @@ impl Default for Lanes {
             quick: Arc::new(Semaphore::new(QUICK_MAX)),
             dear: Arc::new(Semaphore::new((processors / 2).max(1))),
             budgets: Arc::default(),
+            texts: Arc::default(),
         }
     }
 }
@@ -121,6 +128,18 @@ impl Lanes {
             outcome
         };
         blocking("a search", outcome).await
+    }
+
+    /// Reads the texts of a search's hits by `read`, which asks whether it may go on. Who has used
+    /// much time for that lately has little; nobody is refused.
+    pub(crate) fn read_texts(&self, client: IpAddr, read: impl FnOnce(&dyn Fn() -> bool)) {
+        let now = clock::monotonic();
+        let has_debt = !locked(&self.texts).may_spend(client, now);
+        let room = if has_debt { TEXTS_CPU } else { TEXTS_CPU_MAX };
+        let began = clock::thread_cpu();
+        read(&|| clock::thread_cpu() < began + room);
+        let used = clock::thread_cpu().saturating_sub(began).saturating_sub(TEXTS_CPU);
+        locked(&self.texts).spend(client, used, clock::monotonic());
     }
 
     /// Returns how many dear searches there were.

@@ -2,6 +2,7 @@
 //!
 //! The index stores no text, so both need the records of the collection.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,7 +62,8 @@ impl PageState {
         let mut request = SearchRequest::new(Query::all(), "");
         (request.limit, request.facets, request.snippets) = (RELATED_MAX, false, false);
         request.but = Some(record);
-        let work = self.work(request, How::AsTyped);
+        // Without snippets, nobody pays.
+        let work = self.work(IpAddr::V4(Ipv4Addr::UNSPECIFIED), request, How::AsTyped);
         let shown = move |cpu| {
             let related = work(cpu).map(|it| it.1).unwrap_or_else(|error| {
                 tracing::debug!(%error, "no objects about the same");

@@ -449,8 +449,12 @@ fn advice(asked: &Parameters, query: &Query) -> Vec<Advice> {
             all.push(Advice { text, label: wider, address });
         }
     }
-    let text =
-        "Fewer or more general words find more; “How to ask” above shows what can be written.";
+    let has_words = asked.text.as_deref().is_none_or(|it| query::plain(it) != Query::all());
+    let text = if has_words {
+        "Fewer or more general words find more; “How to ask” above shows what can be written."
+    } else {
+        "Only letters and digits can be searched, and signs of names like C++."
+    };
     all.push(Advice { text, label: String::new(), address: None });
     all
 }
@@ -560,6 +564,7 @@ mod tests {
         check_advice("q=old&type=PDF", &["search without filters", "old~1", "old*"]);
         check_advice("q=title:old", &[]);
         check_advice("q=%22old+oak%22", &[]);
+        check_advice("q=...", &[]);
     }
 
     #[test]

@@ -26,8 +26,14 @@ const TEXTS_BYTES_MAX_BY_PATTERN: usize = 1 << 20;
 const TEXTS: [&str; 4] = ["Full-Text", "Partial-Text", "Body", "Abstract"];
 
 /// Gives each hit the excerpt of its text, or else of its description, that shows the most words of
-/// the query. Blocks.
-pub(crate) fn add(hits: &mut [Hit], query: &Query, collection: &Collection) {
+/// the query, as long as `goes_on` says; further hits have the beginnings of their descriptions.
+/// Blocks.
+pub(crate) fn add(
+    hits: &mut [Hit],
+    query: &Query,
+    collection: &Collection,
+    goes_on: &dyn Fn() -> bool,
+) {
     let highlighter = Highlighter::new(query);
     let bytes_max =
         if highlighter.has_patterns() { TEXTS_BYTES_MAX_BY_PATTERN } else { TEXTS_BYTES_MAX };
@@ -38,19 +44,19 @@ pub(crate) fn add(hits: &mut [Hit], query: &Query, collection: &Collection) {
             None
         }
     };
-    add_within(hits, &highlighter, bytes_max, read);
+    add_within(hits, &highlighter, (bytes_max, goes_on), read);
 }
 
 fn add_within(
     hits: &mut [Hit],
     highlighter: &Highlighter,
-    mut left: usize,
+    (mut left, goes_on): (usize, &dyn Fn() -> bool),
     read: impl Fn(&Hit) -> Option<Record>,
 ) {
     for hit in hits {
-        let record = if left == 0 { None } else { read(hit) };
+        let record = if left == 0 || !goes_on() { None } else { read(hit) };
         let record = record.unwrap_or_else(|| Record::new("FILE", ""));
-        let (snippet, bytes) = excerpt(highlighter, &record, &hit.description, left);
+        let (snippet, bytes) = excerpt(highlighter, &record, &hit.description, (left, goes_on));
         hit.snippet = snippet;
         left = left.saturating_sub(bytes);
     }
@@ -61,14 +67,15 @@ fn excerpt(
     highlighter: &Highlighter,
     record: &Record,
     description: &str,
-    bytes_max: usize,
+    (bytes_max, goes_on): (usize, &dyn Fn() -> bool),
 ) -> (Snippet, usize) {
     let mut texts = TEXTS.into_iter().filter_map(|name| Some((name, record.text(name)?)));
     let found = texts.find(|(_, text)| !text.trim().is_empty());
     let (name, text) = found.unwrap_or_default();
     let shown = head(&text, bytes_max);
     let languages = Languages::of(record);
-    let cut = |text| cut(text, highlighter.marks(text, languages), highlighter.words());
+    let cut =
+        |text| cut(text, highlighter.first_marks(text, languages, goes_on), highlighter.words());
     let (mut snippet, first) = cut(shown);
     let Some(at) = first else {
         let (other, first) = cut(description);
@@ -92,7 +99,7 @@ mod tests {
         attributes.iter().for_each(|(name, value)| record.push(*name, *value));
         let highlighter = Highlighter::new(&query::parse(query).unwrap());
         let description = record.text("Description").unwrap_or_default();
-        let (seen, _) = excerpt(&highlighter, &record, &description, 1 << 20);
+        let (seen, _) = excerpt(&highlighter, &record, &description, (1 << 20, &|| true));
         assert_eq!((seen.text.as_str(), seen.place.as_deref()), (text, place), "{query}");
     }
 
@@ -125,9 +132,39 @@ mod tests {
         let mut record = Record::new("FILE", "http://h/");
         record.push("Partial-Text", "0123 the text");
         let highlighter = Highlighter::new(&query::parse("the").unwrap());
-        add_within(&mut hits, &highlighter, 20, |_| Some(record.clone()));
+        add_within(&mut hits, &highlighter, (20, &|| true), |_| Some(record.clone()));
         let shown = hits.map(|it| it.snippet.text);
         assert_eq!(shown, ["0123 the text", "the end", "the end"], "the second is cut before it");
+    }
+
+    #[test]
+    fn without_time_the_description_is_shown() {
+        let hit = Hit { description: "the end".to_owned(), ..Hit::default() };
+        let mut record = Record::new("FILE", "http://h/");
+        record.push("Partial-Text", "filler ".repeat(10_000) + "the text");
+        let highlighter = Highlighter::new(&query::parse("the").unwrap());
+        let shown = |times: usize| {
+            let (mut hits, asked) = ([hit.clone()], std::cell::Cell::new(0));
+            let goes_on = || asked.replace(asked.get() + 1) < times;
+            add_within(&mut hits, &highlighter, (1 << 20, &goes_on), |_| Some(record.clone()));
+            hits[0].snippet.text.clone()
+        };
+        assert!(shown(usize::MAX).ends_with("the text"));
+        // The time is over before the text is read, and while it is.
+        assert_eq!([shown(0), shown(1)], ["the end", "the end"]);
+    }
+
+    #[test]
+    fn a_long_text_is_not_read_to_its_end_for_a_word_that_came() {
+        let filler = "filler ".repeat(100_000);
+        let text = format!("one {filler} one two {filler}");
+        let first = "one filler filler";
+        let record = [("Full-Text", text.as_bytes())];
+        let mut seen = Record::new("FILE", "http://h/");
+        record.iter().for_each(|(name, value)| seen.push(*name, *value));
+        let highlighter = Highlighter::new(&query::parse("one two").unwrap());
+        let (snippet, _) = excerpt(&highlighter, &seen, "", (1 << 24, &|| true));
+        assert!(snippet.text.starts_with(first), "{}", snippet.text);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Budgets: what each client has spent on dear searches, and who may begin one.
+//! Budgets: what each client has spent on dear searches or on texts, and who may begin one.
 //!
 //! A client is a subscriber's address (`net::server::Peer::subscriber`). Its debt is the processor
 //! time of its dear searches; a share of the passing time pays it back.
@@ -107,6 +107,23 @@ impl Budgets {
         self.counts
     }
 
+    /// Returns whether a client has less than [`DEBT_MAX`] of debt.
+    pub(super) fn may_spend(&self, client: IpAddr, now: Instant) -> bool {
+        self.clients.get(&client).is_none_or(|it| it.debt(now) < DEBT_MAX)
+    }
+
+    /// Adds `used` to the debt of a client, if there is room to remember it.
+    pub(super) fn spend(&mut self, client: IpAddr, used: Duration, now: Instant) {
+        if used.is_zero()
+            || CLIENTS_MAX <= self.clients.len() && !self.clients.contains_key(&client)
+        {
+            return;
+        }
+        let new = Client { debt: Duration::ZERO, at: now, places: 0 };
+        let it = self.clients.entry(client).or_insert(new);
+        (it.debt, it.at) = (it.debt(now) + used, now);
+    }
+
     /// Gives back a place of `client`, whose search has used the processor for `used`.
     pub(super) fn leave(&mut self, client: IpAddr, used: Duration, now: Instant) {
         self.places = self.places.saturating_sub(1);
@@ -145,6 +162,19 @@ mod tests {
         };
         assert_eq!(retry_after, 28 * SECOND + PLACE_WAIT);
         assert_eq!(budgets.enter(address(1), start + PLACE_WAIT + retry_after), Ok(()));
+    }
+
+    #[test]
+    fn texts_that_take_long_are_paid_for_but_not_refused() {
+        let (mut budgets, start) = (Budgets::default(), net::clock::monotonic());
+        budgets.spend(address(1), Duration::ZERO, start);
+        assert_eq!(budgets.clients.len(), 0);
+        for _ in 0..5 {
+            assert!(budgets.may_spend(address(1), start));
+            budgets.spend(address(1), SECOND, start);
+        }
+        assert!(!budgets.may_spend(address(1), start) && budgets.may_spend(address(2), start));
+        assert!(budgets.may_spend(address(1), start + SECOND));
     }
 
     #[test]
