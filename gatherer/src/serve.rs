@@ -5,6 +5,7 @@
 //! listener.
 
 pub(crate) mod describe;
+mod neighbor;
 mod open;
 mod overview;
 pub(crate) mod repository;
@@ -33,6 +34,8 @@ use web::templates::Source;
 use crate::progress::Status;
 use crate::server::Handle;
 use crate::shared::Shared;
+
+pub(crate) use neighbor::for_user_alone;
 
 pub(crate) const TEMPLATES: &[Source] =
     &[Source { name: "gatherer.html", text: include_str!("../templates/gatherer.html") }];

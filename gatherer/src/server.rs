@@ -56,6 +56,8 @@ pub struct Server {
     admin_pages: Pages,
     /// Pages in place of the gatherer's own on the public listener.
     front: Option<Router>,
+    /// Whether other users of this machine are refused.
+    is_private: bool,
 }
 
 impl Server {
@@ -79,7 +81,7 @@ impl Server {
         let opened = opened.map_err(|error| Error::Failed(error.to_string()))?;
         let (shared, token, pages, admin_pages) = opened?;
         let handle = Handle { shared: Arc::new(shared) };
-        Ok(Self { handle, fronts, token, pages, admin_pages, front: None })
+        Ok(Self { handle, fronts, token, pages, admin_pages, front: None, is_private: false })
     }
 
     /// Puts `routes` in place of the gatherer's own pages on the public listener. The gatherer is
@@ -94,6 +96,13 @@ impl Server {
         // Only this method sets it, on a server that does not run yet.
         let _set = self.handle.shared.front.set(FrontCheck(Box::new(check)));
         self
+    }
+
+    /// Refuses all users of this machine but the gatherer's own (on Linux; elsewhere they cannot be
+    /// told apart). Both listeners have to be within this machine.
+    #[must_use]
+    pub fn for_user_alone(self) -> Self {
+        Self { is_private: true, ..self }
     }
 
     /// Lets the browser of the gatherer's user have found files opened.
@@ -138,6 +147,13 @@ impl Server {
         let public = serve::public(shared.clone(), self.front, self.pages, feed.clone());
         let guard = Guard { token: self.token, read: shared.config().daemon.admin_read };
         let admin = serve::admin(shared.clone(), guard, feed, &self.admin_pages);
+        let (public, admin) = match self.is_private {
+            true => (
+                serve::for_user_alone(public, self.fronts.public_addr()),
+                serve::for_user_alone(admin, self.fronts.admin_addr()),
+            ),
+            false => (public, admin),
+        };
         let mut tasks = JoinSet::new();
         let served = self.fronts.serve(public, admin, REQUESTS_DRAIN, child.clone());
         tasks.spawn(async move { Ok(served.await?) });

@@ -211,7 +211,8 @@ async fn hold(
     let why = format!("{lost} of {of} records are gone at once");
     tracing::warn!(root = url, held = lost, "{why}: nothing is deleted");
     let message = format!(
-        "{why}: they are kept until they are back or POST /confirm?root={url} says that they are gone"
+        "{why}: they are kept until they are back, or `harvest gatherer confirm` (of `harvest up`: \
+         `--confirm`) says that they are gone"
     );
     site.problem(url.to_owned(), "held", message);
     Ok(HarvestEnd::Held)
@@ -260,7 +261,7 @@ pub(crate) fn forget(
         })?;
         let message = format!(
             "the root is no longer in the settings: its {objects} records are kept until it is \
-             back or POST /confirm?root={url} says that it is gone"
+             back, or `harvest gatherer confirm --root {url}` says that it is gone"
         );
         site.problem(url.to_owned(), "held", message);
         return Ok(HarvestEnd::Held);

@@ -228,8 +228,8 @@ impl<'a> Committer<'a> {
         };
         let url = &self.run.plan.url;
         let message = format!(
-            "{why}: {held} files are kept until they are back or POST /confirm?root={url} says \
-             that they are gone"
+            "{why}: {held} files are kept until they are back, or `harvest gatherer confirm` (of \
+             `harvest up`: `--confirm`) says that they are gone"
         );
         tracing::warn!(root = url, held, "{why}: nothing is deleted");
         self.run.site.problem_from_walk(self.run.walk, url.clone(), "held", message);

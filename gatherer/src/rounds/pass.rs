@@ -175,8 +175,8 @@ fn forget_root(
             site.remember_root(url, &note)?;
         }
         let message = format!(
-            "the root is no longer in the settings: its {files} files are kept until it is back or \
-             POST /confirm?root={url} says that it is gone"
+            "the root is no longer in the settings: its {files} files are kept until it is back, \
+             or `harvest gatherer confirm --root {url}` says that it is gone"
         );
         site.problem(url.to_owned(), "held", message);
         return Ok(());

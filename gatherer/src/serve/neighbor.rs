@@ -8,15 +8,44 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{IpAddr, SocketAddr};
 
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{self, Next};
+use axum::response::IntoResponse as _;
+use http::StatusCode;
+use net::server::Socket;
+
 /// The tables of the system. A client's socket may be one of IPv6 that speaks IPv4.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 
 /// Most that is read of a table, in bytes: about 400,000 connections.
 const TABLE_BYTES_MAX: u64 = 64 << 20;
 
-/// Returns whether the socket at `peer`, which is connected to `own` of this process, is of the
-/// user of this process. Blocks.
-pub(super) fn is_same_user(peer: SocketAddr, own: SocketAddr) -> bool {
+/// What a client of another user reads.
+const REFUSAL: &str = "This is served for another user of this machine alone. If you should see it, ask \
+                       that user to name an address: harvest up --listen 127.0.0.1:8501\n";
+
+/// Lets only this process's user make requests at a listener within this machine.
+pub(crate) fn for_user_alone(router: Router, own: SocketAddr) -> Router {
+    let guard = move |request: Request, next: Next| async move {
+        let peer = request.extensions().get::<Socket>().map(|it| it.0);
+        match peer {
+            Some(peer) if is_user(peer, own).await => next.run(request).await,
+            _ => (StatusCode::FORBIDDEN, REFUSAL).into_response(),
+        }
+    };
+    router.layer(middleware::from_fn(guard))
+}
+
+/// Returns whether the socket at `peer`, which is connected to `own` of this process, is of the user
+/// of this process, or of root, who may do everything.
+pub(super) async fn is_user(peer: SocketAddr, own: SocketAddr) -> bool {
+    let look = move || is_same_user(peer, own);
+    tokio::task::spawn_blocking(look).await.unwrap_or(false)
+}
+
+/// Does the same. Blocks.
+fn is_same_user(peer: SocketAddr, own: SocketAddr) -> bool {
     if !cfg!(target_os = "linux") {
         return true;
     }
@@ -25,7 +54,7 @@ pub(super) fn is_same_user(peer: SocketAddr, own: SocketAddr) -> bool {
         let lines = BufReader::new(file.take(TABLE_BYTES_MAX)).lines().map_while(Result::ok);
         user_in(lines, peer, own)
     });
-    found.is_some_and(|it| it == user)
+    found.is_some_and(|it| it == user || it == "0")
 }
 
 /// Returns the user in the line of a table about the socket at `peer`, connected to `own`.
@@ -65,6 +94,8 @@ fn entry(address: SocketAddr) -> String {
 mod tests {
     use std::net::{TcpListener, TcpStream};
 
+    use tower::ServiceExt as _;
+
     use super::*;
 
     #[test]
@@ -77,6 +108,32 @@ mod tests {
             assert!(is_same_user(peer, own), "{address}");
             // The listener is connected to nobody.
             assert_eq!(is_same_user(own, own), !cfg!(target_os = "linux"), "{address}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_a_known_connection_of_this_user_is_served() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = listener.local_addr().unwrap();
+        let client = TcpStream::connect(own).unwrap();
+        let router = Router::new().route("/", axum::routing::get(async || "all"));
+        let router = for_user_alone(router, own);
+        for (peer, status) in [
+            (Some(client.local_addr().unwrap()), StatusCode::OK),
+            (cfg!(target_os = "linux").then_some(own), StatusCode::FORBIDDEN),
+            (None, StatusCode::FORBIDDEN),
+        ] {
+            let mut request = Request::get("/").body(axum::body::Body::empty()).unwrap();
+            request.extensions_mut().extend(
+                peer.map(|it| {
+                    let mut with = http::Extensions::new();
+                    with.insert(Socket(it));
+                    with
+                })
+                .unwrap_or_default(),
+            );
+            let answer = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), status, "{peer:?}");
         }
     }
 

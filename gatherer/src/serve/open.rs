@@ -6,10 +6,8 @@
 //!
 //! Only what is gathered is opened, and only what documents are: for all other files the folder is.
 
-mod neighbor;
 mod target;
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -27,6 +25,7 @@ use serde_json::json;
 use web::Pages;
 use web::failure::{Failure, Wants};
 
+use super::neighbor::is_user;
 use crate::opener::Opener;
 use crate::shared::Shared;
 
@@ -161,9 +160,4 @@ fn run(program: &str, path: &Path) -> std::io::Result<()> {
     let mut command = tokio::process::Command::new(program);
     command.arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().map(drop)
-}
-
-async fn is_user(peer: SocketAddr, own: SocketAddr) -> bool {
-    let look = move || neighbor::is_same_user(peer, own);
-    tokio::task::spawn_blocking(look).await.unwrap_or(false)
 }
