@@ -197,7 +197,8 @@ async fn ask(
 }
 
 fn address((args, broker): (&Relevance, &Url), text: &str) -> anyhow::Result<Url> {
-    search::query_address(broker, text, HITS_ASKED, args.matching, [])
+    let plain = [("facets", "false"), ("snippets", "false")];
+    search::query_address(broker, text, HITS_ASKED, args.matching, plain)
 }
 
 /// Finds the judged documents among the hits. An object that a hit names as its duplicate is the hit.

@@ -1,5 +1,6 @@
 //! `harvest gatherer`: the daemon that summarizes data close to it, and the commands to it.
 
+use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -85,18 +86,22 @@ pub(crate) async fn run(command: GathererCommand) -> anyhow::Result<ExitCode> {
         GathererCommand::Confirm { file, root, json } => {
             let admin = admin(&file)?;
             let answer = admin.post("confirm", &[("root", root.as_deref())]).await?;
-            admin.print(&answer, json, |answer: &ConfirmAnswer| {
-                format!("the held deletions are made in {}", answer.confirmed.join(", "))
-            })
+            admin.print(&answer, json, |answer: &ConfirmAnswer| answer.to_string())
         }
     }
 }
 
 /// The answer to `confirm`.
 #[derive(Debug, Deserialize)]
-struct ConfirmAnswer {
+pub(super) struct ConfirmAnswer {
     /// URLs of the roots.
     confirmed: Vec<String>,
+}
+
+impl fmt::Display for ConfirmAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the held deletions are made in {}", self.confirmed.join(", "))
+    }
 }
 
 /// Reads the settings; relative paths in them start at the file's folder.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
@@ -11,7 +12,7 @@ use http::StatusCode;
 use net::client::Request;
 use query::QueryError;
 use url::Url;
-use web::foreign::harmless;
+use web::foreign::{harmless, visible};
 
 use super::up::records;
 use crate::output::Style;
@@ -23,7 +24,7 @@ const BROKER: &str = "http://127.0.0.1:8501/";
 /// Ask a broker, or the running `harvest up`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  harvest search 'solar panels'
+  harvest search solar panels
   harvest search 'title:budget AND type:PDF -draft' --limit 3
   harvest search 'author:\"Ada Lovelace\" OR analy*' --json | jq '.hits[].url'")]
 pub(crate) struct Args {
@@ -36,7 +37,10 @@ pub(crate) struct Args {
         default_value_if("like", ArgPredicate::IsPresent, "")
     )]
     query: String,
-    /// Find objects about the same as this one: its URL, absolute path or OID.
+    /// More words of the query.
+    #[arg(value_name = "QUERY", hide = true)]
+    more: Vec<String>,
+    /// Find objects about the same as this one: its URL, path or OID.
     #[arg(long, value_name = "URL")]
     like: Option<String>,
     /// Print the broker's answer as JSON.
@@ -58,9 +62,26 @@ pub(crate) struct Args {
     broker: Option<Url>,
 }
 
+impl Args {
+    /// Returns the words of the query, side by side.
+    fn query(&self) -> String {
+        [std::slice::from_ref(&self.query), &self.more].concat().join(" ")
+    }
+}
+
+/// Returns the object that is meant by `name`: an OID, a URL, or the absolute path of a file.
+fn named(name: &str) -> Cow<'_, str> {
+    let path = Path::new(name);
+    match std::path::absolute(path).ok().filter(|_| path.exists()) {
+        Some(path) => path.display().to_string().into(),
+        None => name.into(),
+    }
+}
+
 /// Sends the query, and prints the answer.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let broker = broker(args.broker.as_ref())?;
+    let query = args.query();
     let request = Request::get(address(&args, &broker)?);
     let response = admin::client().send(request).await.with_context(|| {
         format!(
@@ -70,7 +91,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let status = response.status;
     let body = response.bytes(admin::ANSWER_BYTES_MAX).await?;
     if status == StatusCode::BAD_REQUEST {
-        bail!("{}", point_out(&args.query, &body));
+        bail!("{}", point_out(&query, &body));
     }
     if !status.is_success() {
         bail!("the broker at {broker} answers {status}: {}", admin::failure_message(&body));
@@ -78,7 +99,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let answer: Answer = serde_json::from_slice(&body)
         .with_context(|| format!("what is at {broker} is no broker of this version"))?;
     if let Some(notice) = &answer.notice {
-        output::note(&harmless(&format!("note: {}", marked(&args.query, notice))));
+        output::note(&harmless(&format!("note: {}", marked(&query, notice))));
     }
     if args.json {
         output::line(String::from_utf8_lossy(&body).trim_end())?;
@@ -100,9 +121,10 @@ pub(super) fn broker(named: Option<&Url>) -> anyhow::Result<Url> {
 fn address(args: &Args, broker: &Url) -> anyhow::Result<Url> {
     let explain = args.explain.then_some(("explain", "true"));
     let facets = (!args.json).then_some(("facets", "false"));
-    let like = args.like.as_deref().map(|it| ("like", it));
+    let like = args.like.as_deref().map(named);
+    let like = like.as_deref().map(|it| ("like", it));
     let more = explain.into_iter().chain(facets).chain(like);
-    query_address(broker, &args.query, args.limit, args.matching, more)
+    query_address(broker, &args.query(), args.limit, args.matching, more)
 }
 
 /// Returns the URL of a broker's answer to a query.
@@ -151,6 +173,9 @@ fn point_out(query: &str, body: &[u8]) -> String {
 /// Returns the message of a notice, and under it the query with carets below the part that is meant.
 fn marked(query: &str, notice: &Notice) -> String {
     let Notice { message, offset, length } = notice;
+    if query.is_empty() {
+        return message.clone();
+    }
     let error = QueryError { offset: *offset, len: *length, message: String::new() };
     let caret = error.caret(query).replace('\n', "\n    ");
     format!("{message}\n    {caret}")
@@ -188,7 +213,7 @@ fn render(answer: &Answer, style: Style) -> String {
 
 fn render_hit(text: &mut String, rank: u64, hit: &Hit, style: Style) {
     let kind = if hit.r#type.is_empty() { String::new() } else { format!("  [{}]", hit.r#type) };
-    let (title, place) = (one_line(&hit.title), style.link(&hit.url, &harmless(&plain(&hit.url))));
+    let (title, place) = (one_line(&hit.title), style.link(&hit.url, &visible(&plain(&hit.url))));
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
@@ -204,7 +229,7 @@ fn render_hit(text: &mut String, rank: u64, hit: &Hit, style: Style) {
     }
     for duplicate in &hit.duplicates {
         let similar = if duplicate.similar { ", nearly the same" } else { "" };
-        let place = style.link(&duplicate.url, &harmless(&plain(&duplicate.url)));
+        let place = style.link(&duplicate.url, &visible(&plain(&duplicate.url)));
         let _ = writeln!(text, "     also {}{similar}", style.green(&place));
     }
     if let Some(why) = &hit.reasons {
@@ -262,8 +287,16 @@ mod tests {
         let matching = None;
         let query = query.to_owned();
         let like = query.is_empty().then(|| "http://h/a?b".to_owned());
-        let args =
-            Args { query, like, json: true, limit: 3, matching, explain: false, broker: None };
+        let args = Args {
+            query,
+            more: vec![],
+            like,
+            json: true,
+            limit: 3,
+            matching,
+            explain: false,
+            broker: None,
+        };
         assert_eq!(address(&args, &broker).unwrap().as_str(), expected);
     }
 

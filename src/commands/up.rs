@@ -33,6 +33,8 @@ use net::shutdown::Shutdown;
 use tokio::task::JoinSet;
 use url::Url;
 
+use super::gatherer::ConfirmAnswer;
+
 use self::records::{Claim, Held, Record};
 use self::show::ProgressView;
 use self::surroundings::Around;
@@ -70,7 +72,8 @@ pub(crate) struct Args {
     /// Where to store everything; default: a folder in your data directory for these PATHs.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where to serve the search page; default: 127.0.0.1 and port 8501, or the next free one.
+    /// Where to serve the search page, for all who reach that; default: 127.0.0.1 and port 8501, or
+    /// the next free one, for your user alone.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
     /// Gather and index once, print a summary and stop.
@@ -201,8 +204,13 @@ fn claim(targets: &Targets, data: &Path, is_named: bool) -> Claimed {
 /// Shows the page of the process that gathers the same.
 async fn again(record: &Record, args: &Args) -> anyhow::Result<ExitCode> {
     let (record, page) = records::started(record).await?;
-    if args.once || args.confirm || args.listen.is_some() {
+    if args.once || args.listen.is_some() {
         bail!("it is gathered already, by the `harvest up` at {page}: stop that one first");
+    }
+    if args.confirm {
+        let admin = admin_of(&record).context("that `harvest up` has no administration address")?;
+        let answer = admin.post("confirm", &[]).await?;
+        return admin.print(&answer, false, |answer: &ConfirmAnswer| answer.to_string());
     }
     output::line(&format!("search at {page}"))?;
     output::note("it runs already, and finds changes by itself");
@@ -215,11 +223,15 @@ async fn again(record: &Record, args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Returns a one-time link of a running process; `None` if it opens no files.
 async fn link_of(record: &Record) -> Option<String> {
-    let at = AdminAddress { address: record.admin?, is_secure: false };
-    let admin = Admin::of_data(&at, &record.data().join("gatherer")).ok()?;
-    let answer: serde_json::Value =
-        serde_json::from_slice(&admin.post("session", &[]).await.ok()?).ok()?;
+    let answer = admin_of(record)?.post("session", &[]).await.ok()?;
+    let answer: serde_json::Value = serde_json::from_slice(&answer).ok()?;
     Some(answer.get("link")?.as_str()?.to_owned())
+}
+
+/// Returns the administration of a running process; `None` if it cannot be reached.
+fn admin_of(record: &Record) -> Option<Admin> {
+    let at = AdminAddress { address: record.admin?, is_secure: false };
+    Admin::of_data(&at, &record.data().join("gatherer")).ok()
 }
 
 /// Shows the progress of gathering and indexing. Then returns if `--once` is given, or else waits
@@ -302,7 +314,7 @@ impl Up {
         let name = config.name.clone();
         let gatherer = match listen {
             Some(listen) => Box::pin(gatherer::Server::bind(with_listen(listen, config))).await?,
-            None => Box::pin(bind_somewhere(config)).await?,
+            None => Box::pin(bind_somewhere(config)).await?.for_user_alone(),
         };
         let (collection, data) = (gatherer.handle().collection(), data.to_owned());
         let page = Url::parse(&reach::here(gatherer.local_addr()))?;
@@ -345,7 +357,7 @@ impl Up {
             }
             output::note(
                 "warning: everyone who reaches this address can search what is gathered, and read the full \
-                 texts (the page shows them, and the feed serves them); without --listen only this machine can",
+                 texts (the page shows them, and the feed serves them); without --listen only you can, on this machine",
             );
         }
         if !args.no_open && output::is_terminal() {

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use net::clock;
 use tempfile::TempDir;
 
-use crate::harness::{Running, harvest, texts, wait_for_total, write};
+use crate::harness::{PATIENCE, Running, harvest, texts, wait_for_total, write};
 
 /// A user with a data directory and some folders.
 struct User(TempDir);
@@ -155,4 +156,48 @@ fn all_are_listed_and_stopped_ones_removed() {
     assert!(line(&b).is_none());
     let (output, _, err) = remove(&b);
     assert!(!output.status.success() && err.contains("--list"), "{err}");
+}
+
+#[test]
+fn what_was_gathered_together_is_removed_together() {
+    let user = User::new();
+    let (a, b) = (user.folder("a", "aubergine\n"), user.folder("b", "broccoli\n"));
+    let elsewhere = user.0.path();
+    let run = |args: &[&std::ffi::OsStr]| user.run(args, elsewhere);
+    let (output, _, err) = run(&["up".as_ref(), "--once".as_ref(), a.as_ref(), b.as_ref()]);
+    assert!(output.status.success(), "{err}");
+    let (output, _, err) = run(&["up".as_ref(), "--remove".as_ref(), a.as_ref()]);
+    assert!(!output.status.success() && err.contains(b.to_str().unwrap()), "{err}");
+    let (output, out, err) = run(&["up".as_ref(), "--remove".as_ref(), b.as_ref(), a.as_ref()]);
+    assert!(output.status.success() && out.lines().count() == 1, "{out}{err}");
+}
+
+#[test]
+fn held_deletions_are_confirmed_while_it_runs() {
+    let user = User::new();
+    let a = user.folder("a", "aubergine\n");
+    for n in 0..150 {
+        fs::write(a.join(format!("{n}.txt")), format!("courgette {n}\n")).unwrap();
+    }
+    let (mut running, page) = user.up(&a, "aubergine");
+    wait_for_total(&page, "courgette", 150);
+    let confirm = || user.run(&["up".as_ref(), "--confirm".as_ref(), a.as_os_str()], user.0.path());
+    let (output, _, err) = confirm();
+    assert!(!output.status.success() && err.contains("No root is held"), "{err}");
+    for n in 0..150 {
+        fs::remove_file(a.join(format!("{n}.txt"))).unwrap();
+    }
+    let start = clock::monotonic();
+    loop {
+        let (output, out, _) = confirm();
+        if output.status.success() {
+            assert!(out.contains("deletions are made"), "{out}");
+            break;
+        }
+        assert!(start.elapsed() < PATIENCE, "nothing is held");
+    }
+    wait_for_total(&page, "courgette", 0);
+    let (output, out, err) = user.run(&["search", "ripe", "aubergine"], &a);
+    assert!(output.status.success() && out.contains("1 object"), "several words: {out}{err}");
+    assert!(running.stop("INT").success());
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use indicatif::HumanBytes;
 use jiff::{Timestamp, tz::TimeZone};
-use web::foreign::harmless;
+use web::foreign::{harmless, visible};
 
 use super::records::{self, Seen};
 use super::targets;
@@ -27,7 +27,7 @@ pub(super) fn list() -> anyhow::Result<ExitCode> {
             address(seen),
             HumanBytes(targets::bytes_in(&data)).to_string(),
             used(seen),
-            data.display().to_string(),
+            visible(&data.display().to_string()),
         ]);
     }
     output::line(&harmless(&table.to_string()))?;
@@ -37,6 +37,7 @@ pub(super) fn list() -> anyhow::Result<ExitCode> {
 fn root(seen: &Seen) -> String {
     let roots = seen.record.roots();
     // An earlier version wrote no record.
+    let roots: Vec<String> = roots.iter().map(|it| visible(it)).collect();
     if roots.is_empty() { "?".to_owned() } else { roots.join("\n") }
 }
 
@@ -58,13 +59,30 @@ fn used(seen: &Seen) -> String {
     used.unwrap_or_default()
 }
 
-/// Removes what was gathered of each of `paths`: a folder, a repository, or a data folder. Blocks.
+/// Removes what was gathered of `paths`: folders, repositories, or data folders. What was gathered
+/// together is removed only if all of it is named. Blocks.
 pub(super) fn remove(paths: &[PathBuf]) -> anyhow::Result<ExitCode> {
     if paths.is_empty() {
         bail!("name the folder to forget, as `harvest up --list` shows it");
     }
+    let mut all: Vec<Seen> = Vec::new();
     for path in paths {
         let seen = named(path)?;
+        if all.iter().all(|it| it.record.data() != seen.record.data()) {
+            all.push(seen);
+        }
+    }
+    for seen in all {
+        let data = seen.record.data();
+        let is_named = |root: &str| {
+            paths.iter().any(|it| means(it, root) || means(it, &data.display().to_string()))
+        };
+        if let Some(other) = seen.record.roots().into_iter().find(|it| !is_named(it)) {
+            bail!(
+                "{other} was gathered together with it: name all of them, or the data folder {}",
+                data.display()
+            );
+        }
         let bytes = records::remove(&seen)?;
         let (root, data) = (root(&seen).replace('\n', " "), seen.record.data());
         output::line(&format!(
@@ -78,12 +96,9 @@ pub(super) fn remove(paths: &[PathBuf]) -> anyhow::Result<ExitCode> {
 
 /// Returns the one record that `path` means.
 fn named(path: &Path) -> anyhow::Result<Seen> {
-    // What was gathered may be gone.
-    let absolute = std::fs::canonicalize(path).or_else(|_gone| std::path::absolute(path))?;
-    let (text, shown) = (absolute.display().to_string(), path.to_string_lossy());
     let is_meant = |it: &Seen| {
-        let roots = it.record.roots();
-        roots.contains(&text) || roots.iter().any(|it| *it == shown) || it.record.data() == absolute
+        let data = it.record.data().display().to_string();
+        it.record.roots().iter().chain([&data]).any(|it| means(path, it))
     };
     let mut found: Vec<Seen> = records::all().into_iter().filter(is_meant).collect();
     match (found.pop(), found.is_empty()) {
@@ -97,4 +112,10 @@ fn named(path: &Path) -> anyhow::Result<Seen> {
             path.display()
         ),
     }
+}
+
+/// Returns whether `path` is `name`, as typed or as a path of what may be gone.
+fn means(path: &Path, name: &str) -> bool {
+    let absolute = std::fs::canonicalize(path).or_else(|_gone| std::path::absolute(path));
+    path.to_string_lossy() == name || absolute.is_ok_and(|it| it.display().to_string() == name)
 }

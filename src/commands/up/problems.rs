@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use gatherer::problems::{Entry, is_note};
 use gatherer::spec;
 use serde::{Deserialize, Serialize};
-use web::foreign::harmless;
+use web::foreign::{harmless, visible};
 
 use super::records;
 use super::targets::Targets;
@@ -85,7 +85,7 @@ fn words(problem: &Entry) -> String {
         problem.object.clone()
     };
     let message = problem.message.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("{object}: {message}")
+    format!("{}: {message}", visible(&object))
 }
 
 /// Prints all problems with `targets`: of the running `harvest up`, or of the last one that ran on
