@@ -15,12 +15,13 @@ use tracing_subscriber::fmt::MakeWriter;
 const VARIABLE: &str = "HARVEST_LOG";
 
 /// Our crates: `-v` shows their events; events of others appear only from `-vvv` on.
-const OURS: [&str; 19] = [
+const OURS: [&str; 20] = [
     "soif",
     "oai",
     "query",
     "freshness",
     "study",
+    "crawl",
     "net",
     "settings",
     "watcher",

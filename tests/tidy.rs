@@ -31,6 +31,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("query", &["soif"]),
     ("freshness", &[]),
     ("study", &["freshness"]),
+    ("crawl", &[]),
     ("net", &[]),
     ("settings", &[]),
     ("watcher", &[]),
@@ -157,7 +158,8 @@ const NAMED_ONLY_IN: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that never touch a runtime, a socket, a disk or a clock.
-const PURE_CRATES: &[&str] = &["soif", "oai", "query", "freshness", "study", "settings", "formats"];
+const PURE_CRATES: &[&str] =
+    &["soif", "oai", "query", "freshness", "study", "crawl", "settings", "formats"];
 
 fn ours() -> House {
     let tables = Tables {

@@ -1,0 +1,7 @@
+//! Gathering over HTTP: what may be fetched, when, and what an answer means. Times are in
+//! milliseconds since 1970 UTC and come in as `now_ms`.
+//!
+//! Sans-I/O.
+
+pub mod key;
+mod percent;
