@@ -113,6 +113,7 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("getrandom", &["collection", "exchange"]),
     ("globset", &["essence", "gatherer"]),
     ("http-body-util", &["net", "exchange"]),
+    ("httpdate", &["crawl", "net"]),
     // The replicator signs networks of addresses.
     ("ipnet", &["net", "replicator"]),
     ("memchr", &["soif", "oai", "formats", "essence", "gatherer"]),

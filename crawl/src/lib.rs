@@ -3,5 +3,8 @@
 //!
 //! Sans-I/O.
 
+mod date;
+pub mod directives;
 pub mod key;
 mod percent;
+pub mod robots;
