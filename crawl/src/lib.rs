@@ -8,3 +8,4 @@ pub mod directives;
 pub mod key;
 mod percent;
 pub mod robots;
+pub mod walls;
