@@ -112,6 +112,7 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("encoding_rs", &["oai", "formats"]),
     ("getrandom", &["collection", "exchange"]),
     ("globset", &["essence", "gatherer"]),
+    ("hashbrown", &["crawl", "formats"]),
     ("http-body-util", &["net", "exchange"]),
     ("httpdate", &["crawl", "net"]),
     // The replicator signs networks of addresses.

@@ -5,6 +5,7 @@
 
 mod date;
 pub mod directives;
+pub mod frontier;
 pub mod key;
 mod percent;
 pub mod robots;

@@ -1,0 +1,471 @@
+//! The frontier: the URLs that a crawl has found and not yet fetched, and when each may be.
+//!
+//! A caller [pushes](Frontier::push) what it finds, asks for the [next](Frontier::next) request,
+//! performs it, and says how it was [answered](Frontier::answered). Robots.txt files are requested
+//! and obeyed in the same way.
+//!
+//! A host is left alone between two requests, as long as the settings, its Crawl-delay, its
+//! `Retry-After` or its slowness ask. Names that share an address count as one server. A host that
+//! fails, or has a wall, is paused with its reason and never holds up the others.
+//!
+//! Source: Heydon and Najork, "Mercator: a scalable, extensible web crawler" (1999).
+//!
+//! Sans-I/O.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use url::Url;
+
+use crate::key::{URL_BYTES_MAX, key};
+use crate::robots::{Answer, Decision, Known};
+
+mod hosts;
+mod pace;
+mod settings;
+mod state;
+mod store;
+#[cfg(test)]
+mod tests;
+mod traps;
+
+use hosts::{Hosts, Robots, Server};
+use pace::Failing;
+pub use pace::{RETRY_AFTER_MS_MAX, retry_at_ms};
+pub use settings::{Order, Settings};
+pub use state::{Counts, Failure, Out, Outcome, Pause, State, Wait};
+use store::{Phase, Store};
+use traps::Traps;
+pub use traps::{TRAPS_MAX, Trap, TrapKind, TrapLimits};
+
+/// Number of failures of a host, without a success in between, after which it is paused.
+const FAILURES_MAX: u32 = 10;
+
+/// A URL that may be fetched.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// The URL as it was found.
+    pub url: &'a Url,
+    /// Number of links from the start.
+    pub depth: u16,
+    /// It was live at the last pass. Such URLs are pushed first, and no cap refuses them.
+    pub known: bool,
+}
+
+/// What became of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    /// It is in the queue.
+    In,
+    /// Its key has been there before.
+    Seen,
+    /// It is kept out.
+    Out(Out),
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Fetch an object; its outcome goes to [`Frontier::answered`].
+    Fetch {
+        /// The URL, as it was found.
+        url: Url,
+        /// Number of links from the start.
+        depth: u16,
+    },
+    /// Fetch a robots.txt; its answer goes to [`Frontier::robots_answered`].
+    Robots {
+        /// Its URL.
+        url: Url,
+    },
+    /// Ask again after an answer, a push or a resume, or at a time.
+    Wait {
+        /// The time; `None`: only after one of the others.
+        until_ms: Option<u64>,
+    },
+    /// Nothing is left but what paused hosts hold back.
+    Done,
+}
+
+/// A rule of a root: the number of the rule that refuses the URL, if one does.
+pub type Filter = Box<dyn Fn(&Url) -> Option<u16> + Send>;
+
+/// The frontier of one root.
+pub struct Frontier {
+    settings: Settings,
+    filter: Filter,
+    store: Store,
+    hosts: Hosts,
+    traps: Traps,
+    counts: Counts,
+    /// Number of requests under way, with those for robots.txt.
+    requests: usize,
+}
+
+impl fmt::Debug for Frontier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frontier").field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+impl Frontier {
+    /// Returns an empty frontier.
+    pub fn new(settings: Settings, filter: Filter) -> Self {
+        let traps = Traps::new(settings.traps);
+        Self {
+            settings,
+            filter,
+            store: Store::default(),
+            hosts: Hosts::default(),
+            traps,
+            counts: Counts::default(),
+            requests: 0,
+        }
+    }
+
+    /// Takes a URL, unless it is there or kept out.
+    pub fn push(&mut self, candidate: Candidate<'_>) -> Pushed {
+        let Candidate { url, depth, known } = candidate;
+        let key = key(url);
+        if let Some(id) = self.store.find(&key) {
+            // A shorter way counts for what is found from there.
+            if let Some(entry) = self.store.get_mut(id) {
+                entry.depth = entry.depth.min(depth);
+            }
+            return Pushed::Seen;
+        }
+        if let Some(out) = self.refusal(url, depth, known) {
+            return Pushed::Out(out);
+        }
+        if !known && let Err(kind) = self.traps.admit(url) {
+            return Pushed::Out(Out::Trap(kind));
+        }
+        let Some(host) = self.hosts.add(url) else { return Pushed::Out(Out::Scheme) };
+        // A fragment is never requested.
+        let text = url.as_str().split('#').next().unwrap_or_default();
+        let Some(id) = self.store.insert(text, &key, host, depth) else {
+            return Pushed::Out(Out::UrlsMax);
+        };
+        self.counts.queued += 1;
+        self.hosts.queue(id, &mut self.store, self.settings.order == Order::Depth);
+        self.hosts.list(host, &self.settings);
+        Pushed::In
+    }
+
+    /// Returns why a URL that is not there is kept out, but for traps.
+    fn refusal(&self, url: &Url, depth: u16, known: bool) -> Option<Out> {
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return Some(Out::Scheme);
+        }
+        if URL_BYTES_MAX < url.as_str().len() {
+            return Some(Out::TooLong);
+        }
+        if let Some(rule) = (self.filter)(url) {
+            return Some(Out::Rule(rule));
+        }
+        if known {
+            None
+        } else if self.settings.depth_max < depth {
+            Some(Out::Depth)
+        } else if self.settings.urls_max <= self.store.len() {
+            Some(Out::UrlsMax)
+        } else if self.settings.hosts_max <= self.hosts.names() && !self.hosts.has_name(url) {
+            Some(Out::HostsMax)
+        } else {
+            None
+        }
+    }
+
+    /// Returns what to do now.
+    pub fn next(&mut self, now_ms: u64) -> Next {
+        self.hosts.wake(now_ms, &self.settings);
+        loop {
+            if self.settings.requests_max.max(1) <= self.requests {
+                return Next::Wait { until_ms: None };
+            }
+            let Some((at_ms, host)) = self.hosts.next_turn() else {
+                let until_ms = self.hosts.next_end_ms();
+                let is_done = self.requests == 0 && until_ms.is_none();
+                return if is_done { Next::Done } else { Next::Wait { until_ms } };
+            };
+            if now_ms < at_ms {
+                let end_ms = self.hosts.next_end_ms().unwrap_or(at_ms);
+                return Next::Wait { until_ms: Some(at_ms.min(end_ms)) };
+            }
+            if let Some(next) = self.robots_request(host, now_ms) {
+                return next;
+            }
+            if let Some(next) = self.request(host, now_ms) {
+                return next;
+            }
+            self.hosts.list(host, &self.settings);
+        }
+    }
+
+    /// Returns the request for a robots.txt if that comes first.
+    fn robots_request(&mut self, id: u32, now_ms: u64) -> Option<Next> {
+        let host = self.hosts.host_mut(id)?;
+        let known = match std::mem::take(&mut host.robots) {
+            Robots::Known(known) if now_ms < known.due_ms() => {
+                host.robots = Robots::Known(known);
+                return None;
+            }
+            Robots::Known(known) | Robots::Asked(Some(known)) => Some(known),
+            Robots::Unknown | Robots::Asked(None) => None,
+        };
+        host.robots = Robots::Asked(known);
+        let url = Url::parse(&host.origin).and_then(|it| it.join("/robots.txt")).ok();
+        self.hosts.list(id, &self.settings);
+        self.begin(id, now_ms);
+        Some(Next::Robots { url: url? })
+    }
+
+    /// Returns the request for the next object of a host, if robots.txt allows it.
+    fn request(&mut self, host: u32, now_ms: u64) -> Option<Next> {
+        let id = self.hosts.take(host, &self.store, self.settings.order)?;
+        let depth = self.store.get(id)?.depth;
+        let url = Url::parse(self.store.url(id)).ok()?;
+        let robots = self.hosts.host(host).map(|it| &it.robots);
+        let decision = match robots {
+            Some(Robots::Known(known)) => known.decide(&url, now_ms),
+            _ => Decision::Missing,
+        };
+        match decision {
+            Decision::Unreachable { .. } => {
+                self.hosts.queue(id, &mut self.store, true);
+                self.hosts.pause(host, Pause::Robots, None, &self.settings);
+                return None;
+            }
+            Decision::Line(rule) if !rule.allow => {
+                let line = rule.line;
+                self.settle(id, Phase::Out, line);
+                return None;
+            }
+            _ => {}
+        }
+        self.store.get_mut(id)?.phase = Phase::Fetching;
+        self.counts.queued -= 1;
+        self.counts.fetching += 1;
+        self.hosts.rotate(host, &self.settings);
+        self.hosts.list(host, &self.settings);
+        self.begin(host, now_ms);
+        Some(Next::Fetch { url, depth })
+    }
+
+    fn begin(&mut self, host: u32, now_ms: u64) {
+        self.requests += 1;
+        let delay_ms = self.hosts.delay_ms(host, &self.settings, now_ms);
+        self.hosts.with_server(host, &self.settings, |server| {
+            server.requests += 1;
+            server.hold(now_ms.saturating_add(delay_ms), Wait::Delay);
+        });
+    }
+
+    /// Ends a request; its host waits for the delay, and longer if it says so or fails.
+    fn end(&mut self, host: u32, now_ms: u64, took_ms: Option<u64>, hold: Option<(u64, Wait)>) {
+        self.requests = self.requests.saturating_sub(1);
+        self.hosts.with_server(host, &self.settings, |server| {
+            server.requests = server.requests.saturating_sub(1);
+            if let Some(took_ms) = took_ms {
+                server.pace.took(took_ms);
+            }
+        });
+        let delay_ms = self.hosts.delay_ms(host, &self.settings, now_ms);
+        self.hosts.with_server(host, &self.settings, |server| {
+            server.hold(now_ms.saturating_add(delay_ms), Wait::Delay);
+            if let Some((until_ms, why)) = hold {
+                server.hold(until_ms, why);
+            }
+        });
+    }
+
+    /// Says what came of a request for an object. A URL that is not being fetched is ignored.
+    pub fn answered(&mut self, url: &Url, outcome: Outcome, now_ms: u64) {
+        let Some(id) = self.store.find(&key(url)) else { return };
+        let Some(entry) = self.store.get_mut(id).filter(|it| it.phase == Phase::Fetching) else {
+            return;
+        };
+        entry.tries = entry.tries.saturating_add(1);
+        let (host, is_last) = (entry.host, self.settings.tries_max <= entry.tries);
+        match outcome {
+            Outcome::Done { took_ms } => {
+                self.settle(id, Phase::Done, 0);
+                self.hosts.with_server(host, &self.settings, |it| it.pace.failures = 0);
+                self.end(host, now_ms, Some(took_ms), None);
+            }
+            Outcome::Wall(wall) => {
+                self.requeue(id, true);
+                self.end(host, now_ms, None, None);
+                self.hosts.pause(host, Pause::Wall(wall), None, &self.settings);
+            }
+            Outcome::Failed { failure, retry_at_ms } => {
+                let failing = Failing::new(failure);
+                if failing == Failing::Object || is_last {
+                    self.settle(id, Phase::Failed, failure.code());
+                } else {
+                    self.requeue(id, false);
+                }
+                let hold = self.failed(host, failing, retry_at_ms, now_ms);
+                self.end(host, now_ms, None, hold);
+            }
+        }
+    }
+
+    /// Counts a failure of a host; returns until when it is left alone, and why.
+    fn failed(
+        &mut self,
+        host: u32,
+        failing: Failing,
+        retry_at_ms: Option<u64>,
+        now_ms: u64,
+    ) -> Option<(u64, Wait)> {
+        let mut pace = self.hosts.server_of(host)?.pace;
+        match failing {
+            Failing::Object => pace.failures = 0,
+            Failing::ForNow | Failing::Host => pace.failures += 1,
+        }
+        self.hosts.with_server(host, &self.settings, |it| it.pace = pace);
+        if FAILURES_MAX <= pace.failures {
+            self.hosts.pause(host, Pause::Failing, None, &self.settings);
+        }
+        match (retry_at_ms, failing) {
+            (Some(at_ms), Failing::ForNow | Failing::Host) => Some((at_ms, Wait::RetryAfter)),
+            (None, Failing::Host) => {
+                Some((now_ms.saturating_add(pace.back_off_ms()), Wait::BackOff))
+            }
+            _ => None,
+        }
+    }
+
+    /// Puts a URL that was being fetched back into its queue.
+    fn requeue(&mut self, id: u32, is_first: bool) {
+        self.counts.fetching -= 1;
+        self.counts.queued += 1;
+        self.hosts.queue(id, &mut self.store, is_first);
+        if let Some(host) = self.store.get(id).map(|it| it.host) {
+            self.hosts.list(host, &self.settings);
+        }
+    }
+
+    /// Moves a URL to a state in which it stays.
+    fn settle(&mut self, id: u32, phase: Phase, detail: u32) {
+        let Some(entry) = self.store.get_mut(id) else { return };
+        match entry.phase {
+            Phase::Queued => self.counts.queued -= 1,
+            _ => self.counts.fetching -= 1,
+        }
+        match phase {
+            Phase::Done => self.counts.done += 1,
+            Phase::Out => self.counts.out += 1,
+            _ => self.counts.failed += 1,
+        }
+        (entry.phase, entry.detail) = (phase, detail);
+    }
+
+    /// Says what came of a request for a robots.txt. One that was not asked for is ignored.
+    pub fn robots_answered(&mut self, url: &Url, answer: Answer<'_>, now_ms: u64) {
+        let Some(id) = self.hosts.find(url) else { return };
+        let Some(host) = self.hosts.host_mut(id) else { return };
+        let Robots::Asked(known) = std::mem::take(&mut host.robots) else { return };
+        let known = match known {
+            Some(mut known) => {
+                known.update(answer, &self.settings.product, now_ms);
+                known
+            }
+            None => Known::new(answer, &self.settings.product, now_ms),
+        };
+        host.robots = Robots::Known(known);
+        self.hosts.list(id, &self.settings);
+        self.end(id, now_ms, None, None);
+    }
+
+    /// Takes over what an earlier pass knew of a host's robots.txt. The URL is any of the host.
+    pub fn set_robots(&mut self, url: &Url, known: Known) {
+        if let Some(id) = self.hosts.add(url)
+            && let Some(host) = self.hosts.host_mut(id)
+            && matches!(host.robots, Robots::Unknown)
+        {
+            host.robots = Robots::Known(known);
+        }
+    }
+
+    /// Returns what is known of a host's robots.txt. The URL is any of the host.
+    pub fn robots(&self, url: &Url) -> Option<&Known> {
+        match &self.hosts.host(self.hosts.find(url)?)?.robots {
+            Robots::Known(known) | Robots::Asked(Some(known)) => Some(known),
+            Robots::Unknown | Robots::Asked(None) => None,
+        }
+    }
+
+    /// Says at which address a host is. Names at one address are left alone together.
+    pub fn resolved(&mut self, name: &str, address: IpAddr) {
+        self.hosts.resolved(name, address, &self.settings);
+    }
+
+    /// Pauses a host by its name, with all ports, until a time or until it is resumed.
+    pub fn pause(&mut self, name: &str, why: Pause, until_ms: Option<u64>) {
+        for id in self.hosts.named(name) {
+            self.hosts.pause(id, why, until_ms, &self.settings);
+        }
+    }
+
+    /// Resumes a host by its name.
+    pub fn resume(&mut self, name: &str) {
+        for id in self.hosts.named(name) {
+            self.hosts.with_server(id, &self.settings, |it| it.pace.failures = 0);
+            self.hosts.resume(id, &self.settings);
+        }
+    }
+
+    /// Returns where a URL is, and why.
+    pub fn explain(&self, url: &Url, now_ms: u64) -> State {
+        let Some(entry) = self.store.find(&key(url)).and_then(|id| self.store.get(id)) else {
+            let out = self.refusal(url, 0, false);
+            let out = out.or_else(|| self.traps.holds(url).map(Out::Trap));
+            return out.map_or(State::Unknown, State::Out);
+        };
+        match entry.phase {
+            Phase::Fetching => return State::Fetching,
+            Phase::Done => return State::Done,
+            Phase::Failed => return State::Failed(Failure::by_code(entry.detail)),
+            Phase::Out => return State::Out(Out::Robots(entry.detail)),
+            Phase::Queued => {}
+        }
+        let Some(host) = self.hosts.host(entry.host) else { return State::In };
+        if let Some((why, until_ms)) = host.pause {
+            return State::Waiting { until_ms, why: Wait::Paused(why) };
+        }
+        let server = self.hosts.server_of(entry.host).filter(|it| now_ms < it.next_ms);
+        if let Some((until_ms, why)) = server.and_then(|it| Some((it.next_ms, it.why?))) {
+            return State::Waiting { until_ms: Some(until_ms), why };
+        }
+        match host.robots {
+            Robots::Known(_) => State::In,
+            _ => State::Waiting { until_ms: None, why: Wait::Robots },
+        }
+    }
+
+    /// Returns the numbers of URLs by state.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Returns the traps in which the crawl no longer goes.
+    pub fn traps(&self) -> &[Trap] {
+        self.traps.found()
+    }
+
+    /// Returns the number of bytes that are allocated for URLs, hosts and prefixes.
+    pub fn bytes(&self) -> usize {
+        self.store.bytes() + self.hosts.bytes() + self.traps.bytes()
+    }
+}
+
+impl Server {
+    /// Leaves the server alone until a time, if that is later than now planned.
+    fn hold(&mut self, until_ms: u64, why: Wait) {
+        if self.next_ms < until_ms {
+            (self.next_ms, self.why) = (until_ms, Some(why));
+        }
+    }
+}
