@@ -119,7 +119,7 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("ipnet", &["net", "replicator"]),
     ("memchr", &["soif", "oai", "formats", "essence", "gatherer"]),
     ("percent-encoding", &["query", "formats", "gatherer", "broker", "harvest"]),
-    ("quick-xml", &["oai", "formats"]),
+    ("quick-xml", &["oai", "crawl", "formats"]),
     ("regex", &["query", "formats", "essence", "broker"]),
     ("ring", &["net", "exchange"]),
     ("roaring", &["collection", "exchange"]),

@@ -9,4 +9,5 @@ pub mod frontier;
 pub mod key;
 mod percent;
 pub mod robots;
+pub mod sitemap;
 pub mod walls;
