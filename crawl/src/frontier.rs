@@ -41,6 +41,10 @@ pub use traps::{TRAPS_MAX, Trap, TrapKind, TrapLimits};
 /// Number of failures of a host, without a success in between, after which it is paused.
 const FAILURES_MAX: u32 = 10;
 
+/// Maximum number of URLs that robots.txt keeps out in one call of [`Frontier::next`], which so
+/// takes a short time.
+const STEPS_MAX: usize = 1_000;
+
 /// A URL that may be fetched.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
@@ -80,7 +84,7 @@ pub enum Next {
     },
     /// Ask again after an answer, a push or a resume, or at a time.
     Wait {
-        /// The time; `None`: only after one of the others.
+        /// The time, which can be now; `None`: only after one of the others.
         until_ms: Option<u64>,
     },
     /// Nothing is left but what paused hosts hold back.
@@ -179,7 +183,7 @@ impl Frontier {
     /// Returns what to do now.
     pub fn next(&mut self, now_ms: u64) -> Next {
         self.hosts.wake(now_ms, &self.settings);
-        loop {
+        for _ in 0..STEPS_MAX {
             if self.settings.requests_max.max(1) <= self.requests {
                 return Next::Wait { until_ms: None };
             }
@@ -200,6 +204,7 @@ impl Frontier {
             }
             self.hosts.list(host, &self.settings);
         }
+        Next::Wait { until_ms: Some(now_ms) }
     }
 
     /// Returns the request for a robots.txt if that comes first.

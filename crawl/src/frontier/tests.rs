@@ -132,6 +132,24 @@ fn robots_lines_keep_urls_out_and_slow_the_host() {
 }
 
 #[test]
+fn many_urls_are_kept_out_in_short_steps() {
+    let mut crawl = Crawl::new(Settings::default());
+    let count = 5 * STEPS_MAX / 2;
+    for n in 0..count {
+        crawl.push(&format!("http://h.example/{n}"));
+    }
+    let file = b"user-agent: *\ndisallow: /";
+    crawl.robots_answered("http://h.example/robots.txt", Answer::Body(file));
+    crawl.now_ms += SECOND;
+    for steps in 1..3 {
+        assert_eq!(crawl.wait_ms(), 0);
+        assert_eq!(crawl.frontier.counts().out, steps * STEPS_MAX);
+    }
+    assert_eq!(crawl.next(), Err(Next::Done));
+    assert_eq!(crawl.frontier.counts().out, count);
+}
+
+#[test]
 fn a_host_without_reachable_robots_waits_and_the_pass_ends() {
     let mut crawl = Crawl::new(Settings::default());
     crawl.push("http://h.example/a");
