@@ -163,7 +163,7 @@ fn what_was_gathered_together_is_removed_together() {
     let user = User::new();
     let (a, b) = (user.folder("a", "aubergine\n"), user.folder("b", "broccoli\n"));
     let elsewhere = user.0.path();
-    let run = |args: &[&std::ffi::OsStr]| user.run(args, elsewhere);
+    let run = |args: &[&OsStr]| user.run(args, elsewhere);
     let (output, _, err) = run(&["up".as_ref(), "--once".as_ref(), a.as_ref(), b.as_ref()]);
     assert!(output.status.success(), "{err}");
     let (output, _, err) = run(&["up".as_ref(), "--remove".as_ref(), a.as_ref()]);
