@@ -102,7 +102,7 @@ fn all_pages_of_an_answer_are_of_the_same_objects() {
     for matching in [Matching::Any, Matching::Best] {
         let page = |offset: usize| {
             site.ask("yew ash elm oak", |it| {
-                (it.matching, it.offset, it.limit) = (matching, offset, 50)
+                (it.matching, it.offset, it.limit) = (matching, offset, 50);
             })
         };
         let total = page(0).total;
