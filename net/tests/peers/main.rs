@@ -1,0 +1,7 @@
+//! Tests of the clients of Gopher, NNTP and FTP: against servers that others wrote, and against
+//! scripted ones.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod gopher;
+mod peer;
