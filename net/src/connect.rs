@@ -13,6 +13,7 @@ use rustls_platform_verifier::Verifier;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use url::{Host, Url};
 
 use crate::error::{Error, Stage};
@@ -83,6 +84,21 @@ impl Connector {
             .await
             .map_err(|source| Error::Tls { host: host.to_owned(), source })?;
         Ok(Connected { stream: Stream::Right(Box::new(stream.into())), address })
+    }
+
+    /// Makes a socket to `host` (`named` in errors) secure, for a protocol other than HTTP.
+    pub(crate) async fn secure(
+        &self,
+        host: Host<&str>,
+        named: &str,
+        stream: TcpStream,
+    ) -> Result<TlsStream<TcpStream>, Error> {
+        let mut config = ClientConfig::clone(&*self.shared_tls().await?);
+        config.alpn_protocols.clear();
+        let name =
+            name_of(host).map_err(|message| Error::Url { url: named.to_owned(), message })?;
+        let secured = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
+        secured.map_err(|source| Error::Tls { host: named.to_owned(), source })
     }
 
     async fn tls(&self, shown: Option<&ClientFiles>) -> Result<Arc<ClientConfig>, Error> {
@@ -251,12 +267,18 @@ pub(crate) fn connect_error(host: &str, source: io::Error) -> Error {
 }
 
 fn server_name(url: &Url) -> Result<ServerName<'static>, Error> {
-    match url.host() {
-        Some(Host::Ipv4(address)) => Ok(ServerName::from(IpAddr::V4(address))),
-        Some(Host::Ipv6(address)) => Ok(ServerName::from(IpAddr::V6(address))),
-        Some(Host::Domain(name)) => ServerName::try_from(name.to_owned())
-            .map_err(|error| Error::Url { url: url.to_string(), message: error.to_string() }),
-        None => Err(nameless(url)),
+    let host = url.host().ok_or_else(|| nameless(url))?;
+    name_of(host).map_err(|message| Error::Url { url: url.to_string(), message })
+}
+
+/// Returns the name that a host's certificate must have.
+fn name_of(host: Host<&str>) -> Result<ServerName<'static>, String> {
+    match host {
+        Host::Ipv4(address) => Ok(ServerName::from(IpAddr::V4(address))),
+        Host::Ipv6(address) => Ok(ServerName::from(IpAddr::V6(address))),
+        Host::Domain(name) => {
+            ServerName::try_from(name.to_owned()).map_err(|error| error.to_string())
+        }
     }
 }
 

@@ -17,6 +17,7 @@ pub mod gopher;
 pub mod guard;
 pub mod host;
 pub mod identity;
+pub mod nntp;
 pub mod pace;
 pub mod peer;
 mod pool;

@@ -1,6 +1,7 @@
 //! A connection of a line protocol: vetted, timed, plain or TLS.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,7 +10,7 @@ use tokio_util::either::Either;
 
 use super::{Bounds, Fault, Server};
 use crate::client::Timeouts;
-use crate::connect::dial;
+use crate::connect::{Connector, dial};
 use crate::error::{Error, Stage};
 use crate::stream::Stream;
 use crate::wire::PROGRESS_BYTES_MIN;
@@ -22,7 +23,11 @@ pub(crate) struct Connection {
     stream: Stream,
     /// Host and port, as errors name them.
     host: String,
+    /// The vetted address of the other end.
+    pub(crate) address: IpAddr,
     timeouts: Timeouts,
+    /// When the connection was last used.
+    pub(crate) used: Instant,
 }
 
 impl fmt::Debug for Connection {
@@ -65,7 +70,30 @@ impl Connection {
         let Bounds { timeouts, .. } = *bounds;
         let dialed = dial(server.host(), server.port, bounds.policy(), timeouts.connect).await?;
         let host = format!("{}:{}", server.host, server.port);
-        Ok(Self { stream: Either::Left(dialed.stream), host, timeouts })
+        let (stream, address) = (Either::Left(dialed.stream), dialed.address);
+        Ok(Self { stream, host, address, timeouts, used: Instant::now() })
+    }
+
+    /// Makes a plain connection to `server` secure.
+    pub(crate) async fn secure(self, tls: &Connector, server: &Server) -> Result<Self, Error> {
+        let Self { stream: Either::Left(stream), host, timeouts, .. } = self else {
+            return Ok(self);
+        };
+        let secured = tls.secure(server.host(), &host, stream);
+        let Ok(secured) = timeout(timeouts.connect, secured).await else {
+            return Err(Error::Timeout { host, stage: Stage::Connect, after: timeouts.connect });
+        };
+        let stream = Either::Right(Box::new(secured?.into()));
+        Ok(Self { stream, host, ..self })
+    }
+
+    /// Returns whether a password may be sent: over TLS, to this machine, or where that is allowed.
+    pub(crate) fn may_carry_password(&self, unencrypted: bool) -> bool {
+        unencrypted || keeps_secrets(self.is_secure(), self.address)
+    }
+
+    pub(crate) fn is_secure(&self) -> bool {
+        matches!(self.stream, Either::Right(_))
     }
 
     /// Sends bytes, within the time for a reply.
@@ -102,11 +130,29 @@ impl Connection {
             return Err(Error::Timeout { host: self.host.clone(), stage, after }.into());
         };
         let count = read?;
+        self.used = Instant::now();
         watch.waited += begun.elapsed();
         watch.moved += count as u64;
         if watch.stage == Stage::Idle && PROGRESS_BYTES_MIN <= watch.moved {
             (watch.moved, watch.waited) = (0, Duration::ZERO);
         }
         Ok(count)
+    }
+}
+
+/// Returns whether nobody on the way to an address can read what is sent.
+fn keeps_secrets(secure: bool, address: IpAddr) -> bool {
+    secure || address.is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_go_over_tls_or_to_this_machine() {
+        let (own, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([192, 0, 2, 1]));
+        assert!(keeps_secrets(true, other) && keeps_secrets(false, own));
+        assert!(!keeps_secrets(false, other));
     }
 }

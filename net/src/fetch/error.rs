@@ -75,6 +75,10 @@ impl Fault {
         Self::Url { message: message.into() }
     }
 
+    pub(crate) fn protocol(message: impl Into<String>) -> Self {
+        Self::Protocol { message: message.into() }
+    }
+
     /// Returns whether to try again, and when at the earliest.
     pub fn retry(&self) -> Retry {
         match self {

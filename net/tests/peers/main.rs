@@ -3,5 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+#[path = "../certificates/mod.rs"]
+mod certificates;
 mod gopher;
+mod inn;
+mod nntp;
 mod peer;

@@ -3,12 +3,17 @@
 
 use std::fs;
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
+use std::time::Duration;
 
 use tempfile::TempDir;
+
+/// Time for a server to be reachable, in steps of a refused connection.
+const STEPS: u32 = 600;
 
 /// A server that is unpacked, with the folder that it may write to.
 pub(crate) struct Peer {
@@ -34,6 +39,14 @@ impl Peer {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// Returns the names of the user and group under whom the server runs.
+    pub(crate) fn names(&self) -> [String; 2] {
+        match self.user {
+            Some(_) => ["news".to_owned(), "news".to_owned()],
+            None => ["-un", "-gn"].map(|it| printed("id", it)),
+        }
     }
 
     /// Makes a folder that the server may write to.
@@ -74,6 +87,51 @@ impl Peer {
         }
         command
     }
+}
+
+/// A running server; it is stopped when this is dropped.
+pub(crate) struct Running {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Running {
+    /// Starts a server that listens at `port` of 127.0.0.1, and waits until it does.
+    pub(crate) fn start(mut command: Command, port: u16) -> Self {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut running = Self { child: command.spawn().unwrap(), address };
+        let step = Duration::from_millis(100);
+        for _ in 0..STEPS {
+            if TcpStream::connect_timeout(&address, step).is_ok() {
+                return running;
+            }
+            let ended = running.child.try_wait().unwrap();
+            assert!(ended.is_none(), "{command:?} ended: {ended:?}");
+            #[expect(clippy::disallowed_methods, reason = "nothing tells that a server listens")]
+            std::thread::sleep(step);
+        }
+        panic!("{command:?} does not listen at {address}");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Returns a port of 127.0.0.1 that nobody listens at.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// Returns a certificate in PEM as DER.
+pub(crate) fn der(pem: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("certificate.pem");
+    fs::write(&path, pem).unwrap();
+    net::tls::certificates(&path).unwrap().remove(0)
 }
 
 /// Returns what a successful command printed.
