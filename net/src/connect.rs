@@ -25,7 +25,7 @@ use crate::tls::{self, ClientFiles, Pinned};
 pub(crate) const ADDRESSES_MAX: usize = 8;
 
 /// Opens connections.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Connector {
     extra_roots: Arc<[Vec<u8>]>,
     pinned: Option<Vec<u8>>,

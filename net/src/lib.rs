@@ -13,6 +13,7 @@ pub mod connect;
 pub mod error;
 pub mod fetch;
 mod framing;
+pub mod ftp;
 pub mod gopher;
 pub mod guard;
 pub mod host;

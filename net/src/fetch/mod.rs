@@ -10,6 +10,8 @@ pub use error::{Fault, FetchError};
 pub use lines::{Dots, Lines, TooLong};
 pub(crate) use lines::{decode, shown};
 
+use std::fmt;
+
 use url::{Host, Url};
 
 use crate::client::Timeouts;
@@ -40,8 +42,23 @@ impl Bounds {
     }
 }
 
+/// A name and password.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Login {
+    /// The name.
+    pub name: String,
+    /// The password.
+    pub password: String,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("name", &self.name).field("password", &"…").finish()
+    }
+}
+
 /// A server: a host as DNS knows it, and a port.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Server {
     pub(crate) host: Host,
     pub(crate) port: u16,

@@ -12,7 +12,8 @@ pub use codec::{Block, Codec, Event, Flaw, Reply};
 pub use group::Group;
 pub use overview::{Overview, Overviews};
 
-use std::fmt;
+pub use crate::fetch::Login;
+
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -65,21 +66,6 @@ impl Settings {
             bounds: Bounds::default(),
             extra_roots: Vec::new(),
         }
-    }
-}
-
-/// A name and password.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Login {
-    /// The name.
-    pub name: String,
-    /// The password.
-    pub password: String,
-}
-
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login").field("name", &self.name).field("password", &"…").finish()
     }
 }
 

@@ -5,6 +5,8 @@
 
 #[path = "../certificates/mod.rs"]
 mod certificates;
+mod ftp;
+mod ftp_scripted;
 mod gopher;
 mod inn;
 mod nntp;

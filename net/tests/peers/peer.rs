@@ -26,10 +26,8 @@ impl Peer {
     /// Unpacks a package of Debian to `unpacked` in a new folder.
     pub(crate) fn unpack(package: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let prepare = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/prepare");
         let unpacked = folder.path().join("unpacked");
-        let prepared = Command::new(prepare).arg(package).arg(&unpacked).status().unwrap();
-        assert!(prepared.success(), "{package} is missing; see above");
+        prepare(&[package, unpacked.to_str().unwrap()]);
         // A user who is on every Debian; the news server asks for it by name.
         let user = is_root().then(|| ids("news"));
         let peer = Self { folder, user };
@@ -119,6 +117,13 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Runs the script that downloads and unpacks servers.
+pub(crate) fn prepare(arguments: &[&str]) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/prepare");
+    let prepared = Command::new(script).args(arguments).status().unwrap();
+    assert!(prepared.success(), "{} is missing; see above", arguments[0]);
 }
 
 /// Returns a port of 127.0.0.1 that nobody listens at.
