@@ -30,6 +30,6 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(reply.shown().chars().all(|it| !it.is_control()));
         let ports = [reply.extended_port(), reply.passive_port()];
         assert!(!ports.contains(&Some(0)));
-        let _ = (reply.path(), reply.size(), reply.moment(), reply.has_feature("MLST"));
+        let _ = (reply.path(), reply.size(), reply.moment(), reply.facts());
     }
 });

@@ -14,7 +14,7 @@ const SHOWN_CHARS_MAX: usize = 200;
 
 /// Buffer that gives out complete lines.
 #[derive(Debug)]
-pub struct Lines {
+pub(crate) struct Lines {
     buffer: Vec<u8>,
     /// Number of bytes of `buffer` that were given out.
     parsed: usize,
@@ -38,12 +38,12 @@ impl fmt::Display for TooLong {
 
 impl Lines {
     /// Returns a buffer that refuses lines of more than `line_bytes_max` bytes.
-    pub fn new(line_bytes_max: usize) -> Self {
+    pub(crate) fn new(line_bytes_max: usize) -> Self {
         Self { buffer: Vec::new(), parsed: 0, scanned: 0, line_bytes_max }
     }
 
     /// Takes the next bytes.
-    pub fn feed(&mut self, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.parsed);
         self.scanned = self.scanned.saturating_sub(self.parsed);
         self.parsed = 0;
@@ -55,7 +55,7 @@ impl Lines {
     /// # Errors
     ///
     /// The line is too long.
-    pub fn next_line(&mut self) -> Result<Option<Vec<u8>>, TooLong> {
+    pub(crate) fn next_line(&mut self) -> Result<Option<Vec<u8>>, TooLong> {
         let start = self.scanned.max(self.parsed);
         let found = self.buffer.get(start..).unwrap_or_default().iter().position(|it| *it == b'\n');
         let end = found.map_or(self.buffer.len(), |it| start + it);
@@ -73,19 +73,19 @@ impl Lines {
     }
 
     /// Returns the bytes that were not given out.
-    pub fn rest(&self) -> &[u8] {
+    pub(crate) fn rest(&self) -> &[u8] {
         self.buffer.get(self.parsed..).unwrap_or_default()
     }
 
     /// Gives out the next `count` bytes of [`rest`](Self::rest).
-    pub fn consume(&mut self, count: usize) {
+    pub(crate) fn consume(&mut self, count: usize) {
         self.parsed = self.buffer.len().min(self.parsed + count);
     }
 }
 
 /// Reader of the bytes of one block.
 #[derive(Clone, Copy, Debug)]
-pub struct Dots {
+pub(crate) struct Dots {
     place: Place,
     keeps: bool,
 }
@@ -101,18 +101,18 @@ enum Place {
 
 impl Dots {
     /// Returns a reader that takes away the dots that the sender has added.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { place: Place::Start, keeps: false }
     }
 
     /// Returns a reader that keeps them.
-    pub fn keeping() -> Self {
+    pub(crate) fn keeping() -> Self {
         Self { place: Place::Start, keeps: true }
     }
 
     /// Appends the content of `bytes` to `content`. Returns the number of bytes up to the block's
     /// end, its last line included; `None` if more bytes are needed.
-    pub fn feed(&mut self, bytes: &[u8], content: &mut Vec<u8>) -> Option<usize> {
+    pub(crate) fn feed(&mut self, bytes: &[u8], content: &mut Vec<u8>) -> Option<usize> {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
             self.place = match (self.place, byte) {
@@ -137,12 +137,6 @@ impl Dots {
             at += 1;
         }
         None
-    }
-}
-
-impl Default for Dots {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

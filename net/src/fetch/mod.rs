@@ -7,8 +7,8 @@ mod lines;
 
 pub(crate) use connection::{Connection, Watch};
 pub use error::{Fault, FetchError};
-pub use lines::{Dots, Lines, TooLong};
-pub(crate) use lines::{decode, shown};
+pub use lines::TooLong;
+pub(crate) use lines::{Dots, Lines, decode, shown};
 
 use std::fmt;
 

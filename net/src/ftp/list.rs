@@ -48,6 +48,15 @@ pub struct Entry {
     pub modified: Option<Moment>,
 }
 
+/// Size and time of a file, as far as the server tells them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Its size in bytes.
+    pub size: Option<u64>,
+    /// The time of its last change.
+    pub modified: Option<Moment>,
+}
+
 /// A folder with its entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folder {
@@ -166,28 +175,34 @@ fn named(name: &[u8], entry: impl FnOnce(Vec<u8>) -> Entry) -> Line {
 /// Reads `fact=value;… name` (RFC 3659 §7.2).
 fn facts(line: &[u8]) -> Line {
     let Some((facts, name)) = split(line, b' ') else { return Line::Unknown };
-    let (mut kind, mut size, mut modified) = (EntryKind::File, None, None);
-    for fact in facts.split(|it| *it == b';') {
+    let Some((kind, facts)) = read_facts(facts) else { return Line::Nothing };
+    let Facts { size, modified } = facts;
+    let size = size.filter(|_| kind == EntryKind::File);
+    named(name, |name| Entry { name, kind, size, modified })
+}
+
+/// Reads `fact=value;…`; `None` if they are those of the folder that is listed, or the one above.
+pub(super) fn read_facts(text: &[u8]) -> Option<(EntryKind, Facts)> {
+    let (mut kind, mut facts) = (EntryKind::File, Facts::default());
+    for fact in text.split(|it| *it == b';') {
         let Some((key, value)) = split(fact, b'=') else { continue };
-        let value_lower = value.to_ascii_lowercase();
         match key.to_ascii_lowercase().as_slice() {
-            b"type" => match value_lower.as_slice() {
+            b"type" => match value.to_ascii_lowercase().as_slice() {
                 b"file" => {}
                 b"dir" => kind = EntryKind::Folder,
-                b"cdir" | b"pdir" => return Line::Nothing,
+                b"cdir" | b"pdir" => return None,
                 other if other.starts_with(b"os.unix=s") => {
                     let target = split(value, b':').map_or(&b""[..], |it| it.1);
                     kind = EntryKind::Link(target.to_vec());
                 }
                 _ => kind = EntryKind::Other,
             },
-            b"size" => size = number(value),
-            b"modify" => modified = Moment::of_digits(value),
+            b"size" => facts.size = number(value),
+            b"modify" => facts.modified = Moment::of_digits(value),
             _ => {}
         }
     }
-    let size = size.filter(|_| kind == EntryKind::File);
-    named(name, |name| Entry { name, kind, size, modified })
+    Some((kind, facts))
 }
 
 fn free(line: &[u8], now_seconds: i64) -> Line {

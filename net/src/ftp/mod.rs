@@ -14,7 +14,7 @@ mod reply;
 mod session;
 mod time;
 
-pub use list::{Entry, EntryKind, Folder, Form, Listing};
+pub use list::{Entry, EntryKind, Facts, Folder, Form, Listing};
 pub use path::Target;
 pub use reply::{Flaw, Replies, Reply};
 pub use time::Moment;
@@ -83,15 +83,6 @@ pub struct Fetched {
     pub bytes: Vec<u8>,
     /// Whether it is larger than allowed, so that only its beginning is here.
     pub truncated: bool,
-}
-
-/// Size and time of a file, as far as the server tells them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
-    /// Its size in bytes.
-    pub size: Option<u64>,
-    /// The time of its last change.
-    pub modified: Option<Moment>,
 }
 
 /// An FTP client; its clones share the kept connections.
@@ -283,17 +274,28 @@ async fn perform(
 }
 
 async fn facts(session: &mut Session, path: &[u8]) -> Result<Facts, Fault> {
-    let size = fact(session, b"SIZE ", path).await?;
-    let modified = fact(session, b"MDTM ", path).await?;
+    if session.has_facts
+        && let Some(reply) = fact(session, b"MLST ", path, 250).await?
+        && let Some(facts) = reply.facts()
+    {
+        return Ok(facts);
+    }
+    let size = fact(session, b"SIZE ", path, 213).await?;
+    let modified = fact(session, b"MDTM ", path, 213).await?;
     Ok(Facts { size: size.and_then(|it| it.size()), modified: modified.and_then(|it| it.moment()) })
 }
 
-/// Asks for one fact of a file; `None` if the server does not know the command.
-async fn fact(session: &mut Session, command: &[u8], path: &[u8]) -> Result<Option<Reply>, Fault> {
+/// Asks for facts of a file; `None` if the server does not know the command.
+async fn fact(
+    session: &mut Session,
+    command: &[u8],
+    path: &[u8],
+    expected: u16,
+) -> Result<Option<Reply>, Fault> {
     let reply = session.ask(&[command, path]).await?;
     match reply.code {
         500..=504 => Ok(None),
-        _ => expect(&reply, &[213]).map(|()| Some(reply)),
+        _ => expect(&reply, &[expected]).map(|()| Some(reply)),
     }
 }
 

@@ -99,6 +99,7 @@ fn usual(verb: &str, port: u16) -> String {
         "PASV" => format!("227 ok (192,0,2,1,{},{})\r\n", port / 256, port % 256),
         "RETR" | "MLSD" | "LIST" => "150 here it comes\r\n".to_owned(),
         "CWD" => "250 ok\r\n".to_owned(),
+        "MLST" => "250-\r\n size=7;modify=20260101000000; /a\r\n250 end\r\n".to_owned(),
         "SIZE" => "213 7\r\n".to_owned(),
         "MDTM" => "213 20260101000000\r\n".to_owned(),
         _ => "200 ok\r\n".to_owned(),
@@ -122,21 +123,21 @@ async fn control_connections_are_kept_and_the_oldest_makes_room() {
     for _ in 0..2 {
         client.facts(&url(servers[1].address, "a")).await.unwrap();
     }
-    let each = format!("{OPENED} SIZE MDTM");
+    let each = format!("{OPENED} MLST");
     assert!(servers[1].sent().ends_with(&format!("{each} {each}")));
 }
 
 #[tokio::test]
 async fn a_lost_connection_is_replaced() {
-    for lost in [("SIZE", ""), ("SIZE", "421 too long\r\n")] {
+    for lost in [("MLST", ""), ("MLST", "421 too long\r\n")] {
         let server = Scripted::start(&[]).await;
         let client = Client::new(settings());
         client.facts(&url(server.address, "a")).await.unwrap();
         server.script.lock().unwrap().push(lost);
         let facts = client.facts(&url(server.address, "a")).await.unwrap();
         assert_eq!(facts.size, Some(7));
-        let each = format!("{OPENED} SIZE MDTM");
-        assert_eq!(server.sent(), format!("{each} SIZE {each}"));
+        let each = format!("{OPENED} MLST");
+        assert_eq!(server.sent(), format!("{each} MLST {each}"));
     }
 }
 
@@ -161,16 +162,21 @@ async fn data_come_from_the_control_connections_host_alone() {
 
 #[tokio::test]
 async fn facts_are_done_without() {
-    let script = [("MLSD", "500 what?\r\n"), ("SIZE", "502 no\r\n"), ("MDTM", "550 no\r\n")];
+    let script = [("FEAT", "500 what?\r\n"), ("SIZE", "502 no\r\n"), ("MDTM", "550 no\r\n")];
     let server = Scripted::start(&script).await;
     let client = Client::new(settings());
     // What LIST gives here is no list of files.
     let listing = client.list(&url(server.address, "")).await.unwrap();
     assert_eq!((listing.folders[0].entries.len(), listing.left_out), (0, 1));
-    assert!(server.sent().ends_with("CWD EPSV MLSD EPSV LIST"), "{}", server.sent());
+    assert!(server.sent().ends_with("CWD EPSV LIST"), "{}", server.sent());
     let error = client.facts(&url(server.address, "a")).await.unwrap_err();
     assert!(matches!(error.fault, Fault::Refused { .. }), "{error}");
     assert_eq!(client.facts(&url(server.address, "a")).await.unwrap().size, Some(7));
+    assert!(server.sent().ends_with("SIZE MDTM SIZE MDTM"), "{}", server.sent());
+
+    let server = Scripted::start(&[("MLSD", "500 what?\r\n")]).await;
+    client.list(&url(server.address, "")).await.unwrap();
+    assert!(server.sent().ends_with("CWD EPSV MLSD EPSV LIST"), "{}", server.sent());
 }
 
 #[tokio::test]
@@ -200,7 +206,7 @@ async fn faults_are_told_apart() {
 
 #[tokio::test]
 async fn a_server_that_stops_is_given_up() {
-    let server = Scripted::start(&[("SIZE", "213-\r\n")]).await;
+    let server = Scripted::start(&[("MLST", "250-\r\n")]).await;
     let mut settings = settings();
     settings.bounds.timeouts.header = Duration::from_millis(300);
     let error = Client::new(settings).facts(&url(server.address, "a")).await.unwrap_err();
