@@ -56,7 +56,7 @@ impl Vsftpd {
         peer.give(&certificate);
         peer.give(&key);
         let port = free_port();
-        let [user, _] = peer.names();
+        let user = peer.user_name();
         let yes = if secure { "YES" } else { "NO" };
         let mut text = format!(
             "listen=YES\nbackground=NO\nlisten_address=127.0.0.1\nlisten_port={port}\n\

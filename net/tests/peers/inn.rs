@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use crate::certificates::Authority;
-use crate::peer::{Peer, Running, free_port, succeed};
+use crate::peer::{NEWS, Peer, Running, free_port, succeed};
 
 /// The account; the hash is that of the password `secret`.
 pub(crate) const NAME: &str = "reader";
@@ -56,9 +56,8 @@ impl Inn {
         let (certificate, key) = authority.write(&peer.path("etc"), "server", &names);
         peer.give(&certificate);
         peer.give(&key);
-        let [user, group] = peer.names();
         let mut settings = format!(
-            "runasuser: {user}\nrunasgroup: {group}\nmta: \"/bin/true\"\ndomain: news.invalid\n\
+            "runasuser: {NEWS}\nrunasgroup: {NEWS}\nmta: \"/bin/true\"\ndomain: news.invalid\n\
              organization: test\npathhost: news.invalid\nhismethod: hisv6\n\
              enableoverview: true\novmethod: tradindexed\nbindaddress: 127.0.0.1\n\
              bindaddress6: \"::1\"\nport: {port}\nartcutoff: 0\ntlscertfile: {}\ntlskeyfile: {}\n",
@@ -126,7 +125,8 @@ impl Inn {
 }
 
 fn program(peer: &Peer, name: &str) -> Command {
-    let mut command = peer.command(&Path::new("usr/lib/news/bin").join(name).display().to_string());
+    let mut command =
+        peer.command_as_news(&Path::new("usr/lib/news/bin").join(name).display().to_string());
     command.env("INNCONF", peer.path("etc/inn.conf"));
     command
 }

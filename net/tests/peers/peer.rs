@@ -15,6 +15,9 @@ use tempfile::TempDir;
 /// Time for a server to be reachable, in steps of a refused connection.
 const STEPS: u32 = 600;
 
+/// A user and group who are on every Debian; INN asks for them by name.
+pub(crate) const NEWS: &str = "news";
+
 /// A server that is unpacked, with the folder that it may write to.
 pub(crate) struct Peer {
     folder: TempDir,
@@ -28,8 +31,7 @@ impl Peer {
         let folder = tempfile::tempdir().unwrap();
         let unpacked = folder.path().join("unpacked");
         prepare(&[package, unpacked.to_str().unwrap()]);
-        // A user who is on every Debian; the news server asks for it by name.
-        let user = is_root().then(|| ids("news"));
+        let user = is_root().then(|| ids(NEWS));
         let peer = Self { folder, user };
         peer.give(peer.folder.path());
         peer
@@ -39,11 +41,11 @@ impl Peer {
         self.folder.path().join(name)
     }
 
-    /// Returns the names of the user and group under whom the server runs.
-    pub(crate) fn names(&self) -> [String; 2] {
+    /// Returns the name of the user under whom the server runs.
+    pub(crate) fn user_name(&self) -> String {
         match self.user {
-            Some(_) => ["news".to_owned(), "news".to_owned()],
-            None => ["-un", "-gn"].map(|it| printed("id", it)),
+            Some(_) => NEWS.to_owned(),
+            None => printed("id", "-un"),
         }
     }
 
@@ -75,7 +77,26 @@ impl Peer {
 
     /// Returns a command that runs an unpacked program.
     pub(crate) fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(self.path("unpacked").join(program));
+        self.prepared(Command::new(self.unpacked(program)))
+    }
+
+    /// Returns a command that runs an unpacked program as [`NEWS`], even if this is another user.
+    pub(crate) fn command_as_news(&self, program: &str) -> Command {
+        if self.user.is_some() {
+            return self.command(program);
+        }
+        let (user, group) = ids(NEWS);
+        let mut command = Command::new("unshare");
+        command.args(["--user", &format!("--map-user={user}"), &format!("--map-group={group}")]);
+        command.arg(self.unpacked(program));
+        self.prepared(command)
+    }
+
+    fn unpacked(&self, program: &str) -> PathBuf {
+        self.path("unpacked").join(program)
+    }
+
+    fn prepared(&self, mut command: Command) -> Command {
         let libraries = ["usr/lib/news", "usr/lib/*-linux-gnu", "lib/*-linux-gnu"];
         let libraries: Vec<String> =
             libraries.iter().flat_map(|it| glob(&self.path("unpacked"), it)).collect();
