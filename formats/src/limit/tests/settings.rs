@@ -12,6 +12,9 @@ use crate::{Detail, FullText, Settings, Type};
 /// Bytes of room in which a reader may not know whether its text goes on.
 const SLACK: usize = 8;
 
+/// Bytes of the keywords that a document may name itself, which are there beside a full text.
+const DECLARED: usize = 8;
+
 /// Documents of different words and, but for PDF and plain text, of as many links.
 fn documents(count: usize) -> [(Type, Object); 4] {
     let words: String = (0..count).map(|n| format!("reaper{n} ")).collect();
@@ -68,7 +71,7 @@ proptest! {
             }
             let words = length(it, "Keywords");
             // A separator is counted after each word.
-            for (bound, is_cut) in [(part(words), true), (words + 1, false)] {
+            for (bound, is_cut) in [(part(words).max(DECLARED), true), (words + 1, false)] {
                 check_with(it, Limit::Keywords, is_cut, &|settings| settings.keywords_bytes_max = bound);
             }
             let links = if matches!(it.0, Type::Html | Type::Markdown) { count } else { 0 };
