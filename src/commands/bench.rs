@@ -327,9 +327,10 @@ mod tests {
         };
         let broker = Url::parse("http://h/search").unwrap();
         let url = |args: &Relevance| address((args, &broker), "C++ & x").unwrap().to_string();
-        let plain = "http://h/search/api/search?q=C%2B%2B+%26+x&limit=100";
-        assert_eq!(url(&args), plain);
+        let asked = "http://h/search/api/search?q=C%2B%2B+%26+x&limit=100";
+        let plain = "facets=false&snippets=false";
+        assert_eq!(url(&args), format!("{asked}&{plain}"));
         args.matching = Some(Matching::Any);
-        assert_eq!(url(&args), format!("{plain}&match=any"));
+        assert_eq!(url(&args), format!("{asked}&match=any&{plain}"));
     }
 }
