@@ -60,7 +60,7 @@ impl Moment {
 }
 
 fn of_day(hour: i64, minute: i64) -> Option<i64> {
-    (hour < 24 && minute < 60).then_some((hour * 60 + minute) * 60)
+    (hour < 24 && minute < 60).then(|| (hour * 60 + minute) * 60)
 }
 
 /// Returns the number of days from 1970 to a day of the Gregorian calendar.
@@ -113,6 +113,7 @@ mod tests {
         assert_eq!(of(2, 29, "09:00"), at("20240229090000"));
         assert_eq!(of(2, 30, "09:00"), None);
         assert_eq!(of(2, 3, "9"), None);
+        assert_eq!(of(11, 23, "25:0819855292164868961"), None);
     }
 
     proptest! {
