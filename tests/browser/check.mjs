@@ -87,7 +87,7 @@ async function kinds(browser) {
   const [summary, like] = await withPage(browser, {}, async (page) => {
     await page.goto(address("?q=harvest&limit=1"));
     const href = (kind) => page.locator(`.meta a${kind}`).last().getAttribute("href");
-    return [await href(":not([rel])"), await href("[rel]")];
+    return [await href('[href*="object?"]'), await href('[href*="like="]')];
   });
   return [
     ["the query page", "", 200],
