@@ -26,7 +26,7 @@ const TEXTS_BYTES_MAX_BY_PATTERN: usize = 1 << 20;
 const TEXTS: [&str; 4] = ["Full-Text", "Partial-Text", "Body", "Abstract"];
 
 /// Gives each hit the excerpt of its text, or else of its description, that shows the most words of
-/// the query, as long as `goes_on` says; further hits have the beginnings of their descriptions.
+/// the query, as long as `goes_on` says; further hits have excerpts of their descriptions.
 /// Blocks.
 pub(crate) fn add(
     hits: &mut [Hit],
