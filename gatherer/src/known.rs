@@ -52,6 +52,8 @@ pub struct KnownSet {
     /// Deleted objects, each with the walk that deleted it, since the last
     /// [`KnownSet::handle_quiet`].
     gone: HashMap<Key, Walk>,
+    /// The latest walk that was begun.
+    latest: Walk,
     hasher: ObjectHasher,
 }
 
@@ -116,12 +118,20 @@ impl KnownSet {
         self.objects.is_empty()
     }
 
+    /// Notes that `walk` begins.
+    pub fn begin(&mut self, walk: Walk) {
+        self.latest = self.latest.max(walk);
+    }
+
     /// Notes that `walk` committed the object at `url` with this validator. `None` means that the
     /// object may have changed while it was read: the next walk reads it again.
+    ///
+    /// The object counts as seen by all walks under way: a later one may have seen it before it was
+    /// known, and then had nothing to commit.
     pub fn learn(&mut self, url: &str, validator: Option<&Validator>, settings: u64, walk: Walk) {
         let fingerprint = validator.map_or(UNSURE, |it| self.hasher.fingerprint(it, settings));
         let key = self.key(url);
-        let seen = self.objects.get(&key).map_or(walk, |mark| mark.seen.max(walk));
+        let seen = walk.max(self.latest);
         self.objects.insert(key, Mark { fingerprint, seen, committed: walk });
     }
 
@@ -316,6 +326,20 @@ mod tests {
         assert!(!known.is_unseen("file:///never", 2));
         known.forget("file:///c", 2);
         assert_eq!((known.unseen(2), known.len()), (0, 2));
+    }
+
+    #[test]
+    fn an_object_that_an_earlier_walk_commits_meanwhile_has_not_vanished() {
+        let mut known = KnownSet::default();
+        let is_seen_by = |known: &mut KnownSet, walk| {
+            known.begin(walk);
+            handle(known, "file:///a", STAT, 0, walk)
+        };
+        assert!(is_seen_by(&mut known, 1) && is_seen_by(&mut known, 2));
+        known.learn("file:///a", Some(&FILE), 0, 1);
+        assert!(!known.is_unseen("file:///a", 2) && known.unseen(2) == 0);
+        known.begin(3);
+        assert!(known.is_unseen("file:///a", 3));
     }
 
     #[test]

@@ -53,7 +53,11 @@ pub(crate) fn run(
     // Taken after the walk has its number, so that no later walk can have older annotations.
     let annotations = site.annotating.current();
     let regather = lock(&root.note).regather;
-    let hasher = lock(&root.known).hasher();
+    let hasher = {
+        let mut known = lock(&root.known);
+        known.begin(walk);
+        known.hasher()
+    };
     let run = Run {
         site,
         plan,

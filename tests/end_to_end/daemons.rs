@@ -211,8 +211,15 @@ fn a_broker_without_follow_pulls_by_its_schedule() {
     let gatherer = site.folder.path().join("gatherer.toml");
     let gatherer = gatherer.to_str().unwrap();
     assert_eq!(run_ok(["gatherer", "gather", "-c", gatherer]), "all roots are gathered now\n");
+    let asked = clock::monotonic();
     while total(&page, "greengage") == 0 {
         run_ok(["broker", "pull", "-c", file]);
+        assert!(
+            asked.elapsed() < PATIENCE,
+            "a pull on request has not brought the change:\n{}\n{}",
+            run_ok(["gatherer", "status", "-c", gatherer, "--json"]),
+            run_ok(["broker", "status", "-c", file, "--json"]),
+        );
     }
     assert!(broker.stop("TERM").success());
 }
