@@ -118,8 +118,9 @@ impl<'a> Archive<'a> {
             let message = format!("has more than {entries_max} directory entries; not opened");
             return Err((Limit::Entries.kind(), message));
         }
-        // A directory in memory costs no reading.
-        if object.truncated && (Limit::Directory.bound() as u64) < end.bytes {
+        // A directory in memory costs no reading, and none is longer than its archive, whatever it says.
+        let bytes = end.bytes.min(object.size);
+        if object.truncated && (Limit::Directory.bound() as u64) < bytes {
             return Err(too_long());
         }
         let config = Config { archive_offset: ArchiveOffset::Known(end.offset) };

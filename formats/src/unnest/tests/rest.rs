@@ -39,6 +39,16 @@ fn failing(bytes: &[u8], front: usize, bad_from: usize) -> Object {
     Object { truncated: true, rest, size: bytes.len() as u64, ..whole(front) }
 }
 
+#[test]
+fn a_directory_that_claims_to_be_longer_than_its_archive_is_read_the_same() {
+    let mut bytes = zipped(&[("a", b"one")]);
+    let size_at = bytes.len() - 10;
+    bytes[size_at..size_at + 4].copy_from_slice(&0x6473_6542_u32.to_le_bytes());
+    let object = whole(bytes);
+    let front = object.bytes.len() / 2;
+    assert_eq!(opened(Format::Zip, &cut(&object, front)), opened(Format::Zip, &object));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
