@@ -5,7 +5,7 @@
 //! systems have no such table, and some sandboxes hide it: there every user of the machine counts.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read};
 use std::net::{IpAddr, SocketAddr};
 
 use axum::Router;
@@ -55,7 +55,7 @@ fn is_same_user(peer: SocketAddr, own: SocketAddr) -> bool {
 
 /// Returns whether the user of this process, or root, has the socket at `peer` by one of `tables`;
 /// true if there are none.
-fn is_in(tables: Vec<impl io::Read>, peer: SocketAddr, own: SocketAddr) -> bool {
+fn is_in(tables: Vec<impl Read>, peer: SocketAddr, own: SocketAddr) -> bool {
     let user = rustix::process::geteuid().as_raw().to_string();
     let is_hidden = tables.is_empty();
     let found = tables.into_iter().find_map(|table| {
