@@ -9,7 +9,7 @@ pub use date::DateSource;
 pub(crate) use date::read as read_date;
 
 use crate::limit::{Cut, Limit};
-use crate::object::ProblemKind;
+use crate::object::{Leads, ProblemKind};
 use crate::text::{Body, Places};
 
 /// The output of a summarizer. All fields may be empty; lengths are bounded later.
@@ -31,6 +31,8 @@ pub struct Draft<'a> {
     pub places: Places,
     /// URLs that the object refers to, in order, resolved where they can be.
     pub references: Vec<String>,
+    /// What the page says to a crawl.
+    pub leads: Option<Box<Leads>>,
     /// Attributes that only this type has, by name, in order.
     pub others: Vec<(String, String)>,
     /// Problems, as kind and message.

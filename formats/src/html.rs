@@ -144,12 +144,19 @@ impl<'t> Page<'t, '_> {
         let rules = self.vocabulary.rules(name);
         if !rules.is_empty() || self.builder.is_inside() {
             let rules = applying(rules, |_around| None, |it| attributes.get(it));
+            self.builder.links.is_apart = has_word(attributes.get("rel"), "nofollow");
             self.builder.start(name, rules, attributes, || false);
+            self.builder.links.is_apart = false;
         }
     }
 
-    /// Stores a prefix that the page declares for Dublin Core.
+    /// Stores the page's own URL, or a prefix that the page declares for Dublin Core.
     fn declare(&mut self, attributes: &Attributes<'_>) {
+        if let Some(href) = attributes.get("href")
+            && has_word(attributes.get("rel"), "canonical")
+        {
+            self.builder.links.canonical(href);
+        }
         let prefix = attributes.get("rel").and_then(|rel| rel.trim().split_at_checked(7));
         let prefix = prefix.filter(|(schema, _)| schema.eq_ignore_ascii_case("schema."));
         let Some((_, prefix)) = prefix.filter(|(_, it)| it.len() <= FIELD_NAME_BYTES_MAX) else {
@@ -166,6 +173,7 @@ impl<'t> Page<'t, '_> {
         let field = attributes.get("name").or_else(|| attributes.get("property"));
         let other = || attributes.get("itemprop").or_else(|| attributes.get("http-equiv"));
         let Some(name) = field.or_else(other).map(str::trim) else { return };
+        self.builder.links.robots(name, content);
         let tables = self.tables;
         let dublin_core = || {
             let bare = |prefix: &String| {
@@ -203,6 +211,11 @@ impl<'t> Page<'t, '_> {
         }
         draft
     }
+}
+
+/// Returns whether a list of words in an attribute has this word.
+fn has_word(words: Option<&str>, word: &str) -> bool {
+    words.is_some_and(|it| it.split_ascii_whitespace().any(|it| it.eq_ignore_ascii_case(word)))
 }
 
 /// Returns the first paragraph that is long enough and has real words.
@@ -330,6 +343,22 @@ mod tests {
              URL-References: http://h.example/d/a--b.html | http://h.example/d/p.html?q=&lt;\n\
              Partial-Text: xyz",
         );
+    }
+
+    #[test]
+    fn a_crawl_is_told_where_the_page_leads_and_what_it_asks() {
+        let page = "<base href='/b/'><link rel=canonical href='c?a=1&amp;b=2'>\
+            <meta name=ROBOTS content='noindex'><meta name=googlebot content=none>\
+            <a href=x>x</a><a rel='noopener NoFollow' href=y>y</a><a href=z#1>z</a><a href=z#2>z</a>";
+        let object = Object::whole("http://h.example/p.html", page);
+        let settings = Settings { leads_max: 3, references_max: 3, ..Settings::default() };
+        let leads = |settings| testing::summarize(&object, Type::Html, settings, &|| false).leads;
+        let found = leads(&settings).unwrap();
+        let at = |name: &str| format!("http://h.example/b/{name}");
+        assert_eq!(found.links, [at("c?a=1&b=2"), at("x"), at("z")]);
+        assert_eq!(found.canonical, Some(at("c?a=1&b=2")));
+        assert_eq!(found.robots, [("ROBOTS".to_owned(), "noindex".to_owned())]);
+        assert_eq!(leads(&Settings::default()), None);
     }
 
     #[test]

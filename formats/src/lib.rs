@@ -92,6 +92,8 @@ pub struct Settings {
     pub references_bytes_max: usize,
     /// Maximum number of `URL-References`.
     pub references_max: usize,
+    /// Maximum number of links of a page that a crawl follows; 0 if none does.
+    pub leads_max: usize,
     /// Rules of markup: attributes by element, head field and key.
     pub markup: markup::Tables,
     /// Classes of PDF documents, with the evidence and the rules for each.
@@ -108,6 +110,7 @@ impl Default for Settings {
             keywords_bytes_max: 128 * 1024,
             references_bytes_max: 64 * 1024,
             references_max: 1_000,
+            leads_max: 0,
             markup: markup::Tables::default(),
             templates: pdf::Templates::default(),
         }

@@ -63,6 +63,20 @@ pub struct Summary {
     pub problems: Vec<Problem>,
     /// The input of a site's program, which still has to run; its attributes replace the record's.
     pub given: Option<ProgramInput>,
+    /// What a page says to a crawl, if there is one (`leads_max`).
+    pub leads: Option<Box<Leads>>,
+}
+
+/// What a page says to those that crawl: where it leads, and what it asks of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leads {
+    /// URLs to which the page links, resolved, each once, in order; without `rel=nofollow`, and at most
+    /// [`Settings::leads_max`](crate::Settings::leads_max).
+    pub links: Vec<String>,
+    /// Names and contents of the `<meta>` elements that are for robots, in order.
+    pub robots: Vec<(String, String)>,
+    /// The URL that the page calls its own (`rel=canonical`), resolved.
+    pub canonical: Option<String>,
 }
 
 impl Summary {

@@ -63,7 +63,7 @@ pub fn summary(
     put(text.name, draft.body.get(text.start..text.end).unwrap_or_default().to_owned());
     let problems = draft.problems.into_iter();
     let problems = problems.map(|(kind, message)| Problem::new(&object.url, kind, message));
-    let mut summary = Summary { record, problems: Vec::new(), given: None };
+    let mut summary = Summary { record, problems: Vec::new(), given: None, leads: draft.leads };
     summary.add_problems(problems.collect());
     summary
 }

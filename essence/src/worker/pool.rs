@@ -361,10 +361,10 @@ fn read_answer(
             return Err(io::ErrorKind::InvalidData.into());
         }
         let (reply, body): (Reply, Vec<u8>) = read?;
-        let (problems, given) = match reply {
-            Reply::Summary { mut problems, given } => {
+        let (problems, given, leads) = match reply {
+            Reply::Summary { mut problems, given, leads } => {
                 problems.truncate(PROBLEMS_MAX);
-                (problems, given)
+                (problems, given, leads)
             }
             Reply::Ask { offset, bytes } => {
                 wire::write_part(stream.get_mut(), object, (offset, bytes))?;
@@ -372,7 +372,7 @@ fn read_answer(
             }
             Reply::End { left_out } => return Ok(left_out),
         };
-        let summary = wire::summary(problems, given, body).ok_or(io::ErrorKind::InvalidData)?;
+        let summary = wire::summary(problems, given, leads, body).ok_or(io::ErrorKind::InvalidData)?;
         if !is_of(&summary.record.url) || !summary.problems.iter().all(|it| is_of(&it.object)) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another object's record"));
         }
@@ -700,7 +700,7 @@ mod tests {
             let record = soif::Record::new("FILE", record);
             let problems = vec![Problem::new(problem, ProblemKind::Broken, "x")];
             let mut wire = Vec::new();
-            wire::write_summary(&mut wire, Summary { record, problems, given: None }).unwrap();
+            wire::write_summary(&mut wire, Summary { record, problems, given: None, leads: None }).unwrap();
             wire
         };
         let mut end = Vec::new();

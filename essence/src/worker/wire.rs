@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use formats::object::{Object, PIECE_BYTES, Problem, ProgramInput, ReadAt, Rest, Summary};
+use formats::object::{Leads, Object, PIECE_BYTES, Problem, ProgramInput, ReadAt, Rest, Summary};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use soif::digest::Md5;
@@ -112,6 +112,7 @@ pub(super) enum Reply {
         problems: Vec<Problem>,
         /// Head of the object that is in the rest of the body.
         given: Option<GivenHead>,
+        leads: Option<Box<Leads>>,
     },
     /// Question for a part of the object, of at most [`PIECE_BYTES`].
     Ask { offset: u64, bytes: usize },
@@ -176,18 +177,19 @@ pub(super) struct GivenHead {
 pub(super) fn write_summary(to: &mut impl Write, summary: Summary) -> io::Result<()> {
     let mut record = Vec::new();
     write_record(&mut record, &summary.record);
-    let Some(ProgramInput { name, bytes }) = summary.given else {
-        let reply = Reply::Summary { problems: summary.problems, given: None };
-        return write(to, &reply, &[&record]);
+    let Summary { problems, given, leads, .. } = summary;
+    let Some(ProgramInput { name, bytes }) = given else {
+        return write(to, &Reply::Summary { problems, given: None, leads }, &[&record]);
     };
     let given = Some(GivenHead { name, bytes: bytes.len() });
-    write(to, &Reply::Summary { problems: summary.problems, given }, &[&record, &bytes])
+    write(to, &Reply::Summary { problems, given, leads }, &[&record, &bytes])
 }
 
 /// Returns the summary in a frame; `None` if it is not valid.
 pub(super) fn summary(
     problems: Vec<Problem>,
     given: Option<GivenHead>,
+    leads: Option<Box<Leads>>,
     body: Vec<u8>,
 ) -> Option<Summary> {
     let mut front = Bytes::from(body);
@@ -199,7 +201,7 @@ pub(super) fn summary(
         None => None,
     };
     let record = parse(&front).ok()?.into_iter().next()?;
-    Some(Summary { record, problems, given })
+    Some(Summary { record, problems, given, leads })
 }
 
 /// Writes a frame whose body is in parts.
@@ -285,18 +287,20 @@ mod tests {
         fn summaries_arrive_as_sent(
             value in proptest::collection::vec(any::<u8>(), 0..100),
             given in proptest::option::of((".{0,9}", proptest::collection::vec(any::<u8>(), 0..300))),
+            links in proptest::option::of(proptest::collection::vec(".{0,9}", 0..9)),
         ) {
             let mut record = soif::Record::new("FILE", "http://h.example/a");
             record.push("Title", value);
             let given = given.map(|(name, bytes)| ProgramInput { name, bytes: bytes.into() });
             use formats::limit::Limit;
             let problem = Problem::new("http://h.example/a", Limit::Text.kind_at(5), "x");
-            let sent = Summary { record, problems: vec![problem], given };
+            let leads = links.map(|links| Box::new(Leads { links, ..Leads::default() }));
+            let sent = Summary { record, problems: vec![problem], given, leads };
             let mut wire = Vec::new();
             write_summary(&mut wire, sent.clone()).unwrap();
-            let (Reply::Summary { problems, given }, body) = read(&mut wire.as_slice(), 1000).unwrap()
+            let (Reply::Summary { problems, given, leads }, body) = read(&mut wire.as_slice(), 1000).unwrap()
             else { panic!() };
-            prop_assert_eq!(summary(problems, given, body), Some(sent));
+            prop_assert_eq!(summary(problems, given, leads, body), Some(sent));
         }
 
         #[test]

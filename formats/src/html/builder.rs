@@ -248,7 +248,7 @@ impl<'t, 'r> DraftBuilder<'t, 'r> {
         }
         let mut draft = Draft::default();
         self.values.fill(tables, &mut draft);
-        draft.references = self.links.finish();
+        (draft.references, draft.leads) = self.links.finish();
         self.main_text.finish(self.text_bytes_max, &mut draft);
         draft
     }

@@ -8,11 +8,18 @@ use url::Url;
 
 use super::characters::in_attribute;
 use crate::Settings;
+use crate::object::Leads;
 
 /// Beginnings of links that hold data or programs, which may be long, and lead nowhere.
 const WITHIN: [&str; 2] = ["data:", "javascript:"];
 /// Longest base, in bytes: each relative link has a copy of it.
 const BASE_BYTES_MAX: usize = 8 * 1024;
+/// Room for a link that a crawl follows, in bytes.
+const LEAD_BYTES: usize = 256;
+/// Names of `<meta>` elements for robots: all, and this one.
+const ROBOTS: [&str; 2] = ["robots", "harvest"];
+/// Maximum number of `<meta>` elements for robots.
+const ROBOTS_MAX: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Links<'t> {
@@ -22,6 +29,10 @@ pub(super) struct Links<'t> {
     /// Links so far, as written, with character references replaced.
     seen: HashSet<Cow<'t, str>, RandomState>,
     urls: Vec<String>,
+    /// What the page says to a crawl; its links are those of `urls` that may be followed.
+    pub(super) leads: Option<Box<Leads>>,
+    /// Whether links that follow are not for robots.
+    pub(super) is_apart: bool,
     links_max: usize,
     /// Length of the URLs that fit into a record one by one, each with its line end.
     bytes: usize,
@@ -31,17 +42,19 @@ pub(super) struct Links<'t> {
 }
 
 impl<'t> Links<'t> {
-    /// Returns an empty list for a page at `base`, with room for the links of a record and one that shows
-    /// that there are more.
+    /// Returns an empty list for a page at `base`, with room for the links of a record, or of a crawl if
+    /// these are more, and one that shows that there are more.
     pub(super) fn new(base: Option<Url>, settings: &Settings) -> Self {
         Self {
             directory: base.as_ref().and_then(directory),
             base,
             seen: HashSet::default(),
             urls: Vec::new(),
-            links_max: settings.references_max,
+            leads: (0 < settings.leads_max).then(Box::default),
+            is_apart: false,
+            links_max: settings.references_max.max(settings.leads_max),
             bytes: 0,
-            bytes_max: settings.references_bytes_max,
+            bytes_max: settings.references_bytes_max.max(settings.leads_max.saturating_mul(LEAD_BYTES)),
             has_too_long: false,
         }
     }
@@ -97,6 +110,11 @@ impl<'t> Links<'t> {
 
     /// Adds a URL. Of those that are longer than all may be, one is enough to show that links are missing.
     fn push(&mut self, url: String) {
+        if let Some(leads) = self.leads.as_mut().filter(|_| !self.is_apart)
+            && leads.links.len() < self.links_max
+        {
+            leads.links.push(url.clone());
+        }
         if url.len() < self.bytes_max {
             self.bytes += url.len() + 1;
             self.urls.push(url);
@@ -106,8 +124,27 @@ impl<'t> Links<'t> {
         }
     }
 
-    pub(super) fn finish(self) -> Vec<String> {
-        self.urls
+    /// Notes the URL that the page calls its own, as written; the first counts.
+    pub(super) fn canonical(&mut self, written: &str) {
+        let url = self.resolve(&in_attribute(written)).filter(|_| written.len() <= BASE_BYTES_MAX);
+        if let (Some(leads), Some(url)) = (&mut self.leads, url) {
+            leads.canonical.get_or_insert(url.into());
+        }
+    }
+
+    /// Notes a `<meta>` element that may be for robots.
+    pub(super) fn robots(&mut self, name: &str, content: &str) {
+        let is_for_robots = ROBOTS.iter().any(|it| name.eq_ignore_ascii_case(it));
+        if let Some(leads) = self.leads.as_mut().filter(|_| is_for_robots)
+            && leads.robots.len() < ROBOTS_MAX
+            && content.len() <= BASE_BYTES_MAX
+        {
+            leads.robots.push((name.to_owned(), in_attribute(content).into_owned()));
+        }
+    }
+
+    pub(super) fn finish(self) -> (Vec<String>, Option<Box<Leads>>) {
+        (self.urls, self.leads)
     }
 
     fn resolve(&self, written: &str) -> Option<Url> {
@@ -184,7 +221,8 @@ mod tests {
         (0..10).for_each(|_| links.move_base(&format!("{}/", "e".repeat(100))));
         (0..1_000).for_each(|it| links.add_text(&it.to_string()));
         assert!(links.is_full());
-        let urls = links.finish();
+        let (urls, leads) = links.finish();
+        assert_eq!(leads, None);
         assert_eq!(urls[0].len(), 40_000 + "http://h.example/".len());
         assert_eq!(urls[1], "http://h.example/b");
         assert!(urls[2].starts_with(&long) && urls[2].len() <= BASE_BYTES_MAX + 1);

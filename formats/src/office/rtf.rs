@@ -147,6 +147,7 @@ fn page(input: &Input<'_>, source: Body) -> Draft<'static> {
         keywords: page.keywords,
         body: Cow::Owned(page.body.into_owned()),
         references: page.references,
+        leads: None,
         others: page.others,
         places: page.places,
         problems: page.problems,
