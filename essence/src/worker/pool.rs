@@ -372,7 +372,8 @@ fn read_answer(
             }
             Reply::End { left_out } => return Ok(left_out),
         };
-        let summary = wire::summary(problems, given, leads, body).ok_or(io::ErrorKind::InvalidData)?;
+        let summary =
+            wire::summary(problems, given, leads, body).ok_or(io::ErrorKind::InvalidData)?;
         if !is_of(&summary.record.url) || !summary.problems.iter().all(|it| is_of(&it.object)) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another object's record"));
         }
@@ -700,7 +701,8 @@ mod tests {
             let record = soif::Record::new("FILE", record);
             let problems = vec![Problem::new(problem, ProblemKind::Broken, "x")];
             let mut wire = Vec::new();
-            wire::write_summary(&mut wire, Summary { record, problems, given: None, leads: None }).unwrap();
+            wire::write_summary(&mut wire, Summary { record, problems, given: None, leads: None })
+                .unwrap();
             wire
         };
         let mut end = Vec::new();

@@ -54,7 +54,9 @@ impl<'t> Links<'t> {
             is_apart: false,
             links_max: settings.references_max.max(settings.leads_max),
             bytes: 0,
-            bytes_max: settings.references_bytes_max.max(settings.leads_max.saturating_mul(LEAD_BYTES)),
+            bytes_max: settings
+                .references_bytes_max
+                .max(settings.leads_max.saturating_mul(LEAD_BYTES)),
             has_too_long: false,
         }
     }
