@@ -49,6 +49,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "oai",
             "formats",
             "essence",
+            "crawl",
             "collection",
             "exchange",
             "net",
@@ -127,6 +128,7 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("toml", &["settings", "formats"]),
     ("unicode-normalization", &["query", "replicator"]),
     ("xxhash-rust", &["collection", "formats", "harvest"]),
+    ("zstd", &["net", "formats"]),
 ];
 
 /// Dependencies that no code names: our crate, the outside crate, and the reason.

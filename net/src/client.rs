@@ -24,7 +24,7 @@ use crate::connect::{Connector, authority};
 use crate::error::{Error, Stage};
 use crate::guard::{self, Policy, Refusal};
 use crate::pool::{Destination, Pool};
-pub use crate::response::Response;
+pub use crate::response::{Response, http_date, retry_after};
 use crate::session::Session;
 use crate::tls::ClientFiles;
 
@@ -142,6 +142,8 @@ pub struct Request {
     pub policy: Option<Policy>,
     /// Replaces the settings' limit, in bytes.
     pub response_bytes_max: Option<u64>,
+    /// Whether an answer that redirects is returned as it is; otherwise the redirect is followed.
+    pub keeps_redirect: bool,
 }
 
 impl Request {
@@ -156,6 +158,7 @@ impl Request {
             timeouts: None,
             policy: None,
             response_bytes_max: None,
+            keeps_redirect: false,
         }
     }
 
@@ -280,9 +283,14 @@ impl Client {
         for _ in 0..=settings.redirects_max {
             let answered = self.exchange(&request, policy, timeouts).await;
             let answered = answered.map_err(|error| private_redirect(error, outside.as_deref()))?;
-            let next = redirect(&request.url, &answered.head)?;
+            let next = if request.keeps_redirect {
+                None
+            } else {
+                redirect(&request.url, answered.head.status(), answered.head.headers())?
+            };
             let bytes_max = request.response_bytes_max.unwrap_or(settings.response_bytes_max);
-            let (status, private) = (answered.head.status(), answered.session.private);
+            let status = answered.head.status();
+            let private = guard::classify(answered.session.address).is_some();
             let AnswerHead { head, session, destination } = answered;
             let (url, shared) = (request.url.clone(), Arc::clone(&self.shared));
             let response =
@@ -328,8 +336,7 @@ impl Client {
         let (url, patience) = (&request.url, timeouts.connect);
         let shown = shown.map(Arc::as_ref);
         let connected = self.shared.connector.connect(url, policy, patience, shown).await?;
-        let private = guard::classify(connected.address).is_some();
-        let mut session = Session::new(connected.stream, private)
+        let mut session = Session::new(connected.stream, connected.address)
             .await
             .map_err(|error| protocol_error(host.clone(), error))?;
         let message = request.message(&self.shared.user_agent)?;
@@ -441,10 +448,13 @@ fn destination(
     Ok(Destination::new(secure, host.to_owned(), port, policy, shown))
 }
 
-/// Returns the URL to which an answer redirects; `None` if it does not redirect.
-fn redirect(url: &Url, head: &http::Response<Incoming>) -> Result<Option<Url>, Error> {
+/// Returns the URL to which an answer from `url` redirects; `None` if it does not redirect.
+///
+/// # Errors
+///
+/// [`Error::Url`]: it redirects to what is no URL.
+pub fn redirect(url: &Url, status: StatusCode, headers: &HeaderMap) -> Result<Option<Url>, Error> {
     use StatusCode as S;
-    let status = head.status();
     let redirects = [
         S::MOVED_PERMANENTLY,
         S::FOUND,
@@ -452,11 +462,8 @@ fn redirect(url: &Url, head: &http::Response<Incoming>) -> Result<Option<Url>, E
         S::TEMPORARY_REDIRECT,
         S::PERMANENT_REDIRECT,
     ];
-    let Some(location) =
-        head.headers().get(header::LOCATION).filter(|_| redirects.contains(&status))
-    else {
-        return Ok(None);
-    };
+    let location = headers.get(header::LOCATION).filter(|_| redirects.contains(&status));
+    let Some(location) = location else { return Ok(None) };
     let location = String::from_utf8_lossy(location.as_bytes());
     let message = |error| format!("it redirects to {location:?}, which is no URL: {error}");
     url.join(&location)

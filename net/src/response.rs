@@ -1,6 +1,9 @@
 //! Answers to requests of the client: the head, and the body as it comes in.
 
+pub mod coding;
+
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +20,7 @@ use crate::client::Shared;
 use crate::clock;
 use crate::connect::authority;
 use crate::error::{Error, Stage};
+use crate::guard;
 use crate::pool::Destination;
 use crate::session::Session;
 use crate::wire::PROGRESS_BYTES_MIN;
@@ -39,8 +43,7 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The URL that answered: the last one after redirects.
     pub url: Url,
-    /// Whether the peer is in a private network or on this machine.
-    private: bool,
+    address: IpAddr,
     body: Incoming,
     /// The connection that the body comes over, until its end.
     live: Option<(Session, Destination)>,
@@ -74,7 +77,7 @@ impl Response {
             status: parts.status,
             headers: parts.headers,
             url,
-            private: session.private,
+            address: session.address,
             body,
             live: Some((session, destination)),
             shared,
@@ -103,9 +106,14 @@ impl Response {
         self.headers.get(name)?.to_str().ok()
     }
 
+    /// Returns the peer's address.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
     /// Returns whether the peer is in a private network or on this machine.
     pub fn is_private(&self) -> bool {
-        self.private
+        guard::classify(self.address).is_some()
     }
 
     /// Returns how many bytes of the body have been handed out.
@@ -247,16 +255,22 @@ impl Response {
     }
 }
 
-/// Reads `Retry-After`: seconds or a date (RFC 9110 §10.2.3). At most [`RETRY_AFTER_MAX`].
-fn retry_after(headers: &HeaderMap, now_ms: u64) -> Option<Duration> {
+/// Reads an HTTP date (RFC 9110 §5.6.7). Returns Unix seconds.
+pub fn http_date(text: &str) -> Option<u64> {
+    let at = httpdate::parse_http_date(text.trim()).ok()?;
+    at.duration_since(std::time::UNIX_EPOCH).ok().map(|it| it.as_secs())
+}
+
+/// Reads `Retry-After`: seconds or a date (RFC 9110 §10.2.3). At most a day. `None`: it is missing,
+/// or neither.
+pub fn retry_after(headers: &HeaderMap, now_ms: u64) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-    let after = match text.parse() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            let at = httpdate::parse_http_date(text).ok()?;
-            let at = at.duration_since(std::time::UNIX_EPOCH).ok()?;
-            at.saturating_sub(Duration::from_millis(now_ms))
-        }
+    let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let after = if is_number {
+        // What does not fit is long, too.
+        Duration::from_secs(text.parse().unwrap_or(u64::MAX))
+    } else {
+        Duration::from_secs(http_date(text)?).saturating_sub(Duration::from_millis(now_ms))
     };
     Some(after.min(RETRY_AFTER_MAX))
 }
@@ -280,6 +294,10 @@ mod tests {
         check("Sun, 06 Nov 1994 08:49:37 GMT", Some(60));
         check("Wed, 06 Nov 1974 08:49:37 GMT", Some(0));
         check("99999999", Some(86_400));
+        check("99999999999999999999999", Some(86_400));
+        check("-1", None);
+        check("1.5", None);
+        check("", None);
         check("soon", None);
         assert_eq!(retry_after(&HeaderMap::new(), 0), None);
     }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
@@ -33,8 +34,8 @@ pub(crate) struct Session {
     sender: http1::SendRequest<Full<Bytes>>,
     connection: Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>,
     closed: bool,
-    /// Whether the connection leads into a private network.
-    pub(crate) private: bool,
+    /// Where the connection leads.
+    pub(crate) address: IpAddr,
 }
 
 impl fmt::Debug for Session {
@@ -44,14 +45,14 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    pub(crate) async fn new(stream: Stream, private: bool) -> hyper::Result<Self> {
+    pub(crate) async fn new(stream: Stream, address: IpAddr) -> hyper::Result<Self> {
         let (sender, connection) = http1::Builder::new()
             .max_header_size(HEADER_BYTES_MAX)
             .max_headers(HEADERS_MAX)
             .max_buf_size(BUFFER_BYTES_MAX)
             .handshake(TokioIo::new(stream))
             .await?;
-        Ok(Self { sender, connection: Box::pin(connection), closed: false, private })
+        Ok(Self { sender, connection: Box::pin(connection), closed: false, address })
     }
 
     /// Sends a request and waits for the head of its answer.
