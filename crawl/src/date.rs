@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 
 /// Reads an HTTP date: IMF-fixdate, or one of the two obsolete forms (RFC 9110 §5.6.7). Returns
 /// milliseconds since 1970 UTC.
-pub(crate) fn http_ms(text: &str) -> Option<u64> {
+fn http_ms(text: &str) -> Option<u64> {
     let since = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
     u64::try_from(since.as_millis()).ok()
 }

@@ -31,7 +31,6 @@ mod traps;
 
 use hosts::{Hosts, Robots, Server};
 use pace::Failing;
-pub use pace::{RETRY_AFTER_MS_MAX, retry_at_ms};
 pub use settings::{Order, Settings};
 pub use state::{Counts, Failure, Out, Outcome, Pause, State, Wait};
 use store::{Phase, Store};
@@ -104,6 +103,8 @@ pub struct Frontier {
     counts: Counts,
     /// Number of requests under way, with those for robots.txt.
     requests: usize,
+    /// Number of stored URLs that are no objects.
+    aside: usize,
 }
 
 impl fmt::Debug for Frontier {
@@ -124,11 +125,50 @@ impl Frontier {
             traps,
             counts: Counts::default(),
             requests: 0,
+            aside: 0,
         }
     }
 
     /// Takes a URL, unless it is there or kept out.
     pub fn push(&mut self, candidate: Candidate<'_>) -> Pushed {
+        let (id, host) = match self.insert(candidate) {
+            Ok(inserted) => inserted,
+            Err(pushed) => return pushed,
+        };
+        self.counts.queued += 1;
+        self.hosts.queue(id, &mut self.store, self.settings.order == Order::Depth);
+        self.hosts.list(host, &self.settings);
+        Pushed::In
+    }
+
+    /// Takes a URL that is no object of the crawl, such as a list of objects: rules and caps are not
+    /// about it, robots.txt is. It comes before all others of its host, in either order.
+    pub fn push_aside(&mut self, url: &Url) {
+        let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
+        if !is_web || URL_BYTES_MAX < url.as_str().len() || self.store.find(&key(url)).is_some() {
+            return;
+        }
+        let depth = if self.settings.order == Order::Depth { u16::MAX } else { 0 };
+        let Ok((id, host)) = self.store_url(url, depth) else { return };
+        self.aside += 1;
+        self.counts.queued += 1;
+        self.hosts.queue(id, &mut self.store, true);
+        self.hosts.list(host, &self.settings);
+    }
+
+    /// Takes a URL that was answered in this pass before the process was stopped: it is not fetched
+    /// again.
+    pub fn push_done(&mut self, candidate: Candidate<'_>) {
+        if let Ok((id, _)) = self.insert(candidate)
+            && let Some(entry) = self.store.get_mut(id)
+        {
+            entry.phase = Phase::Done;
+            self.counts.done += 1;
+        }
+    }
+
+    /// Stores a URL; returns it and its host, or why it is not stored.
+    fn insert(&mut self, candidate: Candidate<'_>) -> Result<(u32, u32), Pushed> {
         let Candidate { url, depth, known } = candidate;
         let key = key(url);
         if let Some(id) = self.store.find(&key) {
@@ -136,24 +176,23 @@ impl Frontier {
             if let Some(entry) = self.store.get_mut(id) {
                 entry.depth = entry.depth.min(depth);
             }
-            return Pushed::Seen;
+            return Err(Pushed::Seen);
         }
         if let Some(out) = self.refusal(url, depth, known) {
-            return Pushed::Out(out);
+            return Err(Pushed::Out(out));
         }
         if !known && let Err(kind) = self.traps.admit(url) {
-            return Pushed::Out(Out::Trap(kind));
+            return Err(Pushed::Out(Out::Trap(kind)));
         }
-        let Some(host) = self.hosts.add(url) else { return Pushed::Out(Out::Scheme) };
+        self.store_url(url, depth).map_err(Pushed::Out)
+    }
+
+    fn store_url(&mut self, url: &Url, depth: u16) -> Result<(u32, u32), Out> {
+        let host = self.hosts.add(url).ok_or(Out::Scheme)?;
         // A fragment is never requested.
         let text = url.as_str().split('#').next().unwrap_or_default();
-        let Some(id) = self.store.insert(text, &key, host, depth) else {
-            return Pushed::Out(Out::UrlsMax);
-        };
-        self.counts.queued += 1;
-        self.hosts.queue(id, &mut self.store, self.settings.order == Order::Depth);
-        self.hosts.list(host, &self.settings);
-        Pushed::In
+        let id = self.store.insert(text, &key(url), host, depth).ok_or(Out::UrlsMax)?;
+        Ok((id, host))
     }
 
     /// Returns why a URL that is not there is kept out, but for traps.
@@ -171,7 +210,7 @@ impl Frontier {
             None
         } else if self.settings.depth_max < depth {
             Some(Out::Depth)
-        } else if self.settings.urls_max <= self.store.len() {
+        } else if self.settings.urls_max <= self.store.len().saturating_sub(self.aside) {
             Some(Out::UrlsMax)
         } else if self.settings.hosts_max <= self.hosts.names() && !self.hosts.has_name(url) {
             Some(Out::HostsMax)

@@ -1,36 +1,17 @@
 //! Politeness: how long a host is left alone between two requests.
 //!
-//! Source: RFC 9110 §10.2.3 (`Retry-After`), RFC 6585 §4 (429). That a slow host is asked more
-//! seldom is from Heydon and Najork, "Mercator" (1999), §3.3.
+//! Source: RFC 6585 §4 (429). That a slow host is asked more seldom is from Heydon and Najork,
+//! "Mercator" (1999), §3.3.
 //!
 //! Sans-I/O.
 
 use super::{Failure, Settings};
-use crate::date;
-
-/// Longest `Retry-After` that is obeyed, in milliseconds: a day.
-pub const RETRY_AFTER_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
 /// Longest pause after failures, in milliseconds: an hour.
 const BACK_OFF_MS_MAX: u64 = 60 * 60 * 1000;
 
 /// Pause after a first failure, in milliseconds; each further one doubles it.
 const BACK_OFF_MS: u64 = 2_000;
-
-/// Reads a `Retry-After` field: seconds, or an HTTP date. Returns the time from which on the host
-/// may be asked again, at most [`RETRY_AFTER_MS_MAX`] from now. `None`: it is neither.
-pub fn retry_at_ms(value: &str, now_ms: u64) -> Option<u64> {
-    let value = value.trim();
-    let is_number = !value.is_empty() && value.bytes().all(|it| it.is_ascii_digit());
-    let at_ms = if is_number {
-        // What does not fit is long, too.
-        let secs = value.parse::<u64>().unwrap_or(u64::MAX);
-        now_ms.saturating_add(secs.saturating_mul(1000))
-    } else {
-        date::http_ms(value)?
-    };
-    Some(at_ms.clamp(now_ms, now_ms.saturating_add(RETRY_AFTER_MS_MAX)))
-}
 
 /// What requests have shown of a host.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,7 +62,9 @@ impl Failing {
         match failure {
             Failure::Unreachable | Failure::Status(429 | 503) => Self::Host,
             Failure::Status(408 | 425 | 500..) => Self::ForNow,
-            Failure::Status(_) | Failure::SoftMissing | Failure::Login => Self::Object,
+            Failure::Status(_) | Failure::SoftMissing | Failure::Login | Failure::Unreadable => {
+                Self::Object
+            }
         }
     }
 }
@@ -89,26 +72,6 @@ impl Failing {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn retry_after_is_a_number_or_a_date() {
-        let now = 784_111_777_000;
-        for (value, expected) in [
-            ("0", Some(now)),
-            (" 120 ", Some(now + 120_000)),
-            ("Sun, 06 Nov 1994 08:50:37 GMT", Some(now + 60_000)),
-            ("Sunday, 06-Nov-94 08:50:37 GMT", Some(now + 60_000)),
-            ("Sun, 06 Nov 1994 08:49:00 GMT", Some(now)),
-            ("Sat, 06 Nov 2094 08:49:37 GMT", Some(now + RETRY_AFTER_MS_MAX)),
-            ("99999999999999999999999", Some(now + RETRY_AFTER_MS_MAX)),
-            ("", None),
-            ("-1", None),
-            ("1.5", None),
-            ("soon", None),
-        ] {
-            assert_eq!(retry_at_ms(value, now), expected, "{value:?}");
-        }
-    }
 
     #[test]
     fn a_slow_host_is_asked_more_seldom() {

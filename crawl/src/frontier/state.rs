@@ -70,6 +70,8 @@ pub enum Failure {
     SoftMissing,
     /// A page that asks who the user is ([`crate::walls::is_login`]).
     Login,
+    /// An answer that cannot be read.
+    Unreadable,
 }
 
 /// The reason why a URL is kept out.
@@ -106,7 +108,7 @@ pub enum Outcome {
     Failed {
         /// The reason.
         failure: Failure,
-        /// Time at which the host may be asked again, by [`retry_at_ms`](super::retry_at_ms).
+        /// Time at which the host may be asked again, if it said so (`Retry-After`).
         retry_at_ms: Option<u64>,
     },
     /// A wall answered. The URL stays in the queue, and the host is paused.
@@ -136,6 +138,7 @@ impl Failure {
             Self::Unreachable => 1 << 16,
             Self::SoftMissing => 2 << 16,
             Self::Login => 3 << 16,
+            Self::Unreadable => 4 << 16,
         }
     }
 
@@ -144,7 +147,8 @@ impl Failure {
             0 => Self::Status(u16::try_from(code).unwrap_or_default()),
             1 => Self::Unreachable,
             2 => Self::SoftMissing,
-            _ => Self::Login,
+            3 => Self::Login,
+            _ => Self::Unreadable,
         }
     }
 }
@@ -185,6 +189,7 @@ impl fmt::Display for Failure {
             Self::Unreachable => f.write_str("no answer"),
             Self::SoftMissing => f.write_str("a page that says \"not found\" with success"),
             Self::Login => f.write_str("a page that asks who the user is"),
+            Self::Unreadable => f.write_str("an answer that cannot be read"),
         }
     }
 }

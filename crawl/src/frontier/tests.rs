@@ -269,7 +269,7 @@ fn a_host_that_asks_for_a_pause_gets_it() {
     crawl.robots_answered("http://h.example/robots.txt", MISSING);
     crawl.now_ms += SECOND;
     crawl.next().unwrap();
-    let at_ms = retry_at_ms("120", crawl.now_ms);
+    let at_ms = Some(crawl.now_ms + 120 * SECOND);
     let failure = Failure::Status(503);
     crawl.answered(a, Outcome::Failed { failure, retry_at_ms: at_ms });
     assert_eq!(crawl.wait_ms(), 120 * SECOND);
@@ -402,4 +402,31 @@ fn a_million_urls_take_less_than_150_mb() {
     assert!(65 * count < texts, "URLs are as long as usual");
     let each = crawl.frontier.bytes() / count;
     assert!(each <= 150, "{each} bytes a URL");
+}
+
+#[test]
+fn what_was_answered_before_a_stop_is_not_fetched_again() {
+    let mut crawl = Crawl::new(Settings::default());
+    let done = url("http://h.example/done");
+    crawl.frontier.push_done(Candidate { url: &done, depth: 3, known: true });
+    crawl.explained("http://h.example/done", State::Done);
+    assert_eq!(crawl.frontier.next(crawl.now_ms), Next::Done);
+    let again = Candidate { url: &done, depth: 1, known: false };
+    assert_eq!(crawl.frontier.push(again), Pushed::Seen);
+    assert_eq!((crawl.frontier.counts().done, crawl.frontier.counts().queued), (1, 0));
+}
+
+#[test]
+fn what_is_no_object_comes_first_beyond_rules_and_caps() {
+    for order in [Order::Breadth, Order::Depth] {
+        let mut crawl = Crawl::new(Settings { urls_max: 2, order, ..Settings::default() });
+        crawl.push("http://h.example/a");
+        crawl.frontier.push_aside(&url("http://h.example/private/list"));
+        crawl.frontier.push_aside(&url("http://h.example/a"));
+        crawl.frontier.push_aside(&url("ftp://h.example/list"));
+        assert_eq!(crawl.push("http://h.example/b"), Pushed::In, "one of two");
+        assert_eq!(crawl.push("http://h.example/c"), Pushed::Out(Out::UrlsMax));
+        let found = crawl.run();
+        assert_eq!((found.len(), found[0].as_str()), (3, "http://h.example/private/list"));
+    }
 }
