@@ -160,7 +160,7 @@ impl Config {
         }
         let read = |table| Root::read(table, INTERVAL_MAX, config.ttl);
         config.roots = tables.iter().filter_map(read).collect();
-        tables.retain(spec::is_repository);
+        tables.retain(spec::is_remote);
         settings::refuse_repeats(&tables, "url");
         config.push = push::Settings::read(&root.table("push"), config.daemon.base_url.as_ref());
         config.maps = root.tables("map").iter().filter_map(read_map).collect();
@@ -334,7 +334,7 @@ mod tests {
         check(&format!("watch = \"inotify\"\n{SMALL}"), &["1: notify"]);
         check(&format!("{SMALL}exclud = []\nmax_size = 5\n"), &["5: exclud", "6: max_size"]);
         check(&format!("{SMALL}exclude = [\"ok\", \"a[\"]\n"), &["5: \"a[\""]);
-        check(&SMALL.replace("file:///srv", "http://srv"), &["4: file:///"]);
+        check(&SMALL.replace("file:///srv", "ftp://srv"), &["4: file:///"]);
         check(&format!("{SMALL}[[root]]\nurl = \"file:///srv/docs/x\"\n"), &["3: lies inside"]);
         check(
             &format!("{SMALL}[[map]]\nurl_prefix = \"x\"\ndirectory = \"y\"\n"),

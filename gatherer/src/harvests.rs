@@ -1,11 +1,12 @@
-//! The schedule of harvests: each repository root has its own times, independent of the passes over
-//! trees.
+//! The schedule of roots elsewhere, repositories and web sites: each has its own times, independent of
+//! the passes over trees.
 //!
 //! A harvest goes on from the checkpoint that the previous one stored in the collection. At the end
 //! of a harvest, all live records of the repository are confirmed. A harvest that fails is repeated
 //! after a while, and goes on from its checkpoint. A harvest that would lose many records is held,
 //! like a tree's pass, until an administrator confirms it.
 
+mod crawling;
 mod harvest;
 
 use std::collections::{BTreeMap, HashMap};
@@ -25,7 +26,8 @@ use crate::lock::lock;
 use crate::problems::HARVEST_PROBLEM;
 use crate::requests::Requests;
 use crate::shared::{Shared, retry_wait};
-use crate::site::plan::{self, RepositoryPlan};
+use crate::site::plan::{self, RemotePlan, RepositoryPlan};
+use crate::spec;
 
 /// Maximum number of repositories that are harvested at the same time.
 const HARVESTS_MAX: usize = 4;
@@ -45,7 +47,7 @@ const FAR_FUTURE: Duration = Duration::from_secs(365 * 24 * 3_600);
 struct Schedule {
     /// The root's plan; `None` if it is no longer in the settings, and its records have to be
     /// deleted.
-    plan: Option<RepositoryPlan>,
+    plan: Option<RemotePlan>,
     due: Instant,
     /// Stops the harvest under way, if there is one.
     under_way: Option<Shutdown>,
@@ -126,11 +128,13 @@ impl Harvests {
     fn update_schedules(&mut self) {
         let (plans, now) = (self.shared.plans(), clock::monotonic());
         let is_first = self.schedules.is_empty();
-        let mut wanted: BTreeMap<String, Option<RepositoryPlan>> =
-            self.shared.site.repositories.known().into_iter().map(|url| (url, None)).collect();
-        wanted.extend(
-            plan::repositories(&plans).map(|it| (it.repository.url().to_owned(), Some(it.clone()))),
-        );
+        let site = &self.shared.site;
+        // The roots are in memory, and were read when the collection was opened.
+        let crawled = site.loaded_roots().into_iter().filter(|it| spec::is_remote_url(it));
+        let known = site.repositories.known().into_iter().chain(crawled);
+        let mut wanted: BTreeMap<String, Option<RemotePlan>> =
+            known.map(|url| (url, None)).collect();
+        wanted.extend(plan::remotes(&plans).map(|it| (it.url().to_owned(), Some(it.clone()))));
         for (url, plan) in wanted {
             let schedule = self.schedules.entry(url).or_insert_with(|| Schedule {
                 plan: None,
@@ -140,8 +144,11 @@ impl Harvests {
                 confirmed: false,
                 waiters: (u64::from(is_first && plan.is_some()), 0),
             });
-            let before = schedule.plan.as_ref().map(|it| &it.repository);
-            if before != plan.as_ref().map(|it| &it.repository) {
+            let is_same = match (&schedule.plan, &plan) {
+                (Some(before), Some(now)) => before.is_same(now),
+                (before, now) => before.is_none() && now.is_none(),
+            };
+            if !is_same {
                 (schedule.due, schedule.failures) = (now, 0);
                 // A harvest under way uses the old settings, and is stopped.
                 schedule.under_way.iter().for_each(Shutdown::start);
@@ -191,21 +198,23 @@ impl Harvests {
             schedule.due = now + FAR_FUTURE;
             let confirmed = schedule.confirmed;
             let task = match schedule.plan.clone() {
-                Some(plan) => {
-                    let repository = &plan.repository;
-                    let (token, shown) = (&repository.token, &repository.certificate);
-                    let credentials =
-                        exchange::source::credentials(token.as_ref(), shown.as_deref());
-                    let access = repository.oai.access(credentials, repository.allow_private);
-                    let base = repository.base_url.clone();
-                    let repository = harvester::Repository::new(self.client.clone(), base, access)
-                        .pacing(self.hosts.clone(), repository.oai.delay);
-                    let job = HarvestJob { repository, plan, confirmed };
+                Some(RemotePlan::Repository(plan)) => {
+                    let job = job(plan, self.client.clone(), self.hosts.clone(), confirmed);
                     self.tasks.spawn(harvest::harvest(site, job, stop))
+                }
+                Some(RemotePlan::Web(plan)) => {
+                    let client = self.client.clone();
+                    let crawl = move || crawling::crawl(&site, &plan, client, confirmed, &stop);
+                    self.tasks.spawn_blocking(crawl)
+                }
+                None if site.repositories.known().contains(url) => {
+                    let url = url.clone();
+                    self.tasks.spawn_blocking(move || harvest::forget(&site, &url, confirmed))
                 }
                 None => {
                     let url = url.clone();
-                    self.tasks.spawn_blocking(move || harvest::forget(&site, &url, confirmed))
+                    let forget = move || crawling::forget(&site, &url, confirmed, &stop);
+                    self.tasks.spawn_blocking(forget)
                 }
             };
             self.urls.insert(task.id(), url.clone());
@@ -238,7 +247,7 @@ impl Harvests {
         let Some(schedule) = self.schedules.get_mut(&url) else { return Ok(()) };
         schedule.under_way = None;
         self.shared.site.repositories.ended(std::mem::take(&mut schedule.waiters.1));
-        let interval = schedule.plan.as_ref().map_or(RETRY_MAX, |it| it.repository.interval);
+        let interval = schedule.plan.as_ref().map_or(RETRY_MAX, RemotePlan::interval);
         let next = match ended {
             HarvestEnd::Finished => {
                 (schedule.failures, schedule.confirmed) = (0, false);
@@ -269,4 +278,14 @@ impl Harvests {
         self.shared.site.publish();
         Ok(())
     }
+}
+
+fn job(plan: RepositoryPlan, client: Client, hosts: Hosts, confirmed: bool) -> HarvestJob {
+    let repository = &plan.repository;
+    let (token, shown) = (&repository.token, &repository.certificate);
+    let credentials = exchange::source::credentials(token.as_ref(), shown.as_deref());
+    let access = repository.oai.access(credentials, repository.allow_private);
+    let repository = harvester::Repository::new(client, repository.base_url.clone(), access)
+        .pacing(hosts, repository.oai.delay);
+    HarvestJob { repository, plan, confirmed }
 }

@@ -12,7 +12,7 @@
 //!
 //! Sans-I/O.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 use crate::progress::Hold;
@@ -193,6 +193,20 @@ impl KnownSet {
     /// it.
     pub fn is_unseen(&self, url: &str, walk: Walk) -> bool {
         self.objects.get(&self.key(url)).is_some_and(|mark| mark.seen < walk)
+    }
+
+    /// Marks all known objects as seen by `walk`, but those at `gone` as not seen: of a crawl, which
+    /// knows what is gone and never takes anything for gone because it was not found.
+    pub fn settle<'a>(&mut self, gone: impl IntoIterator<Item = &'a String>, walk: Walk) {
+        let gone: HashSet<Key> = gone.into_iter().map(|url| self.key(url)).collect();
+        for (key, mark) in &mut self.objects {
+            mark.seen = if gone.contains(key) { 0 } else { mark.seen.max(walk) };
+        }
+    }
+
+    /// Returns whether an object is known and need not be read.
+    pub fn is_same(&self, object: HashedObject) -> bool {
+        self.objects.get(&object.key).is_some_and(|mark| mark.fingerprint == object.fingerprint)
     }
 
     /// Marks a known object as seen although the walk could not check it: objects below an

@@ -5,6 +5,7 @@
 //!
 //! Sans-I/O.
 
+mod crawled;
 mod root;
 
 use std::borrow::Cow;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use soif::Record;
 use soif::digest::Md5;
 
+pub use self::crawled::{Crawled, Gone};
 pub use self::root::{
     REPOSITORY, ROOT, Regather, RepositoryNote, RootNote, repository_key, repository_of, root_key,
     root_of,
@@ -53,9 +55,24 @@ pub struct ObjectNote {
     /// Its records, in order: its own first, then those of its members.
     #[serde(rename = "r")]
     pub records: Vec<Published>,
+    /// What a crawl remembers of it, in addition.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub crawled: Option<Box<Crawled>>,
 }
 
 impl ObjectNote {
+    /// Returns whether a crawl has found nothing there: the note says only when it looked.
+    pub fn is_empty(&self) -> bool {
+        let gone = self.crawled.as_ref().and_then(|it| it.gone);
+        self.records.is_empty() && gone.is_some()
+    }
+
+    /// Returns the note of an object that has no records.
+    pub fn without_records(validator: Validator, crawled: Option<Box<Crawled>>) -> Self {
+        let brief = Brief { validator, unsure: true, settings: 0, annotations: 0 };
+        Self { brief, md5: String::new(), late: false, records: Vec::new(), crawled }
+    }
+
     /// Returns whether the object's content and settings are those of this note; then its records
     /// have not changed.
     pub fn is_of(&self, md5: &Md5, validator: &Validator, settings: u64) -> bool {
@@ -278,6 +295,7 @@ mod tests {
             brief: Brief { validator, unsure: false, settings, annotations: 0 },
             md5: Md5::of(b"x").to_string(),
             late: false,
+            crawled: None,
             records: compare(None, basis(settings), records).records,
         }
     }

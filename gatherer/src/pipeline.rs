@@ -13,8 +13,8 @@ mod prepare;
 mod room;
 mod run;
 mod tree;
+mod web;
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -22,10 +22,11 @@ use std::thread;
 
 use self::commit::Committer;
 use self::room::Room;
-pub(crate) use self::run::Order;
+pub(crate) use self::run::{Access, Order};
 use self::run::{Candidate, Prepared, Run};
+pub(crate) use self::web::WebAccess;
 use crate::lock::lock;
-use crate::site::plan::TreePlan;
+use crate::site::plan::RootPlan;
 use crate::site::{RootState, Site};
 
 /// Maximum number of files that wait to be read.
@@ -37,6 +38,9 @@ const PREPARED_MAX: usize = 64;
 /// Maximum memory of summarized files that wait, in bytes; a larger file waits alone.
 const PREPARED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Maximum memory of fetched objects that wait to be summarized, in bytes; a larger one waits alone.
+const GOT_BYTES_MAX: usize = 32 * 1024 * 1024;
+
 /// Carries out an order. Blocks until all its files are committed, or `stop` returns true.
 ///
 /// # Errors
@@ -44,7 +48,7 @@ const PREPARED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The collection failed: earlier commits stay, and the same order may be repeated.
 pub(crate) fn run(
     site: &Site,
-    plan: &TreePlan,
+    (plan, access): (&RootPlan, Access<'_>),
     root: &RootState,
     order: &Order,
     stop: &(dyn Fn() -> bool + Sync),
@@ -63,8 +67,8 @@ pub(crate) fn run(
         plan,
         root,
         walk,
-        real: without_links(&plan.tree.directory),
-        own: without_links(&plan.data),
+        access,
+        got_room: Room::new(GOT_BYTES_MAX),
         room: Room::new(PREPARED_BYTES_MAX),
         regather,
         annotations,
@@ -114,7 +118,7 @@ impl Run<'_> {
                 fetch.drop_one("stopped");
                 None
             } else {
-                prepare::prepare(self, &candidate)
+                self.prepare(&candidate)
             };
             let send = |ready: Prepared| {
                 self.room.enter(ready.bytes(), &|| self.is_stopped());
@@ -135,13 +139,10 @@ impl Run<'_> {
     }
 }
 
-/// Returns the path without links; unchanged if it does not exist.
-fn without_links(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_gone| path.to_path_buf())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::site::plan::Plan;
     use crate::validator::{Stat, Validator};
@@ -173,14 +174,14 @@ mod tests {
         let shared = Server::bind(config).await.unwrap().handle().shared;
         let (site, plans, path) = (&shared.site, shared.plans(), root.join("a.tar"));
         let Plan::Tree(plan) = &plans[0] else { panic!("{plans:?}") };
-        let state = site.root_state(&plan.url).unwrap();
+        let state = site.root_state(&plan.root.url).unwrap();
         let walk = || Run {
             site,
-            plan,
+            plan: &plan.root,
             root: &state,
             walk: site.next_walk(),
-            real: root.clone(),
-            own: without_links(&plan.data),
+            access: Access::tree(plan),
+            got_room: Room::new(GOT_BYTES_MAX),
             room: Room::new(PREPARED_BYTES_MAX),
             regather: false,
             annotations: Arc::default(),
@@ -190,7 +191,7 @@ mod tests {
         };
         let read = |run: &Run<'_>| {
             let validator = Validator::File(Stat::default());
-            let candidate = Candidate { url: spec::file_url(&path), validator };
+            let candidate = Candidate { url: spec::file_url(&path), validator, got: None };
             prepare::prepare(run, &candidate).unwrap()
         };
         let [first, pass, look] = [walk(), walk(), walk()];

@@ -20,6 +20,9 @@ pub const ROOT_PROBLEM: &str = "root-missing";
 /// Kind of the problem that a repository could not be harvested to its end.
 pub const HARVEST_PROBLEM: &str = "harvest";
 
+/// Kind of the problem that a web site could not be crawled.
+pub const CRAWL_PROBLEM: &str = "crawl";
+
 /// Maximum length of a message, in bytes; the middle of a longer one is left out.
 const MESSAGE_BYTES_MAX: usize = 500;
 
@@ -42,8 +45,10 @@ pub struct Entry {
 /// Returns whether problems of this kind are notes: what was done, and what is no fault of an object.
 /// All others are failures to read something whole.
 pub fn is_note(kind: &str) -> bool {
-    matches!(kind, "limit" | "special" | "vanished" | "recovered" | "unwatched")
-        || kind.starts_with("link-")
+    matches!(
+        kind,
+        "limit" | "special" | "vanished" | "recovered" | "unwatched" | "missing" | "trap"
+    ) || kind.starts_with("link-")
 }
 
 #[derive(Clone, Debug)]

@@ -17,6 +17,7 @@ use net::clock;
 use net::shutdown::Shutdown;
 use tokio::task::{self, JoinError, JoinSet};
 
+pub(crate) use self::pass::forget_root;
 use self::pass::{PassRequest, look, pass};
 use self::tidying::{HEAL_PAUSE_MIN, TIDY_EVERY};
 use crate::config::{POLL, Watch};

@@ -283,9 +283,8 @@ impl Handle {
             .filter(|it| it.hold.is_some() && root.is_none_or(|root| root == it.url))
             .map(|it| it.url)
             .collect();
-        let known = self.shared.site.repositories.known();
         let (harvested, walked): (Vec<String>, Vec<String>) =
-            held.iter().cloned().partition(|url| known.contains(url));
+            held.iter().cloned().partition(|url| spec::is_remote_url(url));
         if !walked.is_empty() {
             lock(&self.shared.requests).confirm.extend(walked);
             self.shared.requested.notify_one();
@@ -381,10 +380,14 @@ fn open(
     report_recovery(&site, &recovery);
     // Done before the first file is read; otherwise files would be published without annotations.
     site.read_annotations(&config.essence.annotations);
-    for plan in plan::trees(&plans) {
-        site.root_state(&plan.url).map_err(failed)?;
+    for root in plan::summarized(&plans) {
+        site.root_state(&root.url).map_err(failed)?;
     }
-    let wanted = plan::repositories(&plans).count();
+    // Sites that are no longer in the settings are forgotten by their schedule.
+    for url in site.known_roots().map_err(failed)?.iter().filter(|it| spec::is_remote_url(it)) {
+        site.root_state(url).map_err(failed)?;
+    }
+    let wanted = plan::remotes(&plans).count();
     site.repositories.load(&site.collection, wanted).map_err(failed)?;
     // Done before the first pass, which then gathers damaged objects again.
     let handled = site.follow_lifts().and_then(|()| site.handle_aftermath());

@@ -18,7 +18,7 @@ use essence::worker::program::Programs;
 use net::clock;
 use tokio::sync::watch;
 
-use self::plan::Plan;
+use self::plan::{Plan, RemotePlan};
 use self::repositories::Repositories;
 use crate::annotating::AnnotationState;
 use crate::known::{KnownSet, Walk};
@@ -136,7 +136,7 @@ impl Site {
     /// system lacks, and objects may need none. Blocks.
     pub(crate) fn probe_fences(&self, plans: &[Plan]) {
         let summarizing =
-            plan::trees(plans).map(|it| &it.summarizing).find(|it| it.runs_programs());
+            plan::summarized(plans).map(|it| &it.summarizing).find(|it| it.runs_programs());
         if let Some(summarizing) = summarizing {
             self.workers.probe(&summarizing.essence, summarizing.settings);
         }
@@ -210,6 +210,11 @@ impl Site {
     /// Commits only a root's note. Blocks.
     pub(crate) fn remember_root(&self, url: &str, note: &RootNote) -> Result<(), Error> {
         commit_note(&self.collection, note::root_key(url), Some(note::to_bytes(note)))
+    }
+
+    /// Returns the URLs of the roots that have been read from the collection, in order.
+    pub(crate) fn loaded_roots(&self) -> Vec<String> {
+        lock(&self.root_states).keys().cloned().collect()
     }
 
     /// Notes that no walk is under way.
@@ -293,8 +298,9 @@ impl Site {
     /// without a plan.
     pub(crate) fn roots(&self, plans: &[Plan]) -> Vec<RootStatus> {
         let planned = plans.iter().map(|plan| match plan {
-            Plan::Tree(plan) => self.tree(&plan.url),
-            Plan::Repository(plan) => self.repository(plan.repository.url()),
+            Plan::Tree(plan) => self.tree(&plan.root.url),
+            Plan::Remote(RemotePlan::Web(plan)) => self.tree(plan.web.url()),
+            Plan::Remote(RemotePlan::Repository(plan)) => self.repository(plan.repository.url()),
         });
         let is_left = |url: &String| plans.iter().all(|plan| plan.url() != url);
         let trees: Vec<String> = lock(&self.root_states).keys().cloned().collect();

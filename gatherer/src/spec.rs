@@ -11,6 +11,7 @@
 mod repository;
 mod tree;
 mod urls;
+mod web;
 
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub use self::repository::{INTERVAL, Repository};
 pub use self::tree::{Symlinks, Tree};
 pub(crate) use self::urls::upwards;
 pub use self::urls::{Map, file_path, file_url, path_of, public_url};
+pub(crate) use self::web::UrlFilter;
+pub use self::web::{URLS_MAX, Web};
 
 /// Root whose objects are gathered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub enum Root {
     Tree(Tree),
     /// The records of an OAI-PMH repository, to be harvested.
     Repository(Repository),
+    /// A web site, to be crawled.
+    Web(Web),
 }
 
 impl Root {
@@ -36,25 +41,43 @@ impl Root {
         match self {
             Self::Tree(tree) => tree.url(),
             Self::Repository(repository) => repository.url().to_owned(),
+            Self::Web(web) => web.url().to_owned(),
         }
     }
 
     /// Reads a `[[root]]`, and records its mistakes. Confirmed records live for `ttl`.
     pub(crate) fn read(table: &Table<'_>, interval_max: Duration, ttl: Duration) -> Option<Self> {
-        if is_repository(table) {
-            return Repository::read(table, interval_max, ttl).map(Self::Repository);
+        match access(table).as_str() {
+            "oai" => Repository::read(table, interval_max, ttl).map(Self::Repository),
+            "web" => Web::read(table, interval_max, ttl).map(Self::Web),
+            "file" => Tree::read(table).map(Self::Tree),
+            other => {
+                let expected = "\"file\", \"web\" or \"oai\"";
+                table.mistake("access", format!("{other:?} is none"), expected);
+                None
+            }
         }
-        let access = table.string("access").unwrap_or_else(|| "file".to_owned());
-        if !access.eq_ignore_ascii_case("file") {
-            table.mistake("access", format!("{access:?} is none"), "\"file\" or \"oai\"");
-        }
-        Tree::read(table).map(Self::Tree)
     }
 }
 
-/// Returns whether a `[[root]]` is a repository.
-pub(crate) fn is_repository(table: &Table<'_>) -> bool {
-    table.string("access").is_some_and(|it| it.eq_ignore_ascii_case("oai"))
+/// Returns the way to the objects of a `[[root]]`: as it is named, or as its URL says.
+fn access(table: &Table<'_>) -> String {
+    let named = table.string("access").map(|it| it.to_ascii_lowercase());
+    let is_web = || {
+        let url = table.string("url").unwrap_or_default().to_ascii_lowercase();
+        url.starts_with("http://") || url.starts_with("https://")
+    };
+    named.unwrap_or_else(|| if is_web() { "web".to_owned() } else { "file".to_owned() })
+}
+
+/// Returns whether a `[[root]]` is not on this machine.
+pub(crate) fn is_remote(table: &Table<'_>) -> bool {
+    access(table) != "file"
+}
+
+/// Returns whether `url`, that of a root, is not on this machine.
+pub(crate) fn is_remote_url(url: &str) -> bool {
+    !url.starts_with("file:")
 }
 
 /// Returns a message for each conflict: a tree inside another tree, which would be gathered twice
@@ -87,7 +110,7 @@ pub fn conflicts(roots: &[Root], maps: &[Map]) -> Vec<String> {
 pub(crate) fn trees(roots: &[Root]) -> impl Iterator<Item = &Tree> {
     roots.iter().filter_map(|it| match it {
         Root::Tree(tree) => Some(tree),
-        Root::Repository(_) => None,
+        Root::Repository(_) | Root::Web(_) => None,
     })
 }
 

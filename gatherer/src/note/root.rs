@@ -31,6 +31,10 @@ pub struct RootNote {
     pub hold: Option<Hold>,
     /// Number of files that are gone, at the time of the hold.
     pub held: u64,
+    /// Begin of the crawl under way, in Unix milliseconds: a process that is started again goes on
+    /// with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crawl_began: Option<u64>,
 }
 
 /// Whether and how the repository is harvested in full again.

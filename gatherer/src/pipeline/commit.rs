@@ -139,6 +139,9 @@ impl<'a> Committer<'a> {
         let (root, url) = (self.run.root, self.run.plan.url.as_str());
         let _one_at_a_time = lock(&root.finish);
         let before = lock(&root.note).clone();
+        if let Some(gone) = &seen.gone {
+            lock(&root.known).settle(gone, seen.walk);
+        }
         let vanished = self.count_vanished(order, seen)?;
         let left = lock(&root.known).len().saturating_sub(vanished);
         let lost = if self.run.counts_on_balance(order) {
@@ -173,6 +176,12 @@ impl<'a> Committer<'a> {
             }
         }
         let is_seen = order.whole && self.end_pass(seen, &mut after);
+        for url in &seen.empty {
+            self.forget(url)?;
+        }
+        if let Some(from_ms) = seen.answered_from {
+            self.refresh_answered(from_ms)?;
+        }
         // Growth alone needs no commit: the next pass counts the files again.
         if after != (RootNote { files: after.files, ..before }) {
             let value = Some(note::to_bytes(&after));
@@ -207,15 +216,49 @@ impl<'a> Committer<'a> {
             after.lost = 0;
         }
         after.confirmed = Some(at);
+        after.crawl_began = None;
         // If the pass began before records were lost, it has not published everything again.
         after.regather &= !self.run.regather;
-        self.extra.changes.push(Change::Confirm {
-            gatherer: self.run.site.id.clone(),
-            root: plan.url.clone(),
-            at: Stamp(at),
-        });
+        if seen.answered_from.is_none() {
+            self.extra.changes.push(Change::Confirm {
+                gatherer: self.run.site.id.clone(),
+                root: plan.url.clone(),
+                at: Stamp(at),
+            });
+        }
         self.run.site.metrics.passes.fetch_add(1, Relaxed);
         after.hold.is_none()
+    }
+
+    /// Deletes the note of an object that has no records.
+    fn forget(&mut self, url: &str) -> Result<(), collection::Error> {
+        let key = note::object_key(&self.run.plan.url, url);
+        let metrics = &self.run.site.metrics;
+        metrics.vanish.enter(1);
+        metrics.vanish.leave(1);
+        metrics.commit.enter(1);
+        self.waiting.push(Waiting::Vanished { url: url.to_owned(), key });
+        self.changes += 1;
+        if CHANGES_MAX <= self.changes { self.flush() } else { Ok(()) }
+    }
+
+    /// Refreshes the records of all objects that were answered since `from_ms`, one by one: others
+    /// of the root may be gone.
+    fn refresh_answered(&mut self, from_ms: u64) -> Result<(), collection::Error> {
+        let run = self.run;
+        for entry in run.site.collection.notes(&note::objects_prefix(&run.plan.url)) {
+            let Some(object) = note::from_bytes::<ObjectNote>(&entry?.1) else { continue };
+            let crawled = object.crawled.as_ref();
+            if crawled.is_some_and(|it| it.gone.is_none() && from_ms <= it.answered_ms) {
+                let oid = |it: &note::Published| Oid::new(&run.site.id, &it.url);
+                let refreshed = object.records.iter().map(oid).map(Change::Refresh);
+                self.extra.changes.extend(refreshed);
+            }
+            if CHANGES_MAX <= self.extra.changes.len() {
+                self.flush()?;
+            }
+        }
+        Ok(())
     }
 
     fn report_hold(&self, hold: &Hold, held: u64) {
@@ -273,11 +316,14 @@ impl<'a> Committer<'a> {
 /// file is read again now, while no other thread commits.
 fn refreshed(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
     let Waiting::Prepared(file) = file else { return Some(file) };
-    if lock(&run.root.known).committed(&file.url) == file.against {
+    // A crawl asks for a page only once.
+    let is_page = file.note.crawled.is_some();
+    if is_page || lock(&run.root.known).committed(&file.url) == file.against {
         return Some(Waiting::Prepared(file));
     }
     run.site.metrics.fetch.enter(1);
-    let candidate = Candidate { url: file.url, validator: file.note.brief.validator };
+    let validator = file.note.brief.validator;
+    let candidate = Candidate { url: file.url, validator, got: None };
     prepare(run, &candidate).map(Waiting::Prepared)
 }
 

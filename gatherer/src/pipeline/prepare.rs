@@ -10,7 +10,7 @@ use collection::Oid;
 use essence::chain::{self, Extractor, RuleCommands};
 use essence::rules::{AppliedRule, Verdict};
 use essence::worker::budget::ProgramBudget;
-use formats::object::{Object, ProblemKind, Summary};
+use formats::object::{Leads, Object, ProblemKind, Summary};
 use net::clock;
 use soif::Record;
 
@@ -53,14 +53,23 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
         });
     let same = same_content && old.as_ref().is_some_and(|old| old.brief.annotations == annotations);
     let was_late = old.as_ref().is_some_and(|old| old.late);
+    let mut crawled = None;
     let Decision { difference, late, again } = if same {
         site.counts.unchanged.fetch_add(1, Relaxed);
+        crawled = run.crawled(candidate, old.as_ref(), None);
         Decision { difference: unchanged(old.as_ref()), late: was_late, again: false }
     } else {
         site.metrics.fetch.leave(1);
         site.resolve(&url, &object.url);
         let public = object.url.clone();
-        let made = summarize(run, object, file.as_deref(), old.is_some())?;
+        let mut made = summarize(run, object, file.as_deref(), old.is_some())?;
+        if candidate.got.is_some() {
+            crawled = run.crawled(candidate, old.as_ref(), Some(&made.leads));
+        }
+        if crawled.as_ref().is_some_and(|(_, hides)| *hides) {
+            site.metrics.left_out.add("noindex", 1);
+            made.records.clear();
+        }
         let has_same_date = |old: &ObjectNote| old.brief.validator.is_dated_as(&validator);
         let same_content = same_content && old.as_ref().is_some_and(has_same_date);
         decide(run, (&public, old.as_ref()), same_content, made)
@@ -70,7 +79,9 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
     // resources.
     let settings = if again { !settings } else { settings };
     let brief = Brief { validator, unsure: !sure, settings, annotations };
-    let note = ObjectNote { brief, md5: md5.to_string(), late, records: difference.records };
+    let crawled = crawled.map(|(crawled, _)| crawled);
+    let note =
+        ObjectNote { brief, md5: md5.to_string(), late, records: difference.records, crawled };
     if same && old.as_ref() == Some(&note) {
         // A file with a date in the future is read at every pass; its note has not changed.
         site.metrics.fetch.drop_one("as-remembered");
@@ -99,7 +110,7 @@ fn decide(
     same_content: bool,
     made: MadeRecords,
 ) -> Decision {
-    let MadeRecords { records, may_pass, late } = made;
+    let MadeRecords { records, may_pass, late, .. } = made;
     // An object that was late before has had its second try, even if its content is new: otherwise
     // an object that changes all the time would never be published.
     let first_late = late && !old.is_some_and(|old| old.late);
@@ -152,6 +163,8 @@ fn is_published(run: &Run<'_>, record: &Record) -> bool {
 
 struct MadeRecords {
     records: Vec<Record>,
+    /// Where the object leads.
+    leads: Leads,
     /// Whether the records are incomplete for a temporary reason.
     may_pass: bool,
     /// Whether time was too short for all of the records.
@@ -204,7 +217,8 @@ fn summarize(
 /// Makes an object's summaries into records of this gatherer; `None` if the run was stopped
 /// meanwhile.
 fn make_records(run: &Run<'_>, summaries: Vec<Summary>) -> Option<MadeRecords> {
-    let mut made = MadeRecords { records: Vec::new(), may_pass: false, late: false };
+    let (records, leads) = (Vec::new(), leads(&summaries));
+    let mut made = MadeRecords { records, leads, may_pass: false, late: false };
     let now = (clock::now_ms() / 1_000).to_string();
     let mut budget = chain::rules_budget(clock::monotonic);
     for summary in summaries {
@@ -219,6 +233,16 @@ fn make_records(run: &Run<'_>, summaries: Vec<Summary>) -> Option<MadeRecords> {
         }
     }
     Some(made)
+}
+
+/// Returns where the object leads, whose own summary comes first: a page says so itself, others by
+/// their references.
+fn leads(summaries: &[Summary]) -> Leads {
+    let Some(first) = summaries.first() else { return Leads::default() };
+    first.leads.as_deref().cloned().unwrap_or_else(|| {
+        let references = first.record.text("URL-References").unwrap_or_default();
+        Leads { links: references.lines().map(str::to_owned).collect(), ..Leads::default() }
+    })
 }
 
 fn make_record(run: &Run<'_>, summary: Summary, now: &str) -> Record {

@@ -1,9 +1,10 @@
 //! An order under way, and the values between its stages.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::SyncSender;
 
 use essence::annotations::Annotations;
 use formats::object::Object;
@@ -11,11 +12,12 @@ use soif::Record;
 use soif::digest::Md5;
 
 use super::room::Room;
+use super::web::{Got, WebAccess};
 use crate::known::{ObjectHasher, Top, Walk};
 use crate::note::ObjectNote;
-use crate::site::plan::TreePlan;
+use crate::site::plan::{RootPlan, TreePlan};
 use crate::site::{RootState, Site};
-use crate::spec::upwards;
+use crate::spec::{self, upwards};
 use crate::tree::file::OpenFile;
 use crate::tree::watch::WatchSession;
 use crate::validator::Validator;
@@ -40,9 +42,11 @@ pub(crate) struct Order {
 pub(crate) struct Candidate {
     pub(crate) url: String,
     pub(crate) validator: Validator,
+    /// What a crawl has got, which needs not be read any more.
+    pub(crate) got: Option<Box<Got>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fetched {
     /// The object under its public URL.
     pub(crate) object: Object,
@@ -63,6 +67,12 @@ pub(crate) struct WalkResult {
     pub(crate) scopes: BTreeSet<String>,
     /// URLs that could not be read: nothing at or below them is taken for vanished.
     pub(crate) unread: BTreeSet<String>,
+    /// Of a crawl, the URLs of objects that are gone for certain: no other object has vanished.
+    pub(crate) gone: Option<HashSet<String>>,
+    /// Of a crawl, the URLs whose notes are of no use any more; they have no records.
+    pub(crate) empty: Vec<String>,
+    /// Begin of the crawl, in Unix milliseconds, if not all live objects were answered in it.
+    pub(crate) answered_from: Option<u64>,
     pub(crate) finished: bool,
 }
 
@@ -78,15 +88,28 @@ impl WalkResult {
     }
 }
 
-pub(crate) struct Run<'a> {
-    pub(crate) site: &'a Site,
+/// The way to the objects of a root.
+pub(crate) enum Access<'a> {
+    Tree(TreeAccess<'a>),
+    Web(WebAccess<'a>),
+}
+
+pub(crate) struct TreeAccess<'a> {
     pub(crate) plan: &'a TreePlan,
-    pub(crate) root: &'a RootState,
-    pub(crate) walk: Walk,
     /// The root's path without links.
     pub(crate) real: PathBuf,
     /// The path of the gatherer's own folder without links.
     pub(crate) own: PathBuf,
+}
+
+pub(crate) struct Run<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) plan: &'a RootPlan,
+    pub(crate) access: Access<'a>,
+    pub(crate) root: &'a RootState,
+    pub(crate) walk: Walk,
+    /// Room for objects that wait to be summarized, with their content.
+    pub(crate) got_room: Room,
     /// Room for files that wait to be committed.
     pub(crate) room: Room,
     /// Whether every object is published again, whatever its note.
@@ -97,9 +120,54 @@ pub(crate) struct Run<'a> {
     pub(crate) failed: AtomicBool,
 }
 
+impl<'a> Access<'a> {
+    /// Returns the way to the files of a tree. Blocks.
+    pub(crate) fn tree(plan: &'a TreePlan) -> Self {
+        let real = without_links(&plan.tree.directory);
+        Self::Tree(TreeAccess { plan, real, own: without_links(&plan.data) })
+    }
+}
+
+/// Returns the path without links; unchanged if it does not exist.
+fn without_links(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_gone| path.to_path_buf())
+}
+
 impl Run<'_> {
     pub(crate) fn is_stopped(&self) -> bool {
         self.failed.load(Relaxed) || (self.stop)()
+    }
+
+    /// Stage 1: finds objects, and passes on those that may have changed.
+    pub(super) fn walk(&self, order: &Order, candidates: SyncSender<Candidate>) -> WalkResult {
+        match &self.access {
+            Access::Tree(tree) => self.walk_tree(tree, order, candidates),
+            Access::Web(web) => self.crawl(web, candidates),
+        }
+    }
+
+    /// Stage 2: reads an object.
+    pub(super) fn fetch(&self, candidate: &Candidate) -> Option<Fetched> {
+        match &self.access {
+            Access::Tree(tree) => self.read_file(tree, candidate),
+            Access::Web(_) => candidate.got.as_ref()?.content.clone(),
+        }
+    }
+
+    /// Returns the public URL of the object at `url`.
+    pub(super) fn public_url(&self, url: &str) -> String {
+        match &self.access {
+            Access::Tree(tree) => spec::public_url(&tree.plan.maps, &spec::file_path(url)),
+            Access::Web(_) => url.to_owned(),
+        }
+    }
+
+    /// Returns whether new objects make up for vanished ones when losses are counted. Blocks.
+    pub(super) fn counts_on_balance(&self, order: &Order) -> bool {
+        match &self.access {
+            Access::Tree(tree) => tree.counts_on_balance(order),
+            Access::Web(_) => false,
+        }
     }
 }
 

@@ -12,12 +12,13 @@ use essence::select::LeftOut;
 use formats::object::Object;
 use net::clock;
 
-use super::run::{Candidate, Fetched, Order, Run, WalkResult};
+use super::run::{Candidate, Fetched, Order, Run, TreeAccess, WalkResult};
 use crate::known::Top;
 use crate::lock::lock;
 use crate::note;
 use crate::progress::Phase;
-use crate::spec::{self, Symlinks};
+use crate::site::plan::TreePlan;
+use crate::spec::{self, Map, Symlinks};
 use crate::tree::file::{self, Content, Refused};
 use crate::tree::selection;
 use crate::tree::walk::{Go, Trouble, WalkItem, Walker};
@@ -29,31 +30,37 @@ const UNREAD_MAX: usize = 10_000;
 
 impl Run<'_> {
     /// Stage 1: finds files, and passes on the files that may have changed.
-    pub(super) fn walk(&self, order: &Order, candidates: SyncSender<Candidate>) -> WalkResult {
+    pub(super) fn walk_tree(
+        &self,
+        tree: &TreeAccess<'_>,
+        order: &Order,
+        candidates: SyncSender<Candidate>,
+    ) -> WalkResult {
+        let plan = tree.plan;
         let unread = Mutex::new(BTreeSet::new());
         let (files, unchanged) = (AtomicU64::new(0), AtomicU64::new(0));
         let sender = Mutex::new(candidates);
         let stage = &self.site.metrics.walk;
         let walker = Walker {
-            tree: &self.plan.tree,
-            filter: &self.plan.filter,
-            data: &self.plan.data,
+            tree: &plan.tree,
+            filter: &plan.filter,
+            data: &plan.data,
             threads: self.plan.summarizing.workers,
         };
         let handle = |item: WalkItem<'_>| {
             stage.enter(1);
             match item {
                 WalkItem::LeftOut(reason) => stage.drop_one(reason),
-                WalkItem::Trouble(trouble) => self.handle_trouble(trouble, &unread),
+                WalkItem::Trouble(trouble) => self.handle_trouble(plan, trouble, &unread),
                 WalkItem::File { path, stat } => {
-                    if let Some(left_out) = self.leaves_out(path, stat.size) {
+                    if let Some(left_out) = tree.leaves_out(path, stat.size) {
                         stage.drop_one(left_out.name());
                         self.site.metrics.left_out.add(left_out.name(), 1);
                         return if self.is_stopped() { Go::Stop } else { Go::On };
                     }
                     files.fetch_add(1, Relaxed);
                     self.site.counts.seen.fetch_add(1, Relaxed);
-                    self.consider(path, stat, &sender, &unchanged);
+                    self.consider(plan, (path, stat), &sender, &unchanged);
                 }
             }
             if self.is_stopped() { Go::Stop } else { Go::On }
@@ -65,7 +72,7 @@ impl Run<'_> {
         let url = |path: &PathBuf| spec::file_url(&path.components().collect::<PathBuf>());
         let (scopes, unread) =
             (order.scopes.iter().map(url).collect(), unread.iter().map(url).collect());
-        let device = std::fs::metadata(&self.plan.tree.directory);
+        let device = std::fs::metadata(&plan.tree.directory);
         let top = device.map_or(Top::Missing, |metadata| Top::Present {
             device: std::os::unix::fs::MetadataExt::dev(&metadata),
             is_empty: order.whole && files.load(Relaxed) == 0,
@@ -74,37 +81,34 @@ impl Run<'_> {
         if order.whole {
             self.site.enter(Phase::Gathering);
         }
-        WalkResult { walk: self.walk, top, scopes, unread, finished }
-    }
-
-    /// Returns why a file is not summarized, as far as this is known before it is read.
-    fn leaves_out(&self, path: &Path, size: u64) -> Option<LeftOut> {
-        let (plan, top) = (self.plan, &self.plan.tree.directory);
-        selection::leaves_out(&plan.summarizing.essence.select, (top, &plan.filter), path, size)
+        let (walk, gone, empty, answered_from) = (self.walk, None, Vec::new(), None);
+        WalkResult { walk, top, scopes, unread, gone, empty, answered_from, finished }
     }
 
     /// Returns the fingerprint of everything that a file's records depend on besides the file's
     /// content.
-    fn basis(&self, path: &Path) -> u64 {
+    fn basis(&self, maps: &[Map], path: &Path) -> u64 {
         let settings = self.plan.summarizing.settings;
         if self.annotations.is_empty() {
             return settings;
         }
-        let url = spec::public_url(&self.plan.maps, path);
+        let url = spec::public_url(maps, path);
         note::basis_fingerprint(settings, self.annotations.fingerprint_of_file(&url))
     }
 
     /// Decides, by a file's metadata, whether to read it.
     fn consider(
         &self,
-        path: &Path,
-        stat: Stat,
+        plan: &TreePlan,
+        (path, stat): (&Path, Stat),
         sender: &Mutex<SyncSender<Candidate>>,
         unchanged: &AtomicU64,
     ) {
         let (counts, stage) = (&self.site.counts, &self.site.metrics.walk);
-        let candidate = Candidate { url: spec::file_url(path), validator: Validator::File(stat) };
-        let object = self.hasher.hash(&candidate.url, &candidate.validator, self.basis(path));
+        let candidate =
+            Candidate { url: spec::file_url(path), validator: Validator::File(stat), got: None };
+        let object =
+            self.hasher.hash(&candidate.url, &candidate.validator, self.basis(&plan.maps, path));
         let read = lock(&self.root.known).handle_object(object, self.walk) || self.regather;
         if !read {
             counts.unchanged.fetch_add(1, Relaxed);
@@ -121,9 +125,9 @@ impl Run<'_> {
         }
     }
 
-    fn handle_trouble(&self, trouble: Trouble, unread: &Mutex<BTreeSet<PathBuf>>) {
+    fn handle_trouble(&self, plan: &TreePlan, trouble: Trouble, unread: &Mutex<BTreeSet<PathBuf>>) {
         self.site.metrics.walk.drop_one(trouble.kind);
-        let path = trouble.path.unwrap_or_else(|| self.plan.tree.directory.clone());
+        let path = trouble.path.unwrap_or_else(|| plan.tree.directory.clone());
         self.site.problem_from_walk(
             self.walk,
             spec::file_url(&path),
@@ -131,14 +135,18 @@ impl Run<'_> {
             trouble.message,
         );
         if trouble.unseen {
-            spare(&mut lock(unread), path, &self.plan.tree.directory);
+            spare(&mut lock(unread), path, &plan.tree.directory);
         }
     }
 
     /// Stage 2: reads a file.
-    pub(super) fn fetch(&self, candidate: &Candidate) -> Option<Fetched> {
+    pub(super) fn read_file(
+        &self,
+        tree: &TreeAccess<'_>,
+        candidate: &Candidate,
+    ) -> Option<Fetched> {
         let (site, path) = (self.site, spec::file_path(&candidate.url));
-        let content = match self.read(&path) {
+        let content = match self.read(tree, &path) {
             Ok(content) => content,
             Err(refused) => {
                 site.metrics.fetch.drop_one(self.report_refused(refused, &candidate.url));
@@ -150,7 +158,7 @@ impl Run<'_> {
         site.counts.bytes.fetch_add(count, Relaxed);
         let name = path.file_name().unwrap_or_default();
         let object = Object {
-            url: spec::public_url(&self.plan.maps, &path),
+            url: spec::public_url(&tree.plan.maps, &path),
             name: name.to_string_lossy().into_owned(),
             modified: u64::try_from(content.stat.modified).ok(),
             size: content.stat.size.max(count),
@@ -164,9 +172,9 @@ impl Run<'_> {
         Some(Fetched { object, md5, validator, sure, file })
     }
 
-    fn read(&self, path: &Path) -> Result<Content, Refused> {
-        let (now_ms, symlinks) = (clock::now_ms(), self.plan.tree.symlinks);
-        let bounds = (&*self.real, &*self.own);
+    fn read(&self, tree: &TreeAccess<'_>, path: &Path) -> Result<Content, Refused> {
+        let (now_ms, symlinks) = (clock::now_ms(), tree.plan.tree.symlinks);
+        let bounds = (&*tree.real, &*tree.own);
         let (most, follow) = (self.plan.summarizing.read_bytes_max, symlinks == Symlinks::Follow);
         match file::read(path, bounds, most, follow, now_ms, &|| self.is_stopped()) {
             Err(Refused::NotAFile) if symlinks == Symlinks::Record => {
@@ -195,10 +203,14 @@ impl Run<'_> {
         self.site.problem_from_walk(self.walk, url.to_owned(), kind, message);
         kind
     }
+}
 
-    /// Returns the public URL of the object at `url`.
-    pub(super) fn public_url(&self, url: &str) -> String {
-        spec::public_url(&self.plan.maps, &spec::file_path(url))
+impl TreeAccess<'_> {
+    /// Returns why a file is not summarized, as far as this is known before it is read.
+    fn leaves_out(&self, path: &Path, size: u64) -> Option<LeftOut> {
+        let (plan, top) = (self.plan, &self.plan.tree.directory);
+        let select = &plan.root.summarizing.essence.select;
+        selection::leaves_out(select, (top, &plan.filter), path, size)
     }
 
     /// Returns whether new files make up for vanished ones when losses are counted. They do after

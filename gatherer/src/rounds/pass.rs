@@ -13,10 +13,11 @@ use net::clock;
 use crate::known::LOST_FILES_MAX;
 use crate::lock::lock;
 use crate::note::{self, ObjectNote};
-use crate::pipeline::{self, Order};
+use crate::pipeline::{self, Access, Order};
 use crate::progress::{Hold, Phase};
 use crate::site::Site;
 use crate::site::plan::{Plan, TreePlan, trees};
+use crate::spec;
 use crate::tree::selection;
 use crate::tree::walk::{Go, WalkItem, Walker};
 use crate::tree::watch::WatchSession;
@@ -41,7 +42,7 @@ pub(crate) fn pass(
 ) -> Result<(), collection::Error> {
     site.read_annotations(&request.annotations);
     site.annotating.current().reset_matches();
-    let known = trees(plans).map(|plan| Ok(lock(&site.root_state(&plan.url)?.known).len()));
+    let known = trees(plans).map(|plan| Ok(lock(&site.root_state(&plan.root.url)?.known).len()));
     let known = known.collect::<Result<Vec<u64>, collection::Error>>()?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -51,7 +52,8 @@ pub(crate) fn pass(
         outcome
     })?;
     site.workers.end_idle();
-    for url in site.known_roots()? {
+    // Roots elsewhere have their own schedule, which forgets them, too.
+    for url in site.known_roots()?.into_iter().filter(|it| !spec::is_remote_url(it)) {
         if !plans.iter().any(|plan| plan.url() == url) {
             forget_root(site, &url, request.confirmed.contains(&url), stop)?;
         }
@@ -77,12 +79,12 @@ fn expect(site: &Site, plans: &[Plan], known: &[u64], stop: &(dyn Fn() -> bool +
 
 /// Returns the number of files in a tree that are to be gathered. Blocks.
 fn count(plan: &TreePlan, stop: &(dyn Fn() -> bool + Sync)) -> u64 {
-    let TreePlan { tree, filter, data, summarizing, .. } = plan;
+    let TreePlan { root, tree, filter, data, .. } = plan;
     let files = AtomicU64::new(0);
     let handle = |item: WalkItem<'_>| {
-        let root = (tree.directory.as_path(), filter);
+        let (top, select) = ((tree.directory.as_path(), filter), &root.summarizing.essence.select);
         if let WalkItem::File { path, stat } = item
-            && selection::leaves_out(&summarizing.essence.select, root, path, stat.size).is_none()
+            && selection::leaves_out(select, top, path, stat.size).is_none()
         {
             files.fetch_add(1, Relaxed);
         }
@@ -104,15 +106,15 @@ fn gather(
         if stop() {
             return Ok(());
         }
-        let root_state = site.root_state(&plan.url)?;
+        let root_state = site.root_state(&plan.root.url)?;
         site.enter(Phase::Walking);
         let order = Order {
             scopes: vec![plan.tree.directory.clone()],
             whole: true,
-            confirmed: request.confirmed.contains(&plan.url),
+            confirmed: request.confirmed.contains(&plan.root.url),
             session: request.session.clone(),
         };
-        pipeline::run(site, plan, &root_state, &order, stop)?;
+        pipeline::run(site, (&plan.root, Access::tree(plan)), &root_state, &order, stop)?;
     }
     Ok(())
 }
@@ -130,12 +132,12 @@ pub(crate) fn look(
         if scopes.is_empty() {
             continue;
         }
-        let root_state = site.root_state(&plan.url)?;
+        let root_state = site.root_state(&plan.root.url)?;
         // A change of the top itself affects the whole root, including its hold.
         let whole = scopes.contains(top);
         let scopes = if whole { vec![top.clone()] } else { scopes };
         let order = Order { scopes, whole, confirmed: false, session: None };
-        pipeline::run(site, plan, &root_state, &order, stop)?;
+        pipeline::run(site, (&plan.root, Access::tree(plan)), &root_state, &order, stop)?;
     }
     site.workers.end_idle();
     Ok(())
@@ -144,7 +146,7 @@ pub(crate) fn look(
 /// Returns those of `paths` that are in a root, with the products of these files, in order, none
 /// below another. The products are added since their source decides whether they are left out.
 fn scopes(plan: &TreePlan, paths: &[PathBuf]) -> Vec<PathBuf> {
-    let select = &plan.summarizing.essence.select;
+    let select = &plan.root.summarizing.essence.select;
     let mut scopes = Vec::new();
     for path in paths.iter().filter(|path| path.starts_with(&plan.tree.directory)) {
         let name = path.file_name().unwrap_or_default();
@@ -159,8 +161,8 @@ fn scopes(plan: &TreePlan, paths: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Deletes the objects of a root that is no longer in the settings; if there are many, only after a
-/// confirmation.
-fn forget_root(
+/// confirmation. Blocks.
+pub(crate) fn forget_root(
     site: &Site,
     url: &str,
     confirmed: bool,

@@ -24,9 +24,8 @@ pub(super) fn settings_facts(shared: &Shared) -> Facts {
 fn facts(shared: &Shared) -> Facts {
     let config = shared.config();
     let maps = config.maps.iter().map(|it| it.url_prefix.to_string());
-    let repositories = config.roots.iter().filter(|it| matches!(it, Root::Repository(_)));
-    let repositories = repositories.map(Root::url);
-    let mut gathers: Vec<String> = maps.chain(repositories).collect();
+    let remote = config.roots.iter().filter(|it| !matches!(it, Root::Tree(_))).map(Root::url);
+    let mut gathers: Vec<String> = maps.chain(remote).collect();
     gathers.sort();
     gathers.dedup();
     gathers.truncate(NAMED_MAX);

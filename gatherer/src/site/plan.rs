@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use essence::extract::EssenceSettings;
 use essence::rules::Rules;
@@ -11,27 +12,51 @@ use oai::crosswalk::SourceIdentity;
 use super::fingerprint;
 use crate::config::Config;
 use crate::error::Error;
-use crate::spec::{self, Map, Repository, Root, Tree};
+use crate::spec::{self, Map, Repository, Root, Tree, UrlFilter, Web};
 use crate::tree::filter::Filter;
+
+/// Maximum number of links of one page that a crawl follows.
+const LEADS_MAX: usize = 10_000;
 
 /// A root, ready to be gathered.
 #[derive(Debug)]
 pub(crate) enum Plan {
     Tree(TreePlan),
+    Remote(RemotePlan),
+}
+
+/// A root that is not on this machine, and has its own schedule.
+#[derive(Clone, Debug)]
+pub(crate) enum RemotePlan {
     Repository(RepositoryPlan),
+    Web(WebPlan),
+}
+
+/// A web site, ready to be crawled.
+#[derive(Clone, Debug)]
+pub(crate) struct WebPlan {
+    pub(crate) root: RootPlan,
+    pub(crate) web: Web,
+    pub(crate) filter: UrlFilter,
+}
+
+/// What is the same for all roots whose objects are summarized here, however they are reached.
+#[derive(Clone, Debug)]
+pub(crate) struct RootPlan {
+    pub(crate) url: String,
+    /// Attributes that every record gets, in order.
+    pub(crate) attributes: Vec<(&'static str, String)>,
+    pub(crate) summarizing: Arc<Summarizing>,
 }
 
 /// A tree, ready to be walked.
 #[derive(Debug)]
 pub(crate) struct TreePlan {
-    pub(crate) url: String,
+    pub(crate) root: RootPlan,
     pub(crate) tree: Tree,
     pub(crate) filter: Filter,
     pub(crate) maps: Vec<Map>,
     pub(crate) data: PathBuf,
-    /// Attributes that every record gets, in order.
-    pub(crate) attributes: Vec<(&'static str, String)>,
-    pub(crate) summarizing: Arc<Summarizing>,
 }
 
 /// Settings and tools of summarizing, shared by all trees.
@@ -77,7 +102,14 @@ impl Plan {
                 TreePlan::of(tree, config, id, &attributes, summarizing).map(Self::Tree)
             }
             Root::Repository(repository) => {
-                Ok(Self::Repository(RepositoryPlan::of(repository, id, &attributes)))
+                let plan = RepositoryPlan::of(repository, id, &attributes);
+                Ok(Self::Remote(RemotePlan::Repository(plan)))
+            }
+            Root::Web(web) => {
+                let summarizing = Arc::clone(&summarizing);
+                let root = RootPlan::of(web.url().to_owned(), id, &attributes, summarizing);
+                let plan = WebPlan { root, web: web.clone(), filter: UrlFilter::new(web)? };
+                Ok(Self::Remote(RemotePlan::Web(plan)))
             }
         };
         config.roots.iter().map(plan).collect()
@@ -85,8 +117,37 @@ impl Plan {
 
     pub(crate) fn url(&self) -> &str {
         match self {
-            Self::Tree(plan) => &plan.url,
+            Self::Tree(plan) => &plan.root.url,
+            Self::Remote(plan) => plan.url(),
+        }
+    }
+}
+
+impl RemotePlan {
+    pub(crate) fn url(&self) -> &str {
+        match self {
             Self::Repository(plan) => plan.repository.url(),
+            Self::Web(plan) => plan.web.url(),
+        }
+    }
+
+    /// Returns the time from one harvest, or pass, to the next.
+    pub(crate) fn interval(&self) -> Duration {
+        match self {
+            Self::Repository(plan) => plan.repository.interval,
+            Self::Web(plan) => plan.web.interval,
+        }
+    }
+
+    /// Returns whether the settings of both are the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Repository(own), Self::Repository(other)) => own.repository == other.repository,
+            (Self::Web(own), Self::Web(other)) => {
+                let settings = |it: &WebPlan| it.root.summarizing.settings;
+                own.web == other.web && settings(own) == settings(other)
+            }
+            (Self::Repository(_), Self::Web(_)) | (Self::Web(_), Self::Repository(_)) => false,
         }
     }
 }
@@ -99,25 +160,36 @@ impl TreePlan {
         attributes: &[(&'static str, String)],
         summarizing: Arc<Summarizing>,
     ) -> Result<Self, Error> {
-        let url = tree.url();
-        let own =
-            [(collection::GATHERER_ID, id.to_owned()), (collection::GATHERER_ROOT, url.clone())];
         Ok(Self {
+            root: RootPlan::of(tree.url(), id, attributes, summarizing),
             filter: Filter::new(tree)?,
             maps: config.maps.clone(),
             data: std::path::absolute(&config.daemon.data)
                 .unwrap_or_else(|_odd| config.daemon.data.clone()),
             tree: tree.clone(),
-            attributes: [attributes, &own].concat(),
-            summarizing,
-            url,
         })
+    }
+}
+
+impl RootPlan {
+    fn of(
+        url: String,
+        id: &str,
+        attributes: &[(&'static str, String)],
+        summarizing: Arc<Summarizing>,
+    ) -> Self {
+        let own =
+            [(collection::GATHERER_ID, id.to_owned()), (collection::GATHERER_ROOT, url.clone())];
+        Self { attributes: [attributes, &own].concat(), summarizing, url }
     }
 }
 
 impl Summarizing {
     fn of(config: &Config) -> Result<Self, Error> {
-        let (essence, library) = EssenceSettings::of(&config.essence, &config.full_text)?;
+        let (mut essence, library) = EssenceSettings::of(&config.essence, &config.full_text)?;
+        if config.roots.iter().any(|it| matches!(it, Root::Web(_))) {
+            essence.summary.formats.leads_max = LEADS_MAX;
+        }
         for (path, why) in &library.unused {
             tracing::warn!(program = %path.display(), "is not used: {why}");
         }
@@ -153,13 +225,22 @@ impl RepositoryPlan {
 pub(crate) fn trees(plans: &[Plan]) -> impl Iterator<Item = &TreePlan> {
     plans.iter().filter_map(|plan| match plan {
         Plan::Tree(plan) => Some(plan),
-        Plan::Repository(_) => None,
+        Plan::Remote(_) => None,
     })
 }
 
-pub(crate) fn repositories(plans: &[Plan]) -> impl Iterator<Item = &RepositoryPlan> {
+pub(crate) fn remotes(plans: &[Plan]) -> impl Iterator<Item = &RemotePlan> {
     plans.iter().filter_map(|plan| match plan {
-        Plan::Repository(plan) => Some(plan),
+        Plan::Remote(plan) => Some(plan),
         Plan::Tree(_) => None,
+    })
+}
+
+/// Returns the plans of the roots whose objects are summarized here.
+pub(crate) fn summarized(plans: &[Plan]) -> impl Iterator<Item = &RootPlan> {
+    plans.iter().filter_map(|plan| match plan {
+        Plan::Tree(plan) => Some(&plan.root),
+        Plan::Remote(RemotePlan::Web(plan)) => Some(&plan.root),
+        Plan::Remote(RemotePlan::Repository(_)) => None,
     })
 }

@@ -54,21 +54,26 @@ impl Repository {
     pub(crate) fn read(table: &Table<'_>, interval_max: Duration, ttl: Duration) -> Option<Self> {
         table.require("url", "\"https://archive.example.org/oai\"");
         let oai = Oai::read(table);
-        let shortest = Duration::from_secs(1);
-        let interval = table.duration_within("interval", shortest..=interval_max);
-        let interval = interval.unwrap_or(INTERVAL);
-        if ttl < interval {
-            let message = format!(
-                "the interval ({} s) is longer than ttl ({} s): its records would be gone at \
-                 brokers before the next harvest",
-                interval.as_secs(),
-                ttl.as_secs()
-            );
-            table.mistake("interval", message, "at most ttl, or a longer ttl");
-        }
+        let interval = interval(table, interval_max, ttl);
         let (token, certificate) = (Token::read(table), client_certificate(table).map(Box::new));
         let allow_private = table.boolean("allow_private", true);
         let base_url = source::base_url(table)?;
         Some(Self { base_url, oai, interval, token, certificate, allow_private })
     }
+}
+
+/// Reads the interval of a root that is not on this machine.
+pub(super) fn interval(table: &Table<'_>, interval_max: Duration, ttl: Duration) -> Duration {
+    let interval = table.duration_within("interval", Duration::from_secs(1)..=interval_max);
+    let interval = interval.unwrap_or(INTERVAL);
+    if ttl < interval {
+        let message = format!(
+            "the interval ({} s) is longer than ttl ({} s): its records would be gone at brokers \
+             before they are gathered again",
+            interval.as_secs(),
+            ttl.as_secs()
+        );
+        table.mistake("interval", message, "at most ttl, or a longer ttl");
+    }
+    interval
 }

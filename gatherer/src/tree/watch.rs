@@ -301,7 +301,7 @@ impl Watcher {
         let is_in = |path: &Path| trees(plans).any(|it| path.starts_with(&it.tree.directory));
         let annotations = self.annotations.iter().filter(|it| !is_in(it));
         let annotations = annotations.map(|it| (it.clone(), spec::file_url(it)));
-        let roots = trees(plans).map(|it| (it.tree.directory.clone(), it.url.clone()));
+        let roots = trees(plans).map(|it| (it.tree.directory.clone(), it.root.url.clone()));
         roots.chain(annotations).collect()
     }
 

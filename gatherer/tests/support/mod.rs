@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod archive;
+pub(crate) mod site;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -173,6 +174,24 @@ impl Bench {
         self.passes(before + 1).await
     }
 
+    /// Returns the number of passes over roots that have ended, crawls included.
+    pub(crate) async fn crawls(&self) -> u64 {
+        let (_, metrics) = self.get_admin("metrics").await;
+        let line = metrics.lines().find(|it| it.starts_with("harvest_gatherer_passes_total"));
+        line.and_then(|it| it.rsplit(' ').next()).unwrap().parse().unwrap()
+    }
+
+    /// Waits until this number of passes over roots have ended.
+    pub(crate) async fn crawled(&self, count: u64) {
+        let end = clock::monotonic() + PATIENCE;
+        // There is no notification of a pass.
+        let mut tick = tokio::time::interval(Duration::from_millis(20));
+        while self.crawls().await < count {
+            tick.tick().await;
+            assert!(clock::monotonic() < end, "{:#?}", self.handle.status());
+        }
+    }
+
     /// Waits until the object of this file exists (or not), and returns the time that it took.
     pub(crate) async fn until(&self, name: &str, there: bool) -> Duration {
         self.until_url(&spec::file_url(&self.tree.path(name)), |it| it.is_some() == there).await
@@ -287,7 +306,8 @@ impl Bench {
         let stages = self.handle.stages();
         assert!(stages.iter().all(is_conserved), "{stages:#?}");
         let [walk, fetch, summarize, vanish, commit] = &stages;
-        let same = fetch.dropped.get("same-content").copied().unwrap_or(0);
+        let same = ["same-content", "missing"].iter().filter_map(|it| fetch.dropped.get(*it));
+        let same: u64 = same.sum();
         assert_eq!(walk.left, fetch.entered);
         assert_eq!(fetch.left, summarize.entered);
         assert_eq!(commit.entered, summarize.left + same + vanish.left, "{stages:#?}");

@@ -1,0 +1,104 @@
+//! Crawled objects: what a crawl remembers of each.
+//!
+//! Sans-I/O.
+
+use serde::{Deserialize, Serialize};
+use url::{Position, Url};
+
+/// What a crawl remembers of an object, so that nothing is asked for twice in a pass, and what is
+/// discovered cannot disagree with what is done: both are in one commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crawled {
+    /// Time of the last answer, in Unix milliseconds.
+    #[serde(rename = "c")]
+    pub answered_ms: u64,
+    /// Number of links from the root's URL.
+    #[serde(rename = "p")]
+    pub depth: u16,
+    /// Where the object leads, in order; within the object's own origin only the path.
+    #[serde(rename = "k", default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<String>,
+    /// Since when it seems to be gone, if it does.
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    pub gone: Option<Gone>,
+}
+
+/// An object that seems to be gone; its records stay until that is certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gone {
+    /// Time of the first answer that said so, in Unix milliseconds.
+    #[serde(rename = "s")]
+    pub since_ms: u64,
+    /// Number of answers in a row that said so.
+    #[serde(rename = "n")]
+    pub times: u32,
+    /// Whether one of them left no doubt.
+    #[serde(rename = "q", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_certain: bool,
+}
+
+impl Gone {
+    /// Returns whether the object is gone at `now_ms`: it was gone twice, or certainly, and the
+    /// grace is over.
+    pub fn is_over(&self, grace_ms: u64, now_ms: u64) -> bool {
+        (self.is_certain || 2 <= self.times) && grace_ms <= now_ms.saturating_sub(self.since_ms)
+    }
+}
+
+impl Crawled {
+    /// Returns since when the object is gone, counting one more answer that says so.
+    pub(crate) fn once_more(&self, at_ms: u64, is_certain: bool) -> Gone {
+        let before = self.gone.unwrap_or(Gone { since_ms: at_ms, times: 0, is_certain: false });
+        Gone {
+            times: before.times.saturating_add(1),
+            is_certain: before.is_certain || is_certain,
+            ..before
+        }
+    }
+
+    /// Stores links of the object at `url` in short form.
+    pub fn set_links(&mut self, url: &Url, links: impl IntoIterator<Item = String>) {
+        let origin = url[..Position::BeforePath].to_owned();
+        let short = |link: String| match link.strip_prefix(&origin) {
+            Some(path) if path.starts_with('/') && !path.starts_with("//") => path.to_owned(),
+            _ => link,
+        };
+        self.links = links.into_iter().map(short).collect();
+    }
+
+    /// Returns the links of the object at `url`, in order.
+    pub fn links<'a>(&'a self, url: &'a Url) -> impl Iterator<Item = Url> + 'a {
+        self.links.iter().filter_map(|it| url.join(it).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{from_bytes, to_bytes};
+    use super::*;
+
+    #[test]
+    fn links_are_short_within_their_origin_and_whole_elsewhere() {
+        let url = Url::parse("https://h.example/a/b?c=d").unwrap();
+        let links =
+            ["https://h.example/x?y", "https://h.example//z", "http://h.example/", "ftp://f/"];
+        let mut crawled = Crawled { answered_ms: 7, depth: 2, ..Crawled::default() };
+        crawled.set_links(&url, links.map(str::to_owned));
+        assert_eq!(
+            crawled.links,
+            ["/x?y", "https://h.example//z", "http://h.example/", "ftp://f/"]
+        );
+        let stored: Crawled = from_bytes(&to_bytes(&crawled)).unwrap();
+        assert_eq!(stored, crawled);
+        let found: Vec<String> = stored.links(&url).map(String::from).collect();
+        assert_eq!(found, links);
+    }
+
+    #[test]
+    fn an_object_is_gone_when_that_is_certain_and_the_grace_is_over() {
+        let gone = |times, is_certain| Gone { since_ms: 1_000, times, is_certain };
+        assert!(!gone(1, false).is_over(0, 9_000));
+        assert!(gone(2, false).is_over(0, 9_000) && gone(1, true).is_over(8_000, 9_000));
+        assert!(!gone(5, true).is_over(8_001, 9_000));
+    }
+}

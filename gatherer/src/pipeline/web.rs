@@ -1,0 +1,187 @@
+//! The stages that depend on web sites: asking for pages, and what an answer means for a page that is
+//! known.
+//!
+//! One loop drives the [frontier](crawl::frontier): it asks for what may be asked for, hands what it
+//! gets to the workers, and gets back where the pages lead. A page's links are stored with its
+//! records, in one commit, together with the time of its answer. So a crawl that was stopped, even by
+//! force, goes on with the pages that were not yet answered, and a page that has not changed leads
+//! where it led before. Nothing is deleted because nobody links to it: it is asked for first.
+
+mod answer;
+mod crawl;
+mod fetch;
+mod lists;
+mod missing;
+mod pass;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use ::crawl::directives::Directives;
+use ::crawl::robots::PRODUCT;
+use formats::object::Leads;
+use net::client::Client;
+use net::clock;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use url::Url;
+
+use super::prepare;
+use super::run::{Access, Candidate, Fetched, Prepared, Run};
+use crate::lock::lock;
+use crate::note::{self, Crawled, Gone, ObjectNote};
+use crate::site::plan::WebPlan;
+use crate::validator::Validator;
+
+/// The way to the pages of a site.
+pub(crate) struct WebAccess<'a> {
+    pub(crate) plan: &'a WebPlan,
+    client: Client,
+    /// The runtime that requests run on.
+    runtime: Handle,
+    /// For each page that a worker has read, where it leads. At most as many wait as pages are on
+    /// their way to the commit, whose number is bounded.
+    lead: UnboundedSender<Led>,
+    led: Mutex<Option<UnboundedReceiver<Led>>>,
+    /// Whether the root's first page was had.
+    pub(crate) has_begun: Arc<AtomicBool>,
+}
+
+/// Where a page leads, as a worker has found.
+#[derive(Debug)]
+pub(crate) struct Led {
+    url: Url,
+    depth: u16,
+    links: Vec<Url>,
+    /// Whether the page wants no record, and has had the time of grace.
+    is_over: bool,
+}
+
+/// What a request got.
+#[derive(Debug)]
+pub(crate) struct Got {
+    /// The content; `None` if there is none, or it has not changed.
+    pub(crate) content: Option<Fetched>,
+    url: Url,
+    depth: u16,
+    at_ms: u64,
+    what: What,
+    /// What the header fields ask of robots.
+    directives: Directives,
+    /// Where the page is, if only elsewhere.
+    to: Option<Url>,
+}
+
+/// What an answer is about a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Content,
+    Unchanged,
+    /// It is not there, or only elsewhere. Says whether that is certain.
+    Absent {
+        is_certain: bool,
+    },
+}
+
+impl<'a> WebAccess<'a> {
+    /// Returns the way to the pages of a site, whose requests run on the present runtime.
+    pub(crate) fn new(plan: &'a WebPlan, client: Client) -> Self {
+        let (lead, led) = unbounded_channel();
+        let (led, has_begun) = (Mutex::new(Some(led)), Arc::default());
+        Self { plan, client, runtime: Handle::current(), lead, led, has_begun }
+    }
+
+    fn grace_ms(&self) -> u64 {
+        u64::try_from(self.plan.web.grace.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Got {
+    /// Returns what to remember of the page from now on.
+    fn crawled(&self, links: Vec<Url>, gone: Option<Gone>) -> Crawled {
+        let mut crawled =
+            Crawled { answered_ms: self.at_ms, depth: self.depth, gone, links: vec![] };
+        crawled.set_links(&self.url, links.into_iter().map(String::from));
+        crawled
+    }
+}
+
+impl Run<'_> {
+    /// Stages 2 and 3: reads an object, or takes what a crawl has got, and makes its records.
+    pub(super) fn prepare(&self, candidate: &Candidate) -> Option<Prepared> {
+        let (Access::Web(web), Some(got)) = (&self.access, &candidate.got) else {
+            return prepare::prepare(self, candidate);
+        };
+        self.got_room.leave(got.bytes());
+        let prepared = match got.what {
+            What::Content => prepare::prepare(self, candidate),
+            What::Unchanged | What::Absent { .. } => self.remember(got, &candidate.validator),
+        };
+        let crawled = prepared.as_ref().and_then(|it| it.note.crawled.as_ref());
+        let is_over =
+            crawled.and_then(|it| it.gone).is_some_and(|it| it.is_over(web.grace_ms(), got.at_ms));
+        let links = crawled.map(|it| it.links(&got.url).collect()).unwrap_or_default();
+        // The crawl may have been stopped.
+        drop(web.lead.send(Led { url: got.url.clone(), depth: got.depth, links, is_over }));
+        prepared
+    }
+
+    /// Notes the time of an answer without content. Returns `None` if the note cannot be read.
+    fn remember(&self, got: &Got, validator: &Validator) -> Option<Prepared> {
+        let url = got.url.to_string();
+        let key = note::object_key(&self.plan.url, &url);
+        let against = lock(&self.root.known).committed(&url);
+        let stored = self.site.collection.note(&key).ok().flatten();
+        let old: Option<ObjectNote> = stored.as_deref().and_then(note::from_bytes);
+        let before = old.as_ref().and_then(|it| it.crawled.clone()).unwrap_or_default();
+        let fetch = &self.site.metrics.fetch;
+        if got.what == What::Unchanged {
+            fetch.drop_one("same-content");
+            self.site.counts.unchanged.fetch_add(1, Relaxed);
+            self.site.resolve(&url, &url);
+        } else {
+            fetch.drop_one("missing");
+        }
+        let (gone, links) = match got.what {
+            What::Absent { is_certain } => {
+                let gone = before.once_more(got.at_ms, is_certain);
+                (Some(gone), got.to.clone().into_iter().collect())
+            }
+            What::Content | What::Unchanged => (None, before.links(&got.url).collect()),
+        };
+        let crawled = Some(Box::new(got.crawled(links, gone)));
+        let note = match old {
+            Some(note) => ObjectNote { crawled, ..note },
+            None => ObjectNote::without_records(validator.clone(), crawled),
+        };
+        Some(Prepared { url, key, against, note, updated: vec![], deleted: vec![] })
+    }
+
+    /// Returns what to remember of a page that was read, and whether it wants a record. `old` is its
+    /// note, and `leads` what its content says; without them its content has not changed.
+    pub(super) fn crawled(
+        &self,
+        candidate: &Candidate,
+        old: Option<&ObjectNote>,
+        leads: Option<&Leads>,
+    ) -> Option<(Box<Crawled>, bool)> {
+        let got = candidate.got.as_ref()?;
+        let before = old.and_then(|it| it.crawled.as_deref());
+        let mut directives = got.directives;
+        let links = match leads {
+            None => before.map(|it| it.links(&got.url).collect()).unwrap_or_default(),
+            Some(leads) => {
+                for (name, content) in &leads.robots {
+                    directives.add_meta(name, content, PRODUCT);
+                }
+                leads.links.iter().filter_map(|it| Url::parse(it).ok()).collect()
+            }
+        };
+        let links = if directives.nofollow { Vec::new() } else { links };
+        // Of a page whose content is the same, the wish is, too.
+        let was_hidden = || before.and_then(|it| it.gone).is_some_and(|it| it.is_certain);
+        let hides = directives.hides(clock::now_ms()) || leads.is_none() && was_hidden();
+        let gone = hides.then(|| before.cloned().unwrap_or_default().once_more(got.at_ms, true));
+        Some((Box::new(got.crawled(links, gone)), hides))
+    }
+}

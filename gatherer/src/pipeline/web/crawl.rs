@@ -1,0 +1,408 @@
+//! The loop that drives the frontier of one site.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use ::crawl::directives::Directives;
+use ::crawl::frontier::{Candidate as Found, Failure, Frontier, Next, Outcome, Pushed, State};
+use ::crawl::robots::{self, PRODUCT};
+use ::crawl::walls;
+use net::client::retry_after;
+use net::clock;
+use net::error::Error;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::{self, JoinError, JoinSet};
+use url::Url;
+
+use super::super::run::{Candidate, Run, WalkResult};
+use super::answer::{self, Meaning};
+use super::fetch::{Answer, Fetcher};
+use super::lists::Lists;
+use super::missing::Missing;
+use super::{Got, Led, WebAccess, What};
+use crate::known::Top;
+use crate::lock::lock;
+use crate::note::{self, ObjectNote};
+use crate::validator::Validator;
+
+/// Longest wait until the loop looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Kind of the problem that a page cannot be had.
+const PAGE_PROBLEM: &str = "unreachable";
+
+/// Kind of the problem that a bot wall answers.
+const WALL_PROBLEM: &str = "wall";
+
+/// A request for a page that has ended.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) url: Url,
+    depth: u16,
+    /// The note of the page, if it was there before.
+    old: Option<Box<ObjectNote>>,
+    took: Duration,
+    pub(super) answer: Result<Answer, Error>,
+}
+
+/// A request that has ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    Page(Box<Page>),
+    Robots { url: Url, answer: Result<Answer, Error> },
+}
+
+pub(super) struct Crawl<'r> {
+    pub(super) run: &'r Run<'r>,
+    pub(super) web: &'r WebAccess<'r>,
+    pub(super) fetcher: Fetcher,
+    pub(super) frontier: Frontier,
+    pub(super) requests: JoinSet<Ended>,
+    pub(super) led: UnboundedReceiver<Led>,
+    /// Number of objects at the workers, whose links are still to come.
+    pub(super) handed: usize,
+    pub(super) began_ms: u64,
+    /// Number of objects that are known, and of those that were answered.
+    pub(super) known: u64,
+    pub(super) answered: u64,
+    /// URLs of the requests under way.
+    pub(super) asked: HashMap<task::Id, Url>,
+    pub(super) missing: Missing,
+    pub(super) lists: Lists,
+    /// URLs of objects that are gone for certain.
+    pub(super) gone: HashSet<String>,
+    /// URLs at which the pass before has found nothing.
+    pub(super) empty: Vec<Url>,
+    /// Where the root's first page leads, if that is left out.
+    pub(super) elsewhere: Option<Url>,
+}
+
+impl Run<'_> {
+    /// Stage 1: asks for all pages that are known or found, and hands on what it gets. Blocks.
+    pub(in super::super) fn crawl(
+        &self,
+        web: &WebAccess<'_>,
+        candidates: SyncSender<Candidate>,
+    ) -> WalkResult {
+        let mut result = WalkResult {
+            walk: self.walk,
+            top: Top::Present { device: 0, is_empty: false },
+            scopes: [self.plan.url.clone()].into(),
+            unread: BTreeSet::new(),
+            answered_from: None,
+            gone: None,
+            empty: Vec::new(),
+            finished: false,
+        };
+        let Some(led) = lock(&web.led).take() else { return result };
+        let ended = Crawl::begin(self, web, led).and_then(|mut crawl| {
+            web.runtime.block_on(crawl.go_on(&candidates));
+            if !self.is_stopped() {
+                crawl.settle_refused(&candidates)?;
+            }
+            Ok(crawl)
+        });
+        match ended {
+            Ok(crawl) if !self.is_stopped() => {
+                crawl.report();
+                result.answered_from = (crawl.answered < crawl.known).then_some(crawl.began_ms);
+                result.empty = crawl.left_empty();
+                (result.gone, result.finished) = (Some(crawl.gone), true);
+            }
+            Ok(_stopped) => {}
+            Err(error) => {
+                self.site.problem(self.plan.url.clone(), "collection", error.to_string());
+            }
+        }
+        result
+    }
+}
+
+impl Crawl<'_> {
+    /// Takes a page that was found, or is known.
+    pub(super) fn push(&mut self, url: &Url, depth: u16, known: bool) -> Pushed {
+        let candidate = Found { url, depth, known };
+        let state = self.frontier.explain(url, 0);
+        if known || state == State::Unknown {
+            self.missing.find(url, &self.web.plan.web, &mut self.frontier);
+        }
+        self.frontier.push(candidate)
+    }
+
+    pub(super) fn push_links(&mut self, links: impl Iterator<Item = Url>, depth: u16) {
+        for url in links {
+            self.push(&url, depth.saturating_add(1), false);
+        }
+    }
+
+    /// Asks for one page after the other until nothing is left to ask for.
+    pub(super) async fn go_on(&mut self, candidates: &SyncSender<Candidate>) {
+        while !self.run.is_stopped() {
+            match self.frontier.next(clock::now_ms()) {
+                Next::Fetch { url, depth } => self.ask(url, depth),
+                Next::Robots { url } => {
+                    let (fetcher, asked) = (self.fetcher.clone(), url.clone());
+                    let task = self.requests.spawn(async move {
+                        let answer = fetcher.robots(url.clone()).await;
+                        Ended::Robots { url, answer }
+                    });
+                    self.asked.insert(task.id(), asked);
+                }
+                Next::Wait { until_ms } => self.wait(until_ms, candidates).await,
+                Next::Done if self.requests.is_empty() && self.handed == 0 => return,
+                Next::Done => self.wait(None, candidates).await,
+            }
+        }
+        self.requests.shutdown().await;
+    }
+
+    /// Waits until a request has ended, a worker has found where a page leads, or `until_ms`.
+    pub(super) async fn wait(&mut self, until_ms: Option<u64>, candidates: &SyncSender<Candidate>) {
+        let wait = until_ms.map(|it| Duration::from_millis(it.saturating_sub(clock::now_ms())));
+        tokio::select! {
+            biased;
+            Some(led) = self.led.recv() => {
+                self.handed = self.handed.saturating_sub(1);
+                if led.is_over {
+                    self.gone.insert(led.url.to_string());
+                }
+                self.push_links(led.links.into_iter(), led.depth);
+            }
+            Some(ended) = self.requests.join_next_with_id(), if !self.requests.is_empty() => {
+                let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+                let asked = self.asked.remove(&id);
+                match ended {
+                    Ok((_, Ended::Page(page))) => self.handle_page(*page, candidates),
+                    Ok((_, Ended::Robots { url, answer })) => self.handle_robots(&url, answer),
+                    Err(fault) => {
+                        tracing::error!(%fault, "a request failed");
+                        if let Some(url) = asked {
+                            self.fail(&url, Failure::Unreadable, None, fault.to_string());
+                            self.frontier.robots_answered(&url, robots::Answer::Unreachable, clock::now_ms());
+                        }
+                    }
+                }
+            }
+            () = tokio::time::sleep(wait.unwrap_or(LOOK).min(LOOK)) => {}
+        }
+    }
+
+    fn ask(&mut self, url: Url, depth: u16) {
+        self.run.site.metrics.walk.enter(1);
+        self.run.site.counts.seen.fetch_add(1, Relaxed);
+        let old = self.note_of(&url).map(Box::new);
+        let known = old
+            .as_ref()
+            .filter(|it| self.is_current(&url, it))
+            .map(|it| it.brief.validator.clone());
+        let (fetcher, began) = (self.fetcher.clone(), clock::monotonic());
+        let asked = url.clone();
+        let task = self.requests.spawn(async move {
+            let answer = fetcher.fetch(url.clone(), known).await;
+            let took = clock::monotonic().duration_since(began);
+            Ended::Page(Box::new(Page { url, depth, old, took, answer }))
+        });
+        self.asked.insert(task.id(), asked);
+    }
+
+    fn note_of(&self, url: &Url) -> Option<ObjectNote> {
+        let key = note::object_key(&self.run.plan.url, url.as_str());
+        let stored = self.run.site.collection.note(&key).ok().flatten();
+        stored.as_deref().and_then(note::from_bytes)
+    }
+
+    /// Returns whether the records of a page are of the present settings and annotations, so that
+    /// they need not be made anew if the page has not changed.
+    fn is_current(&self, url: &Url, note: &ObjectNote) -> bool {
+        let run = self.run;
+        let annotations = run.annotations.fingerprint_of_file(url.as_str());
+        let basis = note::basis_fingerprint(run.plan.summarizing.settings, annotations);
+        let object = run.hasher.hash(url.as_str(), &note.brief.validator, basis);
+        let is_gone = note.crawled.as_ref().is_some_and(|it| it.gone.is_some());
+        !run.regather && !is_gone && lock(&run.root.known).is_same(object)
+    }
+
+    fn handle_robots(&mut self, url: &Url, answer: Result<Answer, Error>) {
+        let now_ms = clock::now_ms();
+        let host = url.host_str().unwrap_or_default();
+        let answer = match &answer {
+            Ok(answer) => {
+                self.frontier.resolved(host, answer.address);
+                let code = answer.status.as_u16();
+                match walls::recognize(code, &answer.headers, &answer.body) {
+                    Some(wall) => {
+                        self.problem(url, WALL_PROBLEM, wall.to_string());
+                        robots::Answer::Unreachable
+                    }
+                    None if answer.status.is_success() => robots::Answer::Body(&answer.body),
+                    None => robots::Answer::Status(code),
+                }
+            }
+            Err(error) => {
+                self.problem(
+                    url,
+                    PAGE_PROBLEM,
+                    format!("no robots.txt, so nothing is asked for: {error}"),
+                );
+                robots::Answer::Unreachable
+            }
+        };
+        self.frontier.robots_answered(url, answer, now_ms);
+        let is_own = url.host_str() == self.web.plan.web.url.host_str();
+        let lists = self.lists.handle_robots(url, self.frontier.robots(url), is_own);
+        lists.iter().for_each(|it| self.frontier.push_aside(it));
+    }
+
+    fn handle_page(&mut self, page: Page, candidates: &SyncSender<Candidate>) {
+        if let Some(waiting) = self.missing.handle_sample(&page) {
+            self.handle_aside(&page);
+            waiting.into_iter().for_each(|it| self.handle_page(it, candidates));
+            return;
+        }
+        if self.lists.is_list(&page.url) {
+            self.handle_aside(&page);
+            return;
+        }
+        let Some(page) = self.missing.hold(page, &self.frontier) else { return };
+        let Page { url, depth, old, took, answer } = page;
+        let (run, now_ms) = (self.run, clock::now_ms());
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                let failure = if matches!(error, Error::Url { .. }) {
+                    Failure::Unreadable
+                } else {
+                    Failure::Unreachable
+                };
+                self.fail(&url, failure, None, error.to_string());
+                return;
+            }
+        };
+        self.frontier.resolved(url.host_str().unwrap_or_default(), answer.address);
+        run.site.metrics.bytes.fetch_add(answer.sent_bytes, Relaxed);
+        run.site.counts.bytes.fetch_add(answer.sent_bytes, Relaxed);
+        let found = (answer.status, &answer.headers, &*answer.body);
+        let meaning = answer::meaning(&url, found, old.is_some());
+        let done = Outcome::Done { took_ms: millis(took) };
+        let mut moved = None;
+        let (what, content, outcome) = match meaning {
+            Meaning::Content if self.missing.says_nothing(&url, &answer.body) => {
+                let failure = Failure::SoftMissing;
+                self.fail(&url, failure, None, failure.to_string());
+                return;
+            }
+            Meaning::Content => (What::Content, Some(answer.content(&url)), done),
+            Meaning::Unchanged => (What::Unchanged, None, done),
+            Meaning::Moved(to) => {
+                let pushed = self.push(&to, depth, false);
+                if matches!(pushed, Pushed::Out(_)) && url == self.web.plan.web.url {
+                    self.elsewhere = Some(to.clone());
+                }
+                moved = Some(to);
+                (What::Absent { is_certain: false }, None, done)
+            }
+            Meaning::Absent(failure) => {
+                let is_certain = failure == Failure::Status(410);
+                self.problem(&url, "missing", failure.to_string());
+                (What::Absent { is_certain }, None, Outcome::Failed { failure, retry_at_ms: None })
+            }
+            Meaning::Failed(failure) => {
+                let retry_at_ms = retry_after(&answer.headers, now_ms)
+                    .map(|it| now_ms.saturating_add(millis(it)));
+                self.fail(&url, failure, retry_at_ms, failure.to_string());
+                return;
+            }
+            Meaning::Wall(wall) => {
+                self.problem(&url, WALL_PROBLEM, wall.to_string());
+                self.frontier.answered(&url, Outcome::Wall(wall), now_ms);
+                return;
+            }
+        };
+        self.frontier.answered(&url, outcome, now_ms);
+        self.answered += u64::from(old.as_ref().is_some_and(|it| !it.is_empty()));
+        let mut directives = Directives::default();
+        for value in answer.headers.get_all("x-robots-tag") {
+            directives.add_header(&String::from_utf8_lossy(value.as_bytes()), PRODUCT);
+        }
+        let validator = match (&content, &old) {
+            (Some(content), _) => content.validator.clone(),
+            (None, Some(old)) => old.brief.validator.clone(),
+            (None, None) => Validator::Http { etag: None, last_modified: None, md5: String::new() },
+        };
+        let got = Got { content, url, depth, at_ms: now_ms, what, directives, to: moved };
+        self.hand(got, validator, candidates);
+    }
+
+    /// Handles the answer to a made-up name, or a list: neither is a page.
+    fn handle_aside(&mut self, page: &Page) {
+        self.run.site.metrics.walk.drop_one("aside");
+        self.run.site.counts.done.fetch_add(1, Relaxed);
+        let outcome = match &page.answer {
+            Ok(answer) => {
+                self.frontier.resolved(page.url.host_str().unwrap_or_default(), answer.address);
+                let found = (answer.status, &answer.headers, &*answer.body);
+                match answer::meaning(&page.url, found, false) {
+                    Meaning::Wall(wall) => {
+                        self.problem(&page.url, WALL_PROBLEM, wall.to_string());
+                        Outcome::Wall(wall)
+                    }
+                    Meaning::Content if self.lists.is_list(&page.url) => {
+                        let listed = self.lists.read(&page.url, &answer.body, &mut self.frontier);
+                        self.push_links(listed.pages.into_iter(), 0);
+                        if let Some(flaw) = listed.flaw {
+                            self.problem(&page.url, "list", flaw);
+                        }
+                        Outcome::Done { took_ms: millis(page.took) }
+                    }
+                    _ => Outcome::Done { took_ms: millis(page.took) },
+                }
+            }
+            Err(_) => Outcome::Failed { failure: Failure::Unreadable, retry_at_ms: None },
+        };
+        self.frontier.answered(&page.url, outcome, clock::now_ms());
+    }
+
+    /// Hands what was got to the workers; waits while they have enough.
+    pub(super) fn hand(
+        &mut self,
+        got: Got,
+        validator: Validator,
+        candidates: &SyncSender<Candidate>,
+    ) {
+        let run = self.run;
+        run.got_room.enter(got.bytes(), &|| run.is_stopped());
+        let url = got.url.to_string();
+        match candidates.send(Candidate { url, validator, got: Some(Box::new(got)) }) {
+            Ok(()) => {
+                run.site.metrics.walk.leave(1);
+                self.handed += 1;
+            }
+            Err(_stopped) => run.site.metrics.walk.drop_one("stopped"),
+        }
+    }
+
+    fn fail(&mut self, url: &Url, failure: Failure, retry_at_ms: Option<u64>, message: String) {
+        self.run.site.metrics.walk.drop_one(PAGE_PROBLEM);
+        self.run.site.counts.done.fetch_add(1, Relaxed);
+        self.problem(url, PAGE_PROBLEM, message);
+        let outcome = Outcome::Failed { failure, retry_at_ms };
+        self.frontier.answered(url, outcome, clock::now_ms());
+    }
+
+    pub(super) fn problem(&self, url: &Url, kind: &str, message: String) {
+        self.run.site.problem_from_walk(self.run.walk, url.to_string(), kind, message);
+    }
+}
+
+impl Got {
+    /// Returns the memory of the content, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.content.as_ref().map_or(0, |it| it.object.bytes.len())
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

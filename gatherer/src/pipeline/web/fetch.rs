@@ -1,0 +1,174 @@
+//! Requests for pages and for robots.txt.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use ::crawl::robots::{BYTES_MAX, REDIRECTS};
+use bytes::{Bytes, BytesMut};
+use formats::object::Object;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use net::client::{Client, Request, Response, http_date, redirect};
+use net::coding::{self, Decoded};
+use net::error::Error;
+use soif::digest::Md5;
+use tokio::task::spawn_blocking;
+use url::Url;
+
+use super::super::run::Fetched;
+use super::answer;
+use crate::spec::Web;
+use crate::validator::Validator;
+
+/// Maximum time for one answer.
+const TIME_MAX: Duration = Duration::from_secs(300);
+
+/// Number of sent bytes from which on codings are undone on a thread of their own.
+const LONG_BYTES: usize = 64 * 1024;
+
+/// An answer, whose codings are undone.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    /// The content, or its front.
+    pub(super) body: Bytes,
+    /// Whether there is more.
+    pub(super) is_cut: bool,
+    /// Number of bytes as they were sent.
+    pub(super) sent_bytes: u64,
+    pub(super) address: IpAddr,
+}
+
+/// Asks for objects of one root.
+#[derive(Clone, Debug)]
+pub(super) struct Fetcher {
+    client: Client,
+    web: Web,
+    /// Maximum number of bytes of one object.
+    bytes_max: usize,
+}
+
+impl Fetcher {
+    pub(super) fn new(client: Client, web: Web, bytes_max: u64) -> Self {
+        Self { client, web, bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX) }
+    }
+
+    /// Asks for the object at `url`; with the validator of what is known of it, only if it has
+    /// changed.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer, or its body cannot be read.
+    pub(super) async fn fetch(&self, url: Url, known: Option<Validator>) -> Result<Answer, Error> {
+        let mut request = self.request(url);
+        if let Some(Validator::Http { etag, last_modified, .. }) = known {
+            let mut add = |name, value: Option<String>| {
+                if let Some(value) = value.and_then(|it| HeaderValue::try_from(it).ok()) {
+                    request.headers.insert(name, value);
+                }
+            };
+            add(header::IF_NONE_MATCH, etag);
+            add(header::IF_MODIFIED_SINCE, last_modified);
+        }
+        request.headers.insert(header::ACCEPT_ENCODING, coding::ACCEPTED);
+        request.keeps_redirect = true;
+        let response = self.client.send(request).await?;
+        self.read(response, self.bytes_max).await
+    }
+
+    /// Asks for a robots.txt, and follows its redirects (RFC 9309 §2.3.1.2).
+    ///
+    /// # Errors
+    ///
+    /// There is no answer, or its body cannot be read.
+    pub(super) async fn robots(&self, url: Url) -> Result<Answer, Error> {
+        let mut url = url;
+        for _ in 0..REDIRECTS {
+            let mut request = self.request(url.clone());
+            request.headers.insert(header::ACCEPT_ENCODING, coding::ACCEPTED);
+            request.keeps_redirect = true;
+            let response = self.client.send(request).await?;
+            let next = redirect(&url, response.status, &response.headers);
+            match next {
+                Ok(Some(next)) if matches!(next.scheme(), "http" | "https") => url = next,
+                _ => return self.read(response, BYTES_MAX).await,
+            }
+        }
+        let response = self.client.send(self.request(url)).await?;
+        self.read(response, BYTES_MAX).await
+    }
+
+    /// Private networks are only for the host as the settings name it: links and redirects to others
+    /// must not lead there.
+    fn request(&self, url: Url) -> Request {
+        let is_own = url.host_str() == self.web.url.host_str();
+        let mut timeouts = self.client.timeouts();
+        timeouts.total = Some(TIME_MAX);
+        let mut request = Request::get(url.clone())
+            .credentials(self.web.credentials(&url))
+            .allow_private(self.web.allow_private && is_own);
+        request.timeouts = Some(timeouts);
+        request.response_bytes_max = Some(u64::MAX);
+        request
+    }
+
+    async fn read(&self, mut response: Response, bytes_max: usize) -> Result<Answer, Error> {
+        let (mut body, mut is_cut) = (BytesMut::new(), false);
+        while let Some(piece) = response.chunk().await? {
+            body.extend_from_slice(&piece);
+            if bytes_max < body.len() {
+                is_cut = true;
+                break;
+            }
+        }
+        let (status, address) = (response.status, response.address());
+        let (sent_bytes, headers) = (response.received(), std::mem::take(&mut response.headers));
+        let url = response.url.to_string();
+        drop(response);
+        let (body, long) = (body.freeze(), headers.clone());
+        let decode = move || coding::decode(&long, body, is_cut, bytes_max);
+        let decoded = if sent_bytes < LONG_BYTES as u64 {
+            decode()
+        } else {
+            spawn_blocking(decode).await.unwrap_or_else(|_stopped| Ok(Decoded::default()))
+        };
+        let Decoded { bytes: body, is_cut } =
+            decoded.map_err(|error| Error::Url { url, message: error.to_string() })?;
+        Ok(Answer { status, headers, body, is_cut, sent_bytes, address })
+    }
+}
+
+impl Answer {
+    /// Returns the content as the object at `url`.
+    pub(super) fn content(&self, url: &Url) -> Fetched {
+        let md5 = Md5::of(&self.body);
+        let text = |name| self.headers.get(name).and_then(|it: &HeaderValue| it.to_str().ok());
+        let last_modified = text(header::LAST_MODIFIED);
+        let object = Object {
+            url: url.to_string(),
+            name: answer::name(url, &self.headers),
+            modified: last_modified.and_then(http_date),
+            size: self.whole_bytes(),
+            truncated: self.is_cut,
+            rest: None,
+            md5: (!self.is_cut).then_some(md5),
+            bytes: self.body.clone(),
+        };
+        let validator = Validator::Http {
+            etag: text(header::ETAG).map(str::to_owned),
+            last_modified: last_modified.map(str::to_owned),
+            md5: md5.to_string(),
+        };
+        Fetched { object, md5, validator, sure: true, file: None }
+    }
+
+    /// Returns the size of the whole content, as far as it is known.
+    fn whole_bytes(&self) -> u64 {
+        let declared = |headers: &HeaderMap| {
+            let text = headers.get(header::CONTENT_LENGTH)?.to_str().ok()?;
+            text.parse::<u64>().ok().filter(|_| !headers.contains_key(header::CONTENT_ENCODING))
+        };
+        let got = self.body.len() as u64;
+        if self.is_cut { declared(&self.headers).unwrap_or(got + 1).max(got + 1) } else { got }
+    }
+}

@@ -1,0 +1,182 @@
+//! A pass over a site: what is known at its begin, and what is said at its end.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::SyncSender;
+
+use ::crawl::directives::Directives;
+use ::crawl::frontier::{Candidate as Found, Frontier, Out, Pushed, State};
+use net::clock;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinSet;
+use url::Url;
+
+use super::super::run::{Candidate, Run};
+use super::crawl::Crawl;
+use super::fetch::Fetcher;
+use super::lists::Lists;
+use super::missing::Missing;
+use super::{Got, Led, WebAccess, What};
+use crate::lock::lock;
+use crate::note::{self, ObjectNote};
+use crate::problems::CRAWL_PROBLEM;
+
+impl<'r> Crawl<'r> {
+    /// Begins a crawl, or goes on with the one that a stop has ended.
+    pub(super) fn begin(
+        run: &'r Run<'r>,
+        web: &'r WebAccess<'r>,
+        led: UnboundedReceiver<Led>,
+    ) -> Result<Self, collection::Error> {
+        let began_ms = {
+            let mut root = lock(&run.root.note);
+            if root.crawl_began.is_none() {
+                root.crawl_began = Some(clock::now_ms());
+                run.site.remember_root(&run.plan.url, &root)?;
+            }
+            root.crawl_began.unwrap_or_default()
+        };
+        let (filter, spec) = (web.plan.filter.clone(), &web.plan.web);
+        let frontier = Frontier::new(spec.frontier(), Box::new(move |url| filter.refuses(url)));
+        let bytes_max = run.plan.summarizing.read_bytes_max;
+        let fetcher = Fetcher::new(web.client.clone(), spec.clone(), bytes_max);
+        let (requests, gone) = (JoinSet::new(), HashSet::new());
+        let mut crawl = Self {
+            run,
+            web,
+            fetcher,
+            frontier,
+            requests,
+            led,
+            handed: 0,
+            began_ms,
+            known: 0,
+            answered: 0,
+            asked: HashMap::new(),
+            missing: Missing::default(),
+            lists: Lists::default(),
+            gone,
+            empty: Vec::new(),
+            elsewhere: None,
+        };
+        crawl.push_known()?;
+        crawl.push(&spec.url, 0, false);
+        Ok(crawl)
+    }
+
+    /// Takes all known pages, and the links of those that were answered before a stop.
+    fn push_known(&mut self) -> Result<(), collection::Error> {
+        let mut is_resumed = false;
+        self.for_each_known(|crawl, url, note| {
+            let is_empty = note.is_empty();
+            let found = note.crawled.unwrap_or_default();
+            let is_done = crawl.began_ms <= found.answered_ms;
+            if is_empty && !is_done {
+                crawl.empty.push(url);
+                return;
+            }
+            crawl.known += u64::from(!is_empty);
+            if is_done {
+                is_resumed = true;
+                crawl.answered += u64::from(!is_empty);
+                let candidate = Found { url: &url, depth: found.depth, known: true };
+                crawl.frontier.push_done(candidate);
+                crawl.note_gone(&url, found.gone.as_ref());
+            } else if let Pushed::Out(Out::Rule(_)) = crawl.push(&url, found.depth, true) {
+                // The settings leave it out.
+                crawl.answered += 1;
+                crawl.gone.insert(url.into());
+            }
+        })?;
+        if is_resumed {
+            self.for_each_known(|crawl, url, note| {
+                let found = note.crawled.unwrap_or_default();
+                if crawl.began_ms <= found.answered_ms {
+                    crawl.push_links(found.links(&url), found.depth);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn for_each_known(
+        &mut self,
+        mut each: impl FnMut(&mut Self, Url, ObjectNote),
+    ) -> Result<(), collection::Error> {
+        let (site, root) = (self.run.site, &self.run.plan.url);
+        for entry in site.collection.notes(&note::objects_prefix(root)) {
+            let (key, value) = entry?;
+            let url = note::url_of(root, &key).and_then(|it| Url::parse(&it).ok());
+            if let (Some(url), Some(note)) = (url, note::from_bytes(&value)) {
+                each(self, url, note);
+            }
+        }
+        Ok(())
+    }
+
+    fn note_gone(&mut self, url: &Url, gone: Option<&note::Gone>) {
+        if gone.is_some_and(|it| it.is_over(self.web.grace_ms(), clock::now_ms())) {
+            self.gone.insert(url.to_string());
+        }
+    }
+
+    /// Notes of known pages that robots.txt does not allow any more since when that is so.
+    pub(super) fn settle_refused(
+        &mut self,
+        candidates: &SyncSender<Candidate>,
+    ) -> Result<(), collection::Error> {
+        let mut refused = Vec::new();
+        self.for_each_known(|crawl, url, note| {
+            let found = note.crawled.unwrap_or_default();
+            let state = crawl.frontier.explain(&url, clock::now_ms());
+            if matches!(state, State::Out(Out::Robots(_))) && found.answered_ms < crawl.began_ms {
+                refused.push((url, found.depth, note.brief.validator));
+            }
+        })?;
+        for (url, depth, validator) in refused {
+            let (what, at_ms) = (What::Absent { is_certain: true }, clock::now_ms());
+            self.answered += 1;
+            let directives = Directives::default();
+            self.hand(
+                Got { content: None, url, depth, at_ms, what, directives, to: None },
+                validator,
+                candidates,
+            );
+        }
+        while 0 < self.handed && !self.run.is_stopped() {
+            self.web.runtime.block_on(self.wait(None, candidates));
+        }
+        Ok(())
+    }
+
+    /// Returns the URLs at which nothing was found before, and to which nothing led any more.
+    pub(super) fn left_empty(&self) -> Vec<String> {
+        let now_ms = clock::now_ms();
+        let is_left = |url: &&Url| {
+            matches!(self.frontier.explain(url, now_ms), State::Unknown | State::Out(_))
+        };
+        self.empty.iter().filter(is_left).map(Url::to_string).collect()
+    }
+
+    /// Reports whether the root's first page was had, and the traps.
+    pub(super) fn report(&self) {
+        let (site, start) = (self.run.site, &self.web.plan.web.url);
+        let state = self.frontier.explain(start, clock::now_ms());
+        let has_begun = state == State::Done && self.elsewhere.is_none();
+        self.web.has_begun.store(has_begun, Relaxed);
+        if let Some(to) = &self.elsewhere {
+            let message = format!("it leads to {to}, which is not of this root: name that instead");
+            site.problem(start.to_string(), CRAWL_PROBLEM, message);
+        } else if has_begun {
+            lock(&site.problems).cure(start.as_str(), CRAWL_PROBLEM);
+        } else {
+            site.problem(start.to_string(), CRAWL_PROBLEM, format!("not crawled: {state}"));
+        }
+        for trap in self.frontier.traps() {
+            let (kind, count) = (Out::Trap(trap.kind), trap.count);
+            let message =
+                format!("{kind}: {count} URLs that begin with {} are left out", trap.prefix);
+            site.problem_from_walk(self.run.walk, trap.example.clone(), "trap", message);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! A root that is a web site: `access = "web"`.
+//!
+//! Source: the manual's RootNodes (`URL=URL-Max,Host-Max Delay=seconds Depth=depth
+//! Enumeration=program` and its allow and deny lists); its defaults are 250 URLs, one host, a
+//! second between requests.
+//!
+//! # Differences from the original
+//!
+//! * What lies outside the folder of the root's URL is left out, unless `allow` names it.
+//! * `allow` and `deny` are globs, and their order does not matter.
+//!
+//! Sans-I/O.
+
+use std::time::Duration;
+
+use crawl::frontier::{Order, Settings};
+use daemon::{Token, client_certificate};
+use essence::config::patterns;
+use essence::glob::globs;
+use globset::GlobSet;
+use net::client::Credentials;
+use net::tls::ClientFiles;
+use settings::Table;
+use url::Url;
+
+use super::repository::INTERVAL;
+use crate::error::Error;
+
+/// Default maximum number of URLs of a root.
+pub const URLS_MAX: usize = 250;
+
+/// Largest `urls_max`.
+const URLS_LIMIT: u64 = 20_000_000;
+
+/// Largest `hosts_max`.
+const HOSTS_LIMIT: u64 = 100_000;
+
+/// Default delay between two requests to a host.
+const DELAY: Duration = Duration::from_secs(1);
+
+/// Longest delay between two requests to a host.
+const DELAY_MAX: Duration = Duration::from_secs(3_600);
+
+/// Default time for which an object that seems to be gone keeps its record.
+const GRACE: Duration = Duration::from_secs(24 * 3_600);
+
+/// Longest such time.
+const GRACE_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
+
+/// Number of the rule that leaves out what lies outside the folder of the root's URL.
+const OUTSIDE: u16 = 0;
+
+/// Number of the rule that leaves out what `allow` does not name.
+const NOT_ALLOWED: u16 = 1;
+
+/// Number of the first pattern of `deny`.
+const DENIED: u16 = 2;
+
+/// A web site to gather.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Web {
+    /// The first URL; its folder is gathered.
+    pub url: Url,
+    /// Maximum number of URLs; what is known counts first.
+    pub urls_max: usize,
+    /// Maximum number of hosts.
+    pub hosts_max: usize,
+    /// Maximum number of links from the first URL.
+    pub depth: u16,
+    /// Shortest time between two requests to a host.
+    pub delay: Duration,
+    /// Order of requests.
+    pub order: Order,
+    /// Globs; if there are any, a URL must match one of them.
+    pub allow: Vec<String>,
+    /// Globs; a URL that matches one is left out.
+    pub deny: Vec<String>,
+    /// Time from one pass to the next.
+    pub interval: Duration,
+    /// Time for which an object that seems to be gone keeps its record.
+    pub grace: Duration,
+    /// Bearer token, if the site requires one.
+    pub token: Option<Token>,
+    /// Client certificate, if the site requires one.
+    pub certificate: Option<Box<ClientFiles>>,
+    /// Whether the URL's host may be in a private or loopback network.
+    pub allow_private: bool,
+}
+
+impl Web {
+    /// Returns the site at `url` with every setting at its default.
+    pub fn new(url: Url) -> Self {
+        Self {
+            url,
+            urls_max: URLS_MAX,
+            hosts_max: 1,
+            depth: u16::MAX,
+            delay: DELAY,
+            order: Order::Breadth,
+            allow: Vec::new(),
+            deny: Vec::new(),
+            interval: INTERVAL,
+            grace: GRACE,
+            token: None,
+            certificate: None,
+            allow_private: true,
+        }
+    }
+
+    /// Returns the URL as text.
+    pub fn url(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// Reads a `[[root]]` with `access = "web"`, and reports its mistakes. Confirmed records live
+    /// for `ttl`.
+    pub(crate) fn read(table: &Table<'_>, interval_max: Duration, ttl: Duration) -> Option<Self> {
+        const EXPECTED: &str = "an address such as \"https://www.example.org/docs/\"";
+        table.require("url", EXPECTED);
+        let count = |key, most, default| {
+            let found = table.integer(key, 1..=most);
+            found.and_then(|it| usize::try_from(it).ok()).unwrap_or(default)
+        };
+        let (urls_max, hosts_max) =
+            (count("urls_max", URLS_LIMIT, URLS_MAX), count("hosts_max", HOSTS_LIMIT, 1));
+        let depth = table.integer("depth", 0..=u64::from(u16::MAX));
+        let within = |key, most, default| {
+            table.duration_within(key, Duration::ZERO..=most).unwrap_or(default)
+        };
+        let (delay, grace) = (within("delay", DELAY_MAX, DELAY), within("grace", GRACE_MAX, GRACE));
+        let order = match table.choice("order", &["breadth", "depth"]) {
+            Some("depth") => Order::Depth,
+            _ => Order::Breadth,
+        };
+        let interval = super::repository::interval(table, interval_max, ttl);
+        let (allow, deny) = (patterns(table, "allow"), patterns(table, "deny"));
+        let (token, certificate) = (Token::read(table), client_certificate(table).map(Box::new));
+        let allow_private = table.boolean("allow_private", true);
+        let text = table.string("url")?;
+        let parsed = Url::parse(&text).ok();
+        let url = parsed.filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host());
+        let Some(mut url) = url else {
+            table.mistake("url", format!("{text:?} is no address of a web site"), EXPECTED);
+            return None;
+        };
+        url.set_fragment(None);
+        Some(Self {
+            urls_max,
+            hosts_max,
+            depth: depth.and_then(|it| u16::try_from(it).ok()).unwrap_or(u16::MAX),
+            delay,
+            order,
+            allow,
+            deny,
+            interval,
+            grace,
+            token,
+            certificate,
+            allow_private,
+            ..Self::new(url)
+        })
+    }
+
+    /// Returns the settings of the frontier.
+    pub(crate) fn frontier(&self) -> Settings {
+        Settings {
+            order: self.order,
+            urls_max: self.urls_max,
+            hosts_max: self.hosts_max,
+            depth_max: self.depth,
+            delay_ms: u64::try_from(self.delay.as_millis()).unwrap_or(u64::MAX),
+            // Without a delay, the root's own site is asked as fast as it answers.
+            delay_factor: if self.delay.is_zero() { 0 } else { Settings::default().delay_factor },
+            host_requests_max: if self.delay.is_zero() { HOST_REQUESTS } else { 1 },
+            ..Settings::default()
+        }
+    }
+
+    /// Returns the credentials for a request to `url`: none for other origins than the root's.
+    pub(crate) fn credentials(&self, url: &Url) -> Credentials {
+        if url.origin() == self.url.origin() {
+            exchange::source::credentials(self.token.as_ref(), self.certificate.as_deref())
+        } else {
+            Credentials::default()
+        }
+    }
+}
+
+/// Number of requests at the same time to a host without a delay.
+const HOST_REQUESTS: usize = 8;
+
+/// The compiled rules of a web root about URLs.
+#[derive(Clone, Debug)]
+pub(crate) struct UrlFilter {
+    start: Url,
+    allow: GlobSet,
+    deny: GlobSet,
+}
+
+impl UrlFilter {
+    /// Returns the rules of a root.
+    ///
+    /// # Errors
+    ///
+    /// The first pattern that is not a glob: the settings have to be corrected.
+    pub(crate) fn new(web: &Web) -> Result<Self, Error> {
+        let set = |patterns: &[String]| {
+            globs(patterns).map_err(|(pattern, message)| Error::Pattern {
+                root: web.url().to_owned(),
+                pattern,
+                message,
+            })
+        };
+        Ok(Self { start: web.url.clone(), allow: set(&web.allow)?, deny: set(&web.deny)? })
+    }
+
+    /// Returns the number of the rule that leaves `url` out; `None` if none does.
+    pub(crate) fn refuses(&self, url: &Url) -> Option<u16> {
+        if *url == self.start {
+            return None;
+        }
+        let whole = url.as_str();
+        let path = whole.get(url[..url::Position::BeforePath].len()..).unwrap_or_default();
+        let path = path.trim_start_matches('/');
+        let matched = |set: &GlobSet| {
+            let mut all = set.matches(whole);
+            all.extend(set.matches(path));
+            // Each pattern makes two globs.
+            all.into_iter().min().map(|it| it / 2)
+        };
+        if let Some(first) = matched(&self.deny) {
+            return Some(u16::try_from(first).unwrap_or(u16::MAX).saturating_add(DENIED));
+        }
+        if !self.allow.is_empty() {
+            return matched(&self.allow).is_none().then_some(NOT_ALLOWED);
+        }
+        let is_other_host = url.host_str() != self.start.host_str();
+        let folder = self.start.path().rfind('/').map_or("/", |it| &self.start.path()[..=it]);
+        (!is_other_host && !url.path().starts_with(folder)).then_some(OUTSIDE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use settings::Document;
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+    fn read(text: &str) -> Result<Option<Web>, Vec<settings::Mistake>> {
+        let document = Document::parse(text).unwrap();
+        let web = Web::read(&document.root(), 10 * DAY, 2 * DAY);
+        document.finish().map(|()| web)
+    }
+
+    #[test]
+    fn settings_have_bounds_and_defaults() {
+        let web = read("url = \"https://h.example/docs/#top\"").unwrap().unwrap();
+        assert_eq!(web, Web::new(Url::parse("https://h.example/docs/").unwrap()));
+        let all = "url = \"http://h.example/\"\nurls_max = 9\nhosts_max = 2\ndepth = 3\n\
+                   delay = \"0 s\"\norder = \"depth\"\nallow = [\"/a\"]\ndeny = [\"*.iso\"]\n\
+                   interval = \"2 h\"\ngrace = \"0 s\"\nallow_private = false\n";
+        let web = read(all).unwrap().unwrap();
+        assert_eq!((web.urls_max, web.hosts_max, web.depth), (9, 2, 3));
+        assert_eq!(
+            (web.delay, web.grace, web.order),
+            (Duration::ZERO, Duration::ZERO, Order::Depth)
+        );
+        let settings = web.frontier();
+        assert_eq!((settings.delay_ms, settings.delay_factor), (0, 0));
+        for wrong in [
+            "url = \"ftp://h.example/\"",
+            "url = \"docs\"",
+            "url = \"http://h.example/\"\nurls_max = 0",
+            "url = \"http://h.example/\"\ndelay = \"2 days\"",
+            "url = \"http://h.example/\"\norder = \"random\"",
+            "url = \"http://h.example/\"\ninterval = \"3 days\"",
+            "url = \"http://h.example/\"\ndeny = [\"[\"]",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn rules_are_about_the_folder_the_path_and_the_address() {
+        let start = Url::parse("https://h.example/docs/index.html").unwrap();
+        let with = |allow: &[&str], deny: &[&str]| {
+            let own = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
+            let web = Web { allow: own(allow), deny: own(deny), ..Web::new(start.clone()) };
+            UrlFilter::new(&web).unwrap()
+        };
+        let check = |filter: &UrlFilter, url: &str, expected: Option<u16>| {
+            assert_eq!(filter.refuses(&Url::parse(url).unwrap()), expected, "{url}");
+        };
+        let folder = with(&[], &[]);
+        check(&folder, "https://h.example/docs/a/b?c", None);
+        check(&folder, "http://h.example/docs/a", None);
+        check(&folder, "https://h.example/other", Some(OUTSIDE));
+        check(&folder, "https://other.example/x", None);
+        let deny = with(&[], &["/docs/old/", "*.iso", "https://other.example/private"]);
+        check(&deny, "https://h.example/docs/old/a", Some(DENIED));
+        check(&deny, "https://h.example/docs/deep/x.iso", Some(DENIED + 1));
+        check(&deny, "https://other.example/private/a", Some(DENIED + 2));
+        check(&deny, "https://other.example/public", None);
+        let allow = with(&["/docs/a", "/more"], &[]);
+        check(&allow, "https://h.example/more/x", None);
+        check(&allow, "https://h.example/docs/b", Some(NOT_ALLOWED));
+        check(&allow, start.as_str(), None);
+    }
+}

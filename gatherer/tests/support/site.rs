@@ -1,0 +1,156 @@
+//! A small web site on this machine, whose pages a test changes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use net::server::{self, Limits};
+use net::shutdown::Shutdown;
+use soif::digest::Md5;
+use tokio::sync::Notify;
+use url::Url;
+
+/// What the site answers for one path.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: String,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Pages by path and query; all others are not found.
+    pages: BTreeMap<String, Page>,
+    /// The answer for all pages, if there is one.
+    all: Option<Page>,
+    /// The paths that were asked for, with the status of the answer.
+    asked: Vec<(String, u16)>,
+    /// Paths with this text are not answered.
+    stalled: Option<String>,
+}
+
+pub(crate) struct Site {
+    pub(crate) url: Url,
+    shared: Arc<Mutex<Shared>>,
+    stalling: Arc<Notify>,
+    shutdown: Shutdown,
+}
+
+impl Site {
+    /// Serves pages of HTML by path.
+    pub(crate) async fn start(pages: &[(&str, &str)]) -> Self {
+        let (shared, stalling): (Arc<Mutex<Shared>>, Arc<Notify>) = Default::default();
+        let shutdown = Shutdown::new();
+        let listener = server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let router = Router::new().fallback(answer).with_state((shared.clone(), stalling.clone()));
+        tokio::spawn(server::serve(listener, router, Limits::default(), shutdown.clone()));
+        let site = Self { url, shared, stalling, shutdown };
+        for (path, body) in pages {
+            site.set(path, body);
+        }
+        site
+    }
+
+    /// Returns the URL of a page.
+    pub(crate) fn at(&self, path: &str) -> String {
+        self.url.join(path).unwrap().into()
+    }
+
+    /// Sets a page.
+    pub(crate) fn set(&self, path: &str, body: &str) {
+        self.answer(path, 200, &[("content-type", "text/html")], body);
+    }
+
+    /// Sets any answer.
+    pub(crate) fn answer(
+        &self,
+        path: &str,
+        status: u16,
+        headers: &[(&'static str, &str)],
+        body: &str,
+    ) {
+        let page = page(status, headers, body);
+        self.shared.lock().unwrap().pages.insert(path.to_owned(), page);
+    }
+
+    /// Removes a page.
+    pub(crate) fn remove(&self, path: &str) {
+        self.shared.lock().unwrap().pages.remove(path);
+    }
+
+    /// Answers everything but robots.txt like this; `None`: as before.
+    pub(crate) fn answer_all(&self, answer: Option<(u16, &[(&'static str, &str)], &str)>) {
+        let all = answer.map(|(status, headers, body)| page(status, headers, body));
+        self.shared.lock().unwrap().all = all;
+    }
+
+    /// Leaves paths with this text unanswered.
+    pub(crate) fn stall(&self, text: Option<&str>) {
+        self.shared.lock().unwrap().stalled = text.map(str::to_owned);
+    }
+
+    /// Waits for a request that is left unanswered.
+    pub(crate) async fn stalled(&self) {
+        self.stalling.notified().await;
+    }
+
+    /// Returns the paths that were asked for since the last call, sorted, each with the status of the
+    /// answer.
+    pub(crate) fn take_asked(&self) -> Vec<(String, u16)> {
+        let mut asked = std::mem::take(&mut self.shared.lock().unwrap().asked);
+        asked.sort();
+        asked
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.shutdown.start();
+    }
+}
+
+fn page(status: u16, headers: &[(&'static str, &str)], body: &str) -> Page {
+    let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+    Page { status, headers, body: body.to_owned() }
+}
+
+type SiteState = (Arc<Mutex<Shared>>, Arc<Notify>);
+
+async fn answer(
+    State((shared, stalling)): State<SiteState>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    let path = uri.path_and_query().map_or_else(String::new, ToString::to_string);
+    let is_stalled =
+        shared.lock().unwrap().stalled.as_ref().is_some_and(|text| path.contains(text));
+    if is_stalled {
+        stalling.notify_one();
+        std::future::pending::<()>().await;
+    }
+    let mut shared = shared.lock().unwrap();
+    let missing = page(404, &[], "");
+    let own = shared.pages.get(&path).unwrap_or(&missing);
+    let answer = match &shared.all {
+        Some(all) if path != "/robots.txt" => all,
+        _ => own,
+    };
+    let tag = format!("\"{}\"", Md5::of(answer.body.as_bytes()));
+    let is_same = answer.status == 200
+        && headers.get(header::IF_NONE_MATCH).is_some_and(|it| it.as_bytes() == tag.as_bytes());
+    let (status, body) = if is_same { (304, "") } else { (answer.status, answer.body.as_str()) };
+    let mut response = (StatusCode::from_u16(status).unwrap(), body.to_owned()).into_response();
+    for (name, value) in &answer.headers {
+        response.headers_mut().insert(*name, value.parse().unwrap());
+    }
+    if answer.status == 200 {
+        response.headers_mut().insert(header::ETAG, tag.parse().unwrap());
+    }
+    shared.asked.push((path, status));
+    response
+}
