@@ -1,9 +1,10 @@
-//! `harvest up`: a gatherer with a search page, for folders and repositories.
+//! `harvest up`: a gatherer with a search page, for folders, web sites and repositories.
 //!
 //! The gatherer is the usual daemon. The index is a cursor on its collection, in the same process,
 //! so that everything is stored once, and a change is found within two seconds.
 
 mod earlier;
+mod kinds;
 mod list;
 mod problems;
 mod reach;
@@ -26,7 +27,8 @@ use broker::server::front::Front;
 use daemon::auth::AdminAddress;
 use formats::FullText;
 use gatherer::Opener;
-use gatherer::spec::{Repository, Root};
+use gatherer::spec::URLS_MAX;
+use gatherer::spec::{Repository, Root, Web};
 use indicatif::MultiProgress;
 use net::clock;
 use net::shutdown::Shutdown;
@@ -35,6 +37,7 @@ use url::Url;
 
 use super::gatherer::ConfirmAnswer;
 
+use self::kinds::Kind;
 use self::records::{Claim, Held, Record};
 use self::show::ProgressView;
 use self::surroundings::Around;
@@ -54,21 +57,36 @@ const DRAIN: Duration = Duration::from_millis(1_700);
 /// Number of failures in a row after which `--once` gives up.
 const FAILURES_MAX: u32 = 3;
 
-/// Gather, index and search folders and OAI-PMH repositories, and keep watching them.
+/// Gather, index and search folders, web sites and OAI-PMH repositories, and keep watching them.
 ///
-/// Hidden files, and files that a .gitignore file names, are left out.
+/// Hidden files, and files that a .gitignore file names, are left out. Of a web site, the folder of the
+/// address is gathered, as its robots.txt allows, slowly and up to a number of pages.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   harvest up                      the current folder; then open the page it prints
   harvest up /usr/share/doc --once
   harvest up ~/Mail ~/Papers --listen 127.0.0.1:9000
+  harvest up https://www.example.org/docs/ --urls-max 10000
   harvest up https://archive.example.org/oai
   harvest up --list               what was gathered, what runs, and what it takes of the disk
   harvest up --remove ~/Mail      forget it")]
 pub(crate) struct Args {
-    /// The folders, and base URLs of OAI-PMH repositories; the current folder if none is named.
+    /// The folders, addresses of web sites, and base URLs of OAI-PMH repositories; the current folder
+    /// if none is named.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// What the addresses are; default: as their hosts answer the first time.
+    #[arg(long = "as", value_name = "KIND")]
+    kind: Option<Kind>,
+    /// Maximum number of pages of each web site.
+    #[arg(long, value_name = "NUMBER", default_value_t = URLS_MAX)]
+    urls_max: usize,
+    /// Maximum number of hosts of each web site.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    hosts_max: usize,
+    /// Seconds between two requests to a web site's host; none at this machine's own.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    delay: f64,
     /// Where to store everything; default: a folder in your data directory for these PATHs.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -287,7 +305,11 @@ fn report_roots(gatherer: &gatherer::Handle) -> anyhow::Result<bool> {
         ))?;
     }
     let mut is_whole = true;
-    let failed = [gatherer::HARVEST_PROBLEM, gatherer::problems::ROOT_PROBLEM];
+    let failed = [
+        gatherer::HARVEST_PROBLEM,
+        gatherer::problems::ROOT_PROBLEM,
+        gatherer::problems::CRAWL_PROBLEM,
+    ];
     for problem in gatherer.problems().iter().filter(|it| failed.contains(&it.kind.as_str())) {
         is_whole = false;
         output::line(&format!("failed    {}: {}", problem.object, problem.message))?;
@@ -304,9 +326,10 @@ impl Up {
         config.full_text = FullText::All;
         config.wait_for_space = !once;
         config.worker = Some(worker::program());
-        let repositories = targets.repositories.iter().cloned().map(Repository::new);
-        config.roots.extend(repositories.map(Root::Repository));
-        if let Some(host) = targets.repositories.first().and_then(Url::host_str)
+        for (url, kind) in kinds::kinds(&targets.urls, args.kind, data).await? {
+            config.roots.push(root(url, kind, args)?);
+        }
+        if let Some(host) = targets.urls.first().and_then(Url::host_str)
             && config.name.is_empty()
         {
             config.name = host.to_owned();
@@ -377,6 +400,27 @@ impl Up {
         parts.spawn(async { searching.await.context("the index stopped") });
         parts
     }
+}
+
+/// Returns the root at an address; of a web site, says by which limits it is gathered.
+fn root(url: Url, kind: Kind, args: &Args) -> anyhow::Result<Root> {
+    if kind == Kind::Oai {
+        let base = exchange::source::base_url_of(url.as_str());
+        let base = base.with_context(|| {
+            format!("{url} is no base URL of an OAI-PMH repository: leave out \"?\" and the rest")
+        })?;
+        return Ok(Root::Repository(Repository::new(base)));
+    }
+    let delay =
+        Duration::try_from_secs_f64(args.delay).context("--delay is a number of seconds")?;
+    let (urls_max, hosts_max) = (args.urls_max, args.hosts_max);
+    output::note(&format!(
+        "{url} is gathered as a web site: at most {urls_max} pages (--urls-max), {} (--hosts-max), {} s between \
+         requests to a host (--delay; none at this machine's own); --as oai if it is a repository",
+        output::counted(hosts_max as u64, "host"),
+        args.delay,
+    ));
+    Ok(Root::Web(Web { urls_max, hosts_max, delay, ..Web::new(url) }))
 }
 
 /// Waits for [`FAILURES_MAX`] looks in a row at which the index had a problem; returns the problem.

@@ -26,3 +26,4 @@ mod tutorial;
 mod up;
 mod up_again;
 mod up_manners;
+mod web;

@@ -40,8 +40,9 @@ const LOOKS: u32 = 200;
 pub(crate) struct Record {
     /// The `file:` URLs of its folders.
     pub(crate) folders: Vec<String>,
-    /// The base URLs of its repositories.
-    pub(crate) repositories: Vec<Url>,
+    /// The addresses of its web sites, and the base URLs of its repositories.
+    #[serde(rename = "repositories")]
+    pub(crate) urls: Vec<Url>,
     /// The `file:` URL of its data folder.
     data: String,
     /// The search page; `None` until it listens.
@@ -83,7 +84,7 @@ impl Record {
     fn new(targets: &Targets, data: &Path) -> Self {
         Self {
             folders: targets.folders.iter().map(|it| spec::file_url(it)).collect(),
-            repositories: targets.repositories.clone(),
+            urls: targets.urls.clone(),
             data: spec::file_url(data),
             ..Self::default()
         }
@@ -94,16 +95,16 @@ impl Record {
         spec::file_path(&self.data)
     }
 
-    /// Returns its folders and repositories, for people.
+    /// Returns its folders and addresses, for people.
     pub(crate) fn roots(&self) -> Vec<String> {
         let folders = self.folders.iter().map(|it| spec::file_path(it).display().to_string());
-        folders.chain(self.repositories.iter().map(ToString::to_string)).collect()
+        folders.chain(self.urls.iter().map(ToString::to_string)).collect()
     }
 
     /// Returns whether it gathers exactly `targets`.
     pub(super) fn is_of(&self, targets: &Targets) -> bool {
         let other = Self::new(targets, Path::new("/"));
-        (&self.folders, &self.repositories) == (&other.folders, &other.repositories)
+        (&self.folders, &self.urls) == (&other.folders, &other.urls)
     }
 
     /// Returns the length of its longest folder that `path` is or lies in.

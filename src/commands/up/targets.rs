@@ -1,4 +1,4 @@
-//! The folders and repositories that `harvest up` gathers, and its data folder.
+//! The folders, web sites and repositories that `harvest up` gathers, and its data folder.
 
 use std::borrow::Cow;
 use std::fs;
@@ -13,36 +13,41 @@ use super::records;
 /// Longest part of a folder's name in the name of its data folder, in characters.
 const NAME_CHARS_MAX: usize = 40;
 
-/// The folders and repositories to gather.
+/// What to gather.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Targets {
     /// Absolute paths without links, sorted, each once.
     pub(super) folders: Vec<PathBuf>,
-    /// Base URLs of repositories, sorted, each once.
-    pub(super) repositories: Vec<Url>,
+    /// Addresses of web sites and base URLs of repositories, sorted, each once.
+    pub(super) urls: Vec<Url>,
 }
 
-/// Returns the folders and repositories to gather; the current folder if none is named. Fails if a
-/// path is missing, no folder, or no base URL.
+/// Returns what to gather; the current folder if nothing is named. Fails if a path is missing, no
+/// folder, or no address.
 pub(super) fn targets(paths: &[PathBuf]) -> anyhow::Result<Targets> {
     let is_url = |it: &&PathBuf| {
         let text = it.to_string_lossy().to_ascii_lowercase();
         text.starts_with("http://") || text.starts_with("https://")
     };
-    let (urls, paths): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.iter().partition(is_url);
-    let mut repositories = Vec::with_capacity(urls.len());
-    for url in urls {
+    let (named, paths): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.iter().partition(is_url);
+    let mut urls = Vec::with_capacity(named.len());
+    for url in named {
         let url = url.to_string_lossy();
-        let read = exchange::source::base_url_of(&url);
-        repositories.push(read.with_context(|| {
-            format!("{url} is no base URL of an OAI-PMH repository: leave out \"?\" and the rest")
-        })?);
+        let mut read = Url::parse(&url).with_context(|| format!("{url} is no address"))?;
+        read.set_fragment(None);
+        if !read.username().is_empty() || read.password().is_some() {
+            bail!(
+                "{} has a name or password in it, which would be stored: leave it out",
+                read.host_str().unwrap_or_default()
+            );
+        }
+        urls.push(read);
     }
-    repositories.sort();
-    repositories.dedup();
+    urls.sort();
+    urls.dedup();
     let here = PathBuf::from(".");
-    let paths = if paths.is_empty() && repositories.is_empty() { vec![&here] } else { paths };
-    Ok(Targets { folders: folders(&paths)?, repositories })
+    let paths = if paths.is_empty() && urls.is_empty() { vec![&here] } else { paths };
+    Ok(Targets { folders: folders(&paths)?, urls })
 }
 
 fn folders(paths: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
@@ -99,7 +104,7 @@ pub(super) fn problems_command(targets: &Targets, data: Option<&Path>) -> String
         command += &format!(" --data {}", quoted(&data.display().to_string()));
     }
     let folders = targets.folders.iter().map(|it| it.display().to_string());
-    for path in folders.chain(targets.repositories.iter().map(Url::to_string)) {
+    for path in folders.chain(targets.urls.iter().map(Url::to_string)) {
         command += &format!(" {}", quoted(&path));
     }
     command
@@ -114,7 +119,7 @@ fn quoted(word: &str) -> Cow<'_, str> {
     Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
 }
 
-/// Returns the name of the first folder or repository, for people, with a hash of them all.
+/// Returns the name of the first folder or host, for people, with a hash of them all.
 fn name_for(targets: &Targets) -> String {
     let mut key = Vec::new();
     for folder in &targets.folders {
@@ -122,12 +127,12 @@ fn name_for(targets: &Targets) -> String {
         // No path holds a NUL.
         key.push(0);
     }
-    for url in &targets.repositories {
+    for url in &targets.urls {
         key.extend_from_slice(url.as_str().as_bytes());
         key.push(0);
     }
     let first = targets.folders.first().and_then(|it| it.file_name());
-    let host = targets.repositories.first().and_then(Url::host_str).unwrap_or_default();
+    let host = targets.urls.first().and_then(Url::host_str).unwrap_or_default();
     let first = first.map_or(Cow::Borrowed(host), |it| it.to_string_lossy());
     let name: String = first
         .chars()
@@ -205,15 +210,18 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_a_repository() {
+    fn an_address_is_a_target() {
         let dir = tempfile::tempdir().unwrap();
         let url = PathBuf::from("https://h.example/oai");
         let both = targets(&[url.clone(), dir.path().to_owned(), url.clone()]).unwrap();
-        assert_eq!(both.repositories, [Url::parse("https://h.example/oai").unwrap()]);
+        assert_eq!(both.urls, [Url::parse("https://h.example/oai").unwrap()]);
         assert_eq!(both.folders.len(), 1);
         let alone = targets(&[url]).unwrap();
         assert_eq!(alone.folders, [] as [PathBuf; 0]);
         assert!(name_for(&alone).starts_with("h-example-"), "{}", name_for(&alone));
         assert_ne!(name_for(&alone), name_for(&both));
+        let secret = targets(&["https://ann:secret@h.example/".into()]).unwrap_err().to_string();
+        assert!(secret.contains("h.example") && !secret.contains("secret"), "{secret}");
+        assert!(targets(&["https://".into()]).is_err());
     }
 }
