@@ -6,6 +6,7 @@
 
 mod annotating;
 pub mod config;
+pub mod crawls;
 mod error;
 mod harvests;
 mod heal;

@@ -123,6 +123,39 @@ pub struct RootStatus {
     pub hold: Option<Hold>,
     /// Number of files that are gone while the root is held.
     pub held: u64,
+    /// Of a web site: the crawl under way, or the last one since the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crawl: Option<CrawlStatus>,
+}
+
+/// Status of a crawl.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrawlStatus {
+    /// URLs that wait, or are being fetched.
+    pub waiting: usize,
+    /// URLs that were fetched, or had not changed.
+    pub done: usize,
+    /// URLs that were tried in vain.
+    pub failed: usize,
+    /// URLs that robots.txt keeps out.
+    pub refused: usize,
+    /// The hosts with most URLs that wait, and those that are paused; at most 20.
+    pub hosts: Vec<HostStatus>,
+    /// Beginnings of URLs without end, with the reason; at most 20.
+    pub traps: Vec<String>,
+}
+
+/// Status of a host of a crawl.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostStatus {
+    /// Scheme, name and port.
+    pub host: String,
+    /// Number of its URLs that wait.
+    pub waiting: usize,
+    /// Mean time of an answer in milliseconds, once there was one.
+    pub answer_ms: Option<u64>,
+    /// Why it is not asked now, if it has to wait or is paused.
+    pub why: Option<String>,
 }
 
 /// Counts of annotations.

@@ -27,13 +27,14 @@ use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
+use url::Url;
 use web::Pages;
 use web::failure::{Failure, Wants};
 use web::templates::Source;
 
 use crate::progress::Status;
 use crate::server::Handle;
-use crate::shared::Shared;
+use crate::shared::{Shared, blocking};
 
 pub(crate) use neighbor::for_user_alone;
 
@@ -99,6 +100,9 @@ pub(crate) fn admin(shared: Arc<Shared>, guard: Guard, feed: FeedServer, pages: 
         .route("/readyz", get(admin_readyz))
         .route("/gather", post(gather))
         .route("/confirm", post(confirm))
+        .route("/explain", get(explain))
+        .route("/pause", post(pause))
+        .route("/resume", post(resume))
         .with_state(admin.clone())
         .merge(exchange::takedown::routes(admin))
         .merge(for_administrator);
@@ -266,6 +270,41 @@ fn feed_samples(feed: &FeedServer) -> Vec<Sample> {
 async fn gather(State(Admin { handle, .. }): State<Admin>) -> Response {
     handle.gather();
     (StatusCode::ACCEPTED, Json(json!({ "gathering": true }))).into_response()
+}
+
+#[derive(Deserialize)]
+struct ExplainQuery {
+    url: Url,
+}
+
+/// Says what is known of a URL under each root that is a web site.
+async fn explain(
+    State(Admin { handle, .. }): State<Admin>,
+    Query(query): Query<ExplainQuery>,
+) -> Response {
+    let found = blocking(move || handle.explain(&query.url)).await;
+    Json(found).into_response()
+}
+
+#[derive(Deserialize)]
+struct HostQuery {
+    host: String,
+}
+
+async fn pause(
+    State(Admin { handle, .. }): State<Admin>,
+    Query(query): Query<HostQuery>,
+) -> Response {
+    handle.pause(&query.host, true);
+    Json(json!({ "paused": query.host })).into_response()
+}
+
+async fn resume(
+    State(Admin { handle, .. }): State<Admin>,
+    Query(query): Query<HostQuery>,
+) -> Response {
+    handle.pause(&query.host, false);
+    Json(json!({ "resumed": query.host })).into_response()
 }
 
 #[derive(Deserialize)]

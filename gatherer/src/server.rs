@@ -18,9 +18,11 @@ use net::clock;
 use net::shutdown::Shutdown;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
+use url::Url;
 use web::Pages;
 
 use crate::config::{COLLECTION, Config};
+use crate::crawls::{self, Explanation};
 use crate::error::Error;
 use crate::lock::lock;
 use crate::metrics::StageCount;
@@ -272,6 +274,20 @@ impl Handle {
         self.shared.site.repositories.request(|it| it.gather = true);
     }
 
+    /// Returns what is known of a URL under each root that is a web site. Blocks.
+    pub fn explain(&self, url: &Url) -> Vec<Explanation> {
+        crawls::explain(&self.shared.site, &self.shared.plans(), url)
+    }
+
+    /// Pauses the crawls of a host by its name, or resumes them.
+    pub fn pause(&self, host: &str, is_paused: bool) {
+        if is_paused {
+            crawls::pause(&self.shared.site, host);
+        } else {
+            crawls::resume(&self.shared.site, host);
+        }
+    }
+
     /// Releases the hold on `root` (a URL from the status; `None` means every root) and requests a
     /// pass or harvest, which deletes the objects that are still missing then. Returns the released
     /// roots.
@@ -361,8 +377,7 @@ fn open(
     let admin_pages = Pages::new(web::Site::new(&*config.name), daemon::overview::TEMPLATES, None)
         .map_err(|error| Error::Failed(error.to_string()))?;
     let host = config.daemon.proxy().unwrap_or_else(host_name);
-    let port =
-        config.daemon.base_url.as_ref().and_then(url::Url::port_or_known_default).unwrap_or(port);
+    let port = config.daemon.base_url.as_ref().and_then(Url::port_or_known_default).unwrap_or(port);
     let plans = Plan::of(&config, &id, &host, port)?;
     let failed = |error| Error::collection(&data, &error);
     let now = Stamp(clock::now_ms());

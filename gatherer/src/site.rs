@@ -11,6 +11,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use ::crawl::frontier::Frontier;
 use collection::{Batch, Collection, Error, Note, Stamp, Version};
 use essence::worker;
 use essence::worker::pool::Pool;
@@ -21,6 +22,7 @@ use tokio::sync::watch;
 use self::plan::{Plan, RemotePlan};
 use self::repositories::Repositories;
 use crate::annotating::AnnotationState;
+use crate::crawls;
 use crate::known::{KnownSet, Walk};
 use crate::lock::lock;
 use crate::metrics::Metrics;
@@ -42,6 +44,8 @@ pub(crate) struct RootState {
     pub(crate) commit: Mutex<()>,
     /// Locked while an order ends, so that only one order at a time changes the root's note.
     pub(crate) finish: Mutex<()>,
+    /// The frontier of the crawl under way, or of the last one since the start.
+    pub(crate) frontier: Mutex<Option<Arc<Mutex<Frontier>>>>,
 }
 
 /// Counts of the pass under way, or of the last one.
@@ -81,6 +85,8 @@ pub(crate) struct Site {
     /// Runner of the site's programs; `None` if this process cannot start them.
     pub(crate) programs: Option<Programs>,
     pub(crate) annotating: AnnotationState,
+    /// Names of the hosts that an administrator has paused since the start.
+    pub(crate) paused_hosts: Mutex<BTreeSet<String>>,
     phase: Mutex<Phase>,
     walks: AtomicU32,
     /// Version at which a loss of records was found, if every root has been marked since then to be
@@ -112,6 +118,7 @@ impl Site {
             workers: Pool::new(worker, clock::monotonic),
             programs,
             annotating: AnnotationState::default(),
+            paused_hosts: Mutex::default(),
             phase: Mutex::default(),
             walks: AtomicU32::new(0),
             distrusted: Mutex::default(),
@@ -217,6 +224,11 @@ impl Site {
         lock(&self.root_states).keys().cloned().collect()
     }
 
+    /// Returns the frontiers of all crawls since the start.
+    pub(crate) fn frontiers(&self) -> Vec<Arc<Mutex<Frontier>>> {
+        lock(&self.root_states).values().filter_map(|it| lock(&it.frontier).clone()).collect()
+    }
+
     /// Notes that no walk is under way.
     pub(crate) fn handle_quiet(&self) {
         for root_state in lock(&self.root_states).values() {
@@ -319,6 +331,7 @@ impl Site {
             confirmed: note.confirmed.map(|ms| ms / 1_000),
             hold: note.hold,
             held: note.held,
+            crawl: crawls::status(&root_state),
         }
     }
 
@@ -330,6 +343,7 @@ impl Site {
             confirmed: note.confirmed.map(|ms| ms / 1_000),
             hold: note.hold,
             held: note.held,
+            crawl: None,
         }
     }
 

@@ -338,3 +338,59 @@ async fn lists_lead_to_pages_to_which_nothing_else_does() {
     bench.assert_conserved();
     bench.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_is_explained_and_a_host_can_be_paused() {
+    let site = Site::start(&[
+        ("/", "<a href=a>a</a><a href=no/b>b</a><a href=skip/c>c</a><a href=none>n</a>"),
+        ("/a", "<a href=x>x</a>"),
+        ("/x", "x"),
+    ])
+    .await;
+    site.answer("/robots.txt", 200, &[], "User-agent: *\nDisallow: /no/\n");
+    let tree = Tree::new();
+    let mut settings = config(&tree, &site);
+    web_of(&mut settings).deny = vec!["/skip".to_owned()];
+    let bench = start_with(tree, settings).await;
+    assert_eq!(bench.handle.status().objects, 3);
+    let explain = |path: &str| {
+        let all = bench.handle.explain(&site.url.join(path).unwrap());
+        assert_eq!(all.len(), 1);
+        all.into_iter().next().unwrap()
+    };
+    let a = explain("a");
+    assert_eq!((a.state.as_str(), a.records, a.links), ("done", 1, 1), "{a:?}");
+    assert_eq!(a.robots.as_deref(), Some("robots.txt has no line for it"));
+    assert!(a.answered.is_some() && a.problem.is_none());
+    for (path, expected) in [
+        ("no/b", "out: line 2 of robots.txt"),
+        ("skip/c", "out: `deny` has \"/skip\""),
+        ("none", "failed: status 404"),
+        ("never", "unknown"),
+    ] {
+        let explained = explain(path);
+        assert!(explained.state.starts_with(expected), "{path}: {explained:?}");
+    }
+    assert!(explain("no/b").robots.unwrap().contains("Disallow"), "{:?}", explain("no/b"));
+    assert!(explain("none").problem.unwrap().contains("missing"));
+    let crawl = bench.handle.status().roots.remove(0).crawl.unwrap();
+    assert_eq!((crawl.waiting, crawl.failed, crawl.refused), (0, 1, 1), "{crawl:?}");
+
+    // A paused host is left alone, also in the next pass, until it is resumed.
+    let query = format!("host={}", site.url.host_str().unwrap());
+    assert_eq!(bench.post(&format!("pause?{query}")).await.0, 200);
+    again(&bench).await;
+    site.take_asked();
+    again(&bench).await;
+    assert_eq!(asked(&site), [] as [&str; 0]);
+    let crawl = bench.handle.status().roots.remove(0).crawl.unwrap();
+    assert!(crawl.hosts[0].why.as_ref().unwrap().contains("administrator"), "{crawl:?}");
+    assert_eq!(bench.handle.status().objects, 3);
+    assert_eq!(bench.post(&format!("resume?{query}")).await.0, 200);
+    again(&bench).await;
+    assert!(asked(&site).contains(&"304 /a".to_owned()));
+    let (status, body) = bench.get_admin(&format!("explain?url={}", site.at("a"))).await;
+    assert!(status == 200 && body.contains("\"state\""), "{status} {body}");
+    assert_eq!(bench.get_admin("explain?url=nothing").await.0, 400);
+    bench.stop().await;
+}

@@ -9,14 +9,17 @@ use clap::Subcommand;
 use essence::annotations::sources::Sources;
 use essence::chain::unused_programs;
 use essence::config::{Files, list_folder};
-use gatherer::progress::AnnotationCounts;
-use gatherer::spec::{Repository, Root};
+use gatherer::crawls::Explanation;
+use gatherer::progress::{AnnotationCounts, CrawlStatus};
+use gatherer::spec::{Repository, Root, Web};
 use gatherer::{Config, Handle, Server, Status};
 use indicatif::HumanCount;
+use jiff::Timestamp;
 use net::clock;
 use net::shutdown::Shutdown;
 use serde::Deserialize;
 use serde_json::Value;
+use url::Url;
 
 use super::{push, takedown};
 use crate::admin::Admin;
@@ -57,6 +60,30 @@ pub(crate) enum GathererCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Say why a page of a web site is in, out, waiting, done or failed.
+    Explain {
+        #[command(flatten)]
+        file: File,
+        /// The page's address.
+        url: Url,
+        /// Print the gatherer's answer as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask a host for nothing more until it is resumed or the gatherer is started again.
+    Pause {
+        #[command(flatten)]
+        file: File,
+        /// The host's name, without a port.
+        host: String,
+    },
+    /// Ask a paused host again, whatever it was paused for.
+    Resume {
+        #[command(flatten)]
+        file: File,
+        /// The host's name, without a port.
+        host: String,
+    },
     /// Confirm deletions that are held back because suspiciously many objects are gone.
     Confirm {
         #[command(flatten)]
@@ -83,6 +110,24 @@ pub(crate) async fn run(command: GathererCommand) -> anyhow::Result<ExitCode> {
             let answer = admin.post("gather", &[]).await?;
             admin.print(&answer, json, |_: &Value| "all roots are gathered now".to_owned())
         }
+        GathererCommand::Explain { file, url, json } => {
+            let admin = admin(&file)?;
+            let query = url::form_urlencoded::Serializer::new(String::new())
+                .append_pair("url", url.as_str())
+                .finish();
+            let answer = admin.get(&format!("explain?{query}")).await?;
+            admin.print(&answer, json, |answer: &Vec<Explanation>| explained(answer))
+        }
+        GathererCommand::Pause { file, host } => {
+            let admin = admin(&file)?;
+            let answer = admin.post("pause", &[("host", Some(&host))]).await?;
+            admin.print(&answer, false, |_: &Value| format!("{host} is paused"))
+        }
+        GathererCommand::Resume { file, host } => {
+            let admin = admin(&file)?;
+            let answer = admin.post("resume", &[("host", Some(&host))]).await?;
+            admin.print(&answer, false, |_: &Value| format!("{host} is resumed"))
+        }
         GathererCommand::Confirm { file, root, json } => {
             let admin = admin(&file)?;
             let answer = admin.post("confirm", &[("root", root.as_deref())]).await?;
@@ -104,6 +149,49 @@ impl fmt::Display for ConfirmAnswer {
     }
 }
 
+/// Returns Unix seconds as a time of the day, UTC.
+fn time(secs: u64) -> String {
+    let at = i64::try_from(secs).ok().and_then(|it| Timestamp::from_second(it).ok());
+    at.map_or_else(String::new, |it| it.to_string())
+}
+
+/// Returns explanations as text.
+fn explained(all: &[Explanation]) -> String {
+    if all.is_empty() {
+        return "no root is a web site".to_owned();
+    }
+    let mut lines = Vec::new();
+    for it in all {
+        lines.push(format!("{}: {}", it.root, it.state));
+        lines.extend(it.robots.as_ref().map(|robots| format!("  {robots}")));
+        if let Some(at) = it.answered {
+            let (records, links) = (
+                output::counted(it.records as u64, "record"),
+                output::counted(it.links as u64, "link"),
+            );
+            lines.push(format!("  last answered {}: {records}, {links}", time(at)));
+        }
+        lines.extend(it.gone_since.map(|at| format!("  seems to be gone since {}", time(at))));
+        lines.extend(it.problem.as_ref().map(|problem| format!("  {problem}")));
+    }
+    lines.join("\n")
+}
+
+/// Returns the crawl of a root as lines of the status.
+fn crawl_lines(crawl: &CrawlStatus) -> Vec<String> {
+    let CrawlStatus { waiting, done, failed, refused, hosts, traps } = crawl;
+    let mut lines = vec![format!(
+        "  {done} answered, {waiting} waiting, {failed} failed, {refused} kept out by robots.txt"
+    )];
+    for host in hosts {
+        let answer = host.answer_ms.map(|it| format!(", {it} ms an answer")).unwrap_or_default();
+        let why = host.why.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
+        lines.push(format!("  {}: {} waiting{answer}{why}", host.host, host.waiting));
+    }
+    lines.extend(traps.iter().map(|it| format!("  trap {it}")));
+    lines
+}
+
 /// Reads the settings; relative paths in them start at the file's folder.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     let read = |file: &Path| std::fs::read_to_string(settings::beside(path, file));
@@ -115,7 +203,9 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     }
     config.daemon.resolve(&settings::folder(path));
     for root in &mut config.roots {
-        if let Root::Repository(Repository { certificate: Some(files), .. }) = root {
+        if let Root::Repository(Repository { certificate: Some(files), .. })
+        | Root::Web(Web { certificate: Some(files), .. }) = root
+        {
             files.resolve(&settings::folder(path));
         }
     }
@@ -217,6 +307,7 @@ fn render(status: &Status) -> String {
     for root in &status.roots {
         let noun = if root.url.starts_with("file:") { "file" } else { "record" };
         lines.push(format!("{}: {}", root.url, output::counted(root.files, noun)));
+        lines.extend(root.crawl.iter().flat_map(crawl_lines));
         if let Some(hold) = &root.hold {
             let hold = serde_json::to_value(hold).unwrap_or_default();
             let why = hold.get("why").and_then(Value::as_str).unwrap_or("unknown");

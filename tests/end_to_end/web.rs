@@ -3,14 +3,17 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use net::clock;
 use tempfile::TempDir;
 
-use crate::harness::{PATIENCE, Running, harvest, search, texts, total, wait_for_total, write};
+use crate::daemons::free_port;
+use crate::harness::{
+    PATIENCE, Running, harvest, run_ok, search, texts, total, wait_for_total, write,
+};
 
 /// Number of pages of the site, besides its first.
 const PAGES: usize = 1_500;
@@ -31,8 +34,7 @@ impl Nginx {
         let prepared = Command::new(script).arg("nginx").arg(at("unpacked")).status().unwrap();
         assert!(prepared.success(), "nginx is missing; see above");
         fs::create_dir(at("site")).unwrap();
-        let port =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let settings = format!(
             "daemon off; master_process off; pid nginx.pid; error_log error.log; events {{}}\n\
              http {{ access_log access.log; default_type text/html;\n\
@@ -169,4 +171,39 @@ fn the_limits_of_a_site_are_named_and_a_site_that_is_not_there_is_a_failure() {
     let (out, err) = texts(&output);
     assert!(!output.status.success(), "{out}\n{err}");
     assert!(out.contains(&format!("failed    {}", nginx.url)) && out.contains("403"), "{out}");
+}
+
+#[test]
+fn a_gatherer_says_why_and_pauses_a_host() {
+    let (nginx, folder) = (Nginx::start(), tempfile::tempdir().unwrap());
+    write(&nginx.site(), "index.html", "<a href=a.html>a</a><a href=b.html>b</a>");
+    write(&nginx.site(), "a.html", "<title>A</title>");
+    let settings = format!(
+        "name = \"Orchard\"\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:{}\"\ndata = \"{}\"\n\n\
+         [[root]]\nurl = \"{}\"\ndeny = [\"b.html\"]\n",
+        free_port(),
+        folder.path().join("data").display(),
+        nginx.url
+    );
+    let file = write(folder.path(), "gatherer.toml", settings);
+    let file = file.to_str().unwrap();
+    let mut gatherer = Running::start(harvest(["gatherer", "run", "-c", file]));
+    gatherer.line_with("http://");
+    let page = format!("{}a.html", nginx.url);
+    let began = clock::monotonic();
+    let explained = loop {
+        let explained = run_ok(["gatherer", "explain", "-c", file, &page]);
+        if explained.contains(": done") && explained.contains("1 record") {
+            break explained;
+        }
+        assert!(began.elapsed() < PATIENCE, "{explained}");
+    };
+    assert!(explained.contains("the host has no robots.txt"), "{explained}");
+    let denied = run_ok(["gatherer", "explain", "-c", file, &format!("{}b.html", nginx.url)]);
+    assert!(denied.contains("out: `deny` has \"b.html\""), "{denied}");
+    let status = run_ok(["gatherer", "status", "-c", file]);
+    assert!(status.contains("0 waiting, 0 failed, 0 kept out by robots.txt"), "{status}");
+    assert_eq!(run_ok(["gatherer", "pause", "-c", file, "127.0.0.1"]), "127.0.0.1 is paused\n");
+    assert_eq!(run_ok(["gatherer", "resume", "-c", file, "127.0.0.1"]), "127.0.0.1 is resumed\n");
+    assert!(gatherer.stop("TERM").success());
 }

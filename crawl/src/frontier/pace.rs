@@ -29,6 +29,11 @@ impl Pace {
         self.took_ms = Some(self.took_ms.map_or(took_ms, |it| (it * 3).midpoint(took_ms) / 2));
     }
 
+    /// Returns the mean time of an answer, in milliseconds.
+    pub(super) fn answer_ms(&self) -> Option<u64> {
+        self.took_ms
+    }
+
     /// Returns the delay between two requests, in milliseconds.
     pub(super) fn delay_ms(&self, settings: &Settings, is_near: bool, asked_ms: u64) -> u64 {
         if is_near {

@@ -65,6 +65,11 @@ impl Store {
         self.index.len()
     }
 
+    /// Returns all URLs, in the order of their numbers.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().flatten()
+    }
+
     /// Returns the number of the URL with that key.
     pub(super) fn find(&self, key: &str) -> Option<u32> {
         let is_same = |id: &u32| self.key(*id) == key.as_bytes();

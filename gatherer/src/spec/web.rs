@@ -161,6 +161,16 @@ impl Web {
         })
     }
 
+    /// Returns the rule with this number, for people.
+    pub(crate) fn rule(&self, number: u16) -> String {
+        let pattern = number.checked_sub(DENIED).and_then(|it| self.deny.get(usize::from(it)));
+        match (number, pattern) {
+            (_, Some(pattern)) => format!("`deny` has {pattern:?}"),
+            (NOT_ALLOWED, None) => "nothing in `allow` matches".to_owned(),
+            _ => format!("not in the folder of {}, and `allow` does not name it", self.url),
+        }
+    }
+
     /// Returns the settings of the frontier.
     pub(crate) fn frontier(&self) -> Settings {
         Settings {

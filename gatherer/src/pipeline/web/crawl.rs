@@ -3,10 +3,13 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::crawl::directives::Directives;
-use ::crawl::frontier::{Candidate as Found, Failure, Frontier, Next, Outcome, Pushed, State};
+use ::crawl::frontier::{
+    Candidate as Found, Failure, Frontier, Next, Outcome, Pause, Pushed, State,
+};
 use ::crawl::robots::{self, PRODUCT};
 use ::crawl::walls;
 use net::client::retry_after;
@@ -58,7 +61,7 @@ pub(super) struct Crawl<'r> {
     pub(super) run: &'r Run<'r>,
     pub(super) web: &'r WebAccess<'r>,
     pub(super) fetcher: Fetcher,
-    pub(super) frontier: Frontier,
+    pub(super) frontier: Arc<Mutex<Frontier>>,
     pub(super) requests: JoinSet<Ended>,
     pub(super) led: UnboundedReceiver<Led>,
     /// Number of objects at the workers, whose links are still to come.
@@ -75,6 +78,8 @@ pub(super) struct Crawl<'r> {
     pub(super) gone: HashSet<String>,
     /// URLs at which the pass before has found nothing.
     pub(super) empty: Vec<Url>,
+    /// Names of hosts that an administrator has paused before.
+    pub(super) paused: BTreeSet<String>,
     /// Where the root's first page leads, if that is left out.
     pub(super) elsewhere: Option<Url>,
 }
@@ -123,12 +128,17 @@ impl Run<'_> {
 impl Crawl<'_> {
     /// Takes a page that was found, or is known.
     pub(super) fn push(&mut self, url: &Url, depth: u16, known: bool) -> Pushed {
-        let candidate = Found { url, depth, known };
-        let state = self.frontier.explain(url, 0);
-        if known || state == State::Unknown {
-            self.missing.find(url, &self.web.plan.web, &mut self.frontier);
+        let mut frontier = lock(&self.frontier);
+        if known || frontier.explain(url, 0) == State::Unknown {
+            self.missing.find(url, &self.web.plan.web, &mut frontier);
         }
-        self.frontier.push(candidate)
+        let pushed = frontier.push(Found { url, depth, known });
+        if pushed == Pushed::In
+            && let Some(host) = url.host_str().filter(|it| self.paused.contains(*it))
+        {
+            frontier.pause(host, Pause::Asked, None);
+        }
+        pushed
     }
 
     pub(super) fn push_links(&mut self, links: impl Iterator<Item = Url>, depth: u16) {
@@ -140,7 +150,8 @@ impl Crawl<'_> {
     /// Asks for one page after the other until nothing is left to ask for.
     pub(super) async fn go_on(&mut self, candidates: &SyncSender<Candidate>) {
         while !self.run.is_stopped() {
-            match self.frontier.next(clock::now_ms()) {
+            let next = lock(&self.frontier).next(clock::now_ms());
+            match next {
                 Next::Fetch { url, depth } => self.ask(url, depth),
                 Next::Robots { url } => {
                     let (fetcher, asked) = (self.fetcher.clone(), url.clone());
@@ -180,7 +191,7 @@ impl Crawl<'_> {
                         tracing::error!(%fault, "a request failed");
                         if let Some(url) = asked {
                             self.fail(&url, Failure::Unreadable, None, fault.to_string());
-                            self.frontier.robots_answered(&url, robots::Answer::Unreachable, clock::now_ms());
+                            lock(&self.frontier).robots_answered(&url, robots::Answer::Unreachable, clock::now_ms());
                         }
                     }
                 }
@@ -229,7 +240,7 @@ impl Crawl<'_> {
         let host = url.host_str().unwrap_or_default();
         let answer = match &answer {
             Ok(answer) => {
-                self.frontier.resolved(host, answer.address);
+                lock(&self.frontier).resolved(host, answer.address);
                 let code = answer.status.as_u16();
                 match walls::recognize(code, &answer.headers, &answer.body) {
                     Some(wall) => {
@@ -249,10 +260,11 @@ impl Crawl<'_> {
                 robots::Answer::Unreachable
             }
         };
-        self.frontier.robots_answered(url, answer, now_ms);
+        lock(&self.frontier).robots_answered(url, answer, now_ms);
         let is_own = url.host_str() == self.web.plan.web.url.host_str();
-        let lists = self.lists.handle_robots(url, self.frontier.robots(url), is_own);
-        lists.iter().for_each(|it| self.frontier.push_aside(it));
+        let mut frontier = lock(&self.frontier);
+        let lists = self.lists.handle_robots(url, frontier.robots(url), is_own);
+        lists.iter().for_each(|it| frontier.push_aside(it));
     }
 
     fn handle_page(&mut self, page: Page, candidates: &SyncSender<Candidate>) {
@@ -265,7 +277,7 @@ impl Crawl<'_> {
             self.handle_aside(&page);
             return;
         }
-        let Some(page) = self.missing.hold(page, &self.frontier) else { return };
+        let Some(page) = self.missing.hold(page, &lock(&self.frontier)) else { return };
         let Page { url, depth, old, took, answer } = page;
         let (run, now_ms) = (self.run, clock::now_ms());
         let answer = match answer {
@@ -280,7 +292,7 @@ impl Crawl<'_> {
                 return;
             }
         };
-        self.frontier.resolved(url.host_str().unwrap_or_default(), answer.address);
+        lock(&self.frontier).resolved(url.host_str().unwrap_or_default(), answer.address);
         run.site.metrics.bytes.fetch_add(answer.sent_bytes, Relaxed);
         run.site.counts.bytes.fetch_add(answer.sent_bytes, Relaxed);
         let found = (answer.status, &answer.headers, &*answer.body);
@@ -316,11 +328,11 @@ impl Crawl<'_> {
             }
             Meaning::Wall(wall) => {
                 self.problem(&url, WALL_PROBLEM, wall.to_string());
-                self.frontier.answered(&url, Outcome::Wall(wall), now_ms);
+                lock(&self.frontier).answered(&url, Outcome::Wall(wall), now_ms);
                 return;
             }
         };
-        self.frontier.answered(&url, outcome, now_ms);
+        lock(&self.frontier).answered(&url, outcome, now_ms);
         self.answered += u64::from(old.as_ref().is_some_and(|it| !it.is_empty()));
         let mut directives = Directives::default();
         for value in answer.headers.get_all("x-robots-tag") {
@@ -341,7 +353,8 @@ impl Crawl<'_> {
         self.run.site.counts.done.fetch_add(1, Relaxed);
         let outcome = match &page.answer {
             Ok(answer) => {
-                self.frontier.resolved(page.url.host_str().unwrap_or_default(), answer.address);
+                lock(&self.frontier)
+                    .resolved(page.url.host_str().unwrap_or_default(), answer.address);
                 let found = (answer.status, &answer.headers, &*answer.body);
                 match answer::meaning(&page.url, found, false) {
                     Meaning::Wall(wall) => {
@@ -349,7 +362,8 @@ impl Crawl<'_> {
                         Outcome::Wall(wall)
                     }
                     Meaning::Content if self.lists.is_list(&page.url) => {
-                        let listed = self.lists.read(&page.url, &answer.body, &mut self.frontier);
+                        let listed =
+                            self.lists.read(&page.url, &answer.body, &mut lock(&self.frontier));
                         self.push_links(listed.pages.into_iter(), 0);
                         if let Some(flaw) = listed.flaw {
                             self.problem(&page.url, "list", flaw);
@@ -361,7 +375,7 @@ impl Crawl<'_> {
             }
             Err(_) => Outcome::Failed { failure: Failure::Unreadable, retry_at_ms: None },
         };
-        self.frontier.answered(&page.url, outcome, clock::now_ms());
+        lock(&self.frontier).answered(&page.url, outcome, clock::now_ms());
     }
 
     /// Hands what was got to the workers; waits while they have enough.
@@ -388,7 +402,7 @@ impl Crawl<'_> {
         self.run.site.counts.done.fetch_add(1, Relaxed);
         self.problem(url, PAGE_PROBLEM, message);
         let outcome = Outcome::Failed { failure, retry_at_ms };
-        self.frontier.answered(url, outcome, clock::now_ms());
+        lock(&self.frontier).answered(url, outcome, clock::now_ms());
     }
 
     pub(super) fn problem(&self, url: &Url, kind: &str, message: String) {

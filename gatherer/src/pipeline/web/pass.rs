@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
 
 use ::crawl::directives::Directives;
 use ::crawl::frontier::{Candidate as Found, Frontier, Out, Pushed, State};
@@ -38,6 +39,9 @@ impl<'r> Crawl<'r> {
         };
         let (filter, spec) = (web.plan.filter.clone(), &web.plan.web);
         let frontier = Frontier::new(spec.frontier(), Box::new(move |url| filter.refuses(url)));
+        let frontier = Arc::new(Mutex::new(frontier));
+        *lock(&run.root.frontier) = Some(frontier.clone());
+        let paused = lock(&run.site.paused_hosts).clone();
         let bytes_max = run.plan.summarizing.read_bytes_max;
         let fetcher = Fetcher::new(web.client.clone(), spec.clone(), bytes_max);
         let (requests, gone) = (JoinSet::new(), HashSet::new());
@@ -57,6 +61,7 @@ impl<'r> Crawl<'r> {
             lists: Lists::default(),
             gone,
             empty: Vec::new(),
+            paused,
             elsewhere: None,
         };
         crawl.push_known()?;
@@ -80,7 +85,7 @@ impl<'r> Crawl<'r> {
                 is_resumed = true;
                 crawl.answered += u64::from(!is_empty);
                 let candidate = Found { url: &url, depth: found.depth, known: true };
-                crawl.frontier.push_done(candidate);
+                lock(&crawl.frontier).push_done(candidate);
                 crawl.note_gone(&url, found.gone.as_ref());
             } else if let Pushed::Out(Out::Rule(_)) = crawl.push(&url, found.depth, true) {
                 // The settings leave it out.
@@ -128,7 +133,7 @@ impl<'r> Crawl<'r> {
         let mut refused = Vec::new();
         self.for_each_known(|crawl, url, note| {
             let found = note.crawled.unwrap_or_default();
-            let state = crawl.frontier.explain(&url, clock::now_ms());
+            let state = lock(&crawl.frontier).explain(&url, clock::now_ms());
             if matches!(state, State::Out(Out::Robots(_))) && found.answered_ms < crawl.began_ms {
                 refused.push((url, found.depth, note.brief.validator));
             }
@@ -151,17 +156,16 @@ impl<'r> Crawl<'r> {
 
     /// Returns the URLs at which nothing was found before, and to which nothing led any more.
     pub(super) fn left_empty(&self) -> Vec<String> {
-        let now_ms = clock::now_ms();
-        let is_left = |url: &&Url| {
-            matches!(self.frontier.explain(url, now_ms), State::Unknown | State::Out(_))
-        };
+        let (frontier, now_ms) = (lock(&self.frontier), clock::now_ms());
+        let is_left =
+            |url: &&Url| matches!(frontier.explain(url, now_ms), State::Unknown | State::Out(_));
         self.empty.iter().filter(is_left).map(Url::to_string).collect()
     }
 
     /// Reports whether the root's first page was had, and the traps.
     pub(super) fn report(&self) {
         let (site, start) = (self.run.site, &self.web.plan.web.url);
-        let state = self.frontier.explain(start, clock::now_ms());
+        let state = lock(&self.frontier).explain(start, clock::now_ms());
         let has_begun = state == State::Done && self.elsewhere.is_none();
         self.web.has_begun.store(has_begun, Relaxed);
         if let Some(to) = &self.elsewhere {
@@ -172,7 +176,7 @@ impl<'r> Crawl<'r> {
         } else {
             site.problem(start.to_string(), CRAWL_PROBLEM, format!("not crawled: {state}"));
         }
-        for trap in self.frontier.traps() {
+        for trap in lock(&self.frontier).traps() {
             let (kind, count) = (Out::Trap(trap.kind), trap.count);
             let message =
                 format!("{kind}: {count} URLs that begin with {} are left out", trap.prefix);
