@@ -75,8 +75,9 @@ pub struct Progress {
 impl Progress {
     /// Returns the number of files of the pass, and whether more are to be found.
     pub fn files_total(&self) -> (u64, bool) {
-        let is_open =
-            self.files_expected == 0 && matches!(self.phase, Phase::Starting | Phase::Walking);
+        // How many pages a site has is known at its end.
+        let is_open = self.phase == Phase::Idle && 0 < self.harvests_due
+            || self.files_expected == 0 && matches!(self.phase, Phase::Starting | Phase::Walking);
         (self.files_expected.max(self.files_seen).max(self.files_done), is_open)
     }
 

@@ -266,6 +266,14 @@ async fn rules_and_caps_leave_pages_out_and_delete_what_they_exclude() {
     bench.handle.reload(settings.clone()).unwrap();
     bench.until_url(&site.at("/docs/x/c"), |it| it.is_none()).await;
 
+    // A problem goes with its reason.
+    site.answer("/docs/b", 403, &[], "");
+    again(&bench).await;
+    bench.status(|it| it.problems.contains_key("unreachable")).await;
+    site.set("/docs/b", "b");
+    again(&bench).await;
+    bench.until_problems(&[]).await;
+
     // A site that is no longer in the settings is forgotten.
     settings.roots.clear();
     bench.handle.reload(settings).unwrap();

@@ -2,18 +2,21 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
 
+use crawl::frontier::{Frontier, State};
 use essence::annotations::Annotations;
 use formats::object::Object;
 use soif::Record;
 use soif::digest::Md5;
+use url::Url;
 
 use super::room::Room;
 use super::web::{Got, WebAccess};
 use crate::known::{ObjectHasher, Top, Walk};
+use crate::lock::lock;
 use crate::note::ObjectNote;
 use crate::site::plan::{RootPlan, TreePlan};
 use crate::site::{RootState, Site};
@@ -67,6 +70,8 @@ pub(crate) struct WalkResult {
     pub(crate) scopes: BTreeSet<String>,
     /// URLs that could not be read: nothing at or below them is taken for vanished.
     pub(crate) unread: BTreeSet<String>,
+    /// Of a crawl, what it has asked for.
+    pub(crate) frontier: Option<Arc<Mutex<Frontier>>>,
     /// Of a crawl, the URLs of objects that are gone for certain: no other object has vanished.
     pub(crate) gone: Option<HashSet<String>>,
     /// Of a crawl, the URLs whose notes are of no use any more; they have no records.
@@ -79,6 +84,15 @@ pub(crate) struct WalkResult {
 impl WalkResult {
     /// Returns whether the walk has visited `url`.
     pub(crate) fn has_looked_at(&self, url: &str) -> bool {
+        if let Some(frontier) = &self.frontier {
+            let Ok(url) = Url::parse(url) else { return false };
+            let frontier = lock(frontier);
+            let state = frontier.explain(&url, 0);
+            // What concerns a host as a whole is asked for with its robots.txt.
+            let is_host = matches!(url.path(), "/" | "/robots.txt") && url.query().is_none();
+            return is_host && frontier.robots(&url).is_some()
+                || !matches!(state, State::Unknown | State::Out(_));
+        }
         upwards(url).any(|above| self.scopes.contains(above))
     }
 

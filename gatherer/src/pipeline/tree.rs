@@ -81,8 +81,9 @@ impl Run<'_> {
         if order.whole {
             self.site.enter(Phase::Gathering);
         }
-        let (walk, gone, empty, answered_from) = (self.walk, None, Vec::new(), None);
-        WalkResult { walk, top, scopes, unread, gone, empty, answered_from, finished }
+        let (walk, gone, empty) = (self.walk, None, Vec::new());
+        let (frontier, answered_from) = (None, None);
+        WalkResult { walk, top, scopes, unread, frontier, gone, empty, answered_from, finished }
     }
 
     /// Returns the fingerprint of everything that a file's records depend on besides the file's

@@ -286,6 +286,11 @@ impl Bench {
         all
     }
 
+    /// Waits until there are only these problems, as [`Bench::problems`] returns them.
+    pub(crate) async fn until_problems(&self, expected: &[&str]) {
+        self.status(|_| self.problems() == expected).await;
+    }
+
     pub(crate) fn root(&self) -> RootStatus {
         self.handle.status().roots.remove(0)
     }

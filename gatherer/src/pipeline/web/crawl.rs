@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::crawl::directives::Directives;
 use ::crawl::frontier::{
@@ -67,6 +67,8 @@ pub(super) struct Crawl<'r> {
     /// Number of objects at the workers, whose links are still to come.
     pub(super) handed: usize,
     pub(super) began_ms: u64,
+    /// Time at which the progress was last published.
+    pub(super) published: Instant,
     /// Number of objects that are known, and of those that were answered.
     pub(super) known: u64,
     pub(super) answered: u64,
@@ -94,8 +96,9 @@ impl Run<'_> {
         let mut result = WalkResult {
             walk: self.walk,
             top: Top::Present { device: 0, is_empty: false },
-            scopes: [self.plan.url.clone()].into(),
+            scopes: BTreeSet::new(),
             unread: BTreeSet::new(),
+            frontier: None,
             answered_from: None,
             gone: None,
             empty: Vec::new(),
@@ -114,6 +117,7 @@ impl Run<'_> {
                 crawl.report();
                 result.answered_from = (crawl.answered < crawl.known).then_some(crawl.began_ms);
                 result.empty = crawl.left_empty();
+                result.frontier = Some(crawl.frontier);
                 (result.gone, result.finished) = (Some(crawl.gone), true);
             }
             Ok(_stopped) => {}
@@ -197,6 +201,11 @@ impl Crawl<'_> {
                 }
             }
             () = tokio::time::sleep(wait.unwrap_or(LOOK).min(LOOK)) => {}
+        }
+        let now = clock::monotonic();
+        if LOOK <= now.duration_since(self.published) {
+            self.published = now;
+            self.run.site.publish();
         }
     }
 
@@ -327,6 +336,8 @@ impl Crawl<'_> {
                 return;
             }
             Meaning::Wall(wall) => {
+                run.site.metrics.walk.drop_one(WALL_PROBLEM);
+                run.site.counts.done.fetch_add(1, Relaxed);
                 self.problem(&url, WALL_PROBLEM, wall.to_string());
                 lock(&self.frontier).answered(&url, Outcome::Wall(wall), now_ms);
                 return;
@@ -358,7 +369,8 @@ impl Crawl<'_> {
                 let found = (answer.status, &answer.headers, &*answer.body);
                 match answer::meaning(&page.url, found, false) {
                     Meaning::Wall(wall) => {
-                        self.problem(&page.url, WALL_PROBLEM, wall.to_string());
+                        let host = page.url.join("/").unwrap_or_else(|_| page.url.clone());
+                        self.problem(&host, WALL_PROBLEM, wall.to_string());
                         Outcome::Wall(wall)
                     }
                     Meaning::Content if self.lists.is_list(&page.url) => {

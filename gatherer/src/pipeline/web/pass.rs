@@ -54,6 +54,7 @@ impl<'r> Crawl<'r> {
             led,
             handed: 0,
             began_ms,
+            published: clock::monotonic(),
             known: 0,
             answered: 0,
             asked: HashMap::new(),
@@ -141,6 +142,7 @@ impl<'r> Crawl<'r> {
         for (url, depth, validator) in refused {
             let (what, at_ms) = (What::Absent { is_certain: true }, clock::now_ms());
             self.answered += 1;
+            self.run.site.metrics.walk.enter(1);
             let directives = Directives::default();
             self.hand(
                 Got { content: None, url, depth, at_ms, what, directives, to: None },
