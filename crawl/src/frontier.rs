@@ -12,7 +12,6 @@
 //!
 //! Sans-I/O.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -29,6 +28,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod traps;
+mod view;
 
 use hosts::{Hosts, Robots, Server};
 use pace::Failing;
@@ -37,6 +37,7 @@ pub use state::{Counts, Failure, Out, Outcome, Pause, State, Wait};
 use store::{Phase, Store};
 use traps::Traps;
 pub use traps::{TRAPS_MAX, Trap, TrapKind, TrapLimits};
+pub use view::HostView;
 
 /// Number of failures of a host, without a success in between, after which it is paused.
 const FAILURES_MAX: u32 = 10;
@@ -89,19 +90,6 @@ pub enum Next {
     },
     /// Nothing is left but what paused hosts hold back.
     Done,
-}
-
-/// What is known of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostView<'a> {
-    /// Scheme, name and port.
-    pub origin: &'a str,
-    /// Number of its URLs in the queue.
-    pub waiting: usize,
-    /// Mean time of an answer, in milliseconds; `None` before the first.
-    pub answer_ms: Option<u64>,
-    /// Why it is not asked now.
-    pub why: Option<Wait>,
 }
 
 /// A rule of a root: the number of the rule that refuses the URL, if one does.
@@ -167,6 +155,19 @@ impl Frontier {
         self.aside += 1;
         self.counts.queued += 1;
         self.hosts.queue(id, &mut self.store, true);
+        self.hosts.list(host, &self.settings);
+    }
+
+    /// Puts a URL that is done back into the queue.
+    pub fn again(&mut self, url: &Url) {
+        let Some(id) = self.store.find(&key(url)) else { return };
+        let Some(entry) = self.store.get_mut(id).filter(|it| it.phase == Phase::Done) else {
+            return;
+        };
+        let host = entry.host;
+        self.counts.done -= 1;
+        self.counts.queued += 1;
+        self.hosts.queue(id, &mut self.store, false);
         self.hosts.list(host, &self.settings);
     }
 
@@ -473,77 +474,6 @@ impl Frontier {
             self.hosts.with_server(id, &self.settings, |it| it.pace.failures = 0);
             self.hosts.resume(id, &self.settings);
         }
-    }
-
-    /// Returns where a URL is, and why.
-    pub fn explain(&self, url: &Url, now_ms: u64) -> State {
-        let Some(entry) = self.store.find(&key(url)).and_then(|id| self.store.get(id)) else {
-            let out = self.refusal(url, 0, false);
-            let out = out.or_else(|| self.traps.holds(url).map(Out::Trap));
-            return out.map_or(State::Unknown, State::Out);
-        };
-        match entry.phase {
-            Phase::Fetching => return State::Fetching,
-            Phase::Done => return State::Done,
-            Phase::Failed => return State::Failed(Failure::by_code(entry.detail)),
-            Phase::Out => return State::Out(Out::Robots(entry.detail)),
-            Phase::Queued => {}
-        }
-        let wait = self.wait_of(entry.host, now_ms);
-        wait.map_or(State::In, |(why, until_ms)| State::Waiting { until_ms, why })
-    }
-
-    /// Returns the numbers of URLs by state.
-    pub fn counts(&self) -> Counts {
-        self.counts
-    }
-
-    /// Returns the hosts with URLs that wait or a pause, those with most URLs first, at most
-    /// `hosts_max`. Goes through all URLs.
-    pub fn hosts(&self, hosts_max: usize, now_ms: u64) -> Vec<HostView<'_>> {
-        let mut waiting: HashMap<u32, usize> = HashMap::new();
-        for entry in self.store.entries().filter(|it| it.phase == Phase::Queued) {
-            *waiting.entry(entry.host).or_default() += 1;
-        }
-        let mut views: Vec<HostView<'_>> = (0..)
-            .map_while(|id| Some((id, self.hosts.host(id)?)))
-            .map(|(id, host)| HostView {
-                origin: &host.origin,
-                waiting: waiting.get(&id).copied().unwrap_or_default(),
-                answer_ms: self.hosts.server_of(id).and_then(|it| it.pace.answer_ms()),
-                why: self.wait_of(id, now_ms).map(|(why, _)| why),
-            })
-            .filter(|it| 0 < it.waiting || matches!(it.why, Some(Wait::Paused(_))))
-            .collect();
-        views.sort_by_key(|it| std::cmp::Reverse(it.waiting));
-        views.truncate(hosts_max);
-        views
-    }
-
-    /// Returns why a host is not asked now, and until when.
-    fn wait_of(&self, id: u32, now_ms: u64) -> Option<(Wait, Option<u64>)> {
-        let host = self.hosts.host(id)?;
-        if let Some((why, until_ms)) = host.pause {
-            return Some((Wait::Paused(why), until_ms));
-        }
-        let server = self.hosts.server_of(id).filter(|it| now_ms < it.next_ms);
-        if let Some((until_ms, why)) = server.and_then(|it| Some((it.next_ms, it.why?))) {
-            return Some((why, Some(until_ms)));
-        }
-        match host.robots {
-            Robots::Known(_) => None,
-            _ => Some((Wait::Robots, None)),
-        }
-    }
-
-    /// Returns the traps in which the crawl no longer goes.
-    pub fn traps(&self) -> &[Trap] {
-        self.traps.found()
-    }
-
-    /// Returns the number of bytes that are allocated for URLs, hosts and prefixes.
-    pub fn bytes(&self) -> usize {
-        self.store.bytes() + self.hosts.bytes() + self.traps.bytes()
     }
 }
 

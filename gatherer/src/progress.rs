@@ -107,6 +107,13 @@ pub enum Hold {
         /// Total number of files.
         of: u64,
     },
+    /// More than the allowed share of a site's pages have turned to one page.
+    Alike {
+        /// Number of such pages.
+        alike: u64,
+        /// Total number of pages.
+        of: u64,
+    },
     /// The root is no longer in the settings.
     Removed,
 }

@@ -402,3 +402,38 @@ async fn every_page_is_explained_and_a_host_can_be_paused() {
     assert_eq!(bench.get_admin("explain?url=nothing").await.0, 400);
     bench.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_pages_that_turn_to_one_are_held() {
+    let links: String = (0..120).map(|it| format!("<a href=p{it}>p</a>")).collect();
+    let site = Site::start(&[("/", &links)]).await;
+    let text = |it: u32| format!("<title>Page {it}</title><p>all of number {it} and nothing else");
+    (0..120).for_each(|it| site.set(&format!("/p{it}"), &text(it)));
+    let bench = start(&site).await;
+    let notice = "<title>Back soon</title><p>We are working on it, come back tomorrow";
+    (0..3).for_each(|it| site.set(&format!("/p{it}"), notice));
+    again(&bench).await;
+    // A few are taken, at the end of the pass.
+    let is_notice = |it: Option<&soif::Record>| it.unwrap().text("Title").unwrap() == "Back soon";
+    for it in 0..3 {
+        bench.until_url(&site.at(&format!("/p{it}")), is_notice).await;
+    }
+    let another = "<title>Closed</title><p>For good, and with many thanks to all of you";
+    (3..120).for_each(|it| site.set(&format!("/p{it}"), another));
+    again(&bench).await;
+    let status = bench.status(|it| it.roots[0].hold.is_some()).await;
+    assert_eq!(status.roots[0].hold, Some(Hold::Alike { alike: 117, of: 121 }));
+    let closed = async || {
+        let mut closed = 0;
+        for it in 3..120 {
+            let record = bench.object(&site.at(&format!("/p{it}"))).await.unwrap();
+            closed += u32::from(record.text("Title").unwrap() == "Closed");
+        }
+        closed
+    };
+    assert_eq!(closed().await, 1, "the first of them");
+    assert_eq!(bench.handle.confirm(None), [site.url.as_str()]);
+    bench.status(|it| it.roots[0].hold.is_none()).await;
+    assert_eq!(closed().await, 117);
+    bench.stop().await;
+}

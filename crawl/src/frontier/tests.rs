@@ -414,6 +414,11 @@ fn what_was_answered_before_a_stop_is_not_fetched_again() {
     let again = Candidate { url: &done, depth: 1, known: false };
     assert_eq!(crawl.frontier.push(again), Pushed::Seen);
     assert_eq!((crawl.frontier.counts().done, crawl.frontier.counts().queued), (1, 0));
+    // Unless the caller wants it.
+    crawl.frontier.again(&done);
+    crawl.frontier.again(&url("http://h.example/never"));
+    assert_eq!((crawl.frontier.counts().done, crawl.frontier.counts().queued), (0, 1));
+    assert_eq!(crawl.run(), ["http://h.example/done"]);
 }
 
 #[test]

@@ -158,13 +158,18 @@ impl<'a> Committer<'a> {
             held: before.hold.as_ref(),
             confirmed: order.confirmed,
         });
+        let decision = decision.or_else(|| seen.alike.clone());
         let mut after = RootNote { held: 0, hold: decision.clone(), ..before.clone() };
         if let Some(hold) = &decision {
             let stage = &self.run.site.metrics.vanish;
             stage.enter(vanished);
             stage.drop_many("held", vanished);
             // A walk over a part of a root says nothing about the rest.
-            after.held = if order.whole { vanished } else { before.held.max(vanished) };
+            after.held = match hold {
+                Hold::Alike { alike, .. } => *alike,
+                _ if order.whole => vanished,
+                _ => before.held.max(vanished),
+            };
             self.report_hold(hold, after.held);
         } else if !order.whole {
             (after.hold, after.held) = (before.hold.clone(), before.held);
@@ -267,12 +272,17 @@ impl<'a> Committer<'a> {
             Hold::Empty => "the root is empty".to_owned(),
             Hold::OtherDevice => "the root is on another device than before".to_owned(),
             Hold::Lost { lost, of } => format!("{lost} of {of} files are gone at once"),
+            Hold::Alike { alike, of } => format!("{alike} of {of} pages have become one page"),
             Hold::Removed => "the root is no longer in the settings".to_owned(),
         };
         let url = &self.run.plan.url;
+        let (until, what) = match hold {
+            Hold::Alike { .. } => ("differ again", "this is meant"),
+            _ => ("are back", "they are gone"),
+        };
         let message = format!(
-            "{why}: {held} files are kept until they are back, or `harvest gatherer confirm` (of \
-             `harvest up`: `--confirm`) says that they are gone"
+            "{why}: {held} files are kept until they {until}, or `harvest gatherer confirm` (of \
+             `harvest up`: `--confirm`) says that {what}"
         );
         tracing::warn!(root = url, held, "{why}: nothing is deleted");
         self.run.site.problem_from_walk(self.run.walk, url.clone(), "held", message);

@@ -18,6 +18,7 @@ use super::web::{Got, WebAccess};
 use crate::known::{ObjectHasher, Top, Walk};
 use crate::lock::lock;
 use crate::note::ObjectNote;
+use crate::progress::Hold;
 use crate::site::plan::{RootPlan, TreePlan};
 use crate::site::{RootState, Site};
 use crate::spec::{self, upwards};
@@ -74,6 +75,8 @@ pub(crate) struct WalkResult {
     pub(crate) frontier: Option<Arc<Mutex<Frontier>>>,
     /// Of a crawl, the URLs of objects that are gone for certain: no other object has vanished.
     pub(crate) gone: Option<HashSet<String>>,
+    /// Of a crawl, the hold if many pages have turned to one.
+    pub(crate) alike: Option<Hold>,
     /// Of a crawl, the URLs whose notes are of no use any more; they have no records.
     pub(crate) empty: Vec<String>,
     /// Begin of the crawl, in Unix milliseconds, if not all live objects were answered in it.
@@ -156,7 +159,7 @@ impl Run<'_> {
     pub(super) fn walk(&self, order: &Order, candidates: SyncSender<Candidate>) -> WalkResult {
         match &self.access {
             Access::Tree(tree) => self.walk_tree(tree, order, candidates),
-            Access::Web(web) => self.crawl(web, candidates),
+            Access::Web(web) => self.crawl(web, order.confirmed, candidates),
         }
     }
 

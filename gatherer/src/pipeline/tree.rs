@@ -82,8 +82,19 @@ impl Run<'_> {
             self.site.enter(Phase::Gathering);
         }
         let (walk, gone, empty) = (self.walk, None, Vec::new());
-        let (frontier, answered_from) = (None, None);
-        WalkResult { walk, top, scopes, unread, frontier, gone, empty, answered_from, finished }
+        let (frontier, answered_from, alike) = (None, None, None);
+        WalkResult {
+            walk,
+            top,
+            scopes,
+            unread,
+            frontier,
+            gone,
+            alike,
+            empty,
+            answered_from,
+            finished,
+        }
     }
 
     /// Returns the fingerprint of everything that a file's records depend on besides the file's

@@ -13,12 +13,14 @@ mod fetch;
 mod lists;
 mod missing;
 mod pass;
+mod sameness;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use ::crawl::directives::Directives;
 use ::crawl::robots::PRODUCT;
+use essence::fingerprint::fingerprint_of;
 use formats::object::Leads;
 use net::client::Client;
 use net::clock;
@@ -26,6 +28,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use url::Url;
 
+use self::sameness::Sameness;
 use super::prepare;
 use super::run::{Access, Candidate, Fetched, Prepared, Run};
 use crate::lock::lock;
@@ -43,6 +46,7 @@ pub(crate) struct WebAccess<'a> {
     /// their way to the commit, whose number is bounded.
     lead: UnboundedSender<Led>,
     led: Mutex<Option<UnboundedReceiver<Led>>>,
+    sameness: Mutex<Sameness>,
     /// Whether the root's first page was had.
     pub(crate) has_begun: Arc<AtomicBool>,
 }
@@ -88,7 +92,17 @@ impl<'a> WebAccess<'a> {
     pub(crate) fn new(plan: &'a WebPlan, client: Client) -> Self {
         let (lead, led) = unbounded_channel();
         let (led, has_begun) = (Mutex::new(Some(led)), Arc::default());
-        Self { plan, client, runtime: Handle::current(), lead, led, has_begun }
+        let (runtime, sameness) = (Handle::current(), Mutex::default());
+        Self { plan, client, runtime, lead, led, sameness, has_begun }
+    }
+
+    /// Returns whether a page may turn to what it has become.
+    fn may_turn(&self, url: &Url, prepared: &Prepared) -> bool {
+        let own = prepared.updated.first().filter(|it| it.url == prepared.url);
+        let (Some(record), Some(_known)) = (own, prepared.against) else { return true };
+        let text = |name| record.get(name).unwrap_or_default();
+        let content = if text("Text-Print").is_empty() { text("MD5") } else { text("Text-Print") };
+        lock(&self.sameness).take(fingerprint_of(&[text("Title"), content]), url)
     }
 
     fn grace_ms(&self) -> u64 {
@@ -114,7 +128,9 @@ impl Run<'_> {
         };
         self.got_room.leave(got.bytes());
         let prepared = match got.what {
-            What::Content => prepare::prepare(self, candidate),
+            What::Content => {
+                prepare::prepare(self, candidate).filter(|it| web.may_turn(&got.url, it))
+            }
             What::Unchanged | What::Absent { .. } => self.remember(got, &candidate.validator),
         };
         let crawled = prepared.as_ref().and_then(|it| it.note.crawled.as_ref());

@@ -57,11 +57,16 @@ fn held(root: &RootStatus) -> Option<Trouble> {
         Hold::Missing => "it is not there",
         Hold::Empty => "nothing is in it",
         Hold::OtherDevice => "it is on another device than before",
+        Hold::Alike { .. } => "many of its pages have become one page",
         Hold::Lost { .. } => "much of it is gone at once",
         Hold::Removed => "it is no longer in the settings",
     };
+    let (loss, act) = match root.hold {
+        Some(Hold::Alike { .. }) => ("lose their records", "that"),
+        _ => ("be deleted", "the deletion"),
+    };
     let what = format!(
-        "{why}; {} would be deleted: they are kept until an administrator confirms the deletion",
+        "{why}; {} would {loss}: they are kept until an administrator confirms {act}",
         objects(root.held),
     );
     let command = format!("harvest gatherer confirm --root {}", root.url);

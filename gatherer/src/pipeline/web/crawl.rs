@@ -91,6 +91,7 @@ impl Run<'_> {
     pub(in super::super) fn crawl(
         &self,
         web: &WebAccess<'_>,
+        confirmed: bool,
         candidates: SyncSender<Candidate>,
     ) -> WalkResult {
         let mut result = WalkResult {
@@ -101,12 +102,20 @@ impl Run<'_> {
             frontier: None,
             answered_from: None,
             gone: None,
+            alike: None,
             empty: Vec::new(),
             finished: false,
         };
         let Some(led) = lock(&web.led).take() else { return result };
+        if confirmed {
+            lock(&web.sameness).release_all();
+        }
         let ended = Crawl::begin(self, web, led).and_then(|mut crawl| {
             web.runtime.block_on(crawl.go_on(&candidates));
+            result.alike = lock(&web.sameness).hold(crawl.known);
+            if result.alike.is_none() && crawl.ask_again() {
+                web.runtime.block_on(crawl.go_on(&candidates));
+            }
             if !self.is_stopped() {
                 crawl.settle_refused(&candidates)?;
             }
@@ -143,6 +152,16 @@ impl Crawl<'_> {
             frontier.pause(host, Pause::Asked, None);
         }
         pushed
+    }
+
+    /// Asks again for the pages that have turned to one: they are few. Returns whether there are any.
+    fn ask_again(&mut self) -> bool {
+        let again = lock(&self.web.sameness).release();
+        let mut frontier = lock(&self.frontier);
+        again.iter().for_each(|it| frontier.again(it));
+        // They are counted once more when they are answered.
+        self.answered = self.answered.saturating_sub(again.len() as u64);
+        !again.is_empty()
     }
 
     pub(super) fn push_links(&mut self, links: impl Iterator<Item = Url>, depth: u16) {
