@@ -15,7 +15,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use url::Url;
+use url::{Position, Url};
 
 use crate::key::{URL_BYTES_MAX, key};
 use crate::robots::{Answer, Decision, Known};
@@ -204,9 +204,10 @@ impl Frontier {
 
     fn store_url(&mut self, url: &Url, depth: u16) -> Result<(u32, u32), Out> {
         let host = self.hosts.add(url).ok_or(Out::Scheme)?;
-        // A fragment is never requested.
-        let text = url.as_str().split('#').next().unwrap_or_default();
-        let id = self.store.insert(text, &key(url), host, depth).ok_or(Out::UrlsMax)?;
+        // A fragment is never requested, and nobody's name and password are sent.
+        let front = &url[..Position::BeforeUsername];
+        let text = [front, &url[Position::BeforeHost..Position::AfterQuery]].concat();
+        let id = self.store.insert(&text, &key(url), host, depth).ok_or(Out::UrlsMax)?;
         Ok((id, host))
     }
 
@@ -378,10 +379,14 @@ impl Frontier {
         retry_at_ms: Option<u64>,
         now_ms: u64,
     ) -> Option<(u64, Wait)> {
-        let mut pace = self.hosts.server_of(host)?.pace;
+        let server = self.hosts.server_of(host)?;
+        // Requests that were under way together fail together.
+        let is_known =
+            now_ms < server.next_ms && matches!(server.why, Some(Wait::BackOff | Wait::RetryAfter));
+        let mut pace = server.pace;
         match failing {
             Failing::Object => pace.failures = 0,
-            Failing::ForNow | Failing::Host => pace.failures += 1,
+            Failing::ForNow | Failing::Host => pace.failures += u32::from(!is_known),
         }
         self.hosts.with_server(host, &self.settings, |it| it.pace = pace);
         if FAILURES_MAX <= pace.failures {

@@ -105,6 +105,14 @@ fn note_of(collection: &Collection, plan: &WebPlan, url: &Url) -> Option<ObjectN
     note::from_bytes(&collection.note(&key).ok().flatten()?)
 }
 
+/// Returns the name of a host, which may be written as a URL or with a port.
+pub(crate) fn host_name(written: &str) -> String {
+    let url =
+        if written.contains("://") { written.to_owned() } else { format!("http://{written}") };
+    let name = Url::parse(&url).ok().and_then(|it| it.host_str().map(str::to_owned));
+    name.unwrap_or_else(|| written.to_owned())
+}
+
 /// Pauses a host by its name, until it is resumed or the gatherer stops.
 pub(crate) fn pause(site: &Site, name: &str) {
     lock(&site.paused_hosts).insert(name.to_owned());
@@ -118,5 +126,18 @@ pub(crate) fn resume(site: &Site, name: &str) {
     lock(&site.paused_hosts).remove(name);
     for frontier in site.frontiers() {
         lock(&frontier).resume(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_named_in_any_way() {
+        for written in ["h.example", "h.example:8080", "https://h.example/a", "H.example"] {
+            assert_eq!(host_name(written), "h.example");
+        }
+        assert_eq!(host_name("[::1]:80"), "[::1]");
     }
 }

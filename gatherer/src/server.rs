@@ -279,8 +279,9 @@ impl Handle {
         crawls::explain(&self.shared.site, &self.shared.plans(), url)
     }
 
-    /// Pauses the crawls of a host by its name, or resumes them.
+    /// Pauses the crawls of a host, by its name or address, or resumes them.
     pub fn pause(&self, host: &str, is_paused: bool) {
+        let host = &crawls::host_name(host);
         if is_paused {
             crawls::pause(&self.shared.site, host);
         } else {

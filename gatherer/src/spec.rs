@@ -21,8 +21,8 @@ pub use self::repository::{INTERVAL, Repository};
 pub use self::tree::{Symlinks, Tree};
 pub(crate) use self::urls::upwards;
 pub use self::urls::{Map, file_path, file_url, path_of, public_url};
-pub(crate) use self::web::UrlFilter;
 pub use self::web::{URLS_MAX, Web};
+pub(crate) use self::web::{UrlFilter, is_same_site};
 
 /// Root whose objects are gathered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +42,13 @@ impl Root {
             Self::Tree(tree) => tree.url(),
             Self::Repository(repository) => repository.url().to_owned(),
             Self::Web(web) => web.url().to_owned(),
+        }
+    }
+
+    fn web(&self) -> Option<&Web> {
+        match self {
+            Self::Web(web) => Some(web),
+            Self::Tree(_) | Self::Repository(_) => None,
         }
     }
 
@@ -94,6 +101,14 @@ pub fn conflicts(roots: &[Root], maps: &[Map]) -> Vec<String> {
             }
         }
     }
+    let webs: Vec<&Web> = roots.iter().filter_map(Root::web).collect();
+    for (n, web) in webs.iter().enumerate() {
+        for (m, other) in webs.iter().enumerate() {
+            if n != m && other.holds(&web.url) && (n < m || !web.holds(&other.url)) {
+                found.push(format!("root {} lies inside root {}", web.url, other.url));
+            }
+        }
+    }
     for (n, map) in maps.iter().enumerate() {
         for other in maps.iter().skip(n + 1) {
             if map.url_prefix == other.url_prefix {
@@ -131,5 +146,10 @@ mod tests {
         };
         let maps = [map("http://a/", "/a"), map("http://a/", "/b"), map("http://c/", "/a")];
         assert_eq!(conflicts(&[], &maps).len(), 2);
+        let webs = ["http://h/", "https://h/docs/", "http://h/docs", "http://h:81/", "http://i/"];
+        let webs = webs.map(|it| Root::Web(Web::new(Url::parse(it).unwrap())));
+        let shown = conflicts(&webs, &[]);
+        // The folder of the third is that of the first.
+        assert_eq!(shown.len(), 3, "{shown:?}");
     }
 }

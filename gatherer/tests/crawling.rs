@@ -209,21 +209,33 @@ async fn only_what_is_gone_for_certain_is_deleted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_seems_to_be_gone_has_a_time_of_grace() {
-    let site = Site::start(&[("/", "<a href=a>a</a>"), ("/a", "a")]).await;
+    let pages = [
+        ("/", "<a href=a>a</a><a href=b>b</a><a href=c>c</a>"),
+        ("/a", "a"),
+        ("/b", "b"),
+        ("/c", "c"),
+    ];
+    let site = Site::start(&pages).await;
     let tree = Tree::new();
     let mut settings = config(&tree, &site);
     web_of(&mut settings).grace = Duration::from_secs(3_600);
     let bench = start_with(tree, settings).await;
     site.answer("/a", 410, &[], "");
+    site.set("/b", "<meta name=robots content=noindex>b");
+    site.answer("/c", 200, &[("content-encoding", "gzip")], "this is no gzip");
+    let before = bench.object(&site.at("/c")).await;
     for _ in 0..3 {
         again(&bench).await;
-        assert_eq!(bench.handle.status().objects, 2);
+        assert_eq!(bench.handle.status().objects, 4);
     }
-    site.set("/a", "back");
+    assert_eq!(bench.object(&site.at("/c")).await, before, "what cannot be read says nothing");
+    for (path, text) in &pages[1..] {
+        site.set(path, text);
+    }
     again(&bench).await;
     site.take_asked();
     again(&bench).await;
-    assert_eq!(asked(&site), ["304 /", "304 /a", "404 /robots.txt"]);
+    assert_eq!(asked(&site), ["304 /", "304 /a", "304 /b", "304 /c", "404 /robots.txt"]);
     bench.stop().await;
 }
 
@@ -289,7 +301,12 @@ async fn a_site_that_cannot_be_had_is_a_problem_with_its_reason() {
     let failed = problems.iter().find(|it| it.kind == "crawl").unwrap();
     assert_eq!(failed.object, site.url.as_str());
     assert!(failed.message.contains("404"), "{failed:?}");
-    site.answer("/robots.txt", 500, &[], "");
+    bench.stop().await;
+
+    let odd = Site::start(&[("/", "x")]).await;
+    odd.answer("/robots.txt", 200, &[("content-encoding", "gzip")], "User-agent: *\nDisallow: /");
+    let bench = start(&odd).await;
+    assert_eq!(bench.handle.status().objects, 0, "what cannot be read may forbid all");
     bench.stop().await;
 
     let closed = Site::start(&[("/", "x")]).await;
@@ -432,6 +449,8 @@ async fn many_pages_that_turn_to_one_are_held() {
         closed
     };
     assert_eq!(closed().await, 1, "the first of them");
+    again(&bench).await;
+    assert_eq!(closed().await, 1, "it does not wear away");
     assert_eq!(bench.handle.confirm(None), [site.url.as_str()]);
     bench.status(|it| it.roots[0].hold.is_none()).await;
     assert_eq!(closed().await, 117);

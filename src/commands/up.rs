@@ -27,6 +27,7 @@ use broker::server::front::Front;
 use daemon::auth::AdminAddress;
 use formats::FullText;
 use gatherer::Opener;
+use gatherer::progress::Hold;
 use gatherer::spec::URLS_MAX;
 use gatherer::spec::{Repository, Root, Web};
 use indicatif::MultiProgress;
@@ -79,11 +80,11 @@ pub(crate) struct Args {
     #[arg(long = "as", value_name = "KIND")]
     kind: Option<Kind>,
     /// Maximum number of pages of each web site.
-    #[arg(long, value_name = "NUMBER", default_value_t = URLS_MAX)]
-    urls_max: usize,
+    #[arg(long, value_name = "NUMBER", default_value_t = URLS_MAX as u64, value_parser = clap::value_parser!(u64).range(1..))]
+    urls_max: u64,
     /// Maximum number of hosts of each web site.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    hosts_max: usize,
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    hosts_max: u64,
     /// Seconds between two requests to a web site's host; none at this machine's own.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     delay: f64,
@@ -299,8 +300,12 @@ fn work(
 fn report_roots(gatherer: &gatherer::Handle) -> anyhow::Result<bool> {
     for root in gatherer.status().roots.iter().filter(|root| root.hold.is_some()) {
         let held = output::counted(root.held, "object");
+        let (what, confirmed) = match root.hold {
+            Some(Hold::Alike { .. }) => ("alike now in", "take them"),
+            _ => ("gone from", "delete them"),
+        };
         output::line(&format!(
-            "held      {held} gone from {}: add --confirm to delete them",
+            "held      {held} {what} {}: add --confirm to {confirmed}",
             root.url
         ))?;
     }
@@ -413,11 +418,12 @@ fn root(url: Url, kind: Kind, args: &Args) -> anyhow::Result<Root> {
     }
     let delay =
         Duration::try_from_secs_f64(args.delay).context("--delay is a number of seconds")?;
-    let (urls_max, hosts_max) = (args.urls_max, args.hosts_max);
+    let count = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
+    let (urls_max, hosts_max) = (count(args.urls_max), count(args.hosts_max));
     output::note(&format!(
         "{url} is gathered as a web site: at most {urls_max} pages (--urls-max), {} (--hosts-max), {} s between \
          requests to a host (--delay; none at this machine's own); --as oai if it is a repository",
-        output::counted(hosts_max as u64, "host"),
+        output::counted(args.hosts_max, "host"),
         args.delay,
     ));
     Ok(Root::Web(Web { urls_max, hosts_max, delay, ..Web::new(url) }))

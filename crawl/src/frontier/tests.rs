@@ -435,3 +435,25 @@ fn what_is_no_object_comes_first_beyond_rules_and_caps() {
         assert_eq!((found.len(), found[0].as_str()), (3, "http://h.example/private/list"));
     }
 }
+
+#[test]
+fn names_and_passwords_in_links_are_not_sent() {
+    let mut crawl = Crawl::new(Settings::default());
+    crawl.push("http://ann:secret@h.example:81/a?b#c");
+    assert_eq!(crawl.push("http://h.example:81/a?b"), Pushed::Seen);
+    assert_eq!(crawl.run(), ["http://h.example:81/a?b"]);
+}
+
+#[test]
+fn requests_that_fail_together_count_as_one_failure() {
+    let settings = Settings { delay_ms: 0, host_requests_max: 8, ..Settings::default() };
+    let mut crawl = Crawl::new(settings);
+    for it in 0..8 {
+        assert_eq!(crawl.push(&format!("http://h.example/{it}")), Pushed::In);
+    }
+    crawl.robots_answered("http://h.example/robots.txt", MISSING);
+    let asked: Vec<String> = std::iter::from_fn(|| crawl.next().ok()).collect();
+    assert_eq!(asked.len(), 8);
+    asked.iter().for_each(|it| crawl.answered(it, failed(Failure::Status(503))));
+    assert_eq!(crawl.wait_ms(), 2 * SECOND);
+}

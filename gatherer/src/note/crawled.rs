@@ -18,6 +18,9 @@ pub struct Crawled {
     /// Where the object leads, in order; within the object's own origin only the path.
     #[serde(rename = "k", default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
+    /// Whether the content as last read asks for no record.
+    #[serde(rename = "h", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_hidden: bool,
     /// Since when it seems to be gone, if it does.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub gone: Option<Gone>,

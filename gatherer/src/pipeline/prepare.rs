@@ -62,17 +62,19 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
         site.metrics.fetch.leave(1);
         site.resolve(&url, &object.url);
         let public = object.url.clone();
-        let mut made = summarize(run, object, file.as_deref(), old.is_some())?;
+        let made = summarize(run, object, file.as_deref(), old.is_some())?;
         if candidate.got.is_some() {
             crawled = run.crawled(candidate, old.as_ref(), Some(&made.leads));
         }
-        if crawled.as_ref().is_some_and(|(_, hides)| *hides) {
-            site.metrics.left_out.add("noindex", 1);
-            made.records.clear();
-        }
         let has_same_date = |old: &ObjectNote| old.brief.validator.is_dated_as(&validator);
         let same_content = same_content && old.as_ref().is_some_and(has_same_date);
-        decide(run, (&public, old.as_ref()), same_content, made)
+        if crawled.as_ref().is_some_and(|(_, hides)| *hides) {
+            // The records that it has stay for the time of grace, and go as all go that are gone.
+            site.metrics.left_out.add("noindex", 1);
+            Decision { difference: unchanged(old.as_ref()), late: was_late, again: false }
+        } else {
+            decide(run, (&public, old.as_ref()), same_content, made)
+        }
     };
     let sure = sure && file.is_none_or(|it| it.is_unchanged());
     // No settings have the inverted fingerprint: so the next pass tries again, with more time or

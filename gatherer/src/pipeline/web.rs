@@ -114,7 +114,7 @@ impl Got {
     /// Returns what to remember of the page from now on.
     fn crawled(&self, links: Vec<Url>, gone: Option<Gone>) -> Crawled {
         let mut crawled =
-            Crawled { answered_ms: self.at_ms, depth: self.depth, gone, links: vec![] };
+            Crawled { answered_ms: self.at_ms, depth: self.depth, gone, ..Crawled::default() };
         crawled.set_links(&self.url, links.into_iter().map(String::from));
         crawled
     }
@@ -165,7 +165,8 @@ impl Run<'_> {
             }
             What::Content | What::Unchanged => (None, before.links(&got.url).collect()),
         };
-        let crawled = Some(Box::new(got.crawled(links, gone)));
+        let crawled = Crawled { is_hidden: before.is_hidden, ..got.crawled(links, gone) };
+        let crawled = Some(Box::new(crawled));
         let note = match old {
             Some(note) => ObjectNote { crawled, ..note },
             None => ObjectNote::without_records(validator.clone(), crawled),
@@ -183,21 +184,23 @@ impl Run<'_> {
     ) -> Option<(Box<Crawled>, bool)> {
         let got = candidate.got.as_ref()?;
         let before = old.and_then(|it| it.crawled.as_deref());
-        let mut directives = got.directives;
-        let links = match leads {
-            None => before.map(|it| it.links(&got.url).collect()).unwrap_or_default(),
+        let mut own = Directives::default();
+        let (is_hidden, links) = match leads {
+            // Of the same content, the wish is the same.
+            None => {
+                before.map(|it| (it.is_hidden, it.links(&got.url).collect())).unwrap_or_default()
+            }
             Some(leads) => {
                 for (name, content) in &leads.robots {
-                    directives.add_meta(name, content, PRODUCT);
+                    own.add_meta(name, content, PRODUCT);
                 }
-                leads.links.iter().filter_map(|it| Url::parse(it).ok()).collect()
+                let links = leads.links.iter().filter_map(|it| Url::parse(it).ok()).collect();
+                (own.hides(clock::now_ms()), links)
             }
         };
-        let links = if directives.nofollow { Vec::new() } else { links };
-        // Of a page whose content is the same, the wish is, too.
-        let was_hidden = || before.and_then(|it| it.gone).is_some_and(|it| it.is_certain);
-        let hides = directives.hides(clock::now_ms()) || leads.is_none() && was_hidden();
+        let links = if own.nofollow || got.directives.nofollow { Vec::new() } else { links };
+        let hides = is_hidden || got.directives.hides(clock::now_ms());
         let gone = hides.then(|| before.cloned().unwrap_or_default().once_more(got.at_ms, true));
-        Some((Box::new(got.crawled(links, gone)), hides))
+        Some((Box::new(Crawled { is_hidden, ..got.crawled(links, gone) }), hides))
     }
 }

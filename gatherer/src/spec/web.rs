@@ -107,6 +107,11 @@ impl Web {
         }
     }
 
+    /// Returns whether `url` is in the folder of the root's URL, at the same site.
+    pub(crate) fn holds(&self, url: &Url) -> bool {
+        is_same_site(&self.url, url) && url.path().starts_with(folder(&self.url))
+    }
+
     /// Returns the URL as text.
     pub fn url(&self) -> &str {
         self.url.as_str()
@@ -199,6 +204,21 @@ impl Web {
 /// Number of requests at the same time to a host without a delay.
 const HOST_REQUESTS: usize = 8;
 
+/// Returns whether two URLs are of one site: the same host at the same port, or at the usual ports of
+/// both schemes. At other ports of the host are other services.
+pub(crate) fn is_same_site(one: &Url, other: &Url) -> bool {
+    let is_usual = |it: &Url| it.port().is_none();
+    one.host_str() == other.host_str()
+        && (one.port_or_known_default() == other.port_or_known_default()
+            || is_usual(one) && is_usual(other))
+}
+
+/// Returns the path of the folder of a URL.
+fn folder(url: &Url) -> &str {
+    let path = url.path();
+    path.rfind('/').and_then(|it| path.get(..=it)).unwrap_or("/")
+}
+
 /// The compiled rules of a web root about URLs.
 #[derive(Clone, Debug)]
 pub(crate) struct UrlFilter {
@@ -244,9 +264,10 @@ impl UrlFilter {
         if !self.allow.is_empty() {
             return matched(&self.allow).is_none().then_some(NOT_ALLOWED);
         }
-        let is_other_host = url.host_str() != self.start.host_str();
-        let folder = self.start.path().rfind('/').map_or("/", |it| &self.start.path()[..=it]);
-        (!is_other_host && !url.path().starts_with(folder)).then_some(OUTSIDE)
+        let is_own = url.host_str() == self.start.host_str();
+        let is_within =
+            is_same_site(&self.start, url) && url.path().starts_with(folder(&self.start));
+        (is_own && !is_within).then_some(OUTSIDE)
     }
 }
 
@@ -307,6 +328,7 @@ mod tests {
         check(&folder, "https://h.example/docs/a/b?c", None);
         check(&folder, "http://h.example/docs/a", None);
         check(&folder, "https://h.example/other", Some(OUTSIDE));
+        check(&folder, "https://h.example:8443/docs/a", Some(OUTSIDE));
         check(&folder, "https://other.example/x", None);
         let deny = with(&[], &["/docs/old/", "*.iso", "https://other.example/private"]);
         check(&deny, "https://h.example/docs/old/a", Some(DENIED));

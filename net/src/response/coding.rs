@@ -25,14 +25,20 @@ const WINDOW_LOG_MAX: u32 = 23;
 pub struct Decoded {
     /// The content, or its front.
     pub bytes: Bytes,
-    /// Whether there is more: the limit was reached, or the body breaks off.
+    /// Whether there is more than the limit, or than was received.
     pub is_cut: bool,
 }
 
-/// A coding that is not known, by its name.
+/// Why a body cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("its content coding {0:?} is not known here")]
-pub struct Unknown(pub String);
+pub enum Undecodable {
+    /// A coding is not known, by its name.
+    #[error("its content coding {0:?} is not known here")]
+    Unknown(String),
+    /// The body is not of the coding that its head names, or breaks off.
+    #[error("it is not whole, or not packed as its head says ({0})")]
+    Broken(String),
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coding {
@@ -46,16 +52,17 @@ enum Coding {
 ///
 /// # Errors
 ///
-/// A coding is not known, or there are more than three: the content cannot be read.
+/// A coding is not known, there are more than three, or the body is not of them: the content cannot be
+/// read.
 pub fn decode(
     headers: &HeaderMap,
     body: Bytes,
     is_cut: bool,
     bytes_max: usize,
-) -> Result<Decoded, Unknown> {
+) -> Result<Decoded, Undecodable> {
     let mut decoded = Decoded { bytes: body, is_cut };
     for coding in codings(headers)?.into_iter().rev() {
-        decoded = undo(coding, &decoded, bytes_max);
+        decoded = undo(coding, &decoded, bytes_max)?;
     }
     if bytes_max < decoded.bytes.len() {
         decoded = Decoded { bytes: decoded.bytes.slice(..bytes_max), is_cut: true };
@@ -64,7 +71,7 @@ pub fn decode(
 }
 
 /// Returns the codings in the order in which they were applied.
-fn codings(headers: &HeaderMap) -> Result<Vec<Coding>, Unknown> {
+fn codings(headers: &HeaderMap) -> Result<Vec<Coding>, Undecodable> {
     let mut all = Vec::new();
     for value in headers.get_all(header::CONTENT_ENCODING) {
         let value = String::from_utf8_lossy(value.as_bytes());
@@ -74,17 +81,17 @@ fn codings(headers: &HeaderMap) -> Result<Vec<Coding>, Unknown> {
                 "gzip" | "x-gzip" => Coding::Gzip,
                 "br" => Coding::Brotli,
                 "zstd" => Coding::Zstandard,
-                _ => return Err(Unknown(name.chars().take(40).collect())),
+                _ => return Err(Undecodable::Unknown(name.chars().take(40).collect())),
             });
             if CODINGS_MAX < all.len() {
-                return Err(Unknown(value.chars().take(40).collect()));
+                return Err(Undecodable::Unknown(value.chars().take(40).collect()));
             }
         }
     }
     Ok(all)
 }
 
-fn undo(coding: Coding, body: &Decoded, bytes_max: usize) -> Decoded {
+fn undo(coding: Coding, body: &Decoded, bytes_max: usize) -> Result<Decoded, Undecodable> {
     let (mut bytes, mut is_cut) = (Vec::new(), body.is_cut);
     let read = match coding {
         Coding::Gzip => {
@@ -99,9 +106,15 @@ fn undo(coding: Coding, body: &Decoded, bytes_max: usize) -> Decoded {
             front(decoder, bytes_max, &mut bytes)
         }),
     };
-    is_cut |= read.is_err() || bytes_max < bytes.len();
+    is_cut |= bytes_max < bytes.len();
+    // Of a front, the decoder misses the rest.
+    if let Err(error) = read
+        && !is_cut
+    {
+        return Err(Undecodable::Broken(error.to_string()));
+    }
     bytes.truncate(bytes_max);
-    Decoded { bytes: bytes.into(), is_cut }
+    Ok(Decoded { bytes: bytes.into(), is_cut })
 }
 
 /// Reads until the end, or one byte more than the limit.
@@ -155,13 +168,24 @@ mod tests {
         check(&["zstd", "gzip"], gzip(&zstandard(b"text")), 100, b"text", false);
         // "text" in one block that is not compressed.
         check(&["br"], b"\x8b\x01\x80text\x03".to_vec(), 100, b"text", false);
-        check(&["br"], b"\x8b\x01\x80te".to_vec(), 100, b"te", true);
+        let front =
+            decode(&headers(&["br"]), Bytes::from_static(b"\x8b\x01\x80te"), true, 100).unwrap();
+        assert_eq!((&*front.bytes, front.is_cut), (&b"te"[..], true));
+        for broken in [&b"<html>"[..], b"", b"\x8b\x01\x80te"] {
+            for coding in ["gzip", "br", "zstd"] {
+                let decoded = decode(&headers(&[coding]), Bytes::from_static(broken), false, 100);
+                assert!(
+                    matches!(decoded, Err(Undecodable::Broken(_))) || broken.is_empty(),
+                    "{coding}"
+                );
+            }
+        }
         let mut cut = gzip(&b"words and more words ".repeat(50));
         cut.truncate(cut.len() / 2);
         assert!(decode(&headers(&["gzip"]), cut.into(), true, 1 << 20).unwrap().is_cut);
         assert_eq!(
             decode(&headers(&["sdch"]), Bytes::new(), false, 9),
-            Err(Unknown("sdch".into()))
+            Err(Undecodable::Unknown("sdch".into()))
         );
         assert!(decode(&headers(&["gzip, gzip, gzip, gzip"]), Bytes::new(), false, 9).is_err());
     }
@@ -180,8 +204,8 @@ mod tests {
         #[test]
         fn any_bytes_end(body in proptest::collection::vec(any::<u8>(), 0..500), which in 0..3_usize) {
             let coding = ["gzip", "br", "zstd"][which];
-            let decoded = decode(&headers(&[coding]), body.into(), false, 1000).unwrap();
-            prop_assert!(decoded.bytes.len() <= 1000);
+            let decoded = decode(&headers(&[coding]), body.into(), false, 1000);
+            prop_assert!(decoded.unwrap_or_default().bytes.len() <= 1000);
         }
     }
 }

@@ -8,12 +8,15 @@ use std::path::Path;
 use anyhow::Context as _;
 use crawl::robots::{PRODUCT, Rules};
 use crawl::walls;
-use net::client::{Client, Request, Settings};
+use net::client::{Client, Request, Settings, redirect};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 /// Name of the file in the data folder.
 const FILE: &str = "addresses.json";
+
+/// Maximum number of redirects of one question.
+const REDIRECTS_MAX: u32 = 5;
 
 /// Number of bytes of an answer that are looked at.
 const FRONT_BYTES: usize = 64 * 1024;
@@ -88,9 +91,20 @@ async fn ask(url: &Url) -> Option<Kind> {
     }
 }
 
-/// Returns the status and the front of the body of an answer.
+/// Returns the status and the front of the body of an answer. Redirects are followed at the same host
+/// alone.
 async fn front(client: &Client, url: Url) -> Option<(u16, Vec<u8>)> {
-    let mut response = client.send(Request::get(url)).await.ok()?;
+    let mut url = url;
+    let mut left = REDIRECTS_MAX;
+    let mut response = loop {
+        let request = Request { keeps_redirect: true, ..Request::get(url.clone()) };
+        let response = client.send(request).await.ok()?;
+        match redirect(&url, response.status, &response.headers) {
+            Ok(Some(to)) if 0 < left && to.host_str() == url.host_str() => url = to,
+            _ => break response,
+        }
+        left -= 1;
+    };
     let mut body = Vec::new();
     while let Ok(Some(piece)) = response.chunk().await {
         body.extend_from_slice(&piece);

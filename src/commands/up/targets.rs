@@ -53,6 +53,12 @@ pub(super) fn targets(paths: &[PathBuf]) -> anyhow::Result<Targets> {
 fn folders(paths: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut folders = Vec::with_capacity(paths.len());
     for path in paths {
+        if path.to_string_lossy().contains("://") {
+            bail!(
+                "{} cannot be gathered: an address begins with http:// or https://",
+                path.display()
+            );
+        }
         let folder =
             fs::canonicalize(path).with_context(|| format!("cannot gather {}", path.display()))?;
         if !folder.is_dir() {
@@ -223,5 +229,7 @@ mod tests {
         let secret = targets(&["https://ann:secret@h.example/".into()]).unwrap_err().to_string();
         assert!(secret.contains("h.example") && !secret.contains("secret"), "{secret}");
         assert!(targets(&["https://".into()]).is_err());
+        let ftp = targets(&["ftp://h.example/".into()]).unwrap_err().to_string();
+        assert!(ftp.contains("https://"), "{ftp}");
     }
 }

@@ -28,6 +28,8 @@ use super::{Got, Led, WebAccess, What};
 use crate::known::Top;
 use crate::lock::lock;
 use crate::note::{self, ObjectNote};
+use crate::progress::Hold;
+use crate::spec::is_same_site;
 use crate::validator::Validator;
 
 /// Longest wait until the loop looks whether it is to stop.
@@ -107,8 +109,11 @@ impl Run<'_> {
             finished: false,
         };
         let Some(led) = lock(&web.led).take() else { return result };
+        let hold = lock(&self.root.note).hold.clone();
         if confirmed {
             lock(&web.sameness).release_all();
+        } else if matches!(hold, Some(Hold::Alike { .. })) {
+            lock(&web.sameness).note_held();
         }
         let ended = Crawl::begin(self, web, led).and_then(|mut crawl| {
             web.runtime.block_on(crawl.go_on(&candidates));
@@ -289,7 +294,7 @@ impl Crawl<'_> {
             }
         };
         lock(&self.frontier).robots_answered(url, answer, now_ms);
-        let is_own = url.host_str() == self.web.plan.web.url.host_str();
+        let is_own = is_same_site(url, &self.web.plan.web.url);
         let mut frontier = lock(&self.frontier);
         let lists = self.lists.handle_robots(url, frontier.robots(url), is_own);
         lists.iter().for_each(|it| frontier.push_aside(it));

@@ -16,7 +16,7 @@ use url::Url;
 
 use super::super::run::Fetched;
 use super::answer;
-use crate::spec::Web;
+use crate::spec::{Web, is_same_site};
 use crate::validator::Validator;
 
 /// Maximum time for one answer.
@@ -94,14 +94,16 @@ impl Fetcher {
                 _ => return self.read(response, BYTES_MAX).await,
             }
         }
-        let response = self.client.send(self.request(url)).await?;
+        let mut request = self.request(url);
+        request.keeps_redirect = true;
+        let response = self.client.send(request).await?;
         self.read(response, BYTES_MAX).await
     }
 
     /// Private networks are only for the host as the settings name it: links and redirects to others
     /// must not lead there.
     fn request(&self, url: Url) -> Request {
-        let is_own = url.host_str() == self.web.url.host_str();
+        let is_own = is_same_site(&self.web.url, &url);
         let mut timeouts = self.client.timeouts();
         timeouts.total = Some(TIME_MAX);
         let mut request = Request::get(url.clone())

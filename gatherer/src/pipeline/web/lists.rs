@@ -12,6 +12,8 @@ use net::clock;
 use net::coding;
 use url::Url;
 
+use crate::spec::is_same_site;
+
 /// Largest nesting of lists of lists.
 const DEPTH_MAX: u32 = 3;
 
@@ -50,7 +52,7 @@ impl Lists {
         if all.is_empty() && is_own {
             all.extend(url.join("/sitemap.xml"));
         }
-        all.retain(|it| it.host_str() == url.host_str());
+        all.retain(|it| is_same_site(it, url));
         let mut new = Vec::new();
         all.into_iter().for_each(|it| self.find(it, 0, &mut new));
         new
@@ -90,7 +92,7 @@ impl Lists {
             Kind::Lists => {
                 let depth = self.found.get(url).copied().unwrap_or_default().saturating_add(1);
                 let mut ahead = Vec::new();
-                for list in entries.filter(|it| it.host_str() == url.host_str()) {
+                for list in entries.filter(|it| is_same_site(it, url)) {
                     self.find(list, depth, &mut ahead);
                 }
                 ahead.iter().for_each(|it| frontier.push_aside(it));

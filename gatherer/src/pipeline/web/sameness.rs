@@ -21,12 +21,19 @@ pub(super) struct Sameness {
     /// Fingerprints that are no matter.
     released: HashSet<u64>,
     is_released: bool,
+    /// Whether the pass before was held: then not even the first is taken.
+    is_held: bool,
 }
 
 impl Sameness {
     /// Lets all pages pass: an administrator has confirmed the hold.
     pub(super) fn release_all(&mut self) {
         self.is_released = true;
+    }
+
+    /// Notes that the pass before was held for this.
+    pub(super) fn note_held(&mut self) {
+        self.is_held = true;
     }
 
     /// Returns whether a known page may turn to that with this fingerprint now.
@@ -36,8 +43,9 @@ impl Sameness {
         }
         match self.waiting.get_mut(&fingerprint) {
             None => {
-                self.waiting.insert(fingerprint, Vec::new());
-                true
+                let waiting = if self.is_held { vec![url.clone()] } else { Vec::new() };
+                self.waiting.insert(fingerprint, waiting);
+                !self.is_held
             }
             Some(waiting) => {
                 waiting.push(url.clone());
@@ -84,6 +92,14 @@ mod tests {
         assert_eq!(taken(&mut same, 2, 1), 1);
         assert_eq!(same.release().len(), 100);
         assert_eq!((taken(&mut same, 1, 3), same.release().len()), (3, 0));
+        let mut held = Sameness::default();
+        held.note_held();
+        assert_eq!(taken(&mut held, 1, 100), 0);
+        assert_eq!(
+            held.hold(101),
+            Some(Hold::Alike { alike: 101, of: 101 }),
+            "one was taken before"
+        );
         let mut confirmed = Sameness::default();
         confirmed.release_all();
         assert_eq!(taken(&mut confirmed, 1, 200), 200);
