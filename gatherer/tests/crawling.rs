@@ -126,12 +126,24 @@ async fn a_site_is_crawled_within_its_wishes_and_followed() {
     assert_ne!(bench.handle.status().version, version);
     assert_eq!(bench.handle.status().objects, 6);
     bench.assert_conserved();
+    bench.stop().await;
+}
 
-    // What is not there is asked for again only while a page leads to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_is_asked_for_only_while_a_page_leads_to_it() {
+    let site = Site::start(&[
+        ("/", "<a href=a>a</a><a href=none>n</a><a href=old>o</a>"),
+        ("/a", "a"),
+        ("/new", "new"),
+    ])
+    .await;
+    site.answer("/old", 301, &[("location", "/new")], "");
+    let bench = start(&site).await;
+    assert_eq!(asked(&site).len(), 6);
     site.set("/", "<a href=a>a</a>");
     again(&bench).await;
     assert!(!asked(&site).iter().any(|it| it.contains("none") || it.contains("old")));
-    assert_eq!(bench.handle.status().roots[0].files, 6);
+    assert_eq!(bench.handle.status().roots[0].files, 3);
     bench.assert_conserved();
     bench.stop().await;
 }
@@ -196,7 +208,7 @@ async fn only_what_is_gone_for_certain_is_deleted() {
     let challenge: &[(&str, &str)] = &[];
     for (status, headers, body) in [(403, wall, ""), (200, challenge, login), (500, challenge, "")]
     {
-        site.answer_all(Some((status, headers, body)));
+        site.answer_all(status, headers, body);
         for _ in 0..2 {
             again(&bench).await;
         }

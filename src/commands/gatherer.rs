@@ -340,6 +340,7 @@ mod tests {
             confirmed: None,
             hold: Some(Hold::Missing),
             held: 12,
+            crawl: None,
         };
         let full = Some("no space on /srv".to_owned());
         let status = Status {

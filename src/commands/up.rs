@@ -493,6 +493,10 @@ mod tests {
             list: false,
             remove: false,
             problems: false,
+            kind: None,
+            urls_max: 250,
+            hosts_max: 1,
+            delay: 1.0,
         }
     }
 

@@ -130,7 +130,7 @@ impl<'t> Links<'t> {
     pub(super) fn canonical(&mut self, written: &str) {
         let url = self.resolve(&in_attribute(written)).filter(|_| written.len() <= BASE_BYTES_MAX);
         if let (Some(leads), Some(url)) = (&mut self.leads, url) {
-            leads.canonical.get_or_insert(url.into());
+            leads.canonical.get_or_insert_with(|| url.into());
         }
     }
 

@@ -83,10 +83,9 @@ impl Site {
         self.shared.lock().unwrap().pages.remove(path);
     }
 
-    /// Answers everything but robots.txt like this; `None`: as before.
-    pub(crate) fn answer_all(&self, answer: Option<(u16, &[(&'static str, &str)], &str)>) {
-        let all = answer.map(|(status, headers, body)| page(status, headers, body));
-        self.shared.lock().unwrap().all = all;
+    /// Answers everything but robots.txt like this.
+    pub(crate) fn answer_all(&self, status: u16, headers: &[(&'static str, &str)], body: &str) {
+        self.shared.lock().unwrap().all = Some(page(status, headers, body));
     }
 
     /// Leaves paths with this text unanswered.

@@ -117,26 +117,43 @@ async fn front(client: &Client, url: Url) -> Option<(u16, Vec<u8>)> {
 
 #[cfg(test)]
 mod tests {
-    use axum::Router;
-    use axum::routing::get;
-    use net::server::{self, Limits};
-    use net::shutdown::Shutdown;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+    use std::thread;
 
     use super::*;
 
+    /// Answers this number of requests by their path, one after the other.
+    fn serve(listener: TcpListener, count: usize) {
+        for stream in listener.incoming().take(count) {
+            let mut stream = stream.unwrap();
+            let mut line = String::new();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            reader.read_line(&mut line).unwrap();
+            while reader.read_line(&mut String::new()).unwrap() > 2 {}
+            let path = line.split(' ').nth(1).unwrap();
+            let (status, body) = match path.split('?').next().unwrap() {
+                "/robots.txt" => (200, "User-agent: *\nDisallow: /shy?verb="),
+                "/oai" => (200, "<?xml version='1.0'?><OAI-PMH xmlns='x'>"),
+                "/shy" => (200, "<OAI-PMH>"),
+                "/page" => (200, "<html>"),
+                _ => (404, ""),
+            };
+            let length = body.len();
+            write!(
+                stream,
+                "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            )
+            .unwrap();
+        }
+    }
+
     #[tokio::test]
     async fn the_host_says_what_it_is_and_that_is_remembered() {
-        let shutdown = Shutdown::new();
-        let listener = server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
-        let robots = "User-agent: *\nDisallow: /shy?verb=";
-        let router = Router::new()
-            .route("/robots.txt", get(move || async move { robots }))
-            .route("/oai", get(async || "<?xml version='1.0'?><OAI-PMH xmlns='x'>"))
-            .route("/shy", get(async || "<OAI-PMH>"))
-            .route("/page", get(async || "<html>"));
-        let serving =
-            tokio::spawn(server::serve(listener, router, Limits::default(), shutdown.clone()));
+        // Four are asked for robots.txt, three of them for Identify.
+        let serving = thread::spawn(move || serve(listener, 7));
         let data = tempfile::tempdir().unwrap();
         let urls: Vec<Url> = ["oai", "shy", "page", "none", "oai?x=1"]
             .iter()
@@ -146,10 +163,9 @@ mod tests {
         let found: Vec<Kind> = found.into_iter().map(|it| it.1).collect();
         let (oai, web) = (Kind::Oai, Kind::Web);
         assert_eq!(found, [oai, web, web, web, web]);
+        serving.join().unwrap();
         let named = kinds(&urls[1..2], Some(oai), data.path()).await.unwrap();
         assert_eq!(named[0].1, oai);
-        shutdown.start();
-        drop(serving.await);
         let remembered = kinds(&urls[..2], None, data.path()).await.unwrap();
         assert_eq!((remembered[0].1, remembered[1].1), (oai, oai));
         // A host that does not answer is asked again.

@@ -192,7 +192,6 @@ mod tests {
         let error = |path: &Path| format!("{:#}", targets(&[path.to_owned()]).unwrap_err());
         assert!(error(&file).contains("is no folder"));
         assert!(error(&dir.path().join("none")).contains("cannot gather"));
-        assert!(error(Path::new("http://h/oai?verb=Identify")).contains("no base URL"));
         assert_eq!(bytes_in(dir.path()), 3);
     }
 

@@ -6,11 +6,10 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use ::crawl::directives::Directives;
 use ::crawl::frontier::{
     Candidate as Found, Failure, Frontier, Next, Outcome, Pause, Pushed, State,
 };
-use ::crawl::robots::{self, PRODUCT};
+use ::crawl::robots;
 use ::crawl::walls;
 use net::client::retry_after;
 use net::clock;
@@ -56,7 +55,7 @@ pub(super) struct Page {
 #[derive(Debug)]
 pub(super) enum Ended {
     Page(Box<Page>),
-    Robots { url: Url, answer: Result<Answer, Error> },
+    Robots(Box<(Url, Result<Answer, Error>)>),
 }
 
 pub(super) struct Crawl<'r> {
@@ -185,7 +184,7 @@ impl Crawl<'_> {
                     let (fetcher, asked) = (self.fetcher.clone(), url.clone());
                     let task = self.requests.spawn(async move {
                         let answer = fetcher.robots(url.clone()).await;
-                        Ended::Robots { url, answer }
+                        Ended::Robots(Box::new((url, answer)))
                     });
                     self.asked.insert(task.id(), asked);
                 }
@@ -214,7 +213,7 @@ impl Crawl<'_> {
                 let asked = self.asked.remove(&id);
                 match ended {
                     Ok((_, Ended::Page(page))) => self.handle_page(*page, candidates),
-                    Ok((_, Ended::Robots { url, answer })) => self.handle_robots(&url, answer),
+                    Ok((_, Ended::Robots(asked))) => self.handle_robots(&asked.0, &asked.1),
                     Err(fault) => {
                         tracing::error!(%fault, "a request failed");
                         if let Some(url) = asked {
@@ -268,10 +267,10 @@ impl Crawl<'_> {
         !run.regather && !is_gone && lock(&run.root.known).is_same(object)
     }
 
-    fn handle_robots(&mut self, url: &Url, answer: Result<Answer, Error>) {
+    fn handle_robots(&mut self, url: &Url, answer: &Result<Answer, Error>) {
         let now_ms = clock::now_ms();
         let host = url.host_str().unwrap_or_default();
-        let answer = match &answer {
+        let answer = match answer {
             Ok(answer) => {
                 lock(&self.frontier).resolved(host, answer.address);
                 let code = answer.status.as_u16();
@@ -312,19 +311,26 @@ impl Crawl<'_> {
         }
         let Some(page) = self.missing.hold(page, &lock(&self.frontier)) else { return };
         let Page { url, depth, old, took, answer } = page;
-        let (run, now_ms) = (self.run, clock::now_ms());
-        let answer = match answer {
-            Ok(answer) => answer,
+        match answer {
+            Ok(answer) => self.handle_answer((url, depth), old, took, &answer, candidates),
             Err(error) => {
-                let failure = if matches!(error, Error::Url { .. }) {
-                    Failure::Unreadable
-                } else {
-                    Failure::Unreachable
-                };
+                let is_unreadable = matches!(error, Error::Url { .. });
+                let failure =
+                    if is_unreadable { Failure::Unreadable } else { Failure::Unreachable };
                 self.fail(&url, failure, None, error.to_string());
-                return;
             }
-        };
+        }
+    }
+
+    fn handle_answer(
+        &mut self,
+        (url, depth): (Url, u16),
+        old: Option<Box<ObjectNote>>,
+        took: Duration,
+        answer: &Answer,
+        candidates: &SyncSender<Candidate>,
+    ) {
+        let (run, now_ms) = (self.run, clock::now_ms());
         lock(&self.frontier).resolved(url.host_str().unwrap_or_default(), answer.address);
         run.site.metrics.bytes.fetch_add(answer.sent_bytes, Relaxed);
         run.site.counts.bytes.fetch_add(answer.sent_bytes, Relaxed);
@@ -369,10 +375,7 @@ impl Crawl<'_> {
         };
         lock(&self.frontier).answered(&url, outcome, now_ms);
         self.answered += u64::from(old.as_ref().is_some_and(|it| !it.is_empty()));
-        let mut directives = Directives::default();
-        for value in answer.headers.get_all("x-robots-tag") {
-            directives.add_header(&String::from_utf8_lossy(value.as_bytes()), PRODUCT);
-        }
+        let directives = answer.directives();
         let validator = match (&content, &old) {
             (Some(content), _) => content.validator.clone(),
             (None, Some(old)) => old.brief.validator.clone(),

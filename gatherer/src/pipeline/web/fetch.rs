@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use ::crawl::robots::{BYTES_MAX, REDIRECTS};
+use ::crawl::directives::Directives;
+use ::crawl::robots::{BYTES_MAX, PRODUCT, REDIRECTS};
 use bytes::{Bytes, BytesMut};
 use formats::object::Object;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -141,6 +142,15 @@ impl Fetcher {
 }
 
 impl Answer {
+    /// Returns what the header fields ask of robots.
+    pub(super) fn directives(&self) -> Directives {
+        let mut directives = Directives::default();
+        for value in self.headers.get_all("x-robots-tag") {
+            directives.add_header(&String::from_utf8_lossy(value.as_bytes()), PRODUCT);
+        }
+        directives
+    }
+
     /// Returns the content as the object at `url`.
     pub(super) fn content(&self, url: &Url) -> Fetched {
         let md5 = Md5::of(&self.body);
