@@ -75,22 +75,25 @@ fn explain_under(site: &Site, plan: &WebPlan, url: &Url) -> Explanation {
     let note = note_of(&site.collection, plan, url);
     let root_state = site.root_state(&plan.root.url).ok();
     let frontier = root_state.and_then(|it| lock(&it.frontier).clone());
-    let frontier = frontier.as_ref().map(|it| lock(it));
+    // Let go before the problems are looked at: whoever has them may want the frontier.
+    let found = frontier.map(|frontier| {
+        let frontier = lock(&frontier);
+        let robots = frontier.robots(url).map(|it| it.decide(url, now_ms).to_string());
+        (frontier.explain(url, now_ms).to_string(), robots)
+    });
+    let (state, robots) = found.map_or((None, None), |(state, robots)| (Some(state), robots));
     let rule = plan.filter.refuses(url).map(|it| format!("out: {}", plan.web.rule(it)));
     let remembered = || match &note {
         Some(note) if note.is_empty() => "nothing was there when it was asked for".to_owned(),
         Some(_) => "done in an earlier pass".to_owned(),
         None => "not crawled since the start".to_owned(),
     };
-    let state = rule.or_else(|| Some(frontier.as_ref()?.explain(url, now_ms).to_string()));
-    let robots =
-        frontier.as_ref().and_then(|it| Some(it.robots(url)?.decide(url, now_ms).to_string()));
     let crawled = note.as_ref().and_then(|it| it.crawled.as_ref());
     let problems = lock(&site.problems);
     let problem = problems.newest().find(|it| it.object == url.as_str());
     Explanation {
         root: plan.root.url.clone(),
-        state: state.unwrap_or_else(remembered),
+        state: rule.or(state).unwrap_or_else(remembered),
         robots,
         answered: crawled.map(|it| it.answered_ms / 1_000),
         links: crawled.map_or(0, |it| it.links.len()),

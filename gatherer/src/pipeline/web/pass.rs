@@ -133,6 +133,9 @@ impl<'r> Crawl<'r> {
     ) -> Result<(), collection::Error> {
         let mut refused = Vec::new();
         self.for_each_known(|crawl, url, note| {
+            if note.is_empty() {
+                return;
+            }
             let found = note.crawled.unwrap_or_default();
             let state = lock(&crawl.frontier).explain(&url, clock::now_ms());
             if matches!(state, State::Out(Out::Robots(_))) && found.answered_ms < crawl.began_ms {
@@ -178,11 +181,13 @@ impl<'r> Crawl<'r> {
         } else {
             site.problem(start.to_string(), CRAWL_PROBLEM, format!("not crawled: {state}"));
         }
-        for trap in lock(&self.frontier).traps() {
+        // Whoever has the problems may want the frontier: never the other way round.
+        let traps = lock(&self.frontier).traps().to_vec();
+        for trap in traps {
             let (kind, count) = (Out::Trap(trap.kind), trap.count);
             let message =
                 format!("{kind}: {count} URLs that begin with {} are left out", trap.prefix);
-            site.problem_from_walk(self.run.walk, trap.example.clone(), "trap", message);
+            site.problem_from_walk(self.run.walk, trap.example, "trap", message);
         }
     }
 }
