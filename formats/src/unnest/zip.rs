@@ -13,7 +13,7 @@ pub(crate) use repair::repaired;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
 use std::rc::Rc;
 
 use lzma_rust2::XzReader;
@@ -172,10 +172,28 @@ impl<'a> Archive<'a> {
             read_up_to(&mut reader, bytes_max, &mut bytes)
         } else {
             let file = self.zip.by_index(index).map_err(|error| refusal(&error, &self.source))?;
+            let file = Declared { left: file.size(), file };
             let mut reader = Metered::new(file, packed, Rc::default(), budget, stop);
             read_up_to(&mut reader, bytes_max, &mut bytes)
         };
         Ok((bytes, end))
+    }
+}
+
+/// An entry whose bytes up to its declared size come before the one that shows that it is longer: that read
+/// fails, whatever else it had found.
+struct Declared<R> {
+    file: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Declared<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let room =
+            usize::try_from(self.left.max(1)).map_or(buffer.len(), |it| it.min(buffer.len()));
+        let count = self.file.read(buffer.get_mut(..room).unwrap_or_default())?;
+        self.left = self.left.saturating_sub(count as u64);
+        Ok(count)
     }
 }
 
@@ -289,6 +307,21 @@ mod tests {
         assert!(big.bytes.len() < 2000);
         assert_eq!(big.fault.map(|(kind, _)| kind), Some(Limit::Opened.kind_at(2000)));
         assert!(entries.read("b", 10).unwrap().fault.is_some(), "nothing is left");
+    }
+
+    #[test]
+    fn an_entry_longer_than_declared_keeps_what_is_declared() {
+        let content: Vec<u8> = (0..3000_u16).map(|it| it.to_le_bytes()[0]).collect();
+        let mut zip = zipped(&[("a", &content)]);
+        let directory = zip.windows(4).position(|it| it == b"PK\x01\x02").unwrap();
+        zip[directory + 24..directory + 28].copy_from_slice(&1001_u32.to_le_bytes());
+        let zip = Object::whole("http://h.example/a", zip);
+        let entry = Entries::open(&zip, Limits::default(), &|| false).unwrap().read("a", 9000);
+        let entry = entry.unwrap();
+        assert_eq!(entry.bytes, content[..1001]);
+        let (kind, message) = entry.fault.unwrap();
+        assert_eq!(kind, ProblemKind::Broken);
+        assert!(message.starts_with("breaks off after 1001 good bytes"), "{message}");
     }
 
     #[test]
