@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use url::{Position, Url};
 
 use crate::key::{URL_BYTES_MAX, key};
-use crate::robots::{Answer, Decision, Known};
+use crate::robots::Decision;
 
 mod hosts;
 mod pace;
@@ -29,6 +29,7 @@ mod store;
 mod tests;
 mod traps;
 mod view;
+mod wishes;
 
 use hosts::{Hosts, Robots, Server};
 use pace::Failing;
@@ -146,8 +147,10 @@ impl Frontier {
     /// Takes a URL that is no object of the crawl, such as a list of objects: rules and caps are not
     /// about it, robots.txt is. It comes before all others of its host, in either order.
     pub fn push_aside(&mut self, url: &Url) {
-        let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
-        if !is_web || URL_BYTES_MAX < url.as_str().len() || self.store.find(&key(url)).is_some() {
+        if !self.has_scheme(url)
+            || URL_BYTES_MAX < url.as_str().len()
+            || self.store.find(&key(url)).is_some()
+        {
             return;
         }
         let depth = if self.settings.order == Order::Depth { u16::MAX } else { 0 };
@@ -182,6 +185,17 @@ impl Frontier {
         }
     }
 
+    /// Says that a URL needs no request in this pass: a list has told enough of its object. Only one that waits
+    /// is changed.
+    pub fn told(&mut self, url: &Url) {
+        let Some(id) = self.store.find(&key(url)) else { return };
+        if let Some(entry) = self.store.get_mut(id).filter(|it| it.phase == Phase::Queued) {
+            entry.phase = Phase::Told;
+            self.counts.queued -= 1;
+            self.counts.done += 1;
+        }
+    }
+
     /// Stores a URL; returns it and its host, or why it is not stored.
     fn insert(&mut self, candidate: Candidate<'_>) -> Result<(u32, u32), Pushed> {
         let Candidate { url, depth, known } = candidate;
@@ -211,9 +225,13 @@ impl Frontier {
         Ok((id, host))
     }
 
+    fn has_scheme(&self, url: &Url) -> bool {
+        url.has_host() && self.settings.schemes.iter().any(|it| it == url.scheme())
+    }
+
     /// Returns why a URL that is not there is kept out, but for traps.
     fn refusal(&self, url: &Url, depth: u16, known: bool) -> Option<Out> {
-        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        if !self.has_scheme(url) {
             return Some(Out::Scheme);
         }
         if URL_BYTES_MAX < url.as_str().len() {
@@ -262,28 +280,15 @@ impl Frontier {
         Next::Wait { until_ms: Some(now_ms) }
     }
 
-    /// Returns the request for a robots.txt if that comes first.
-    fn robots_request(&mut self, id: u32, now_ms: u64) -> Option<Next> {
-        let host = self.hosts.host_mut(id)?;
-        let known = match std::mem::take(&mut host.robots) {
-            Robots::Known(known) if now_ms < known.due_ms() => {
-                host.robots = Robots::Known(known);
-                return None;
-            }
-            Robots::Known(known) | Robots::Asked(Some(known)) => Some(known),
-            Robots::Unknown | Robots::Asked(None) => None,
-        };
-        host.robots = Robots::Asked(known);
-        let url = Url::parse(&host.origin).and_then(|it| it.join("/robots.txt")).ok();
-        self.hosts.list(id, &self.settings);
-        self.begin(id, now_ms);
-        Some(Next::Robots { url: url? })
-    }
-
     /// Returns the request for the next object of a host, if robots.txt allows it.
     fn request(&mut self, host: u32, now_ms: u64) -> Option<Next> {
         let id = self.hosts.take(host, &self.store, self.settings.order)?;
-        let depth = self.store.get(id)?.depth;
+        let entry = self.store.get_mut(id)?;
+        if entry.phase == Phase::Told {
+            entry.phase = Phase::Done;
+            return None;
+        }
+        let depth = entry.depth;
         let url = Url::parse(self.store.url(id)).ok()?;
         let robots = self.hosts.host(host).map(|it| &it.robots);
         let decision = match robots {
@@ -424,41 +429,6 @@ impl Frontier {
             _ => self.counts.failed += 1,
         }
         (entry.phase, entry.detail) = (phase, detail);
-    }
-
-    /// Says what came of a request for a robots.txt. One that was not asked for is ignored.
-    pub fn robots_answered(&mut self, url: &Url, answer: Answer<'_>, now_ms: u64) {
-        let Some(id) = self.hosts.find(url) else { return };
-        let Some(host) = self.hosts.host_mut(id) else { return };
-        let Robots::Asked(known) = std::mem::take(&mut host.robots) else { return };
-        let known = match known {
-            Some(mut known) => {
-                known.update(answer, &self.settings.product, now_ms);
-                known
-            }
-            None => Known::new(answer, &self.settings.product, now_ms),
-        };
-        host.robots = Robots::Known(known);
-        self.hosts.list(id, &self.settings);
-        self.end(id, now_ms, None, None);
-    }
-
-    /// Takes over what an earlier pass knew of a host's robots.txt. The URL is any of the host.
-    pub fn set_robots(&mut self, url: &Url, known: Known) {
-        if let Some(id) = self.hosts.add(url)
-            && let Some(host) = self.hosts.host_mut(id)
-            && matches!(host.robots, Robots::Unknown)
-        {
-            host.robots = Robots::Known(known);
-        }
-    }
-
-    /// Returns what is known of a host's robots.txt. The URL is any of the host.
-    pub fn robots(&self, url: &Url) -> Option<&Known> {
-        match &self.hosts.host(self.hosts.find(url)?)?.robots {
-            Robots::Known(known) | Robots::Asked(Some(known)) => Some(known),
-            Robots::Unknown | Robots::Asked(None) => None,
-        }
     }
 
     /// Says at which address a host is. Names at one address are left alone together.

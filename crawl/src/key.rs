@@ -10,7 +10,7 @@
 //!
 //! Sans-I/O.
 
-use url::Url;
+use url::{Position, Url};
 
 use crate::percent;
 
@@ -39,6 +39,13 @@ pub fn key(url: &Url) -> String {
         percent::normalize(query.as_bytes(), |_| false, &mut key);
     }
     key
+}
+
+/// Returns scheme, name and port of a URL, as text. The rules of browsers know no origins of the schemes that
+/// they do not know, so that they do not do.
+pub fn origin(url: &Url) -> String {
+    let front = &url[Position::BeforeScheme..Position::AfterScheme];
+    [front, "://", &url[Position::BeforeHost..Position::AfterPort]].concat()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::pace::Pace;
 use super::state::{Pause, Wait};
 use super::store::{NONE, Phase, Store};
 use super::{Order, Settings};
+use crate::key::origin;
 use crate::robots::{Known, State};
 
 /// URLs of one depth, first and last, linked by their entries.
@@ -88,13 +89,13 @@ impl Hosts {
     }
 
     pub(super) fn find(&self, url: &Url) -> Option<u32> {
-        self.origins.get(&url.origin().ascii_serialization()).copied()
+        self.origins.get(&origin(url)).copied()
     }
 
     /// Returns the number of the URL's host, and adds the host if it is new. `None`: the URL has
     /// none.
     pub(super) fn add(&mut self, url: &Url) -> Option<u32> {
-        let origin = url.origin().ascii_serialization();
+        let origin = origin(url);
         if let Some(known) = self.origins.get(&origin) {
             return Some(*known);
         }

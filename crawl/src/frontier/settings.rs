@@ -17,6 +17,8 @@ pub enum Order {
 /// What a crawl may do.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// Schemes of the URLs that are taken. Default: those of the web.
+    pub schemes: Vec<String>,
     /// The order within a host.
     pub order: Order,
     /// Maximum number of URLs. Known ones are taken beyond it, so it deletes nothing.
@@ -46,6 +48,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            schemes: ["http", "https"].map(str::to_owned).to_vec(),
             order: Order::default(),
             urls_max: 1_000_000,
             hosts_max: 10_000,

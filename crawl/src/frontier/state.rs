@@ -77,7 +77,7 @@ pub enum Failure {
 /// The reason why a URL is kept out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Out {
-    /// It is not of HTTP.
+    /// It is of another scheme than those of the root.
     Scheme,
     /// It is longer than [`URL_BYTES_MAX`](crate::key::URL_BYTES_MAX).
     TooLong,
@@ -197,7 +197,7 @@ impl fmt::Display for Failure {
 impl fmt::Display for Out {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Scheme => f.write_str("not http or https"),
+            Self::Scheme => f.write_str("a scheme that this root does not have"),
             Self::TooLong => f.write_str("the URL is too long"),
             Self::Rule(number) => write!(f, "rule {number}"),
             Self::Robots(line) => write!(f, "line {line} of robots.txt"),

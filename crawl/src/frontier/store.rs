@@ -27,6 +27,8 @@ pub(super) enum Phase {
     Queued,
     Fetching,
     Done,
+    /// Done without a request, and still in its queue.
+    Told,
     Failed,
     /// Kept out by robots.txt.
     Out,

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::robots::Answer;
 use crate::walls::{Kind, Vendor, Wall};
 
 mod worlds;
@@ -216,6 +217,26 @@ fn caps_refuse_new_urls_and_no_known_ones() {
     assert_eq!(crawl.push("http://a.example/"), Pushed::In);
     assert_eq!(crawl.push("https://a.example/"), Pushed::In, "the same name");
     assert_eq!(crawl.push("http://b.example/"), Pushed::Out(Out::HostsMax));
+}
+
+#[test]
+fn what_a_list_has_told_is_not_asked_for() {
+    let schemes = vec!["ftp".to_owned()];
+    let mut crawl = Crawl::new(Settings { schemes, ..Settings::default() });
+    for text in ["ftp://h.example/a", "ftp://h.example/b", "ftp://h.example/c"] {
+        assert_eq!(crawl.push(text), Pushed::In);
+    }
+    assert_eq!(crawl.push("http://h.example/"), Pushed::Out(Out::Scheme));
+    crawl.frontier.told(&url("ftp://h.example/a"));
+    crawl.frontier.told(&url("ftp://h.example/none"));
+    crawl.explained("ftp://h.example/a", State::Done);
+    assert_eq!((crawl.frontier.counts().queued, crawl.frontier.counts().done), (2, 1));
+    crawl.frontier.told(&url("ftp://h.example/c"));
+    assert_eq!(crawl.run(), ["ftp://h.example/b"]);
+    assert_eq!((crawl.frontier.counts().queued, crawl.frontier.counts().done), (0, 3));
+    // It waits once more like any other.
+    crawl.frontier.again(&url("ftp://h.example/a"));
+    assert_eq!(crawl.run(), ["ftp://h.example/a"]);
 }
 
 #[test]

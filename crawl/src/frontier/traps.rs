@@ -11,6 +11,8 @@ use std::hash::{BuildHasher as _, RandomState};
 use hashbrown::HashTable;
 use url::Url;
 
+use crate::key::origin;
+
 /// Maximum number of reported traps.
 pub const TRAPS_MAX: usize = 1_000;
 
@@ -148,7 +150,7 @@ fn spread(hash: u32) -> u64 {
 /// Returns what a URL is counted as, and under which prefix.
 fn classify(url: &Url, limits: &TrapLimits) -> (TrapKind, String) {
     let (path, query) = (url.path(), url.query().unwrap_or_default());
-    let origin = url.origin().ascii_serialization();
+    let origin = origin(url);
     if let Some(end) = endless(path, limits) {
         return (TrapKind::Endless, origin + path.get(..end).unwrap_or(path));
     }
