@@ -9,8 +9,11 @@
 //!
 //! Sans-I/O.
 
+use url::Url;
+
 use super::reply::{number, split};
 use super::time::Moment;
+use crate::fetch::escaped;
 
 /// Longest line that is read, in bytes.
 const LINE_BYTES_MAX: usize = 8 * 1024;
@@ -48,6 +51,19 @@ pub struct Entry {
     pub modified: Option<Moment>,
 }
 
+impl Entry {
+    /// Returns its URL; `folder` is that of its folder, with the last slash. `None`: a device or a link, which
+    /// may lead anywhere.
+    pub fn url(&self, folder: &Url) -> Option<Url> {
+        let slash = match self.kind {
+            EntryKind::File => "",
+            EntryKind::Folder => "/",
+            EntryKind::Link(_) | EntryKind::Other => return None,
+        };
+        folder.join(&[&escaped(&self.name), slash].concat()).ok()
+    }
+}
+
 /// Size and time of a file, as far as the server tells them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -64,6 +80,18 @@ pub struct Folder {
     pub path: Vec<u8>,
     /// Its entries, in the server's order.
     pub entries: Vec<Entry>,
+}
+
+impl Folder {
+    /// Returns its URL; `listed` is that of the folder that was listed, with the last slash. `None`: the server
+    /// gives another kind of path.
+    pub fn url(&self, listed: &Url) -> Option<Url> {
+        match self.path.as_slice() {
+            b"" => Some(listed.clone()),
+            [b'/', ..] => None,
+            path => listed.join(&[&escaped(path), "/"].concat()).ok(),
+        }
+    }
 }
 
 /// A list.

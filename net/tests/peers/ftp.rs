@@ -1,16 +1,13 @@
 //! Tests of the FTP client: against vsftpd and pyftpdlib.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use net::fetch::{Bounds, Fault, Login};
 use net::ftp::{Client, EntryKind, Folder, Listing, Settings};
-use tempfile::TempDir;
 use url::Url;
 
-use crate::certificates::Authority;
-use crate::peer::{Peer, Running, der, free_port, prepare};
+use crate::peer::der;
+use crate::servers::{Pyftpdlib, Vsftpd};
 
 pub(crate) fn settings() -> Settings {
     let bounds = Bounds { allow_private: true, bytes_max: 100_000, ..Bounds::default() };
@@ -31,85 +28,6 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
         ("sub/c d.txt", b"below".to_vec()),
         ("sub/-R [1]/e.txt", b"odd".to_vec()),
     ]
-}
-
-struct Vsftpd {
-    _peer: Peer,
-    running: Running,
-    authority: String,
-}
-
-impl Vsftpd {
-    /// Starts vsftpd; `secure`: with TLS alone, and with data connections that take up the TLS of
-    /// their control connection.
-    fn start(secure: bool) -> Self {
-        let peer = Peer::unpack("vsftpd");
-        for folder in ["root", "root/sub", "root/sub/-R [1]", "empty"] {
-            peer.make_folder(folder);
-        }
-        for (name, content) in files() {
-            peer.write(&format!("root/{name}"), content);
-        }
-        let authority = Authority::new("files");
-        let (certificate, key) =
-            authority.write(&peer.path("empty"), "server", &["localhost", "127.0.0.1"]);
-        peer.give(&certificate);
-        peer.give(&key);
-        let port = free_port();
-        let user = peer.user_name();
-        let yes = if secure { "YES" } else { "NO" };
-        let mut text = format!(
-            "listen=YES\nbackground=NO\nlisten_address=127.0.0.1\nlisten_port={port}\n\
-             run_as_launching_user=YES\nanonymous_enable=YES\nanon_world_readable_only=NO\nlocal_enable=NO\n\
-             ftp_username={user}\nnopriv_user={user}\nls_recurse_enable=YES\n\
-             seccomp_sandbox=NO\nxferlog_enable=NO\nhide_ids=YES\nssl_enable={yes}\n\
-             allow_anon_ssl=YES\nforce_anon_logins_ssl={yes}\nforce_anon_data_ssl={yes}\n\
-             require_ssl_reuse=YES\nssl_ciphers=HIGH\n"
-        );
-        for (name, path) in [
-            ("anon_root", peer.path("root")),
-            ("secure_chroot_dir", peer.path("empty")),
-            ("rsa_cert_file", certificate),
-            ("rsa_private_key_file", key),
-        ] {
-            text.push_str(&format!("{name}={}\n", path.display()));
-        }
-        let file = peer.write("vsftpd.conf", text);
-        let mut command = peer.command("usr/sbin/vsftpd");
-        command.arg(file);
-        let running = Running::start(command, port);
-        Self { _peer: peer, running, authority: authority.pem }
-    }
-}
-
-struct Pyftpdlib {
-    _folder: TempDir,
-    running: Running,
-    authority: String,
-}
-
-impl Pyftpdlib {
-    fn start(secure: bool) -> Self {
-        prepare(&["venv"]);
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("root");
-        for (name, content) in files() {
-            let path = root.join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, content).unwrap();
-        }
-        let authority = Authority::new("files");
-        let files = authority.write(folder.path(), "server", &["localhost", "127.0.0.1"]);
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers");
-        let port = free_port();
-        let mut command = Command::new(tests.join("../../../target/peers/venv/bin/python"));
-        command.arg(tests.join("ftp_server.py")).arg(port.to_string()).arg(&root);
-        if secure {
-            command.args::<[PathBuf; 2], _>(files.into());
-        }
-        let running = Running::start(command, port);
-        Self { _folder: folder, running, authority: authority.pem }
-    }
 }
 
 /// Returns the names in a folder with sizes, folders with a slash; in order.
@@ -165,7 +83,7 @@ async fn check(client: &Client, address: SocketAddr) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn vsftpd_is_read_and_lists_trees() {
-    let server = Vsftpd::start(false);
+    let server = Vsftpd::start(false, &files());
     let (client, address) = (Client::new(settings()), server.running.address);
     check(&client, address).await;
     let tree = client.list_tree(&url(address, "")).await.unwrap();
@@ -177,7 +95,7 @@ async fn vsftpd_is_read_and_lists_trees() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pyftpdlib_is_read_and_lists_no_trees() {
-    let server = Pyftpdlib::start(false);
+    let server = Pyftpdlib::start(false, &files());
     let (client, address) = (Client::new(settings()), server.running.address);
     check(&client, address).await;
     let error = client.list_tree(&url(address, "")).await.unwrap_err();
@@ -200,13 +118,13 @@ async fn pyftpdlib_is_read_and_lists_no_trees() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn vsftpd_is_read_over_tls() {
-    let server = Vsftpd::start(true);
+    let server = Vsftpd::start(true, &files());
     check_secure(server.running.address, &server.authority).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pyftpdlib_is_read_over_tls() {
-    let server = Pyftpdlib::start(true);
+    let server = Pyftpdlib::start(true, &files());
     check_secure(server.running.address, &server.authority).await;
 }
 

@@ -2,9 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +16,7 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use crate::peer::Peer;
+use crate::servers::gophernicus;
 
 fn bounds() -> Bounds {
     let timeouts = Timeouts {
@@ -31,29 +30,6 @@ fn bounds() -> Bounds {
 
 async fn get(address: SocketAddr, path: &str) -> Result<Fetched, FetchError> {
     fetch(&Url::parse(&format!("gopher://{address}/{path}")).unwrap(), &bounds()).await
-}
-
-/// Starts gophernicus for the folder `root`: a listener gives each connection to a new process, as
-/// inetd does.
-async fn gophernicus(peer: Arc<Peer>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            let stream = stream.into_std().unwrap();
-            stream.set_nonblocking(false).unwrap();
-            let input = OwnedFd::from(stream);
-            let output = input.try_clone().unwrap();
-            let mut command = peer.command("usr/sbin/gophernicus");
-            let port = address.port().to_string();
-            command.args(["-h", "127.0.0.1", "-p", &port, "-nr", "-r"]).arg(peer.path("root"));
-            command.stdin(Stdio::from(input)).stdout(Stdio::from(output));
-            let served = tokio::task::spawn_blocking(move || command.status());
-            assert!(served.await.unwrap().is_ok());
-        }
-    });
-    address
 }
 
 #[tokio::test(flavor = "multi_thread")]

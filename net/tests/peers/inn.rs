@@ -1,5 +1,7 @@
 //! INN as a peer: its settings, articles and accounts.
 
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;

@@ -11,3 +11,4 @@ mod gopher;
 mod inn;
 mod nntp;
 mod peer;
+mod servers;

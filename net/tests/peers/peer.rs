@@ -1,6 +1,8 @@
 //! Servers that others wrote, as peers: unpacked, started on loopback as an unprivileged user, and
 //! stopped.
 
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -14,6 +16,9 @@ use tempfile::TempDir;
 
 /// Time for a server to be reachable, in steps of a refused connection.
 const STEPS: u32 = 600;
+
+/// The folder of this file, for the tests of any crate beside this one.
+pub(crate) const PEERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../net/tests/peers");
 
 /// A user and group who are on every Debian; INN asks for them by name.
 pub(crate) const NEWS: &str = "news";
@@ -142,7 +147,7 @@ impl Drop for Running {
 
 /// Runs the script that downloads and unpacks servers.
 pub(crate) fn prepare(arguments: &[&str]) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/prepare");
+    let script = Path::new(PEERS).join("prepare");
     let prepared = Command::new(script).args(arguments).status().unwrap();
     assert!(prepared.success(), "{} is missing; see above", arguments[0]);
 }
