@@ -334,7 +334,7 @@ mod tests {
         check(&format!("watch = \"inotify\"\n{SMALL}"), &["1: notify"]);
         check(&format!("{SMALL}exclud = []\nmax_size = 5\n"), &["5: exclud", "6: max_size"]);
         check(&format!("{SMALL}exclude = [\"ok\", \"a[\"]\n"), &["5: \"a[\""]);
-        check(&SMALL.replace("file:///srv", "ftp://srv"), &["4: file:///"]);
+        check(&SMALL.replace("file:///srv", "smb://srv"), &["4: file:///"]);
         check(&format!("{SMALL}[[root]]\nurl = \"file:///srv/docs/x\"\n"), &["3: lies inside"]);
         check(
             &format!("{SMALL}[[map]]\nurl_prefix = \"x\"\ndirectory = \"y\"\n"),

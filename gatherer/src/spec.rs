@@ -8,6 +8,7 @@
 //!
 //! Sans-I/O.
 
+mod protocol;
 mod repository;
 mod tree;
 mod urls;
@@ -16,7 +17,10 @@ mod web;
 use std::time::Duration;
 
 use settings::Table;
+use url::Url;
 
+pub(crate) use self::protocol::is_group;
+pub use self::protocol::{Protocol, start};
 pub use self::repository::{INTERVAL, Repository};
 pub use self::tree::{Symlinks, Tree};
 pub(crate) use self::urls::upwards;
@@ -31,7 +35,7 @@ pub enum Root {
     Tree(Tree),
     /// The records of an OAI-PMH repository, to be harvested.
     Repository(Repository),
-    /// A web site, to be crawled.
+    /// A web site, FTP folder, Gopher hole or newsgroup, to be crawled.
     Web(Web),
 }
 
@@ -70,11 +74,11 @@ impl Root {
 /// Returns the way to the objects of a `[[root]]`: as it is named, or as its URL says.
 fn access(table: &Table<'_>) -> String {
     let named = table.string("access").map(|it| it.to_ascii_lowercase());
-    let is_web = || {
-        let url = table.string("url").unwrap_or_default().to_ascii_lowercase();
-        url.starts_with("http://") || url.starts_with("https://")
+    let is_elsewhere = || {
+        let url = Url::parse(&table.string("url").unwrap_or_default());
+        url.is_ok_and(|it| it.scheme() == "nntp" || Protocol::of(&it).is_some())
     };
-    named.unwrap_or_else(|| if is_web() { "web".to_owned() } else { "file".to_owned() })
+    named.unwrap_or_else(|| if is_elsewhere() { "web".to_owned() } else { "file".to_owned() })
 }
 
 /// Returns whether a `[[root]]` is not on this machine.
@@ -131,8 +135,6 @@ pub(crate) fn trees(roots: &[Root]) -> impl Iterator<Item = &Tree> {
 
 #[cfg(test)]
 mod tests {
-    use url::Url;
-
     use super::*;
 
     #[test]

@@ -29,12 +29,13 @@ pub struct Stat {
 pub enum Validator {
     /// A file's metadata.
     File(Stat),
-    /// Answer of a web server.
+    /// Answer of a server.
     Http {
-        /// The entity tag as received, with its quotes (RFC 9110 §8.8.3).
+        /// The entity tag as received, with its quotes (RFC 9110 §8.8.3); of FTP the size in bytes, of
+        /// News the number of the article.
         #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
         etag: Option<String>,
-        /// The date of its last modification as received.
+        /// The date of its last modification as received; of FTP in seconds since 1970.
         #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
         last_modified: Option<String>,
         /// MD5 of the received bytes, in hex: the only sign of a change if the server gives no

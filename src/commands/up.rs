@@ -29,7 +29,7 @@ use formats::FullText;
 use gatherer::Opener;
 use gatherer::progress::Hold;
 use gatherer::spec::URLS_MAX;
-use gatherer::spec::{Repository, Root, Web};
+use gatherer::spec::{Protocol, Repository, Root, Web};
 use indicatif::MultiProgress;
 use net::clock;
 use net::shutdown::Shutdown;
@@ -58,7 +58,8 @@ const DRAIN: Duration = Duration::from_millis(1_700);
 /// Number of failures in a row after which `--once` gives up.
 const FAILURES_MAX: u32 = 3;
 
-/// Gather, index and search folders, web sites and OAI-PMH repositories, and keep watching them.
+/// Gather, index and search folders, web sites, FTP folders, Gopher holes, newsgroups and OAI-PMH
+/// repositories, and keep watching them.
 ///
 /// Hidden files, and files that a .gitignore file names, are left out. Of a web site, the folder of the
 /// address is gathered, as its robots.txt allows, slowly and up to a number of pages.
@@ -69,23 +70,24 @@ const FAILURES_MAX: u32 = 3;
   harvest up ~/Mail ~/Papers --listen 127.0.0.1:9000
   harvest up https://www.example.org/docs/ --urls-max 10000
   harvest up https://archive.example.org/oai
+  harvest up ftp://ftp.example.org/pub/ news://news.example.org/comp.answers
   harvest up --list               what was gathered, what runs, and what it takes of the disk
   harvest up --remove ~/Mail      forget it")]
 pub(crate) struct Args {
-    /// The folders, addresses of web sites, and base URLs of OAI-PMH repositories; the current folder
-    /// if none is named.
+    /// The folders, addresses of what is elsewhere, and base URLs of OAI-PMH repositories; the current
+    /// folder if none is named.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// What the addresses are; default: as their hosts answer the first time.
     #[arg(long = "as", value_name = "KIND")]
     kind: Option<Kind>,
-    /// Maximum number of pages of each web site.
+    /// Maximum number of pages, files or articles at each address.
     #[arg(long, value_name = "NUMBER", default_value_t = URLS_MAX as u64, value_parser = clap::value_parser!(u64).range(1..))]
     urls_max: u64,
-    /// Maximum number of hosts of each web site.
+    /// Maximum number of hosts of each web site or Gopher hole.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     hosts_max: u64,
-    /// Seconds between two requests to a web site's host; none at this machine's own.
+    /// Seconds between two requests to a host; none at this machine's own.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     delay: f64,
     /// Where to store everything; default: a folder in your data directory for these PATHs.
@@ -420,13 +422,21 @@ fn root(url: Url, kind: Kind, args: &Args) -> anyhow::Result<Root> {
         Duration::try_from_secs_f64(args.delay).context("--delay is a number of seconds")?;
     let count = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
     let (urls_max, hosts_max) = (count(args.urls_max), count(args.hosts_max));
+    let web = Web { urls_max, hosts_max, delay, ..Web::new(url) };
+    let (what, other) = match web.protocol() {
+        Protocol::Web => ("a web site", "; --as oai if it is a repository"),
+        Protocol::Ftp => ("a folder of FTP", ""),
+        Protocol::Gopher => ("a Gopher hole", ""),
+        Protocol::News => ("a newsgroup", ""),
+    };
     output::note(&format!(
-        "{url} is gathered as a web site: at most {urls_max} pages (--urls-max), {} (--hosts-max), {} s between \
-         requests to a host (--delay; none at this machine's own); --as oai if it is a repository",
+        "{} is gathered as {what}: at most {urls_max} objects (--urls-max), {} (--hosts-max), {} s between requests \
+         to a host (--delay; none at this machine's own){other}",
+        web.url,
         output::counted(args.hosts_max, "host"),
         args.delay,
     ));
-    Ok(Root::Web(Web { urls_max, hosts_max, delay, ..Web::new(url) }))
+    Ok(Root::Web(web))
 }
 
 /// Waits for [`FAILURES_MAX`] looks in a row at which the index had a problem; returns the problem.

@@ -10,8 +10,11 @@
 mod answer;
 mod crawl;
 mod fetch;
+mod listed;
 mod lists;
 mod missing;
+mod others;
+mod outcome;
 mod pass;
 mod sameness;
 

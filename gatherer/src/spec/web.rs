@@ -1,4 +1,4 @@
-//! A root that is a web site: `access = "web"`.
+//! A root that is crawled: a web site, an FTP folder, a Gopher hole or a newsgroup; `access = "web"`.
 //!
 //! Source: the manual's RootNodes (`URL=URL-Max,Host-Max Delay=seconds Depth=depth
 //! Enumeration=program` and its allow and deny lists); its defaults are 250 URLs, one host, a
@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use crawl::frontier::{Order, Settings};
+use crawl::frontier::{Order, Settings, TrapLimits};
 use daemon::{Token, client_certificate};
 use essence::config::patterns;
 use essence::glob::globs;
@@ -23,6 +23,7 @@ use net::tls::ClientFiles;
 use settings::Table;
 use url::Url;
 
+use super::protocol::{self, Protocol};
 use super::repository::INTERVAL;
 use crate::error::Error;
 
@@ -56,7 +57,7 @@ const NOT_ALLOWED: u16 = 1;
 /// Number of the first pattern of `deny`.
 const DENIED: u16 = 2;
 
-/// A web site to gather.
+/// A root to crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Web {
     /// The first URL; its folder is gathered.
@@ -107,9 +108,14 @@ impl Web {
         }
     }
 
+    /// Returns the protocol of the root.
+    pub fn protocol(&self) -> Protocol {
+        Protocol::of(&self.url).unwrap_or(Protocol::Web)
+    }
+
     /// Returns whether `url` is in the folder of the root's URL, at the same site.
     pub(crate) fn holds(&self, url: &Url) -> bool {
-        is_same_site(&self.url, url) && url.path().starts_with(folder(&self.url))
+        is_within(&self.url, url)
     }
 
     /// Returns the URL as text.
@@ -141,14 +147,9 @@ impl Web {
         let (allow, deny) = (patterns(table, "allow"), patterns(table, "deny"));
         let (token, certificate) = (Token::read(table), client_certificate(table).map(Box::new));
         let allow_private = table.boolean("allow_private", true);
-        let text = table.string("url")?;
-        let parsed = Url::parse(&text).ok();
-        let url = parsed.filter(|it| matches!(it.scheme(), "http" | "https") && it.has_host());
-        let Some(mut url) = url else {
-            table.mistake("url", format!("{text:?} is no address of a web site"), EXPECTED);
-            return None;
-        };
-        url.set_fragment(None);
+        let (text, server) = (table.string("url")?, table.string("server"));
+        let url = protocol::start(&text, server.as_deref());
+        let url = url.map_err(|fault| table.mistake("url", fault, EXPECTED)).ok()?;
         Some(Self {
             urls_max,
             hosts_max,
@@ -178,15 +179,21 @@ impl Web {
 
     /// Returns the settings of the frontier.
     pub(crate) fn frontier(&self) -> Settings {
+        let lists_all = self.protocol().lists_all();
+        let is_fast = self.delay.is_zero() && !lists_all;
         Settings {
-            order: self.order,
+            // Lists come before what they list, one after the other, so that nothing is asked for of which they tell
+            // enough.
+            order: if lists_all { Order::Breadth } else { self.order },
             urls_max: self.urls_max,
             hosts_max: self.hosts_max,
             depth_max: self.depth,
             delay_ms: u64::try_from(self.delay.as_millis()).unwrap_or(u64::MAX),
             // Without a delay, the root's own site is asked as fast as it answers.
             delay_factor: if self.delay.is_zero() { 0 } else { Settings::default().delay_factor },
-            host_requests_max: if self.delay.is_zero() { HOST_REQUESTS } else { 1 },
+            host_requests_max: if is_fast { HOST_REQUESTS } else { 1 },
+            schemes: self.protocol().schemes().iter().map(|it| (*it).to_owned()).collect(),
+            traps: if lists_all { LISTED } else { TrapLimits::default() },
             ..Settings::default()
         }
     }
@@ -201,6 +208,15 @@ impl Web {
     }
 }
 
+/// Caps on what has an end, because a server lists it: only loops are kept out.
+const LISTED: TrapLimits = TrapLimits {
+    calendar_urls_max: 0,
+    session_urls_max: 0,
+    crowd_urls_max: 0,
+    parts_max: 64,
+    equal_parts_max: 3,
+};
+
 /// Number of requests at the same time to a host without a delay.
 const HOST_REQUESTS: usize = 8;
 
@@ -211,6 +227,23 @@ pub(crate) fn is_same_site(one: &Url, other: &Url) -> bool {
     one.host_str() == other.host_str()
         && (one.port_or_known_default() == other.port_or_known_default()
             || is_usual(one) && is_usual(other))
+}
+
+/// Returns whether a URL is in the folder of the root's `start`, at the same site. What a newsgroup leads to is
+/// at its server, and a Gopher selector begins behind the type of its object.
+fn is_within(start: &Url, url: &Url) -> bool {
+    let selector = |it: &'_ Url| it.path().chars().skip(2).collect::<String>();
+    is_same_site(start, url)
+        && match Protocol::of(start) {
+            Some(Protocol::News) => true,
+            Some(Protocol::Gopher) => selector(url).starts_with(&selector(start)),
+            // A folder without its last slash is listed, too.
+            Some(Protocol::Ftp) if !start.path().ends_with('/') => {
+                let below = url.path().strip_prefix(start.path());
+                below.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+            }
+            _ => url.path().starts_with(folder(start)),
+        }
 }
 
 /// Returns the path of the folder of a URL.
@@ -265,9 +298,7 @@ impl UrlFilter {
             return matched(&self.allow).is_none().then_some(NOT_ALLOWED);
         }
         let is_own = url.host_str() == self.start.host_str();
-        let is_within =
-            is_same_site(&self.start, url) && url.path().starts_with(folder(&self.start));
-        (is_own && !is_within).then_some(OUTSIDE)
+        (is_own && !is_within(&self.start, url)).then_some(OUTSIDE)
     }
 }
 
@@ -301,7 +332,7 @@ mod tests {
         let settings = web.frontier();
         assert_eq!((settings.delay_ms, settings.delay_factor), (0, 0));
         for wrong in [
-            "url = \"ftp://h.example/\"",
+            "url = \"telnet://h.example/\"",
             "url = \"docs\"",
             "url = \"http://h.example/\"\nurls_max = 0",
             "url = \"http://h.example/\"\ndelay = \"2 days\"",
@@ -339,5 +370,14 @@ mod tests {
         check(&allow, "https://h.example/more/x", None);
         check(&allow, "https://h.example/docs/b", Some(NOT_ALLOWED));
         check(&allow, start.as_str(), None);
+        let others =
+            |start: &str| UrlFilter::new(&Web::new(protocol::start(start, None).unwrap())).unwrap();
+        let folder = others("ftp://h.example/pub");
+        check(&folder, "ftp://h.example/pub/a", None);
+        check(&folder, "ftp://h.example/public", Some(OUTSIDE));
+        let menu = others("gopher://h.example/1/docs");
+        check(&menu, "gopher://h.example/0/docs/a", None);
+        check(&menu, "gopher://h.example/0/other", Some(OUTSIDE));
+        check(&others("news://h.example/a.b"), "news://h.example/1@x", None);
     }
 }

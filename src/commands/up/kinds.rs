@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use crawl::robots::{PRODUCT, Rules};
 use crawl::walls;
+use gatherer::spec::Protocol;
 use net::client::{Client, Request, Settings, redirect};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -25,7 +26,7 @@ const FRONT_BYTES: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
-    /// A web site, to be crawled.
+    /// A web site, FTP folder, Gopher hole or newsgroup, to be crawled.
     Web,
     /// An OAI-PMH repository, to be harvested.
     Oai,
@@ -60,7 +61,7 @@ pub(super) async fn kinds(
 /// Asks the host what is at an address, if its robots.txt allows the question; `None` if there is no
 /// answer that tells.
 async fn ask(url: &Url) -> Option<Kind> {
-    if url.query().is_some() {
+    if url.query().is_some() || Protocol::of(url) != Some(Protocol::Web) {
         return Some(Kind::Web);
     }
     let client = Client::new(Settings { allow_private: true, ..Settings::default() });

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
+use gatherer::spec::{self, Protocol};
 use url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -26,22 +27,17 @@ pub(super) struct Targets {
 /// folder, or no address.
 pub(super) fn targets(paths: &[PathBuf]) -> anyhow::Result<Targets> {
     let is_url = |it: &&PathBuf| {
-        let text = it.to_string_lossy().to_ascii_lowercase();
-        text.starts_with("http://") || text.starts_with("https://")
+        let url = Url::parse(&it.to_string_lossy());
+        url.is_ok_and(|it| it.scheme() == "nntp" || Protocol::of(&it).is_some())
     };
     let (named, paths): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.iter().partition(is_url);
     let mut urls = Vec::with_capacity(named.len());
     for url in named {
         let url = url.to_string_lossy();
-        let mut read = Url::parse(&url).with_context(|| format!("{url} is no address"))?;
-        read.set_fragment(None);
-        if !read.username().is_empty() || read.password().is_some() {
-            bail!(
-                "{} has a name or password in it, which would be stored: leave it out",
-                read.host_str().unwrap_or_default()
-            );
-        }
-        urls.push(read);
+        urls.push(
+            spec::start(&url, None)
+                .map_err(|fault| anyhow!("cannot gather this address: {fault}"))?,
+        );
     }
     urls.sort();
     urls.dedup();
@@ -55,7 +51,7 @@ fn folders(paths: &[&PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     for path in paths {
         if path.to_string_lossy().contains("://") {
             bail!(
-                "{} cannot be gathered: an address begins with http:// or https://",
+                "{} cannot be gathered: an address begins with http://, https://, ftp://, gopher:// or news://",
                 path.display()
             );
         }
@@ -228,7 +224,9 @@ mod tests {
         let secret = targets(&["https://ann:secret@h.example/".into()]).unwrap_err().to_string();
         assert!(secret.contains("h.example") && !secret.contains("secret"), "{secret}");
         assert!(targets(&["https://".into()]).is_err());
-        let ftp = targets(&["ftp://h.example/".into()]).unwrap_err().to_string();
-        assert!(ftp.contains("https://"), "{ftp}");
+        let group = targets(&["nntp://N.example/a.b".into()]).unwrap();
+        assert_eq!(group.urls, [Url::parse("news://n.example/a.b").unwrap()]);
+        let unknown = targets(&["smb://h.example/".into()]).unwrap_err().to_string();
+        assert!(unknown.contains("https://"), "{unknown}");
     }
 }

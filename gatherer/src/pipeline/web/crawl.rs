@@ -21,21 +21,22 @@ use url::Url;
 use super::super::run::{Candidate, Run, WalkResult};
 use super::answer::{self, Meaning};
 use super::fetch::{Answer, Fetcher};
+use super::listed::Asked;
 use super::lists::Lists;
 use super::missing::Missing;
+use super::others::Others;
 use super::{Got, Led, WebAccess, What};
 use crate::known::Top;
 use crate::lock::lock;
 use crate::note::{self, ObjectNote};
 use crate::progress::Hold;
-use crate::spec::is_same_site;
-use crate::validator::Validator;
+use crate::spec::{Protocol, is_same_site};
 
 /// Longest wait until the loop looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Kind of the problem that a page cannot be had.
-const PAGE_PROBLEM: &str = "unreachable";
+pub(super) const PAGE_PROBLEM: &str = "unreachable";
 
 /// Kind of the problem that a bot wall answers.
 const WALL_PROBLEM: &str = "wall";
@@ -56,12 +57,14 @@ pub(super) struct Page {
 pub(super) enum Ended {
     Page(Box<Page>),
     Robots(Box<(Url, Result<Answer, Error>)>),
+    Other(Box<Asked>),
 }
 
 pub(super) struct Crawl<'r> {
     pub(super) run: &'r Run<'r>,
     pub(super) web: &'r WebAccess<'r>,
     pub(super) fetcher: Fetcher,
+    pub(super) others: Others,
     pub(super) frontier: Arc<Mutex<Frontier>>,
     pub(super) requests: JoinSet<Ended>,
     pub(super) led: UnboundedReceiver<Led>,
@@ -146,7 +149,7 @@ impl Crawl<'_> {
     /// Takes a page that was found, or is known.
     pub(super) fn push(&mut self, url: &Url, depth: u16, known: bool) -> Pushed {
         let mut frontier = lock(&self.frontier);
-        if known || frontier.explain(url, 0) == State::Unknown {
+        if is_web(url) && (known || frontier.explain(url, 0) == State::Unknown) {
             self.missing.find(url, &self.web.plan.web, &mut frontier);
         }
         let pushed = frontier.push(Found { url, depth, known });
@@ -180,6 +183,11 @@ impl Crawl<'_> {
             let next = lock(&self.frontier).next(clock::now_ms());
             match next {
                 Next::Fetch { url, depth } => self.ask(url, depth),
+                // Only the web has them.
+                Next::Robots { url } if !is_web(&url) => {
+                    let answer = robots::Answer::Status(404);
+                    lock(&self.frontier).robots_answered(&url, answer, clock::now_ms());
+                }
                 Next::Robots { url } => {
                     let (fetcher, asked) = (self.fetcher.clone(), url.clone());
                     let task = self.requests.spawn(async move {
@@ -213,6 +221,7 @@ impl Crawl<'_> {
                 let asked = self.asked.remove(&id);
                 match ended {
                     Ok((_, Ended::Page(page))) => self.handle_page(*page, candidates),
+                    Ok((_, Ended::Other(asked))) => self.handle_found(*asked, candidates),
                     Ok((_, Ended::Robots(asked))) => self.handle_robots(&asked.0, &asked.1),
                     Err(fault) => {
                         tracing::error!(%fault, "a request failed");
@@ -240,8 +249,18 @@ impl Crawl<'_> {
             .as_ref()
             .filter(|it| self.is_current(&url, it))
             .map(|it| it.brief.validator.clone());
-        let (fetcher, began) = (self.fetcher.clone(), clock::monotonic());
-        let asked = url.clone();
+        let (asked, began) = (url.clone(), clock::monotonic());
+        if !is_web(&url) {
+            let others = self.others.clone();
+            let task = self.requests.spawn(async move {
+                let found = others.fetch(&url, known.as_ref()).await;
+                let took = clock::monotonic().duration_since(began);
+                Ended::Other(Box::new(Asked { url, depth, old, took, found }))
+            });
+            self.asked.insert(task.id(), asked);
+            return;
+        }
+        let fetcher = self.fetcher.clone();
         let task = self.requests.spawn(async move {
             let answer = fetcher.fetch(url.clone(), known).await;
             let took = clock::monotonic().duration_since(began);
@@ -250,7 +269,7 @@ impl Crawl<'_> {
         self.asked.insert(task.id(), asked);
     }
 
-    fn note_of(&self, url: &Url) -> Option<ObjectNote> {
+    pub(super) fn note_of(&self, url: &Url) -> Option<ObjectNote> {
         let key = note::object_key(&self.run.plan.url, url.as_str());
         let stored = self.run.site.collection.note(&key).ok().flatten();
         stored.as_deref().and_then(note::from_bytes)
@@ -258,7 +277,7 @@ impl Crawl<'_> {
 
     /// Returns whether the records of a page are of the present settings and annotations, so that
     /// they need not be made anew if the page has not changed.
-    fn is_current(&self, url: &Url, note: &ObjectNote) -> bool {
+    pub(super) fn is_current(&self, url: &Url, note: &ObjectNote) -> bool {
         let run = self.run;
         let annotations = run.annotations.fingerprint_of_file(url.as_str());
         let basis = note::basis_fingerprint(run.plan.summarizing.settings, annotations);
@@ -374,15 +393,9 @@ impl Crawl<'_> {
             }
         };
         lock(&self.frontier).answered(&url, outcome, now_ms);
-        self.answered += u64::from(old.as_ref().is_some_and(|it| !it.is_empty()));
         let directives = answer.directives();
-        let validator = match (&content, &old) {
-            (Some(content), _) => content.validator.clone(),
-            (None, Some(old)) => old.brief.validator.clone(),
-            (None, None) => Validator::Http { etag: None, last_modified: None, md5: String::new() },
-        };
         let got = Got { content, url, depth, at_ms: now_ms, what, directives, to: moved };
-        self.hand(got, validator, candidates);
+        self.settle(got, old.as_deref(), candidates);
     }
 
     /// Handles the answer to a made-up name, or a list: neither is a page.
@@ -416,46 +429,13 @@ impl Crawl<'_> {
         };
         lock(&self.frontier).answered(&page.url, outcome, clock::now_ms());
     }
-
-    /// Hands what was got to the workers; waits while they have enough.
-    pub(super) fn hand(
-        &mut self,
-        got: Got,
-        validator: Validator,
-        candidates: &SyncSender<Candidate>,
-    ) {
-        let run = self.run;
-        run.got_room.enter(got.bytes(), &|| run.is_stopped());
-        let url = got.url.to_string();
-        match candidates.send(Candidate { url, validator, got: Some(Box::new(got)) }) {
-            Ok(()) => {
-                run.site.metrics.walk.leave(1);
-                self.handed += 1;
-            }
-            Err(_stopped) => run.site.metrics.walk.drop_one("stopped"),
-        }
-    }
-
-    fn fail(&mut self, url: &Url, failure: Failure, retry_at_ms: Option<u64>, message: String) {
-        self.run.site.metrics.walk.drop_one(PAGE_PROBLEM);
-        self.run.site.counts.done.fetch_add(1, Relaxed);
-        self.problem(url, PAGE_PROBLEM, message);
-        let outcome = Outcome::Failed { failure, retry_at_ms };
-        lock(&self.frontier).answered(url, outcome, clock::now_ms());
-    }
-
-    pub(super) fn problem(&self, url: &Url, kind: &str, message: String) {
-        self.run.site.problem_from_walk(self.run.walk, url.to_string(), kind, message);
-    }
 }
 
-impl Got {
-    /// Returns the memory of the content, in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        self.content.as_ref().map_or(0, |it| it.object.bytes.len())
-    }
+/// Returns whether a URL is of HTTP.
+fn is_web(url: &Url) -> bool {
+    Protocol::of(url) == Some(Protocol::Web)
 }
 
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

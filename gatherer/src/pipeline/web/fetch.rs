@@ -21,7 +21,7 @@ use crate::spec::{Web, is_same_site};
 use crate::validator::Validator;
 
 /// Maximum time for one answer.
-const TIME_MAX: Duration = Duration::from_secs(300);
+pub(super) const TIME_MAX: Duration = Duration::from_secs(300);
 
 /// Number of sent bytes from which on codings are undone on a thread of their own.
 const LONG_BYTES: usize = 64 * 1024;

@@ -17,6 +17,7 @@ use super::crawl::Crawl;
 use super::fetch::Fetcher;
 use super::lists::Lists;
 use super::missing::Missing;
+use super::others::Others;
 use super::{Got, Led, WebAccess, What};
 use crate::lock::lock;
 use crate::note::{self, ObjectNote};
@@ -44,11 +45,13 @@ impl<'r> Crawl<'r> {
         let paused = lock(&run.site.paused_hosts).clone();
         let bytes_max = run.plan.summarizing.read_bytes_max;
         let fetcher = Fetcher::new(web.client.clone(), spec.clone(), bytes_max);
+        let others = Others::new(spec, usize::try_from(bytes_max).unwrap_or(usize::MAX));
         let (requests, gone) = (JoinSet::new(), HashSet::new());
         let mut crawl = Self {
             run,
             web,
             fetcher,
+            others,
             frontier,
             requests,
             led,
@@ -73,6 +76,7 @@ impl<'r> Crawl<'r> {
     /// Takes all known pages, and the links of those that were answered before a stop.
     fn push_known(&mut self) -> Result<(), collection::Error> {
         let mut is_resumed = false;
+        let lists_all = self.web.plan.web.protocol().lists_all();
         self.for_each_known(|crawl, url, note| {
             let is_empty = note.is_empty();
             let found = note.crawled.unwrap_or_default();
@@ -88,7 +92,11 @@ impl<'r> Crawl<'r> {
                 let candidate = Found { url: &url, depth: found.depth, known: true };
                 lock(&crawl.frontier).push_done(candidate);
                 crawl.note_gone(&url, found.gone.as_ref());
-            } else if let Pushed::Out(Out::Rule(_)) = crawl.push(&url, found.depth, true) {
+                return;
+            }
+            // Where lists tell of what is known, it comes after them.
+            let depth = if lists_all { u16::MAX } else { found.depth };
+            if let Pushed::Out(Out::Rule(_)) = crawl.push(&url, depth, true) {
                 // The settings leave it out.
                 crawl.answered += 1;
                 crawl.gone.insert(url.into());
@@ -105,7 +113,7 @@ impl<'r> Crawl<'r> {
         Ok(())
     }
 
-    fn for_each_known(
+    pub(super) fn for_each_known(
         &mut self,
         mut each: impl FnMut(&mut Self, Url, ObjectNote),
     ) -> Result<(), collection::Error> {

@@ -1,0 +1,187 @@
+//! FTP, Gopher and News: what their servers are asked for, and what they have.
+//!
+//! Their servers list what they have. A list has no record; it leads to objects, and of FTP and News it tells
+//! enough of each to see whether that has changed, so that only what is new is asked for.
+
+mod ftp;
+mod gopher;
+mod news;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use formats::object::Object;
+use net::fetch::{Bounds, FetchError};
+use net::ftp as client;
+use soif::digest::Md5;
+use url::Url;
+
+use super::super::run::Fetched;
+use super::fetch::TIME_MAX;
+use crate::lock::lock;
+use crate::spec::{Protocol, Web, is_same_site};
+use crate::validator::Validator;
+
+/// What a server has at a URL.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A list.
+    List(List),
+    /// An object.
+    Content(Box<Fetched>),
+    /// An object that has not changed.
+    Unchanged,
+    /// Nothing, in the server's words.
+    Absent { is_certain: bool, why: String },
+}
+
+/// A list of objects, or of more lists.
+#[derive(Debug, Default)]
+pub(super) struct List {
+    pub(super) items: Vec<Item>,
+    /// Lists that came with this one.
+    pub(super) included: Vec<Url>,
+    /// Of a newsgroup, which articles are in the list.
+    pub(super) numbers: Option<Numbers>,
+    /// What is wrong with it, if anything.
+    pub(super) flaw: Option<String>,
+}
+
+/// The numbers of the articles of a newsgroup.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    /// The lowest that the server keeps.
+    pub(super) lowest: u64,
+    /// The one from which on all articles are in the list.
+    pub(super) first: u64,
+}
+
+/// What a list leads to.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) url: Url,
+    /// Number of links from the list.
+    pub(super) steps: u16,
+    pub(super) sign: Option<Sign>,
+}
+
+/// What a server tells of an object without its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sign {
+    /// Its size in bytes; of an article, its number.
+    pub(super) tag: String,
+    /// The time of its last change, in seconds since 1970.
+    pub(super) modified: Option<i64>,
+    /// Whether any later change will show.
+    pub(super) is_sure: bool,
+}
+
+impl Sign {
+    /// Returns whether an object with this validator is the same.
+    pub(super) fn is_of(&self, validator: &Validator) -> bool {
+        let own = self.validator(String::new());
+        match (&own, validator) {
+            (
+                Validator::Http { etag: own, last_modified: own_time, .. },
+                Validator::Http { etag, last_modified, .. },
+            ) => (own, own_time) == (etag, last_modified),
+            _ => false,
+        }
+    }
+
+    fn validator(&self, md5: String) -> Validator {
+        let last_modified = self.modified.map(|it| it.to_string());
+        Validator::Http { etag: Some(self.tag.clone()), last_modified, md5 }
+    }
+}
+
+/// Asks the servers of one root.
+#[derive(Clone, Debug)]
+pub(super) struct Others {
+    web: Arc<Web>,
+    /// Clients for the root's own host, and for all others, which must be public.
+    own: client::Client,
+    public: client::Client,
+    bounds: Bounds,
+    news: news::News,
+    /// What lists have told of objects that are still to be asked for.
+    signs: Arc<Mutex<HashMap<Url, Sign>>>,
+}
+
+impl Others {
+    pub(super) fn new(web: &Web, bytes_max: usize) -> Self {
+        let mut bounds = Bounds { bytes_max, ..Bounds::default() };
+        bounds.timeouts.total = Some(TIME_MAX);
+        let own = Bounds { allow_private: web.allow_private, ..bounds };
+        let with = |bounds| client::Client::new(client::Settings { bounds, ..Default::default() });
+        Self {
+            web: Arc::new(web.clone()),
+            own: with(own),
+            public: with(bounds),
+            bounds: own,
+            news: news::News::new(&web.url, own),
+            signs: Arc::default(),
+        }
+    }
+
+    /// Asks for what is at `url`. `known` is the validator of what is known there, if that is of the present
+    /// settings.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer, or it cannot be read.
+    pub(super) async fn fetch(
+        &self,
+        url: &Url,
+        known: Option<&Validator>,
+    ) -> Result<Found, FetchError> {
+        let is_own = is_same_site(&self.web.url, url);
+        let sign = lock(&self.signs).remove(url);
+        match Protocol::of(url) {
+            Some(Protocol::Ftp) => {
+                let client = if is_own { &self.own } else { &self.public };
+                ftp::fetch(client, url, *url == self.web.url, known, sign).await
+            }
+            Some(Protocol::News) => self.news.fetch(url, self.web.urls_max, sign).await,
+            Some(Protocol::Gopher | Protocol::Web) | None => {
+                let allow_private = self.bounds.allow_private && is_own;
+                gopher::fetch(url, &Bounds { allow_private, ..self.bounds }).await
+            }
+        }
+    }
+
+    /// Remembers what a list has told of an object that is still to be asked for.
+    pub(super) fn remember(&self, url: &Url, sign: Sign) {
+        lock(&self.signs).insert(url.clone(), sign);
+    }
+}
+
+/// Returns content as the object at `url`, which is called `name`.
+fn object(url: &Url, name: String, (bytes, is_cut): (Vec<u8>, bool), sign: Option<&Sign>) -> Found {
+    let (md5, bytes) = (Md5::of(&bytes), Bytes::from(bytes));
+    let least = bytes.len() as u64 + u64::from(is_cut);
+    let told = sign.and_then(|it| it.tag.parse().ok()).filter(|_| is_cut).unwrap_or(least);
+    let validator = match sign {
+        Some(sign) => sign.validator(md5.to_string()),
+        None => Validator::Http { etag: None, last_modified: None, md5: md5.to_string() },
+    };
+    let object = Object {
+        url: url.to_string(),
+        name,
+        modified: sign.and_then(|it| it.modified).and_then(|it| u64::try_from(it).ok()),
+        size: least.max(told),
+        truncated: is_cut,
+        rest: None,
+        md5: (!is_cut).then_some(md5),
+        bytes,
+    };
+    let sure = sign.is_none_or(|it| it.is_sure);
+    Found::Content(Box::new(Fetched { object, md5, validator, sure, file: None }))
+}
+
+/// Returns the last name in the path of a URL.
+fn last_name(url: &Url) -> String {
+    let last = url.path().rsplit('/').next().unwrap_or_default();
+    percent_encoding::percent_decode_str(last).decode_utf8_lossy().into_owned()
+}
