@@ -3,13 +3,21 @@
 //! A problem is data; it never aborts a run. The counts include all problems since the start; the
 //! list has the newest ones, at most one for each object and kind.
 //!
-//! Sans-I/O.
+//! Sans-I/O, but for the file.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::known::Walk;
+
+/// Name of the file of the problems, in the gatherer's data folder.
+pub const FILE: &str = "problems.json";
 
 /// Maximum number of problems on the list. The counts include further problems.
 pub const PROBLEMS_MAX: usize = 1_000;
@@ -59,6 +67,36 @@ struct ListedProblem {
     found_by: Option<(Walk, String)>,
 }
 
+/// The problems as a file has them, from one start of the gatherer to the next.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Stored {
+    /// The problems on the list, newest first.
+    pub newest: Vec<Entry>,
+    /// URLs of those that a later walk can show to be cured.
+    walked: BTreeSet<String>,
+}
+
+/// Returns the problems in a file; none if it cannot be read.
+pub(crate) fn read(file: &Path) -> Problems {
+    let mut problems = Problems::default();
+    let stored = fs::read(file).ok().and_then(|it| serde_json::from_slice(&it).ok());
+    problems.restore(stored.unwrap_or_default());
+    problems
+}
+
+/// Writes a file, whole or not at all. It names private files, so that only its owner may read it.
+pub(crate) fn write(stored: &Stored, file: &Path) -> io::Result<()> {
+    let new = file.with_extension("new");
+    let mut open = OpenOptions::new();
+    open.write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)?
+        .write_all(&serde_json::to_vec(stored)?)?;
+    fs::rename(new, file)
+}
+
 /// The problems of a gatherer.
 #[derive(Clone, Debug, Default)]
 pub struct Problems {
@@ -70,6 +108,23 @@ pub struct Problems {
 }
 
 impl Problems {
+    /// Returns what to store.
+    pub fn to_store(&self) -> Stored {
+        let walked = self.newest.iter().filter(|it| it.found_by.is_some());
+        Stored {
+            walked: walked.map(|it| it.entry.object.clone()).collect(),
+            newest: self.newest().cloned().collect(),
+        }
+    }
+
+    /// Takes what was stored before the last stop; walks of this process are later than those that found it.
+    pub fn restore(&mut self, stored: Stored) {
+        for entry in stored.newest.into_iter().take(PROBLEMS_MAX).rev() {
+            let walk = stored.walked.contains(&entry.object).then_some(0);
+            self.push(entry, walk);
+        }
+    }
+
     /// Adds a problem. It replaces an older problem of the same kind and object, except that an object may go
     /// beyond several limits. `found_by` is the
     /// walk that found it at the object's URL; see [`Problems::settle`].
@@ -183,6 +238,38 @@ mod tests {
 
     fn entry(object: &str, kind: &str, at: u64) -> Entry {
         Entry { object: object.into(), kind: kind.into(), message: "x".into(), at }
+    }
+
+    #[test]
+    fn what_is_stored_is_cured_as_before() {
+        let mut before = Problems::default();
+        before.push(entry("file:///a", "unreadable", 1), Some(7));
+        before.push(entry("file:///b#c", "broken", 2), None);
+        let text = serde_json::to_vec(&before.to_store()).unwrap();
+        let mut problems = Problems::default();
+        problems.restore(serde_json::from_slice(&text).unwrap());
+        assert!(problems.newest().eq(before.newest()));
+        assert_eq!(problems.by_kind(), before.by_kind());
+        problems.settle(1, |_| true);
+        assert_eq!(problems.newest().count(), 1, "an object is read again when it changes");
+        problems.resolve("file:///b");
+        assert_eq!(problems.newest().count(), 0);
+    }
+
+    #[test]
+    fn only_the_owner_reads_the_file() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(FILE);
+        let mut problems = Problems::default();
+        problems.push(entry("file:///a", "broken", 1), None);
+        for _ in 0..2 {
+            write(&problems.to_store(), &file).unwrap();
+        }
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(read(&file).newest().eq(problems.newest()));
+        fs::write(&file, "{").unwrap();
+        assert_eq!(read(&file).total(), 0);
     }
 
     #[test]

@@ -139,7 +139,7 @@ impl Server {
     /// gatherer anew.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
         let shared = self.handle.shared;
-        let collection = shared.site.collection.clone();
+        let site = shared.site.clone();
         // The first task that ends, for whatever reason, ends the others.
         let child = shutdown.child();
         let owner = Some(format!("{} {}", shared.author.id, shared.author.identity.key()));
@@ -178,7 +178,10 @@ impl Server {
                 outcome = ended;
             }
         }
-        let closed = tokio::task::spawn_blocking(move || collection.close());
+        let closed = tokio::task::spawn_blocking(move || {
+            site.store_problems();
+            site.collection.close();
+        });
         if tokio::time::timeout(CLOSE, closed).await.is_err() {
             tracing::warn!("a commit has not ended in time; not waiting for it");
         }
@@ -391,7 +394,7 @@ fn open(
     let programs = config.worker.clone().map(|starter| {
         Programs::new(starter, data.join(SCRATCH), clock::monotonic, clock::now_ms())
     });
-    let site = Site::new(id, collection, &config.roots, (config.worker.clone(), programs));
+    let site = Site::new(id, collection, (&config.roots, &data), (config.worker.clone(), programs));
     site.probe_fences(&plans);
     report_recovery(&site, &recovery);
     // Done before the first file is read; otherwise files would be published without annotations.

@@ -6,6 +6,7 @@ pub(crate) mod plan;
 mod repositories;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
@@ -27,7 +28,7 @@ use crate::known::{KnownSet, Walk};
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::note::{self, Brief, RootNote};
-use crate::problems::{Entry, Problems};
+use crate::problems::{self, Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::spec::Root;
 
@@ -87,6 +88,8 @@ pub(crate) struct Site {
     pub(crate) annotating: AnnotationState,
     /// Names of the hosts that an administrator has paused since the start.
     pub(crate) paused_hosts: Mutex<BTreeSet<String>>,
+    /// The file of the problems.
+    problems_file: PathBuf,
     phase: Mutex<Phase>,
     walks: AtomicU32,
     /// Version at which a loss of records was found, if every root has been marked since then to be
@@ -99,18 +102,21 @@ pub(crate) struct Site {
 
 impl Site {
     /// Returns the shared state of the gatherer `id` with this collection and these `roots`;
-    /// `worker` is the command that starts its workers.
+    /// `worker` is the command that starts its workers. Takes the problems that are stored in the folder
+    /// `data`. Blocks.
     pub(crate) fn new(
         id: String,
         collection: Collection,
-        roots: &[Root],
+        (roots, data): (&[Root], &Path),
         (worker, programs): (Option<worker::Program>, Option<Programs>),
     ) -> Self {
+        let problems_file = data.join(problems::FILE);
         Self {
             id,
             collection,
             metrics: Metrics::default(),
-            problems: Mutex::default(),
+            problems: Mutex::new(problems::read(&problems_file)),
+            problems_file,
             counts: Counts::default(),
             progress: watch::Sender::new(Progress::default()),
             passes: AtomicU64::new(0),
@@ -259,6 +265,20 @@ impl Site {
         message: String,
     ) {
         lock(&self.problems).push(entry(object, kind, message), Some(walk));
+    }
+
+    /// Ends a pass or harvest of a root: counts it, and stores the problems. Blocks.
+    pub(crate) fn end_pass(&self) {
+        self.metrics.passes.fetch_add(1, Relaxed);
+        self.store_problems();
+    }
+
+    /// Stores the problems for the next start. Blocks.
+    pub(crate) fn store_problems(&self) {
+        let stored = lock(&self.problems).to_store();
+        if let Err(error) = problems::write(&stored, &self.problems_file) {
+            tracing::warn!(file = %self.problems_file.display(), %error, "the problems are not stored");
+        }
     }
 
     /// Removes the problems of the object at `url`, which is published as `public`: the object was

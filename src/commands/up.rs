@@ -283,7 +283,7 @@ fn work(
         around.note_caught_up();
         let took = clock::monotonic().duration_since(start);
         view.done(&progress, gathered, gatherer.status().objects, took)?;
-        problems::print(&gatherer, &data, &command)?;
+        problems::print(&gatherer, &command)?;
         let is_whole = report_roots(&gatherer)?;
         if once {
             let shown = data.display().to_string();

@@ -237,12 +237,14 @@ async fn finish(site: &Arc<Site>, it: &HarvestJob) -> Result<(), collection::Err
     };
     change(site, it.url(), finished).await?;
     let (seen, url) = (Arc::clone(site), it.url().to_owned());
-    blocking(move || seen.handle_finished_root(&url)).await?;
-    site.metrics.passes.fetch_add(1, Relaxed);
-    let mut problems = lock(&site.problems);
     let cured = ["held", HARVEST_PROBLEM, GAPS_PROBLEM];
-    cured.iter().for_each(|kind| problems.cure(it.url(), kind));
-    Ok(())
+    cured.iter().for_each(|kind| lock(&site.problems).cure(it.url(), kind));
+    blocking(move || {
+        seen.handle_finished_root(&url)?;
+        seen.end_pass();
+        Ok(())
+    })
+    .await
 }
 
 /// Deletes the records of a repository that is no longer in the settings; if there are many, only

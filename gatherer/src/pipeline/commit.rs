@@ -180,7 +180,7 @@ impl<'a> Committer<'a> {
                 self.delete_vanished(order, seen)?;
             }
         }
-        let is_seen = order.whole && self.end_pass(seen, &mut after);
+        let ended = if order.whole { self.end_pass(seen, &mut after) } else { None };
         for url in &seen.empty {
             self.forget(url)?;
         }
@@ -193,25 +193,28 @@ impl<'a> Committer<'a> {
             self.extra.notes.push(Note { key: note::root_key(url), value });
         }
         self.flush()?;
-        if is_seen {
+        if ended == Some(true) {
             self.run.site.handle_finished_root(url)?;
         }
         *lock(&root.note) = after;
         lock(&self.run.site.problems).settle(seen.walk, |url| seen.has_looked_at(url));
+        if ended.is_some() {
+            self.run.site.end_pass();
+        }
         Ok(())
     }
 
     /// Ends a pass over the whole root: confirms all its live objects with one change, unless its
-    /// top is missing or unreadable. Returns whether they are confirmed and nothing is held.
-    fn end_pass(&mut self, seen: &WalkResult, after: &mut RootNote) -> bool {
+    /// top is missing or unreadable (`None`). Returns whether nothing is held.
+    fn end_pass(&mut self, seen: &WalkResult, after: &mut RootNote) -> Option<bool> {
         let plan = self.run.plan;
         let Top::Present { device, .. } = seen.top else {
             let message = "the root is not there: mount it, or correct the settings".to_owned();
             self.run.site.problem_from_walk(self.run.walk, plan.url.clone(), ROOT_PROBLEM, message);
-            return false;
+            return None;
         };
         if seen.unread.contains(&plan.url) {
-            return false;
+            return None;
         }
         let at = clock::now_ms();
         if after.hold.is_none() {
@@ -231,8 +234,7 @@ impl<'a> Committer<'a> {
                 at: Stamp(at),
             });
         }
-        self.run.site.metrics.passes.fetch_add(1, Relaxed);
-        after.hold.is_none()
+        Some(after.hold.is_none())
     }
 
     /// Deletes the note of an object that has no records.

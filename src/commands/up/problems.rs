@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use gatherer::problems::{Entry, is_note};
+use gatherer::problems::{Entry, FILE, is_note};
 use gatherer::spec;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use web::foreign::{harmless, visible};
 
 use super::records;
@@ -16,47 +16,32 @@ use super::targets::Targets;
 use crate::admin::Admin;
 use crate::output;
 
-/// File of the problems in the data folder.
-pub(super) const FILE: &str = "problems.json";
-
 /// Number of failures that are printed.
 const SHOWN: usize = 3;
 
-/// The answer to `GET /problems`, and the file.
-#[derive(Debug, Deserialize, Serialize)]
+/// What both the answer to `GET /problems` and the gatherer's file have.
+#[derive(Debug, Deserialize)]
 struct Problems {
-    by_kind: BTreeMap<String, u64>,
     newest: Vec<Entry>,
 }
 
 /// Prints the first failures in words and counts the others; counts the notes by kind. The rest is
-/// printed by `command`. Writes all to a file in `data` for it.
-pub(super) fn print(gatherer: &gatherer::Handle, data: &Path, command: &str) -> anyhow::Result<()> {
-    let problems = Problems { by_kind: gatherer.status().problems, newest: gatherer.problems() };
-    write(data, &problems).with_context(|| format!("cannot write to {}", data.display()))?;
-    for line in summary(&problems, command) {
+/// printed by `command`.
+pub(super) fn print(gatherer: &gatherer::Handle, command: &str) -> anyhow::Result<()> {
+    for line in summary(&gatherer.status().problems, &gatherer.problems(), command) {
         output::line(&harmless(&line))?;
     }
     Ok(())
 }
 
-/// Writes the file. It names private files, so that only its owner may read it, wherever the data
-/// folder is.
-fn write(data: &Path, problems: &Problems) -> anyhow::Result<()> {
-    let file = tempfile::NamedTempFile::new_in(data)?;
-    serde_json::to_writer(&file, problems)?;
-    file.persist(data.join(FILE))?;
-    Ok(())
-}
-
-fn summary(problems: &Problems, command: &str) -> Vec<String> {
+fn summary(by_kind: &BTreeMap<String, u64>, newest: &[Entry], command: &str) -> Vec<String> {
     let count = |wanted: bool| -> u64 {
-        problems.by_kind.iter().filter(|(kind, _)| is_note(kind) == wanted).map(|(_, it)| it).sum()
+        by_kind.iter().filter(|(kind, _)| is_note(kind) == wanted).map(|(_, it)| it).sum()
     };
     let (failures, notes) = (count(false), count(true));
     let mut lines = Vec::new();
     if 0 < failures {
-        let named = problems.newest.iter().rev().filter(|it| !is_note(&it.kind)).take(SHOWN);
+        let named = newest.iter().rev().filter(|it| !is_note(&it.kind)).take(SHOWN);
         let named: Vec<String> = named.map(words).collect();
         lines.push(format!("problems  {}:", output::counted(failures, "failure")));
         lines.extend(named.iter().map(|it| format!("          {it}")));
@@ -66,7 +51,7 @@ fn summary(problems: &Problems, command: &str) -> Vec<String> {
         }
     }
     if 0 < notes {
-        let kinds = problems.by_kind.iter().filter(|(kind, _)| is_note(kind));
+        let kinds = by_kind.iter().filter(|(kind, _)| is_note(kind));
         let kinds: Vec<String> = kinds.map(|(kind, count)| format!("{kind} {count}")).collect();
         lines.push(format!(
             "notes     {} ({}): {command}",
@@ -99,7 +84,7 @@ pub(super) async fn command(targets: &Targets, data: &Path) -> anyhow::Result<Ex
             let at = daemon::auth::AdminAddress { address, is_secure: false };
             Admin::of_data(&at, &data.join("gatherer"))?.get("problems").await?
         }
-        None => match fs::read(data.join(FILE)) {
+        None => match fs::read(data.join("gatherer").join(FILE)) {
             Ok(bytes) => bytes,
             Err(_) => {
                 bail!("`harvest up` has not gathered this yet: {} is not there", data.display())
@@ -152,19 +137,7 @@ mod tests {
             "          2 more: ask",
             "notes     3 notes (limit 1, link-loop 2): ask",
         ];
-        assert_eq!(summary(&Problems { by_kind, newest }, "ask"), expected);
-        let none = Problems { by_kind: BTreeMap::new(), newest: Vec::new() };
-        assert_eq!(summary(&none, "ask"), [] as [&str; 0]);
-    }
-
-    #[test]
-    fn only_the_owner_reads_the_list() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let dir = tempfile::tempdir().unwrap();
-        for _ in 0..2 {
-            write(dir.path(), &Problems { by_kind: BTreeMap::new(), newest: Vec::new() }).unwrap();
-        }
-        let mode = fs::metadata(dir.path().join(FILE)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(summary(&by_kind, &newest, "ask"), expected);
+        assert_eq!(summary(&BTreeMap::new(), &[], "ask"), [] as [&str; 0]);
     }
 }

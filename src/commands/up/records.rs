@@ -288,7 +288,6 @@ pub(super) fn remove(seen: &Seen) -> anyhow::Result<u64> {
         for made in ["index", "gatherer"] {
             fs::remove_dir_all(data.join(made)).with_context(failed)?;
         }
-        let _ = fs::remove_file(data.join(super::problems::FILE));
         // It may have other files.
         let _ = fs::remove_dir(&data);
     }
