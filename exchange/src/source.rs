@@ -159,6 +159,7 @@ pub fn credentials(token: Option<&Token>, certificate: Option<&ClientFiles>) -> 
     Credentials {
         token: token.map(|it| it.secret().to_owned()),
         certificate: certificate.cloned().map(Arc::new),
+        ..Credentials::default()
     }
 }
 

@@ -23,6 +23,7 @@ use gatherer::Config;
 use gatherer::config::Watch;
 use gatherer::spec::{Root, Web, start};
 use inn::Inn;
+use net::fetch::Login;
 use peer::Peer;
 use servers::{Pyftpdlib, Vsftpd, gophernicus};
 use support::{Bench, Tree};
@@ -32,9 +33,19 @@ const DATE: u64 = 1_500_000_000;
 
 /// Starts a gatherer of one root, which is asked as fast as it answers, and waits for its first pass.
 async fn gather(scheme: &str, address: SocketAddr, path: &str) -> (Bench, String) {
+    gather_with(scheme, address, path, |_| {}).await
+}
+
+async fn gather_with(
+    scheme: &str,
+    address: SocketAddr,
+    path: &str,
+    change: impl FnOnce(&mut Web),
+) -> (Bench, String) {
     let url = format!("{scheme}://{address}/{path}");
     let (grace, delay) = (Duration::ZERO, Duration::ZERO);
-    let web = Web { delay, grace, ..Web::new(start(&url, None).unwrap()) };
+    let mut web = Web { delay, grace, ..Web::new(start(&url, None).unwrap()) };
+    change(&mut web);
     let tree = Tree::new();
     let config = Config { watch: Watch::Off, roots: vec![Root::Web(web)], ..tree.config() };
     let bench = Bench::start_with(tree, config).await;
@@ -143,6 +154,22 @@ async fn a_folder_of_ftp_may_be_named_without_its_slash() {
     let (bench, url) = gather("ftp", server.running.address, "sub").await;
     assert_eq!(bench.handle.status().objects, 2, "{:#?}", bench.handle.problems());
     assert_eq!(title(&bench, &format!("{url}/b%20d.html")).await, "Pears");
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_and_password_open_what_is_closed() {
+    let server = Inn::start();
+    server.give("<1@x.invalid>", "test.closed", "Closed", "One.\r\n").await;
+    let (bench, _) = gather("news", server.address(), "test.closed").await;
+    let problems = bench.handle.problems();
+    assert!(problems.iter().any(|it| it.message.contains("name and password")), "{problems:#?}");
+    bench.stop().await;
+    let login = |it: &mut Web| {
+        it.login = Some(Login { name: inn::NAME.to_owned(), password: "secret".to_owned() });
+    };
+    let (bench, _) = gather_with("news", server.address(), "test.closed", login).await;
+    assert_eq!(bench.handle.status().objects, 1, "{:#?}", bench.handle.problems());
     bench.stop().await;
 }
 

@@ -11,6 +11,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body_util::Full;
@@ -22,6 +24,7 @@ use url::Url;
 use crate::clock::monotonic;
 use crate::connect::{Connector, authority};
 use crate::error::{Error, Stage};
+use crate::fetch::Login;
 use crate::guard::{self, Policy, Refusal};
 use crate::pool::{Destination, Pool};
 pub use crate::response::{Response, http_date, retry_after};
@@ -109,6 +112,8 @@ impl Default for Settings {
 pub struct Credentials {
     /// Sent as `Authorization: Bearer`.
     pub token: Option<String>,
+    /// Sent as `Authorization: Basic` (RFC 7617) if there is no token.
+    pub login: Option<Login>,
     /// The certificate shown to a host that requests one.
     pub certificate: Option<Arc<ClientFiles>>,
 }
@@ -118,6 +123,7 @@ impl fmt::Debug for Credentials {
         let token = self.token.as_ref().map(|_| "…");
         f.debug_struct("Credentials")
             .field("token", &token)
+            .field("login", &self.login)
             .field("certificate", &self.certificate)
             .finish()
     }
@@ -411,9 +417,14 @@ impl Request {
             |text: &str| HeaderValue::try_from(text).map_err(|error| wrong(error.to_string()));
         let headers = message.headers_mut();
         headers.insert(header::HOST, value(&host)?);
-        headers.insert(header::USER_AGENT, user_agent.clone());
-        if let Some(token) = &self.credentials.token {
-            let mut token = value(&format!("Bearer {token}"))?;
+        headers.entry(header::USER_AGENT).or_insert_with(|| user_agent.clone());
+        let basic = |it: &Login| {
+            format!("Basic {}", STANDARD.encode(format!("{}:{}", it.name, it.password)))
+        };
+        let Credentials { token, login, .. } = &self.credentials;
+        let shown = token.as_ref().map(|it| format!("Bearer {it}"));
+        if let Some(shown) = shown.or_else(|| login.as_ref().map(basic)) {
+            let mut token = value(&shown)?;
             token.set_sensitive(true);
             headers.insert(header::AUTHORIZATION, token);
         }
@@ -421,7 +432,8 @@ impl Request {
     }
 }
 
-fn user_agent(contact: Option<&str>) -> HeaderValue {
+/// Returns our name for the field `User-Agent`, with whom to ask about our requests: a URL or mail address.
+pub fn user_agent(contact: Option<&str>) -> HeaderValue {
     let contact = contact.map(|it| format!(" (+{it})")).unwrap_or_default();
     let text = format!("{PRODUCT}{contact}");
     let text: String = text.chars().filter(|it| matches!(it, ' '..='~')).collect();

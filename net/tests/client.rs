@@ -12,8 +12,9 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use net::Error;
 use net::body::{self, Body};
-use net::client::{Client, Request, Settings, Timeouts};
+use net::client::{Client, Credentials, Request, Settings, Timeouts};
 use net::error::{Retry, Stage};
+use net::fetch::Login;
 use net::guard::Refusal;
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
@@ -115,6 +116,12 @@ async fn sends_its_name_host_and_token() {
     assert_eq!(echo["line"], "GET /a/b?c=d");
     assert_eq!(echo["host"], address.to_string());
     assert_eq!(echo["authorization"], "Bearer secret");
+    let login = Some(Login { name: "Aladdin".to_owned(), password: "open sesame".to_owned() });
+    let request = Request::get(url(address, "/"));
+    let request = request.credentials(Credentials { login, ..Credentials::default() });
+    // The example of RFC 7617 §2.
+    let echo = echoed(&client, request).await;
+    assert_eq!(echo["authorization"], "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
     let agent = echo["agent"].as_str().unwrap();
     assert!(agent.starts_with("harvest/") && agent.ends_with(" (+mailto:admin@example.org)"));
 }

@@ -125,7 +125,8 @@ async fn a_client_certificate_identifies_and_is_optional() {
     assert!(matches!(error, Error::Tls { .. } | Error::Protocol { .. }), "{error}");
     let missing = ClientFiles { certificate: "none.pem".into(), key: "none.key".into() };
     let certificate = Some(Arc::new(missing));
-    let request = bench.request("/").credentials(Credentials { certificate, token: None });
+    let request =
+        bench.request("/").credentials(Credentials { certificate, ..Credentials::default() });
     let error = text_of(&bench.client(), request).await.unwrap_err();
     assert!(error.to_string().starts_with("none.pem: "), "{error}");
 }

@@ -22,7 +22,11 @@ pub enum Protocol {
 impl Protocol {
     /// Returns the protocol of a URL; `None` if it is another.
     pub fn of(url: &Url) -> Option<Self> {
-        Some(match url.scheme() {
+        Self::of_scheme(url.scheme())
+    }
+
+    pub(crate) fn of_scheme(scheme: &str) -> Option<Self> {
+        Some(match scheme {
             "http" | "https" => Self::Web,
             "ftp" | "ftps" => Self::Ftp,
             "gopher" => Self::Gopher,

@@ -18,7 +18,9 @@ use daemon::{Token, client_certificate};
 use essence::config::patterns;
 use essence::glob::globs;
 use globset::GlobSet;
+use http::HeaderValue;
 use net::client::Credentials;
+use net::fetch::Login;
 use net::tls::ClientFiles;
 use settings::Table;
 use url::Url;
@@ -62,6 +64,11 @@ const DENIED: u16 = 2;
 pub struct Web {
     /// The first URL; its folder is gathered.
     pub url: Url,
+    /// Schemes of the URLs that are gathered.
+    pub schemes: Vec<String>,
+    /// Our name in requests of HTTP, and whom to ask about them; default: this program's, and the address of the
+    /// gatherer.
+    pub user_agent: Option<HeaderValue>,
     /// Maximum number of URLs; what is known counts first.
     pub urls_max: usize,
     /// Maximum number of hosts.
@@ -82,6 +89,12 @@ pub struct Web {
     pub grace: Duration,
     /// Bearer token, if the site requires one.
     pub token: Option<Token>,
+    /// Name and password, if the host requires them: sent to it alone.
+    pub login: Option<Login>,
+    /// Whether the password may be sent without TLS to another host than this machine, by FTP or News.
+    pub allow_unencrypted_password: bool,
+    /// Whether connections of FTP and News that begin without TLS go on with it.
+    pub start_tls: bool,
     /// Client certificate, if the site requires one.
     pub certificate: Option<Box<ClientFiles>>,
     /// Whether the URL's host may be in a private or loopback network.
@@ -92,6 +105,8 @@ impl Web {
     /// Returns the site at `url` with every setting at its default.
     pub fn new(url: Url) -> Self {
         Self {
+            schemes: schemes_of(Protocol::of(&url).unwrap_or(Protocol::Web)),
+            user_agent: None,
             url,
             urls_max: URLS_MAX,
             hosts_max: 1,
@@ -103,6 +118,9 @@ impl Web {
             interval: INTERVAL,
             grace: GRACE,
             token: None,
+            login: None,
+            allow_unencrypted_password: false,
+            start_tls: false,
             certificate: None,
             allow_private: true,
         }
@@ -146,7 +164,10 @@ impl Web {
         let interval = super::repository::interval(table, interval_max, ttl);
         let (allow, deny) = (patterns(table, "allow"), patterns(table, "deny"));
         let (token, certificate) = (Token::read(table), client_certificate(table).map(Box::new));
-        let allow_private = table.boolean("allow_private", true);
+        let flag = |key, default| table.boolean(key, default);
+        let (allow_private, start_tls) = (flag("allow_private", true), flag("start_tls", false));
+        let allow_unencrypted_password = flag("allow_unencrypted_password", false);
+        let (login, user_agent, schemes) = (login(table), user_agent(table), schemes(table));
         let (text, server) = (table.string("url")?, table.string("server"));
         let url = protocol::start(&text, server.as_deref());
         let url = url.map_err(|fault| table.mistake("url", fault, EXPECTED)).ok()?;
@@ -161,9 +182,15 @@ impl Web {
             interval,
             grace,
             token,
+            login,
+            allow_unencrypted_password,
+            start_tls,
             certificate,
             allow_private,
-            ..Self::new(url)
+            user_agent,
+            schemes: schemes
+                .unwrap_or_else(|| schemes_of(Protocol::of(&url).unwrap_or(Protocol::Web))),
+            url,
         })
     }
 
@@ -192,7 +219,7 @@ impl Web {
             // Without a delay, the root's own site is asked as fast as it answers.
             delay_factor: if self.delay.is_zero() { 0 } else { Settings::default().delay_factor },
             host_requests_max: if is_fast { HOST_REQUESTS } else { 1 },
-            schemes: self.protocol().schemes().iter().map(|it| (*it).to_owned()).collect(),
+            schemes: self.schemes.clone(),
             traps: if lists_all { LISTED } else { TrapLimits::default() },
             ..Settings::default()
         }
@@ -201,11 +228,75 @@ impl Web {
     /// Returns the credentials for a request to `url`: none for other origins than the root's.
     pub(crate) fn credentials(&self, url: &Url) -> Credentials {
         if url.origin() == self.url.origin() {
-            exchange::source::credentials(self.token.as_ref(), self.certificate.as_deref())
+            let (token, certificate) = (self.token.as_ref(), self.certificate.as_deref());
+            let login = self.login.clone();
+            Credentials { login, ..exchange::source::credentials(token, certificate) }
         } else {
             Credentials::default()
         }
     }
+}
+
+fn schemes_of(protocol: Protocol) -> Vec<String> {
+    protocol.schemes().iter().map(|it| (*it).to_owned()).collect()
+}
+
+/// Reads `schemes`.
+fn schemes(table: &Table<'_>) -> Option<Vec<String>> {
+    let schemes = table.strings("schemes");
+    let is_known = |it: &String| Protocol::of_scheme(it).is_some();
+    for (i, wrong) in schemes.iter().enumerate().filter(|(_, it)| !is_known(it)) {
+        let expected = "http, https, ftp, ftps, gopher, news or snews";
+        table.mistake_in(
+            "schemes",
+            i,
+            format!("{wrong:?} is no scheme that is gathered"),
+            expected,
+        );
+    }
+    (!schemes.is_empty()).then_some(schemes)
+}
+
+/// Reads `user_agent`, or makes it of `contact`.
+fn user_agent(table: &Table<'_>) -> Option<HeaderValue> {
+    let (named, contact) = (table.string("user_agent"), table.string("contact"));
+    if named.is_some() && contact.is_some() {
+        table.mistake("contact", "there is a `user_agent`, too", "one of them");
+    }
+    match named {
+        None => contact.map(|it| net::client::user_agent(Some(&it))),
+        Some(name) => match HeaderValue::try_from(&name).ok().filter(|_| !name.is_empty()) {
+            Some(value) => Some(value),
+            None => {
+                table.mistake(
+                    "user_agent",
+                    format!("{name:?} cannot be sent"),
+                    "visible characters",
+                );
+                None
+            }
+        },
+    }
+}
+
+/// Reads `user` and `password`, of which neither is without the other, nor beside a token.
+fn login(table: &Table<'_>) -> Option<Login> {
+    let (name, password) = (table.string("user"), table.string("password"));
+    if name.is_some() != password.is_some() {
+        table.require("user", "the name that the host knows");
+        table.require("password", "its password");
+    }
+    let (name, password) = name.zip(password)?;
+    if table.has("token") {
+        table.mistake("user", "there is a token, too", "one of them");
+    }
+    if name.is_empty() || name.contains(':') || name.contains(char::is_control) {
+        table.mistake("user", format!("{name:?} cannot be sent"), "a name without a colon");
+    }
+    if password.contains(char::is_control) {
+        table.mistake("password", "it has a control character", "a text in one line");
+    }
+    Some(Login { name, password })
 }
 
 /// Caps on what has an end, because a server lists it: only loops are kept out.
@@ -322,6 +413,7 @@ mod tests {
         assert_eq!(web, Web::new(Url::parse("https://h.example/docs/").unwrap()));
         let all = "url = \"http://h.example/\"\nurls_max = 9\nhosts_max = 2\ndepth = 3\n\
                    delay = \"0 s\"\norder = \"depth\"\nallow = [\"/a\"]\ndeny = [\"*.iso\"]\n\
+                   schemes = [\"http\", \"ftp\"]\ncontact = \"mailto:a@h.example\"\n\
                    interval = \"2 h\"\ngrace = \"0 s\"\nallow_private = false\n";
         let web = read(all).unwrap().unwrap();
         assert_eq!((web.urls_max, web.hosts_max, web.depth), (9, 2, 3));
@@ -329,7 +421,10 @@ mod tests {
             (web.delay, web.grace, web.order),
             (Duration::ZERO, Duration::ZERO, Order::Depth)
         );
+        let agent = web.user_agent.as_ref().unwrap().to_str().unwrap();
+        assert!(agent.starts_with("harvest/") && agent.ends_with(" (+mailto:a@h.example)"));
         let settings = web.frontier();
+        assert_eq!(settings.schemes, ["http", "ftp"]);
         assert_eq!((settings.delay_ms, settings.delay_factor), (0, 0));
         for wrong in [
             "url = \"telnet://h.example/\"",
@@ -339,6 +434,11 @@ mod tests {
             "url = \"http://h.example/\"\norder = \"random\"",
             "url = \"http://h.example/\"\ninterval = \"3 days\"",
             "url = \"http://h.example/\"\ndeny = [\"[\"]",
+            "url = \"http://h.example/\"\nschemes = [\"mailto\"]",
+            "url = \"http://h.example/\"\nuser_agent = \"a\"\ncontact = \"b\"",
+            "url = \"ftp://h.example/\"\nuser = \"u\"",
+            "url = \"ftp://h.example/\"\nuser = \"u:v\"\npassword = \"p\"",
+            "url = \"http://h.example/\"\nuser = \"u\"\npassword = \"p\"\ntoken = \"t\"",
         ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }

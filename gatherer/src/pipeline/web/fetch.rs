@@ -110,6 +110,9 @@ impl Fetcher {
         let mut request = Request::get(url.clone())
             .credentials(self.web.credentials(&url))
             .allow_private(self.web.allow_private && is_own);
+        if let Some(name) = &self.web.user_agent {
+            request.headers.insert(header::USER_AGENT, name.clone());
+        }
         request.timeouts = Some(timeouts);
         request.response_bytes_max = Some(u64::MAX);
         request

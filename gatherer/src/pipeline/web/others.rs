@@ -114,13 +114,19 @@ impl Others {
         let mut bounds = Bounds { bytes_max, ..Bounds::default() };
         bounds.timeouts.total = Some(TIME_MAX);
         let own = Bounds { allow_private: web.allow_private, ..bounds };
-        let with = |bounds| client::Client::new(client::Settings { bounds, ..Default::default() });
+        let settings = client::Settings {
+            start_tls: web.start_tls,
+            login: web.login.clone(),
+            allow_unencrypted_password: web.allow_unencrypted_password,
+            bounds: own,
+            ..Default::default()
+        };
         Self {
             web: Arc::new(web.clone()),
-            own: with(own),
-            public: with(bounds),
+            own: client::Client::new(settings),
+            public: client::Client::new(client::Settings { bounds, ..Default::default() }),
             bounds: own,
-            news: news::News::new(&web.url, own),
+            news: news::News::new(web, own),
             signs: Arc::default(),
         }
     }

@@ -82,7 +82,7 @@ async fn open(
     let ask = FeedClient::new(client, config.feed.clone(), config.name.as_str()).consumer(me);
     let certificate = config.certificate.clone().map(Arc::new);
     let token = config.token.as_ref().map(|it| it.secret().to_owned());
-    let credentials = Credentials { token, certificate };
+    let credentials = Credentials { token, certificate, ..Credentials::default() };
     let ask = ask.credentials(credentials).allow_private(config.allow_private);
     Follower::open(ask, dir).await
 }

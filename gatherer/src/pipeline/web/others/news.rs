@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use url::Url;
 
 use super::{Found, Item, List, Numbers, Sign, object};
-use crate::spec::is_group;
+use crate::spec::{Web, is_group};
 
 /// The news server of one root.
 #[derive(Clone, Debug)]
@@ -20,9 +20,15 @@ pub(super) struct News {
 }
 
 impl News {
-    pub(super) fn new(server: &Url, bounds: Bounds) -> Self {
-        let settings = Settings { bounds, ..Settings::new(server.clone()) };
-        Self { server: server.clone(), settings, reader: Arc::default() }
+    pub(super) fn new(web: &Web, bounds: Bounds) -> Self {
+        let settings = Settings {
+            start_tls: web.start_tls,
+            login: web.login.clone(),
+            allow_unencrypted_password: web.allow_unencrypted_password,
+            bounds,
+            ..Settings::new(web.url.clone())
+        };
+        Self { server: web.url.clone(), settings, reader: Arc::default() }
     }
 
     /// Asks for the group at `url`, of which the newest `numbers_max` numbers count, or for an article of which
