@@ -130,6 +130,46 @@ async fn a_site_is_crawled_within_its_wishes_and_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_never_stands_still_is_no_change_each_time() {
+    let site = Site::start(&[]).await;
+    let show = |visitor: u32, word: &str| {
+        site.set("/", &format!("<title>{word}</title><p>You are visitor {visitor} of this page."));
+    };
+    show(1, "Start");
+    let bench = start(&site).await;
+    let shown = async || {
+        let record = bench.object(site.url.as_str()).await.unwrap();
+        let text = record.text("Full-Text").or_else(|| record.text("Partial-Text"));
+        text.unwrap().into_owned()
+    };
+    // What changes for the first time may matter.
+    for visitor in [2, 3] {
+        show(visitor, "Start");
+        again(&bench).await;
+        bench
+            .until_url(site.url.as_str(), |it| {
+                let text =
+                    it.unwrap().text("Full-Text").or_else(|| it.unwrap().text("Partial-Text"));
+                text.unwrap().contains(&format!("visitor {visitor} "))
+            })
+            .await;
+    }
+    let version = bench.handle.status().version;
+    for visitor in [4, 5] {
+        show(visitor, "Start");
+        again(&bench).await;
+        assert!(shown().await.contains("visitor 3 "));
+    }
+    show(6, "Another");
+    again(&bench).await;
+    bench.until_url(site.url.as_str(), |it| it.unwrap().text("Title").unwrap() == "Another").await;
+    assert!(shown().await.contains("visitor 6 "));
+    assert_ne!(bench.handle.status().version, version);
+    bench.assert_conserved();
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_there_is_asked_for_only_while_a_page_leads_to_it() {
     let site = Site::start(&[
         ("/", "<a href=a>a</a><a href=none>n</a><a href=old>o</a>"),

@@ -21,9 +21,16 @@ pub struct Crawled {
     /// Whether the content as last read asks for no record.
     #[serde(rename = "h", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_hidden: bool,
+    /// Number of changes in a row of volatile parts alone.
+    #[serde(rename = "v", default, skip_serializing_if = "is_zero")]
+    pub in_a_row: u8,
     /// Since when it seems to be gone, if it does.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub gone: Option<Gone>,
+}
+
+fn is_zero(number: &u8) -> bool {
+    *number == 0
 }
 
 /// An object that seems to be gone; its records stay until that is certain.

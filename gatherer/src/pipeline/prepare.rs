@@ -73,7 +73,14 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
             site.metrics.left_out.add("noindex", 1);
             Decision { difference: unchanged(old.as_ref()), late: was_late, again: false }
         } else {
-            decide(run, (&public, old.as_ref()), same_content, made)
+            let mut decision = decide(run, (&public, old.as_ref()), same_content, made);
+            if let (Some((crawled, _)), Some(old)) = (&mut crawled, &old)
+                && !run.regather
+                && old.brief.settings == settings
+            {
+                run.spare_volatile(crawled, old, &mut decision.difference);
+            }
+            decision
         }
     };
     let sure = sure && file.is_none_or(|it| it.is_unchanged());

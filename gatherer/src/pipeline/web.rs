@@ -17,16 +17,19 @@ mod others;
 mod outcome;
 mod pass;
 mod sameness;
+mod volatile;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use ::crawl::directives::Directives;
 use ::crawl::robots::PRODUCT;
+use collection::Oid;
 use essence::fingerprint::fingerprint_of;
 use formats::object::Leads;
 use net::client::Client;
 use net::clock;
+use soif::Record;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use url::Url;
@@ -35,7 +38,7 @@ use self::sameness::Sameness;
 use super::prepare;
 use super::run::{Access, Candidate, Fetched, Prepared, Run};
 use crate::lock::lock;
-use crate::note::{self, Crawled, Gone, ObjectNote};
+use crate::note::{self, Crawled, Difference, Gone, ObjectNote};
 use crate::site::plan::WebPlan;
 use crate::validator::Validator;
 
@@ -168,7 +171,8 @@ impl Run<'_> {
             }
             What::Content | What::Unchanged => (None, before.links(&got.url).collect()),
         };
-        let crawled = Crawled { is_hidden: before.is_hidden, ..got.crawled(links, gone) };
+        let Crawled { is_hidden, in_a_row, .. } = *before;
+        let crawled = Crawled { is_hidden, in_a_row, ..got.crawled(links, gone) };
         let crawled = Some(Box::new(crawled));
         let note = match old {
             Some(note) => ObjectNote { crawled, ..note },
@@ -204,6 +208,35 @@ impl Run<'_> {
         let links = if own.nofollow || got.directives.nofollow { Vec::new() } else { links };
         let hides = is_hidden || got.directives.hides(clock::now_ms());
         let gone = hides.then(|| before.cloned().unwrap_or_default().once_more(got.at_ms, true));
-        Some((Box::new(Crawled { is_hidden, ..got.crawled(links, gone) }), hides))
+        let in_a_row = before.map_or(0, |it| it.in_a_row);
+        Some((Box::new(Crawled { is_hidden, in_a_row, ..got.crawled(links, gone) }), hides))
+    }
+
+    /// Takes a new version of a page's record back if it differs in volatile parts alone, again.
+    pub(super) fn spare_volatile(
+        &self,
+        crawled: &mut Crawled,
+        old: &ObjectNote,
+        difference: &mut Difference,
+    ) {
+        let Difference { updated, deleted, records } = difference;
+        // In other types numbers are what matters.
+        let is_page = |it: &&Record| it.get("Type").is_some_and(|it| it == b"HTML");
+        let Some(record) = updated.first().filter(is_page) else { return };
+        let oid = Oid::new(&self.site.id, &record.url);
+        let Ok(Some(stored)) = self.site.collection.get(&oid) else { return };
+        let is_alone =
+            updated.len() + deleted.len() == 1 && records.len() == 1 && old.records.len() == 1;
+        let (in_a_row, is_published) = if is_alone {
+            volatile::weigh(&stored.record, record, crawled.in_a_row)
+        } else {
+            (0, true)
+        };
+        crawled.in_a_row = in_a_row;
+        if !is_published {
+            self.site.metrics.left_out.add("volatile", 1);
+            updated.clear();
+            records.clone_from(&old.records);
+        }
     }
 }
