@@ -50,6 +50,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "formats",
             "essence",
             "crawl",
+            "freshness",
             "collection",
             "exchange",
             "net",

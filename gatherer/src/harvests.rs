@@ -55,6 +55,8 @@ struct Schedule {
     failures: u32,
     /// Whether an administrator has released the hold; stays true until a harvest has finished.
     confirmed: bool,
+    /// Whether the next crawl asks for all that is known, not for what is due alone.
+    is_full: bool,
     /// Numbers of waiters: for the next harvest, and for the one under way.
     waiters: (u64, u64),
 }
@@ -142,6 +144,7 @@ impl Harvests {
                 under_way: None,
                 failures: 0,
                 confirmed: false,
+                is_full: true,
                 waiters: (u64::from(is_first && plan.is_some()), 0),
             });
             let is_same = match (&schedule.plan, &plan) {
@@ -149,7 +152,7 @@ impl Harvests {
                 (before, now) => before.is_none() && now.is_none(),
             };
             if !is_same {
-                (schedule.due, schedule.failures) = (now, 0);
+                (schedule.due, schedule.failures, schedule.is_full) = (now, 0, true);
                 // A harvest under way uses the old settings, and is stopped.
                 schedule.under_way.iter().for_each(Shutdown::start);
             }
@@ -172,6 +175,7 @@ impl Harvests {
         for (url, schedule) in &mut self.schedules {
             schedule.confirmed |= confirm.contains(url);
             schedule.waiters.0 += u64::from(confirm.contains(url));
+            schedule.is_full |= gather || confirm.contains(url) || doubted.contains(url);
             let is_free = schedule.under_way.is_none() && schedule.failures == 0;
             if gather || confirm.contains(url) || (is_free && doubted.contains(url)) {
                 schedule.due = schedule.due.min(now);
@@ -197,6 +201,7 @@ impl Harvests {
             // This harvest does not serve later requests.
             schedule.due = now + FAR_FUTURE;
             let confirmed = schedule.confirmed;
+            let is_full = std::mem::take(&mut schedule.is_full);
             let task = match schedule.plan.clone() {
                 Some(RemotePlan::Repository(plan)) => {
                     let job = job(plan, self.client.clone(), self.hosts.clone(), confirmed);
@@ -204,7 +209,8 @@ impl Harvests {
                 }
                 Some(RemotePlan::Web(plan)) => {
                     let client = self.client.clone();
-                    let crawl = move || crawling::crawl(&site, &plan, client, confirmed, &stop);
+                    let how = (confirmed, is_full);
+                    let crawl = move || crawling::crawl(&site, &plan, client, how, &stop);
                     self.tasks.spawn_blocking(crawl)
                 }
                 None if site.repositories.known().contains(url) => {
@@ -259,6 +265,7 @@ impl Harvests {
             }
             HarvestEnd::Failed => {
                 schedule.failures = schedule.failures.saturating_add(1);
+                schedule.is_full = true;
                 retry_wait(schedule.failures, RETRY, RETRY_MAX).min(interval)
             }
             HarvestEnd::GoesOn => {

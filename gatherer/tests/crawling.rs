@@ -170,6 +170,37 @@ async fn a_page_that_never_stands_still_is_no_change_each_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_change_is_asked_for_less_often() {
+    let site = Site::start(&[
+        ("/", "<a href=still>s</a>"),
+        ("/still", "<title>Still</title>"),
+        ("/told", "<title>Told</title>"),
+    ])
+    .await;
+    // As the site says, one page changes all the time.
+    let list = "<urlset><url><loc>/told</loc><lastmod>2100-01-01</lastmod></url></urlset>";
+    site.answer("/sitemap.xml", 200, &[("content-type", "text/xml")], list);
+    let tree = Tree::new();
+    let mut settings = config(&tree, &site);
+    web_of(&mut settings).interval = Duration::from_millis(200);
+    let bench = start_with(tree, settings).await;
+    let passes = 16;
+    bench.crawled(passes).await;
+    let asked = site.take_asked();
+    let count = |path: &str| asked.iter().filter(|it| it.0 == path).count() as u64;
+    assert!(count("/still") * 2 <= passes, "{asked:?}");
+    assert!(passes - 1 <= count("/told"), "{asked:?}");
+    // Whoever asks for a pass wants all of it.
+    let before = bench.crawls().await;
+    bench.handle.gather();
+    bench.crawled(before + 2).await;
+    assert!(site.take_asked().iter().any(|it| it.0 == "/still"));
+    assert_eq!(bench.handle.status().objects, 3);
+    bench.assert_conserved();
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_there_is_asked_for_only_while_a_page_leads_to_it() {
     let site = Site::start(&[
         ("/", "<a href=a>a</a><a href=none>n</a><a href=old>o</a>"),

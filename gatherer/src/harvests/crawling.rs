@@ -12,7 +12,7 @@ use crate::rounds;
 use crate::site::Site;
 use crate::site::plan::WebPlan;
 
-/// Asks for all pages of a site. Blocks.
+/// Asks for the pages of a site: for all (`is_full`), or for those that are due. Blocks.
 ///
 /// # Errors
 ///
@@ -21,11 +21,11 @@ pub(super) fn crawl(
     site: &Site,
     plan: &WebPlan,
     client: Client,
-    confirmed: bool,
+    (confirmed, is_full): (bool, bool),
     stop: &Shutdown,
 ) -> Result<HarvestEnd, collection::Error> {
     let root_state = site.root_state(&plan.root.url)?;
-    let web = WebAccess::new(plan, client);
+    let web = WebAccess::new(plan, client, is_full);
     let order = Order { scopes: Vec::new(), whole: true, confirmed, session: None };
     let has_begun = web.has_begun.clone();
     let access = (&plan.root, Access::Web(web));

@@ -24,13 +24,22 @@ pub struct Crawled {
     /// Number of changes in a row of volatile parts alone.
     #[serde(rename = "v", default, skip_serializing_if = "is_zero")]
     pub in_a_row: u8,
+    /// Time of the first answer, in Unix milliseconds; 0 if it was not noted.
+    #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
+    pub since_ms: u64,
+    /// Number of answers after the first.
+    #[serde(rename = "n", default, skip_serializing_if = "is_zero")]
+    pub visits: u32,
+    /// Number of those that brought a change.
+    #[serde(rename = "y", default, skip_serializing_if = "is_zero")]
+    pub changes: u32,
     /// Since when it seems to be gone, if it does.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub gone: Option<Gone>,
 }
 
-fn is_zero(number: &u8) -> bool {
-    *number == 0
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }
 
 /// An object that seems to be gone; its records stay until that is certain.
@@ -64,6 +73,18 @@ impl Crawled {
             is_certain: before.is_certain || is_certain,
             ..before
         }
+    }
+
+    /// Takes over what `before` says of the past of the object; `is_answered` says whether there was an object,
+    /// again or for the first time.
+    pub(crate) fn follow(&mut self, before: Option<&Self>, is_answered: bool) {
+        let Some(before) = before.filter(|it| it.since_ms != 0) else {
+            self.since_ms = if is_answered { self.answered_ms } else { 0 };
+            return;
+        };
+        self.since_ms = before.since_ms;
+        self.visits = before.visits.saturating_add(u32::from(is_answered));
+        self.changes = before.changes;
     }
 
     /// Stores links of the object at `url` in short form.

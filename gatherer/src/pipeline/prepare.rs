@@ -78,7 +78,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
                 && !run.regather
                 && old.brief.settings == settings
             {
-                run.spare_volatile(crawled, old, &mut decision.difference);
+                run.weigh_change(crawled, old, &mut decision.difference);
             }
             decision
         }

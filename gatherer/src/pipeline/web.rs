@@ -18,6 +18,7 @@ mod outcome;
 mod pass;
 mod sameness;
 mod volatile;
+mod when;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -53,6 +54,8 @@ pub(crate) struct WebAccess<'a> {
     lead: UnboundedSender<Led>,
     led: Mutex<Option<UnboundedReceiver<Led>>>,
     sameness: Mutex<Sameness>,
+    /// Whether all that is known is asked for, not what is due alone.
+    is_full: bool,
     /// Whether the root's first page was had.
     pub(crate) has_begun: Arc<AtomicBool>,
 }
@@ -94,12 +97,13 @@ enum What {
 }
 
 impl<'a> WebAccess<'a> {
-    /// Returns the way to the pages of a site, whose requests run on the present runtime.
-    pub(crate) fn new(plan: &'a WebPlan, client: Client) -> Self {
+    /// Returns the way to the pages of a site, whose requests run on the present runtime. `is_full` says whether
+    /// all that is known is asked for.
+    pub(crate) fn new(plan: &'a WebPlan, client: Client, is_full: bool) -> Self {
         let (lead, led) = unbounded_channel();
         let (led, has_begun) = (Mutex::new(Some(led)), Arc::default());
         let (runtime, sameness) = (Handle::current(), Mutex::default());
-        Self { plan, client, runtime, lead, led, sameness, has_begun }
+        Self { plan, client, runtime, lead, led, sameness, is_full, has_begun }
     }
 
     /// Returns whether a page may turn to what it has become.
@@ -172,7 +176,8 @@ impl Run<'_> {
             What::Content | What::Unchanged => (None, before.links(&got.url).collect()),
         };
         let Crawled { is_hidden, in_a_row, .. } = *before;
-        let crawled = Crawled { is_hidden, in_a_row, ..got.crawled(links, gone) };
+        let mut crawled = Crawled { is_hidden, in_a_row, ..got.crawled(links, gone) };
+        crawled.follow(Some(&before), gone.is_none());
         let crawled = Some(Box::new(crawled));
         let note = match old {
             Some(note) => ObjectNote { crawled, ..note },
@@ -209,17 +214,23 @@ impl Run<'_> {
         let hides = is_hidden || got.directives.hides(clock::now_ms());
         let gone = hides.then(|| before.cloned().unwrap_or_default().once_more(got.at_ms, true));
         let in_a_row = before.map_or(0, |it| it.in_a_row);
-        Some((Box::new(Crawled { is_hidden, in_a_row, ..got.crawled(links, gone) }), hides))
+        let mut crawled = Crawled { is_hidden, in_a_row, ..got.crawled(links, gone) };
+        crawled.follow(before, true);
+        Some((Box::new(crawled), hides))
     }
 
-    /// Takes a new version of a page's record back if it differs in volatile parts alone, again.
-    pub(super) fn spare_volatile(
+    /// Counts a change of a page, unless it is one of volatile parts alone, again: then its record stays.
+    pub(super) fn weigh_change(
         &self,
         crawled: &mut Crawled,
         old: &ObjectNote,
         difference: &mut Difference,
     ) {
         let Difference { updated, deleted, records } = difference;
+        if updated.is_empty() && deleted.is_empty() {
+            return;
+        }
+        crawled.changes = crawled.changes.saturating_add(1);
         // In other types numbers are what matters.
         let is_page = |it: &&Record| it.get("Type").is_some_and(|it| it == b"HTML");
         let Some(record) = updated.first().filter(is_page) else { return };
@@ -235,6 +246,7 @@ impl Run<'_> {
         crawled.in_a_row = in_a_row;
         if !is_published {
             self.site.metrics.left_out.add("volatile", 1);
+            crawled.changes -= 1;
             updated.clear();
             records.clone_from(&old.records);
         }

@@ -38,6 +38,8 @@ pub(crate) struct WebPlan {
     pub(crate) root: RootPlan,
     pub(crate) web: Web,
     pub(crate) filter: UrlFilter,
+    /// Longest time for which a page is not asked for.
+    pub(crate) interval_max: Duration,
 }
 
 /// What is the same for all roots whose objects are summarized here, however they are reached.
@@ -108,7 +110,10 @@ impl Plan {
             Root::Web(web) => {
                 let summarizing = Arc::clone(&summarizing);
                 let root = RootPlan::of(web.url().to_owned(), id, &attributes, summarizing);
-                let plan = WebPlan { root, web: web.clone(), filter: UrlFilter::new(web)? };
+                let filter = UrlFilter::new(web)?;
+                // So each record is refreshed before its time is over.
+                let interval_max = config.ttl / 2;
+                let plan = WebPlan { root, web: web.clone(), filter, interval_max };
                 Ok(Self::Remote(RemotePlan::Web(plan)))
             }
         };

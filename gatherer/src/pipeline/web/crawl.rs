@@ -177,6 +177,19 @@ impl Crawl<'_> {
         }
     }
 
+    /// Takes the pages of a list. What it says has changed since the last answer is asked for, even if it is not
+    /// due.
+    fn push_listed(&mut self, pages: Vec<(Url, Option<u64>)>) {
+        for (url, changed_ms) in pages {
+            let is_left = self.push(&url, 1, false) == Pushed::Seen && !self.web.is_full;
+            let Some(changed_ms) = changed_ms.filter(|_| is_left) else { continue };
+            let answered_ms = self.note_of(&url).and_then(|it| it.crawled).map(|it| it.answered_ms);
+            if answered_ms.is_some_and(|it| it < self.began_ms && it < changed_ms) {
+                lock(&self.frontier).again(&url);
+            }
+        }
+    }
+
     /// Asks for one page after the other until nothing is left to ask for.
     pub(super) async fn go_on(&mut self, candidates: &SyncSender<Candidate>) {
         while !self.run.is_stopped() {
@@ -416,7 +429,7 @@ impl Crawl<'_> {
                     Meaning::Content if self.lists.is_list(&page.url) => {
                         let listed =
                             self.lists.read(&page.url, &answer.body, &mut lock(&self.frontier));
-                        self.push_links(listed.pages.into_iter(), 0);
+                        self.push_listed(listed.pages);
                         if let Some(flaw) = listed.flaw {
                             self.problem(&page.url, "list", flaw);
                         }

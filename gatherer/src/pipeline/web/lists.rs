@@ -30,7 +30,8 @@ pub(super) struct Lists {
 /// What a list says.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Listed {
-    pub(super) pages: Vec<Url>,
+    /// The pages, each with the time of its last change in Unix milliseconds, if that is told.
+    pub(super) pages: Vec<(Url, Option<u64>)>,
     /// What is wrong with it, if anything.
     pub(super) flaw: Option<String>,
 }
@@ -86,13 +87,15 @@ impl Lists {
             Err(NoList::Root(_) | NoList::Doctype | NoList::Text) => return Listed::default(),
         };
         let flaw = list.flaw.map(|it| it.to_string());
-        let entries = list.entries.into_iter().map(|it| it.url);
+        let entries = list.entries.into_iter();
         match list.kind {
-            Kind::Objects | Kind::News => Listed { pages: entries.collect(), flaw },
+            Kind::Objects | Kind::News => {
+                Listed { pages: entries.map(|it| (it.url, it.changed_ms)).collect(), flaw }
+            }
             Kind::Lists => {
                 let depth = self.found.get(url).copied().unwrap_or_default().saturating_add(1);
                 let mut ahead = Vec::new();
-                for list in entries.filter(|it| is_same_site(it, url)) {
+                for list in entries.map(|it| it.url).filter(|it| is_same_site(it, url)) {
                     self.find(list, depth, &mut ahead);
                 }
                 ahead.iter().for_each(|it| frontier.push_aside(it));

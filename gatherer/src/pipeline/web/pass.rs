@@ -18,9 +18,10 @@ use super::fetch::Fetcher;
 use super::lists::Lists;
 use super::missing::Missing;
 use super::others::Others;
+use super::when::{Changes, Intervals};
 use super::{Got, Led, WebAccess, What};
 use crate::lock::lock;
-use crate::note::{self, ObjectNote};
+use crate::note::{self, Crawled, ObjectNote};
 use crate::problems::CRAWL_PROBLEM;
 
 impl<'r> Crawl<'r> {
@@ -76,11 +77,21 @@ impl<'r> Crawl<'r> {
     /// Takes all known pages, and the links of those that were answered before a stop.
     fn push_known(&mut self) -> Result<(), collection::Error> {
         let mut is_resumed = false;
+        let intervals = self.intervals()?;
+        let now_ms = clock::now_ms();
+        let is_done = |crawl: &Self, url: &Url, found: &Crawled| {
+            // The first page is where what is new begins.
+            let is_first = *url == crawl.web.plan.web.url;
+            let is_due =
+                intervals.as_ref().is_none_or(|it| it.is_due(url, found, now_ms)) || is_first;
+            crawl.began_ms <= found.answered_ms || !is_due
+        };
         let lists_all = self.web.plan.web.protocol().lists_all();
         self.for_each_known(|crawl, url, note| {
             let is_empty = note.is_empty();
             let found = note.crawled.unwrap_or_default();
-            let is_done = crawl.began_ms <= found.answered_ms;
+            let is_answered = crawl.began_ms <= found.answered_ms;
+            let is_done = is_done(crawl, &url, &found);
             if is_empty && !is_done {
                 crawl.empty.push(url);
                 return;
@@ -88,7 +99,7 @@ impl<'r> Crawl<'r> {
             crawl.known += u64::from(!is_empty);
             if is_done {
                 is_resumed = true;
-                crawl.answered += u64::from(!is_empty);
+                crawl.answered += u64::from(!is_empty && is_answered);
                 let candidate = Found { url: &url, depth: found.depth, known: true };
                 lock(&crawl.frontier).push_done(candidate);
                 crawl.note_gone(&url, found.gone.as_ref());
@@ -105,12 +116,28 @@ impl<'r> Crawl<'r> {
         if is_resumed {
             self.for_each_known(|crawl, url, note| {
                 let found = note.crawled.unwrap_or_default();
-                if crawl.began_ms <= found.answered_ms {
+                if is_done(crawl, &url, &found) {
                     crawl.push_links(found.links(&url), found.depth);
                 }
             })?;
         }
         Ok(())
+    }
+
+    /// Returns when to ask for what is known; `None`: now.
+    fn intervals(&mut self) -> Result<Option<Intervals>, collection::Error> {
+        let plan = self.web.plan;
+        // Lists tell of all that they have.
+        if self.web.is_full || plan.web.protocol().lists_all() {
+            return Ok(None);
+        }
+        let mut changes = Changes::default();
+        self.for_each_known(|_, url, note| {
+            if let Some(crawled) = note.crawled.filter(|_| !note.records.is_empty()) {
+                changes.add(&url, &crawled);
+            }
+        })?;
+        Ok(Some(changes.intervals(plan.web.interval, plan.interval_max)))
     }
 
     pub(super) fn for_each_known(
