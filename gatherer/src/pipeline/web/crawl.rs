@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ::crawl::frontier::{
-    Candidate as Found, Failure, Frontier, Next, Outcome, Pause, Pushed, State,
+    Candidate as Found, Failure, Frontier, Next, Out, Outcome, Pause, Pushed, State,
 };
 use ::crawl::robots;
 use ::crawl::walls;
@@ -382,6 +382,13 @@ impl Crawl<'_> {
                 let pushed = self.push(&to, depth, false);
                 if matches!(pushed, Pushed::Out(_)) && url == self.web.plan.web.url {
                     self.elsewhere = Some(to.clone());
+                }
+                if pushed == Pushed::Out(Out::Scheme) {
+                    self.problem(
+                        &url,
+                        PAGE_PROBLEM,
+                        format!("it only leads to {to}, which is not gathered"),
+                    );
                 }
                 moved = Some(to);
                 (What::Absent { is_certain: false }, None, done)
