@@ -5,5 +5,6 @@ mod adly_errors;
 mod adly_mixes;
 mod liu;
 mod sharma_fig3;
+mod tr_fig6;
 mod tr_figure3;
 mod tr_probe;
