@@ -151,6 +151,27 @@ fn names_are_found_whole_and_by_their_parts() {
 }
 
 #[test]
+fn an_option_is_the_phrase_of_its_words() {
+    let site = Site::new();
+    let texts = [
+        ("merge", "Usage: git merge --no-ff, or --[no-]ff: no fast-forward"),
+        ("apart", "No commit is ff only"),
+        ("other", "git merge --squash"),
+    ];
+    for (name, text) in texts {
+        site.put(&format!("http://a/{name}"), &[("Partial-Text", text)]);
+    }
+    site.apply();
+    for query in
+        ["--no-ff", "\"--no-ff\"", "merge --no-ff", "+--no-ff", "title:x OR --no-ff", "--no-f*"]
+    {
+        site.check(query, "merge");
+    }
+    site.check("git -merge", "");
+    site.check("git ---no-ff", "other");
+}
+
+#[test]
 fn words_are_found_in_scripts_without_spaces() {
     let site = Site::new();
     let texts =
