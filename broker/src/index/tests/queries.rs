@@ -172,6 +172,28 @@ fn an_option_is_the_phrase_of_its_words() {
 }
 
 #[test]
+fn a_name_with_capitals_is_found_by_its_beginning() {
+    let site = Site::new();
+    let texts = [
+        ("read", "let n = fs.readToEnd(&mut bytes);"),
+        ("get", "document.getElementById('x')"),
+        ("long", "aaBbCcDdEeFfGgHhIiJj"),
+        ("apart", "read to the end, get an element"),
+    ];
+    for (name, text) in texts {
+        site.put(&format!("http://a/{name}"), &[("Partial-Text", text)]);
+    }
+    site.apply();
+    for query in ["readToE*", "readto*", "readToEnd*", "fs.readToE*", "readToEn~1"] {
+        site.check(query, "read");
+    }
+    for query in ["getEle*", "getEl*", "getElementB*", "document.getEle*"] {
+        site.check(query, "get");
+    }
+    site.check("aaBbCc*", "long");
+}
+
+#[test]
 fn words_are_found_in_scripts_without_spaces() {
     let site = Site::new();
     let texts =
