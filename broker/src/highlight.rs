@@ -355,5 +355,7 @@ mod tests {
         check("c hub", "C, C++, GitHub", "[C], [C]++, Git[Hub]");
         check("github git hub", "GitHub, .GitHub", "[GitHub], .[GitHub]");
         check("git* \"a .net\"", "GitHub a .NET", "[GitHub] [a] [.NET]");
+        check("documentation", "docu-\nmentation, mentation", "[docu-\nmentation], mentation");
+        check("/.*tation/", "docu-\nmentation", "[docu-\nmentation]");
     }
 }

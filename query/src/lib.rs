@@ -38,6 +38,7 @@
 //!
 //! Sans-I/O.
 
+mod broken;
 mod check;
 pub mod distance;
 pub mod field;

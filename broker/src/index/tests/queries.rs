@@ -194,6 +194,19 @@ fn a_name_with_capitals_is_found_by_its_beginning() {
 }
 
 #[test]
+fn a_word_broken_at_the_end_of_a_line_is_found() {
+    let site = Site::new();
+    site.put("http://a/broken", &[("Partial-Text", "Read the docu-\n    mentation of it")]);
+    site.put("http://a/beside", &[("Partial-Text", "the docu - mentation")]);
+    site.apply();
+    for query in ["documentation", "\"the documentation\"", "documenta*", "documents"] {
+        site.check(query, "broken");
+    }
+    site.check("docu mentation", "beside broken");
+    site.check("\"docu mentation of\"", "broken");
+}
+
+#[test]
 fn words_are_found_in_scripts_without_spaces() {
     let site = Site::new();
     let texts =

@@ -53,6 +53,7 @@ const WORDS: &[&str] = &[
     "chevaux",
     "\u{43a}\u{43d}\u{438}\u{433}\u{430}",
     "\u{43a}\u{43d}\u{438}\u{433}\u{438}",
+    "docu-\nments",
     "x86",
     "foo_bar",
     "foo-bar",
