@@ -49,6 +49,7 @@ mod looser;
 mod matcher;
 mod names;
 mod parse;
+mod particles;
 pub mod phrase;
 pub mod record;
 mod scripts;
