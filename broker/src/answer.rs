@@ -223,6 +223,9 @@ pub struct Answer {
     /// A remark for whoever asked: the query was not understood as it may have been meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<Notice>,
+    /// What goes on until everything is found, such as `still gathering, 43 %`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<String>,
     /// How many objects, matching or not, are here with only the beginning of their text.
     #[serde(default)]
     pub parts: u64,

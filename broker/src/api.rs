@@ -16,6 +16,9 @@
 //! The first `total_all` hits have all words of the query; unless `match=all`, others with some of
 //! them may follow. `suggestion` is a spelling of the query that finds more.
 //!
+//! `activity` is what goes on until everything is found, such as `still gathering, 43 %`; absent when
+//! all is.
+//!
 //! A query with a mistake is searched by its words, and
 //! `"notice":{"message":"…","offset":3,"length":1}` says so; offset and length are in bytes of `q`.
 //! If it has no word or is too long, or if the search takes too long, the answer is 400 with
@@ -30,6 +33,7 @@ use query::QueryError;
 use serde_json::{Value, json};
 use web::failure::Wants;
 
+use crate::answer::Answer;
 use crate::error::Error;
 use crate::page::PageState;
 use crate::page::client::{Client, later};
@@ -44,8 +48,10 @@ pub(crate) async fn search(State(state): State<PageState>, client: Client, uri: 
         return wrong_parameter("q", "the parameter q is missing; q=* asks for everything");
     }
     let text = asked.text.as_deref().unwrap_or_default();
+    // Asked before the search: what has ended since may not be among the hits.
+    let activity = state.activity();
     match state.ask(client, &asked, text).await {
-        Ok((_, answer)) => axum::Json(answer).into_response(),
+        Ok((_, answer)) => axum::Json(Answer { activity, ..answer }).into_response(),
         Err(Error::Query(error)) => wrong_query(&error),
         Err(error @ Error::Late) => refuse(
             StatusCode::BAD_REQUEST,

@@ -91,7 +91,7 @@ impl Highlighter {
             Value::Word(text) => match <[String; 1]>::try_from(split(text)) {
                 Ok([word]) => {
                     let (forms, number) = (Forms::new(&word), self.number(1));
-                    self.beginnings.add(&word);
+                    self.beginnings.add(if forms.begin_alike() { &word } else { "" });
                     self.beginnings.add(root(forms.english()));
                     self.forms.push((forms, number));
                 }
@@ -330,6 +330,9 @@ mod tests {
         check_in(&["de"], "haus", "Die Häuser, die Haustür", "Die [Häuser], die [Haustür]");
         check_in(&["en"], "haus", "Die Häuser, die Haustür", "Die Häuser, die Haustür");
         check_in(&["fr"], "cheval", "les chevaux", "les [chevaux]");
+        check_in(&["ko"], "서울", "서울에서", "[서울에서]");
+        check_in(&["ar"], "كتاب", "في الكتاب", "في [الكتاب]");
+        check_in(&["he"], "הספר", "ספר", "[ספר]");
         check_in(&["ru", "de"], "книга strasse", "книги, Straßen", "[книги], [Straßen]");
     }
 
@@ -352,6 +355,8 @@ mod tests {
         check("日本~1", "日本語", "[日][本]語");
         check("ภาษา", "หภาษาห", "ห[ภา][ษ][า]ห");
         check("c++ c#", "C, C++, C#", "C, [C++], [C#]");
+        check("documentation", "docu-\nmentation, mentation", "[docu-\nmentation], mentation");
+        check("/.*tation/", "docu-\nmentation", "[docu-\nmentation]");
         check("c hub", "C, C++, GitHub", "[C], [C]++, Git[Hub]");
         check("github git hub", "GitHub, .GitHub", "[GitHub], .[GitHub]");
         check("git* \"a .net\"", "GitHub a .NET", "[GitHub] [a] [.NET]");

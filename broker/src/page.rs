@@ -169,6 +169,11 @@ impl PageState {
         }
     }
 
+    /// Returns what goes on until everything is found; `None` when it is.
+    pub(crate) fn activity(&self) -> Option<String> {
+        self.around.as_ref().and_then(|it| it.activity())
+    }
+
     /// Returns the URL to which a page posts a file that is to be opened; `None` unless the browser
     /// with these headers may open files.
     fn open_address(&self, headers: &HeaderMap) -> Option<String> {
@@ -291,7 +296,7 @@ async fn show(
     keep.retain(|(name, _)| *name != "q");
     let home = if found.is_none() && wrong.is_none() { home(state).await } else { Home::default() };
     let q = asked.text.clone().unwrap_or_default();
-    let activity = state.around.as_ref().and_then(|it| it.activity());
+    let activity = state.activity();
     let open = state.open_address(headers);
     let page = SearchPage { q, keep, activity, open, home, wrong, found };
     opening(state.pages.respond(status, "search.html", &page), page.open.as_deref())

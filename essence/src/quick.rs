@@ -223,7 +223,10 @@ impl Attribute {
             "author" => draft.authors = found,
             "description" => draft.description = found.join("\n"),
             "abstract" => draft.r#abstract = found.join("\n"),
-            "keywords" => draft.keywords = found.join("\n"),
+            "keywords" => {
+                draft.keywords = found.join("\n");
+                draft.words.clear();
+            }
             "partial-text" | "full-text" => {
                 draft.body = Cow::Owned(found.join("\n"));
                 draft.places = Places::None;

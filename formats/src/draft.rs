@@ -23,8 +23,10 @@ pub struct Draft<'a> {
     pub description: String,
     /// The abstract by the author.
     pub r#abstract: String,
-    /// The author's key words, and words that weigh more than those of the body.
+    /// The keywords that the author states: lines, or parts of them between commas and semicolons.
     pub keywords: String,
+    /// Other words that weigh more than those of the body.
+    pub words: String,
     /// The text, at most [`Input::text_bytes_max`](crate::Input::text_bytes_max) bytes.
     pub body: Cow<'a, str>,
     /// The places of the text.

@@ -139,7 +139,7 @@ impl TopLevel {
         draft.authors = self.all(AUTHOR);
         draft.description = self.first(DESCRIPTION);
         draft.r#abstract = self.first(ABSTRACT);
-        draft.keywords = self.all(KEYWORDS).join(" ");
+        draft.keywords = self.all(KEYWORDS).join("\n");
         let date = self.first(DATE);
         draft.date(&date, DateSource::Header);
         draft.other("Version", self.first(VERSION));

@@ -11,6 +11,8 @@ use crate::{Draft, Input, Settings, detail};
 
 /// Longest `Title`, in bytes.
 const TITLE_BYTES_MAX: usize = 300;
+/// Longest keyword of several words, in bytes; longer ones are lists or sentences.
+const KEYWORD_BYTES_MAX: usize = 100;
 /// Longest `Author`, in bytes.
 const AUTHOR_BYTES_MAX: usize = Limit::Value.standard();
 
@@ -143,17 +145,23 @@ fn authors(draft: &mut Draft<'_>) -> String {
 }
 
 /// Returns the keywords and the print of the text. Beside a full text, which has all other words, the
-/// keywords are those that the document names.
+/// keywords are those that the document names. Stated ones of several words come first, as they are, so
+/// that a phrase finds them; then all other words.
 fn keywords(input: &Input<'_>, draft: &mut Draft<'_>, title: &str) -> (String, String) {
     let settings = input.settings;
     let bytes_max = settings.keywords_text_bytes_max;
     let title = if draft.title.trim().is_empty() { title } else { &draft.title };
     let body = front(without_margins(&draft.body), bytes_max);
     let is_full = settings.is_full(input.r#type) && body.len() <= settings.full_text_bytes_max;
-    let all = [draft.keywords.as_str(), title, &draft.description, &draft.r#abstract];
-    let mut words = Keywords::new(settings.keywords_bytes_max);
-    let mut is_cut = false;
-    for text in all.iter().take(if is_full { 1 } else { all.len() }) {
+    let mut is_cut = bytes_max < draft.keywords.len();
+    let named = front(&draft.keywords, bytes_max);
+    let (mut keywords, named) = match settings.detail.keywords_max {
+        None => stated(named, settings.keywords_bytes_max),
+        Some(_) => (String::new(), named.to_owned()),
+    };
+    let all = [named.as_str(), &draft.words, title, &draft.description, &draft.r#abstract];
+    let mut words = Keywords::new(settings.keywords_bytes_max - keywords.len());
+    for text in all.iter().take(if is_full { 2 } else { all.len() }) {
         is_cut |= bytes_max < text.len();
         words.add(front(text, bytes_max));
     }
@@ -171,11 +179,32 @@ fn keywords(input: &Input<'_>, draft: &mut Draft<'_>, title: &str) -> (String, S
     if words.is_cut() && settings.detail.keywords_max.is_none() {
         draft.cut(Limit::Keywords.cut_at(settings.keywords_bytes_max));
     }
-    let keywords = match settings.detail.keywords_max {
+    keywords += &match settings.detail.keywords_max {
         None => words.finish(),
         Some(words_max) => words.most_telling(words_max),
     };
+    keywords.truncate(keywords.trim_end().len());
     (keywords, print.finish())
+}
+
+/// Parts the keywords that a document states: returns those of several words, a line each, as far as
+/// `bytes_max` goes, and the rest.
+fn stated(keywords: &str, bytes_max: usize) -> (String, String) {
+    let (mut several, mut rest) = (String::new(), String::new());
+    let mut seen = HashSet::new();
+    for keyword in keywords.split(['\n', ',', ';']).map(squeezed) {
+        let is_simple =
+            keyword.chars().all(char::is_alphanumeric) || !keyword.contains(char::is_alphanumeric);
+        let has_room =
+            keyword.len() <= KEYWORD_BYTES_MAX && several.len() + keyword.len() < bytes_max;
+        let lines = if !is_simple && has_room { &mut several } else { &mut rest };
+        if !seen.contains(&keyword) {
+            lines.push_str(&keyword);
+            lines.push('\n');
+            seen.insert(keyword);
+        }
+    }
+    (several, rest)
 }
 
 fn references(settings: &Settings, draft: &mut Draft<'_>) -> String {
@@ -291,6 +320,23 @@ mod tests {
         let record =
             summarize(&text_object(&text), Type::Text, &Settings::default(), &|| false).record;
         assert_eq!(record.text("Keywords").as_deref(), Some("hay\nneedle"));
+    }
+
+    #[test]
+    fn stated_keywords_of_several_words_stay_whole() {
+        let page = "<title>On pies</title><meta name=keywords content='internet protocol, apple  pie; C++,\
+                    IP, internet protocol'><p>Of apple and dough.";
+        let object = Object::whole("http://h.example/p.html", page.as_bytes());
+        let keywords = |settings: &Settings| {
+            let record = summarize(&object, Type::Html, settings, &|| false).record;
+            record.text("Keywords").unwrap().replace('\n', "|")
+        };
+        let full = Settings { full_text: FullText::All, ..Settings::default() };
+        assert_eq!(keywords(&full), "internet protocol|apple pie|C++|ip");
+        let all = "internet protocol|apple pie|C++|and|apple|dough|ip|of|on|pies";
+        assert_eq!(keywords(&Settings::default()), all);
+        let few = Settings { keywords_bytes_max: 25, ..full };
+        assert_eq!(keywords(&few), "internet protocol|C++|ip");
     }
 
     #[test]

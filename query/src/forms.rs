@@ -13,9 +13,11 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use crate::language::{Language, Languages};
+use crate::particles::{is_hangul, is_semitic, joined};
 use crate::stem::{root, stem};
 
-/// Shortest word that has forms in other languages than English, in letters.
+/// Shortest word that has forms in other languages than English, in letters; a syllable of Hangul has two
+/// or more.
 const LETTERS_MIN: usize = 3;
 /// Number of letters with which all forms of a word begin, in other languages than English.
 const SAME_LETTERS: usize = 2;
@@ -87,10 +89,19 @@ impl Forms {
         word.starts_with(root(&self.english)) && stem(word) == self.english
     }
 
-    /// Returns whether `word` may be a form in another language: it begins like the word.
+    /// Returns whether `word` may be a form in another language: it begins like the word, or is it with
+    /// or without particles.
     pub fn may_be(&self, word: &str) -> bool {
+        if let Some(is_joined) = joined(&self.word, word) {
+            return is_joined && has_forms(word);
+        }
         let head = self.word.char_indices().nth(SAME_LETTERS).map_or(self.word.len(), |it| it.0);
         self.word.get(..head).is_some_and(|it| word.starts_with(it)) && has_forms(word)
+    }
+
+    /// Returns whether all its forms begin with the same letter.
+    pub fn begin_alike(&self) -> bool {
+        !is_semitic(&self.word)
     }
 
     /// Returns the word in each of some languages; nothing if it has no forms there.
@@ -131,7 +142,8 @@ impl Own {
 /// Returns whether a word has forms in other languages than English: it is long enough, and has
 /// letters alone.
 fn has_forms(word: &str) -> bool {
-    word.chars().all(char::is_alphabetic) && word.chars().nth(LETTERS_MIN - 1).is_some()
+    let signs_min = if is_hangul(word) { LETTERS_MIN / 2 + 1 } else { LETTERS_MIN };
+    word.chars().all(char::is_alphabetic) && word.chars().nth(signs_min - 1).is_some()
 }
 
 /// Calls `visit` with each language and the stem there of a word from a record of `languages`.

@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 use frostem::{Algorithm, Stemmer};
 use soif::Record;
 
+use crate::particles::{arabic, hebrew, korean};
 use crate::words::{Words, fold};
 
 /// Maximum number of languages of one record.
@@ -40,7 +41,7 @@ pub struct Languages(u32);
 struct Row {
     /// The first parts of its tags (BCP 47).
     tags: &'static [&'static str],
-    stemmer: Algorithm,
+    stemmer: RowStemmer,
     /// Whether it writes words that belong together as one.
     compounds: bool,
     /// Common words that few other languages have, folded.
@@ -51,6 +52,13 @@ struct Row {
     endings: &'static str,
 }
 
+/// What makes the stems of a language.
+enum RowStemmer {
+    Snowball(Algorithm),
+    /// Cuts off particles.
+    Cut(fn(&str) -> &str),
+}
+
 const fn row(
     tags: &'static [&'static str],
     stemmer: Algorithm,
@@ -58,7 +66,17 @@ const fn row(
     common: &'static str,
     letters: &'static str,
 ) -> Row {
+    let stemmer = RowStemmer::Snowball(stemmer);
     Row { tags, stemmer, compounds, common, letters, endings: "" }
+}
+
+const fn cut_row(
+    tags: &'static [&'static str],
+    cut: fn(&str) -> &str,
+    letters: &'static str,
+) -> Row {
+    let stemmer = RowStemmer::Cut(cut);
+    Row { tags, stemmer, compounds: false, common: "", letters, endings: "" }
 }
 
 impl Row {
@@ -70,7 +88,7 @@ impl Row {
 
 /// The place of a language is part of the index's layout.
 #[rustfmt::skip]
-static ROWS: [Row; 23] = [
+static ROWS: [Row; 26] = [
     row(&["de"], Algorithm::German, true,
         "der die das und ist nicht ein eine einen mit von den dem des auf fur im zu zum zur sich wie am sind auch",
         "äöüß"),
@@ -109,6 +127,9 @@ static ROWS: [Row; 23] = [
     row(&["hy"], Algorithm::Armenian, false, "", "աբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ"),
     row(&["sr", "hr", "bs", "sh"], Algorithm::Serbian, false,
         "je i u na se da su za od sa kao ili", "čćđšžђјљњћџ"),
+    cut_row(&["ko"], korean, "가고과기는다대도들라로를리서스시어에와으은을의이인자전정지하한해"),
+    cut_row(&["ar"], arabic, "ابتثجحخدذرزسشصضطظعغفقكلمنهويةىأإآؤئ"),
+    cut_row(&["he", "iw"], hebrew, "אבגדהוזחטיכלמנסעפצקרשתםןץףך"),
 ];
 
 // Endings with the accents that their language's stemmer needs. Words come without accents, so that
@@ -174,7 +195,10 @@ impl Language {
     /// Returns the stem of a folded word.
     pub fn stem(self, word: &str) -> Cow<'_, str> {
         let Some(row) = ROWS.get(usize::from(self.0)) else { return Cow::Borrowed(word) };
-        let stemmer = Stemmer::new(row.stemmer);
+        let stemmer = match row.stemmer {
+            RowStemmer::Snowball(algorithm) => Stemmer::new(algorithm),
+            RowStemmer::Cut(cut) => return Cow::Borrowed(cut(word)),
+        };
         match self.accented(row, word) {
             Some(accented) => Cow::Owned(fold(&stemmer.stem(&accented))),
             None => stemmer.stem(word),
@@ -310,6 +334,9 @@ mod tests {
         check(&[("Title", "Σπίτια")], &["el"]);
         check(&[("Title", "Straßen")], &["de"]);
         check(&[("Full-Text", "En el jardín de la casa")], &["es"]);
+        check(&[("Title", "서울에서 만난 사람들")], &["ko"]);
+        check(&[("Title", "الكتاب")], &["ar"]);
+        check(&[("Title", "הספר")], &["he"]);
         check(&[("Full-Text", "Huset och bilen på gatan")], &["sv"]);
     }
 
@@ -362,6 +389,9 @@ mod tests {
         check_forms("lt", "namas namai namo");
         check_forms("eu", "etxe etxeak");
         check_forms("hy", "գիրք գիր");
+        check_forms("ko", "서울 서울에서");
+        check_forms("ar", "كتاب الكتاب");
+        check_forms("he", "ספר הספר");
         check_forms("sr", "knjiga knjige књига");
     }
 

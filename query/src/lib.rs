@@ -38,6 +38,7 @@
 //!
 //! Sans-I/O.
 
+mod broken;
 mod check;
 pub mod distance;
 pub mod field;
@@ -48,6 +49,7 @@ mod looser;
 mod matcher;
 mod names;
 mod parse;
+mod particles;
 pub mod phrase;
 pub mod record;
 mod scripts;

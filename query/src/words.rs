@@ -17,6 +17,9 @@
 //! | `.NET`, `~/.bashrc` | `.net`, `.bashrc` | `net`, `bashrc` |
 //! | `GitHub`, `parseHTTPQuery` | `github`, `parsehttpquery` | `git` `hub`, `parse` `http` `query` |
 //!
+//! So is the whole of a word that a hyphen breaks at the end of a line (`docu-`, `mentation`), at the
+//! position of its front.
+//!
 //! A word keeps its ending. A search for a plain word still finds all its forms, since it searches
 //! for each form. Phrases, prefixes, fuzzy words and regular expressions mean words as written: on
 //! stems, `authentcation~1` would find nothing. They meet all words, stacked ones too: `c*` finds
@@ -28,6 +31,7 @@ use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization as _;
 
+use crate::broken;
 use crate::folding::{base, fold_char};
 use crate::names::{is_dotted, parts, sign_len};
 use crate::scripts::{is_invisible, is_unspaced, is_within_words, pair, stands_alone};
@@ -70,7 +74,15 @@ impl<'a> Words<'a> {
     /// Overwrites `word` with the next word and returns its position; `None` at the end.
     pub fn next_into(&mut self, word: &mut String) -> Option<Span> {
         if let Some(Range { start, end }) = self.stacked.pop() {
-            push_ascii(word, self.text.get(start..end)?, true);
+            let part = self.text.get(start..end)?;
+            match broken::halves(part) {
+                Some((front, back)) => {
+                    word.clear();
+                    push_small(word, front);
+                    push_small(word, back);
+                }
+                None => push_ascii(word, part, true),
+            }
             return Some(Span { start, end, position: self.runs - 1 });
         }
         loop {
@@ -91,6 +103,9 @@ impl<'a> Words<'a> {
             self.runs += 1;
             if WORD_BYTES_MAX < len {
                 continue;
+            }
+            if self.text.as_bytes().get(span.end) == Some(&b'-') {
+                self.stack_broken(&span);
             }
             if len == ascii.len {
                 self.stack(&mut span, ascii.has_parts());
@@ -124,6 +139,17 @@ impl<'a> Words<'a> {
                 return Some(at);
             }
             at += c.len_utf8();
+        }
+    }
+
+    /// Stacks the word that goes on in the next line, if the one at `span` is the front of such. Not
+    /// inlined, like [`push_small`].
+    #[inline(never)]
+    fn stack_broken(&mut self, span: &Span) {
+        let Some(back) = broken::back(self.text, span.start..span.end) else { return };
+        let (len, _) = run_len(self.text.get(back..).unwrap_or_default());
+        if span.end - span.start + len <= WORD_BYTES_MAX {
+            self.stacked.push(span.start..back + len);
         }
     }
 
@@ -381,6 +407,23 @@ mod tests {
         );
         let longest = "x".repeat(WORD_BYTES_MAX);
         check_stacks(&format!(".{longest}"), &format!("{longest}={longest}"));
+    }
+
+    #[test]
+    fn a_word_broken_at_the_end_of_a_line_is_a_word_as_well() {
+        check_stacks(
+            "a docu-\n\tmentation é",
+            "a=a docu=docu|documentation=docu-\n\tmentation mentation=mentation e=é",
+        );
+        check_stacks("Stra-\r\nße", "stra=Stra|strasse=Stra-\r\nße sse=ße");
+        check_stacks("ü-\nb-\nc", "u=ü|ub=ü-\nb b=b|bc=b-\nc c=c");
+        check_stacks("gitHub-\ny", "github=gitHub|git=git|hub=Hub|githuby=gitHub-\ny y=y");
+        check_stacks(
+            "X-\nray 1-\nb a-\nB a-b a -\nb a-\n\nb",
+            "x=X ray=ray 1=1 b=b a=a b=B a=a b=b a=a b=b a=a b=b",
+        );
+        let long = "x".repeat(WORD_BYTES_MAX);
+        check_stacks(&format!("{long}-\na"), &format!("{long}={long} a=a"));
     }
 
     #[test]

@@ -101,6 +101,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(notice) = &answer.notice {
         output::note(&harmless(&format!("note: {}", marked(&query, notice))));
     }
+    if let Some(activity) = &answer.activity {
+        output::note(&harmless(&format!("note: {activity}; search again later to find the rest")));
+    }
     if args.json {
         output::line(String::from_utf8_lossy(&body).trim_end())?;
     } else {

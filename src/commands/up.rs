@@ -225,7 +225,7 @@ fn claim(targets: &Targets, data: &Path, is_named: bool) -> Claimed {
 /// Shows the page of the process that gathers the same.
 async fn again(record: &Record, args: &Args) -> anyhow::Result<ExitCode> {
     let (record, page) = records::started(record).await?;
-    if args.once || args.listen.is_some() {
+    if args.once {
         bail!("it is gathered already, by the `harvest up` at {page}: stop that one first");
     }
     if args.confirm {
@@ -235,6 +235,9 @@ async fn again(record: &Record, args: &Args) -> anyhow::Result<ExitCode> {
     }
     output::line(&format!("search at {page}"))?;
     output::note("it runs already, and finds changes by itself");
+    if args.listen.is_some() {
+        output::note("--listen has no effect on it: stop it first to serve elsewhere");
+    }
     if !args.no_open && output::is_terminal() {
         let link = link_of(&record).await;
         reach::open(link.as_deref().unwrap_or(page.as_str()));

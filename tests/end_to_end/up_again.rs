@@ -91,6 +91,11 @@ fn a_second_up_shows_the_first() {
     assert!(output.status.success(), "{err}");
     assert_eq!(out, format!("search at {page}\n"));
     assert!(err.contains("runs already"), "{err}");
+    assert!(!err.contains("--listen"), "{err}");
+    let (output, out, err) = user.run(&["up", "--no-open", "--listen", "127.0.0.1:0"], &a);
+    assert!(output.status.success(), "{err}");
+    assert_eq!(out, format!("search at {page}\n"));
+    assert!(err.contains("--listen has no effect"), "{err}");
     let (output, _, err) = user.run(&["up", "--once"], &a);
     assert_eq!(output.status.code(), Some(1));
     assert!(err.contains(&page) && err.contains("stop that one"), "{err}");

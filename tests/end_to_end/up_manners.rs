@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Running, ask, harvest, run, run_ok, texts, wait_for_total, write};
+use crate::harness::{Running, ask, harvest, run, run_ok, search, texts, wait_for_total, write};
 
 /// The user `nobody`.
 const NOBODY: u32 = 65_534;
@@ -35,6 +35,13 @@ fn the_page_answers_at_once_and_says_that_more_will_come() {
         assert!(html.contains(r#"role="status">Still gathering</p>"#), "{html}");
         assert!(!html.contains("<script"), "{html}");
     }
+    assert_eq!(search(&url, "aubergine")["activity"], "still gathering");
+    for format in [None, Some("--json")] {
+        let asked = ["search", "aubergine", "--broker", &url].into_iter().chain(format);
+        let (output, out, err) = run(harvest(asked.collect::<Vec<_>>()));
+        assert!(output.status.success() && !out.contains("note:"), "{out}{err}");
+        assert_eq!(err, "note: still gathering; search again later to find the rest\n");
+    }
     assert!(running.stop("INT").success());
 
     let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -45,6 +52,9 @@ fn the_page_answers_at_once_and_says_that_more_will_come() {
     let url = running.gathered_url();
     let html = page(&url);
     assert!(!html.to_lowercase().contains("still "), "{html}");
+    assert_eq!(search(&url, "aubergine").get("activity"), None);
+    let (_, _, err) = run(harvest(["search", "aubergine", "--broker", &url]));
+    assert_eq!(err, "");
     assert!(running.stop("INT").success());
 }
 

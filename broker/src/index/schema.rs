@@ -10,7 +10,7 @@ use super::rank::{self, Factors, FieldWeight};
 use super::words::EXACT;
 
 /// Version of the schema and of the tokenizer; an index of another version is built anew.
-pub(super) const LAYOUT: u32 = 8;
+pub(super) const LAYOUT: u32 = 10;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text {

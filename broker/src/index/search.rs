@@ -83,6 +83,7 @@ pub(super) fn search(
         suggestion,
         respelled,
         notice,
+        activity: None,
         parts,
         took_us,
         hits,

@@ -228,6 +228,7 @@ fn no_field_of_a_hit_can_run() {
         suggestion: Some(evil()),
         respelled: false,
         notice: Some(Notice { message: evil(), offset: 0, length: 9 }),
+        activity: Some(evil()),
         took_us: 1,
         hits,
         forms: vec![duplicate("javascript:alert(1)"), duplicate(EVIL)],

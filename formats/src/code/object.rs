@@ -82,7 +82,7 @@ impl<'c> Names<'c> {
         if self.is_cut {
             draft.cut(Limit::Symbols.cut_at(self.text.len()));
         }
-        draft.keywords.clone_from(&self.text);
+        draft.words.clone_from(&self.text);
         draft.other("Symbols", self.text);
     }
 }

@@ -165,7 +165,7 @@ fn fill(draft: &mut Draft<'_>, name: &str, head: String, history: &History, body
     let name = name.trim_end_matches(",v");
     name.strip_prefix("s.").unwrap_or(name).clone_into(&mut draft.title);
     draft.authors.clone_from(&history.authors);
-    draft.keywords.clone_from(&history.logs);
+    draft.words.clone_from(&history.logs);
     let mut summary = String::new();
     for Revision { number, date, author, log } in &history.listed {
         let _ = writeln!(summary, "{number} {date} {author}: {log}");

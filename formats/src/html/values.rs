@@ -73,7 +73,7 @@ impl Values {
         }
     }
 
-    /// Puts the values that win into a draft; the others become keywords.
+    /// Puts the values that win into a draft; the words of the others become keywords.
     pub(super) fn fill(mut self, tables: &Tables, draft: &mut Draft<'_>) {
         if self.is_cut {
             draft.cut(Limit::Value.cut());
@@ -96,7 +96,7 @@ impl Values {
                 Attribute::Author => draft.authors = values,
                 Attribute::Description => draft.description = values.concat(),
                 Attribute::Abstract => draft.r#abstract = values.join("\n"),
-                Attribute::Keywords => rest.splice(..0, values).for_each(drop),
+                Attribute::Keywords => draft.keywords = values.join("\n"),
                 // The builder handles these two: links, and text in its own order.
                 Attribute::References | Attribute::Text => {}
                 other => match tables.name(other) {
@@ -105,8 +105,8 @@ impl Values {
                 },
             }
             for words in rest {
-                draft.keywords.push_str(&words);
-                draft.keywords.push('\n');
+                draft.words.push_str(&words);
+                draft.words.push('\n');
             }
         }
     }

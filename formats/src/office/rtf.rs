@@ -145,6 +145,7 @@ fn page(input: &Input<'_>, source: Body) -> Draft<'static> {
         description: page.description,
         r#abstract: page.r#abstract,
         keywords: page.keywords,
+        words: page.words,
         body: Cow::Owned(page.body.into_owned()),
         references: page.references,
         leads: None,

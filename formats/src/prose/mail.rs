@@ -118,7 +118,7 @@ impl MessageHeader {
         draft.other("References", self.references);
         draft.other("Language", self.language);
         draft.other("Attachments", self.attachments.join("\n"));
-        draft.keywords = [draft.authors.join(" "), self.attachments.join(" ")].join(" ");
+        draft.words = [draft.authors.join(" "), self.attachments.join(" ")].join(" ");
     }
 }
 

@@ -154,7 +154,7 @@ impl MarkdownDocument {
         if draft.description.is_empty() {
             draft.description = self.paragraph.as_str().to_owned();
         }
-        draft.keywords = [field("tags"), field("keywords"), field("categories")].join(" ");
+        draft.keywords = [field("tags"), field("keywords"), field("categories")].join("\n");
         draft.r#abstract = field("abstract");
         draft.date(&field("date"), DateSource::Header);
         draft.other("Language", [field("lang"), field("language")].concat());

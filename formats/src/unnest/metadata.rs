@@ -195,7 +195,7 @@ fn cargo(bytes: &[u8]) -> Option<Draft<'static>> {
         title: package.name.clone(),
         authors: package.authors,
         description: text(package.description),
-        keywords: [package.keywords, package.categories].concat().join(" "),
+        keywords: [package.keywords, package.categories].concat().join("\n"),
         references: links.into_iter().filter(|it| !it.is_empty()).collect(),
         ..Draft::default()
     };

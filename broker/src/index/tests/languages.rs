@@ -53,6 +53,31 @@ fn words_are_found_in_the_forms_of_the_records_language() {
 }
 
 #[test]
+fn words_are_found_with_and_without_particles() {
+    let site = site(&[
+        ("0-ko", "ko", "서울에서"),
+        ("1-ko", "", "서울은 크다"),
+        ("2-ko", "ko", "서울"),
+        ("3-ar", "ar", "الكتاب"),
+        ("4-ar", "", "كتاب جديد"),
+        ("5-he", "he", "הספר"),
+        ("6-he", "", "ספר חדש"),
+        ("7-he", "he", "מלון"),
+        ("8-he", "he", "בלון"),
+        ("9-ko", "ko", "서울대"),
+        ("9-none", "en", "서울에서 الكتاب הספר"),
+    ]);
+    site.check("서울", "0-ko 1-ko 2-ko");
+    site.check("서울에서", "0-ko 2-ko 9-none");
+    site.check("كتاب", "3-ar 4-ar");
+    site.check("الكتاب", "3-ar 4-ar 9-none");
+    site.check("ספר", "5-he 6-he");
+    site.check("הספר", "5-he 6-he 9-none");
+    site.check("מלון", "7-he");
+    site.check("\"ספר\"", "6-he");
+}
+
+#[test]
 fn a_form_of_one_language_is_none_in_another() {
     let site = site(&[
         ("english", "en", "The Häuser family, and les chevaux, in all Straßen"),

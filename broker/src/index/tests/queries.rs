@@ -151,6 +151,62 @@ fn names_are_found_whole_and_by_their_parts() {
 }
 
 #[test]
+fn an_option_is_the_phrase_of_its_words() {
+    let site = Site::new();
+    let texts = [
+        ("merge", "Usage: git merge --no-ff, or --[no-]ff: no fast-forward"),
+        ("apart", "No commit is ff only"),
+        ("other", "git merge --squash"),
+    ];
+    for (name, text) in texts {
+        site.put(&format!("http://a/{name}"), &[("Partial-Text", text)]);
+    }
+    site.apply();
+    for query in
+        ["--no-ff", "\"--no-ff\"", "merge --no-ff", "+--no-ff", "title:x OR --no-ff", "--no-f*"]
+    {
+        site.check(query, "merge");
+    }
+    site.check("git -merge", "");
+    site.check("git ---no-ff", "other");
+}
+
+#[test]
+fn a_name_with_capitals_is_found_by_its_beginning() {
+    let site = Site::new();
+    let texts = [
+        ("read", "let n = fs.readToEnd(&mut bytes);"),
+        ("get", "document.getElementById('x')"),
+        ("long", "aaBbCcDdEeFfGgHhIiJj"),
+        ("apart", "read to the end, get an element"),
+    ];
+    for (name, text) in texts {
+        site.put(&format!("http://a/{name}"), &[("Partial-Text", text)]);
+    }
+    site.apply();
+    for query in ["readToE*", "readto*", "readToEnd*", "fs.readToE*", "readToEn~1"] {
+        site.check(query, "read");
+    }
+    for query in ["getEle*", "getEl*", "getElementB*", "document.getEle*"] {
+        site.check(query, "get");
+    }
+    site.check("aaBbCc*", "long");
+}
+
+#[test]
+fn a_word_broken_at_the_end_of_a_line_is_found() {
+    let site = Site::new();
+    site.put("http://a/broken", &[("Partial-Text", "Read the docu-\n    mentation of it")]);
+    site.put("http://a/beside", &[("Partial-Text", "the docu - mentation")]);
+    site.apply();
+    for query in ["documentation", "\"the documentation\"", "documenta*", "documents"] {
+        site.check(query, "broken");
+    }
+    site.check("docu mentation", "beside broken");
+    site.check("\"docu mentation of\"", "broken");
+}
+
+#[test]
 fn words_are_found_in_scripts_without_spaces() {
     let site = Site::new();
     let texts =

@@ -53,6 +53,13 @@ const WORDS: &[&str] = &[
     "chevaux",
     "\u{43a}\u{43d}\u{438}\u{433}\u{430}",
     "\u{43a}\u{43d}\u{438}\u{433}\u{438}",
+    "\u{c11c}\u{c6b8}",
+    "\u{c11c}\u{c6b8}\u{c5d0}\u{c11c}",
+    "\u{5e1}\u{5e4}\u{5e8}",
+    "\u{5d4}\u{5e1}\u{5e4}\u{5e8}",
+    "\u{643}\u{62a}\u{627}\u{628}",
+    "\u{627}\u{644}\u{643}\u{62a}\u{627}\u{628}",
+    "docu-\nments",
     "x86",
     "foo_bar",
     "foo-bar",
@@ -135,7 +142,8 @@ const NAMES: &[&str] = &[
 ];
 
 /// Languages as records have them.
-const LANGUAGES: &[&str] = &["de", "fr\nDE-at", "ru", "en", "nb\nnl\nsv\nfi", "xx", ""];
+const LANGUAGES: &[&str] =
+    &["de", "fr\nDE-at", "ru", "en", "nb\nnl\nsv\nfi", "ko", "ar\nhe", "xx", ""];
 
 const FIELDS: &[&str] =
     &["text", "updated", "oid", "md5", "none", "Publisher", "shoe-size", "HOST"];
