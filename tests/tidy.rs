@@ -109,7 +109,7 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("anyhow", &["harvest"]),
     ("tracing-subscriber", &["harvest"]),
     ("indicatif", &["harvest"]),
-    ("base64", &["soif", "oai"]),
+    ("base64", &["net", "soif", "oai"]),
     ("blake3", &["collection", "replicator"]),
     ("encoding_rs", &["oai", "formats"]),
     ("getrandom", &["collection", "exchange"]),

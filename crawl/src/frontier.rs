@@ -187,10 +187,10 @@ impl Frontier {
 
     /// Says that a URL needs no request in this pass: a list has told enough of its object. Only one that waits
     /// is changed.
-    pub fn told(&mut self, url: &Url) {
+    pub fn skip(&mut self, url: &Url) {
         let Some(id) = self.store.find(&key(url)) else { return };
         if let Some(entry) = self.store.get_mut(id).filter(|it| it.phase == Phase::Queued) {
-            entry.phase = Phase::Told;
+            entry.phase = Phase::Skipped;
             self.counts.queued -= 1;
             self.counts.done += 1;
         }
@@ -284,7 +284,7 @@ impl Frontier {
     fn request(&mut self, host: u32, now_ms: u64) -> Option<Next> {
         let id = self.hosts.take(host, &self.store, self.settings.order)?;
         let entry = self.store.get_mut(id)?;
-        if entry.phase == Phase::Told {
+        if entry.phase == Phase::Skipped {
             entry.phase = Phase::Done;
             return None;
         }

@@ -64,8 +64,11 @@ pub(crate) fn status(root_state: &RootState) -> Option<CrawlStatus> {
 /// Returns what is known of a URL under each root that is a web site. Blocks.
 pub(crate) fn explain(site: &Site, plans: &[Plan], url: &Url) -> Vec<Explanation> {
     let webs = plans.iter().filter_map(|plan| match plan {
-        Plan::Remote(RemotePlan::Web(plan)) => Some(plan),
-        Plan::Remote(RemotePlan::Repository(_)) | Plan::Tree(_) => None,
+        Plan::Remote(plan) => match plan.as_ref() {
+            RemotePlan::Web(plan) => Some(plan),
+            RemotePlan::Repository(_) => None,
+        },
+        Plan::Tree(_) => None,
     });
     webs.map(|plan| explain_under(site, plan, url)).collect()
 }

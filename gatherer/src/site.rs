@@ -331,8 +331,10 @@ impl Site {
     pub(crate) fn roots(&self, plans: &[Plan]) -> Vec<RootStatus> {
         let planned = plans.iter().map(|plan| match plan {
             Plan::Tree(plan) => self.tree(&plan.root.url),
-            Plan::Remote(RemotePlan::Web(plan)) => self.tree(plan.web.url()),
-            Plan::Remote(RemotePlan::Repository(plan)) => self.repository(plan.repository.url()),
+            Plan::Remote(plan) => match plan.as_ref() {
+                RemotePlan::Web(plan) => self.tree(plan.web.url()),
+                RemotePlan::Repository(plan) => self.repository(plan.repository.url()),
+            },
         });
         let is_left = |url: &String| plans.iter().all(|plan| plan.url() != url);
         let trees: Vec<String> = lock(&self.root_states).keys().cloned().collect();

@@ -56,3 +56,21 @@ async fn stopped_at_work_the_data_directory_is_free_at_once() {
     assert_eq!(bench.handle.status().objects, FILES as u64);
     bench.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn problems_are_known_after_a_new_start_until_they_are_cured() {
+    let tree = Tree::new();
+    tree.write("a.zip", "PK\x03\x04 and no more");
+    tree.date("a.zip", 1_500_000_000);
+    let config = tree.config();
+    let bench = Bench::start_with(tree, config.clone()).await;
+    bench.until_problems(&["broken a.zip"]).await;
+    let (tree, _) = bench.stop().await;
+
+    let bench = Bench::start_with(tree, config).await;
+    bench.until_problems(&["broken a.zip"]).await;
+    assert_eq!(bench.read(), 0, "it is not read again");
+    bench.tree.write("a.zip", "not packed any more");
+    bench.until_problems(&[]).await;
+    bench.stop().await;
+}

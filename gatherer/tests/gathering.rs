@@ -498,21 +498,3 @@ async fn a_stop_in_the_middle_of_a_pass_loses_nothing() {
     assert!(bench.file(Path::new("f1999.txt")).await.get("MD5").is_some());
     bench.assert_conserved();
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn problems_are_known_after_a_new_start_until_they_are_cured() {
-    let tree = Tree::new();
-    tree.write("a.zip", "PK\x03\x04 and no more");
-    tree.date("a.zip", 1_500_000_000);
-    let config = tree.config();
-    let bench = Bench::start_with(tree, config.clone()).await;
-    bench.until_problems(&["broken a.zip"]).await;
-    let (tree, _) = bench.stop().await;
-
-    let bench = Bench::start_with(tree, config).await;
-    bench.until_problems(&["broken a.zip"]).await;
-    assert_eq!(bench.read(), 0, "it is not read again");
-    bench.tree.write("a.zip", "not packed any more");
-    bench.until_problems(&[]).await;
-    bench.stop().await;
-}

@@ -25,6 +25,8 @@ use gatherer::spec::{Root, Web, start};
 use inn::Inn;
 use net::fetch::Login;
 use peer::Peer;
+// The servers have certificates.
+use rcgen as _;
 use servers::{Pyftpdlib, Vsftpd, gophernicus};
 use support::{Bench, Tree};
 

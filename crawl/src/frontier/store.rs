@@ -28,7 +28,7 @@ pub(super) enum Phase {
     Fetching,
     Done,
     /// Done without a request, and still in its queue.
-    Told,
+    Skipped,
     Failed,
     /// Kept out by robots.txt.
     Out,

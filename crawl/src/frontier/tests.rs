@@ -227,11 +227,11 @@ fn what_a_list_has_told_is_not_asked_for() {
         assert_eq!(crawl.push(text), Pushed::In);
     }
     assert_eq!(crawl.push("http://h.example/"), Pushed::Out(Out::Scheme));
-    crawl.frontier.told(&url("ftp://h.example/a"));
-    crawl.frontier.told(&url("ftp://h.example/none"));
+    crawl.frontier.skip(&url("ftp://h.example/a"));
+    crawl.frontier.skip(&url("ftp://h.example/none"));
     crawl.explained("ftp://h.example/a", State::Done);
     assert_eq!((crawl.frontier.counts().queued, crawl.frontier.counts().done), (2, 1));
-    crawl.frontier.told(&url("ftp://h.example/c"));
+    crawl.frontier.skip(&url("ftp://h.example/c"));
     assert_eq!(crawl.run(), ["ftp://h.example/b"]);
     assert_eq!((crawl.frontier.counts().queued, crawl.frontier.counts().done), (0, 3));
     // It waits once more like any other.

@@ -35,7 +35,7 @@ impl Frontier {
         };
         match entry.phase {
             Phase::Fetching => return State::Fetching,
-            Phase::Done | Phase::Told => return State::Done,
+            Phase::Done | Phase::Skipped => return State::Done,
             Phase::Failed => return State::Failed(Failure::by_code(entry.detail)),
             Phase::Out => return State::Out(Out::Robots(entry.detail)),
             Phase::Queued => {}

@@ -1,4 +1,4 @@
-//! What each host wishes of robots: its robots.txt, asked for before anything else of it.
+//! Wishes of hosts: each has its robots.txt, which is asked for before anything else of it.
 //!
 //! Sans-I/O.
 

@@ -9,6 +9,7 @@
 
 mod answer;
 mod crawl;
+mod due;
 mod fetch;
 mod listed;
 mod lists;
@@ -18,7 +19,6 @@ mod outcome;
 mod pass;
 mod sameness;
 mod volatile;
-mod when;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

@@ -22,7 +22,7 @@ const LEADS_MAX: usize = 10_000;
 #[derive(Debug)]
 pub(crate) enum Plan {
     Tree(TreePlan),
-    Remote(RemotePlan),
+    Remote(Box<RemotePlan>),
 }
 
 /// A root that is not on this machine, and has its own schedule.
@@ -105,7 +105,7 @@ impl Plan {
             }
             Root::Repository(repository) => {
                 let plan = RepositoryPlan::of(repository, id, &attributes);
-                Ok(Self::Remote(RemotePlan::Repository(plan)))
+                Ok(Self::Remote(Box::new(RemotePlan::Repository(plan))))
             }
             Root::Web(web) => {
                 let summarizing = Arc::clone(&summarizing);
@@ -114,7 +114,7 @@ impl Plan {
                 // So each record is refreshed before its time is over.
                 let interval_max = config.ttl / 2;
                 let plan = WebPlan { root, web: web.clone(), filter, interval_max };
-                Ok(Self::Remote(RemotePlan::Web(plan)))
+                Ok(Self::Remote(Box::new(RemotePlan::Web(plan))))
             }
         };
         config.roots.iter().map(plan).collect()
@@ -236,7 +236,7 @@ pub(crate) fn trees(plans: &[Plan]) -> impl Iterator<Item = &TreePlan> {
 
 pub(crate) fn remotes(plans: &[Plan]) -> impl Iterator<Item = &RemotePlan> {
     plans.iter().filter_map(|plan| match plan {
-        Plan::Remote(plan) => Some(plan),
+        Plan::Remote(plan) => Some(plan.as_ref()),
         Plan::Tree(_) => None,
     })
 }
@@ -245,7 +245,9 @@ pub(crate) fn remotes(plans: &[Plan]) -> impl Iterator<Item = &RemotePlan> {
 pub(crate) fn summarized(plans: &[Plan]) -> impl Iterator<Item = &RootPlan> {
     plans.iter().filter_map(|plan| match plan {
         Plan::Tree(plan) => Some(&plan.root),
-        Plan::Remote(RemotePlan::Web(plan)) => Some(&plan.root),
-        Plan::Remote(RemotePlan::Repository(_)) => None,
+        Plan::Remote(plan) => match plan.as_ref() {
+            RemotePlan::Web(plan) => Some(&plan.root),
+            RemotePlan::Repository(_) => None,
+        },
     })
 }

@@ -1,4 +1,4 @@
-//! What servers of FTP, Gopher and News have, and what it means for the objects that are known.
+//! Listed objects: what servers of FTP, Gopher and News have, and what it means for what is known.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -106,7 +106,7 @@ impl Crawl<'_> {
                 listed.insert(url);
             }
         }
-        list.included.iter().for_each(|it| lock(&self.frontier).told(it));
+        list.included.iter().for_each(|it| lock(&self.frontier).skip(it));
         if let Some(numbers) = list.numbers {
             self.tell_unlisted(numbers, &listed, candidates);
         }
@@ -154,7 +154,7 @@ impl Crawl<'_> {
         if !self.is_waiting(url) {
             return;
         }
-        lock(&self.frontier).told(url);
+        lock(&self.frontier).skip(url);
         self.run.site.metrics.walk.enter(1);
         self.run.site.counts.seen.fetch_add(1, Relaxed);
         let (at_ms, directives) = (clock::now_ms(), Directives::default());

@@ -1,4 +1,4 @@
-//! What becomes of a request: its answer goes to the workers, or it has failed.
+//! The outcome of a request: its answer goes to the workers, or it has failed.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;

@@ -14,11 +14,11 @@ use url::Url;
 
 use super::super::run::{Candidate, Run};
 use super::crawl::Crawl;
+use super::due::{Changes, Intervals};
 use super::fetch::Fetcher;
 use super::lists::Lists;
 use super::missing::Missing;
 use super::others::Others;
-use super::when::{Changes, Intervals};
 use super::{Got, Led, WebAccess, What};
 use crate::lock::lock;
 use crate::note::{self, Crawled, ObjectNote};

@@ -1,5 +1,5 @@
-//! When to ask for a page again: the pages of a host that are equally far from the root's first one are asked for
-//! as often as they have changed.
+//! Due pages: the pages of a host that are equally far from the root's first one are asked for as often as
+//! they have changed.
 //!
 //! Source: Adly §3.3 (OAP(θ)); `freshness` computes the intervals.
 //!
@@ -81,8 +81,8 @@ impl Changes {
         // The straight line of eq. 1 never gives up what always changes: such pages lead to what is new.
         let planned = plan(&sources, Policy::Optimal { theta: THETA }, Model::Linear);
         let longest_ms = millis(interval_max);
-        // The seconds of a bounded interval fit.
-        let in_ms = |secs: f64| ((secs * 1_000.0) as u64).min(longest_ms);
+        let in_ms =
+            |secs| Duration::try_from_secs_f64(secs).map_or(longest_ms, millis).min(longest_ms);
         let groups =
             self.groups.into_keys().zip(planned.intervals.into_iter().map(in_ms)).collect();
         Intervals { groups, pass_ms: millis(pass) }
