@@ -187,7 +187,8 @@ pub struct Header {
 pub struct Record {
     /// Its header.
     pub header: Header,
-    /// The element within `metadata`; `None` in a deleted record.
+    /// The element within `metadata`; `None` in a deleted record, and in a live one that came
+    /// without, against the standard.
     pub metadata: Option<Xml>,
     /// The elements within `about`.
     pub about: Vec<Xml>,

@@ -207,7 +207,6 @@ fn a_bad_record_is_mended_or_left_out_alone() {
     lost(&titled("b", "<!DOCTYPE x [<!ENTITY e 'e'>]>&e;"), "DOCTYPE");
     lost(&titled("b", &"<x>".repeat(DEPTH_MAX)), "deep");
     lost(&titled("b", "t").replace("</record>", ""), "no end tag");
-    lost(&record_of("b", ""), "no metadata");
     lost(&titled("b", "t").replace("</header>", ""), "</header>");
     let page = three(&titled("", "t"));
     let offset = offset_of(&page, &titled("", "t"));
@@ -275,9 +274,29 @@ fn answers_that_are_not_responses_are_named() {
     let page = page_of(Verb::ListRecords, &titled("a", "&lol;"));
     let bomb = page.replacen('\n', "\n<!DOCTYPE x [<!ENTITY lol \"lol\">]>", 1);
     assert_eq!(fails(&bomb), Unreadable::Doctype { offset: offset_of(&bomb, "<!DOCTYPE") });
-    let page = page_of(Verb::GetRecord, &record_of("a", ""));
+    let page = page_of(Verb::GetRecord, "");
     let error = read(page.as_bytes(), Verb::GetRecord).unwrap_err();
     assert!(matches!(error, Unreadable::Malformed { .. }), "{error}");
+}
+
+#[test]
+fn a_live_record_without_metadata_is_kept_by_its_header() {
+    for bare in ["", "<metadata/>", "<metadata> </metadata>"] {
+        let bare = record_of("b", "").replace("<metadata></metadata>", bare);
+        // An ampersand on the page makes the reader scan.
+        for title in ["A", "A & A"] {
+            let page = page_of(Verb::ListRecords, &(titled("a", title) + &bare));
+            let reading = read(page.as_bytes(), Verb::ListRecords).unwrap();
+            let list = records(&reading);
+            assert_eq!(list.quarantined, []);
+            let kept = list.items.iter().find(|it| it.header.identifier == "b").unwrap();
+            assert!(kept.metadata.is_none() && !kept.header.deleted);
+            assert!(kept.header.datestamp.is_some());
+        }
+        let page = page_of(Verb::GetRecord, &bare);
+        let reading = read(page.as_bytes(), Verb::GetRecord).unwrap();
+        assert!(matches!(reading.response.body, Body::Record(it) if it.metadata.is_none()));
+    }
 }
 
 #[test]
