@@ -381,7 +381,7 @@ impl Harvest {
         }
         let records = std::mem::take(&mut self.whole);
         if matches!(self.phase, Phase::List) && !records.is_empty() {
-            self.report.records += u64::try_from(records.len()).unwrap_or(0);
+            records.iter().for_each(|it| self.count(it));
             self.hand_out(records, false);
         }
         self.phase = Phase::Over(Err(failure));

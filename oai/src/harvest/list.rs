@@ -2,7 +2,7 @@
 
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::{Code, Fault};
-use crate::response::{Page, Record, Token};
+use crate::response::{Page, Quarantined, Record, Token};
 
 use super::checkpoint::{GAPS_MAX, Gap, RECENT_MAX, Run, STRING_BYTES_MAX};
 use super::settings::short_sum;
@@ -40,10 +40,10 @@ impl Harvest {
         self.check_dates(&mut run, &page.items);
         self.check_set(&mut run, &page.items, is_first);
         let records = self.sift(&mut run, page.items);
-        let unread = u64::try_from(page.quarantined.len()).unwrap_or(u64::MAX);
-        run.unread = run.unread.saturating_add(unread);
-        run.doubtful |= unread != 0;
-        self.report.quarantine(&page.quarantined);
+        run.doubtful |= !page.quarantined.is_empty();
+        for unread in page.quarantined {
+            self.unread(&mut run, unread);
+        }
         let failure = self.go_on(&mut run, page.token);
         let is_end = failure.is_none() && run.token.is_none();
         let is_short = is_end && self.is_short(&run);
@@ -76,6 +76,15 @@ impl Harvest {
         let generation = if self.report.full { checkpoint.generation } else { 0 };
         let batch = Batch { records, checkpoint, generation, release: false, last };
         self.batch = Some(Box::new(batch));
+    }
+
+    /// Reports an unreadable record, and counts it as one of the list.
+    fn unread(&mut self, run: &mut Run, unread: Quarantined) {
+        let identifier = unread.identifier.as_deref();
+        if identifier.is_none_or(|it| self.seen.is_new(it)) {
+            run.unread = run.unread.saturating_add(1);
+        }
+        self.report.quarantine(unread);
     }
 
     /// Counts records, and drops those that are of other sets, or unchanged since the last harvest.
@@ -116,15 +125,22 @@ impl Harvest {
                     continue;
                 }
             }
-            self.report.deleted += u64::from(record.header.deleted);
+            self.count(&record);
             kept.push(record);
         }
         run.distinct = run.distinct.saturating_add(fresh);
         let (repeats, empty) = &mut self.stale;
         *repeats = if fresh == 0 && !is_empty { *repeats + 1 } else { 0 };
         *empty = if is_empty { *empty + 1 } else { 0 };
-        self.report.records += u64::try_from(kept.len()).unwrap_or(0);
         kept
+    }
+
+    /// Counts a record that is handed out, unless the harvest has counted it before.
+    pub(super) fn count(&mut self, record: &Record) {
+        if self.seen.is_uncounted(&record.header.identifier) {
+            self.report.records += 1;
+            self.report.deleted += u64::from(record.header.deleted);
+        }
     }
 
     /// Sets the token of the next part; returns a failure if the list cannot be continued.
@@ -277,7 +293,7 @@ impl Harvest {
             self.checkpoint.run = Some(run);
         }
         let records = std::mem::take(&mut self.whole);
-        self.report.records += u64::try_from(records.len()).unwrap_or(0);
+        records.iter().for_each(|it| self.count(it));
         self.hand_out(records, is_last);
     }
 

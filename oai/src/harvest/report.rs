@@ -11,8 +11,8 @@ pub const QUARANTINED_MAX: usize = 100;
 /// The counts of a harvest since it was begun or continued.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Records that were handed out, deleted ones included. A record that came again after a
-    /// restart, or in two sets, is counted again.
+    /// Distinct records that were handed out, deleted ones included. One that came again is counted
+    /// again only in a harvest of very many records.
     pub records: u64,
     /// Number of deleted ones among these records.
     pub deleted: u64,
@@ -48,10 +48,19 @@ impl Report {
         }
     }
 
-    pub(super) fn quarantine(&mut self, found: &[Quarantined]) {
-        self.quarantined += u64::try_from(found.len()).unwrap_or(u64::MAX);
-        let room = QUARANTINED_MAX.saturating_sub(self.quarantine.len());
-        self.quarantine.extend(found.iter().take(room).cloned());
+    /// Adds an unreadable record. One that is named already has come again.
+    pub(super) fn quarantine(&mut self, found: Quarantined) {
+        let is_same = |it: &&mut Quarantined| {
+            it.identifier.is_some() && it.identifier == found.identifier
+        };
+        if let Some(known) = self.quarantine.iter_mut().find(is_same) {
+            *known = found;
+            return;
+        }
+        self.quarantined += 1;
+        if self.quarantine.len() < QUARANTINED_MAX {
+            self.quarantine.push(found);
+        }
     }
 }
 

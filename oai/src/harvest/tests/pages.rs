@@ -61,11 +61,36 @@ fn the_size_of_a_token_is_bounded() {
     panic!("it has no end");
 }
 
+fn broken(identifier: &str) -> Quarantined {
+    Quarantined { identifier: Some(identifier.to_owned()), ..Quarantined::default() }
+}
+
+#[test]
+fn a_repeated_page_is_not_counted_twice() {
+    let mut harvest = at_list(settings());
+    let repository = Repository::new(Behavior::default(), 3, 1);
+    for next in ["a", "b", "c", ""] {
+        let items = (0..3).map(|it| repository.record(it)).collect();
+        let next = Token { complete_list_size: Some(4), ..token(next) };
+        answer(&mut harvest, list_of(items, Some(next), vec![broken("x")]), 0);
+        assert!(matches!(harvest.poll(0), Action::Take(_)));
+    }
+    let report = harvest.report();
+    assert_eq!((report.records, report.quarantined), (3, 1));
+    assert!(!report.warnings.iter().any(|(it, _)| matches!(it, Warning::ListSize { .. })));
+
+    // Shorter windows bring the records of the first window again.
+    let short = Behavior { list_max: 14, ..Behavior::default() };
+    let (_, repository, end) = harvest_to_end(short, &Ok(()));
+    assert!(warned(&end, &Warning::Restarted(String::new())));
+    assert_eq!(end.report.records, u64::try_from(repository.items.len()).unwrap());
+}
+
 #[test]
 fn unreadable_records_are_named_up_to_a_bound() {
     let mut harvest = at_list(settings());
-    let broken = Quarantined { identifier: Some("x".to_owned()), ..Quarantined::default() };
-    answer(&mut harvest, list_of(vec![], None, vec![broken; 150]), 0);
+    let broken = (0..150).map(|it| broken(&it.to_string())).collect();
+    answer(&mut harvest, list_of(vec![], None, broken), 0);
     let report = harvest.report();
     assert_eq!((report.quarantined, report.quarantine.len()), (150, 100));
     assert_eq!(report.elements, Some(77));
