@@ -53,7 +53,7 @@ use crate::response::{Body, Deleted, Format, Identify, Page, Record, Response, S
 pub use action::{Action, Answer, Batch, End, Outcome, Remedy};
 pub use checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint};
 pub use pause::{TRIES_MAX, retry_after_secs};
-pub use report::{Failure, QUARANTINED_MAX, Report, Warning};
+pub use report::{Failure, QUARANTINED_MAX, Report, Warning, status_advice};
 pub use settings::{
     FULL_EVERY_SECS, OAI_DC, OVERLAP_SECS, PAUSE_SECS_MAX, RECORDS_MAX, REQUESTS_MAX, Settings,
     WINDOW_DAYS,
@@ -208,6 +208,12 @@ impl Harvest {
         self.checkpoint.run.as_ref().map_or(0, |it| it.distinct)
     }
 
+    /// Returns whether this harvest has brought records, perhaps before it was continued.
+    fn has_records(&self) -> bool {
+        let run = self.checkpoint.run.as_ref();
+        0 < self.report.records || run.is_some_and(|it| 0 < it.live || 0 < it.record_count())
+    }
+
     /// Returns the present request, or the end of the harvest.
     fn request(&self) -> Result<Request, Result<(), Failure>> {
         Ok(match &self.phase {
@@ -253,10 +259,13 @@ impl Harvest {
                 self.report.repaired += u64::from(repaired);
                 self.response(response, now_ms);
             }
-            Outcome::Unreadable { problem, whole } => {
+            Outcome::Unreadable { problem, remedy, whole } => {
                 self.whole = whole;
                 let failure = Failure::Unreadable(problem);
-                self.again(failure, Remedy::AgainOrLess, None, now_ms);
+                // What the first list has, every list has, of whatever dates.
+                let is_hopeless = remedy == Remedy::Less && !self.has_records();
+                let remedy = if is_hopeless { Remedy::None } else { remedy };
+                self.again(failure, remedy, None, now_ms);
             }
             Outcome::Status { status, retry_after_secs } => {
                 self.status(status, retry_after_secs, now_ms);

@@ -12,7 +12,7 @@ use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
 pub(crate) use read::NoteKind;
-pub use read::{Note, Reading, Unreadable, read};
+pub use read::{BASE_URL_ADVICE, Note, Reading, Unreadable, read};
 
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::Fault;

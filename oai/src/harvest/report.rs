@@ -1,7 +1,7 @@
 //! The report of a harvest: counts, warnings, and the reason for a failure.
 
 use crate::error::Fault;
-use crate::response::Quarantined;
+use crate::response::{BASE_URL_ADVICE, Quarantined};
 
 use super::Remedy;
 
@@ -172,7 +172,7 @@ pub enum Failure {
     #[error("its answer cannot be read: {0}")]
     Unreadable(String),
     /// It answers with an HTTP error.
-    #[error("it answers with status {status}")]
+    #[error("it answers with status {status}{}", status_advice(*.status))]
     Status {
         /// The status.
         status: u16,
@@ -218,4 +218,9 @@ pub enum Failure {
         /// Longest time, in seconds.
         secs: u64,
     },
+}
+
+/// Returns advice to append to an HTTP status: where the address may be wrong, to check it.
+pub fn status_advice(status: u16) -> String {
+    if matches!(status, 404 | 410) { format!("; {BASE_URL_ADVICE}") } else { String::new() }
 }

@@ -226,7 +226,7 @@ impl Repository {
             2 => Outcome::Status { status: 500, retry_after_secs: None },
             3 => Outcome::Failed { problem, remedy: Remedy::AgainOrLess },
             4 => Outcome::Failed { problem, remedy: Remedy::Again },
-            5 => Outcome::Unreadable { problem, whole: Vec::new() },
+            5 => Outcome::Unreadable { problem, remedy: Remedy::AgainOrLess, whole: Vec::new() },
             6 if matches!(request, Request::List { scope: Scope::Token(_), .. }) => {
                 self.response(Body::Faults(vec![Fault::new(Code::BadResumptionToken, "")]))
             }
@@ -285,7 +285,8 @@ impl Repository {
         if self.behavior.broken_item.is_some_and(|id| found.iter().any(|it| it.1 == id)) {
             let upto = found.iter().take_while(|it| Some(it.1) != self.behavior.broken_item);
             let whole = upto.map(|it| self.record(it.1)).collect();
-            return Err(Box::new(Outcome::Unreadable { problem: "cut".to_owned(), whole }));
+            let (problem, remedy) = ("cut".to_owned(), Remedy::AgainOrLess);
+            return Err(Box::new(Outcome::Unreadable { problem, remedy, whole }));
         }
         if found.is_empty() {
             return fault(self, Code::NoRecordsMatch);

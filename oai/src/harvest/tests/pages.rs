@@ -29,6 +29,35 @@ fn requested_pauses_are_kept_up_to_a_limit() {
     assert_eq!(harvest.poll(1_000), Action::Wait(Duration::from_millis(250)));
 }
 
+fn unreadable(remedy: Remedy) -> Outcome {
+    Outcome::Unreadable { problem: "junk".to_owned(), remedy, whole: Vec::new() }
+}
+
+#[track_caller]
+fn assert_over(harvest: &mut Harvest, requests: u64) {
+    let Action::Done(end) = harvest.poll(0) else { panic!("it goes on") };
+    assert_eq!(end.outcome, Err(Failure::Unreadable("junk".to_owned())));
+    assert_eq!(end.report.requests, requests);
+}
+
+#[test]
+fn what_can_never_succeed_is_not_repeated() {
+    let mut harvest = Harvest::new(settings(), Checkpoint::default());
+    answer(&mut harvest, unreadable(Remedy::None), 0);
+    assert_over(&mut harvest, 1);
+    // The first list has what every list will have.
+    let mut harvest = at_list(settings());
+    answer(&mut harvest, unreadable(Remedy::Less), 0);
+    assert_over(&mut harvest, 3);
+    // Once records have come, other dates may be sound, and are asked for without a pause.
+    let mut harvest = at_list(settings());
+    let repository = Repository::new(Behavior::default(), 1, 1);
+    answer(&mut harvest, list_of(vec![repository.record(0)], Some(token("a")), vec![]), 0);
+    assert!(matches!(harvest.poll(0), Action::Take(_)));
+    answer(&mut harvest, unreadable(Remedy::Less), 0);
+    assert!(matches!(harvest.poll(0), Action::Ask(_)));
+}
+
 #[test]
 fn an_endless_list_is_ended() {
     let mut harvest = at_list(settings());

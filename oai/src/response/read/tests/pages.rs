@@ -260,11 +260,18 @@ fn answers_that_are_not_responses_are_named() {
         fails("<!DOCTYPE html><html><body>Sorry</body></html>"),
         Unreadable::Html { .. }
     ));
-    assert!(matches!(fails("<HTML>"), Unreadable::Html { .. }));
+    let page = "<HTML><head><Title lang='en'>\n Caf&eacute; &amp; co\x07</TITLE></head>";
+    let html = fails(page);
+    assert_eq!(html, Unreadable::Html { title: "Caf\u{e9} & co".to_owned() });
+    assert!(html.to_string().starts_with("an HTML page titled \"Caf\u{e9} & co\" came"), "{html}");
+    assert!(html.advised().contains("base URL"), "{}", html.advised());
+    assert_eq!(fails("<HTML>"), Unreadable::Html { title: String::new() });
+    assert_eq!(fails("<HTML>").to_string(), "an HTML page came instead of an OAI-PMH response");
     assert!(
         matches!(fails("{\"error\":1}"), Unreadable::NotOai { began } if began.starts_with('{'))
     );
-    assert!(matches!(fails("<rss/>"), Unreadable::NotOai { .. }));
+    let began = "<rss version=\"2\">".to_owned();
+    assert_eq!(fails("<rss\n version=\"2\">\x1b\n"), Unreadable::NotOai { began });
     assert!(matches!(fails("<ListRecords/>"), Unreadable::NotOai { .. }));
     let none = format!("{HEAD}</OAI-PMH>");
     assert_eq!(fails(&none), Unreadable::NoVerb { asked: Verb::ListRecords, found: None });
