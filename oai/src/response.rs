@@ -11,8 +11,8 @@ use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
-pub(crate) use read::NoteKind;
 pub use read::{BASE_URL_ADVICE, Note, Reading, Unreadable, read};
+pub(crate) use read::{NoteKind, well_formed};
 
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::Fault;

@@ -26,6 +26,7 @@ mod notes;
 mod page;
 mod scan;
 mod walk;
+mod well_formed;
 
 use std::mem::take;
 
@@ -40,6 +41,7 @@ pub(crate) use notes::NoteKind;
 pub use page::{QUARANTINED_MAX, RECORD_BYTES_MAX};
 pub use scan::AROUND_BYTES_MAX;
 pub use walk::{BINDINGS_MAX, DEPTH_MAX, FIELD_BYTES_MAX, NAMESPACE_BYTES_MAX};
+pub(crate) use well_formed::well_formed;
 
 use notes::Notes;
 use page::{Items, ResponseParts};
