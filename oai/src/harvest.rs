@@ -35,6 +35,7 @@
 mod action;
 mod checkpoint;
 mod list;
+mod opening;
 mod pause;
 mod report;
 mod seen;
@@ -45,10 +46,10 @@ mod window;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::datestamp::{DAY_SECS, Datestamp, Granularity};
-use crate::repository::oap::Totals;
+use crate::datestamp::{Datestamp, Granularity};
+use crate::error::Code;
 use crate::request::{Listed, Request, Scope, Selection};
-use crate::response::{Body, Deleted, Format, Identify, Page, Record, Response, Set};
+use crate::response::{Body, Identify, Page, Record, Response};
 
 pub use action::{Action, Answer, Batch, End, Outcome, Remedy};
 pub use checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint};
@@ -61,9 +62,6 @@ pub use settings::{
 
 use checkpoint::Run;
 use seen::Seen;
-
-/// Maximum number of parts of a list of sets that are read.
-const SET_PAGES_MAX: u32 = 100;
 
 /// Offset of a repository's clock from which a warning is given, in seconds.
 const CLOCK_OFF_SECS: i64 = 300;
@@ -123,8 +121,9 @@ impl Harvest {
         checkpoint.run = checkpoint.run.filter(|it| it.set < sets && is_chosen);
         let mut report = Report::default();
         let mut seen = Seen::default();
-        let phase = match &checkpoint.run {
+        let phase = match &mut checkpoint.run {
             Some(run) => {
+                run.until = settings.until.map(Datestamp::last_secs);
                 report.full = run.full;
                 seen.begin(run.token.as_deref());
                 Phase::List
@@ -294,6 +293,12 @@ impl Harvest {
             (Phase::Formats, Body::Formats(formats)) => self.formats(&formats),
             (Phase::List, Body::Records(page)) => self.records(page, date, now_ms),
             (Phase::List, Body::Faults(faults)) => self.faults(faults, date),
+            (Phase::Sets { .. }, Body::Faults(faults))
+                if self.settings.strict
+                    && faults.iter().any(|it| it.code == Code::NoSetHierarchy) =>
+            {
+                self.sets(Page::of(Vec::new()));
+            }
             (Phase::Sets { .. } | Phase::Formats, Body::Faults(_)) => self.skip(),
             (Phase::Identify, Body::Faults(faults)) => {
                 let fault = faults.into_iter().next();
@@ -394,107 +399,6 @@ impl Harvest {
             self.hand_out(records, false);
         }
         self.phase = Phase::Over(Err(failure));
-    }
-
-    fn identified(&mut self, found: Identify, date: Option<i64>, now_ms: u64) {
-        self.tries = 0;
-        let checkpoint = &mut self.checkpoint;
-        let every_ms = self.settings.full_every_secs.saturating_mul(1_000);
-        let since_ms = match found.deleted_record {
-            Deleted::No => Some(checkpoint.full_at_ms),
-            // The repository may have forgotten deletions since then.
-            Deleted::Transient => {
-                checkpoint.reached.map(|it| u64::try_from(it).unwrap_or(0).saturating_mul(1_000))
-            }
-            Deleted::Persistent => None,
-        };
-        let is_due =
-            every_ms != 0 && since_ms.is_some_and(|it| it.saturating_add(every_ms) <= now_ms);
-        if is_due && found.deleted_record == Deleted::Transient {
-            self.report.warn(Warning::DeletionsLate);
-        }
-        let since = checkpoint.reached.filter(|_| !is_due);
-        let lowest = self.settings.from.map(Datestamp::secs);
-        let since = since.map(|it| it.saturating_sub(self.settings.overlap_secs));
-        let from = since.map(|it| it.max(lowest.unwrap_or(i64::MIN))).or(lowest);
-        let full = since.is_none();
-        if full {
-            checkpoint.generation = checkpoint.generation.saturating_add(1).max(now_ms);
-        }
-        // No repository is older than 1970, and the first window has no beginning.
-        let earliest = found.earliest_datestamp.map_or(0, |it| it.secs().max(0));
-        let mut run = Run::new(found.granularity, full, (from, earliest));
-        run.size_secs = i64::from(self.settings.window_days) * DAY_SECS;
-        run.server_secs = date;
-        run.began_ms = now_ms;
-        if full {
-            checkpoint.gaps.clear();
-            checkpoint.miscounts = false;
-        }
-        run.open(from, self.settings.overlap_secs);
-        checkpoint.run = Some(run);
-        self.report.full = full;
-        if let Some(totals) = found.descriptions.iter().find_map(Totals::read) {
-            self.report.elements = Some(totals.elements);
-        }
-        self.identify = Some(found);
-        self.seen.begin(None);
-        self.phase = match (full, self.settings.sets.is_empty()) {
-            (true, false) => {
-                let missing = self.settings.sets.iter().cloned().collect();
-                Phase::Sets { token: None, pages: 0, missing }
-            }
-            (true, true) => Phase::Formats,
-            (false, _) => Phase::List,
-        };
-    }
-
-    fn sets(&mut self, page: Page<Set>) {
-        self.tries = 0;
-        let Phase::Sets { token, pages, missing } = &mut self.phase else { return };
-        for set in &page.items {
-            missing.remove(&set.spec);
-        }
-        *pages += 1;
-        let next = page.token.map(|it| it.value).filter(|it| !it.is_empty());
-        let is_end = next.is_none() || next == *token || SET_PAGES_MAX <= *pages;
-        *token = next;
-        if missing.is_empty() {
-            self.phase = Phase::Formats;
-        } else if is_end {
-            let missing = std::mem::take(missing);
-            // A missing set does not prove that its records are gone.
-            if let Some(run) = &mut self.checkpoint.run {
-                run.doubtful = true;
-            }
-            for set in missing {
-                self.report.warn(Warning::UnknownSet(set));
-            }
-            self.phase = Phase::Formats;
-        }
-    }
-
-    fn formats(&mut self, formats: &[Format]) {
-        self.tries = 0;
-        let has = |wanted: &str| formats.iter().any(|it| it.prefix == wanted);
-        let prefixes = &self.settings.prefixes;
-        if let Some(found) = prefixes.iter().find(|it| has(it)) {
-            return self.chosen(Some(found.clone()));
-        }
-        let wanted = prefixes.join(", ");
-        if has(OAI_DC) {
-            let used = OAI_DC.to_owned();
-            self.report.warn(Warning::OtherFormat { wanted, used });
-            return self.chosen(None);
-        }
-        let offered: Vec<&str> = formats.iter().take(20).map(|it| it.prefix.as_str()).collect();
-        let offered = if offered.is_empty() { "none".to_owned() } else { offered.join(", ") };
-        self.fail(Failure::NoFormat { wanted, offered });
-    }
-
-    fn chosen(&mut self, prefix: Option<String>) {
-        self.checkpoint.prefix = prefix.unwrap_or_else(|| OAI_DC.to_owned());
-        self.phase = Phase::List;
     }
 }
 

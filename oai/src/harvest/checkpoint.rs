@@ -76,6 +76,8 @@ pub(super) struct Run {
     pub(super) earliest: i64,
     /// Beginning of the harvest of each set, in Unix seconds.
     pub(super) from: Option<i64>,
+    /// End of the harvest, in Unix seconds. It is set from the settings, and not stored.
+    pub(super) until: Option<i64>,
     /// Index of the present set.
     pub(super) set: u64,
     /// First and last datestamp of the window, in Unix seconds; the first window may have no
@@ -246,6 +248,7 @@ impl Run {
             granularity: if rest.flag()? { Granularity::Second } else { Granularity::Day },
             earliest: rest.signed()?,
             from: rest.option()?,
+            until: None,
             set: rest.number()?,
             window: (rest.option()?, rest.option()?),
             size_secs: rest.signed().filter(|it| 0 <= *it)?,
@@ -416,6 +419,7 @@ mod tests {
                 granularity: if flags[1] { Granularity::Second } else { Granularity::Day },
                 earliest,
                 from: dates[0],
+                until: None,
                 set: n[0],
                 window: (dates[1], dates[2]),
                 size_secs,

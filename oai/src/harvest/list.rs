@@ -2,6 +2,7 @@
 
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::{Code, Fault};
+use crate::request::is_within;
 use crate::response::{Page, Quarantined, Record, Token};
 
 use super::checkpoint::{GAPS_MAX, Gap, RECENT_MAX, Run, STRING_BYTES_MAX};
@@ -250,7 +251,7 @@ impl Harvest {
     fn skip_window(&mut self, run: &mut Run) -> bool {
         let (from, Some(until)) = run.window else { return false };
         let gaps = &mut self.checkpoint.gaps;
-        if run.skips == SKIPS_MAX {
+        if run.skips == SKIPS_MAX || run.is_last_window() {
             return false;
         }
         let gap = run.gap(from, until);
@@ -369,10 +370,8 @@ impl Harvest {
     /// Returns whether a record is in the present set, or names no set.
     fn is_of_set(&self, run: &Run, record: &Record) -> bool {
         let Some(set) = self.set_of(run) else { return true };
-        let is_in = |it: &String| {
-            it.strip_prefix(set.as_str()).is_some_and(|it| it.is_empty() || it.starts_with(':'))
-        };
-        record.header.sets.is_empty() || record.header.sets.iter().any(is_in)
+        let sets = &record.header.sets;
+        sets.is_empty() || sets.iter().any(|it| is_within(it, set))
     }
 }
 

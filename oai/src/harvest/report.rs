@@ -50,9 +50,8 @@ impl Report {
 
     /// Adds an unreadable record. One that is named already has come again.
     pub(super) fn quarantine(&mut self, found: Quarantined) {
-        let is_same = |it: &&mut Quarantined| {
-            it.identifier.is_some() && it.identifier == found.identifier
-        };
+        let is_same =
+            |it: &&mut Quarantined| it.identifier.is_some() && it.identifier == found.identifier;
         if let Some(known) = self.quarantine.iter_mut().find(is_same) {
             *known = found;
             return;
@@ -201,6 +200,12 @@ pub enum Failure {
         wanted: String,
         /// The formats that it has.
         offered: String,
+    },
+    /// It does not list a set, in a strict harvest.
+    #[error("it does not list the set {wanted}")]
+    NoSet {
+        /// The wanted sets that it does not list.
+        wanted: String,
     },
     /// The repository exceeds a limit of the settings.
     #[error("the harvest takes more than {max} {what}; raise {setting:?} if that is meant")]

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{Code, Fault};
-use crate::response::{Header, Quarantined, Token, Xml};
+use crate::repository::oap::Totals;
+use crate::response::{Deleted, Format, Header, Quarantined, Set, Token, Xml};
 
 /// 2026-01-01, in Unix seconds.
 const START: i64 = 1_767_225_600;

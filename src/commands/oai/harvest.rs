@@ -85,6 +85,7 @@ struct Tally {
 /// Harvests. The exit code is 1 when the harvest broke off, or records are missing.
 pub(crate) async fn run(args: &Harvest, bars: &MultiProgress) -> anyhow::Result<ExitCode> {
     let repository = args.repository.open()?;
+    args.selection.check()?;
     if let Some(path) = args.output.as_deref()
         && path.as_os_str().to_string_lossy().ends_with('/')
     {
@@ -170,12 +171,14 @@ impl Harvest {
             prefixes: vec![self.selection.prefix.clone()],
             sets: self.sets.clone(),
             from: self.selection.from,
+            until: self.selection.until,
+            strict: true,
             delay_ms: self.delay,
             ..Settings::new(self.repository.base.as_str())
         }
     }
 
-    /// Returns the records up to `--until` or without a datestamp; the harvest goes on to now.
+    /// Returns the records up to `--until` or without a datestamp; some repositories send others.
     fn wanted(&self, records: Vec<Record>, tally: &mut Tally) -> Vec<Record> {
         let Some(until) = self.selection.until.map(Datestamp::last_secs) else { return records };
         let count = records.len();
@@ -273,7 +276,16 @@ impl Harvest {
         }
         output::note(&summary_text(report, tally));
         if let Some(failure) = failure {
-            bail!("{}: {}{}", self.repository.base, plain(&failure.to_string()), self.advice());
+            let (base, reason) = (&self.repository.base, plain(&failure.to_string()));
+            match failure {
+                Failure::NoSet { .. } => {
+                    bail!("{base}: {reason}; `harvest oai sets {base}` shows its sets")
+                }
+                Failure::NoFormat { .. } => {
+                    bail!("{base}: {reason}; name one of these with --prefix")
+                }
+                _ => bail!("{base}: {reason}{}", self.advice()),
+            }
         }
         Ok(if is_complete(report, tally) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
