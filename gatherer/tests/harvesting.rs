@@ -126,6 +126,27 @@ async fn a_stop_amid_a_harvest_is_quick_and_the_next_start_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_unreadable_record_is_a_problem_until_it_was_read() {
+    let archive = Archive::start(5).await;
+    archive.repair(3, "An element <i>without its end");
+    let mut bench = start(Tree::new(), &archive).await;
+    assert_eq!(bench.handle.status().objects, 4);
+    let is_named = |bench: &Bench| {
+        let problems = bench.handle.problems();
+        problems.iter().any(|it| it.kind == "quarantined" && it.object == Archive::object(3))
+    };
+    assert!(is_named(&bench), "{:?}", bench.handle.problems());
+    // A new start, whose harvest lists no record, still knows it.
+    let (tree, _) = bench.stop().await;
+    bench = start(tree, &archive).await;
+    assert!(is_named(&bench), "{:?}", bench.handle.problems());
+    archive.repair(3, "An element with its end");
+    again(&bench, |it| it.objects == 5).await;
+    bench.status(|_| !is_named(&bench)).await;
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_large_loss_is_held_until_it_is_confirmed() {
     let archive = Archive::start(150).await;
     let bench = start(Tree::with(&["a.txt"]), &archive).await;

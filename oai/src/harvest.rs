@@ -7,7 +7,7 @@
 //! passes the outcome to [`Harvest::handle`]:
 //!
 //! 1. Identify. A full harvest then asks for the sets, if the settings name some, and for the
-//!    formats.
+//!    formats. An incremental one asks for some of the records that earlier ones could not read.
 //! 2. ListRecords for each set, in windows of dates. The first window has no beginning (because
 //!    repositories state wrong earliest datestamps), and the last one has no end. The length of a
 //!    window depends on the number of records in the one before.
@@ -41,6 +41,7 @@ mod report;
 mod seen;
 mod settings;
 mod short;
+mod unread;
 mod window;
 
 use std::collections::BTreeSet;
@@ -77,6 +78,10 @@ enum Phase {
         missing: BTreeSet<String>,
     },
     Formats,
+    /// GetRecord, for so many records that earlier harvests could not read.
+    Unread {
+        left: usize,
+    },
     List,
     Over(Result<(), Failure>),
 }
@@ -119,7 +124,11 @@ impl Harvest {
         let sets = u64::try_from(settings.sets.len().max(1)).unwrap_or(1);
         let is_chosen = !checkpoint.prefix.is_empty();
         checkpoint.run = checkpoint.run.filter(|it| it.set < sets && is_chosen);
-        let mut report = Report::default();
+        let mut report = Report {
+            quarantined: u64::try_from(checkpoint.unread.len()).unwrap_or(u64::MAX),
+            quarantine: checkpoint.unread.clone(),
+            ..Report::default()
+        };
         let mut seen = Seen::default();
         let phase = match &mut checkpoint.run {
             Some(run) => {
@@ -219,6 +228,8 @@ impl Harvest {
             Phase::Identify => Request::Identify,
             Phase::Sets { token, .. } => Request::Sets { token: token.clone() },
             Phase::Formats => Request::Formats { identifier: None },
+            // This phase always has a record to ask for.
+            Phase::Unread { .. } => self.request_unread().ok_or(Ok(()))?,
             Phase::List => {
                 // This phase always has a run.
                 let run = self.checkpoint.run.as_ref().ok_or(Ok(()))?;
@@ -258,6 +269,8 @@ impl Harvest {
                 self.report.repaired += u64::from(repaired);
                 self.response(response, now_ms);
             }
+            // It is as unreadable as before.
+            Outcome::Unreadable { .. } if self.is_at_unread() => self.next_unread(),
             Outcome::Unreadable { problem, remedy, whole } => {
                 self.whole = whole;
                 let failure = Failure::Unreadable(problem);
@@ -293,6 +306,8 @@ impl Harvest {
             (Phase::Formats, Body::Formats(formats)) => self.formats(&formats),
             (Phase::List, Body::Records(page)) => self.records(page, date, now_ms),
             (Phase::List, Body::Faults(faults)) => self.faults(faults, date),
+            (Phase::Unread { .. }, Body::Record(record)) => self.record_of_unread(*record),
+            (Phase::Unread { .. }, Body::Faults(faults)) => self.faults_of_unread(&faults),
             (Phase::Sets { .. }, Body::Faults(faults))
                 if self.settings.strict
                     && faults.iter().any(|it| it.code == Code::NoSetHierarchy) =>
@@ -350,6 +365,10 @@ impl Harvest {
         self.report.warn(Warning::Retried(failure.to_string()));
     }
 
+    fn is_at_unread(&self) -> bool {
+        matches!(self.phase, Phase::Unread { .. })
+    }
+
     /// Returns whether the present window is a gap, which is tried again after all other windows.
     fn is_at_gap(&self) -> bool {
         self.checkpoint.run.as_ref().is_some_and(|it| it.retries != 0)
@@ -362,6 +381,7 @@ impl Harvest {
         match self.phase {
             Phase::Sets { .. } | Phase::Formats => self.skip(),
             Phase::List if is_less => self.restart(failure),
+            Phase::Unread { .. } => self.next_unread(),
             _ => self.fail(failure),
         }
     }

@@ -33,6 +33,9 @@ const FORM: &str = "2";
 /// received.
 const GAPS_PROBLEM: &str = "gaps";
 
+/// Kind of the problem that a record could not be read; it lasts until the record was read.
+const QUARANTINED_PROBLEM: &str = "quarantined";
+
 pub(crate) struct HarvestJob {
     pub(crate) repository: harvester::Repository,
     pub(crate) plan: RepositoryPlan,
@@ -174,8 +177,11 @@ fn report(site: &Site, url: &str, end: &End, ended: HarvestEnd) {
     for record in &report.quarantine {
         let object = record.identifier.clone().unwrap_or_else(|| url.to_owned());
         let message = format!("byte {} of a response: {}", record.offset, record.problem);
-        site.problem(object, "quarantined", message);
+        site.problem(object, QUARANTINED_PROBLEM, message);
     }
+    let mut problems = lock(&site.problems);
+    report.recovered.iter().for_each(|it| problems.cure(it, QUARANTINED_PROBLEM));
+    drop(problems);
     for (warning, count) in &report.warnings {
         let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
         site.problem(url.to_owned(), "odd-repository", format!("{warning}{times}"));

@@ -3,7 +3,7 @@
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::{Code, Fault};
 use crate::request::is_within;
-use crate::response::{Page, Quarantined, Record, Token};
+use crate::response::{Page, Record, Token};
 
 use super::checkpoint::{GAPS_MAX, Gap, RECENT_MAX, Run, STRING_BYTES_MAX};
 use super::settings::short_sum;
@@ -79,15 +79,6 @@ impl Harvest {
         self.batch = Some(Box::new(batch));
     }
 
-    /// Reports an unreadable record, and counts it as one of the list.
-    fn unread(&mut self, run: &mut Run, unread: Quarantined) {
-        let identifier = unread.identifier.as_deref();
-        if identifier.is_none_or(|it| self.seen.is_new(it)) {
-            run.unread = run.unread.saturating_add(1);
-        }
-        self.report.quarantine(unread);
-    }
-
     /// Counts records, and drops those that are of other sets, or unchanged since the last harvest.
     fn sift(&mut self, run: &mut Run, items: Vec<Record>) -> Vec<Record> {
         let settled = run.window_reached.map(|it| {
@@ -97,6 +88,7 @@ impl Harvest {
         let (mut kept, mut fresh) = (Vec::with_capacity(items.len()), 0);
         let is_empty = items.is_empty();
         for record in items {
+            self.recover(&record.header.identifier);
             let is_new = self.seen.is_new(&record.header.identifier);
             fresh += u64::from(is_new);
             if run.set_lost && !self.is_of_set(run, &record) {
@@ -134,14 +126,6 @@ impl Harvest {
         *repeats = if fresh == 0 && !is_empty { *repeats + 1 } else { 0 };
         *empty = if is_empty { *empty + 1 } else { 0 };
         kept
-    }
-
-    /// Counts a record that is handed out, unless the harvest has counted it before.
-    pub(super) fn count(&mut self, record: &Record) {
-        if self.seen.is_uncounted(&record.header.identifier) {
-            self.report.records += 1;
-            self.report.deleted += u64::from(record.header.deleted);
-        }
     }
 
     /// Sets the token of the next part; returns a failure if the list cannot be continued.

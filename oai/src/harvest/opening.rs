@@ -46,6 +46,9 @@ impl Harvest {
         run.began_ms = now_ms;
         if full {
             checkpoint.gaps.clear();
+            checkpoint.unread.clear();
+            self.report.quarantine.clear();
+            self.report.quarantined = 0;
             checkpoint.miscounts = false;
         }
         run.open(from, self.settings.overlap_secs);
@@ -65,7 +68,7 @@ impl Harvest {
                 Phase::Sets { token: None, pages: 0, missing }
             }
             (true, true) => Phase::Formats,
-            (false, _) => Phase::List,
+            (false, _) => self.phase_of_unread(),
         };
     }
 

@@ -18,10 +18,13 @@ pub struct Report {
     pub deleted: u64,
     /// Records that were dropped because they were unchanged.
     pub duplicates: u64,
-    /// Unreadable records.
+    /// Unreadable records, with those that earlier harvests could not read and that have not come
+    /// since.
     pub quarantined: u64,
     /// The first [`QUARANTINED_MAX`] of them.
     pub quarantine: Vec<Quarantined>,
+    /// Identifiers of records that could not be read before, and have come now, or are gone.
+    pub recovered: Vec<String>,
     /// Responses that were readable only after repairs.
     pub repaired: u64,
     /// Requests.
@@ -46,6 +49,15 @@ impl Report {
             Some((_, count)) => *count += 1,
             None => self.warnings.push((warning, 1)),
         }
+    }
+
+    /// Removes an unreadable record that has come, or is gone.
+    pub(super) fn recover(&mut self, identifier: String) {
+        let before = self.quarantine.len();
+        self.quarantine.retain(|it| it.identifier.as_ref() != Some(&identifier));
+        let removed = u64::try_from(before - self.quarantine.len()).unwrap_or(0);
+        self.quarantined = self.quarantined.saturating_sub(removed);
+        self.recovered.push(identifier);
     }
 
     /// Adds an unreadable record. One that is named already has come again.

@@ -4,6 +4,7 @@
 mod absence;
 mod lists;
 mod pages;
+mod unread;
 
 use std::collections::BTreeMap;
 
@@ -208,7 +209,14 @@ impl Repository {
                 Ok(body) => body,
                 Err(outcome) => return *outcome,
             },
-            Request::Get { .. } => unreachable!("nothing asks for one record"),
+            Request::Get { identifier, .. } => {
+                let id = identifier.strip_prefix("oai:x:").unwrap().parse().unwrap();
+                if self.items.contains_key(&id) {
+                    Body::Record(Box::new(self.record(id)))
+                } else {
+                    Body::Faults(vec![Fault::new(Code::IdDoesNotExist, "")])
+                }
+            }
         };
         self.response(body)
     }
