@@ -332,6 +332,7 @@ impl Site {
             hold: note.hold,
             held: note.held,
             crawl: crawls::status(&root_state),
+            harvest: None,
         }
     }
 
@@ -344,6 +345,7 @@ impl Site {
             hold: note.hold,
             held: note.held,
             crawl: None,
+            harvest: self.repositories.activity(url),
         }
     }
 

@@ -113,6 +113,9 @@ async fn a_stop_amid_a_harvest_is_quick_and_the_next_start_goes_on() {
     archive.stalled().await;
     // Records received before the stop are published already.
     bench.status(|it| it.objects == 30).await;
+    let does = root(&bench, &archive).harvest.unwrap();
+    assert!(does.starts_with("asks for part 4 of the records"), "{does}");
+    assert!(does.ends_with("30 records so far"), "{does}");
     let (tree, took) = bench.stop().await;
     assert!(took.as_secs() < 2, "{took:?}");
     archive.stall(None);
@@ -122,6 +125,7 @@ async fn a_stop_amid_a_harvest_is_quick_and_the_next_start_goes_on() {
     let second = archive.take_queries();
     assert!(first.last().is_some_and(|it| it.contains("resumptionToken")), "{first:?}");
     assert_eq!(first.last(), second.first(), "it goes on with the page that was not answered");
+    assert_eq!(root(&bench, &archive).harvest, None, "it has ended");
     bench.stop().await;
 }
 

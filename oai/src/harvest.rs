@@ -33,6 +33,7 @@
 //! * A list whose next part is answered with noRecordsMatch has ended, unless records are missing.
 
 mod action;
+mod activity;
 mod checkpoint;
 mod list;
 mod opening;
@@ -108,6 +109,8 @@ pub struct Harvest {
     whole: Vec<Record>,
     /// The reason for the last gap.
     gap_failure: Option<Failure>,
+    /// Why the present request is made again.
+    why_again: Option<String>,
     report: Report,
 }
 
@@ -152,6 +155,7 @@ impl Harvest {
             list_announced: None,
             whole: Vec::new(),
             gap_failure: None,
+            why_again: None,
             report,
         }
     }
@@ -264,6 +268,7 @@ impl Harvest {
         self.list_announced = answer.list;
         self.next_ms = now_ms.saturating_add(self.settings.delay_ms);
         self.whole = Vec::new();
+        self.why_again = None;
         match answer.outcome {
             Outcome::Response { response, repaired } => {
                 self.report.repaired += u64::from(repaired);
@@ -362,7 +367,9 @@ impl Harvest {
         // The pause is never less than our own, because some repositories ask for a pause of zero.
         let pause_ms = pause::backoff_ms(self.tries).max(asked.saturating_mul(1_000));
         self.next_ms = now_ms.saturating_add(pause_ms.max(self.settings.delay_ms));
-        self.report.warn(Warning::Retried(failure.to_string()));
+        let why = failure.to_string();
+        self.why_again = Some(why.clone());
+        self.report.warn(Warning::Retried(why));
     }
 
     fn is_at_unread(&self) -> bool {

@@ -90,23 +90,35 @@ pub(crate) async fn harvest(
     stop: Shutdown,
 ) -> Result<HarvestEnd, collection::Error> {
     let url = it.url().to_owned();
+    let ended = run(&site, it, stop).await;
+    site.repositories.show(&url, None);
+    ended
+}
+
+async fn run(
+    site: &Arc<Site>,
+    it: HarvestJob,
+    stop: Shutdown,
+) -> Result<HarvestEnd, collection::Error> {
+    let url = it.url().to_owned();
     let settings = &it.plan.repository.oai;
     let target = Target::new(site.collection.clone(), url.clone(), it.plan.identity.clone());
     let mut target = target.keep_original(settings.keep_original).confirmed(it.confirmed);
-    let checkpoint = begin(&site, &it, &mut target).await?;
+    let checkpoint = begin(site, &it, &mut target).await?;
     let (repository, settings) = (it.repository.clone(), settings.settings(&url));
     let mut running = Running::new(repository, settings, checkpoint, Bounds::default(), stop);
+    site.repositories.show(&url, Some(running.activity()));
     let mut has_progress = false;
     loop {
         match running.next().await {
             Step::Stopped => return Ok(HarvestEnd::Stopped),
             Step::Batch(part) => match target.store(*part, running.prefix()).await {
                 Ok(stored) => {
-                    count(&site, &stored);
+                    count(site, &stored);
                     has_progress = true;
                 }
                 Err(collection::Error::Loss { lost, of, .. }) => {
-                    return hold(&site, &url, lost, of).await;
+                    return hold(site, &url, lost, of).await;
                 }
                 // The records only have to be read again: no wait is necessary.
                 Err(error @ collection::Error::SetBack { .. }) => {
@@ -121,9 +133,9 @@ pub(crate) async fn harvest(
                     target.store_end(&end.checkpoint).await?;
                 }
                 if ended == HarvestEnd::Finished {
-                    finish(&site, &it).await?;
+                    finish(site, &it).await?;
                 }
-                report(&site, &url, &end, ended);
+                report(site, &url, &end, ended);
                 return Ok(ended);
             }
         }

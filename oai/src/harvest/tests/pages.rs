@@ -59,6 +59,30 @@ fn what_can_never_succeed_is_not_repeated() {
 }
 
 #[test]
+fn a_harvest_says_what_it_does() {
+    let harvest = Harvest::new(settings(), Checkpoint::default());
+    assert_eq!(harvest.activity(0), "asks what the repository is");
+    let mut harvest = at_list(Settings { window_days: 0, ..settings() });
+    assert_eq!(harvest.activity(0), "asks for part 1 of the records; 0 records so far");
+    let repository = Repository::new(Behavior::default(), 1, 1);
+    let next = Token { complete_list_size: Some(30), ..token("a") };
+    answer(&mut harvest, list_of(vec![repository.record(0)], Some(next), vec![]), 0);
+    let part = "asks for part 2 of the records, after 1 of 30 records of this list; \
+                1 records so far";
+    assert_eq!(harvest.activity(0), part);
+    assert!(matches!(harvest.poll(0), Action::Take(_)));
+    answer(&mut harvest, Outcome::Status { status: 503, retry_after_secs: Some(9) }, 1_000);
+    let again = format!("{part}; again in 8 s: it answers with status 503");
+    assert_eq!(harvest.activity(2_000), again);
+    assert_eq!(harvest.activity(10_000), part);
+    let until = Datestamp::parse("2020-01-31");
+    let harvest = at_list(Settings { until, window_days: 0, ..settings() });
+    let dates = " changed until 2020-01-31T23:59:59Z";
+    let expected = format!("asks for part 1 of the records{dates}; 0 records so far");
+    assert_eq!(harvest.activity(0), expected);
+}
+
+#[test]
 fn an_endless_list_is_ended() {
     let mut harvest = at_list(settings());
     for n in 0..100_000 {
