@@ -308,6 +308,8 @@ impl Harvest {
                 Failure::NoFormat { .. } => {
                     bail!("{base}: {reason}; name one of these with --prefix")
                 }
+                // Nothing has come from which a harvest could go on.
+                _ if report.records == 0 && self.checkpoint.is_none() => bail!("{base}: {reason}"),
                 _ => bail!("{base}: {reason}{}", self.advice()),
             }
         }
