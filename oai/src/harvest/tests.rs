@@ -294,8 +294,7 @@ impl Repository {
         if self.behavior.broken_item.is_some_and(|id| found.iter().any(|it| it.1 == id)) {
             let upto = found.iter().take_while(|it| Some(it.1) != self.behavior.broken_item);
             let whole = upto.map(|it| self.record(it.1)).collect();
-            let (problem, remedy) = ("cut".to_owned(), Remedy::AgainOrLess);
-            return Err(Box::new(Outcome::Unreadable { problem, remedy, whole }));
+            return Err(Box::new(cut(whole)));
         }
         if found.is_empty() {
             return fault(self, Code::NoRecordsMatch);
@@ -331,6 +330,10 @@ impl Repository {
             about: Vec::new(),
         }
     }
+}
+
+fn cut(whole: Vec<Record>) -> Outcome {
+    Outcome::Unreadable { problem: "cut".to_owned(), remedy: Remedy::AgainOrLess, whole }
 }
 
 /// The received records and the checkpoint stored with them.
