@@ -135,7 +135,7 @@ impl Failure {
                 Remedy::AgainOrLess => Self::BrokenOff,
                 Remedy::Less => Self::OverLimit,
             },
-            Harvest::NoFormat { .. } => Self::OtherFormat,
+            Harvest::NoFormat { .. } | Harvest::NoSet { .. } => Self::OtherFormat,
             Harvest::OverLimit { .. } => Self::OverLimit,
             Harvest::TimeUp { .. } => Self::TooSlow,
         }

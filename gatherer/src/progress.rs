@@ -134,6 +134,9 @@ pub struct RootStatus {
     /// Of a web site: the crawl under way, or the last one since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crawl: Option<CrawlStatus>,
+    /// Of a repository: what the harvest under way does, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harvest: Option<String>,
 }
 
 /// Status of a crawl.

@@ -354,6 +354,7 @@ impl Site {
             hold: note.hold,
             held: note.held,
             crawl: crawls::status(&root_state),
+            harvest: None,
         }
     }
 
@@ -366,6 +367,7 @@ impl Site {
             hold: note.hold,
             held: note.held,
             crawl: None,
+            harvest: self.repositories.activity(url),
         }
     }
 

@@ -113,6 +113,9 @@ async fn a_stop_amid_a_harvest_is_quick_and_the_next_start_goes_on() {
     archive.stalled().await;
     // Records received before the stop are published already.
     bench.status(|it| it.objects == 30).await;
+    let does = root(&bench, &archive).harvest.unwrap();
+    assert!(does.starts_with("asks for part 4 of the records"), "{does}");
+    assert!(does.ends_with("30 records so far"), "{does}");
     let (tree, took) = bench.stop().await;
     assert!(took.as_secs() < 2, "{took:?}");
     archive.stall(None);
@@ -122,6 +125,28 @@ async fn a_stop_amid_a_harvest_is_quick_and_the_next_start_goes_on() {
     let second = archive.take_queries();
     assert!(first.last().is_some_and(|it| it.contains("resumptionToken")), "{first:?}");
     assert_eq!(first.last(), second.first(), "it goes on with the page that was not answered");
+    assert_eq!(root(&bench, &archive).harvest, None, "it has ended");
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreadable_record_is_a_problem_until_it_was_read() {
+    let archive = Archive::start(5).await;
+    archive.repair(3, "An element <i>without its end");
+    let mut bench = start(Tree::new(), &archive).await;
+    assert_eq!(bench.handle.status().objects, 4);
+    let is_named = |bench: &Bench| {
+        let problems = bench.handle.problems();
+        problems.iter().any(|it| it.kind == "quarantined" && it.object == Archive::object(3))
+    };
+    assert!(is_named(&bench), "{:?}", bench.handle.problems());
+    // A new start, whose harvest lists no record, still knows it.
+    let (tree, _) = bench.stop().await;
+    bench = start(tree, &archive).await;
+    assert!(is_named(&bench), "{:?}", bench.handle.problems());
+    archive.repair(3, "An element with its end");
+    again(&bench, |it| it.objects == 5).await;
+    bench.status(|_| !is_named(&bench)).await;
     bench.stop().await;
 }
 

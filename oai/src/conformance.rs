@@ -5,15 +5,19 @@
 //! Sans-I/O.
 
 mod report;
+mod whole_list;
 
 use crate::harvest::OAI_DC;
 use crate::request::Verb;
 use crate::response::write::{NAMESPACE, SCHEMA};
-use crate::response::{Body, Deleted, Identify, NoteKind, Reading, Token, Unreadable, read};
+use crate::response::{
+    Body, Deleted, Identify, NoteKind, Reading, Token, Unreadable, read, well_formed,
+};
 use crate::xml::INSTANCE;
 use crate::{Code, Datestamp, Granularity, RepositoryId};
 
 pub use report::{BOUNDS, Report, SECOND_PAGE};
+pub use whole_list::WholeList;
 
 /// Namespace of the description that declares the form of identifiers.
 const OAI_IDENTIFIER: &str = "http://www.openarchives.org/OAI/2.0/oai-identifier";
@@ -73,7 +77,7 @@ impl Reply {
     /// Returns the reason why the reply has no usable result.
     fn why_not(&self) -> String {
         match &self.read {
-            Err(error) => error.to_string(),
+            Err(error) => error.advised(),
             Ok(reading) => match &reading.response.body {
                 Body::Faults(faults) => {
                     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
@@ -104,9 +108,11 @@ impl Reply {
 fn of_any(reply: &Reply) -> [(&'static str, Result<(), String>, &'static str); 6] {
     let must = |is: bool, why: &str| if is { Ok(()) } else { Err(why.to_owned()) };
     let well_formed = match &reply.read {
-        Err(error) => Err(error.to_string()),
-        Ok(reading) if reading.repaired => Err(notes(reading)),
-        Ok(_) => Ok(()),
+        // It is something else than a response, and other checks say so.
+        Err(Unreadable::Html { .. } | Unreadable::NotOai { .. } | Unreadable::Doctype { .. }) => {
+            Ok(())
+        }
+        _ => well_formed(&reply.bytes),
     };
     let (root, schema) = root(&reply.bytes);
     let date =
@@ -134,12 +140,6 @@ fn of_any(reply: &Reply) -> [(&'static str, Result<(), String>, &'static str); 6
         ("naming the schema of OAI-PMH 2.0", schema, "set xsi:schemaLocation as §3.2 has it"),
         ("dated in UTC without fractions", date, "write responseDate as 2026-01-31T12:00:00Z"),
     ]
-}
-
-fn notes(reading: &Reading) -> String {
-    let repairs = reading.notes.iter().filter(|it| it.kind.is_repair());
-    let text: Vec<String> = repairs.map(ToString::to_string).collect();
-    if text.is_empty() { "records in it cannot be read".to_owned() } else { text.join("; ") }
 }
 
 /// Checks the root element: that it has no prefix, and that it names the schema.

@@ -7,7 +7,7 @@
 //! passes the outcome to [`Harvest::handle`]:
 //!
 //! 1. Identify. A full harvest then asks for the sets, if the settings name some, and for the
-//!    formats.
+//!    formats. An incremental one asks for some of the records that earlier ones could not read.
 //! 2. ListRecords for each set, in windows of dates. The first window has no beginning (because
 //!    repositories state wrong earliest datestamps), and the last one has no end. The length of a
 //!    window depends on the number of records in the one before.
@@ -33,27 +33,30 @@
 //! * A list whose next part is answered with noRecordsMatch has ended, unless records are missing.
 
 mod action;
+mod activity;
 mod checkpoint;
 mod list;
+mod opening;
 mod pause;
 mod report;
 mod seen;
 mod settings;
 mod short;
+mod unread;
 mod window;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::datestamp::{DAY_SECS, Datestamp, Granularity};
-use crate::repository::oap::Totals;
+use crate::datestamp::{Datestamp, Granularity};
+use crate::error::Code;
 use crate::request::{Listed, Request, Scope, Selection};
-use crate::response::{Body, Deleted, Format, Identify, Page, Record, Response, Set};
+use crate::response::{Body, Identify, Page, Record, Response};
 
 pub use action::{Action, Answer, Batch, End, Outcome, Remedy};
 pub use checkpoint::{CHECKPOINT_BYTES_MAX, Checkpoint};
 pub use pause::{TRIES_MAX, retry_after_secs};
-pub use report::{Failure, QUARANTINED_MAX, Report, Warning};
+pub use report::{Failure, QUARANTINED_MAX, Report, Warning, status_advice};
 pub use settings::{
     FULL_EVERY_SECS, OAI_DC, OVERLAP_SECS, PAUSE_SECS_MAX, RECORDS_MAX, REQUESTS_MAX, Settings,
     WINDOW_DAYS,
@@ -61,9 +64,6 @@ pub use settings::{
 
 use checkpoint::Run;
 use seen::Seen;
-
-/// Maximum number of parts of a list of sets that are read.
-const SET_PAGES_MAX: u32 = 100;
 
 /// Offset of a repository's clock from which a warning is given, in seconds.
 const CLOCK_OFF_SECS: i64 = 300;
@@ -79,6 +79,10 @@ enum Phase {
         missing: BTreeSet<String>,
     },
     Formats,
+    /// GetRecord, for so many records that earlier harvests could not read.
+    Unread {
+        left: usize,
+    },
     List,
     Over(Result<(), Failure>),
 }
@@ -105,6 +109,8 @@ pub struct Harvest {
     whole: Vec<Record>,
     /// The reason for the last gap.
     gap_failure: Option<Failure>,
+    /// Why the present request is made again.
+    why_again: Option<String>,
     report: Report,
 }
 
@@ -121,10 +127,15 @@ impl Harvest {
         let sets = u64::try_from(settings.sets.len().max(1)).unwrap_or(1);
         let is_chosen = !checkpoint.prefix.is_empty();
         checkpoint.run = checkpoint.run.filter(|it| it.set < sets && is_chosen);
-        let mut report = Report::default();
+        let mut report = Report {
+            quarantined: u64::try_from(checkpoint.unread.len()).unwrap_or(u64::MAX),
+            quarantine: checkpoint.unread.clone(),
+            ..Report::default()
+        };
         let mut seen = Seen::default();
-        let phase = match &checkpoint.run {
+        let phase = match &mut checkpoint.run {
             Some(run) => {
+                run.until = settings.until.map(Datestamp::last_secs);
                 report.full = run.full;
                 seen.begin(run.token.as_deref());
                 Phase::List
@@ -144,6 +155,7 @@ impl Harvest {
             list_announced: None,
             whole: Vec::new(),
             gap_failure: None,
+            why_again: None,
             report,
         }
     }
@@ -208,12 +220,20 @@ impl Harvest {
         self.checkpoint.run.as_ref().map_or(0, |it| it.distinct)
     }
 
+    /// Returns whether this harvest has brought records, perhaps before it was continued.
+    fn has_records(&self) -> bool {
+        let run = self.checkpoint.run.as_ref();
+        0 < self.report.records || run.is_some_and(|it| 0 < it.live || 0 < it.record_count())
+    }
+
     /// Returns the present request, or the end of the harvest.
     fn request(&self) -> Result<Request, Result<(), Failure>> {
         Ok(match &self.phase {
             Phase::Identify => Request::Identify,
             Phase::Sets { token, .. } => Request::Sets { token: token.clone() },
             Phase::Formats => Request::Formats { identifier: None },
+            // This phase always has a record to ask for.
+            Phase::Unread { .. } => self.request_unread().ok_or(Ok(()))?,
             Phase::List => {
                 // This phase always has a run.
                 let run = self.checkpoint.run.as_ref().ok_or(Ok(()))?;
@@ -248,15 +268,21 @@ impl Harvest {
         self.list_announced = answer.list;
         self.next_ms = now_ms.saturating_add(self.settings.delay_ms);
         self.whole = Vec::new();
+        self.why_again = None;
         match answer.outcome {
             Outcome::Response { response, repaired } => {
                 self.report.repaired += u64::from(repaired);
                 self.response(response, now_ms);
             }
-            Outcome::Unreadable { problem, whole } => {
+            // It is as unreadable as before.
+            Outcome::Unreadable { .. } if self.is_at_unread() => self.next_unread(),
+            Outcome::Unreadable { problem, remedy, whole } => {
                 self.whole = whole;
                 let failure = Failure::Unreadable(problem);
-                self.again(failure, Remedy::AgainOrLess, None, now_ms);
+                // What the first list has, every list has, of whatever dates.
+                let is_hopeless = remedy == Remedy::Less && !self.has_records();
+                let remedy = if is_hopeless { Remedy::None } else { remedy };
+                self.again(failure, remedy, None, now_ms);
             }
             Outcome::Status { status, retry_after_secs } => {
                 self.status(status, retry_after_secs, now_ms);
@@ -285,6 +311,14 @@ impl Harvest {
             (Phase::Formats, Body::Formats(formats)) => self.formats(&formats),
             (Phase::List, Body::Records(page)) => self.records(page, date, now_ms),
             (Phase::List, Body::Faults(faults)) => self.faults(faults, date),
+            (Phase::Unread { .. }, Body::Record(record)) => self.record_of_unread(*record),
+            (Phase::Unread { .. }, Body::Faults(faults)) => self.faults_of_unread(&faults),
+            (Phase::Sets { .. }, Body::Faults(faults))
+                if self.settings.strict
+                    && faults.iter().any(|it| it.code == Code::NoSetHierarchy) =>
+            {
+                self.sets(Page::of(Vec::new()));
+            }
             (Phase::Sets { .. } | Phase::Formats, Body::Faults(_)) => self.skip(),
             (Phase::Identify, Body::Faults(faults)) => {
                 let fault = faults.into_iter().next();
@@ -333,7 +367,13 @@ impl Harvest {
         // The pause is never less than our own, because some repositories ask for a pause of zero.
         let pause_ms = pause::backoff_ms(self.tries).max(asked.saturating_mul(1_000));
         self.next_ms = now_ms.saturating_add(pause_ms.max(self.settings.delay_ms));
-        self.report.warn(Warning::Retried(failure.to_string()));
+        let why = failure.to_string();
+        self.why_again = Some(why.clone());
+        self.report.warn(Warning::Retried(why));
+    }
+
+    fn is_at_unread(&self) -> bool {
+        matches!(self.phase, Phase::Unread { .. })
     }
 
     /// Returns whether the present window is a gap, which is tried again after all other windows.
@@ -348,6 +388,7 @@ impl Harvest {
         match self.phase {
             Phase::Sets { .. } | Phase::Formats => self.skip(),
             Phase::List if is_less => self.restart(failure),
+            Phase::Unread { .. } => self.next_unread(),
             _ => self.fail(failure),
         }
     }
@@ -381,111 +422,10 @@ impl Harvest {
         }
         let records = std::mem::take(&mut self.whole);
         if matches!(self.phase, Phase::List) && !records.is_empty() {
-            self.report.records += u64::try_from(records.len()).unwrap_or(0);
+            records.iter().for_each(|it| self.count(it));
             self.hand_out(records, false);
         }
         self.phase = Phase::Over(Err(failure));
-    }
-
-    fn identified(&mut self, found: Identify, date: Option<i64>, now_ms: u64) {
-        self.tries = 0;
-        let checkpoint = &mut self.checkpoint;
-        let every_ms = self.settings.full_every_secs.saturating_mul(1_000);
-        let since_ms = match found.deleted_record {
-            Deleted::No => Some(checkpoint.full_at_ms),
-            // The repository may have forgotten deletions since then.
-            Deleted::Transient => {
-                checkpoint.reached.map(|it| u64::try_from(it).unwrap_or(0).saturating_mul(1_000))
-            }
-            Deleted::Persistent => None,
-        };
-        let is_due =
-            every_ms != 0 && since_ms.is_some_and(|it| it.saturating_add(every_ms) <= now_ms);
-        if is_due && found.deleted_record == Deleted::Transient {
-            self.report.warn(Warning::DeletionsLate);
-        }
-        let since = checkpoint.reached.filter(|_| !is_due);
-        let lowest = self.settings.from.map(Datestamp::secs);
-        let since = since.map(|it| it.saturating_sub(self.settings.overlap_secs));
-        let from = since.map(|it| it.max(lowest.unwrap_or(i64::MIN))).or(lowest);
-        let full = since.is_none();
-        if full {
-            checkpoint.generation = checkpoint.generation.saturating_add(1).max(now_ms);
-        }
-        // No repository is older than 1970, and the first window has no beginning.
-        let earliest = found.earliest_datestamp.map_or(0, |it| it.secs().max(0));
-        let mut run = Run::new(found.granularity, full, (from, earliest));
-        run.size_secs = i64::from(self.settings.window_days) * DAY_SECS;
-        run.server_secs = date;
-        run.began_ms = now_ms;
-        if full {
-            checkpoint.gaps.clear();
-            checkpoint.miscounts = false;
-        }
-        run.open(from, self.settings.overlap_secs);
-        checkpoint.run = Some(run);
-        self.report.full = full;
-        if let Some(totals) = found.descriptions.iter().find_map(Totals::read) {
-            self.report.elements = Some(totals.elements);
-        }
-        self.identify = Some(found);
-        self.seen.begin(None);
-        self.phase = match (full, self.settings.sets.is_empty()) {
-            (true, false) => {
-                let missing = self.settings.sets.iter().cloned().collect();
-                Phase::Sets { token: None, pages: 0, missing }
-            }
-            (true, true) => Phase::Formats,
-            (false, _) => Phase::List,
-        };
-    }
-
-    fn sets(&mut self, page: Page<Set>) {
-        self.tries = 0;
-        let Phase::Sets { token, pages, missing } = &mut self.phase else { return };
-        for set in &page.items {
-            missing.remove(&set.spec);
-        }
-        *pages += 1;
-        let next = page.token.map(|it| it.value).filter(|it| !it.is_empty());
-        let is_end = next.is_none() || next == *token || SET_PAGES_MAX <= *pages;
-        *token = next;
-        if missing.is_empty() {
-            self.phase = Phase::Formats;
-        } else if is_end {
-            let missing = std::mem::take(missing);
-            // A missing set does not prove that its records are gone.
-            if let Some(run) = &mut self.checkpoint.run {
-                run.doubtful = true;
-            }
-            for set in missing {
-                self.report.warn(Warning::UnknownSet(set));
-            }
-            self.phase = Phase::Formats;
-        }
-    }
-
-    fn formats(&mut self, formats: &[Format]) {
-        self.tries = 0;
-        let has = |wanted: &str| formats.iter().any(|it| it.prefix == wanted);
-        let prefixes = &self.settings.prefixes;
-        if let Some(found) = prefixes.iter().find(|it| has(it)) {
-            return self.chosen(Some(found.clone()));
-        }
-        let wanted = prefixes.join(", ");
-        if has(OAI_DC) {
-            let used = OAI_DC.to_owned();
-            self.report.warn(Warning::OtherFormat { wanted, used });
-            return self.chosen(None);
-        }
-        let offered: Vec<&str> = formats.iter().take(20).map(|it| it.prefix.as_str()).collect();
-        let offered = if offered.is_empty() { "none".to_owned() } else { offered.join(", ") };
-        self.fail(Failure::NoFormat { wanted, offered });
-    }
-
-    fn chosen(&mut self, prefix: Option<String>) {
-        self.checkpoint.prefix = prefix.unwrap_or_else(|| OAI_DC.to_owned());
-        self.phase = Phase::List;
     }
 }
 

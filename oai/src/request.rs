@@ -295,6 +295,11 @@ impl<'a> Arguments<'a> {
     }
 }
 
+/// Returns whether a set is `set`, or below it.
+pub fn is_within(it: &str, set: &str) -> bool {
+    it.strip_prefix(set).is_some_and(|it| it.is_empty() || it.starts_with(':'))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -11,8 +11,8 @@ use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
-pub(crate) use read::NoteKind;
-pub use read::{Note, Reading, Unreadable, read};
+pub use read::{BASE_URL_ADVICE, Note, Reading, Unreadable, read};
+pub(crate) use read::{NoteKind, well_formed};
 
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::Fault;
@@ -187,7 +187,8 @@ pub struct Header {
 pub struct Record {
     /// Its header.
     pub header: Header,
-    /// The element within `metadata`; `None` in a deleted record.
+    /// The element within `metadata`; `None` in a deleted record, and in a live one that came
+    /// without, against the standard.
     pub metadata: Option<Xml>,
     /// The elements within `about`.
     pub about: Vec<Xml>,

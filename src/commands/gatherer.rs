@@ -308,6 +308,7 @@ fn render(status: &Status) -> String {
         let noun = if root.url.starts_with("file:") { "file" } else { "record" };
         lines.push(format!("{}: {}", root.url, output::counted(root.files, noun)));
         lines.extend(root.crawl.iter().flat_map(crawl_lines));
+        lines.extend(root.harvest.iter().map(|it| format!("  its harvest {it}")));
         if let Some(hold) = &root.hold {
             let hold = serde_json::to_value(hold).unwrap_or_default();
             let why = hold.get("why").and_then(Value::as_str).unwrap_or("unknown");
@@ -341,6 +342,7 @@ mod tests {
             hold: Some(Hold::Missing),
             held: 12,
             crawl: None,
+            harvest: Some("asks for its sets".to_owned()),
         };
         let full = Some("no space on /srv".to_owned());
         let status = Status {
@@ -387,6 +389,7 @@ mod tests {
             "1,000 annotations in 2 files, 1 with mistakes, 3 about no object",
             "unreadable: 3 problems",
             "1,200 files",
+            "its harvest asks for its sets",
             "HELD (missing): 12 files",
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");

@@ -14,6 +14,7 @@ mod freshness;
 mod harness;
 mod health;
 mod oai;
+mod oai_faulty;
 mod oai_peers;
 mod opening;
 mod push;

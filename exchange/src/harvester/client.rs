@@ -1,5 +1,6 @@
 //! The client of a repository: one request and its answer.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use net::clock;
 use net::error::Stage;
 use net::pace::{Hosts, Turn};
 use oai::error::Fault;
-use oai::harvest::{Answer, Outcome, Remedy, retry_after_secs};
+use oai::harvest::{Answer, Outcome, Remedy, retry_after_secs, status_advice};
 use oai::repository::oap;
 use oai::request::{Request, Verb};
 use oai::response::{Body, Format, Identify, Page, Reading, Record, Set, Unreadable};
@@ -58,7 +59,7 @@ pub enum Error {
     #[error(transparent)]
     Net(#[from] net::Error),
     /// The answer is an HTTP error.
-    #[error("{url} answers with status {status}")]
+    #[error("{url} answers with status {status}{}", status_advice(.status.as_u16()))]
     Status {
         /// The requested URL.
         url: String,
@@ -183,7 +184,7 @@ impl Repository {
             _ if !status.is_success() => return Err(Error::Status { url, status }),
             (_, Some((problem, _))) => return Err(Error::Unreadable { url, problem }),
             (Err(error), None) => {
-                return Err(Error::Unreadable { url, problem: error.to_string() });
+                return Err(Error::Unreadable { url, problem: error.advised() });
             }
         };
         match reading.response.body {
@@ -290,6 +291,8 @@ fn remedy(error: &net::Error) -> Remedy {
         | E::Cut { .. }
         | E::Protocol { .. } => Remedy::AgainOrLess,
         E::TooLarge { .. } => Remedy::Less,
+        // A certificate that is not accepted.
+        E::Tls { source, .. } if source.kind() == ErrorKind::InvalidData => Remedy::None,
         E::Timeout { .. } | E::Resolve { .. } | E::Connect { .. } | E::Tls { .. } => Remedy::Again,
         _ => Remedy::None,
     }
@@ -323,7 +326,7 @@ async fn judge(reply: Reply, asked: Verb) -> Answer {
     let (status, received) = (reply.status, reply.received);
     let refused = Outcome::Status { status: status.as_u16(), retry_after_secs };
     let outcome = if status.is_success() {
-        outcome(read(reply, asked).await)
+        outcome(read(reply, asked).await, asked)
     } else if status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 407 | 429) {
         // Some repositories send protocol errors under an HTTP error.
         match read(reply, asked).await {
@@ -340,7 +343,10 @@ async fn judge(reply: Reply, asked: Verb) -> Answer {
     Answer { outcome, bytes: received, elements, list }
 }
 
-fn outcome((read, broken): (Result<Reading, Unreadable>, Option<(String, Remedy)>)) -> Outcome {
+fn outcome(
+    (read, broken): (Result<Reading, Unreadable>, Option<(String, Remedy)>),
+    asked: Verb,
+) -> Outcome {
     let whole = |reading: Reading| match reading.response.body {
         Body::Records(page) => page.items,
         _ => Vec::new(),
@@ -350,13 +356,20 @@ fn outcome((read, broken): (Result<Reading, Unreadable>, Option<(String, Remedy)
         (_, Some((problem, remedy @ (Remedy::Less | Remedy::None)))) => {
             Outcome::Failed { problem, remedy }
         }
-        (Ok(reading), Some((problem, _))) => Outcome::Unreadable { problem, whole: whole(reading) },
+        (Ok(reading), Some((problem, _))) => {
+            Outcome::Unreadable { problem, remedy: Remedy::AgainOrLess, whole: whole(reading) }
+        }
         (Err(error), broken) => {
-            let problem = broken.map_or_else(|| error.to_string(), |(problem, _)| problem);
-            Outcome::Unreadable {
-                problem,
-                whole: error.into_whole().map(whole).unwrap_or_default(),
-            }
+            let (problem, remedy) = match broken {
+                Some((problem, _)) => (problem, Remedy::AgainOrLess),
+                // Where lists come from, the address is right.
+                None if asked == Verb::ListRecords => {
+                    (error.to_string(), Remedy::for_unreadable(&error, asked))
+                }
+                None => (error.advised(), Remedy::for_unreadable(&error, asked)),
+            };
+            let whole = error.into_whole().map(whole).unwrap_or_default();
+            Outcome::Unreadable { problem, remedy, whole }
         }
     }
 }

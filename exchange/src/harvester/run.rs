@@ -8,6 +8,7 @@ use net::shutdown::Shutdown;
 use oai::harvest::{Action, Answer, Batch, Checkpoint, End, Failure, Harvest, Report, Settings};
 use oai::request::Request;
 use oai::response::{Identify, Record};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::sleep;
 
@@ -18,6 +19,9 @@ pub const HELD_RECORDS_MAX: usize = 4_096;
 
 /// Maximum size of the metadata of these records, in bytes (8 MiB), without that page.
 pub const HELD_BYTES_MAX: usize = 8 << 20;
+
+/// Time after which the log is told again what a harvest does.
+const LOG_EVERY: Duration = Duration::from_secs(60);
 
 /// Limits on the bytes and the time of a harvest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +73,10 @@ pub struct Running {
     held: Option<Held>,
     /// The unanswered request, if any; it ends when the harvest is dropped.
     asking: JoinSet<Answer>,
+    /// What the harvest does, in words.
+    activity: watch::Sender<String>,
+    /// Time at which the log was last told.
+    logged: Instant,
 }
 
 impl Running {
@@ -84,7 +92,8 @@ impl Running {
         let harvest = Harvest::new(settings, checkpoint);
         let (begun, hold, held) = (clock::monotonic(), Duration::ZERO, None);
         let asking = JoinSet::new();
-        Self { repository, harvest, bounds, shutdown, begun, hold, held, asking }
+        let (activity, logged) = (watch::Sender::default(), begun);
+        Self { repository, harvest, bounds, shutdown, begun, hold, held, asking, activity, logged }
     }
 
     /// Merges batches that come within `hold`, up to [`HELD_RECORDS_MAX`] or [`HELD_BYTES_MAX`] and
@@ -123,7 +132,9 @@ impl Running {
             } else if left.is_zero() {
                 self.harvest.stop(Failure::TimeUp { secs: time_max.as_secs() });
             }
-            match self.harvest.poll(clock::now_ms()) {
+            let action = self.harvest.poll(clock::now_ms());
+            self.tell();
+            match action {
                 Action::Ask(request) => {
                     if let Some(batch) = self.ask(request, left).await {
                         return Step::Batch(batch);
@@ -144,6 +155,17 @@ impl Running {
                 },
             }
         }
+    }
+
+    /// Publishes what the harvest does, and tells it to the log from time to time.
+    fn tell(&mut self) {
+        let activity = self.harvest.activity(clock::now_ms());
+        let now = clock::monotonic();
+        if LOG_EVERY <= now.saturating_duration_since(self.logged) {
+            self.logged = now;
+            tracing::info!(repository = %self.repository.base_url(), "the harvest {activity}");
+        }
+        self.activity.send_replace(activity);
     }
 
     /// Begins a request in its turn, unless the wait takes longer than `left`. If it has to wait
@@ -199,6 +221,11 @@ impl Running {
         }
         self.held = Some(all);
         None
+    }
+
+    /// Returns a view of what the harvest does, in words.
+    pub fn activity(&self) -> watch::Receiver<String> {
+        self.activity.subscribe()
     }
 
     /// Returns the report so far.

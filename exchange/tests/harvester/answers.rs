@@ -144,6 +144,16 @@ async fn protocol_errors_count_under_any_status() {
 }
 
 #[tokio::test]
+async fn a_wrong_base_url_is_named_after_one_request() {
+    let peer = peer(5).await;
+    peer.set(Mode::Html);
+    let end = peer.harvest_all().await;
+    let Err(Failure::Unreadable(problem)) = end.outcome else { panic!("{:?}", end.outcome) };
+    assert!(problem.contains("HTML") && problem.contains("base URL"), "{problem}");
+    assert_eq!(end.report.requests, 1);
+}
+
+#[tokio::test]
 async fn single_requests_are_answered_or_refused_with_a_reason() {
     let peer = peer(25).await;
     let repository = peer.repository();
@@ -158,6 +168,7 @@ async fn single_requests_are_answered_or_refused_with_a_reason() {
     peer.set(Mode::Html);
     let html = repository.identify().await.unwrap_err().to_string();
     assert!(html.starts_with(peer.url.as_str()) && html.contains("HTML"), "{html}");
+    assert!(html.contains("base URL"), "{html}");
     let access = Access { allow_private: false, ..Access::default() };
     let client = Client::new(net::client::Settings::default());
     let guarded = Repository::new(client, peer.url.clone(), access);

@@ -33,6 +33,9 @@ const FORM: &str = "2";
 /// received.
 const GAPS_PROBLEM: &str = "gaps";
 
+/// Kind of the problem that a record could not be read; it lasts until the record was read.
+const QUARANTINED_PROBLEM: &str = "quarantined";
+
 pub(crate) struct HarvestJob {
     pub(crate) repository: harvester::Repository,
     pub(crate) plan: RepositoryPlan,
@@ -87,23 +90,35 @@ pub(crate) async fn harvest(
     stop: Shutdown,
 ) -> Result<HarvestEnd, collection::Error> {
     let url = it.url().to_owned();
+    let ended = run(&site, it, stop).await;
+    site.repositories.show(&url, None);
+    ended
+}
+
+async fn run(
+    site: &Arc<Site>,
+    it: HarvestJob,
+    stop: Shutdown,
+) -> Result<HarvestEnd, collection::Error> {
+    let url = it.url().to_owned();
     let settings = &it.plan.repository.oai;
     let target = Target::new(site.collection.clone(), url.clone(), it.plan.identity.clone());
     let mut target = target.keep_original(settings.keep_original).confirmed(it.confirmed);
-    let checkpoint = begin(&site, &it, &mut target).await?;
+    let checkpoint = begin(site, &it, &mut target).await?;
     let (repository, settings) = (it.repository.clone(), settings.settings(&url));
     let mut running = Running::new(repository, settings, checkpoint, Bounds::default(), stop);
+    site.repositories.show(&url, Some(running.activity()));
     let mut has_progress = false;
     loop {
         match running.next().await {
             Step::Stopped => return Ok(HarvestEnd::Stopped),
             Step::Batch(part) => match target.store(*part, running.prefix()).await {
                 Ok(stored) => {
-                    count(&site, &stored);
+                    count(site, &stored);
                     has_progress = true;
                 }
                 Err(collection::Error::Loss { lost, of, .. }) => {
-                    return hold(&site, &url, lost, of).await;
+                    return hold(site, &url, lost, of).await;
                 }
                 // The records only have to be read again: no wait is necessary.
                 Err(error @ collection::Error::SetBack { .. }) => {
@@ -118,9 +133,9 @@ pub(crate) async fn harvest(
                     target.store_end(&end.checkpoint).await?;
                 }
                 if ended == HarvestEnd::Finished {
-                    finish(&site, &it).await?;
+                    finish(site, &it).await?;
                 }
-                report(&site, &url, &end, ended);
+                report(site, &url, &end, ended);
                 return Ok(ended);
             }
         }
@@ -174,8 +189,11 @@ fn report(site: &Site, url: &str, end: &End, ended: HarvestEnd) {
     for record in &report.quarantine {
         let object = record.identifier.clone().unwrap_or_else(|| url.to_owned());
         let message = format!("byte {} of a response: {}", record.offset, record.problem);
-        site.problem(object, "quarantined", message);
+        site.problem(object, QUARANTINED_PROBLEM, message);
     }
+    let mut problems = lock(&site.problems);
+    report.recovered.iter().for_each(|it| problems.cure(it, QUARANTINED_PROBLEM));
+    drop(problems);
     for (warning, count) in &report.warnings {
         let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
         site.problem(url.to_owned(), "odd-repository", format!("{warning}{times}"));

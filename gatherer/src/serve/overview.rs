@@ -93,5 +93,7 @@ fn now(status: &Status) -> Vec<String> {
     if 0 < progress.harvests_due {
         now.push(format!("Harvests of repositories to come: {}.", grouped(progress.harvests_due)));
     }
+    let harvests = status.roots.iter().filter_map(|it| Some((&it.url, it.harvest.as_ref()?)));
+    now.extend(harvests.map(|(url, harvest)| format!("The harvest of {url} {harvest}.")));
     now
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use collection::Collection;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::commit_note;
 use crate::lock::lock;
@@ -22,6 +22,8 @@ pub(crate) struct Repositories {
     /// Locked while a note is changed, in the collection and in `notes`, so that no change
     /// overwrites another.
     changing: Mutex<()>,
+    /// What the harvests under way do, by base URL.
+    activities: Mutex<BTreeMap<String, watch::Receiver<String>>>,
     /// Number of awaited harvests that have not ended yet; see [`crate::Progress::harvests_due`].
     pub(crate) due: AtomicU64,
 }
@@ -74,6 +76,21 @@ impl Repositories {
 
     pub(crate) fn note(&self, url: &str) -> RepositoryNote {
         lock(&self.notes).get(url).cloned().unwrap_or_default()
+    }
+
+    /// Shows what a harvest does, until it ends; `None` if it has ended.
+    pub(crate) fn show(&self, url: &str, activity: Option<watch::Receiver<String>>) {
+        let mut activities = lock(&self.activities);
+        match activity {
+            Some(activity) => activities.insert(url.to_owned(), activity),
+            None => activities.remove(url),
+        };
+    }
+
+    /// Returns what the harvest under way does.
+    pub(crate) fn activity(&self, url: &str) -> Option<String> {
+        let activity = lock(&self.activities).get(url).map(|it| it.borrow().clone());
+        activity.filter(|it| !it.is_empty())
     }
 
     /// Adds an administrator's requests, and wakes the schedule.

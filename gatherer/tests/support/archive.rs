@@ -63,6 +63,12 @@ impl Archive {
         self.shared.lock().unwrap().items.insert(number, item);
     }
 
+    /// Gives a record another title without a new datestamp.
+    pub(crate) fn repair(&self, number: u32, title: &str) {
+        let mut shared = self.shared.lock().unwrap();
+        shared.items.get_mut(&number).unwrap().1 = Some(title.to_owned());
+    }
+
     /// Removes records without a tombstone.
     pub(crate) fn lose(&self, is_lost: impl Fn(u32) -> bool) {
         self.shared.lock().unwrap().items.retain(|number, _| !is_lost(*number));
@@ -149,6 +155,13 @@ fn written(shared: &Shared, request: &Result<Request, Fault>) -> String {
         Ok(Request::Formats { .. }) => {
             let format = Format { prefix: "oai_dc".to_owned(), ..Format::default() };
             return writer.formats(&[format]);
+        }
+        Ok(Request::Get { identifier, .. }) => {
+            let number = identifier.rsplit(':').next().unwrap().parse().unwrap();
+            return match shared.items.get(&number) {
+                Some((at, title)) => writer.one(&record(number, *at, title.as_deref())),
+                None => writer.faults(&[Fault::new(Code::IdDoesNotExist, "")]),
+            };
         }
         Ok(Request::List { scope, .. }) => scope,
         Ok(_) => return writer.faults(&[Fault::new(Code::BadArgument, "")]),

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Check, Reply, Verdict, WrongRequest, of_any, of_first_page, of_identify};
+use super::{Check, Reply, Verdict, WholeList, WrongRequest, of_any, of_first_page, of_identify};
 use crate::Code;
 use crate::harvest::OAI_DC;
 use crate::request::Verb;
@@ -154,6 +154,11 @@ impl Report {
             (Some(Body::Headers(_)), _) => self.fail(name, second.why_not(), "keep tokens good"),
             _ => self.fail(name, first.why_not(), "take the tokens that you hand out"),
         }
+    }
+
+    /// Adds the checks on the list of all records.
+    pub fn whole_list(&mut self, list: WholeList) {
+        self.checks.extend(list.finish());
     }
 
     /// Checks the record `identifier`, which a list of `set` named.
@@ -309,6 +314,25 @@ mod tests {
             report.wrong(&reply("b", Verb::ListIdentifiers, 200, &fault), &wrong);
             assert_eq!(failed(report), expected, "{code}");
         }
+    }
+
+    #[test]
+    fn only_malformed_xml_is_called_malformed() {
+        let check = |asked, inner: &str, is_sound: bool| {
+            let mut report = Report::default();
+            report.any(&reply("q", asked, 200, inner));
+            let is_failed = failed(report).iter().any(|it| it.contains("well-formed"));
+            assert_eq!(is_failed, !is_sound, "{inner}");
+        };
+        let record = "<record><header><identifier>a</identifier></header>%</record>";
+        let list = |rest| format!("<ListRecords>{}</ListRecords>", record.replace('%', rest));
+        check(Verb::ListIdentifiers, &list(""), true);
+        check(Verb::ListRecords, &list(""), true);
+        check(Verb::GetRecord, "<GetRecord/>", true);
+        check(Verb::ListRecords, &list("<metadata>&amp;<m/></metadata>"), true);
+        check(Verb::ListRecords, &list("<metadata>&<m/></metadata>"), false);
+        check(Verb::ListRecords, &list("<metadata><m></metadata>"), false);
+        check(Verb::ListIdentifiers, &list("<metadata>&<m/></metadata>"), false);
     }
 
     #[test]

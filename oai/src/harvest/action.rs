@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::request::Request;
-use crate::response::{Record, Response};
+use crate::request::{Request, Verb};
+use crate::response::{Record, Response, Unreadable};
 
 use super::{Checkpoint, Failure, Report};
 
@@ -85,6 +85,8 @@ pub enum Outcome {
     Unreadable {
         /// The problem.
         problem: String,
+        /// The remedy that may help ([`Remedy::for_unreadable`]).
+        remedy: Remedy,
         /// Records in it that are complete.
         whole: Vec<Record>,
     },
@@ -115,4 +117,25 @@ pub enum Remedy {
     Less,
     /// Nothing.
     None,
+}
+
+impl Remedy {
+    /// Returns the remedy for an answer to `asked` that is not a readable response.
+    pub fn for_unreadable(error: &Unreadable, asked: Verb) -> Self {
+        let is_list = asked == Verb::ListRecords;
+        match error {
+            // It is a part of the program or its template, and comes again with every answer.
+            Unreadable::Doctype { .. } | Unreadable::NoVerb { .. } if is_list => Self::Less,
+            Unreadable::Doctype { .. }
+            | Unreadable::NoVerb { .. }
+            | Unreadable::Html { .. }
+            | Unreadable::NotOai { .. }
+                if !is_list =>
+            {
+                Self::None
+            }
+            // An overloaded repository may send an HTML page instead of a long list.
+            _ => Self::AgainOrLess,
+        }
+    }
 }

@@ -8,12 +8,16 @@
 use std::collections::BTreeMap;
 
 use crate::datestamp::Granularity;
+use crate::response::Quarantined;
 
 use super::settings::short_sum;
 use super::short::Short;
 
 /// Magic number and version at the beginning.
-const MAGIC: &[u8] = b"OAIH\x02";
+const MAGIC: &[u8] = b"OAIH\x03";
+
+/// The same of the version before, which has no unreadable records at its end.
+const MAGIC_BEFORE: &[u8] = b"OAIH\x02";
 
 /// Longest checkpoint that is read, in bytes.
 pub const CHECKPOINT_BYTES_MAX: usize = 1 << 20;
@@ -26,6 +30,15 @@ pub(super) const RECENT_MAX: usize = 4_096;
 
 /// Maximum number of gaps that are remembered.
 pub(super) const GAPS_MAX: usize = 16;
+
+/// Maximum number of unreadable records that are remembered.
+pub(super) const UNREAD_MAX: usize = 100;
+
+/// Longest identifier of such a record, in bytes; one with a longer identifier is not remembered.
+const IDENTIFIER_BYTES_MAX: usize = 1_024;
+
+/// Longest problem of such a record, in bytes; the rest is left out.
+const PROBLEM_BYTES_MAX: usize = 400;
 
 /// Checksums of records by the checksum of their identifiers.
 pub(super) type Recent = BTreeMap<u64, u64>;
@@ -51,6 +64,9 @@ pub struct Checkpoint {
     pub(super) miscounts: bool,
     /// The harvest in progress.
     pub(super) run: Option<Run>,
+    /// Records that could not be read and have not come since, with their identifiers; at most
+    /// [`UNREAD_MAX`].
+    pub(super) unread: Vec<Quarantined>,
 }
 
 /// A window that failed.
@@ -76,6 +92,8 @@ pub(super) struct Run {
     pub(super) earliest: i64,
     /// Beginning of the harvest of each set, in Unix seconds.
     pub(super) from: Option<i64>,
+    /// End of the harvest, in Unix seconds. It is set from the settings, and not stored.
+    pub(super) until: Option<i64>,
     /// Index of the present set.
     pub(super) set: u64,
     /// First and last datestamp of the window, in Unix seconds; the first window may have no
@@ -153,6 +171,25 @@ impl Checkpoint {
     pub fn forget_progress(&mut self) {
         (self.reached, self.run) = (None, None);
         self.gaps.clear();
+        self.unread.clear();
+    }
+
+    /// Remembers a record that cannot be read.
+    pub(super) fn remember_unread(&mut self, found: &Quarantined) {
+        let Some(identifier) = found.identifier.as_deref() else { return };
+        self.unread.retain(|it| it.identifier.as_deref() != Some(identifier));
+        if self.unread.len() < UNREAD_MAX && identifier.len() <= IDENTIFIER_BYTES_MAX {
+            let mut found = found.clone();
+            found.problem.truncate(found.problem.floor_char_boundary(PROBLEM_BYTES_MAX));
+            self.unread.push(found);
+        }
+    }
+
+    /// Forgets that a record could not be read; returns whether it could not.
+    pub(super) fn forget_unread(&mut self, identifier: &str) -> bool {
+        let before = self.unread.len();
+        self.unread.retain(|it| it.identifier.as_deref() != Some(identifier));
+        self.unread.len() < before
     }
 
     /// Returns the checkpoint as bytes, at most [`CHECKPOINT_BYTES_MAX`].
@@ -172,19 +209,26 @@ impl Checkpoint {
         }
         put(&mut out, u64::from(self.miscounts));
         put_some(&mut out, self.run.as_ref(), |out, run| run.write(out));
+        put(&mut out, u64::try_from(self.unread.len()).unwrap_or(u64::MAX));
+        for unread in &self.unread {
+            put_string(&mut out, unread.identifier.as_deref().unwrap_or_default());
+            put(&mut out, unread.offset);
+            put_string(&mut out, &unread.problem);
+        }
         let sum = short_sum(&out);
         out.extend_from_slice(&sum.to_be_bytes());
         out
     }
 
-    /// Reads a checkpoint that [`to_bytes`](Self::to_bytes) wrote. Returns `None` for anything
-    /// else: harvest anew.
+    /// Reads a checkpoint that [`to_bytes`](Self::to_bytes) wrote, in this release or in the ones
+    /// before. Returns `None` for anything else: harvest anew.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (fields, sum) = bytes.split_last_chunk::<8>()?;
         if CHECKPOINT_BYTES_MAX < bytes.len() || short_sum(fields).to_be_bytes() != *sum {
             return None;
         }
-        let mut rest = Fields(fields.strip_prefix(MAGIC)?);
+        let now = fields.strip_prefix(MAGIC);
+        let mut rest = Fields(now.or_else(|| fields.strip_prefix(MAGIC_BEFORE))?);
         let found = Self {
             selection: rest.number()?,
             prefix: rest.string()?,
@@ -195,6 +239,7 @@ impl Checkpoint {
             gaps: rest.gaps()?,
             miscounts: rest.flag()?,
             run: rest.some(Run::read)?,
+            unread: if now.is_some() { rest.unread()? } else { Vec::new() },
         };
         rest.0.is_empty().then_some(found)
     }
@@ -246,6 +291,7 @@ impl Run {
             granularity: if rest.flag()? { Granularity::Second } else { Granularity::Day },
             earliest: rest.signed()?,
             from: rest.option()?,
+            until: None,
             set: rest.number()?,
             window: (rest.option()?, rest.option()?),
             size_secs: rest.signed().filter(|it| 0 <= *it)?,
@@ -370,6 +416,15 @@ impl Fields<'_> {
         (0..count).map(|_| gap(self)).collect()
     }
 
+    fn unread(&mut self) -> Option<Vec<Quarantined>> {
+        let count = self.length(UNREAD_MAX)?;
+        let unread = |rest: &mut Self| {
+            let identifier = Some(rest.string()?);
+            Some(Quarantined { identifier, offset: rest.number()?, problem: rest.string()? })
+        };
+        (0..count).map(|_| unread(self)).collect()
+    }
+
     fn short(&mut self) -> Option<Short> {
         Some(Short {
             until: self.option()?,
@@ -416,6 +471,7 @@ mod tests {
                 granularity: if flags[1] { Granularity::Second } else { Granularity::Day },
                 earliest,
                 from: dates[0],
+                until: None,
                 set: n[0],
                 window: (dates[1], dates[2]),
                 size_secs,
@@ -468,6 +524,7 @@ mod tests {
                     miscounts: gaps.len() == 1,
                     gaps,
                     run,
+                    unread: Vec::new(),
                 }
             },
         )
@@ -507,9 +564,40 @@ mod tests {
     }
 
     #[test]
+    fn unreadable_records_are_kept_within_bounds() {
+        let mut checkpoint = Checkpoint::default();
+        for number in 0..UNREAD_MAX + 5 {
+            let identifier = Some(number.to_string());
+            let problem = "\u{e9}".repeat(PROBLEM_BYTES_MAX);
+            checkpoint.remember_unread(&Quarantined { identifier, offset: 7, problem });
+        }
+        let long = Some("x".repeat(IDENTIFIER_BYTES_MAX + 1));
+        for identifier in [None, long, Some("7".to_owned())] {
+            checkpoint.remember_unread(&Quarantined { identifier, ..Quarantined::default() });
+        }
+        assert_eq!(checkpoint.unread.len(), UNREAD_MAX);
+        assert!(checkpoint.forget_unread("8") && !checkpoint.forget_unread("8"));
+        assert_eq!(checkpoint.unread.len(), UNREAD_MAX - 1);
+        assert_eq!(Checkpoint::from_bytes(&checkpoint.to_bytes()), Some(checkpoint));
+    }
+
+    #[test]
+    fn a_checkpoint_of_the_version_before_is_read() {
+        let checkpoint = Checkpoint { generation: 77, ..Checkpoint::default() };
+        let bytes = checkpoint.to_bytes();
+        let (fields, _) = bytes.split_last_chunk::<8>().unwrap();
+        // The last field is the empty list of unreadable records.
+        let fields = fields.strip_prefix(MAGIC).unwrap().strip_suffix(&[0]).unwrap();
+        let mut bytes = [MAGIC_BEFORE, fields].concat();
+        bytes.extend(short_sum(&bytes).to_be_bytes());
+        assert_eq!(Checkpoint::from_bytes(&bytes), Some(checkpoint));
+    }
+
+    #[test]
     fn the_largest_checkpoint_is_within_the_limit() {
         let recent: Recent = (0..4_096).map(|it| (it, it)).collect();
-        let most = 2 * recent.len() * 16 + 2 * STRING_BYTES_MAX + 1_000;
+        let unread = UNREAD_MAX * (IDENTIFIER_BYTES_MAX + PROBLEM_BYTES_MAX + 20);
+        let most = 2 * recent.len() * 16 + 2 * STRING_BYTES_MAX + unread + 1_000;
         assert_eq!(recent.len(), RECENT_MAX);
         assert!(most < CHECKPOINT_BYTES_MAX);
     }

@@ -2,6 +2,7 @@
 
 use crate::datestamp::{Datestamp, Granularity};
 use crate::error::{Code, Fault};
+use crate::request::is_within;
 use crate::response::{Page, Record, Token};
 
 use super::checkpoint::{GAPS_MAX, Gap, RECENT_MAX, Run, STRING_BYTES_MAX};
@@ -40,10 +41,10 @@ impl Harvest {
         self.check_dates(&mut run, &page.items);
         self.check_set(&mut run, &page.items, is_first);
         let records = self.sift(&mut run, page.items);
-        let unread = u64::try_from(page.quarantined.len()).unwrap_or(u64::MAX);
-        run.unread = run.unread.saturating_add(unread);
-        run.doubtful |= unread != 0;
-        self.report.quarantine(&page.quarantined);
+        run.doubtful |= !page.quarantined.is_empty();
+        for unread in page.quarantined {
+            self.unread(&mut run, unread);
+        }
         let failure = self.go_on(&mut run, page.token);
         let is_end = failure.is_none() && run.token.is_none();
         let is_short = is_end && self.is_short(&run);
@@ -87,6 +88,7 @@ impl Harvest {
         let (mut kept, mut fresh) = (Vec::with_capacity(items.len()), 0);
         let is_empty = items.is_empty();
         for record in items {
+            self.recover(&record.header.identifier);
             let is_new = self.seen.is_new(&record.header.identifier);
             fresh += u64::from(is_new);
             if run.set_lost && !self.is_of_set(run, &record) {
@@ -116,14 +118,13 @@ impl Harvest {
                     continue;
                 }
             }
-            self.report.deleted += u64::from(record.header.deleted);
+            self.count(&record);
             kept.push(record);
         }
         run.distinct = run.distinct.saturating_add(fresh);
         let (repeats, empty) = &mut self.stale;
         *repeats = if fresh == 0 && !is_empty { *repeats + 1 } else { 0 };
         *empty = if is_empty { *empty + 1 } else { 0 };
-        self.report.records += u64::try_from(kept.len()).unwrap_or(0);
         kept
     }
 
@@ -234,7 +235,7 @@ impl Harvest {
     fn skip_window(&mut self, run: &mut Run) -> bool {
         let (from, Some(until)) = run.window else { return false };
         let gaps = &mut self.checkpoint.gaps;
-        if run.skips == SKIPS_MAX {
+        if run.skips == SKIPS_MAX || run.is_last_window() {
             return false;
         }
         let gap = run.gap(from, until);
@@ -277,7 +278,7 @@ impl Harvest {
             self.checkpoint.run = Some(run);
         }
         let records = std::mem::take(&mut self.whole);
-        self.report.records += u64::try_from(records.len()).unwrap_or(0);
+        records.iter().for_each(|it| self.count(it));
         self.hand_out(records, is_last);
     }
 
@@ -353,10 +354,8 @@ impl Harvest {
     /// Returns whether a record is in the present set, or names no set.
     fn is_of_set(&self, run: &Run, record: &Record) -> bool {
         let Some(set) = self.set_of(run) else { return true };
-        let is_in = |it: &String| {
-            it.strip_prefix(set.as_str()).is_some_and(|it| it.is_empty() || it.starts_with(':'))
-        };
-        record.header.sets.is_empty() || record.header.sets.iter().any(is_in)
+        let sets = &record.header.sets;
+        sets.is_empty() || sets.iter().any(|it| is_within(it, set))
     }
 }
 

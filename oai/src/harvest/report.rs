@@ -1,7 +1,7 @@
 //! The report of a harvest: counts, warnings, and the reason for a failure.
 
 use crate::error::Fault;
-use crate::response::Quarantined;
+use crate::response::{BASE_URL_ADVICE, Quarantined};
 
 use super::Remedy;
 
@@ -11,17 +11,20 @@ pub const QUARANTINED_MAX: usize = 100;
 /// The counts of a harvest since it was begun or continued.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Records that were handed out, deleted ones included. A record that came again after a
-    /// restart, or in two sets, is counted again.
+    /// Distinct records that were handed out, deleted ones included. One that came again is counted
+    /// again only in a harvest of very many records.
     pub records: u64,
     /// Number of deleted ones among these records.
     pub deleted: u64,
     /// Records that were dropped because they were unchanged.
     pub duplicates: u64,
-    /// Unreadable records.
+    /// Unreadable records, with those that earlier harvests could not read and that have not come
+    /// since.
     pub quarantined: u64,
     /// The first [`QUARANTINED_MAX`] of them.
     pub quarantine: Vec<Quarantined>,
+    /// Identifiers of records that could not be read before, and have come now, or are gone.
+    pub recovered: Vec<String>,
     /// Responses that were readable only after repairs.
     pub repaired: u64,
     /// Requests.
@@ -48,10 +51,27 @@ impl Report {
         }
     }
 
-    pub(super) fn quarantine(&mut self, found: &[Quarantined]) {
-        self.quarantined += u64::try_from(found.len()).unwrap_or(u64::MAX);
-        let room = QUARANTINED_MAX.saturating_sub(self.quarantine.len());
-        self.quarantine.extend(found.iter().take(room).cloned());
+    /// Removes an unreadable record that has come, or is gone.
+    pub(super) fn recover(&mut self, identifier: String) {
+        let before = self.quarantine.len();
+        self.quarantine.retain(|it| it.identifier.as_ref() != Some(&identifier));
+        let removed = u64::try_from(before - self.quarantine.len()).unwrap_or(0);
+        self.quarantined = self.quarantined.saturating_sub(removed);
+        self.recovered.push(identifier);
+    }
+
+    /// Adds an unreadable record. One that is named already has come again.
+    pub(super) fn quarantine(&mut self, found: Quarantined) {
+        let is_same =
+            |it: &&mut Quarantined| it.identifier.is_some() && it.identifier == found.identifier;
+        if let Some(known) = self.quarantine.iter_mut().find(is_same) {
+            *known = found;
+            return;
+        }
+        self.quarantined += 1;
+        if self.quarantine.len() < QUARANTINED_MAX {
+            self.quarantine.push(found);
+        }
     }
 }
 
@@ -163,7 +183,7 @@ pub enum Failure {
     #[error("its answer cannot be read: {0}")]
     Unreadable(String),
     /// It answers with an HTTP error.
-    #[error("it answers with status {status}")]
+    #[error("it answers with status {status}{}", status_advice(*.status))]
     Status {
         /// The status.
         status: u16,
@@ -193,6 +213,12 @@ pub enum Failure {
         /// The formats that it has.
         offered: String,
     },
+    /// It does not list a set, in a strict harvest.
+    #[error("it does not list the set {wanted}")]
+    NoSet {
+        /// The wanted sets that it does not list.
+        wanted: String,
+    },
     /// The repository exceeds a limit of the settings.
     #[error("the harvest takes more than {max} {what}; raise {setting:?} if that is meant")]
     OverLimit {
@@ -209,4 +235,9 @@ pub enum Failure {
         /// Longest time, in seconds.
         secs: u64,
     },
+}
+
+/// Returns advice to append to an HTTP status: where the address may be wrong, to check it.
+pub fn status_advice(status: u16) -> String {
+    if matches!(status, 404 | 410) { format!("; {BASE_URL_ADVICE}") } else { String::new() }
 }

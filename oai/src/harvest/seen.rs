@@ -1,21 +1,24 @@
-//! The identifiers and tokens that a list has brought so far, in bounded memory.
+//! The identifiers and tokens that a list has brought so far, and the records that the harvest has
+//! counted, in bounded memory.
 
 use std::collections::HashSet;
 
 use super::settings::short_sum;
 
-/// Maximum number of remembered identifiers of one list; later ones count as new.
+/// Maximum number of remembered identifiers of one list, and of one harvest; later ones count as
+/// new.
 const DISTINCT_MAX: usize = 262_144;
 
 /// Maximum number of remembered tokens of one list. A loop of at most this number of tokens is
 /// noticed wherever it begins.
 const TOKENS_MAX: usize = 65_536;
 
-/// The identifiers and tokens of one list.
+/// The identifiers and tokens of one list, and the counted records of the harvest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     identifiers: HashSet<u64>,
     tokens: HashSet<u64>,
+    counted: HashSet<u64>,
 }
 
 impl Seen {
@@ -30,11 +33,13 @@ impl Seen {
 
     /// Adds an item; returns true if the list brings it for the first time.
     pub(super) fn is_new(&mut self, identifier: &str) -> bool {
-        let sum = short_sum(identifier.as_bytes());
-        if self.identifiers.len() < DISTINCT_MAX {
-            return self.identifiers.insert(sum);
-        }
-        !self.identifiers.contains(&sum)
+        is_added(&mut self.identifiers, identifier)
+    }
+
+    /// Counts a record; returns true if the harvest has not counted it before. A page may come
+    /// again: by another token, after a restart of its window, or in another set.
+    pub(super) fn is_uncounted(&mut self, identifier: &str) -> bool {
+        is_added(&mut self.counted, identifier)
     }
 
     /// Adds a token; returns true if the list hands it out for the first time.
@@ -44,6 +49,11 @@ impl Seen {
         }
         self.tokens.insert(short_sum(token.as_bytes()))
     }
+}
+
+fn is_added(all: &mut HashSet<u64>, identifier: &str) -> bool {
+    let sum = short_sum(identifier.as_bytes());
+    if all.len() < DISTINCT_MAX { all.insert(sum) } else { !all.contains(&sum) }
 }
 
 #[cfg(test)]

@@ -35,12 +35,18 @@ pub const RECORDS_MAX: u64 = 100_000_000;
 pub struct Settings {
     /// Address of the repository. A checkpoint of another address is not used.
     pub base_url: String,
-    /// Metadata formats, the most wanted first; a repository with none of them gives `oai_dc`.
+    /// Metadata formats, the most wanted first; a repository with none of them gives `oai_dc`,
+    /// unless the harvest is strict.
     pub prefixes: Vec<String>,
     /// Sets, harvested one after the other; none for the whole repository.
     pub sets: Vec<String>,
     /// Earliest datestamp of harvested records.
     pub from: Option<Datestamp>,
+    /// Latest datestamp of harvested records.
+    pub until: Option<Datestamp>,
+    /// Whether a harvest fails if the repository lists a wanted set or format nowhere. Otherwise it
+    /// warns, and takes `oai_dc` instead of the format.
+    pub strict: bool,
     /// Time by which a harvest begins before the end of the last one, in seconds; not below 0.
     pub overlap_secs: i64,
     /// Length of a full harvest's first window, in days; 0 for all dates at once.
@@ -66,6 +72,8 @@ impl Settings {
             prefixes: vec![OAI_DC.to_owned()],
             sets: Vec::new(),
             from: None,
+            until: None,
+            strict: false,
             overlap_secs: OVERLAP_SECS,
             window_days: WINDOW_DAYS,
             full_every_secs: FULL_EVERY_SECS,
@@ -83,6 +91,9 @@ impl Settings {
         for set in &self.sets {
             text.push_str(set);
             text.push('\n');
+        }
+        if let Some(until) = self.until {
+            text.push_str(&format!("until {until}\n"));
         }
         short_sum(text.as_bytes())
     }

@@ -4,6 +4,7 @@
 mod absence;
 mod lists;
 mod pages;
+mod unread;
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{Code, Fault};
-use crate::response::{Header, Quarantined, Token, Xml};
+use crate::repository::oap::Totals;
+use crate::response::{Deleted, Format, Header, Quarantined, Set, Token, Xml};
 
 /// 2026-01-01, in Unix seconds.
 const START: i64 = 1_767_225_600;
@@ -207,7 +209,14 @@ impl Repository {
                 Ok(body) => body,
                 Err(outcome) => return *outcome,
             },
-            Request::Get { .. } => unreachable!("nothing asks for one record"),
+            Request::Get { identifier, .. } => {
+                let id = identifier.strip_prefix("oai:x:").unwrap().parse().unwrap();
+                if self.items.contains_key(&id) {
+                    Body::Record(Box::new(self.record(id)))
+                } else {
+                    Body::Faults(vec![Fault::new(Code::IdDoesNotExist, "")])
+                }
+            }
         };
         self.response(body)
     }
@@ -226,7 +235,7 @@ impl Repository {
             2 => Outcome::Status { status: 500, retry_after_secs: None },
             3 => Outcome::Failed { problem, remedy: Remedy::AgainOrLess },
             4 => Outcome::Failed { problem, remedy: Remedy::Again },
-            5 => Outcome::Unreadable { problem, whole: Vec::new() },
+            5 => Outcome::Unreadable { problem, remedy: Remedy::AgainOrLess, whole: Vec::new() },
             6 if matches!(request, Request::List { scope: Scope::Token(_), .. }) => {
                 self.response(Body::Faults(vec![Fault::new(Code::BadResumptionToken, "")]))
             }
@@ -285,7 +294,7 @@ impl Repository {
         if self.behavior.broken_item.is_some_and(|id| found.iter().any(|it| it.1 == id)) {
             let upto = found.iter().take_while(|it| Some(it.1) != self.behavior.broken_item);
             let whole = upto.map(|it| self.record(it.1)).collect();
-            return Err(Box::new(Outcome::Unreadable { problem: "cut".to_owned(), whole }));
+            return Err(Box::new(cut(whole)));
         }
         if found.is_empty() {
             return fault(self, Code::NoRecordsMatch);
@@ -321,6 +330,10 @@ impl Repository {
             about: Vec::new(),
         }
     }
+}
+
+fn cut(whole: Vec<Record>) -> Outcome {
+    Outcome::Unreadable { problem: "cut".to_owned(), remedy: Remedy::AgainOrLess, whole }
 }
 
 /// The received records and the checkpoint stored with them.

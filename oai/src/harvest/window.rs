@@ -59,8 +59,20 @@ impl Run {
         }
         let settled = self.server_secs.map_or(i64::MIN, |it| it.saturating_sub(overlap_secs));
         let has_end = self.size_secs != 0 && last.saturating_add(unit - 1) < settled;
-        self.window = (from, has_end.then_some(last));
+        let end = self.end();
+        let last = if has_end { Some(end.map_or(last, |it| it.min(last))) } else { end };
+        self.window = (from, last);
         self.begin_list();
+    }
+
+    /// Returns the last datestamp of the harvest, if it has an end.
+    fn end(&self) -> Option<i64> {
+        self.until.map(|it| Datestamp::at(it, self.granularity).secs())
+    }
+
+    /// Returns whether no window follows the present one.
+    pub(super) fn is_last_window(&self) -> bool {
+        self.window.1.is_none_or(|last| self.end().is_some_and(|end| end <= last))
     }
 
     /// Returns the window as a gap in seconds: a later harvest may have another granularity.
@@ -94,6 +106,9 @@ impl Run {
     /// Opens the window after a completed one; returns `false` if that was the last.
     pub(super) fn open_next(&mut self, overlap_secs: i64) -> bool {
         let (_, Some(until)) = self.window else { return false };
+        if self.is_last_window() {
+            return false;
+        }
         // After a failure only windows with one part are known to be short enough.
         let is_safe = !self.careful || self.pages <= 1;
         if self.size_secs == 0 {
@@ -154,6 +169,22 @@ mod tests {
         assert_eq!(found, expected);
         let found = windows(run(Granularity::Second, 10, 100));
         assert_eq!(found[..2], [(None, Some(9)), (Some(10), Some(29))]);
+    }
+
+    #[test]
+    fn no_window_goes_beyond_the_end_of_the_harvest() {
+        let until = |days: i64, size: i64| {
+            let mut run = run(Granularity::Day, size * DAY, 100 * DAY);
+            run.until = Some(days * DAY + 7);
+            run.open(None, 0);
+            windows(run)
+        };
+        let day = |it: i64| Some(it * DAY);
+        assert_eq!(until(25, 10), [(None, day(9)), (day(10), day(25))]);
+        assert_eq!(until(9, 10), [(None, day(9))]);
+        assert_eq!(until(200, 0), [(None, day(200))]);
+        // The end may be later than the present.
+        assert_eq!(until(200, 60), [(None, day(59)), (day(60), day(200))]);
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod notes;
 mod page;
 mod scan;
 mod walk;
+mod well_formed;
 
 use std::mem::take;
 
@@ -40,6 +41,7 @@ pub(crate) use notes::NoteKind;
 pub use page::{QUARANTINED_MAX, RECORD_BYTES_MAX};
 pub use scan::AROUND_BYTES_MAX;
 pub use walk::{BINDINGS_MAX, DEPTH_MAX, FIELD_BYTES_MAX, NAMESPACE_BYTES_MAX};
+pub(crate) use well_formed::well_formed;
 
 use notes::Notes;
 use page::{Items, ResponseParts};
@@ -47,6 +49,10 @@ use walk::{Cause, Stop, Walker};
 
 /// Longest excerpt of a response in an error message, in bytes.
 pub const EXCERPT_BYTES_MAX: usize = 200;
+
+/// Advice for an answer that does not come from a repository.
+pub const BASE_URL_ADVICE: &str = "check that the URL is the repository's base URL, which its \
+     documentation names; it often ends in /oai, /oai2 or /oai/request";
 
 /// A readable response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,13 +72,13 @@ pub enum Unreadable {
     #[error("the response is empty")]
     Empty,
     /// It is an HTML page for people, for example about an error, a login or maintenance.
-    #[error("an HTML page came instead of an OAI-PMH response: {began}")]
+    #[error("an HTML page{} came instead of an OAI-PMH response", titled(.title))]
     Html {
-        /// Its beginning.
-        began: String,
+        /// Its title; empty if it has none.
+        title: String,
     },
     /// It is something else: check whether the address is that of an OAI-PMH repository.
-    #[error("the answer is not an OAI-PMH response: {began}")]
+    #[error("the answer is not an OAI-PMH response, but begins with: {began}")]
     NotOai {
         /// Its beginning.
         began: String,
@@ -126,6 +132,18 @@ impl Unreadable {
             _ => None,
         }
     }
+
+    /// Returns the problem, with advice if the address may be the cause.
+    pub fn advised(&self) -> String {
+        match self {
+            Self::Html { .. } | Self::NotOai { .. } => format!("{self}; {BASE_URL_ADVICE}"),
+            _ => self.to_string(),
+        }
+    }
+}
+
+fn titled(title: &str) -> String {
+    if title.is_empty() { String::new() } else { format!(" titled {title:?}") }
 }
 
 fn other(found: Option<Verb>) -> String {
@@ -262,6 +280,15 @@ fn reading(response: Response, items: Items) -> Reading {
     };
     let repaired = items.notes.has_repairs() || !is_complete;
     Reading { response, repaired, notes: items.notes.0 }
+}
+
+/// Returns the beginning of a document of any kind as text for an error message: in one line, and
+/// without control characters.
+fn beginning(bytes: &[u8]) -> String {
+    let some = bytes.get(..EXCERPT_BYTES_MAX).unwrap_or(bytes);
+    let text = String::from_utf8_lossy(some);
+    let words: Vec<&str> = text.split(|it: char| it.is_whitespace() || it.is_control()).collect();
+    words.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns some bytes from `at` on as text for an error message.

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use exchange::harvester::{Bounds, Running, Step};
@@ -33,6 +34,12 @@ Examples:
 
 /// Number of problems with records that are named; the others are counted.
 const PROBLEMS_SHOWN: usize = 20;
+
+/// Time after which the bar shows again what the harvest does.
+const BAR_EVERY: Duration = Duration::from_millis(500);
+
+/// The same for lines, where there is no bar.
+const NOTE_EVERY: Duration = Duration::from_secs(30);
 
 /// First word of a checkpoint's file.
 const MARK: &str = "harvest-oai-1";
@@ -85,6 +92,7 @@ struct Tally {
 /// Harvests. The exit code is 1 when the harvest broke off, or records are missing.
 pub(crate) async fn run(args: &Harvest, bars: &MultiProgress) -> anyhow::Result<ExitCode> {
     let repository = args.repository.open()?;
+    args.selection.check()?;
     if let Some(path) = args.output.as_deref()
         && path.as_os_str().to_string_lossy().ends_with('/')
     {
@@ -100,11 +108,19 @@ pub(crate) async fn run(args: &Harvest, bars: &MultiProgress) -> anyhow::Result<
     let mut running =
         Running::new(repository, settings, saved.checkpoint, bounds, shutdown.clone());
     let bar = args.bar(bars);
+    let activity = running.activity();
+    let every = if bar.is_hidden() { NOTE_EVERY } else { BAR_EVERY };
+    let mut ticks = tokio::time::interval(every);
+    ticks.reset();
     let mut tally = Tally::default();
     let outcome = loop {
         let step = tokio::select! {
             step = running.next() => step,
             _ = signals.next() => Step::Stopped,
+            _ = ticks.tick() => {
+                args.tell(&bar, running.report(), &activity.borrow());
+                continue;
+            }
         };
         match step {
             Step::Batch(part) => {
@@ -118,7 +134,6 @@ pub(crate) async fn run(args: &Harvest, bars: &MultiProgress) -> anyhow::Result<
                 }
                 (out, tally) = blocking(move || store(out, &records, &prefix, tally)).await?;
                 args.save(out.written(), &part.checkpoint)?;
-                bar.set_message(progress(running.report()));
             }
             Step::End(end) => {
                 args.save(out.written(), &end.checkpoint)?;
@@ -170,12 +185,14 @@ impl Harvest {
             prefixes: vec![self.selection.prefix.clone()],
             sets: self.sets.clone(),
             from: self.selection.from,
+            until: self.selection.until,
+            strict: true,
             delay_ms: self.delay,
             ..Settings::new(self.repository.base.as_str())
         }
     }
 
-    /// Returns the records up to `--until` or without a datestamp; the harvest goes on to now.
+    /// Returns the records up to `--until` or without a datestamp; some repositories send others.
     fn wanted(&self, records: Vec<Record>, tally: &mut Tally) -> Vec<Record> {
         let Some(until) = self.selection.until.map(Datestamp::last_secs) else { return records };
         let count = records.len();
@@ -239,8 +256,18 @@ impl Harvest {
         let bar = bars.add(ProgressBar::new_spinner());
         let style = ProgressStyle::with_template("{spinner} {elapsed_precise}  {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        bar.enable_steady_tick(std::time::Duration::from_millis(200));
+        bar.enable_steady_tick(Duration::from_millis(200));
         bar
+    }
+
+    /// Says what the harvest does: on the bar, or else in a line, unless records are written there.
+    fn tell(&self, bar: &ProgressBar, report: &Report, activity: &str) {
+        let activity = plain(activity);
+        if !bar.is_hidden() {
+            bar.set_message(format!("{}; {activity}", progress(report)));
+        } else if self.output.is_some() || !io::stdout().is_terminal() {
+            output::note(&format!("{} {activity}", self.repository.base));
+        }
     }
 
     fn advice(&self) -> &'static str {
@@ -273,7 +300,18 @@ impl Harvest {
         }
         output::note(&summary_text(report, tally));
         if let Some(failure) = failure {
-            bail!("{}: {}{}", self.repository.base, plain(&failure.to_string()), self.advice());
+            let (base, reason) = (&self.repository.base, plain(&failure.to_string()));
+            match failure {
+                Failure::NoSet { .. } => {
+                    bail!("{base}: {reason}; `harvest oai sets {base}` shows its sets")
+                }
+                Failure::NoFormat { .. } => {
+                    bail!("{base}: {reason}; name one of these with --prefix")
+                }
+                // Nothing has come from which a harvest could go on.
+                _ if report.records == 0 && self.checkpoint.is_none() => bail!("{base}: {reason}"),
+                _ => bail!("{base}: {reason}{}", self.advice()),
+            }
         }
         Ok(if is_complete(report, tally) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }

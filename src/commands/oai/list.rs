@@ -4,11 +4,13 @@ use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use exchange::harvester::Error;
+use exchange::harvester::{Error, Repository};
+use oai::request::is_within;
 use oai::response::{Body, Header};
 use oai::{Code, Listed, Request, Scope, Selection};
 use serde_json::json;
 
+use super::show::all_sets;
 use super::{RepositoryArgs, SelectionArgs, plain};
 use crate::output;
 
@@ -44,6 +46,7 @@ pub(crate) struct List {
 /// Prints headers. The exit code is 1 when some could not be read.
 pub(crate) async fn run(args: &List) -> anyhow::Result<ExitCode> {
     let repository = args.repository.open()?;
+    args.selection.check()?;
     let SelectionArgs { from, until, ref prefix } = args.selection;
     let selection = Selection { prefix: prefix.clone(), from, until, set: args.set.clone() };
     let mut scope = args.resume.clone().map_or(Scope::Selection(selection), Scope::Token);
@@ -59,6 +62,7 @@ pub(crate) async fn run(args: &List) -> anyhow::Result<ExitCode> {
             (Err(Error::Refused { faults, .. }), Scope::Selection(_))
                 if faults.iter().all(|it| it.code == Code::NoRecordsMatch) =>
             {
+                args.check_set(&repository).await?;
                 break;
             }
             (read, Scope::Selection(_)) => read?,
@@ -69,6 +73,9 @@ pub(crate) async fn run(args: &List) -> anyhow::Result<ExitCode> {
         let Body::Headers(page) = reading.response.body else {
             bail!("{} does not answer ListIdentifiers", args.repository.base);
         };
+        if nth == 1 && !page.items.iter().all(|it| args.is_of_set(it)) {
+            args.check_set(&repository).await?;
+        }
         left = print(&page.items, left, args.json)?;
         for bad in &page.quarantined {
             is_complete = false;
@@ -91,6 +98,25 @@ pub(crate) async fn run(args: &List) -> anyhow::Result<ExitCode> {
         scope = Scope::Token(token);
     }
     Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl List {
+    /// Returns whether a record is in the set, or names no set.
+    fn is_of_set(&self, header: &Header) -> bool {
+        let Some(set) = &self.set else { return true };
+        header.sets.is_empty() || header.sets.iter().any(|it| is_within(it, set))
+    }
+
+    /// Fails if the repository does not list the set: then an empty list, or records of other sets,
+    /// do not answer the question.
+    async fn check_set(&self, repository: &Repository) -> anyhow::Result<()> {
+        let Some(set) = &self.set else { return Ok(()) };
+        let base = repository.base_url();
+        if !all_sets(repository).await?.iter().any(|it| is_within(&it.spec, set)) {
+            bail!("{base} does not list the set {set}; `harvest oai sets {base}` shows its sets");
+        }
+        Ok(())
+    }
 }
 
 /// Prints up to `left` headers, and returns how many may still be printed.

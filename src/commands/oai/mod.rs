@@ -89,6 +89,18 @@ pub(crate) struct SelectionArgs {
     prefix: String,
 }
 
+impl SelectionArgs {
+    /// Fails if no record can match.
+    fn check(&self) -> anyhow::Result<()> {
+        match (self.from, self.until) {
+            (Some(from), Some(until)) if until.last_secs() < from.secs() => {
+                bail!("--from {from} is later than --until {until}: no record can match");
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 fn datestamp(text: &str) -> Result<Datestamp, String> {
     let advice = || "write a day as 2026-01-31, or a second as 2026-01-31T12:00:00Z".to_owned();
     Datestamp::parse(text).ok_or_else(advice)

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use anyhow::bail;
+use exchange::harvester::Repository;
 use oai::repository::description::Description;
 use oai::repository::oap::Totals;
 use oai::response::{self, Format, Reading, Set, Xml};
@@ -169,7 +170,19 @@ fn formats_text(formats: &[Format]) -> String {
 }
 
 pub(crate) async fn sets(args: &Sets) -> anyhow::Result<ExitCode> {
-    let repository = args.repository.open()?;
+    let all = all_sets(&args.repository.open()?).await?;
+    if args.json {
+        let all = all.iter().map(|it| json!({ "setSpec": it.spec, "setName": it.name }));
+        output::line(&all.collect::<serde_json::Value>().to_string())?;
+    } else {
+        let row = |it: &Set| [plain(&it.spec), plain(&it.name)];
+        output::line(&table(["set", "name"], all.iter().map(row)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the sets of a repository; unreadable ones are named on standard error.
+pub(super) async fn all_sets(repository: &Repository) -> anyhow::Result<Vec<Set>> {
     let mut all: Vec<Set> = Vec::new();
     let mut token: Option<String> = None;
     for _ in 0..SET_PAGES_MAX {
@@ -182,7 +195,7 @@ pub(crate) async fn sets(args: &Sets) -> anyhow::Result<ExitCode> {
         if next.is_some() && next == token {
             bail!(
                 "{} returns the same resumption token for its sets again and again",
-                args.repository.base
+                repository.base_url()
             );
         }
         token = next;
@@ -190,14 +203,7 @@ pub(crate) async fn sets(args: &Sets) -> anyhow::Result<ExitCode> {
             break;
         }
     }
-    if args.json {
-        let all = all.iter().map(|it| json!({ "setSpec": it.spec, "setName": it.name }));
-        output::line(&all.collect::<serde_json::Value>().to_string())?;
-    } else {
-        let row = |it: &Set| [plain(&it.spec), plain(&it.name)];
-        output::line(&table(["set", "name"], all.iter().map(row)))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, header};
 use net::client::{Client, Request};
-use oai::conformance::{self, BOUNDS, Check, Reply, Report, SECOND_PAGE, Verdict};
+use oai::conformance::{self, BOUNDS, Check, Reply, Report, SECOND_PAGE, Verdict, WholeList};
 use oai::harvest::OAI_DC;
 use oai::request::Verb;
 use oai::response::{Header, Identify, Token};
@@ -17,7 +17,8 @@ use crate::{admin, output};
 
 pub(super) const EXAMPLES: &str = "\
 Each line is one check. A failed check has its reason and advice; a note is no failure.
-The repository needs at least one record in oai_dc. About fifty requests are made.
+The repository needs at least one record in oai_dc. About fifty requests are made, and up to a hundred more
+for the list of all records.
 
 Examples:
   harvest oai validate http://127.0.0.1:8501/oai
@@ -28,6 +29,9 @@ const RESPONSE_BYTES_MAX: u64 = 100_000_000;
 
 /// Longest pause in a Retry-After header, in seconds; a longer one is a fault.
 const RETRY_SECS_MAX: u64 = 3_600;
+
+/// Maximum number of parts of the list of all records that are read.
+const PARTS_MAX: u64 = 100;
 
 /// Number of times that a request is made again after a pause.
 const RETRIES_MAX: u32 = 3;
@@ -93,6 +97,7 @@ impl Session {
         self.formats(None).await?;
         let reply = self.get(Verb::ListSets, "verb=ListSets").await?;
         let set = self.report.sets(&reply);
+        self.whole_list().await?;
         let Some((header, token)) = self.list(None).await? else {
             self.wrong(&identify, "oai:x:1", None).await?;
             return self.post(None).await;
@@ -141,6 +146,19 @@ impl Session {
         let first = self.get(Verb::ListIdentifiers, &query).await?;
         let second = self.get(Verb::ListIdentifiers, &query).await?;
         self.report.second_page(token, &first, &second);
+        Ok(())
+    }
+
+    /// Reads the list of all records, up to [`PARTS_MAX`] parts.
+    async fn whole_list(&mut self) -> anyhow::Result<()> {
+        let mut list = WholeList::default();
+        let mut query = format!("verb=ListRecords&metadataPrefix={OAI_DC}");
+        for _ in 0..PARTS_MAX {
+            let reply = self.get(Verb::ListRecords, &query).await?;
+            let Some(token) = list.take(&reply) else { break };
+            query = format!("verb=ListRecords&resumptionToken={}", encoded(&token));
+        }
+        self.report.whole_list(list);
         Ok(())
     }
 

@@ -220,6 +220,58 @@ fn sets_are_harvested_one_after_the_other() {
 }
 
 #[test]
+fn a_strict_harvest_fails_without_its_set_or_format() {
+    let check = |settings: Settings, expected: &str| {
+        let mut repository = Repository::new(Behavior::default(), 60, 42);
+        let mut store = Store::default();
+        let end = run(&settings, &mut store, &mut repository, || false).unwrap();
+        let failure = end.outcome.err().map(|it| it.to_string()).unwrap_or_default();
+        assert_eq!(failure, expected);
+        assert_eq!(store.items.is_empty(), !expected.is_empty());
+    };
+    let strict = || Settings { strict: true, ..settings() };
+    check(strict(), "");
+    check(Settings { sets: vec!["even".to_owned()], ..strict() }, "");
+    let sets = vec!["even".to_owned(), "no".to_owned()];
+    check(Settings { sets, ..strict() }, "it does not list the set no");
+    let prefixes = vec!["marc21".to_owned()];
+    let none = "it has none of the metadata formats marc21, but oai_dc";
+    check(Settings { prefixes, ..strict() }, none);
+}
+
+#[test]
+fn a_harvest_with_an_end_asks_for_no_later_dates() {
+    for window_days in [0, 30, 3_650] {
+        let mut repository = Repository::new(Behavior::default(), 60, 42);
+        let until = Datestamp::at(START - 400 * 86_400, Granularity::Day);
+        let settings = Settings { until: Some(until), window_days, ..settings() };
+        let mut harvest = Harvest::new(settings.clone(), Checkpoint::default());
+        let mut found = Vec::new();
+        let end = loop {
+            match harvest.poll(START_MS) {
+                Action::Ask(request) => {
+                    if let Request::List { scope: Scope::Selection(it), .. } = &request {
+                        assert!(it.until.is_some_and(|it| it.secs() <= until.last_secs()));
+                    }
+                    let outcome = repository.answer(&request);
+                    answer(&mut harvest, outcome, START_MS);
+                }
+                Action::Take(batch) => found.extend(batch.records),
+                Action::Wait(_) => panic!("nothing fails"),
+                Action::Done(end) => break *end,
+            }
+        };
+        assert_eq!(end.outcome, Ok(()));
+        let expected = repository.items.values().filter(|it| it.stamp <= until.last_secs());
+        assert_eq!((found.len(), 60), (expected.count(), repository.items.len()));
+        // The next harvest has nothing to ask for.
+        let mut store = Store { checkpoint: end.checkpoint, ..Store::default() };
+        let end = run(&settings, &mut store, &mut repository, || false).unwrap();
+        assert_eq!((end.outcome, end.report.requests), (Ok(()), 1));
+    }
+}
+
+#[test]
 fn records_of_other_sets_are_left_out_once_a_list_forgets_its_set() {
     let behavior = Behavior { loses_set: true, ..Behavior::default() };
     let mut repository = Repository::new(behavior, 60, 42);

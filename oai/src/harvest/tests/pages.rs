@@ -29,6 +29,59 @@ fn requested_pauses_are_kept_up_to_a_limit() {
     assert_eq!(harvest.poll(1_000), Action::Wait(Duration::from_millis(250)));
 }
 
+fn unreadable(remedy: Remedy) -> Outcome {
+    Outcome::Unreadable { problem: "junk".to_owned(), remedy, whole: Vec::new() }
+}
+
+#[track_caller]
+fn assert_over(harvest: &mut Harvest, requests: u64) {
+    let Action::Done(end) = harvest.poll(0) else { panic!("it goes on") };
+    assert_eq!(end.outcome, Err(Failure::Unreadable("junk".to_owned())));
+    assert_eq!(end.report.requests, requests);
+}
+
+#[test]
+fn what_can_never_succeed_is_not_repeated() {
+    let mut harvest = Harvest::new(settings(), Checkpoint::default());
+    answer(&mut harvest, unreadable(Remedy::None), 0);
+    assert_over(&mut harvest, 1);
+    // The first list has what every list will have.
+    let mut harvest = at_list(settings());
+    answer(&mut harvest, unreadable(Remedy::Less), 0);
+    assert_over(&mut harvest, 3);
+    // Once records have come, other dates may be sound, and are asked for without a pause.
+    let mut harvest = at_list(settings());
+    let repository = Repository::new(Behavior::default(), 1, 1);
+    answer(&mut harvest, list_of(vec![repository.record(0)], Some(token("a")), vec![]), 0);
+    assert!(matches!(harvest.poll(0), Action::Take(_)));
+    answer(&mut harvest, unreadable(Remedy::Less), 0);
+    assert!(matches!(harvest.poll(0), Action::Ask(_)));
+}
+
+#[test]
+fn a_harvest_says_what_it_does() {
+    let harvest = Harvest::new(settings(), Checkpoint::default());
+    assert_eq!(harvest.activity(0), "asks what the repository is");
+    let mut harvest = at_list(Settings { window_days: 0, ..settings() });
+    assert_eq!(harvest.activity(0), "asks for part 1 of the records; 0 records so far");
+    let repository = Repository::new(Behavior::default(), 1, 1);
+    let next = Token { complete_list_size: Some(30), ..token("a") };
+    answer(&mut harvest, list_of(vec![repository.record(0)], Some(next), vec![]), 0);
+    let part = "asks for part 2 of the records, after 1 of 30 records of this list; \
+                1 records so far";
+    assert_eq!(harvest.activity(0), part);
+    assert!(matches!(harvest.poll(0), Action::Take(_)));
+    answer(&mut harvest, Outcome::Status { status: 503, retry_after_secs: Some(9) }, 1_000);
+    let again = format!("{part}; again in 8 s: it answers with status 503");
+    assert_eq!(harvest.activity(2_000), again);
+    assert_eq!(harvest.activity(10_000), part);
+    let until = Datestamp::parse("2020-01-31");
+    let harvest = at_list(Settings { until, window_days: 0, ..settings() });
+    let dates = " changed until 2020-01-31T23:59:59Z";
+    let expected = format!("asks for part 1 of the records{dates}; 0 records so far");
+    assert_eq!(harvest.activity(0), expected);
+}
+
 #[test]
 fn an_endless_list_is_ended() {
     let mut harvest = at_list(settings());
@@ -61,11 +114,36 @@ fn the_size_of_a_token_is_bounded() {
     panic!("it has no end");
 }
 
+fn broken(identifier: &str) -> Quarantined {
+    Quarantined { identifier: Some(identifier.to_owned()), ..Quarantined::default() }
+}
+
+#[test]
+fn a_repeated_page_is_not_counted_twice() {
+    let mut harvest = at_list(settings());
+    let repository = Repository::new(Behavior::default(), 3, 1);
+    for next in ["a", "b", "c", ""] {
+        let items = (0..3).map(|it| repository.record(it)).collect();
+        let next = Token { complete_list_size: Some(4), ..token(next) };
+        answer(&mut harvest, list_of(items, Some(next), vec![broken("x")]), 0);
+        assert!(matches!(harvest.poll(0), Action::Take(_)));
+    }
+    let report = harvest.report();
+    assert_eq!((report.records, report.quarantined), (3, 1));
+    assert!(!report.warnings.iter().any(|(it, _)| matches!(it, Warning::ListSize { .. })));
+
+    // Shorter windows bring the records of the first window again.
+    let short = Behavior { list_max: 14, ..Behavior::default() };
+    let (_, repository, end) = harvest_to_end(short, &Ok(()));
+    assert!(warned(&end, &Warning::Restarted(String::new())));
+    assert_eq!(end.report.records, u64::try_from(repository.items.len()).unwrap());
+}
+
 #[test]
 fn unreadable_records_are_named_up_to_a_bound() {
     let mut harvest = at_list(settings());
-    let broken = Quarantined { identifier: Some("x".to_owned()), ..Quarantined::default() };
-    answer(&mut harvest, list_of(vec![], None, vec![broken; 150]), 0);
+    let broken = (0..150).map(|it| broken(&it.to_string())).collect();
+    answer(&mut harvest, list_of(vec![], None, broken), 0);
     let report = harvest.report();
     assert_eq!((report.quarantined, report.quarantine.len()), (150, 100));
     assert_eq!(report.elements, Some(77));

@@ -8,6 +8,7 @@
 //! * Elements are recognized by position and name; an element outside the protocol's namespace is
 //!   noted.
 //! * Order does not matter, and unknown elements are skipped.
+//! * A live record without metadata is kept: its header says that the item exists.
 //! * Adly's `totalElements` is read at any position among a token's attributes, with or without a
 //!   prefix.
 
@@ -252,9 +253,6 @@ impl<'w, 'a> Page<'w, 'a> {
         }
         if header.deleted {
             metadata.clear();
-        } else if metadata.is_empty() {
-            let problem = "it has no metadata, and is not deleted";
-            return Ok(Err((Some(header.identifier), problem)));
         }
         if 1 < metadata.len() {
             self.note(NoteKind::SeveralElements, tag, &mut items.notes);

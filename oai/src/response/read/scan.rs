@@ -13,17 +13,21 @@ use memchr::memmem::{Finder, FinderRev, find};
 use crate::request::Verb;
 use crate::response::Quarantined;
 
+use super::attribute::unescaped;
 use super::mend::mend;
 use super::notes::{NoteKind, Notes};
 use super::page::{Items, Page, RECORD_BYTES_MAX, ResponseParts, item_name};
 use super::walk::{Binding, Cause, Step, Stop, Walker, is_clean};
-use super::{Reading, Unreadable, excerpt, finish, partial_reading};
+use super::{Reading, Unreadable, beginning, excerpt, finish, partial_reading};
 
 /// Maximum length of a response without its items, in bytes.
 pub const AROUND_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Longest tag of an item, in bytes.
 const TAG_BYTES_MAX: usize = 1_024;
+
+/// Bytes at the beginning of an HTML page in which its title is looked for.
+const TITLE_BYTES_MAX: usize = 65_536;
 
 /// Longest identifier of an unreadable item, in bytes.
 const IDENTIFIER_BYTES_MAX: usize = 1_024;
@@ -299,10 +303,16 @@ fn identifier(bytes: &[u8], asked: Verb) -> Option<String> {
 }
 
 fn not_a_response(bytes: &[u8]) -> Unreadable {
-    let head = bytes.get(..4_096).unwrap_or(bytes).to_ascii_lowercase();
-    let began = excerpt(bytes, 0);
-    if find(&head, b"<html").is_some() || find(&head, b"<!doctype html").is_some() {
-        return Unreadable::Html { began };
+    let head = bytes.get(..TITLE_BYTES_MAX).unwrap_or(bytes);
+    let lower = head.to_ascii_lowercase();
+    let (front, _) = lower.split_at(lower.len().min(4_096));
+    if find(front, b"<html").is_none() && find(front, b"<!doctype html").is_none() {
+        return Unreadable::NotOai { began: beginning(bytes) };
     }
-    Unreadable::NotOai { began }
+    let title = start_tags(&lower, b"title").next().and_then(|at| {
+        let from = at + memchr::memchr(b'>', lower.get(at..)?)? + 1;
+        let length = find(lower.get(from..)?, b"</title")?;
+        mend(head.get(from..from + length)?, TITLE_BYTES_MAX, 0, &mut Notes::default())
+    });
+    Unreadable::Html { title: beginning(unescaped(&title.unwrap_or_default()).as_bytes()) }
 }

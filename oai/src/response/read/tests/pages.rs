@@ -207,7 +207,6 @@ fn a_bad_record_is_mended_or_left_out_alone() {
     lost(&titled("b", "<!DOCTYPE x [<!ENTITY e 'e'>]>&e;"), "DOCTYPE");
     lost(&titled("b", &"<x>".repeat(DEPTH_MAX)), "deep");
     lost(&titled("b", "t").replace("</record>", ""), "no end tag");
-    lost(&record_of("b", ""), "no metadata");
     lost(&titled("b", "t").replace("</header>", ""), "</header>");
     let page = three(&titled("", "t"));
     let offset = offset_of(&page, &titled("", "t"));
@@ -261,11 +260,18 @@ fn answers_that_are_not_responses_are_named() {
         fails("<!DOCTYPE html><html><body>Sorry</body></html>"),
         Unreadable::Html { .. }
     ));
-    assert!(matches!(fails("<HTML>"), Unreadable::Html { .. }));
+    let page = "<HTML><head><Title lang='en'>\n Caf&eacute; &amp; co\x07</TITLE></head>";
+    let html = fails(page);
+    assert_eq!(html, Unreadable::Html { title: "Caf\u{e9} & co".to_owned() });
+    assert!(html.to_string().starts_with("an HTML page titled \"Caf\u{e9} & co\" came"), "{html}");
+    assert!(html.advised().contains("base URL"), "{}", html.advised());
+    assert_eq!(fails("<HTML>"), Unreadable::Html { title: String::new() });
+    assert_eq!(fails("<HTML>").to_string(), "an HTML page came instead of an OAI-PMH response");
     assert!(
         matches!(fails("{\"error\":1}"), Unreadable::NotOai { began } if began.starts_with('{'))
     );
-    assert!(matches!(fails("<rss/>"), Unreadable::NotOai { .. }));
+    let began = "<rss version=\"2\">".to_owned();
+    assert_eq!(fails("<rss\n version=\"2\">\x1b\n"), Unreadable::NotOai { began });
     assert!(matches!(fails("<ListRecords/>"), Unreadable::NotOai { .. }));
     let none = format!("{HEAD}</OAI-PMH>");
     assert_eq!(fails(&none), Unreadable::NoVerb { asked: Verb::ListRecords, found: None });
@@ -275,9 +281,29 @@ fn answers_that_are_not_responses_are_named() {
     let page = page_of(Verb::ListRecords, &titled("a", "&lol;"));
     let bomb = page.replacen('\n', "\n<!DOCTYPE x [<!ENTITY lol \"lol\">]>", 1);
     assert_eq!(fails(&bomb), Unreadable::Doctype { offset: offset_of(&bomb, "<!DOCTYPE") });
-    let page = page_of(Verb::GetRecord, &record_of("a", ""));
+    let page = page_of(Verb::GetRecord, "");
     let error = read(page.as_bytes(), Verb::GetRecord).unwrap_err();
     assert!(matches!(error, Unreadable::Malformed { .. }), "{error}");
+}
+
+#[test]
+fn a_live_record_without_metadata_is_kept_by_its_header() {
+    for bare in ["", "<metadata/>", "<metadata> </metadata>"] {
+        let bare = record_of("b", "").replace("<metadata></metadata>", bare);
+        // An ampersand on the page makes the reader scan.
+        for title in ["A", "A & A"] {
+            let page = page_of(Verb::ListRecords, &(titled("a", title) + &bare));
+            let reading = read(page.as_bytes(), Verb::ListRecords).unwrap();
+            let list = records(&reading);
+            assert_eq!(list.quarantined, []);
+            let kept = list.items.iter().find(|it| it.header.identifier == "b").unwrap();
+            assert!(kept.metadata.is_none() && !kept.header.deleted);
+            assert!(kept.header.datestamp.is_some());
+        }
+        let page = page_of(Verb::GetRecord, &bare);
+        let reading = read(page.as_bytes(), Verb::GetRecord).unwrap();
+        assert!(matches!(reading.response.body, Body::Record(it) if it.metadata.is_none()));
+    }
 }
 
 #[test]
