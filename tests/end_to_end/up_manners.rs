@@ -38,7 +38,8 @@ fn the_page_answers_at_once_and_says_that_more_will_come() {
     assert_eq!(search(&url, "aubergine")["activity"], "still gathering");
     for format in [None, Some("--json")] {
         let asked = ["search", "aubergine", "--broker", &url].into_iter().chain(format);
-        let (output, out, err) = run(harvest(asked.collect::<Vec<_>>()));
+        let output = run(asked);
+        let (out, err) = texts(&output);
         assert!(output.status.success() && !out.contains("note:"), "{out}{err}");
         assert_eq!(err, "note: still gathering; search again later to find the rest\n");
     }
@@ -53,7 +54,7 @@ fn the_page_answers_at_once_and_says_that_more_will_come() {
     let html = page(&url);
     assert!(!html.to_lowercase().contains("still "), "{html}");
     assert_eq!(search(&url, "aubergine").get("activity"), None);
-    let (_, _, err) = run(harvest(["search", "aubergine", "--broker", &url]));
+    let (_, err) = texts(&run(["search", "aubergine", "--broker", &url]));
     assert_eq!(err, "");
     assert!(running.stop("INT").success());
 }

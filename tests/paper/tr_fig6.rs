@@ -137,17 +137,22 @@ async fn saving(period: u64) -> f64 {
     let (folder, longest) = (tempfile::tempdir().unwrap(), longest());
     let source = open(&folder.path().join("source"));
     let (address, bytes) = relay(serve_feed(&source).await).await;
-    let (mut phases, mut versions) = (fastrand::Rng::with_seed(6), vec![0; OBJECTS as usize]);
-    let phases: Vec<f64> = (0..OBJECTS).map(|_| phases.f64()).collect();
+    let mut phases = fastrand::Rng::with_seed(6);
+    // The phase and the version of each.
+    let mut objects: Vec<(f64, u64)> = (0..OBJECTS).map(|_| (phases.f64(), 0)).collect();
     let consumer = open(&folder.path().join("consumer"));
     let (mut all, mut full, mut incremental) = (0, 0, 0);
     for day in (0..=DAYS).step_by(usize::try_from(period).unwrap()) {
         let mut changes = Vec::new();
-        for (object, version) in (0..OBJECTS).zip(&mut versions) {
+        for (object, (phase, version)) in (0..OBJECTS).zip(&mut objects) {
             // Ranks are mixed, so that they have nothing to do with sizes.
             let rank = (object * 113 % OBJECTS) as f64 / OBJECTS as f64;
-            let lived = day as f64 / lifetime(rank, longest) + phases[object as usize];
-            let now = 1 + lived as u64;
+            let lifetime = lifetime(rank, longest);
+            let changes_so_far = (0..).take_while(|it| {
+                let at = (f64::from(*it) + 1.0 - *phase) * lifetime;
+                at <= day as f64
+            });
+            let now = 1 + changes_so_far.count() as u64;
             if *version != now {
                 *version = now;
                 changes.push(record(object, now));

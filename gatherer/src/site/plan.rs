@@ -21,7 +21,7 @@ const LEADS_MAX: usize = 10_000;
 /// A root, ready to be gathered.
 #[derive(Debug)]
 pub(crate) enum Plan {
-    Tree(TreePlan),
+    Tree(Box<TreePlan>),
     Remote(Box<RemotePlan>),
 }
 
@@ -101,7 +101,8 @@ impl Plan {
         let plan = |root: &Root| match root {
             Root::Tree(tree) => {
                 let summarizing = Arc::clone(&summarizing);
-                TreePlan::of(tree, config, id, &attributes, summarizing).map(Self::Tree)
+                TreePlan::of(tree, config, id, &attributes, summarizing)
+                    .map(|it| Self::Tree(Box::new(it)))
             }
             Root::Repository(repository) => {
                 let plan = RepositoryPlan::of(repository, id, &attributes);
@@ -229,7 +230,7 @@ impl RepositoryPlan {
 
 pub(crate) fn trees(plans: &[Plan]) -> impl Iterator<Item = &TreePlan> {
     plans.iter().filter_map(|plan| match plan {
-        Plan::Tree(plan) => Some(plan),
+        Plan::Tree(plan) => Some(plan.as_ref()),
         Plan::Remote(_) => None,
     })
 }
