@@ -1,7 +1,7 @@
 //! `GET /api/search`: search, for use by programs.
 //!
 //! The parameters are in [`crate::page::parameters`]; `q` or `like` is required. The answer is
-//! [`Answer`](crate::answer::Answer) as JSON, here shortened:
+//! [`Answer`] as JSON, here shortened:
 //!
 //! ```json
 //! {"total":1,"total_all":1,"took_us":420,"hits":[{"url":"…","title":"…","description":"…","type":"HTML","score":7.5,

@@ -39,7 +39,7 @@ use crate::error::Error;
 use crate::snippet::excerpt;
 use client::{Client, later};
 pub use lanes::DearSearches;
-use lanes::{Lanes, is_dear};
+use lanes::{Lanes, is_dear, quick_cpu};
 use object::{Format, ObjectPage, ObjectParameters};
 use parameters::{PAGE_HITS_MAX, Parameters, Unknown};
 use related::How;
@@ -139,8 +139,8 @@ impl PageState {
         request: SearchRequest,
         how: How,
     ) -> Result<(SearchRequest, Answer), Error> {
-        let is_dear = is_dear(&request);
-        self.lanes.run(client, is_dear, self.work(client, request, how)).await
+        let quick = (!is_dear(&request)).then(|| quick_cpu(self.collection.len()));
+        self.lanes.run(client, quick, self.work(client, request, how)).await
     }
 
     /// Returns the search for `request`, to be called with the processor time that it may use.

@@ -4,7 +4,7 @@
 //! a thousand hits with their texts, can use it for a thousand times that. So there are two lanes:
 //!
 //! - The **quick lane** takes searches that are cheap by their looks ([`is_dear`]). One that then needs
-//!   more than [`QUICK_CPU_MAX`] of the processor is given up, and begins again in the other lane.
+//!   more than [`quick_cpu`] of the processor is given up, and begins again in the other lane.
 //! - The **dear lane** runs its searches on half of the processors. The places to wait for that are
 //!   few, and who has used too much lately gets none ([`budgets`]): it is refused at once, with the
 //!   time after which to ask again. Cheap searches are never refused.
@@ -29,8 +29,10 @@ use budgets::{Budgets, Refusal};
 /// Maximum number of quick searches that run at the same time; further ones wait. Each takes a
 /// thread and the memory of its hits.
 const QUICK_MAX: usize = 16;
-/// Processor time after which a search is none of the quick ones.
+/// Processor time after which a search is none of the quick ones, and what it may be for each object that is
+/// searched: a frequent word costs by how many objects have it.
 const QUICK_CPU_MAX: Duration = Duration::from_millis(100);
+const QUICK_CPU_OF_ONE: Duration = Duration::from_nanos(300);
 
 /// Shortest beginning of a word that leaves few enough words to look at, in characters.
 const BEGINNING_CHARS_MIN: usize = 3;
@@ -81,7 +83,7 @@ impl Default for Lanes {
 
 impl Lanes {
     /// Runs the search `work` of `client`, which may use the processor for the time that it is
-    /// called with; in the dear lane if it [`is_dear`].
+    /// called with: that of `quick` ([`quick_cpu`]), and in the dear lane more. `None`: it [`is_dear`].
     ///
     /// # Errors
     ///
@@ -89,11 +91,11 @@ impl Lanes {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         client: IpAddr,
-        is_dear: bool,
+        quick: Option<Duration>,
         work: impl Fn(Duration) -> Result<T, Error> + Clone + Send + 'static,
     ) -> Result<T, Error> {
-        if !is_dear {
-            match self.quick(QUICK_CPU_MAX, work.clone()).await {
+        if let Some(cpu) = quick {
+            match self.quick(cpu, work.clone()).await {
                 Err(Error::Late) => {}
                 outcome => return outcome,
             }
@@ -169,6 +171,12 @@ impl Drop for Place {
     fn drop(&mut self) {
         locked(&self.budgets).leave(self.client, self.used, clock::monotonic());
     }
+}
+
+/// Returns the processor time that a quick search may use among this number of objects.
+pub(crate) fn quick_cpu(objects: u64) -> Duration {
+    let of_all = QUICK_CPU_OF_ONE.saturating_mul(u32::try_from(objects).unwrap_or(u32::MAX));
+    QUICK_CPU_MAX.max(of_all).min(SEARCH_CPU_MAX)
 }
 
 /// Returns whether a search is dear by its looks.

@@ -14,6 +14,7 @@ use url::Url;
 
 use super::PageState;
 use super::client::Client;
+use super::lanes::quick_cpu;
 use crate::answer::{Answer, Matching, SearchRequest, Sort};
 use crate::engine::{Engine, feedback};
 use crate::error::Error;
@@ -44,7 +45,8 @@ impl PageState {
         let (engine, collection, name) =
             (self.engine.clone(), self.collection.clone(), name.to_owned());
         let work = move |cpu| named((&engine, cpu), &collection, &name);
-        Ok(self.lanes.run(client, false, work).await?.map(Arc::new))
+        let quick = Some(quick_cpu(self.collection.len()));
+        Ok(self.lanes.run(client, quick, work).await?.map(Arc::new))
     }
 
     /// Calls `show` with some objects about the same as a record, and its other forms; with none if

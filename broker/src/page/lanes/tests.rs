@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 
+const QUICK: Option<Duration> = Some(QUICK_CPU_MAX);
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn request(text: &str) -> SearchRequest {
@@ -25,13 +26,20 @@ fn dear_are_patterns_that_look_at_all_words_and_very_many_hits() {
     assert!(!is_dear(&SearchRequest { snippets: false, ..many }));
 }
 
+#[test]
+fn quick_searches_of_a_large_index_may_take_longer() {
+    assert_eq!([quick_cpu(0), quick_cpu(300_000)], [QUICK_CPU_MAX; 2]);
+    assert_eq!(quick_cpu(1_000_000), Duration::from_millis(300));
+    assert!(quick_cpu(u64::MAX) <= SEARCH_CPU_MAX);
+}
+
 #[tokio::test]
 async fn a_search_that_is_not_quick_begins_again_as_a_dear_one() {
     let lanes = Lanes::default();
     let slow = |cpu| if cpu == QUICK_CPU_MAX { Err(Error::Late) } else { Ok(cpu) };
-    assert_eq!(lanes.run(CLIENT, false, slow).await.unwrap(), SEARCH_CPU_MAX);
-    assert_eq!(lanes.run(CLIENT, false, Ok).await.unwrap(), QUICK_CPU_MAX);
-    let outcome = lanes.run(CLIENT, false, |_| Err::<(), _>(Error::Late)).await;
+    assert_eq!(lanes.run(CLIENT, QUICK, slow).await.unwrap(), SEARCH_CPU_MAX);
+    assert_eq!(lanes.run(CLIENT, QUICK, Ok).await.unwrap(), QUICK_CPU_MAX);
+    let outcome = lanes.run(CLIENT, QUICK, |_| Err::<(), _>(Error::Late)).await;
     assert!(matches!(outcome, Err(Error::Late)), "{outcome:?}");
 }
 
@@ -49,22 +57,22 @@ async fn what_is_dear_keeps_nothing_quick_waiting() {
     for number in 1..=u32::try_from(budgets::PLACES).unwrap() {
         let (lanes, wait) = (lanes.clone(), wait.clone());
         running
-            .spawn(async move { lanes.run(IpAddr::from(number.to_be_bytes()), true, wait).await });
+            .spawn(async move { lanes.run(IpAddr::from(number.to_be_bytes()), None, wait).await });
     }
     while locked(&lanes.budgets).enter(CLIENT, clock::monotonic()).is_ok() {
         locked(&lanes.budgets).leave(CLIENT, Duration::ZERO, clock::monotonic());
         tokio::task::yield_now().await;
     }
-    let refused = lanes.run(CLIENT, true, Ok).await;
+    let refused = lanes.run(CLIENT, None, Ok).await;
     let Err(Error::Crowded(crowded)) = refused else { panic!("{refused:?}") };
     assert!(1 <= crowded.retry_after_secs);
     assert!(crowded.to_string().contains("ask again in 2 s"), "{crowded}");
-    lanes.run(CLIENT, false, Ok).await.unwrap();
+    lanes.run(CLIENT, QUICK, Ok).await.unwrap();
     drop(release);
     while let Some(ended) = running.join_next().await {
         ended.unwrap().unwrap();
     }
-    lanes.run(CLIENT, true, Ok).await.unwrap();
+    lanes.run(CLIENT, None, Ok).await.unwrap();
 }
 
 #[tokio::test]
@@ -73,9 +81,9 @@ async fn who_has_used_too_much_is_refused_what_is_dear_alone() {
     let (now, used) = (clock::monotonic(), budgets::DEBT_MAX * 2);
     locked(&lanes.budgets).enter(CLIENT, now).unwrap();
     locked(&lanes.budgets).leave(CLIENT, used, now);
-    let refused = lanes.run(CLIENT, true, Ok).await;
+    let refused = lanes.run(CLIENT, None, Ok).await;
     let Err(Error::Crowded(crowded)) = refused else { panic!("{refused:?}") };
     assert!((45..=60).contains(&crowded.retry_after_secs), "{crowded:?}");
-    lanes.run(CLIENT, false, Ok).await.unwrap();
-    lanes.run(IpAddr::from([192, 0, 2, 1]), true, Ok).await.unwrap();
+    lanes.run(CLIENT, QUICK, Ok).await.unwrap();
+    lanes.run(IpAddr::from([192, 0, 2, 1]), None, Ok).await.unwrap();
 }

@@ -312,7 +312,13 @@ impl Crawl<'_> {
                         robots::Answer::Unreachable
                     }
                     None if answer.status.is_success() => robots::Answer::Body(&answer.body),
-                    None => robots::Answer::Status(code),
+                    None => {
+                        if code == 429 || 500 <= code {
+                            let message = format!("status {code}, so nothing is asked for");
+                            self.problem(url, PAGE_PROBLEM, message);
+                        }
+                        robots::Answer::Status(code)
+                    }
                 }
             }
             Err(error) => {
@@ -399,9 +405,12 @@ impl Crawl<'_> {
                 (What::Absent { is_certain }, None, Outcome::Failed { failure, retry_at_ms: None })
             }
             Meaning::Failed(failure) => {
-                let retry_at_ms = retry_after(&answer.headers, now_ms)
-                    .map(|it| now_ms.saturating_add(millis(it)));
-                self.fail(&url, failure, retry_at_ms, failure.to_string());
+                let wait = retry_after(&answer.headers, now_ms);
+                let asks =
+                    |it: Duration| format!("; it asks for no request within {} s", it.as_secs());
+                let message = format!("{failure}{}", wait.map(asks).unwrap_or_default());
+                let retry_at_ms = wait.map(|it| now_ms.saturating_add(millis(it)));
+                self.fail(&url, failure, retry_at_ms, message);
                 return;
             }
             Meaning::Wall(wall) => {
@@ -421,7 +430,8 @@ impl Crawl<'_> {
     /// Handles the answer to a made-up name, or a list: neither is a page.
     fn handle_aside(&mut self, page: &Page) {
         self.run.site.metrics.walk.drop_one("aside");
-        self.run.site.counts.done.fetch_add(1, Relaxed);
+        // People count pages.
+        self.run.site.counts.seen.fetch_sub(1, Relaxed);
         let outcome = match &page.answer {
             Ok(answer) => {
                 lock(&self.frontier)

@@ -37,7 +37,8 @@ impl Crawl<'_> {
         let (what, content, outcome) = match found {
             Ok(Found::List(list)) => {
                 self.run.site.metrics.walk.drop_one("aside");
-                self.run.site.counts.done.fetch_add(1, Relaxed);
+                // People count objects.
+                self.run.site.counts.seen.fetch_sub(1, Relaxed);
                 lock(&self.frontier).answered(&url, done, clock::now_ms());
                 return self.handle_list(&url, depth, list, candidates);
             }
