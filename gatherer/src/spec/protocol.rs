@@ -96,7 +96,11 @@ pub fn start(text: &str, server: Option<&str>) -> Result<Url, String> {
             "{text:?} is of none of the schemes http, https, ftp, ftps, gopher, news and snews"
         )),
         Some(_) if !url.username().is_empty() || url.password().is_some() => {
-            Err("it has a name or password in it, which would be published".to_owned())
+            // The password is for nobody's eyes.
+            let host = url.host_str().unwrap_or_default();
+            Err(format!(
+                "that of {host} has a name or password in it, which would be published: leave it out"
+            ))
         }
         Some(Protocol::News) if !is_group(&url) => Err(format!(
             "{text:?} names no newsgroup, such as news://news.example.org/comp.answers"
