@@ -430,8 +430,7 @@ impl Crawl<'_> {
     /// Handles the answer to a made-up name, or a list: neither is a page.
     fn handle_aside(&mut self, page: &Page) {
         self.run.site.metrics.walk.drop_one("aside");
-        // People count pages.
-        self.run.site.counts.seen.fetch_sub(1, Relaxed);
+        self.uncount();
         let outcome = match &page.answer {
             Ok(answer) => {
                 lock(&self.frontier)

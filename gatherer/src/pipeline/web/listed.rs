@@ -37,8 +37,7 @@ impl Crawl<'_> {
         let (what, content, outcome) = match found {
             Ok(Found::List(list)) => {
                 self.run.site.metrics.walk.drop_one("aside");
-                // People count objects.
-                self.run.site.counts.seen.fetch_sub(1, Relaxed);
+                self.uncount();
                 lock(&self.frontier).answered(&url, done, clock::now_ms());
                 return self.handle_list(&url, depth, list, candidates);
             }

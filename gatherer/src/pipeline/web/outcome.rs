@@ -64,6 +64,13 @@ impl Crawl<'_> {
         lock(&self.frontier).answered(url, outcome, clock::now_ms());
     }
 
+    /// Takes what was asked for off the count: people count objects. A pass over trees may have begun the counts
+    /// anew meanwhile.
+    pub(super) fn uncount(&self) {
+        let seen = &self.run.site.counts.seen;
+        let _none = seen.fetch_update(Relaxed, Relaxed, |it| it.checked_sub(1));
+    }
+
     pub(super) fn problem(&self, url: &Url, kind: &str, message: String) {
         self.run.site.problem_from_walk(self.run.walk, url.to_string(), kind, message);
     }

@@ -79,19 +79,21 @@ impl<'r> Crawl<'r> {
         let mut is_resumed = false;
         let intervals = self.intervals()?;
         let now_ms = clock::now_ms();
-        let is_done = |crawl: &Self, url: &Url, found: &Crawled| {
+        // Of other settings or annotations, and what may have changed while it was read, is due as well.
+        let is_done = |crawl: &Self, url: &Url, found: &Crawled, is_current: bool| {
             // The first page is where what is new begins.
             let is_first = *url == crawl.web.plan.web.url;
-            let is_due =
-                intervals.as_ref().is_none_or(|it| it.is_due(url, found, now_ms)) || is_first;
+            let is_due = intervals.as_ref().is_none_or(|it| it.is_due(url, found, now_ms))
+                || is_first
+                || !is_current;
             crawl.began_ms <= found.answered_ms || !is_due
         };
         let lists_all = self.web.plan.web.protocol().lists_all();
         self.for_each_known(|crawl, url, note| {
-            let is_empty = note.is_empty();
+            let (is_empty, is_current) = (note.is_empty(), crawl.is_current(&url, &note));
             let found = note.crawled.unwrap_or_default();
             let is_answered = crawl.began_ms <= found.answered_ms;
-            let is_done = is_done(crawl, &url, &found);
+            let is_done = is_done(crawl, &url, &found, is_current);
             if is_empty && !is_done {
                 crawl.empty.push(url);
                 return;
@@ -115,8 +117,9 @@ impl<'r> Crawl<'r> {
         })?;
         if is_resumed {
             self.for_each_known(|crawl, url, note| {
+                let is_current = crawl.is_current(&url, &note);
                 let found = note.crawled.unwrap_or_default();
-                if is_done(crawl, &url, &found) {
+                if is_done(crawl, &url, &found, is_current) {
                     crawl.push_links(found.links(&url), found.depth);
                 }
             })?;
