@@ -28,6 +28,7 @@ use peer::Peer;
 // The servers have certificates.
 use rcgen as _;
 use servers::{Pyftpdlib, Vsftpd, gophernicus};
+use support::site::again;
 use support::{Bench, Tree};
 
 /// Time of the files, in Unix seconds.
@@ -53,13 +54,6 @@ async fn gather_with(
     let bench = Bench::start_with(tree, config).await;
     bench.progress(|it| it.harvests_due == 0).await;
     (bench, url)
-}
-
-/// Gathers once more.
-async fn again(bench: &Bench) {
-    let before = bench.crawls().await;
-    bench.handle.gather();
-    bench.crawled(before + 1).await;
 }
 
 /// Returns the number of bytes of all objects that were fetched so far.

@@ -6,43 +6,8 @@ mod support;
 
 use std::time::Duration;
 
-use gatherer::Config;
-use gatherer::config::Watch;
-use gatherer::spec::{Root, Web};
-use support::site::Site;
-use support::{Bench, Tree};
-
-/// Returns settings for the site alone, which is asked as fast as it answers.
-fn config(tree: &Tree, site: &Site) -> Config {
-    let web = Web { delay: Duration::ZERO, grace: Duration::ZERO, ..Web::new(site.url.clone()) };
-    Config { watch: Watch::Off, roots: vec![Root::Web(web)], ..tree.config() }
-}
-
-fn web_of(config: &mut Config) -> &mut Web {
-    match config.roots.first_mut() {
-        Some(Root::Web(web)) => web,
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn start(site: &Site) -> Bench {
-    let tree = Tree::new();
-    let config = config(&tree, site);
-    start_with(tree, config).await
-}
-
-async fn start_with(tree: Tree, config: Config) -> Bench {
-    let bench = Bench::start_with(tree, config).await;
-    bench.progress(|it| it.harvests_due == 0).await;
-    bench
-}
-
-/// Crawls once more.
-async fn again(bench: &Bench) {
-    let before = bench.crawls().await;
-    bench.handle.gather();
-    bench.crawled(before + 1).await;
-}
+use support::Tree;
+use support::site::{Site, again, config, start, start_with, web_of};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_never_stands_still_is_no_change_each_time() {

@@ -2,16 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use gatherer::Config;
+use gatherer::config::Watch;
+use gatherer::spec::{Root, Web};
 use net::server::{self, Limits};
 use net::shutdown::Shutdown;
 use soif::digest::Md5;
 use tokio::sync::Notify;
 use url::Url;
+
+use super::{Bench, Tree};
 
 /// What the site answers for one path.
 #[derive(Clone, Debug)]
@@ -105,6 +111,41 @@ impl Site {
         asked.sort();
         asked
     }
+}
+
+/// Returns settings for the site alone, which is asked as fast as it answers.
+pub(crate) fn config(tree: &Tree, site: &Site) -> Config {
+    let web = Web { delay: Duration::ZERO, grace: Duration::ZERO, ..Web::new(site.url.clone()) };
+    Config { watch: Watch::Off, roots: vec![Root::Web(web)], ..tree.config() }
+}
+
+/// Returns the settings of the site, the first root.
+pub(crate) fn web_of(config: &mut Config) -> &mut Web {
+    match config.roots.first_mut() {
+        Some(Root::Web(web)) => web,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Starts a gatherer of the site, and waits for its first pass.
+pub(crate) async fn start(site: &Site) -> Bench {
+    let tree = Tree::new();
+    let config = config(&tree, site);
+    start_with(tree, config).await
+}
+
+/// Does the same with other settings.
+pub(crate) async fn start_with(tree: Tree, config: Config) -> Bench {
+    let bench = Bench::start_with(tree, config).await;
+    bench.progress(|it| it.harvests_due == 0).await;
+    bench
+}
+
+/// Crawls once more.
+pub(crate) async fn again(bench: &Bench) {
+    let before = bench.crawls().await;
+    bench.handle.gather();
+    bench.crawled(before + 1).await;
 }
 
 impl Drop for Site {
