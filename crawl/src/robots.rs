@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::percent;
@@ -32,7 +33,7 @@ pub const CRAWL_DELAY_MS_MAX: u64 = 60 * 60 * 1000;
 pub const SITEMAPS_MAX: usize = 1_000;
 
 /// The lines of a robots.txt that bind one product.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     rules: Vec<Rule>,
     crawl_delay_ms: Option<u64>,
@@ -40,7 +41,7 @@ pub struct Rules {
 }
 
 /// An Allow or Disallow line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// Number of the line, from 1. Each of CR, LF and CR LF ends a line.
     pub line: u32,

@@ -13,7 +13,7 @@ use exchange::push;
 use formats::FullText;
 use settings::{Document, Mistake, Table};
 
-use crate::spec::{self, Map, Root, Tree};
+use crate::spec::{self, Map, Root, Tree, Web};
 
 /// Default address of the feed.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8500);
@@ -96,6 +96,8 @@ pub struct Config {
     pub watch: Watch,
     /// Interval between walks over every root, also with a watch.
     pub rewalk: Duration,
+    /// Maximum number of bytes a second that all crawls bring together, on average; `None`: any.
+    pub bandwidth: Option<u64>,
     /// Settings of notifications.
     pub push: push::Settings,
     /// Maximum number of bytes that are read of one file.
@@ -146,22 +148,34 @@ impl Config {
             Some(_) | None => Watch::Notify,
         };
         let mut elsewhere = Vec::new();
-        config.essence = EssenceConfig::read(&root.table("essence"), files, &mut elsewhere);
+        let essence = root.table("essence");
+        config.essence = EssenceConfig::read(&essence, files, &mut elsewhere);
         let types = elsewhere.is_empty().then_some(&*config.essence.typing);
         config.full_text = full_text(&root, types);
         config.read_bytes_max = root.bytes("read_max").unwrap_or(READ_BYTES_MAX);
+        config.bandwidth = root.bytes("bandwidth");
         if let Some(workers) = root.integer("workers", 1..=WORKERS_MAX) {
             config.workers = usize::try_from(workers).unwrap_or(1);
         }
         config.oai = exchange::repository::Settings::read(&root.table("oai"));
         let mut tables = root.tables("root");
-        if !root.has("root") {
+        if !root.has("root") && !root.has("leaf") {
             root.mistake("root", "there is nothing to gather", "[[root]] with url = \"file:///…\"");
         }
         let read = |table| Root::read(table, INTERVAL_MAX, config.ttl);
         config.roots = tables.iter().filter_map(read).collect();
         tables.retain(spec::is_remote);
         settings::refuse_repeats(&tables, "url");
+        let leaves = root.tables("leaf");
+        settings::refuse_repeats(&leaves, "name");
+        if 1 < leaves.len() {
+            for leaf in &leaves {
+                leaf.require("name", "a name for each of several lists");
+            }
+        }
+        let read = |table| Web::read_leaf(table, (INTERVAL_MAX, config.ttl), files);
+        let read: Vec<Web> = leaves.iter().filter_map(read).collect();
+        config.roots.extend(read.into_iter().map(Root::Web));
         config.push = push::Settings::read(&root.table("push"), config.daemon.base_url.as_ref());
         config.maps = root.tables("map").iter().filter_map(read_map).collect();
         for conflict in spec::conflicts(&config.roots, &config.maps) {
@@ -222,6 +236,7 @@ impl Config {
             watch: Watch::Notify,
             rewalk: REWALK,
             push: push::Settings::default(),
+            bandwidth: None,
             read_bytes_max: READ_BYTES_MAX,
             workers: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             oai: exchange::repository::Settings::default(),

@@ -32,6 +32,8 @@ pub struct Explanation {
     pub records: usize,
     /// Since when it seems to be gone, in Unix seconds.
     pub gone_since: Option<u64>,
+    /// The page whose record stands for it, since both are one.
+    pub same_as: Option<String>,
     /// The newest problem with it.
     pub problem: Option<String>,
 }
@@ -64,7 +66,7 @@ pub(crate) fn status(root_state: &RootState) -> Option<CrawlStatus> {
 /// Returns what is known of a URL under each root that is a web site. Blocks.
 pub(crate) fn explain(site: &Site, plans: &[Plan], url: &Url) -> Vec<Explanation> {
     let webs = plans.iter().filter_map(|plan| match plan {
-        Plan::Remote(plan) => match plan.as_ref() {
+        Plan::Remote(plan) => match plan {
             RemotePlan::Web(plan) => Some(plan),
             RemotePlan::Repository(_) => None,
         },
@@ -102,6 +104,7 @@ fn explain_under(site: &Site, plan: &WebPlan, url: &Url) -> Explanation {
         links: crawled.map_or(0, |it| it.links.len()),
         records: note.as_ref().map_or(0, |it| it.records.len()),
         gone_since: crawled.and_then(|it| it.gone).map(|it| it.since_ms / 1_000),
+        same_as: crawled.and_then(|it| it.twin_of.clone()),
         problem: problem.map(|it| format!("{}: {}", it.kind, it.message)),
     }
 }

@@ -204,7 +204,7 @@ impl Harvests {
             let is_full = std::mem::take(&mut schedule.is_full);
             let task = match schedule.plan.clone() {
                 Some(RemotePlan::Repository(plan)) => {
-                    let job = job(plan, self.client.clone(), self.hosts.clone(), confirmed);
+                    let job = job(*plan, self.client.clone(), self.hosts.clone(), confirmed);
                     self.tasks.spawn(harvest::harvest(site, job, stop))
                 }
                 Some(RemotePlan::Web(plan)) => {

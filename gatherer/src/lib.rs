@@ -26,6 +26,7 @@ mod shared;
 mod site;
 pub mod spec;
 pub mod tree;
+mod turns;
 pub mod validator;
 
 pub use config::Config;

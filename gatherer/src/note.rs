@@ -20,6 +20,7 @@ pub use self::root::{
     REPOSITORY, ROOT, Regather, RepositoryNote, RootNote, repository_key, repository_of, root_key,
     root_of,
 };
+pub(crate) use self::root::{robots_key, robots_prefix};
 use crate::validator::{Stat, Validator};
 
 /// A record of an object.
@@ -65,6 +66,16 @@ impl ObjectNote {
     pub fn is_empty(&self) -> bool {
         let gone = self.crawled.as_ref().and_then(|it| it.gone);
         self.records.is_empty() && gone.is_some()
+    }
+
+    /// Returns whether another object's record stands for this one.
+    pub fn is_twin(&self) -> bool {
+        self.records.is_empty() && self.crawled.as_ref().is_some_and(|it| it.twin_of.is_some())
+    }
+
+    /// Returns whether the first record is the object's own, or that of its twin.
+    pub(crate) fn has_own(&self, public_url: &str) -> bool {
+        self.is_twin() || self.records.first().is_some_and(|it| it.url == public_url)
     }
 
     /// Returns the note of an object that has no records.

@@ -70,6 +70,8 @@ pub(crate) fn run(
         access,
         got_room: Room::new(GOT_BYTES_MAX),
         room: Room::new(PREPARED_BYTES_MAX),
+        uncommitted: Room::new(usize::MAX),
+        is_awaited: AtomicBool::new(false),
         regather,
         annotations,
         hasher,
@@ -114,6 +116,7 @@ impl Run<'_> {
             let next = lock(candidates).recv();
             let Ok(candidate) = next else { return };
             fetch.enter(1);
+            self.uncommitted.enter(1, &|| self.is_stopped());
             let ready = if self.is_stopped() {
                 fetch.drop_one("stopped");
                 None
@@ -132,6 +135,7 @@ impl Run<'_> {
                     self.site.metrics.commit.drop_one("stopped");
                 }
                 None => {
+                    self.uncommitted.leave(1);
                     counts.done.fetch_add(1, Relaxed);
                 }
             }
@@ -182,6 +186,8 @@ mod tests {
             walk: site.next_walk(),
             access: Access::tree(plan),
             got_room: Room::new(GOT_BYTES_MAX),
+            uncommitted: Room::new(usize::MAX),
+            is_awaited: AtomicBool::new(false),
             room: Room::new(PREPARED_BYTES_MAX),
             regather: false,
             annotations: Arc::default(),

@@ -394,18 +394,17 @@ fn open(
     let programs = config.worker.clone().map(|starter| {
         Programs::new(starter, data.join(SCRATCH), clock::monotonic, clock::now_ms())
     });
-    let site = Site::new(id, collection, (&config.roots, &data), (config.worker.clone(), programs));
+    let site = Site::new(
+        id,
+        collection,
+        (&config.roots, &data, config.bandwidth),
+        (config.worker.clone(), programs),
+    );
     site.probe_fences(&plans);
     report_recovery(&site, &recovery);
     // Done before the first file is read; otherwise files would be published without annotations.
     site.read_annotations(&config.essence.annotations);
-    for root in plan::summarized(&plans) {
-        site.root_state(&root.url).map_err(failed)?;
-    }
-    // Sites that are no longer in the settings are forgotten by their schedule.
-    for url in site.known_roots().map_err(failed)?.iter().filter(|it| spec::is_remote_url(it)) {
-        site.root_state(url).map_err(failed)?;
-    }
+    read_roots(&site, &plans).map_err(failed)?;
     let wanted = plan::remotes(&plans).count();
     site.repositories.load(&site.collection, wanted).map_err(failed)?;
     // Done before the first pass, which then gathers damaged objects again.
@@ -443,6 +442,18 @@ fn open(
         port,
     };
     Ok((shared, token, pages, admin_pages))
+}
+
+/// Reads what is known of all roots. Blocks.
+fn read_roots(site: &Site, plans: &[Plan]) -> Result<(), collection::Error> {
+    for root in plan::summarized(plans) {
+        site.root_state(&root.url)?;
+    }
+    // Sites that are no longer in the settings are forgotten by their schedule.
+    for url in site.known_roots()?.iter().filter(|it| spec::is_remote_url(it)) {
+        site.root_state(url)?;
+    }
+    Ok(())
 }
 
 fn host_name() -> String {

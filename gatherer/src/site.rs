@@ -31,6 +31,7 @@ use crate::note::{self, Brief, RootNote};
 use crate::problems::{self, Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::spec::Root;
+use crate::turns::Turns;
 
 /// Number of notes in a chunk when a root's notes are loaded.
 const CHUNK_NOTES: usize = 1_024;
@@ -88,6 +89,8 @@ pub(crate) struct Site {
     pub(crate) annotating: AnnotationState,
     /// Names of the hosts that an administrator has paused since the start.
     pub(crate) paused_hosts: Mutex<BTreeSet<String>>,
+    /// Turns of all crawls at hosts.
+    pub(crate) turns: Arc<Turns>,
     /// The file of the problems.
     problems_file: PathBuf,
     phase: Mutex<Phase>,
@@ -102,12 +105,12 @@ pub(crate) struct Site {
 
 impl Site {
     /// Returns the shared state of the gatherer `id` with this collection and these `roots`;
-    /// `worker` is the command that starts its workers. Takes the problems that are stored in the folder
+    /// `worker` is the command that starts its workers, and `bandwidth` the bytes a second of all crawls. Takes the problems that are stored in the folder
     /// `data`. Blocks.
     pub(crate) fn new(
         id: String,
         collection: Collection,
-        (roots, data): (&[Root], &Path),
+        (roots, data, bandwidth): (&[Root], &Path, Option<u64>),
         (worker, programs): (Option<worker::Program>, Option<Programs>),
     ) -> Self {
         let problems_file = data.join(problems::FILE);
@@ -125,6 +128,7 @@ impl Site {
             programs,
             annotating: AnnotationState::default(),
             paused_hosts: Mutex::default(),
+            turns: Arc::new(Turns::new(bandwidth)),
             phase: Mutex::default(),
             walks: AtomicU32::new(0),
             distrusted: Mutex::default(),
@@ -331,7 +335,7 @@ impl Site {
     pub(crate) fn roots(&self, plans: &[Plan]) -> Vec<RootStatus> {
         let planned = plans.iter().map(|plan| match plan {
             Plan::Tree(plan) => self.tree(&plan.root.url),
-            Plan::Remote(plan) => match plan.as_ref() {
+            Plan::Remote(plan) => match plan {
                 RemotePlan::Web(plan) => self.tree(plan.web.url()),
                 RemotePlan::Repository(plan) => self.repository(plan.repository.url()),
             },

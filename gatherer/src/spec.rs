@@ -8,6 +8,8 @@
 //!
 //! Sans-I/O.
 
+mod enumeration;
+mod filter;
 mod protocol;
 mod repository;
 mod tree;
@@ -19,14 +21,15 @@ use std::time::Duration;
 use settings::Table;
 use url::Url;
 
+pub use self::enumeration::Enumeration;
+pub(crate) use self::filter::{UrlFilter, is_same_site};
 pub(crate) use self::protocol::is_group;
 pub use self::protocol::{Protocol, start};
 pub use self::repository::{INTERVAL, Repository};
 pub use self::tree::{Symlinks, Tree};
-pub(crate) use self::urls::upwards;
 pub use self::urls::{Map, file_path, file_url, path_of, public_url};
+pub(crate) use self::urls::{mapped_path, upwards};
 pub use self::web::{URLS_MAX, Web};
-pub(crate) use self::web::{UrlFilter, is_same_site};
 
 /// Root whose objects are gathered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +113,12 @@ pub fn conflicts(roots: &[Root], maps: &[Map]) -> Vec<String> {
         for (m, other) in webs.iter().enumerate() {
             if n != m && other.holds(&web.url) && (n < m || !web.holds(&other.url)) {
                 found.push(format!("root {} lies inside root {}", web.url, other.url));
+            }
+            let twice = |it: &&Url| other.holds(it) && (n < m || !web.holds(it));
+            if n != m
+                && let Some(leaf) = web.leaves.iter().find(twice)
+            {
+                found.push(format!("{leaf} of {} belongs to {}, too", web.url, other.url));
             }
         }
     }

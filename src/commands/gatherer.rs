@@ -171,6 +171,8 @@ fn explained(all: &[Explanation]) -> String {
             );
             lines.push(format!("  last answered {}: {records}, {links}", time(at)));
         }
+        let stands = |of: &String| format!("  the same page as {of}, whose record stands for it");
+        lines.extend(it.same_as.as_ref().map(stands));
         lines.extend(it.gone_since.map(|at| format!("  seems to be gone since {}", time(at))));
         lines.extend(it.problem.as_ref().map(|problem| format!("  {problem}")));
     }

@@ -182,9 +182,28 @@ fn robots_txt_is_asked_for_again_after_a_day() {
     let mut next = Crawl::new(Settings::default());
     next.now_ms = crawl.now_ms;
     let known = crawl.frontier.robots(&url("http://h.example/")).unwrap().clone();
-    next.frontier.set_robots(&url("http://h.example/"), known);
     next.push("http://h.example/a");
-    assert_eq!(next.next(), Ok("http://h.example/a".to_owned()));
+    let asked = url("http://h.example/robots.txt");
+    assert_eq!(next.frontier.next(next.now_ms), Next::Robots { url: asked.clone() });
+    next.frontier.recall_robots(&asked, known, true, next.now_ms);
+    assert_eq!(next.run(), ["http://h.example/a"]);
+}
+
+#[test]
+fn thirty_days_without_robots_txt_may_be_of_many_passes() {
+    let (asked, mut known) = (url("http://h.example/robots.txt"), None);
+    for day in 0..=30 {
+        let mut crawl = Crawl::new(Settings::default());
+        crawl.now_ms += day * crate::robots::FETCH_MS;
+        crawl.push("http://h.example/a");
+        assert_eq!(crawl.frontier.next(crawl.now_ms), Next::Robots { url: asked.clone() });
+        known.map(|it| crawl.frontier.recall_robots(&asked, it, false, crawl.now_ms));
+        crawl.frontier.robots_answered(&asked, Answer::Unreachable, crawl.now_ms);
+        // Each pass may be after a restart.
+        let stored = crawl.frontier.robots(&asked).map(|it| serde_json::to_string(it).unwrap());
+        known = stored.map(|it| serde_json::from_str(&it).unwrap());
+        assert_eq!(crawl.run().is_empty(), day < 30, "day {day}");
+    }
 }
 
 #[test]

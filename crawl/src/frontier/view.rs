@@ -87,6 +87,11 @@ impl Frontier {
         }
     }
 
+    /// Returns the time for which the host of a URL is left alone after a request, in milliseconds.
+    pub fn delay_ms(&self, url: &Url, now_ms: u64) -> u64 {
+        self.hosts.find(url).map_or(0, |id| self.hosts.delay_ms(id, &self.settings, now_ms))
+    }
+
     /// Returns the traps in which the crawl no longer goes.
     pub fn traps(&self) -> &[Trap] {
         self.traps.found()

@@ -44,13 +44,19 @@ impl Frontier {
         self.end(id, now_ms, None, None);
     }
 
-    /// Takes over what an earlier pass knew of a host's robots.txt. The URL is any of the host.
-    pub fn set_robots(&mut self, url: &Url, known: Known) {
-        if let Some(id) = self.hosts.add(url)
-            && let Some(host) = self.hosts.host_mut(id)
-            && matches!(host.robots, Robots::Unknown)
-        {
-            host.robots = Robots::Known(known);
+    /// Takes over what an earlier pass knew of a robots.txt that is to be asked for. With `is_enough` it is not asked
+    /// for any more; otherwise its rules, and since when it cannot be had, count for the answer.
+    pub fn recall_robots(&mut self, url: &Url, known: Known, is_enough: bool, now_ms: u64) {
+        let Some(id) = self.hosts.find(url) else { return };
+        let Some(host) = self.hosts.host_mut(id) else { return };
+        match host.robots {
+            Robots::Asked(None) if is_enough => {
+                host.robots = Robots::Known(known);
+                self.hosts.list(id, &self.settings);
+                self.end(id, now_ms, None, None);
+            }
+            Robots::Asked(None) => host.robots = Robots::Asked(Some(known)),
+            Robots::Unknown | Robots::Asked(Some(_)) | Robots::Known(_) => {}
         }
     }
 

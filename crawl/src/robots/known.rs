@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::{Rule, Rules};
@@ -35,8 +36,8 @@ pub enum Answer<'a> {
     Unreachable,
 }
 
-/// What is known of a robots.txt at one time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is known of a robots.txt at one time. In its stored form it outlasts a restart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
     /// The last rules that were read. `None`: there was no file.
     rules: Option<Rules>,
@@ -134,6 +135,11 @@ impl Known {
             (Some(rules), _) => State::Rules(rules),
             (None, _) => State::Missing,
         }
+    }
+
+    /// Returns whether the file was had at `since_ms` or later, and need not be fetched before it decides anything.
+    pub fn is_fresh(&self, since_ms: u64, now_ms: u64) -> bool {
+        self.unreachable_since_ms.is_none() && since_ms <= self.fetched_ms && now_ms < self.due_ms()
     }
 
     /// Returns the time from which on the file must be fetched before it decides anything.

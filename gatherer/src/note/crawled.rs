@@ -21,6 +21,15 @@ pub struct Crawled {
     /// Whether the content as last read asks for no record.
     #[serde(rename = "h", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_hidden: bool,
+    /// The URL that the page calls its own, if it is another.
+    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+    pub canonical: Option<String>,
+    /// The page whose record stands for this one, which has none.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    pub twin_of: Option<String>,
+    /// Other pages for which this one's record stands, as far as it names them.
+    #[serde(rename = "z", default, skip_serializing_if = "Vec::is_empty")]
+    pub twins: Vec<String>,
     /// Number of changes in a row of volatile parts alone.
     #[serde(rename = "v", default, skip_serializing_if = "is_zero")]
     pub in_a_row: u8,
@@ -78,6 +87,10 @@ impl Crawled {
     /// Takes over what `before` says of the past of the object; `is_answered` says whether there was an object,
     /// again or for the first time.
     pub(crate) fn follow(&mut self, before: Option<&Self>, is_answered: bool) {
+        if let Some(before) = before {
+            self.twin_of.clone_from(&before.twin_of);
+            self.twins.clone_from(&before.twins);
+        }
         let Some(before) = before.filter(|it| it.since_ms != 0) else {
             self.since_ms = if is_answered { self.answered_ms } else { 0 };
             return;

@@ -12,6 +12,9 @@ pub const ROOT: &str = "root ";
 /// Beginning of the key of every repository's note.
 pub const REPOSITORY: &str = "repository ";
 
+/// Beginning of the key of every note of a robots.txt.
+const ROBOTS: &str = "robots ";
+
 /// Note of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootNote {
@@ -75,6 +78,16 @@ pub fn root_key(root: &str) -> Vec<u8> {
 /// Returns the URL of the tree whose note has this key; `None` for other keys.
 pub fn root_of(key: &[u8]) -> Option<String> {
     Some(std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?.to_owned())
+}
+
+/// Returns the key of the note of what is known of the robots.txt at `url`, under a root.
+pub(crate) fn robots_key(root: &str, url: &str) -> Vec<u8> {
+    format!("{ROBOTS}{root} {url}").into_bytes()
+}
+
+/// Returns the beginning of the keys of all notes of robots.txt under a root.
+pub(crate) fn robots_prefix(root: &str) -> Vec<u8> {
+    robots_key(root, "")
 }
 
 /// Returns the key of a repository's note.

@@ -31,6 +31,9 @@ const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Maximum time that a record waits for others of its batch.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// The same if somebody waits for the commit; also the time between two checks of whether a commit is due.
+const LOOK: Duration = Duration::from_millis(50);
+
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly all that wait are prepared")]
 enum Waiting {
@@ -65,8 +68,7 @@ impl<'a> Committer<'a> {
         prepared: &Receiver<Prepared>,
     ) -> Result<(), collection::Error> {
         loop {
-            let age = self.since.map(|since| clock::monotonic().duration_since(since));
-            match prepared.recv_timeout(WAIT_MAX.saturating_sub(age.unwrap_or_default())) {
+            match prepared.recv_timeout(LOOK) {
                 Ok(file) => {
                     self.run.room.leave(file.bytes());
                     self.add(file);
@@ -74,8 +76,9 @@ impl<'a> Committer<'a> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.flush(),
             }
+            let wait_max = if self.run.is_awaited.load(Relaxed) { LOOK } else { WAIT_MAX };
             let due =
-                self.since.is_some_and(|it| WAIT_MAX <= clock::monotonic().duration_since(it));
+                self.since.is_some_and(|it| wait_max <= clock::monotonic().duration_since(it));
             if due || CHANGES_MAX <= self.changes || BATCH_BYTES_MAX <= self.bytes {
                 self.flush()?;
             }
@@ -96,6 +99,8 @@ impl<'a> Committer<'a> {
         let _one_at_a_time = lock(&run.root.commit);
         let mut batch = std::mem::take(&mut self.extra);
         let mut files = Vec::new();
+        let is_prepared = |it: &&Waiting| matches!(it, Waiting::Prepared(_));
+        let prepared = self.waiting.iter().filter(is_prepared).count();
         for file in self.waiting.drain(..) {
             let url = match &file {
                 Waiting::Prepared(file) => &file.url,
@@ -126,6 +131,8 @@ impl<'a> Committer<'a> {
                 None => known.forget(&url, run.walk),
             }
         }
+        drop(known);
+        run.uncommitted.leave(prepared);
         Ok(())
     }
 

@@ -15,12 +15,13 @@ use net::clock;
 use soif::Record;
 
 use super::run::{Candidate, Fetched, Prepared, Run};
+use super::web::renew_twins;
 use crate::lock::lock;
 use crate::note::{self, Basis, Brief, Difference, ObjectNote};
 use crate::tree::file::OpenFile;
 
 /// Attribute with the time when a record was made.
-const UPDATE_TIME: &str = "Update-Time";
+pub(super) const UPDATE_TIME: &str = "Update-Time";
 
 /// Reads one object, and summarizes it if its content is new. Returns `None` if there is nothing to
 /// commit; the reason is then counted.
@@ -47,9 +48,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
     let may_differ = |old: &ObjectNote| file.is_some() && old.brief.validator != validator;
     let same_content = !run.regather
         && old.as_ref().is_some_and(|old| {
-            old.is_of(&md5, &validator, settings)
-                && !may_differ(old)
-                && old.records.first().is_some_and(|record| record.url == object.url)
+            old.is_of(&md5, &validator, settings) && !may_differ(old) && old.has_own(&object.url)
         });
     let same = same_content && old.as_ref().is_some_and(|old| old.brief.annotations == annotations);
     let was_late = old.as_ref().is_some_and(|old| old.late);
@@ -62,9 +61,10 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
         site.metrics.fetch.leave(1);
         site.resolve(&url, &object.url);
         let public = object.url.clone();
-        let made = summarize(run, object, file.as_deref(), old.is_some())?;
+        let mut made = summarize(run, object, file.as_deref(), old.is_some())?;
         if candidate.got.is_some() {
             crawled = run.crawled(candidate, old.as_ref(), Some(&made.leads));
+            crawled.iter_mut().for_each(|it| renew_twins(&mut it.0, &mut made.records));
         }
         let has_same_date = |old: &ObjectNote| old.brief.validator.is_dated_as(&validator);
         let same_content = same_content && old.as_ref().is_some_and(has_same_date);

@@ -33,6 +33,15 @@ impl Room {
         *taken = taken.saturating_add(bytes);
     }
 
+    /// Waits until the room is empty, or `is_stopped` returns true.
+    pub(crate) fn wait_until_empty(&self, is_stopped: &dyn Fn() -> bool) {
+        let mut taken = lock(&self.taken_bytes);
+        while 0 < *taken && !is_stopped() {
+            let waited = self.news.wait_timeout(taken, POLL_TIME);
+            taken = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
     /// Gives back bytes that were taken.
     pub(crate) fn leave(&self, bytes: usize) {
         let mut taken = lock(&self.taken_bytes);
@@ -75,5 +84,11 @@ mod tests {
         room.enter(1, &|| true);
         room.leave(1_000);
         assert_eq!(*lock(&room.taken_bytes), 1);
+        room.wait_until_empty(&|| true);
+        thread::scope(|scope| {
+            scope.spawn(|| room.leave(1));
+            room.wait_until_empty(&|| false);
+        });
+        assert_eq!(*lock(&room.taken_bytes), 0);
     }
 }

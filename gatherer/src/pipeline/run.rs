@@ -129,6 +129,10 @@ pub(crate) struct Run<'a> {
     pub(crate) got_room: Room,
     /// Room for files that wait to be committed.
     pub(crate) room: Room,
+    /// Objects that are prepared and not yet committed, by their number.
+    pub(crate) uncommitted: Room,
+    /// Whether somebody waits for these, so that no more are awaited before the next commit.
+    pub(crate) is_awaited: AtomicBool,
     /// Whether every object is published again, whatever its note.
     pub(crate) regather: bool,
     pub(crate) annotations: Arc<Annotations>,
@@ -151,6 +155,13 @@ fn without_links(path: &Path) -> PathBuf {
 }
 
 impl Run<'_> {
+    /// Waits until all that was prepared is committed, or the run is stopped. Blocks.
+    pub(crate) fn wait_until_committed(&self) {
+        self.is_awaited.store(true, Relaxed);
+        self.uncommitted.wait_until_empty(&|| self.is_stopped());
+        self.is_awaited.store(false, Relaxed);
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         self.failed.load(Relaxed) || (self.stop)()
     }

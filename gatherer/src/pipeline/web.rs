@@ -8,8 +8,10 @@
 //! where it led before. Nothing is deleted because nobody links to it: it is asked for first.
 
 mod answer;
+mod asking;
 mod crawl;
 mod due;
+mod enumerating;
 mod fetch;
 mod listed;
 mod lists;
@@ -17,7 +19,9 @@ mod missing;
 mod others;
 mod outcome;
 mod pass;
+mod robots;
 mod sameness;
+mod twins;
 mod volatile;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -36,6 +40,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use url::Url;
 
 use self::sameness::Sameness;
+pub(super) use self::twins::renew_twins;
 use super::prepare;
 use super::run::{Access, Candidate, Fetched, Prepared, Run};
 use crate::lock::lock;
@@ -83,6 +88,8 @@ pub(crate) struct Got {
     directives: Directives,
     /// Where the page is, if only elsewhere.
     to: Option<Url>,
+    /// Where it leads, as a feed, in addition to its links.
+    links: Vec<Url>,
 }
 
 /// What an answer is about a page.
@@ -94,6 +101,10 @@ enum What {
     Absent {
         is_certain: bool,
     },
+    /// The record of another page (`to`) stands for it from now on; without one, it has its own again.
+    Twin,
+    /// Its record stands for other pages (`links`).
+    Twins,
 }
 
 impl<'a> WebAccess<'a> {
@@ -142,6 +153,7 @@ impl Run<'_> {
                 prepare::prepare(self, candidate).filter(|it| web.may_turn(&got.url, it))
             }
             What::Unchanged | What::Absent { .. } => self.remember(got, &candidate.validator),
+            What::Twin | What::Twins => self.twin(got),
         };
         let crawled = prepared.as_ref().and_then(|it| it.note.crawled.as_ref());
         let is_over =
@@ -173,10 +185,11 @@ impl Run<'_> {
                 let gone = before.once_more(got.at_ms, is_certain);
                 (Some(gone), got.to.clone().into_iter().collect())
             }
-            What::Content | What::Unchanged => (None, before.links(&got.url).collect()),
+            _ => (None, before.links(&got.url).collect()),
         };
         let Crawled { is_hidden, in_a_row, .. } = *before;
-        let mut crawled = Crawled { is_hidden, in_a_row, ..got.crawled(links, gone) };
+        let canonical = before.canonical.clone();
+        let mut crawled = Crawled { is_hidden, canonical, in_a_row, ..got.crawled(links, gone) };
         crawled.follow(Some(&before), gone.is_none());
         let crawled = Some(Box::new(crawled));
         let note = match old {
@@ -197,6 +210,7 @@ impl Run<'_> {
         let got = candidate.got.as_ref()?;
         let before = old.and_then(|it| it.crawled.as_deref());
         let mut own = Directives::default();
+        let mut canonical = before.and_then(|it| it.canonical.clone());
         let (is_hidden, links) = match leads {
             // Of the same content, the wish is the same.
             None => {
@@ -206,7 +220,9 @@ impl Run<'_> {
                 for (name, content) in &leads.robots {
                     own.add_meta(name, content, PRODUCT);
                 }
-                let links = leads.links.iter().filter_map(|it| Url::parse(it).ok()).collect();
+                canonical = leads.canonical.clone().filter(|it| it != got.url.as_str());
+                let links = leads.links.iter().filter_map(|it| Url::parse(it).ok());
+                let links = links.chain(got.links.iter().cloned()).collect();
                 (own.hides(clock::now_ms()), links)
             }
         };
@@ -214,7 +230,7 @@ impl Run<'_> {
         let hides = is_hidden || got.directives.hides(clock::now_ms());
         let gone = hides.then(|| before.cloned().unwrap_or_default().once_more(got.at_ms, true));
         let in_a_row = before.map_or(0, |it| it.in_a_row);
-        let mut crawled = Crawled { is_hidden, in_a_row, ..got.crawled(links, gone) };
+        let mut crawled = Crawled { is_hidden, canonical, in_a_row, ..got.crawled(links, gone) };
         crawled.follow(before, true);
         Some((Box::new(crawled), hides))
     }

@@ -199,6 +199,9 @@ pub(crate) fn forget_root(
         }
     }
     if !stop() {
+        for entry in site.collection.notes(&note::robots_prefix(url)) {
+            batch.notes.push(Note { key: entry?.0, value: None });
+        }
         batch.notes.push(Note { key: note::root_key(url), value: None });
         site.forget_root_state(url);
         lock(&site.problems).cure(url, "held");

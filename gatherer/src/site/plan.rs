@@ -22,14 +22,14 @@ const LEADS_MAX: usize = 10_000;
 #[derive(Debug)]
 pub(crate) enum Plan {
     Tree(Box<TreePlan>),
-    Remote(Box<RemotePlan>),
+    Remote(RemotePlan),
 }
 
 /// A root that is not on this machine, and has its own schedule.
 #[derive(Clone, Debug)]
 pub(crate) enum RemotePlan {
-    Repository(RepositoryPlan),
-    Web(WebPlan),
+    Repository(Box<RepositoryPlan>),
+    Web(Box<WebPlan>),
 }
 
 /// A web site, ready to be crawled.
@@ -38,6 +38,7 @@ pub(crate) struct WebPlan {
     pub(crate) root: RootPlan,
     pub(crate) web: Web,
     pub(crate) filter: UrlFilter,
+    pub(crate) maps: Vec<Map>,
     /// Longest time for which a page is not asked for.
     pub(crate) interval_max: Duration,
 }
@@ -106,7 +107,7 @@ impl Plan {
             }
             Root::Repository(repository) => {
                 let plan = RepositoryPlan::of(repository, id, &attributes);
-                Ok(Self::Remote(Box::new(RemotePlan::Repository(plan))))
+                Ok(Self::Remote(RemotePlan::Repository(Box::new(plan))))
             }
             Root::Web(web) => {
                 let summarizing = Arc::clone(&summarizing);
@@ -114,8 +115,9 @@ impl Plan {
                 let filter = UrlFilter::new(web)?;
                 // So each record is refreshed before its time is over.
                 let interval_max = config.ttl / 2;
-                let plan = WebPlan { root, web: web.clone(), filter, interval_max };
-                Ok(Self::Remote(Box::new(RemotePlan::Web(plan))))
+                let (web, maps) = (web.clone(), config.maps.clone());
+                let plan = WebPlan { root, web, filter, maps, interval_max };
+                Ok(Self::Remote(RemotePlan::Web(Box::new(plan))))
             }
         };
         config.roots.iter().map(plan).collect()
@@ -237,7 +239,7 @@ pub(crate) fn trees(plans: &[Plan]) -> impl Iterator<Item = &TreePlan> {
 
 pub(crate) fn remotes(plans: &[Plan]) -> impl Iterator<Item = &RemotePlan> {
     plans.iter().filter_map(|plan| match plan {
-        Plan::Remote(plan) => Some(plan.as_ref()),
+        Plan::Remote(plan) => Some(plan),
         Plan::Tree(_) => None,
     })
 }
@@ -246,7 +248,7 @@ pub(crate) fn remotes(plans: &[Plan]) -> impl Iterator<Item = &RemotePlan> {
 pub(crate) fn summarized(plans: &[Plan]) -> impl Iterator<Item = &RootPlan> {
     plans.iter().filter_map(|plan| match plan {
         Plan::Tree(plan) => Some(&plan.root),
-        Plan::Remote(plan) => match plan.as_ref() {
+        Plan::Remote(plan) => match plan {
             RemotePlan::Web(plan) => Some(&plan.root),
             RemotePlan::Repository(_) => None,
         },

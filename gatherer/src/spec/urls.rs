@@ -93,6 +93,30 @@ pub fn public_url(maps: &[Map], path: &Path) -> String {
     }
 }
 
+/// Returns the path of the file that has the public URL `url`, and the directory of the map that says so; `None`
+/// if it is below no map, or is no name of a file: with a query, a slash at the end, or `..` or a slash in a name.
+pub(crate) fn mapped_path<'m>(maps: &'m [Map], url: &Url) -> Option<(PathBuf, &'m Path)> {
+    let text = url.as_str();
+    let below = |map: &Map| {
+        let prefix = map.url_prefix.as_str();
+        text.strip_prefix(prefix.strip_suffix('/').unwrap_or(prefix))?.strip_prefix('/')
+    };
+    let found = maps.iter().filter_map(|map| Some((map, below(map)?)));
+    let (map, below) = found.min_by_key(|(_, below)| below.len())?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return None;
+    }
+    let mut path = map.directory.clone();
+    for name in below.split('/') {
+        let name: Vec<u8> = percent_decode(name.as_bytes()).collect();
+        if matches!(&*name, b"" | b"." | b"..") || name.contains(&b'/') || name.contains(&0) {
+            return None;
+        }
+        path.push(OsString::from_vec(name));
+    }
+    Some((path, &map.directory))
+}
+
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
@@ -171,5 +195,25 @@ mod tests {
             let decoded = decode(&encoded);
             prop_assert_eq!(decoded.as_os_str().as_bytes(), &bytes[..]);
         }
+    }
+
+    #[test]
+    fn public_urls_lead_back_to_files_below_their_directory_alone() {
+        let maps = [map("https://h.example/", "/srv"), map("https://h.example/docs/", "/docs")];
+        let check = |url: &str, expected: Option<&str>| {
+            let url = Url::parse(url).unwrap();
+            let found = mapped_path(&maps, &url).map(|it| it.0);
+            assert_eq!(found, expected.map(PathBuf::from), "{url}");
+        };
+        check("https://h.example/a/b%20c.txt", Some("/srv/a/b c.txt"));
+        check("https://h.example/docs/a", Some("/docs/a"));
+        check("https://h.example/docsx", Some("/srv/docsx"));
+        for wrong in
+            ["/", "/a/", "/a?b", "/a%2fb", "/a%00", "/%2e%2e%2fetc/passwd", "/docs/..%2f..%2fetc"]
+        {
+            check(&format!("https://h.example{wrong}"), None);
+        }
+        check("http://h.example/a", None);
+        check("https://h.example.org/a", None);
     }
 }

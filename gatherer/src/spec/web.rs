@@ -11,13 +11,12 @@
 //!
 //! Sans-I/O.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crawl::frontier::{Order, Settings, TrapLimits};
 use daemon::{Token, client_certificate};
-use essence::config::patterns;
-use essence::glob::globs;
-use globset::GlobSet;
+use essence::config::{Files, patterns};
 use http::HeaderValue;
 use net::client::Credentials;
 use net::fetch::Login;
@@ -25,9 +24,10 @@ use net::tls::ClientFiles;
 use settings::Table;
 use url::Url;
 
+use super::enumeration::{Enumeration, enumeration, leaves};
+use super::filter::{DENIED, NOT_ALLOWED, NOT_LISTED, is_same_site, is_within};
 use super::protocol::{self, Protocol};
 use super::repository::INTERVAL;
-use crate::error::Error;
 
 /// Default maximum number of URLs of a root.
 pub const URLS_MAX: usize = 250;
@@ -50,20 +50,17 @@ const GRACE: Duration = Duration::from_secs(24 * 3_600);
 /// Longest such time.
 const GRACE_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
-/// Number of the rule that leaves out what lies outside the folder of the root's URL.
-const OUTSIDE: u16 = 0;
-
-/// Number of the rule that leaves out what `allow` does not name.
-const NOT_ALLOWED: u16 = 1;
-
-/// Number of the first pattern of `deny`.
-const DENIED: u16 = 2;
-
 /// A root to crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Web {
     /// The first URL; its folder is gathered.
     pub url: Url,
+    /// Of a `[[leaf]]`, all URLs that are gathered, in order; of a root none.
+    pub leaves: Vec<Url>,
+    /// Names of the hosts of these.
+    pub leaf_hosts: BTreeSet<String>,
+    /// Where more URLs are listed: addresses of lists, and absolute paths of programs that write one.
+    pub enumeration: Vec<Enumeration>,
     /// Schemes of the URLs that are gathered.
     pub schemes: Vec<String>,
     /// Our name in requests of HTTP, and whom to ask about them; default: this program's, and the address of the
@@ -77,6 +74,8 @@ pub struct Web {
     pub depth: u16,
     /// Shortest time between two requests to a host.
     pub delay: Duration,
+    /// Maximum number of bytes a second of a host, on average; `None`: any.
+    pub bandwidth: Option<u64>,
     /// Order of requests.
     pub order: Order,
     /// Globs; if there are any, a URL must match one of them.
@@ -105,13 +104,17 @@ impl Web {
     /// Returns the site at `url` with every setting at its default.
     pub fn new(url: Url) -> Self {
         Self {
-            schemes: schemes_of(Protocol::of(&url).unwrap_or(Protocol::Web)),
+            schemes: schemes_of(Protocol::of(&url)),
             user_agent: None,
+            leaves: Vec::new(),
+            leaf_hosts: BTreeSet::new(),
+            enumeration: Vec::new(),
             url,
             urls_max: URLS_MAX,
             hosts_max: 1,
             depth: u16::MAX,
             delay: DELAY,
+            bandwidth: None,
             order: Order::Breadth,
             allow: Vec::new(),
             deny: Vec::new(),
@@ -133,7 +136,21 @@ impl Web {
 
     /// Returns whether `url` is in the folder of the root's URL, at the same site.
     pub(crate) fn holds(&self, url: &Url) -> bool {
-        is_within(&self.url, url)
+        if self.leaves.is_empty() { is_within(&self.url, url) } else { self.leaves.contains(url) }
+    }
+
+    /// Returns the URLs at which the crawl begins.
+    pub(crate) fn starts(&self) -> &[Url] {
+        if self.leaves.is_empty() { std::slice::from_ref(&self.url) } else { &self.leaves }
+    }
+
+    /// Returns whether `url` is at a host that the settings name: `allow_private` is about these.
+    pub(crate) fn is_own(&self, url: &Url) -> bool {
+        if self.leaves.is_empty() {
+            is_same_site(&self.url, url)
+        } else {
+            url.host_str().is_some_and(|it| self.leaf_hosts.contains(it))
+        }
     }
 
     /// Returns the URL as text.
@@ -153,44 +170,62 @@ impl Web {
         let (urls_max, hosts_max) =
             (count("urls_max", URLS_LIMIT, URLS_MAX), count("hosts_max", HOSTS_LIMIT, 1));
         let depth = table.integer("depth", 0..=u64::from(u16::MAX));
-        let within = |key, most, default| {
-            table.duration_within(key, Duration::ZERO..=most).unwrap_or(default)
-        };
-        let (delay, grace) = (within("delay", DELAY_MAX, DELAY), within("grace", GRACE_MAX, GRACE));
         let order = match table.choice("order", &["breadth", "depth"]) {
             Some("depth") => Order::Depth,
             _ => Order::Breadth,
         };
-        let interval = super::repository::interval(table, interval_max, ttl);
         let (allow, deny) = (patterns(table, "allow"), patterns(table, "deny"));
         let (token, certificate) = (Token::read(table), client_certificate(table).map(Box::new));
-        let flag = |key, default| table.boolean(key, default);
-        let (allow_private, start_tls) = (flag("allow_private", true), flag("start_tls", false));
-        let allow_unencrypted_password = flag("allow_unencrypted_password", false);
-        let (login, user_agent, schemes) = (login(table), user_agent(table), schemes(table));
+        let start_tls = table.boolean("start_tls", false);
+        let allow_unencrypted_password = table.boolean("allow_unencrypted_password", false);
+        let (login, schemes) = (login(table), schemes(table));
+        let (enumeration, common) = (enumeration(table), Common::read(table, interval_max, ttl));
         let (text, server) = (table.string("url")?, table.string("server"));
         let url = protocol::start(&text, server.as_deref());
         let url = url.map_err(|fault| table.mistake("url", fault, EXPECTED)).ok()?;
+        let schemes = schemes.unwrap_or_else(|| schemes_of(Protocol::of(&url)));
         Some(Self {
             urls_max,
             hosts_max,
             depth: depth.and_then(|it| u16::try_from(it).ok()).unwrap_or(u16::MAX),
-            delay,
             order,
             allow,
             deny,
-            interval,
-            grace,
             token,
             login,
             allow_unencrypted_password,
             start_tls,
             certificate,
-            allow_private,
-            user_agent,
-            schemes: schemes
-                .unwrap_or_else(|| schemes_of(Protocol::of(&url).unwrap_or(Protocol::Web))),
-            url,
+            schemes,
+            enumeration,
+            ..common.of(url)
+        })
+    }
+
+    /// Reads a `[[leaf]]`: a list of URLs, each gathered for itself. `read` reads the file that it may name.
+    pub(crate) fn read_leaf(
+        table: &Table<'_>,
+        (interval_max, ttl): (Duration, Duration),
+        files: Files<'_>,
+    ) -> Option<Self> {
+        let name = table.string("name").unwrap_or_else(|| "leaf".to_owned());
+        let common = Common::read(table, interval_max, ttl);
+        let listed = leaves(table, files);
+        let url = Url::parse(&format!("leaf:{name}")).ok();
+        let Some(url) = url.filter(|it| it.path() == name && !name.is_empty()) else {
+            table.mistake("name", format!("{name:?} is none"), "letters, digits and dashes");
+            return None;
+        };
+        let all: Vec<Protocol> =
+            vec![Protocol::Web, Protocol::Ftp, Protocol::Gopher, Protocol::News];
+        Some(Self {
+            urls_max: listed.len(),
+            hosts_max: listed.len(),
+            depth: 0,
+            schemes: all.into_iter().flat_map(|it| schemes_of(Some(it))).collect(),
+            leaf_hosts: listed.iter().filter_map(|it| it.host_str().map(str::to_owned)).collect(),
+            leaves: listed,
+            ..common.of(url)
         })
     }
 
@@ -199,6 +234,7 @@ impl Web {
         let pattern = number.checked_sub(DENIED).and_then(|it| self.deny.get(usize::from(it)));
         match (number, pattern) {
             (_, Some(pattern)) => format!("`deny` has {pattern:?}"),
+            (NOT_LISTED, None) => "not in the list".to_owned(),
             (NOT_ALLOWED, None) => "nothing in `allow` matches".to_owned(),
             _ => format!("not in the folder of {}, and `allow` does not name it", self.url),
         }
@@ -237,7 +273,39 @@ impl Web {
     }
 }
 
-fn schemes_of(protocol: Protocol) -> Vec<String> {
+/// The settings that a `[[root]]` and a `[[leaf]]` both have.
+struct Common {
+    delay: Option<Duration>,
+    bandwidth: Option<u64>,
+    interval: Duration,
+    grace: Option<Duration>,
+    user_agent: Option<HeaderValue>,
+    allow_private: bool,
+}
+
+impl Common {
+    fn read(table: &Table<'_>, interval_max: Duration, ttl: Duration) -> Self {
+        let within = |key, most| table.duration_within(key, Duration::ZERO..=most);
+        Self {
+            delay: within("delay", DELAY_MAX),
+            bandwidth: table.bytes("bandwidth"),
+            interval: super::repository::interval(table, interval_max, ttl),
+            grace: within("grace", GRACE_MAX),
+            user_agent: user_agent(table),
+            allow_private: table.boolean("allow_private", true),
+        }
+    }
+
+    /// Returns what is at `url` with these settings, and with all others at their defaults.
+    fn of(self, url: Url) -> Web {
+        let Self { delay, bandwidth, interval, grace, user_agent, allow_private } = self;
+        let (delay, grace) = (delay.unwrap_or(DELAY), grace.unwrap_or(GRACE));
+        Web { delay, bandwidth, interval, grace, user_agent, allow_private, ..Web::new(url) }
+    }
+}
+
+fn schemes_of(protocol: Option<Protocol>) -> Vec<String> {
+    let protocol = protocol.unwrap_or(Protocol::Web);
     protocol.schemes().iter().map(|it| (*it).to_owned()).collect()
 }
 
@@ -311,88 +379,6 @@ const LISTED: TrapLimits = TrapLimits {
 /// Number of requests at the same time to a host without a delay.
 const HOST_REQUESTS: usize = 8;
 
-/// Returns whether two URLs are of one site: the same host at the same port, or at the usual ports of
-/// both schemes. At other ports of the host are other services.
-pub(crate) fn is_same_site(one: &Url, other: &Url) -> bool {
-    let is_usual = |it: &Url| it.port().is_none();
-    one.host_str() == other.host_str()
-        && (one.port_or_known_default() == other.port_or_known_default()
-            || is_usual(one) && is_usual(other))
-}
-
-/// Returns whether a URL is in the folder of the root's `start`, at the same site. What a newsgroup leads to is
-/// at its server, and a Gopher selector begins behind the type of its object.
-fn is_within(start: &Url, url: &Url) -> bool {
-    let selector = |it: &'_ Url| it.path().chars().skip(2).collect::<String>();
-    is_same_site(start, url)
-        && match Protocol::of(start) {
-            Some(Protocol::News) => true,
-            Some(Protocol::Gopher) => selector(url).starts_with(&selector(start)),
-            // A folder without its last slash is listed, too.
-            Some(Protocol::Ftp) if !start.path().ends_with('/') => {
-                let below = url.path().strip_prefix(start.path());
-                below.is_some_and(|it| it.is_empty() || it.starts_with('/'))
-            }
-            _ => url.path().starts_with(folder(start)),
-        }
-}
-
-/// Returns the path of the folder of a URL.
-fn folder(url: &Url) -> &str {
-    let path = url.path();
-    path.rfind('/').and_then(|it| path.get(..=it)).unwrap_or("/")
-}
-
-/// The compiled rules of a web root about URLs.
-#[derive(Clone, Debug)]
-pub(crate) struct UrlFilter {
-    start: Url,
-    allow: GlobSet,
-    deny: GlobSet,
-}
-
-impl UrlFilter {
-    /// Returns the rules of a root.
-    ///
-    /// # Errors
-    ///
-    /// The first pattern that is not a glob: the settings have to be corrected.
-    pub(crate) fn new(web: &Web) -> Result<Self, Error> {
-        let set = |patterns: &[String]| {
-            globs(patterns).map_err(|(pattern, message)| Error::Pattern {
-                root: web.url().to_owned(),
-                pattern,
-                message,
-            })
-        };
-        Ok(Self { start: web.url.clone(), allow: set(&web.allow)?, deny: set(&web.deny)? })
-    }
-
-    /// Returns the number of the rule that leaves `url` out; `None` if none does.
-    pub(crate) fn refuses(&self, url: &Url) -> Option<u16> {
-        if *url == self.start {
-            return None;
-        }
-        let whole = url.as_str();
-        let path = whole.get(url[..url::Position::BeforePath].len()..).unwrap_or_default();
-        let path = path.trim_start_matches('/');
-        let matched = |set: &GlobSet| {
-            let mut all = set.matches(whole);
-            all.extend(set.matches(path));
-            // Each pattern makes two globs.
-            all.into_iter().min().map(|it| it / 2)
-        };
-        if let Some(first) = matched(&self.deny) {
-            return Some(u16::try_from(first).unwrap_or(u16::MAX).saturating_add(DENIED));
-        }
-        if !self.allow.is_empty() {
-            return matched(&self.allow).is_none().then_some(NOT_ALLOWED);
-        }
-        let is_own = url.host_str() == self.start.host_str();
-        (is_own && !is_within(&self.start, url)).then_some(OUTSIDE)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use settings::Document;
@@ -442,42 +428,5 @@ mod tests {
         ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn rules_are_about_the_folder_the_path_and_the_address() {
-        let start = Url::parse("https://h.example/docs/index.html").unwrap();
-        let with = |allow: &[&str], deny: &[&str]| {
-            let own = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
-            let web = Web { allow: own(allow), deny: own(deny), ..Web::new(start.clone()) };
-            UrlFilter::new(&web).unwrap()
-        };
-        let check = |filter: &UrlFilter, url: &str, expected: Option<u16>| {
-            assert_eq!(filter.refuses(&Url::parse(url).unwrap()), expected, "{url}");
-        };
-        let folder = with(&[], &[]);
-        check(&folder, "https://h.example/docs/a/b?c", None);
-        check(&folder, "http://h.example/docs/a", None);
-        check(&folder, "https://h.example/other", Some(OUTSIDE));
-        check(&folder, "https://h.example:8443/docs/a", Some(OUTSIDE));
-        check(&folder, "https://other.example/x", None);
-        let deny = with(&[], &["/docs/old/", "*.iso", "https://other.example/private"]);
-        check(&deny, "https://h.example/docs/old/a", Some(DENIED));
-        check(&deny, "https://h.example/docs/deep/x.iso", Some(DENIED + 1));
-        check(&deny, "https://other.example/private/a", Some(DENIED + 2));
-        check(&deny, "https://other.example/public", None);
-        let allow = with(&["/docs/a", "/more"], &[]);
-        check(&allow, "https://h.example/more/x", None);
-        check(&allow, "https://h.example/docs/b", Some(NOT_ALLOWED));
-        check(&allow, start.as_str(), None);
-        let others =
-            |start: &str| UrlFilter::new(&Web::new(protocol::start(start, None).unwrap())).unwrap();
-        let folder = others("ftp://h.example/pub");
-        check(&folder, "ftp://h.example/pub/a", None);
-        check(&folder, "ftp://h.example/public", Some(OUTSIDE));
-        let menu = others("gopher://h.example/1/docs");
-        check(&menu, "gopher://h.example/0/docs/a", None);
-        check(&menu, "gopher://h.example/0/other", Some(OUTSIDE));
-        check(&others("news://h.example/a.b"), "news://h.example/1@x", None);
     }
 }

@@ -311,7 +311,8 @@ impl Bench {
         let stages = self.handle.stages();
         assert!(stages.iter().all(is_conserved), "{stages:#?}");
         let [walk, fetch, summarize, vanish, commit] = &stages;
-        let same = ["same-content", "missing"].iter().filter_map(|it| fetch.dropped.get(*it));
+        let same =
+            ["same-content", "missing", "twin"].iter().filter_map(|it| fetch.dropped.get(*it));
         let same: u64 = same.sum();
         assert_eq!(walk.left, fetch.entered);
         assert_eq!(fetch.left, summarize.entered);

@@ -10,7 +10,6 @@ use ::crawl::frontier::{
     Candidate as Found, Failure, Frontier, Next, Out, Outcome, Pause, Pushed, State,
 };
 use ::crawl::robots;
-use ::crawl::walls;
 use net::client::retry_after;
 use net::clock;
 use net::error::Error;
@@ -22,7 +21,7 @@ use super::super::run::{Candidate, Run, WalkResult};
 use super::answer::{self, Meaning};
 use super::fetch::{Answer, Fetcher};
 use super::listed::Asked;
-use super::lists::Lists;
+use super::lists::{self, Lists};
 use super::missing::Missing;
 use super::others::Others;
 use super::{Got, Led, WebAccess, What};
@@ -30,7 +29,7 @@ use crate::known::Top;
 use crate::lock::lock;
 use crate::note::{self, ObjectNote};
 use crate::progress::Hold;
-use crate::spec::{Protocol, is_same_site};
+use crate::spec::Protocol;
 
 /// Longest wait until the loop looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(250);
@@ -39,16 +38,16 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(super) const PAGE_PROBLEM: &str = "unreachable";
 
 /// Kind of the problem that a bot wall answers.
-const WALL_PROBLEM: &str = "wall";
+pub(super) const WALL_PROBLEM: &str = "wall";
 
 /// A request for a page that has ended.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) url: Url,
-    depth: u16,
+    pub(super) depth: u16,
     /// The note of the page, if it was there before.
-    old: Option<Box<ObjectNote>>,
-    took: Duration,
+    pub(super) old: Option<Box<ObjectNote>>,
+    pub(super) took: Duration,
     pub(super) answer: Result<Answer, Error>,
 }
 
@@ -86,6 +85,8 @@ pub(super) struct Crawl<'r> {
     pub(super) empty: Vec<Url>,
     /// Names of hosts that an administrator has paused before.
     pub(super) paused: BTreeSet<String>,
+    /// Whether anything is not as the pass before has left it.
+    pub(super) has_news: bool,
     /// Where the root's first page leads, if that is left out.
     pub(super) elsewhere: Option<Url>,
 }
@@ -125,6 +126,9 @@ impl Run<'_> {
             }
             if !self.is_stopped() {
                 crawl.settle_refused(&candidates)?;
+            }
+            if result.alike.is_none() && !self.is_stopped() && crawl.settle_twins(&candidates)? {
+                web.runtime.block_on(crawl.go_on(&candidates));
             }
             Ok(crawl)
         });
@@ -177,19 +181,6 @@ impl Crawl<'_> {
         }
     }
 
-    /// Takes the pages of a list. What it says has changed since the last answer is asked for, even if it is not
-    /// due.
-    fn push_listed(&mut self, pages: Vec<(Url, Option<u64>)>) {
-        for (url, changed_ms) in pages {
-            let is_left = self.push(&url, 1, false) == Pushed::Seen && !self.web.is_full;
-            let Some(changed_ms) = changed_ms.filter(|_| is_left) else { continue };
-            let answered_ms = self.note_of(&url).and_then(|it| it.crawled).map(|it| it.answered_ms);
-            if answered_ms.is_some_and(|it| it < self.began_ms && it < changed_ms) {
-                lock(&self.frontier).again(&url);
-            }
-        }
-    }
-
     /// Asks for one page after the other until nothing is left to ask for.
     pub(super) async fn go_on(&mut self, candidates: &SyncSender<Candidate>) {
         while !self.run.is_stopped() {
@@ -201,14 +192,8 @@ impl Crawl<'_> {
                     let answer = robots::Answer::Status(404);
                     lock(&self.frontier).robots_answered(&url, answer, clock::now_ms());
                 }
-                Next::Robots { url } => {
-                    let (fetcher, asked) = (self.fetcher.clone(), url.clone());
-                    let task = self.requests.spawn(async move {
-                        let answer = fetcher.robots(url.clone()).await;
-                        Ended::Robots(Box::new((url, answer)))
-                    });
-                    self.asked.insert(task.id(), asked);
-                }
+                Next::Robots { url } if self.recalls_robots(&url) => {}
+                Next::Robots { url } => self.ask_robots(url),
                 Next::Wait { until_ms } => self.wait(until_ms, candidates).await,
                 Next::Done if self.requests.is_empty() && self.handed == 0 => return,
                 Next::Done => self.wait(None, candidates).await,
@@ -254,34 +239,6 @@ impl Crawl<'_> {
         }
     }
 
-    fn ask(&mut self, url: Url, depth: u16) {
-        self.run.site.metrics.walk.enter(1);
-        self.run.site.counts.seen.fetch_add(1, Relaxed);
-        let old = self.note_of(&url).map(Box::new);
-        let known = old
-            .as_ref()
-            .filter(|it| self.is_current(&url, it))
-            .map(|it| it.brief.validator.clone());
-        let (asked, began) = (url.clone(), clock::monotonic());
-        if !is_web(&url) {
-            let others = self.others.clone();
-            let task = self.requests.spawn(async move {
-                let found = others.fetch(&url, known.as_ref()).await;
-                let took = clock::monotonic().duration_since(began);
-                Ended::Other(Box::new(Asked { url, depth, old, took, found }))
-            });
-            self.asked.insert(task.id(), asked);
-            return;
-        }
-        let fetcher = self.fetcher.clone();
-        let task = self.requests.spawn(async move {
-            let answer = fetcher.fetch(url.clone(), known).await;
-            let took = clock::monotonic().duration_since(began);
-            Ended::Page(Box::new(Page { url, depth, old, took, answer }))
-        });
-        self.asked.insert(task.id(), asked);
-    }
-
     pub(super) fn note_of(&self, url: &Url) -> Option<ObjectNote> {
         let key = note::object_key(&self.run.plan.url, url.as_str());
         let stored = self.run.site.collection.note(&key).ok().flatten();
@@ -297,44 +254,6 @@ impl Crawl<'_> {
         let object = run.hasher.hash(url.as_str(), &note.brief.validator, basis);
         let is_gone = note.crawled.as_ref().is_some_and(|it| it.gone.is_some());
         !run.regather && !is_gone && lock(&run.root.known).is_same(object)
-    }
-
-    fn handle_robots(&mut self, url: &Url, answer: &Result<Answer, Error>) {
-        let now_ms = clock::now_ms();
-        let host = url.host_str().unwrap_or_default();
-        let answer = match answer {
-            Ok(answer) => {
-                lock(&self.frontier).resolved(host, answer.address);
-                let code = answer.status.as_u16();
-                match walls::recognize(code, &answer.headers, &answer.body) {
-                    Some(wall) => {
-                        self.problem(url, WALL_PROBLEM, wall.to_string());
-                        robots::Answer::Unreachable
-                    }
-                    None if answer.status.is_success() => robots::Answer::Body(&answer.body),
-                    None => {
-                        if code == 429 || 500 <= code {
-                            let message = format!("status {code}, so nothing is asked for");
-                            self.problem(url, PAGE_PROBLEM, message);
-                        }
-                        robots::Answer::Status(code)
-                    }
-                }
-            }
-            Err(error) => {
-                self.problem(
-                    url,
-                    PAGE_PROBLEM,
-                    format!("no robots.txt, so nothing is asked for: {error}"),
-                );
-                robots::Answer::Unreachable
-            }
-        };
-        lock(&self.frontier).robots_answered(url, answer, now_ms);
-        let is_own = is_same_site(url, &self.web.plan.web.url);
-        let mut frontier = lock(&self.frontier);
-        let lists = self.lists.handle_robots(url, frontier.robots(url), is_own);
-        lists.iter().for_each(|it| frontier.push_aside(it));
     }
 
     fn handle_page(&mut self, page: Page, candidates: &SyncSender<Candidate>) {
@@ -375,26 +294,30 @@ impl Crawl<'_> {
         let found = (answer.status, &answer.headers, &*answer.body);
         let meaning = answer::meaning(&url, found, old.is_some());
         let done = Outcome::Done { took_ms: millis(took) };
-        let mut moved = None;
+        let (mut moved, mut listed) = (None, Vec::new());
         let (what, content, outcome) = match meaning {
             Meaning::Content if self.missing.says_nothing(&url, &answer.body) => {
                 let failure = Failure::SoftMissing;
                 self.fail(&url, failure, None, failure.to_string());
                 return;
             }
-            Meaning::Content => (What::Content, Some(answer.content(&url)), done),
+            Meaning::Content => {
+                listed = lists::entries_of_feed(&url, &answer.headers, &answer.body);
+                (What::Content, Some(answer.content(&url)), done)
+            }
             Meaning::Unchanged => (What::Unchanged, None, done),
             Meaning::Moved(to) => {
                 let pushed = self.push(&to, depth, false);
-                if matches!(pushed, Pushed::Out(_)) && url == self.web.plan.web.url {
+                let is_out = matches!(pushed, Pushed::Out(_));
+                let spec = &self.web.plan.web;
+                if is_out && url == spec.url {
                     self.elsewhere = Some(to.clone());
-                }
-                if pushed == Pushed::Out(Out::Scheme) {
-                    self.problem(
-                        &url,
-                        PAGE_PROBLEM,
-                        format!("it only leads to {to}, which is not gathered"),
-                    );
+                } else if is_out && !spec.leaves.is_empty() {
+                    let message = format!("it leads to {to}, which is not listed: list that");
+                    self.problem(&url, PAGE_PROBLEM, message);
+                } else if pushed == Pushed::Out(Out::Scheme) {
+                    let message = format!("it only leads to {to}, which is not gathered");
+                    self.problem(&url, PAGE_PROBLEM, message);
                 }
                 moved = Some(to);
                 (What::Absent { is_certain: false }, None, done)
@@ -423,7 +346,9 @@ impl Crawl<'_> {
         };
         lock(&self.frontier).answered(&url, outcome, now_ms);
         let directives = answer.directives();
-        let got = Got { content, url, depth, at_ms: now_ms, what, directives, to: moved };
+        let links = listed.iter().map(|it| it.0.clone()).collect();
+        self.push_listed(listed, depth.saturating_add(1));
+        let got = Got { content, url, depth, at_ms: now_ms, what, directives, to: moved, links };
         self.settle(got, old.as_deref(), candidates);
     }
 
@@ -443,25 +368,28 @@ impl Crawl<'_> {
                         Outcome::Wall(wall)
                     }
                     Meaning::Content if self.lists.is_list(&page.url) => {
-                        let listed =
-                            self.lists.read(&page.url, &answer.body, &mut lock(&self.frontier));
-                        self.push_listed(listed.pages);
-                        if let Some(flaw) = listed.flaw {
-                            self.problem(&page.url, "list", flaw);
+                        self.read_list(&page.url, &answer.body);
+                        Outcome::Done { took_ms: millis(page.took) }
+                    }
+                    other => {
+                        if let Meaning::Absent(failure) | Meaning::Failed(failure) = other {
+                            self.miss_list(&page.url, failure.to_string());
                         }
                         Outcome::Done { took_ms: millis(page.took) }
                     }
-                    _ => Outcome::Done { took_ms: millis(page.took) },
                 }
             }
-            Err(_) => Outcome::Failed { failure: Failure::Unreadable, retry_at_ms: None },
+            Err(error) => {
+                self.miss_list(&page.url, error.to_string());
+                Outcome::Failed { failure: Failure::Unreadable, retry_at_ms: None }
+            }
         };
         lock(&self.frontier).answered(&page.url, outcome, clock::now_ms());
     }
 }
 
 /// Returns whether a URL is of HTTP.
-fn is_web(url: &Url) -> bool {
+pub(super) fn is_web(url: &Url) -> bool {
     Protocol::of(url) == Some(Protocol::Web)
 }
 

@@ -17,7 +17,7 @@ use url::Url;
 
 use super::super::run::Fetched;
 use super::answer;
-use crate::spec::{Web, is_same_site};
+use crate::spec::Web;
 use crate::validator::Validator;
 
 /// Maximum time for one answer.
@@ -62,7 +62,10 @@ impl Fetcher {
     /// There is no answer, or its body cannot be read.
     pub(super) async fn fetch(&self, url: Url, known: Option<Validator>) -> Result<Answer, Error> {
         let mut request = self.request(url);
+        // A list, or the disk, may have told of it before.
         if let Some(Validator::Http { etag, last_modified, .. }) = known {
+            let etag = etag.filter(|it| it.ends_with('"'));
+            let last_modified = last_modified.filter(|it| http_date(it).is_some());
             let mut add = |name, value: Option<String>| {
                 if let Some(value) = value.and_then(|it| HeaderValue::try_from(it).ok()) {
                     request.headers.insert(name, value);
@@ -104,7 +107,7 @@ impl Fetcher {
     /// Private networks are only for the host as the settings name it: links and redirects to others
     /// must not lead there.
     fn request(&self, url: Url) -> Request {
-        let is_own = is_same_site(&self.web.url, &url);
+        let is_own = self.web.is_own(&url);
         let mut timeouts = self.client.timeouts();
         timeouts.total = Some(TIME_MAX);
         let mut request = Request::get(url.clone())

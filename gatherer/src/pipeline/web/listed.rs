@@ -41,6 +41,12 @@ impl Crawl<'_> {
                 lock(&self.frontier).answered(&url, done, clock::now_ms());
                 return self.handle_list(&url, depth, list, candidates);
             }
+            Ok(Found::Content(content)) if self.lists.is_list(&url) => {
+                self.run.site.metrics.walk.drop_one("aside");
+                self.uncount();
+                lock(&self.frontier).answered(&url, done, clock::now_ms());
+                return self.read_list(&url, &content.object.bytes);
+            }
             Ok(Found::Content(content)) => {
                 let bytes = content.object.bytes.len() as u64;
                 self.run.site.metrics.bytes.fetch_add(bytes, Relaxed);
@@ -48,6 +54,12 @@ impl Crawl<'_> {
                 (What::Content, Some(*content), done)
             }
             Ok(Found::Unchanged) => (What::Unchanged, None, done),
+            Ok(Found::Absent { why, .. }) if self.lists.is_list(&url) => {
+                self.miss_list(&url, why);
+                self.run.site.metrics.walk.drop_one("aside");
+                self.uncount();
+                return lock(&self.frontier).answered(&url, done, clock::now_ms());
+            }
             Ok(Found::Absent { is_certain, why }) => {
                 self.problem(&url, "missing", why);
                 let outcome = Outcome::Failed { failure: Failure::Status(404), retry_at_ms: None };
@@ -65,7 +77,16 @@ impl Crawl<'_> {
         let now_ms = clock::now_ms();
         lock(&self.frontier).answered(&url, outcome, now_ms);
         let directives = Directives::default();
-        let got = Got { content, url, depth, at_ms: now_ms, what, directives, to: None };
+        let got = Got {
+            content,
+            url,
+            depth,
+            at_ms: now_ms,
+            what,
+            directives,
+            to: None,
+            links: Vec::new(),
+        };
         self.settle(got, old.as_deref(), candidates);
     }
 
@@ -158,7 +179,16 @@ impl Crawl<'_> {
         self.run.site.metrics.walk.enter(1);
         self.run.site.counts.seen.fetch_add(1, Relaxed);
         let (at_ms, directives) = (clock::now_ms(), Directives::default());
-        let got = Got { content: None, url: url.clone(), depth, at_ms, what, directives, to: None };
+        let got = Got {
+            content: None,
+            url: url.clone(),
+            depth,
+            at_ms,
+            what,
+            directives,
+            to: None,
+            links: Vec::new(),
+        };
         self.settle(got, Some(old), candidates);
     }
 

@@ -1,7 +1,7 @@
-//! Lists of pages: the sitemaps that a host names in its robots.txt, and that of the root's own host
-//! under its usual name. They lead to pages to which nothing else does.
+//! Lists of pages: those that the settings name, the sitemaps that a host names in its robots.txt, and that of the
+//! root's own host under its usual name. They lead to pages to which nothing else does.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ::crawl::frontier::Frontier;
 use ::crawl::robots::{Known, SITEMAPS_MAX, State};
@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use net::clock;
 use net::coding;
+use net::ftp::{EntryKind, Form, Listing};
 use url::Url;
 
 use crate::spec::is_same_site;
@@ -25,6 +26,8 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub(super) struct Lists {
     /// Those that were found, with their nesting.
     found: HashMap<Url, u32>,
+    /// Those that the settings name.
+    named: HashSet<Url>,
 }
 
 /// What a list says.
@@ -66,6 +69,17 @@ impl Lists {
         }
     }
 
+    /// Takes a list that the settings name.
+    pub(super) fn name(&mut self, url: Url) {
+        self.found.insert(url.clone(), 0);
+        self.named.insert(url);
+    }
+
+    /// Returns whether the settings name a list.
+    pub(super) fn is_named(&self, url: &Url) -> bool {
+        self.named.contains(url)
+    }
+
     /// Returns whether a URL is that of a list.
     pub(super) fn is_list(&self, url: &Url) -> bool {
         self.found.contains_key(url)
@@ -84,7 +98,15 @@ impl Lists {
         let list = match sitemap::read(url, &body) {
             Ok(list) => list,
             // Hosts answer with a page.
-            Err(NoList::Root(_) | NoList::Doctype | NoList::Text) => return Listed::default(),
+            Err(NoList::Root(_) | NoList::Doctype) => return self.no_list(url),
+            Err(NoList::Text) => {
+                let pages = files_of(url, &body);
+                return if pages.is_empty() {
+                    self.no_list(url)
+                } else {
+                    Listed { pages, flaw: None }
+                };
+            }
         };
         let flaw = list.flaw.map(|it| it.to_string());
         let entries = list.entries.into_iter();
@@ -103,4 +125,44 @@ impl Lists {
             }
         }
     }
+
+    fn no_list(&self, url: &Url) -> Listed {
+        let flaw = self.is_named(url).then(|| "it is no list of a known form".to_owned());
+        Listed { pages: Vec::new(), flaw }
+    }
+}
+
+/// Returns the pages that a feed names, with the times of their last changes; none if the content is no feed.
+pub(super) fn entries_of_feed(
+    url: &Url,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Vec<(Url, Option<u64>)> {
+    let media_type = headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let is_xml = media_type.and_then(|it| it.split(';').next()).is_some_and(|it| {
+        let it = it.trim().to_ascii_lowercase();
+        it.ends_with("/xml") || it.ends_with("+xml") && !it.contains("xhtml")
+    });
+    match sitemap::read(url, if is_xml { body } else { b"" }) {
+        Ok(list) if list.kind == Kind::News => {
+            list.entries.into_iter().map(|it| (it.url, it.changed_ms)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the files of an `ls -lR`, whose folder is that of `url`, with the times of their last changes.
+fn files_of(url: &Url, text: &[u8]) -> Vec<(Url, Option<u64>)> {
+    let Ok(folder) = url.join(".") else { return Vec::new() };
+    let now_seconds = i64::try_from(clock::now_ms() / 1_000).unwrap_or(i64::MAX);
+    let listing = Listing::parse(text, Form::Free, now_seconds);
+    let mut files = Vec::new();
+    for list in &listing.folders {
+        let Some(at) = list.url(&folder) else { continue };
+        for entry in list.entries.iter().filter(|it| it.kind == EntryKind::File) {
+            let seconds = entry.modified.and_then(|it| u64::try_from(it.seconds).ok());
+            files.extend(entry.url(&at).map(|it| (it, seconds.map(|it| it.saturating_mul(1_000)))));
+        }
+    }
+    files
 }

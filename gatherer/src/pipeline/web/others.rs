@@ -5,6 +5,7 @@
 
 mod ftp;
 mod gopher;
+pub(super) mod local;
 mod news;
 
 use std::collections::HashMap;
@@ -20,7 +21,7 @@ use url::Url;
 use super::super::run::Fetched;
 use super::fetch::TIME_MAX;
 use crate::lock::lock;
-use crate::spec::{Protocol, Web, is_same_site};
+use crate::spec::{Protocol, Web};
 use crate::validator::Validator;
 
 /// What a server has at a URL.
@@ -142,7 +143,7 @@ impl Others {
         url: &Url,
         known: Option<&Validator>,
     ) -> Result<Found, FetchError> {
-        let is_own = is_same_site(&self.web.url, url);
+        let is_own = self.web.is_own(url);
         let sign = lock(&self.signs).remove(url);
         match Protocol::of(url) {
             Some(Protocol::Ftp) => {

@@ -8,8 +8,8 @@ use net::clock;
 use url::Url;
 
 use super::super::run::Candidate;
-use super::Got;
 use super::crawl::{Crawl, PAGE_PROBLEM};
+use super::{Got, What};
 use crate::lock::lock;
 use crate::note::ObjectNote;
 use crate::validator::Validator;
@@ -39,6 +39,7 @@ impl Crawl<'_> {
         candidates: &SyncSender<Candidate>,
     ) {
         let run = self.run;
+        self.has_news |= got.what != What::Unchanged;
         run.got_room.enter(got.bytes(), &|| run.is_stopped());
         let url = got.url.to_string();
         match candidates.send(Candidate { url, validator, got: Some(Box::new(got)) }) {

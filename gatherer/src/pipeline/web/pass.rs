@@ -31,13 +31,15 @@ impl<'r> Crawl<'r> {
         web: &'r WebAccess<'r>,
         led: UnboundedReceiver<Led>,
     ) -> Result<Self, collection::Error> {
-        let began_ms = {
+        // A crawl that was stopped may have brought something new before that.
+        let (began_ms, has_news) = {
             let mut root = lock(&run.root.note);
+            let is_resumed = root.crawl_began.is_some();
             if root.crawl_began.is_none() {
                 root.crawl_began = Some(clock::now_ms());
                 run.site.remember_root(&run.plan.url, &root)?;
             }
-            root.crawl_began.unwrap_or_default()
+            (root.crawl_began.unwrap_or_default(), is_resumed)
         };
         let (filter, spec) = (web.plan.filter.clone(), &web.plan.web);
         let frontier = Frontier::new(spec.frontier(), Box::new(move |url| filter.refuses(url)));
@@ -67,10 +69,14 @@ impl<'r> Crawl<'r> {
             gone,
             empty: Vec::new(),
             paused,
+            has_news,
             elsewhere: None,
         };
         crawl.push_known()?;
-        crawl.push(&spec.url, 0, false);
+        for start in spec.starts() {
+            crawl.push(start, 0, false);
+        }
+        crawl.enumerate();
         Ok(crawl)
     }
 
@@ -186,7 +192,16 @@ impl<'r> Crawl<'r> {
             self.run.site.metrics.walk.enter(1);
             let directives = Directives::default();
             self.hand(
-                Got { content: None, url, depth, at_ms, what, directives, to: None },
+                Got {
+                    content: None,
+                    url,
+                    depth,
+                    at_ms,
+                    what,
+                    directives,
+                    to: None,
+                    links: Vec::new(),
+                },
                 validator,
                 candidates,
             );
@@ -207,9 +222,11 @@ impl<'r> Crawl<'r> {
 
     /// Reports whether the root's first page was had, and the traps.
     pub(super) fn report(&self) {
-        let (site, start) = (self.run.site, &self.web.plan.web.url);
-        let state = lock(&self.frontier).explain(start, clock::now_ms());
-        let has_begun = state == State::Done && self.elsewhere.is_none();
+        let (site, start, starts) =
+            (self.run.site, &self.web.plan.web.url, self.web.plan.web.starts());
+        let state_of = |it| lock(&self.frontier).explain(it, clock::now_ms());
+        let is_begun = starts.is_empty() || starts.iter().any(|it| state_of(it) == State::Done);
+        let has_begun = is_begun && self.elsewhere.is_none();
         self.web.has_begun.store(has_begun, Relaxed);
         if let Some(to) = &self.elsewhere {
             let message = format!("it leads to {to}, which is not of this root: name that instead");
@@ -217,6 +234,7 @@ impl<'r> Crawl<'r> {
         } else if has_begun {
             lock(&site.problems).cure(start.as_str(), CRAWL_PROBLEM);
         } else {
+            let state = starts.first().map_or(State::Unknown, state_of);
             site.problem(start.to_string(), CRAWL_PROBLEM, format!("not crawled: {state}"));
         }
         // Whoever has the problems may want the frontier: never the other way round.
