@@ -197,7 +197,8 @@ fn thirty_days_without_robots_txt_may_be_of_many_passes() {
         crawl.now_ms += day * crate::robots::FETCH_MS;
         crawl.push("http://h.example/a");
         assert_eq!(crawl.frontier.next(crawl.now_ms), Next::Robots { url: asked.clone() });
-        known.map(|it| crawl.frontier.recall_robots(&asked, it, false, crawl.now_ms));
+        let recall = |it| crawl.frontier.recall_robots(&asked, it, false, crawl.now_ms);
+        known.into_iter().for_each(recall);
         crawl.frontier.robots_answered(&asked, Answer::Unreachable, crawl.now_ms);
         // Each pass may be after a restart.
         let stored = crawl.frontier.robots(&asked).map(|it| serde_json::to_string(it).unwrap());
