@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use soif::Record;
 use soif::digest::Md5;
 
+pub(crate) use self::crawled::short_links;
 pub use self::crawled::{Crawled, Gone};
 pub use self::root::{
     REPOSITORY, ROOT, Regather, RepositoryNote, RootNote, repository_key, repository_of, root_key,

@@ -78,7 +78,12 @@ impl Running {
 
     /// Waits for a line that contains `part`, and returns it.
     pub(crate) fn line_with(&mut self, part: &str) -> String {
-        let end = clock::monotonic() + PATIENCE;
+        self.line_within(PATIENCE, part)
+    }
+
+    /// Does the same with another limit.
+    pub(crate) fn line_within(&mut self, patience: Duration, part: &str) -> String {
+        let end = clock::monotonic() + patience;
         loop {
             let left = end.saturating_duration_since(clock::monotonic());
             match self.lines.recv_timeout(left) {

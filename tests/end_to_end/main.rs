@@ -21,6 +21,7 @@ mod push;
 mod replicator;
 mod report;
 mod shell;
+mod site;
 mod soak;
 mod takedown;
 mod tutorial;

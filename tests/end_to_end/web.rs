@@ -19,7 +19,7 @@ use crate::harness::{
 const PAGES: usize = 1_500;
 
 /// A running nginx; it is stopped when this is dropped.
-struct Nginx {
+pub(crate) struct Nginx {
     folder: TempDir,
     child: Child,
     url: String,
@@ -27,7 +27,7 @@ struct Nginx {
 
 impl Nginx {
     /// Serves the files of a new folder, and keeps a log of the requests.
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("net/tests/peers/prepare");
@@ -55,12 +55,12 @@ impl Nginx {
         Self { folder, child, url: format!("http://127.0.0.1:{port}/") }
     }
 
-    fn site(&self) -> PathBuf {
+    pub(crate) fn site(&self) -> PathBuf {
         self.folder.path().join("site")
     }
 
     /// Returns the path and status of each answer so far, in order.
-    fn answers(&self) -> Vec<(String, u16)> {
+    pub(crate) fn answers(&self) -> Vec<(String, u16)> {
         let log = fs::read_to_string(self.folder.path().join("access.log")).unwrap();
         let answer = |line: &str| {
             let (_, rest) = line.split_once("\"GET ")?;
@@ -89,7 +89,7 @@ fn libraries(unpacked: &Path) -> String {
     found.join(":")
 }
 
-fn up(nginx: &Nginx, data: &Path, options: &[&str]) -> Command {
+pub(crate) fn up(nginx: &Nginx, data: &Path, options: &[&str]) -> Command {
     let mut command = harvest(["up", "--no-open", "--listen", "127.0.0.1:0"]);
     command.args(options).arg("--data").arg(data).arg(&nginx.url);
     command

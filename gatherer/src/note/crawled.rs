@@ -101,19 +101,24 @@ impl Crawled {
     }
 
     /// Stores links of the object at `url` in short form.
-    pub fn set_links(&mut self, url: &Url, links: impl IntoIterator<Item = String>) {
-        let origin = url[..Position::BeforePath].to_owned();
-        let short = |link: String| match link.strip_prefix(&origin) {
-            Some(path) if path.starts_with('/') && !path.starts_with("//") => path.to_owned(),
-            _ => link,
-        };
-        self.links = links.into_iter().map(short).collect();
+    pub fn set_links<'a>(&mut self, url: &Url, links: impl IntoIterator<Item = &'a str>) {
+        self.links = short_links(url, links);
     }
 
     /// Returns the links of the object at `url`, in order.
     pub fn links<'a>(&'a self, url: &'a Url) -> impl Iterator<Item = Url> + 'a {
         self.links.iter().filter_map(|it| url.join(it).ok())
     }
+}
+
+/// Returns links of the object at `url` in short form.
+pub(crate) fn short_links<'a>(url: &Url, links: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let origin = &url[..Position::BeforePath];
+    let short = |link: &'a str| match link.strip_prefix(origin) {
+        Some(path) if path.starts_with('/') && !path.starts_with("//") => path.to_owned(),
+        _ => link.to_owned(),
+    };
+    links.into_iter().map(short).collect()
 }
 
 #[cfg(test)]
@@ -127,7 +132,7 @@ mod tests {
         let links =
             ["https://h.example/x?y", "https://h.example//z", "http://h.example/", "ftp://f/"];
         let mut crawled = Crawled { answered_ms: 7, depth: 2, ..Crawled::default() };
-        crawled.set_links(&url, links.map(str::to_owned));
+        crawled.set_links(&url, links);
         assert_eq!(
             crawled.links,
             ["/x?y", "https://h.example//z", "http://h.example/", "ftp://f/"]

@@ -15,6 +15,7 @@ mod enumerating;
 mod fetch;
 mod listed;
 mod lists;
+mod memo;
 mod missing;
 mod others;
 mod outcome;
@@ -70,7 +71,8 @@ pub(crate) struct WebAccess<'a> {
 pub(crate) struct Led {
     url: Url,
     depth: u16,
-    links: Vec<Url>,
+    /// Its links, as its note has them.
+    links: Vec<String>,
     /// Whether the page wants no record, and has had the time of grace.
     is_over: bool,
 }
@@ -133,11 +135,8 @@ impl<'a> WebAccess<'a> {
 
 impl Got {
     /// Returns what to remember of the page from now on.
-    fn crawled(&self, links: Vec<Url>, gone: Option<Gone>) -> Crawled {
-        let mut crawled =
-            Crawled { answered_ms: self.at_ms, depth: self.depth, gone, ..Crawled::default() };
-        crawled.set_links(&self.url, links.into_iter().map(String::from));
-        crawled
+    fn crawled(&self, gone: Option<Gone>) -> Crawled {
+        Crawled { answered_ms: self.at_ms, depth: self.depth, gone, ..Crawled::default() }
     }
 }
 
@@ -158,7 +157,7 @@ impl Run<'_> {
         let crawled = prepared.as_ref().and_then(|it| it.note.crawled.as_ref());
         let is_over =
             crawled.and_then(|it| it.gone).is_some_and(|it| it.is_over(web.grace_ms(), got.at_ms));
-        let links = crawled.map(|it| it.links(&got.url).collect()).unwrap_or_default();
+        let links = crawled.map(|it| it.links.clone()).unwrap_or_default();
         // The crawl may have been stopped.
         drop(web.lead.send(Led { url: got.url.clone(), depth: got.depth, links, is_over }));
         prepared
@@ -180,16 +179,17 @@ impl Run<'_> {
         } else {
             fetch.drop_one("missing");
         }
-        let (gone, links) = match got.what {
-            What::Absent { is_certain } => {
-                let gone = before.once_more(got.at_ms, is_certain);
-                (Some(gone), got.to.clone().into_iter().collect())
-            }
-            _ => (None, before.links(&got.url).collect()),
+        let gone = match got.what {
+            What::Absent { is_certain } => Some(before.once_more(got.at_ms, is_certain)),
+            _ => None,
         };
-        let Crawled { is_hidden, in_a_row, .. } = *before;
+        let (is_hidden, in_a_row) = (before.is_hidden, before.in_a_row);
         let canonical = before.canonical.clone();
-        let mut crawled = Crawled { is_hidden, canonical, in_a_row, ..got.crawled(links, gone) };
+        let mut crawled = Crawled { is_hidden, canonical, in_a_row, ..got.crawled(gone) };
+        match gone {
+            Some(_) => crawled.set_links(&got.url, got.to.iter().map(Url::as_str)),
+            None => crawled.links.clone_from(&before.links),
+        }
         crawled.follow(Some(&before), gone.is_none());
         let crawled = Some(Box::new(crawled));
         let note = match old {
@@ -213,16 +213,15 @@ impl Run<'_> {
         let mut canonical = before.and_then(|it| it.canonical.clone());
         let (is_hidden, links) = match leads {
             // Of the same content, the wish is the same.
-            None => {
-                before.map(|it| (it.is_hidden, it.links(&got.url).collect())).unwrap_or_default()
-            }
+            None => before.map(|it| (it.is_hidden, it.links.clone())).unwrap_or_default(),
             Some(leads) => {
                 for (name, content) in &leads.robots {
                     own.add_meta(name, content, PRODUCT);
                 }
                 canonical = leads.canonical.clone().filter(|it| it != got.url.as_str());
-                let links = leads.links.iter().filter_map(|it| Url::parse(it).ok());
-                let links = links.chain(got.links.iter().cloned()).collect();
+                let links = leads.links.iter().map(String::as_str);
+                let links =
+                    note::short_links(&got.url, links.chain(got.links.iter().map(Url::as_str)));
                 (own.hides(clock::now_ms()), links)
             }
         };
@@ -230,7 +229,7 @@ impl Run<'_> {
         let hides = is_hidden || got.directives.hides(clock::now_ms());
         let gone = hides.then(|| before.cloned().unwrap_or_default().once_more(got.at_ms, true));
         let in_a_row = before.map_or(0, |it| it.in_a_row);
-        let mut crawled = Crawled { is_hidden, canonical, in_a_row, ..got.crawled(links, gone) };
+        let mut crawled = Crawled { is_hidden, canonical, in_a_row, links, ..got.crawled(gone) };
         crawled.follow(before, true);
         Some((Box::new(crawled), hides))
     }

@@ -22,6 +22,7 @@ use super::answer::{self, Meaning};
 use super::fetch::{Answer, Fetcher};
 use super::listed::Asked;
 use super::lists::{self, Lists};
+use super::memo::Memo;
 use super::missing::Missing;
 use super::others::Others;
 use super::{Got, Led, WebAccess, What};
@@ -85,6 +86,8 @@ pub(super) struct Crawl<'r> {
     pub(super) empty: Vec<Url>,
     /// Names of hosts that an administrator has paused before.
     pub(super) paused: BTreeSet<String>,
+    /// Links that were pushed.
+    pub(super) pushed: Memo,
     /// Whether anything is not as the pass before has left it.
     pub(super) has_news: bool,
     /// Where the root's first page leads, if that is left out.
@@ -175,9 +178,16 @@ impl Crawl<'_> {
         !again.is_empty()
     }
 
-    pub(super) fn push_links(&mut self, links: impl Iterator<Item = Url>, depth: u16) {
-        for url in links {
-            self.push(&url, depth.saturating_add(1), false);
+    /// Takes the links of the page at `base`, as its note has them.
+    pub(super) fn push_links(&mut self, base: &Url, links: &[String], depth: u16) {
+        let depth = depth.saturating_add(1);
+        for link in links {
+            // Most pages of a site have the same links to others.
+            if self.pushed.is_news(base, link, depth)
+                && let Ok(url) = base.join(link)
+            {
+                self.push(&url, depth, false);
+            }
         }
     }
 
@@ -212,7 +222,7 @@ impl Crawl<'_> {
                 if led.is_over {
                     self.gone.insert(led.url.to_string());
                 }
-                self.push_links(led.links.into_iter(), led.depth);
+                self.push_links(&led.url, &led.links, led.depth);
             }
             Some(ended) = self.requests.join_next_with_id(), if !self.requests.is_empty() => {
                 let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);

@@ -17,6 +17,7 @@ use super::crawl::Crawl;
 use super::due::{Changes, Intervals};
 use super::fetch::Fetcher;
 use super::lists::Lists;
+use super::memo::Memo;
 use super::missing::Missing;
 use super::others::Others;
 use super::{Got, Led, WebAccess, What};
@@ -70,6 +71,7 @@ impl<'r> Crawl<'r> {
             empty: Vec::new(),
             paused,
             has_news,
+            pushed: Memo::default(),
             elsewhere: None,
         };
         crawl.push_known()?;
@@ -126,7 +128,7 @@ impl<'r> Crawl<'r> {
                 let is_current = crawl.is_current(&url, &note);
                 let found = note.crawled.unwrap_or_default();
                 if is_done(crawl, &url, &found, is_current) {
-                    crawl.push_links(found.links(&url), found.depth);
+                    crawl.push_links(&url, &found.links, found.depth);
                 }
             })?;
         }
