@@ -144,8 +144,9 @@ impl Others {
         known: Option<&Validator>,
     ) -> Result<Found, FetchError> {
         let is_own = self.web.is_own(url);
-        let sign = lock(&self.signs).remove(url);
-        match Protocol::of(url) {
+        let told = lock(&self.signs).remove(url);
+        let sign = told.clone();
+        let found = match Protocol::of(url) {
             Some(Protocol::Ftp) => {
                 let client = if is_own { &self.own } else { &self.public };
                 ftp::fetch(client, url, *url == self.web.url, known, sign).await
@@ -155,7 +156,12 @@ impl Others {
                 let allow_private = self.bounds.allow_private && is_own;
                 gopher::fetch(url, &Bounds { allow_private, ..self.bounds }).await
             }
+        };
+        if let (Err(_), Some(told)) = (&found, told) {
+            // It may be asked for again.
+            self.remember(url, told);
         }
+        found
     }
 
     /// Remembers what a list has told of an object that is still to be asked for.
