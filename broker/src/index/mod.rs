@@ -71,9 +71,9 @@ pub struct IndexOptions {
 }
 
 impl Default for IndexOptions {
-    /// 32 MiB, 2 threads, 10,000 objects.
+    /// 64 MiB, 2 threads, 10,000 objects.
     fn default() -> Self {
-        Self { heap_bytes: 32 << 20, threads: 2, commit_changes_max: 10_000 }
+        Self { heap_bytes: 64 << 20, threads: 2, commit_changes_max: 10_000 }
     }
 }
 

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use ::crawl::sitemap;
 use net::client::retry_after;
 use net::clock;
 use url::Url;
@@ -34,9 +35,11 @@ impl Crawl<'_> {
             self.asked.insert(task.id(), url);
         } else if is_web(&url) {
             let fetcher = self.fetcher.clone();
+            // A list may be longer than any object is read.
+            let bytes_min = if self.lists.is_list(&url) { sitemap::BYTES_MAX + 1 } else { 0 };
             self.begin_request(url.clone(), move |mut turn| async move {
                 let began = clock::monotonic();
-                let answer = fetcher.fetch(url.clone(), known).await;
+                let answer = fetcher.fetch(url.clone(), known, bytes_min).await;
                 note_answer(&mut turn, answer.as_ref().ok());
                 let took = clock::monotonic().duration_since(began);
                 Ended::Page(Box::new(Page { url, depth, old, took, answer }))

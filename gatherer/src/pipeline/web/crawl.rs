@@ -341,7 +341,12 @@ impl Crawl<'_> {
                 let wait = retry_after(&answer.headers, now_ms);
                 let asks =
                     |it: Duration| format!("; it asks for no request within {} s", it.as_secs());
-                let message = format!("{failure}{}", wait.map(asks).unwrap_or_default());
+                let nowhere = if answer.status.is_redirection() {
+                    ", with no address that can be read"
+                } else {
+                    ""
+                };
+                let message = format!("{failure}{nowhere}{}", wait.map(asks).unwrap_or_default());
                 let retry_at_ms = wait.map(|it| now_ms.saturating_add(millis(it)));
                 self.fail(&url, failure, retry_at_ms, message);
                 return;

@@ -54,13 +54,18 @@ impl Fetcher {
         Self { client, web, bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX) }
     }
 
-    /// Asks for the object at `url`; with the validator of what is known of it, only if it has
-    /// changed.
+    /// Asks for the object at `url`, of which at least `bytes_min` bytes are read; with the validator of what is known
+    /// of it, only if it has changed.
     ///
     /// # Errors
     ///
     /// There is no answer, or its body cannot be read.
-    pub(super) async fn fetch(&self, url: Url, known: Option<Validator>) -> Result<Answer, Error> {
+    pub(super) async fn fetch(
+        &self,
+        url: Url,
+        known: Option<Validator>,
+        bytes_min: usize,
+    ) -> Result<Answer, Error> {
         let mut request = self.request(url);
         // A list, or the disk, may have told of it before.
         if let Some(Validator::Http { etag, last_modified, .. }) = known {
@@ -77,7 +82,7 @@ impl Fetcher {
         request.headers.insert(header::ACCEPT_ENCODING, coding::ACCEPTED);
         request.keeps_redirect = true;
         let response = self.client.send(request).await?;
-        self.read(response, self.bytes_max).await
+        self.read(response, self.bytes_max.max(bytes_min)).await
     }
 
     /// Asks for a robots.txt, and follows its redirects (RFC 9309 §2.3.1.2).
