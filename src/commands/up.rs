@@ -419,6 +419,9 @@ fn root(url: Url, kind: Kind, args: &Args) -> anyhow::Result<Root> {
         let base = base.with_context(|| {
             format!("{url} is no base URL of an OAI-PMH repository: leave out \"?\" and the rest")
         })?;
+        output::note(&format!(
+            "{url} is harvested as an OAI-PMH repository; --as web if it is none"
+        ));
         return Ok(Root::Repository(Repository::new(base)));
     }
     let delay =
