@@ -14,7 +14,7 @@ use std::fmt;
 
 use url::{Host, Url};
 
-use crate::client::Timeouts;
+use crate::client::settings::Timeouts;
 use crate::guard::Policy;
 
 /// Bounds of an exchange.
