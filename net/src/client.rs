@@ -5,24 +5,27 @@
 //!
 //! Source: RFC 9110 §15.4 for redirects. A redirect from the public internet into a private network
 //! is refused, even if the first URL was allowed to be in a private network. Credentials go only to
-//! the origin for which they were meant.
+//! the origin for which they were meant. A request may go through a [`Proxy`]; none is taken from
+//! the environment.
 
+pub(crate) mod proxy;
 mod request;
 pub(crate) mod settings;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::HeaderValue;
+use http::{HeaderValue, header};
 use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
+pub use self::proxy::Proxy;
 use self::request::destination;
 pub use self::request::{Credentials, Request, redirect, user_agent};
 pub use self::settings::{Settings, Timeouts};
 use crate::clock::monotonic;
-use crate::connect::{Connector, authority};
+use crate::connect::{Connector, Route, authority};
 use crate::error::{Error, Stage};
 use crate::guard::{self, Policy, Refusal};
 use crate::pool::{Destination, Pool};
@@ -91,7 +94,7 @@ impl Client {
     /// There is no answer; the error says whether to try again.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
         let timeouts = request.timeouts.unwrap_or(self.shared.settings.timeouts);
-        let host = authority(&request.url);
+        let host = request.host();
         let permit = self.permit(&host, timeouts.connect).await?;
         let sent = Box::pin(self.follow(request, timeouts));
         let Some(total) = timeouts.total else {
@@ -122,6 +125,7 @@ impl Client {
         for _ in 0..=settings.redirects_max {
             let answered = self.exchange(&request, policy, timeouts).await;
             let answered = answered.map_err(|error| private_redirect(error, outside.as_deref()))?;
+            request.vet_answer(answered.head.status())?;
             let next = if request.keeps_redirect {
                 None
             } else {
@@ -129,7 +133,7 @@ impl Client {
             };
             let bytes_max = request.response_bytes_max.unwrap_or(settings.response_bytes_max);
             let status = answered.head.status();
-            let private = guard::classify(answered.session.address).is_some();
+            let private = guard::is_inside(answered.session.address, request.url.host());
             let AnswerHead { head, session, destination } = answered;
             let (url, shared) = (request.url.clone(), Arc::clone(&self.shared));
             let response =
@@ -154,9 +158,7 @@ impl Client {
         policy: Policy,
         timeouts: Timeouts,
     ) -> Result<AnswerHead, Error> {
-        let shown = request.credentials.certificate.as_ref();
-        let destination = destination(&request.url, policy, shown)?;
-        let host = authority(&request.url);
+        let (destination, host) = (destination(request, policy)?, request.host());
         while let Some(mut session) = self.take(&destination).await {
             let message = request.message(&self.shared.user_agent)?;
             match timeout(timeouts.header, session.send(message)).await {
@@ -172,10 +174,15 @@ impl Client {
                 Err(_) => return Err(header_timeout(host, timeouts)),
             }
         }
-        let (url, patience) = (&request.url, timeouts.connect);
-        let shown = shown.map(Arc::as_ref);
-        let connected = self.shared.connector.connect(url, policy, patience, shown).await?;
-        let mut session = Session::new(connected.stream, connected.address)
+        let route = Route {
+            url: &request.url,
+            policy,
+            shown: request.credentials.certificate.as_deref(),
+            proxy: request.proxy.as_ref(),
+            user_agent: request.headers.get(header::USER_AGENT).unwrap_or(&self.shared.user_agent),
+        };
+        let connected = self.shared.connector.connect(&route, &host, timeouts.connect).await?;
+        let mut session = Session::new(connected.line, connected.address)
             .await
             .map_err(|error| protocol_error(host.clone(), error))?;
         let message = request.message(&self.shared.user_agent)?;
@@ -208,6 +215,9 @@ fn private_redirect(error: Error, outside: Option<&str>) -> Error {
             },
             Some(from),
         ) => Error::PrivateRedirect { from: from.to_owned(), host, address, refusal },
+        (Error::PrivateName { host, proxy, .. }, Some(from)) => {
+            Error::PrivateName { host, proxy, from: Some(from.to_owned()) }
+        }
         (error, _) => error,
     }
 }

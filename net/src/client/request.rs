@@ -7,14 +7,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body_util::Full;
-use url::Url;
+use url::{Position, Url};
 
+use super::proxy::Proxy;
 use super::settings::Timeouts;
+use crate::connect::authority;
 use crate::error::Error;
 use crate::fetch::Login;
 use crate::guard::Policy;
@@ -59,6 +59,9 @@ pub struct Request {
     pub body: Bytes,
     /// Proof of the requester's identity; dropped when a redirect leads to another origin.
     pub credentials: Credentials,
+    /// The proxy that it goes through, as do the requests to which it is redirected; without one it
+    /// goes to the host itself.
+    pub proxy: Option<Proxy>,
     /// Replaces the settings' time-outs.
     pub timeouts: Option<Timeouts>,
     /// Replaces `allow_private` of the settings.
@@ -78,6 +81,7 @@ impl Request {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             credentials: Credentials::default(),
+            proxy: None,
             timeouts: None,
             policy: None,
             response_bytes_max: None,
@@ -108,6 +112,13 @@ impl Request {
     #[must_use]
     pub fn credentials(mut self, credentials: Credentials) -> Self {
         self.credentials = credentials;
+        self
+    }
+
+    /// Sets the proxy.
+    #[must_use]
+    pub fn proxy(mut self, proxy: Option<Proxy>) -> Self {
+        self.proxy = proxy;
         self
     }
 
@@ -143,35 +154,63 @@ impl Request {
         user_agent: &HeaderValue,
     ) -> Result<http::Request<Full<Bytes>>, Error> {
         let wrong = |message: String| Error::Url { url: self.url.to_string(), message };
-        let path = match self.url.query() {
-            Some(query) => format!("{}?{query}", self.url.path()),
-            None => self.url.path().to_owned(),
-        };
         let host = match (self.url.host_str(), self.url.port()) {
             (Some(host), Some(port)) => format!("{host}:{port}"),
             (Some(host), None) => host.to_owned(),
             (None, _) => return Err(wrong("it names no host".to_owned())),
         };
+        // A proxy is told the whole URL; it is asked for nothing within a tunnel.
+        let asked = self.proxy.as_ref().filter(|_| self.url.scheme() == "http");
+        let begin = if asked.is_some() { Position::BeforeScheme } else { Position::BeforePath };
+        let target = &self.url[begin..Position::AfterQuery];
         let mut message = http::Request::new(Full::new(self.body.clone()));
         *message.method_mut() = self.method.clone();
-        *message.uri_mut() = path.parse().map_err(|error| wrong(format!("{error}")))?;
+        *message.uri_mut() = target.parse().map_err(|error| wrong(format!("{error}")))?;
         *message.headers_mut() = self.headers.clone();
         let value =
             |text: &str| HeaderValue::try_from(text).map_err(|error| wrong(error.to_string()));
         let headers = message.headers_mut();
         headers.insert(header::HOST, value(&host)?);
         headers.entry(header::USER_AGENT).or_insert_with(|| user_agent.clone());
-        let basic = |it: &Login| {
-            format!("Basic {}", STANDARD.encode(format!("{}:{}", it.name, it.password)))
-        };
         let Credentials { token, login, .. } = &self.credentials;
         let shown = token.as_ref().map(|it| format!("Bearer {it}"));
-        if let Some(shown) = shown.or_else(|| login.as_ref().map(basic)) {
+        if let Some(shown) = shown.or_else(|| login.as_ref().map(Login::basic)) {
             let mut token = value(&shown)?;
             token.set_sensitive(true);
             headers.insert(header::AUTHORIZATION, token);
         }
+        headers.remove(header::PROXY_AUTHORIZATION);
+        if let Some(value) = asked.and_then(Proxy::authorization) {
+            headers.insert(header::PROXY_AUTHORIZATION, value.clone());
+        }
         Ok(message)
+    }
+
+    /// Returns the host as errors name it, with its port and the proxy.
+    pub(super) fn host(&self) -> String {
+        let host = authority(&self.url);
+        match &self.proxy {
+            Some(proxy) => format!("{host} through {proxy}"),
+            None => host,
+        }
+    }
+
+    /// Checks that an answer is of the host. Only a proxy answers 407 (RFC 9110 §15.5.8), and
+    /// within a tunnel it does not speak.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Proxy`]: it is of the proxy.
+    pub(super) fn vet_answer(&self, status: StatusCode) -> Result<(), Error> {
+        match &self.proxy {
+            Some(proxy)
+                if self.url.scheme() == "http"
+                    && status == StatusCode::PROXY_AUTHENTICATION_REQUIRED =>
+            {
+                Err(proxy.refusal(authority(&self.url), status))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -183,16 +222,14 @@ pub fn user_agent(contact: Option<&str>) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(PRODUCT))
 }
 
-/// Returns where the connection for a request to `url` leads.
+/// Returns where the connection for a request leads, which the guard lets through.
 ///
 /// # Errors
 ///
-/// [`Error::Url`]: the client does not fetch such URLs.
-pub(super) fn destination(
-    url: &Url,
-    policy: Policy,
-    shown: Option<&Arc<ClientFiles>>,
-) -> Result<Destination, Error> {
+/// [`Error::Url`]: the client does not fetch such URLs. [`Error::Refused`] or
+/// [`Error::PrivateName`]: a proxy must not be asked for it.
+pub(super) fn destination(request: &Request, policy: Policy) -> Result<Destination, Error> {
+    let url = &request.url;
     let wrong = |message: &str| Error::Url { url: url.to_string(), message: message.to_owned() };
     let secure = match url.scheme() {
         "http" => false,
@@ -204,8 +241,11 @@ pub(super) fn destination(
     }
     let host = url.host_str().ok_or_else(|| wrong("it names no host"))?;
     let port = url.port_or_known_default().ok_or_else(|| wrong("it names no port"))?;
-    let shown = shown.filter(|_| secure).map(Arc::clone);
-    Ok(Destination::new(secure, host.to_owned(), port, policy, shown))
+    let shown = request.credentials.certificate.as_ref().filter(|_| secure).map(Arc::clone);
+    let own = || Destination::new(secure, host.to_owned(), port, policy, shown);
+    let Some(proxy) = &request.proxy else { return Ok(own()) };
+    proxy.vet(url, policy)?;
+    Ok(if secure { own().through(proxy.clone()) } else { Destination::of_proxy(proxy.clone()) })
 }
 
 /// Returns the URL to which an answer from `url` redirects; `None` if it does not redirect.

@@ -31,7 +31,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Settings of a [`Client`]; a request can replace some of them for itself.
+/// Settings of a [`Client`](super::Client); a request can replace some of them for itself.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Contact for questions about our requests: a URL or mail address, named in `User-Agent`.

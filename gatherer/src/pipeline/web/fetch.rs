@@ -37,7 +37,8 @@ pub(super) struct Answer {
     pub(super) is_cut: bool,
     /// Number of bytes as they were sent.
     pub(super) sent_bytes: u64,
-    pub(super) address: IpAddr,
+    /// The address of the host, as far as it is known.
+    pub(super) address: Option<IpAddr>,
 }
 
 /// Asks for objects of one root.
