@@ -8,7 +8,9 @@
 //!
 //! Sans-I/O.
 
+mod login;
 mod protocol;
+mod proxy;
 mod repository;
 mod tree;
 mod urls;

@@ -19,13 +19,15 @@ use essence::config::patterns;
 use essence::glob::globs;
 use globset::GlobSet;
 use http::HeaderValue;
-use net::client::Credentials;
+use net::client::{Credentials, Proxy};
 use net::fetch::Login;
 use net::tls::ClientFiles;
 use settings::Table;
 use url::Url;
 
+use super::login;
 use super::protocol::{self, Protocol};
+use super::proxy;
 use super::repository::INTERVAL;
 use crate::error::Error;
 
@@ -99,6 +101,8 @@ pub struct Web {
     pub certificate: Option<Box<ClientFiles>>,
     /// Whether the URL's host may be in a private or loopback network.
     pub allow_private: bool,
+    /// The proxy that all requests go through; of HTTP alone.
+    pub proxy: Option<Proxy>,
 }
 
 impl Web {
@@ -123,6 +127,7 @@ impl Web {
             start_tls: false,
             certificate: None,
             allow_private: true,
+            proxy: None,
         }
     }
 
@@ -168,9 +173,14 @@ impl Web {
         let (allow_private, start_tls) = (flag("allow_private", true), flag("start_tls", false));
         let allow_unencrypted_password = flag("allow_unencrypted_password", false);
         let (login, user_agent, schemes) = (login(table), user_agent(table), schemes(table));
-        let (text, server) = (table.string("url")?, table.string("server"));
-        let url = protocol::start(&text, server.as_deref());
-        let url = url.map_err(|fault| table.mistake("url", fault, EXPECTED)).ok()?;
+        let (text, server) = (table.string("url"), table.string("server"));
+        let url = text.and_then(|it| {
+            let url = protocol::start(&it, server.as_deref());
+            url.map_err(|fault| table.mistake("url", fault, EXPECTED)).ok()
+        });
+        let schemes = schemes.or_else(|| url.as_ref().and_then(Protocol::of).map(schemes_of));
+        let proxy = proxy::read(table, schemes.as_deref().unwrap_or_default());
+        let url = url?;
         Some(Self {
             urls_max,
             hosts_max,
@@ -188,8 +198,8 @@ impl Web {
             certificate,
             allow_private,
             user_agent,
-            schemes: schemes
-                .unwrap_or_else(|| schemes_of(Protocol::of(&url).unwrap_or(Protocol::Web))),
+            proxy,
+            schemes: schemes.unwrap_or_else(|| schemes_of(Protocol::Web)),
             url,
         })
     }
@@ -279,24 +289,13 @@ fn user_agent(table: &Table<'_>) -> Option<HeaderValue> {
     }
 }
 
-/// Reads `user` and `password`, of which neither is without the other, nor beside a token.
+/// Reads `user` and `password`, which are not beside a token.
 fn login(table: &Table<'_>) -> Option<Login> {
-    let (name, password) = (table.string("user"), table.string("password"));
-    if name.is_some() != password.is_some() {
-        table.require("user", "the name that the host knows");
-        table.require("password", "its password");
-    }
-    let (name, password) = name.zip(password)?;
+    let login = login::read(table, "user", "password", "the name that the host knows")?;
     if table.has("token") {
         table.mistake("user", "there is a token, too", "one of them");
     }
-    if name.is_empty() || name.contains(':') || name.contains(char::is_control) {
-        table.mistake("user", format!("{name:?} cannot be sent"), "a name without a colon");
-    }
-    if password.contains(char::is_control) {
-        table.mistake("password", "it has a control character", "a text in one line");
-    }
-    Some(Login { name, password })
+    Some(login)
 }
 
 /// Caps on what has an end, because a server lists it: only loops are kept out.
@@ -415,6 +414,7 @@ mod tests {
                    delay = \"0 s\"\norder = \"depth\"\nallow = [\"/a\"]\ndeny = [\"*.iso\"]\n\
                    schemes = [\"http\", \"ftp\"]\ncontact = \"mailto:a@h.example\"\n\
                    interval = \"2 h\"\ngrace = \"0 s\"\nallow_private = false\n";
+        assert!(read(&format!("{all}proxy = \"http://p.example:3128\"")).is_err(), "of FTP, too");
         let web = read(all).unwrap().unwrap();
         assert_eq!((web.urls_max, web.hosts_max, web.depth), (9, 2, 3));
         assert_eq!(
@@ -439,6 +439,8 @@ mod tests {
             "url = \"ftp://h.example/\"\nuser = \"u\"",
             "url = \"ftp://h.example/\"\nuser = \"u:v\"\npassword = \"p\"",
             "url = \"http://h.example/\"\nuser = \"u\"\npassword = \"p\"\ntoken = \"t\"",
+            "url = \"ftp://h.example/\"\nproxy = \"http://p.example:3128\"",
+            "url = \"http://h.example/\"\nschemes = [\"ftp\"]\nproxy = \"http://p.example:3128\"",
         ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }

@@ -110,7 +110,8 @@ impl Fetcher {
         timeouts.total = Some(TIME_MAX);
         let mut request = Request::get(url.clone())
             .credentials(self.web.credentials(&url))
-            .allow_private(self.web.allow_private && is_own);
+            .allow_private(self.web.allow_private && is_own)
+            .proxy(self.web.proxy.clone());
         if let Some(name) = &self.web.user_agent {
             request.headers.insert(header::USER_AGENT, name.clone());
         }
