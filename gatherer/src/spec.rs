@@ -10,7 +10,9 @@
 
 mod enumeration;
 mod filter;
+mod login;
 mod protocol;
+mod proxy;
 mod repository;
 mod tree;
 mod urls;

@@ -1,24 +1,31 @@
-//! Outgoing connections: resolving, vetting and connecting, with TLS for the HTTP client.
+//! Outgoing connections: resolving, vetting and connecting; for the HTTP client with TLS, and
+//! through proxies.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use http::HeaderValue;
+use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls_platform_verifier::Verifier;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use url::{Host, Url};
 
-use crate::error::{Error, Stage};
+use crate::client::proxy::Proxy;
+use crate::error::{BoxError, Error, Stage};
 use crate::guard::{self, Policy};
-use crate::stream::Stream;
+use crate::session;
+use crate::stream::{Line, Stream};
 use crate::tls::{self, ClientFiles, Pinned};
 
 /// Maximum number of addresses of one host that are tried.
@@ -34,11 +41,24 @@ pub(crate) struct Connector {
     tls: Arc<OnceLock<Result<Arc<ClientConfig>, String>>>,
 }
 
+/// Where a connection leads, and on what way.
+pub(crate) struct Route<'a> {
+    /// A URL of the host; `http` or `https`.
+    pub(crate) url: &'a Url,
+    pub(crate) policy: Policy,
+    /// The certificate for the host, if it requests one.
+    pub(crate) shown: Option<&'a ClientFiles>,
+    /// The proxy in between.
+    pub(crate) proxy: Option<&'a Proxy>,
+    /// Our name for the proxy.
+    pub(crate) user_agent: &'a HeaderValue,
+}
+
 /// A connection and its address.
 pub(crate) struct Connected {
-    pub(crate) stream: Stream,
-    /// The vetted address.
-    pub(crate) address: IpAddr,
+    pub(crate) line: Line,
+    /// The vetted address of the host; `None` behind a proxy.
+    pub(crate) address: Option<IpAddr>,
 }
 
 impl Connector {
@@ -46,44 +66,88 @@ impl Connector {
         Self { extra_roots: extra_roots.into(), pinned, tls: Arc::default() }
     }
 
-    /// Connects to the host of `url`, which is `http` or `https`, within `patience`. If the host
-    /// requests a certificate, it gets the one in `shown`.
+    /// Connects to the host of a route (`host` in errors) within `patience`; of `http`, to the proxy
+    /// alone if there is one.
     pub(crate) async fn connect(
         &self,
-        url: &Url,
-        policy: Policy,
+        route: &Route<'_>,
+        host: &str,
         patience: Duration,
-        shown: Option<&ClientFiles>,
     ) -> Result<Connected, Error> {
-        let host = authority(url);
-        let connected = self.connect_untimed(url, &host, policy, patience, shown);
+        let connected = async {
+            match route.proxy {
+                Some(proxy) => self.connect_through(proxy, route, host, patience).await,
+                None => self.connect_directly(route, host, patience).await,
+            }
+        };
         match timeout(patience, connected).await {
             Ok(connected) => connected,
-            Err(_) => Err(Error::Timeout { host, stage: Stage::Connect, after: patience }),
+            Err(_) => {
+                let host = host.to_owned();
+                Err(Error::Timeout { host, stage: Stage::Connect, after: patience })
+            }
         }
     }
 
-    async fn connect_untimed(
+    async fn connect_directly(
         &self,
-        url: &Url,
+        route: &Route<'_>,
         host: &str,
-        policy: Policy,
         patience: Duration,
-        shown: Option<&ClientFiles>,
     ) -> Result<Connected, Error> {
+        let url = route.url;
         let named = url.host().ok_or_else(|| nameless(url))?;
         let port = url.port_or_known_default().unwrap_or(0);
-        let Dialed { stream, address } = dial_untimed(named, port, policy, patience).await?;
+        let Dialed { stream, address } =
+            dial_untimed(named, port, host, route.policy, patience).await?;
+        let address = Some(address);
         if url.scheme() != "https" {
-            return Ok(Connected { stream: Stream::Left(stream), address });
+            return Ok(Connected { line: Line::Left(Stream::Left(stream)), address });
         }
-        let name = server_name(url)?;
+        let stream = self.secured(server_name(url)?, host, stream, route.shown).await?;
+        Ok(Connected { line: Line::Left(Stream::Right(Box::new(stream.into()))), address })
+    }
+
+    async fn connect_through(
+        &self,
+        proxy: &Proxy,
+        route: &Route<'_>,
+        host: &str,
+        patience: Duration,
+    ) -> Result<Connected, Error> {
+        let shown = proxy.to_string();
+        let wrong = |message: String| Error::Url { url: shown.clone(), message };
+        let named = proxy.host().ok_or_else(|| wrong("it names no host".to_owned()))?;
+        // Whoever wrote the settings has named the proxy, so that it may be inside.
+        let policy = Policy::AllowPrivate;
+        let dialed = dial_untimed(named.clone(), proxy.port(), &shown, policy, patience).await?;
+        let stream = if proxy.is_secure() {
+            let name = name_of(named).map_err(wrong)?;
+            let stream = self.secured(name, &shown, dialed.stream, None).await?;
+            Stream::Right(Box::new(stream.into()))
+        } else {
+            Stream::Left(dialed.stream)
+        };
+        if route.url.scheme() != "https" {
+            return Ok(Connected { line: Line::Left(stream), address: None });
+        }
+        let stream = open_tunnel(stream, proxy, route).await?;
+        let stream = self.secured(server_name(route.url)?, host, stream, route.shown).await?;
+        Ok(Connected { line: Line::Right(Box::new(stream)), address: None })
+    }
+
+    /// Begins TLS with the peer `name` (`host` in errors), which gets the certificate in `shown` if
+    /// it requests one.
+    async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        name: ServerName<'static>,
+        host: &str,
+        stream: S,
+        shown: Option<&ClientFiles>,
+    ) -> Result<TlsStream<S>, Error> {
         let connector = TlsConnector::from(self.tls(shown).await?);
-        let stream = connector
-            .connect(name, stream)
-            .await
-            .map_err(|source| Error::Tls { host: host.to_owned(), source })?;
-        Ok(Connected { stream: Stream::Right(Box::new(stream.into())), address })
+        let secured = connector.connect(name, stream).await;
+        secured.map_err(|source| Error::Tls { host: host.to_owned(), source })
     }
 
     /// Makes a socket to `host` (`named` in errors) secure, for a protocol other than HTTP.
@@ -172,29 +236,63 @@ pub async fn dial(
     policy: Policy,
     patience: Duration,
 ) -> Result<Dialed, Error> {
-    match timeout(patience, dial_untimed(host.clone(), port, policy, patience)).await {
+    let named = format!("{host}:{port}");
+    match timeout(patience, dial_untimed(host, port, &named, policy, patience)).await {
         Ok(dialed) => dialed,
-        Err(_) => {
-            let host = format!("{host}:{port}");
-            Err(Error::Timeout { host, stage: Stage::Connect, after: patience })
-        }
+        Err(_) => Err(Error::Timeout { host: named, stage: Stage::Connect, after: patience }),
     }
 }
 
 async fn dial_untimed(
     host: Host<&str>,
     port: u16,
+    named: &str,
     policy: Policy,
     patience: Duration,
 ) -> Result<Dialed, Error> {
-    let named = format!("{host}:{port}");
-    let addresses = vetted(resolve(&host, port, &named).await?, &named, policy)?;
-    let stream = connect_first(&addresses, &named, patience, TcpStream::connect::<SocketAddr>);
+    let addresses = vetted(resolve(&host, port, named).await?, named, policy)?;
+    let stream = connect_first(&addresses, named, patience, TcpStream::connect::<SocketAddr>);
     let stream = stream.await?;
-    let lost = |source| connect_error(&named, source);
+    let lost = |source| connect_error(named, source);
     let address = stream.peer_addr().map_err(lost)?.ip();
     stream.set_nodelay(true).map_err(lost)?;
     Ok(Dialed { stream, address })
+}
+
+/// Has the proxy at the other end of `stream` open a tunnel to the host of a route. hyper bounds
+/// the head of the answer; the caller bounds the time.
+///
+/// Source: RFC 9110 §9.3.6. Whatever follows the head of a success is the host's. In TLS the client
+/// speaks first, so that bytes which came with the head are no TLS.
+async fn open_tunnel(stream: Stream, proxy: &Proxy, route: &Route<'_>) -> Result<Stream, Error> {
+    let host = authority(route.url);
+    let invalid = |source: BoxError| Error::Protocol { host: proxy.to_string(), source };
+    let request = proxy.connect_request(&host, route.user_agent)?;
+    let begun = session::bounded().handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = begun.map_err(|error| invalid(error.into()))?;
+    let mut answered = pin!(sender.send_request(request));
+    let mut driven = pin!(connection.without_shutdown());
+    let (answer, parts) = tokio::select! {
+        biased;
+        answer = &mut answered => (answer, None),
+        // The connection may end with the answer, which then is there already.
+        parts = &mut driven => (answered.await, Some(parts)),
+    };
+    let status = answer.map_err(|error| invalid(error.into()))?.status();
+    if !status.is_success() {
+        return Err(proxy.refusal(host, status));
+    }
+    // Without its sender, the connection ends in any case.
+    drop(sender);
+    let parts = match parts {
+        Some(parts) => parts,
+        None => driven.await,
+    };
+    let parts = parts.map_err(|error| invalid(error.into()))?;
+    if !parts.read_buf.is_empty() {
+        return Err(invalid("its tunnel begins with bytes that are no TLS".into()));
+    }
+    Ok(parts.io.into_inner())
 }
 
 /// Returns host and port as errors name them.

@@ -62,6 +62,28 @@ pub enum Error {
         /// The kind of address.
         refusal: Refusal,
     },
+    /// The guard refused a name of a private network, which a proxy would look up there. Set
+    /// `allow_private` if that is meant; where a public host redirects to it, name the URL itself.
+    #[error("{}", private_name(host, proxy, from.as_deref()))]
+    PrivateName {
+        /// Host and port.
+        host: String,
+        /// The proxy.
+        proxy: String,
+        /// The public host that redirects there, if one does.
+        from: Option<String>,
+    },
+    /// A proxy refused to pass the request on, or could not: nothing is known of the host. The
+    /// message says what to do.
+    #[error("{proxy} answered {status} for {host}; {}", advice_on_proxy(*status))]
+    Proxy {
+        /// The proxy.
+        proxy: String,
+        /// Host and port that were asked for.
+        host: String,
+        /// The proxy's status.
+        status: http::StatusCode,
+    },
     /// The host's name has no address.
     #[error("cannot resolve {host}: {source}; check the name and this machine's DNS")]
     Resolve {
@@ -198,6 +220,34 @@ fn allowing(refusal: Refusal) -> &'static str {
     }
 }
 
+fn private_name(host: &str, proxy: &str, from: Option<&str>) -> String {
+    let is = format!("{host}, a name of a private network, which {proxy} would look up there");
+    match from {
+        Some(from) => format!(
+            "{from} redirects to {is}: a public host is not followed there, even with \
+             `allow_private`; name the URL itself if that is meant"
+        ),
+        None => {
+            format!("{}{}", is.replacen(", a name", " is a name", 1), allowing(Refusal::Private))
+        }
+    }
+}
+
+/// Returns what to do about a proxy's refusal.
+fn advice_on_proxy(status: http::StatusCode) -> &'static str {
+    match status.as_u16() {
+        // Some say 401 of a wrong password.
+        401 | 407 => {
+            "it wants a name and password: set or correct `proxy_user` and `proxy_password`"
+        }
+        403 | 451 => "its rules forbid this host or port: ask its administrator",
+        408 | 429 | 500..=599 => {
+            "it cannot reach the host now: see whether the name is right, and the proxy's log"
+        }
+        _ => "it opens no tunnel to it: is this the address of an HTTP proxy that knows CONNECT?",
+    }
+}
+
 fn explain(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }
@@ -250,7 +300,13 @@ impl Error {
             {
                 Retry::No
             }
+            Self::Proxy { status, .. }
+                if !status.is_server_error() && !matches!(status.as_u16(), 408 | 429) =>
+            {
+                Retry::No
+            }
             Self::Status { .. }
+            | Self::Proxy { .. }
             | Self::Resolve { .. }
             | Self::Connect { .. }
             | Self::Tls { .. }
@@ -261,6 +317,7 @@ impl Error {
             | Self::Url { .. }
             | Self::Refused { .. }
             | Self::PrivateRedirect { .. }
+            | Self::PrivateName { .. }
             | Self::TlsSetup { .. }
             | Self::Certificate { .. }
             | Self::TooLarge { .. }
@@ -298,6 +355,14 @@ mod tests {
         check(&status(503, Some(soon)), Retry::After(soon));
         let cut = Error::Cut { url: String::new(), received: 9, source: "end".into() };
         check(&cut, later);
+        let proxy = |code| Error::Proxy {
+            proxy: "the proxy p:1".to_owned(),
+            host: "h:443".to_owned(),
+            status: http::StatusCode::from_u16(code).unwrap(),
+        };
+        check(&proxy(407), Retry::No);
+        check(&proxy(403), Retry::No);
+        check(&proxy(502), later);
         let address = SocketAddr::from(([127, 0, 0, 1], 80));
         let error = io::ErrorKind::PermissionDenied.into();
         check(&Error::Bind { address, error }, Retry::No);
@@ -316,5 +381,15 @@ mod tests {
         };
         assert!(refused(Refusal::Private).ends_with("if that is meant"));
         assert!(refused(Refusal::LinkLocal).ends_with("which is never asked"));
+        let named = |from: Option<&str>| {
+            let (host, proxy) = ("wiki:80".to_owned(), "the proxy p:1".to_owned());
+            Error::PrivateName { host, proxy, from: from.map(str::to_owned) }.to_string()
+        };
+        assert_eq!(
+            named(None),
+            "wiki:80 is a name of a private network, which the proxy p:1 would look up there; set \
+             `allow_private` for this source if that is meant"
+        );
+        assert!(named(Some("w.example")).starts_with("w.example redirects to wiki:80, a name of"));
     }
 }

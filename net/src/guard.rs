@@ -9,12 +9,19 @@
 //! Source: the IANA special-purpose address registries (RFC 6890 and its updates), and the
 //! spellings of an IPv4 address inside IPv6: mapped (RFC 4291 §2.5.5.2), compatible (§2.5.5.1),
 //! 6to4 (RFC 3056), NAT64 (RFC 6052, RFC 8215), Teredo (RFC 4380), ISATAP (RFC 5214). An address
-//! that carries another counts as the worse of the two.
+//! that carries another counts as the worse of the two. Names of private networks: RFC 6761 §6.3,
+//! RFC 6762 §3 and appendix G, RFC 8375, and `internal`, which ICANN keeps for them.
 //!
 //! Sans-I/O.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use url::Host;
+
+/// Last labels of names that only a private network has.
+const PRIVATE_LABELS: [&str; 9] =
+    ["local", "localdomain", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa"];
 
 /// The hosts that a request may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,7 +76,20 @@ impl fmt::Display for Refusal {
 ///
 /// The policy forbids it. The caller tries the host's next address, or gives up.
 pub fn vet(address: IpAddr, policy: Policy) -> Result<(), Refusal> {
-    match classify(address) {
+    permit(classify(address), policy)
+}
+
+/// Checks that a request for `host` may go to a proxy, which resolves the name out of our sight.
+///
+/// # Errors
+///
+/// The policy forbids what the name itself tells. The caller gives up.
+pub(crate) fn vet_host(host: &Host<&str>, policy: Policy) -> Result<(), Refusal> {
+    permit(classify_host(host), policy)
+}
+
+fn permit(found: Option<Refusal>, policy: Policy) -> Result<(), Refusal> {
+    match found {
         None => Ok(()),
         Some(Refusal::Private | Refusal::Loopback) if policy == Policy::AllowPrivate => Ok(()),
         Some(refusal) => Err(refusal),
@@ -81,6 +101,36 @@ pub fn classify(address: IpAddr) -> Option<Refusal> {
     match address {
         IpAddr::V4(v4) => classify_v4(v4),
         IpAddr::V6(v6) => classify_v6(v6),
+    }
+}
+
+/// Returns the reason why `host` is not on the public internet, as far as its name tells. A name
+/// without a dot is looked up in the domains of a private network.
+pub(crate) fn classify_host(host: &Host<&str>) -> Option<Refusal> {
+    let name = match host {
+        Host::Ipv4(address) => return classify_v4(*address),
+        Host::Ipv6(address) => return classify_v6(*address),
+        Host::Domain(name) => name.strip_suffix('.').unwrap_or(name),
+    };
+    let is_below = |last: &str| {
+        let before = name.len().checked_sub(last.len()).and_then(|it| name.split_at_checked(it));
+        before.is_some_and(|(before, end)| {
+            end.eq_ignore_ascii_case(last) && (before.is_empty() || before.ends_with('.'))
+        })
+    };
+    if is_below("localhost") {
+        return Some(Refusal::Loopback);
+    }
+    let is_private = !name.contains('.') || PRIVATE_LABELS.into_iter().any(is_below);
+    is_private.then_some(Refusal::Private)
+}
+
+/// Returns whether an answer came from a private network or this machine: by the address of the
+/// peer, or behind a proxy by the name of the host.
+pub(crate) fn is_inside(address: Option<IpAddr>, host: Option<Host<&str>>) -> bool {
+    match address {
+        Some(address) => classify(address).is_some(),
+        None => host.is_some_and(|it| classify_host(&it).is_some()),
     }
 }
 
@@ -264,6 +314,38 @@ mod tests {
         assert_eq!(vet("10.1.2.3".parse().unwrap(), Policy::Public), Err(Refusal::Private));
     }
 
+    #[test]
+    fn names_of_private_networks_are_known() {
+        use Refusal::{Loopback, Private};
+        for (host, expected) in [
+            ("localhost", Some(Loopback)),
+            ("LOCALHOST.", Some(Loopback)),
+            ("a.localhost", Some(Loopback)),
+            ("127.0.0.1", Some(Loopback)),
+            ("2130706433", Some(Loopback)),
+            ("[::ffff:10.0.0.1]", Some(Private)),
+            ("wiki", Some(Private)),
+            ("printer.local", Some(Private)),
+            ("nas.home.arpa.", Some(Private)),
+            ("localhost.localdomain", Some(Private)),
+            ("metadata.google.internal", Some(Private)),
+            ("www.example.org", None),
+            ("notlocalhost.example", None),
+            ("mylocal.example.", None),
+            ("8.8.8.8", None),
+        ] {
+            let parsed = Host::parse(host).unwrap();
+            let as_text = match &parsed {
+                Host::Domain(_) => Host::Domain(host),
+                Host::Ipv4(address) => Host::Ipv4(*address),
+                Host::Ipv6(address) => Host::Ipv6(*address),
+            };
+            assert_eq!(classify_host(&as_text), expected, "{host}");
+        }
+        let name = || Some(Host::Domain("wiki"));
+        assert!(is_inside(None, name()) && !is_inside(Some([8, 8, 8, 8].into()), name()));
+    }
+
     /// Returns every spelling of an IPv4 address as an address.
     fn spellings(v4: Ipv4Addr) -> Vec<IpAddr> {
         let [a, b, c, d] = v4.octets();
@@ -317,9 +399,9 @@ mod tests {
             for spelling in url_spellings(v4) {
                 let url = url::Url::parse(&spelling).unwrap();
                 let address = match url.host().unwrap() {
-                    url::Host::Ipv4(found) => IpAddr::V4(found),
-                    url::Host::Ipv6(found) => IpAddr::V6(found),
-                    url::Host::Domain(name) => panic!("{spelling} names {name}"),
+                    Host::Ipv4(found) => IpAddr::V4(found),
+                    Host::Ipv6(found) => IpAddr::V6(found),
+                    Host::Domain(name) => panic!("{spelling} names {name}"),
                 };
                 prop_assert_eq!(classify(address), classify(v4.into()), "{}", spelling);
             }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::client::proxy::Proxy;
 use crate::guard::Policy;
 use crate::tls::ClientFiles;
 
@@ -25,6 +26,9 @@ pub(crate) struct Destination {
     pub(crate) allow_private: bool,
     /// The certificate shown to the host; a request without it must not use this connection.
     pub(crate) shown: Option<Arc<ClientFiles>>,
+    /// The proxy in between, with our credentials there: a tunnel through it leads to one host. A
+    /// connection that ends at it has no host, and carries requests for any.
+    proxy: Option<Proxy>,
 }
 
 impl Destination {
@@ -35,7 +39,26 @@ impl Destination {
         policy: Policy,
         shown: Option<Arc<ClientFiles>>,
     ) -> Self {
-        Self { secure, host, port, allow_private: policy == Policy::AllowPrivate, shown }
+        Self {
+            secure,
+            host,
+            port,
+            allow_private: policy == Policy::AllowPrivate,
+            shown,
+            proxy: None,
+        }
+    }
+
+    /// Returns the destination of a tunnel through `proxy` to this one.
+    pub(crate) fn through(self, proxy: Proxy) -> Self {
+        Self { proxy: Some(proxy), ..self }
+    }
+
+    /// Returns the destination of a connection to a proxy that resolves hosts itself. Each request
+    /// over it is vetted by the name of its host, before a connection is taken.
+    pub(crate) fn of_proxy(proxy: Proxy) -> Self {
+        let plain = Self::new(proxy.is_secure(), String::new(), 0, Policy::AllowPrivate, None);
+        plain.through(proxy)
     }
 }
 
@@ -90,6 +113,7 @@ impl<T> Pool<T> {
 mod tests {
     use super::*;
     use crate::clock::monotonic;
+    use crate::fetch::Login;
 
     const AGE: Duration = Duration::from_secs(20);
 
@@ -109,6 +133,33 @@ mod tests {
         assert_eq!(pool.take(&destination("a", Policy::AllowPrivate), now), None);
         assert_eq!(pool.take(&a, now + Duration::from_secs(4)), Some(3));
         assert_eq!(pool.take(&a, now + Duration::from_secs(2) + AGE), None);
+    }
+
+    #[test]
+    fn connections_are_shared_neither_with_other_proxies_nor_with_none() {
+        let now = monotonic();
+        let mut pool = Pool::new(4, AGE);
+        let proxy = |url: &str, name: Option<&str>| {
+            let login = name.map(|name| Login { name: name.to_owned(), password: "p".to_owned() });
+            Proxy::new(url::Url::parse(url).unwrap(), login.as_ref()).unwrap()
+        };
+        let one = proxy("https://a/", Some("u"));
+        let all = [
+            destination("a", Policy::AllowPrivate),
+            destination("a", Policy::AllowPrivate).through(one.clone()),
+            destination("b", Policy::AllowPrivate).through(one.clone()),
+            destination("a", Policy::AllowPrivate).through(proxy("https://a/", None)),
+            destination("a", Policy::AllowPrivate).through(proxy("https://a:1/", Some("u"))),
+            Destination::of_proxy(one),
+            Destination::of_proxy(proxy("https://a/", Some("v"))),
+            Destination::of_proxy(proxy("http://a/", Some("u"))),
+        ];
+        for (n, it) in all.iter().enumerate() {
+            pool.keep(it.clone(), n, now);
+        }
+        for (n, it) in all.iter().enumerate() {
+            assert_eq!((pool.take(it, now), pool.take(it, now)), (Some(n), None));
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The URL that answered: the last one after redirects.
     pub url: Url,
-    address: IpAddr,
+    address: Option<IpAddr>,
     body: Incoming,
     /// The connection that the body comes over, until its end.
     live: Option<(Session, Destination)>,
@@ -106,14 +106,16 @@ impl Response {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Returns the peer's address.
-    pub fn address(&self) -> IpAddr {
+    /// Returns the address of the host that answered; `None` behind a proxy, whose own address says
+    /// nothing of the host.
+    pub fn address(&self) -> Option<IpAddr> {
         self.address
     }
 
-    /// Returns whether the peer is in a private network or on this machine.
+    /// Returns whether the host is in a private network or on this machine; behind a proxy, as far
+    /// as its name tells.
     pub fn is_private(&self) -> bool {
-        guard::classify(self.address).is_some()
+        guard::is_inside(self.address, self.url.host())
     }
 
     /// Returns how many bytes of the body have been handed out.

@@ -18,7 +18,7 @@ use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
-use crate::stream::Stream;
+use crate::stream::Line;
 
 /// Largest head of an answer, in bytes.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
@@ -32,10 +32,10 @@ const BUFFER_BYTES_MAX: usize = 256 * 1024;
 /// A connection that can carry one request at a time.
 pub(crate) struct Session {
     sender: http1::SendRequest<Full<Bytes>>,
-    connection: Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>,
+    connection: Pin<Box<http1::Connection<TokioIo<Line>, Full<Bytes>>>>,
     closed: bool,
-    /// Where the connection leads.
-    pub(crate) address: IpAddr,
+    /// The address of the host that it leads to; `None` behind a proxy.
+    pub(crate) address: Option<IpAddr>,
 }
 
 impl fmt::Debug for Session {
@@ -45,13 +45,8 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    pub(crate) async fn new(stream: Stream, address: IpAddr) -> hyper::Result<Self> {
-        let (sender, connection) = http1::Builder::new()
-            .max_header_size(HEADER_BYTES_MAX)
-            .max_headers(HEADERS_MAX)
-            .max_buf_size(BUFFER_BYTES_MAX)
-            .handshake(TokioIo::new(stream))
-            .await?;
+    pub(crate) async fn new(stream: Line, address: Option<IpAddr>) -> hyper::Result<Self> {
+        let (sender, connection) = bounded().handshake(TokioIo::new(stream)).await?;
         Ok(Self { sender, connection: Box::pin(connection), closed: false, address })
     }
 
@@ -94,9 +89,17 @@ impl Session {
     }
 }
 
+/// Returns how connections begin: with bounds on what the peer sends.
+pub(crate) fn bounded() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.max_header_size(HEADER_BYTES_MAX).max_headers(HEADERS_MAX);
+    builder.max_buf_size(BUFFER_BYTES_MAX);
+    builder
+}
+
 /// Moves a connection on. Its error reaches the caller that waits for the answer.
 fn drive(
-    connection: &mut Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>,
+    connection: &mut Pin<Box<http1::Connection<TokioIo<Line>, Full<Bytes>>>>,
     closed: &mut bool,
     cx: &mut Context<'_>,
 ) {

@@ -18,7 +18,7 @@ use crawl::frontier::{Order, Settings, TrapLimits};
 use daemon::{Token, client_certificate};
 use essence::config::{Files, patterns};
 use http::HeaderValue;
-use net::client::Credentials;
+use net::client::{Credentials, Proxy};
 use net::fetch::Login;
 use net::tls::ClientFiles;
 use settings::Table;
@@ -26,7 +26,9 @@ use url::Url;
 
 use super::enumeration::{Enumeration, enumeration, leaves};
 use super::filter::{DENIED, NOT_ALLOWED, NOT_LISTED, is_same_site, is_within};
+use super::login;
 use super::protocol::{self, Protocol};
+use super::proxy;
 use super::repository::INTERVAL;
 
 /// Default maximum number of URLs of a root.
@@ -98,6 +100,8 @@ pub struct Web {
     pub certificate: Option<Box<ClientFiles>>,
     /// Whether the URL's host may be in a private or loopback network.
     pub allow_private: bool,
+    /// The proxy that all requests go through; of HTTP alone.
+    pub proxy: Option<Proxy>,
 }
 
 impl Web {
@@ -126,6 +130,7 @@ impl Web {
             start_tls: false,
             certificate: None,
             allow_private: true,
+            proxy: None,
         }
     }
 
@@ -180,10 +185,14 @@ impl Web {
         let allow_unencrypted_password = table.boolean("allow_unencrypted_password", false);
         let (login, schemes) = (login(table), schemes(table));
         let (enumeration, common) = (enumeration(table), Common::read(table, interval_max, ttl));
-        let (text, server) = (table.string("url")?, table.string("server"));
-        let url = protocol::start(&text, server.as_deref());
-        let url = url.map_err(|fault| table.mistake("url", fault, EXPECTED)).ok()?;
-        let schemes = schemes.unwrap_or_else(|| schemes_of(Protocol::of(&url)));
+        let (text, server) = (table.string("url"), table.string("server"));
+        let url = text.and_then(|it| {
+            let url = protocol::start(&it, server.as_deref());
+            url.map_err(|fault| table.mistake("url", fault, EXPECTED)).ok()
+        });
+        let schemes = schemes.unwrap_or_else(|| schemes_of(url.as_ref().and_then(Protocol::of)));
+        let proxy = proxy::read(table, &schemes);
+        let url = url?;
         Some(Self {
             urls_max,
             hosts_max,
@@ -197,6 +206,7 @@ impl Web {
             start_tls,
             certificate,
             schemes,
+            proxy,
             enumeration,
             ..common.of(url)
         })
@@ -347,24 +357,13 @@ fn user_agent(table: &Table<'_>) -> Option<HeaderValue> {
     }
 }
 
-/// Reads `user` and `password`, of which neither is without the other, nor beside a token.
+/// Reads `user` and `password`, which are not beside a token.
 fn login(table: &Table<'_>) -> Option<Login> {
-    let (name, password) = (table.string("user"), table.string("password"));
-    if name.is_some() != password.is_some() {
-        table.require("user", "the name that the host knows");
-        table.require("password", "its password");
-    }
-    let (name, password) = name.zip(password)?;
+    let login = login::read(table, "user", "password", "the name that the host knows")?;
     if table.has("token") {
         table.mistake("user", "there is a token, too", "one of them");
     }
-    if name.is_empty() || name.contains(':') || name.contains(char::is_control) {
-        table.mistake("user", format!("{name:?} cannot be sent"), "a name without a colon");
-    }
-    if password.contains(char::is_control) {
-        table.mistake("password", "it has a control character", "a text in one line");
-    }
-    Some(Login { name, password })
+    Some(login)
 }
 
 /// Caps on what has an end, because a server lists it: only loops are kept out.
@@ -401,6 +400,7 @@ mod tests {
                    delay = \"0 s\"\norder = \"depth\"\nallow = [\"/a\"]\ndeny = [\"*.iso\"]\n\
                    schemes = [\"http\", \"ftp\"]\ncontact = \"mailto:a@h.example\"\n\
                    interval = \"2 h\"\ngrace = \"0 s\"\nallow_private = false\n";
+        assert!(read(&format!("{all}proxy = \"http://p.example:3128\"")).is_err(), "of FTP, too");
         let web = read(all).unwrap().unwrap();
         assert_eq!((web.urls_max, web.hosts_max, web.depth), (9, 2, 3));
         assert_eq!(
@@ -425,6 +425,8 @@ mod tests {
             "url = \"ftp://h.example/\"\nuser = \"u\"",
             "url = \"ftp://h.example/\"\nuser = \"u:v\"\npassword = \"p\"",
             "url = \"http://h.example/\"\nuser = \"u\"\npassword = \"p\"\ntoken = \"t\"",
+            "url = \"ftp://h.example/\"\nproxy = \"http://p.example:3128\"",
+            "url = \"http://h.example/\"\nschemes = [\"ftp\"]\nproxy = \"http://p.example:3128\"",
         ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }

@@ -12,9 +12,11 @@ pub(crate) use lines::{Dots, Lines, decode, shown};
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use url::{Host, Url};
 
-use crate::client::Timeouts;
+use crate::client::settings::Timeouts;
 use crate::guard::Policy;
 
 /// Bounds of an exchange.
@@ -49,6 +51,13 @@ pub struct Login {
     pub name: String,
     /// The password.
     pub password: String,
+}
+
+impl Login {
+    /// Returns the value of a field that sends it in HTTP: `Basic …` (RFC 7617 §2).
+    pub(crate) fn basic(&self) -> String {
+        format!("Basic {}", STANDARD.encode(format!("{}:{}", self.name, self.password)))
+    }
 }
 
 impl fmt::Debug for Login {

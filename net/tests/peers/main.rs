@@ -1,5 +1,5 @@
-//! Tests of the clients of Gopher, NNTP and FTP: against servers that others wrote, and against
-//! scripted ones.
+//! Tests of the clients of Gopher, NNTP, FTP, and HTTP behind a proxy: against servers that others
+//! wrote, and against scripted ones.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -11,4 +11,5 @@ mod gopher;
 mod inn;
 mod nntp;
 mod peer;
+mod proxied;
 mod servers;

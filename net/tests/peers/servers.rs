@@ -1,4 +1,4 @@
-//! Servers of FTP and Gopher that others wrote, started for a folder.
+//! Servers of FTP and Gopher that others wrote, started for a folder, and a proxy of HTTP.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use net::client::Proxy;
+use net::fetch::Login;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use url::Url;
 
 use crate::certificates::Authority;
 use crate::peer::{PEERS, Peer, Running, free_port, prepare};
@@ -109,6 +112,50 @@ impl Pyftpdlib {
     /// Returns the path of a file that it serves.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join("root").join(name)
+    }
+}
+
+/// tinyproxy, a proxy of HTTP for who knows [`Tinyproxy::LOGIN`].
+pub(crate) struct Tinyproxy {
+    peer: Peer,
+    running: Running,
+}
+
+impl Tinyproxy {
+    /// The name and password that it wants.
+    pub(crate) const LOGIN: [&str; 2] = ["harvest", "secret"];
+
+    /// Starts tinyproxy; `port`: the only one to which it opens tunnels.
+    pub(crate) fn start(port: u16) -> Self {
+        let peer = Peer::unpack("tinyproxy-bin");
+        let own = free_port();
+        let [name, password] = Self::LOGIN;
+        let text = format!(
+            "Port {own}\nListen 127.0.0.1\nTimeout 600\nMaxClients 100\nLogFile \"{}\"\n\
+             LogLevel Connect\nBasicAuth {name} {password}\nConnectPort {port}\n",
+            peer.path("log").display()
+        );
+        let file = peer.write("tinyproxy.conf", text);
+        let mut command = peer.command("usr/bin/tinyproxy");
+        command.arg("-d").arg("-c").arg(file);
+        let running = Running::start(command, own);
+        Self { peer, running }
+    }
+
+    /// Returns it as the client is told, with a name and password or none.
+    pub(crate) fn proxy(&self, login: Option<[&str; 2]>) -> Proxy {
+        let login = login.map(|it| it.map(str::to_owned));
+        let login = login.map(|[name, password]| Login { name, password });
+        let url = Url::parse(&format!("http://{}", self.running.address)).unwrap();
+        Proxy::new(url, login.as_ref()).unwrap()
+    }
+
+    /// Returns the requests that it has got, each as method and target.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.peer.path("log")).unwrap();
+        let lines = log.lines().filter_map(|it| it.split_once("Request (file descriptor "));
+        let asked = lines.filter_map(|(_, it)| Some(it.split_once("): ")?.1.rsplit_once(' ')?.0));
+        asked.map(str::to_owned).collect()
     }
 }
 

@@ -266,6 +266,13 @@ impl Crawl<'_> {
         !run.regather && !is_gone && lock(&run.root.known).is_same(object)
     }
 
+    /// Tells the frontier at which address the host of an answer is.
+    pub(super) fn note_address(&self, url: &Url, answer: &Answer) {
+        if let Some(address) = answer.address {
+            lock(&self.frontier).resolved(url.host_str().unwrap_or_default(), address);
+        }
+    }
+
     fn handle_page(&mut self, page: Page, candidates: &SyncSender<Candidate>) {
         if let Some(waiting) = self.missing.handle_sample(&page) {
             self.handle_aside(&page);
@@ -298,7 +305,7 @@ impl Crawl<'_> {
         candidates: &SyncSender<Candidate>,
     ) {
         let (run, now_ms) = (self.run, clock::now_ms());
-        lock(&self.frontier).resolved(url.host_str().unwrap_or_default(), answer.address);
+        self.note_address(&url, answer);
         run.site.metrics.bytes.fetch_add(answer.sent_bytes, Relaxed);
         run.site.counts.bytes.fetch_add(answer.sent_bytes, Relaxed);
         let found = (answer.status, &answer.headers, &*answer.body);
@@ -373,8 +380,7 @@ impl Crawl<'_> {
         self.uncount();
         let outcome = match &page.answer {
             Ok(answer) => {
-                lock(&self.frontier)
-                    .resolved(page.url.host_str().unwrap_or_default(), answer.address);
+                self.note_address(&page.url, answer);
                 let found = (answer.status, &answer.headers, &*answer.body);
                 match answer::meaning(&page.url, found, false) {
                     Meaning::Wall(wall) => {

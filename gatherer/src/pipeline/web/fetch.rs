@@ -37,7 +37,8 @@ pub(super) struct Answer {
     pub(super) is_cut: bool,
     /// Number of bytes as they were sent.
     pub(super) sent_bytes: u64,
-    pub(super) address: IpAddr,
+    /// The address of the host, as far as it is known.
+    pub(super) address: Option<IpAddr>,
 }
 
 /// Asks for objects of one root.
@@ -117,7 +118,8 @@ impl Fetcher {
         timeouts.total = Some(TIME_MAX);
         let mut request = Request::get(url.clone())
             .credentials(self.web.credentials(&url))
-            .allow_private(self.web.allow_private && is_own);
+            .allow_private(self.web.allow_private && is_own)
+            .proxy(self.web.proxy.clone());
         if let Some(name) = &self.web.user_agent {
             request.headers.insert(header::USER_AGENT, name.clone());
         }

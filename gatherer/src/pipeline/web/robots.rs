@@ -19,10 +19,9 @@ impl Crawl<'_> {
     /// for.
     pub(super) fn handle_robots(&mut self, url: &Url, answer: &Result<Answer, Error>) {
         let now_ms = clock::now_ms();
-        let host = url.host_str().unwrap_or_default();
         let answer = match answer {
             Ok(answer) => {
-                lock(&self.frontier).resolved(host, answer.address);
+                self.note_address(url, answer);
                 let code = answer.status.as_u16();
                 match walls::recognize(code, &answer.headers, &answer.body) {
                     Some(wall) => {
