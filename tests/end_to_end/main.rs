@@ -21,7 +21,6 @@ mod push;
 mod replicator;
 mod report;
 mod shell;
-mod site;
 mod soak;
 mod takedown;
 mod tutorial;

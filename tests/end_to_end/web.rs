@@ -1,5 +1,7 @@
 //! Tests of `harvest up` with the address of a web site, which nginx serves.
 
+mod site;
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -19,7 +21,7 @@ use crate::harness::{
 const PAGES: usize = 1_500;
 
 /// A running nginx; it is stopped when this is dropped.
-pub(crate) struct Nginx {
+struct Nginx {
     folder: TempDir,
     child: Child,
     url: String,
@@ -27,7 +29,7 @@ pub(crate) struct Nginx {
 
 impl Nginx {
     /// Serves the files of a new folder, and keeps a log of the requests.
-    pub(crate) fn start() -> Self {
+    fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("net/tests/peers/prepare");
@@ -55,12 +57,12 @@ impl Nginx {
         Self { folder, child, url: format!("http://127.0.0.1:{port}/") }
     }
 
-    pub(crate) fn site(&self) -> PathBuf {
+    fn site(&self) -> PathBuf {
         self.folder.path().join("site")
     }
 
     /// Returns the path and status of each answer so far, in order.
-    pub(crate) fn answers(&self) -> Vec<(String, u16)> {
+    fn answers(&self) -> Vec<(String, u16)> {
         let log = fs::read_to_string(self.folder.path().join("access.log")).unwrap();
         let answer = |line: &str| {
             let (_, rest) = line.split_once("\"GET ")?;
@@ -89,7 +91,7 @@ fn libraries(unpacked: &Path) -> String {
     found.join(":")
 }
 
-pub(crate) fn up(nginx: &Nginx, data: &Path, options: &[&str]) -> Command {
+fn up(nginx: &Nginx, data: &Path, options: &[&str]) -> Command {
     let mut command = harvest(["up", "--no-open", "--listen", "127.0.0.1:0"]);
     command.args(options).arg("--data").arg(data).arg(&nginx.url);
     command

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use net::clock;
 
+use super::{Nginx, up};
 use crate::harness::{Running, search, total, write};
-use crate::web::{Nginx, up};
 
 /// The packages with the site.
 const PACKAGES: [&str; 2] = ["libstdc++-12-doc", "cppreference-doc-en-html"];
