@@ -1,6 +1,7 @@
 //! Requests for pages and for robots.txt.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::crawl::directives::Directives;
@@ -45,13 +46,14 @@ pub(super) struct Answer {
 #[derive(Clone, Debug)]
 pub(super) struct Fetcher {
     client: Client,
-    web: Web,
+    /// Shared by all requests: a list can be long.
+    web: Arc<Web>,
     /// Maximum number of bytes of one object.
     bytes_max: usize,
 }
 
 impl Fetcher {
-    pub(super) fn new(client: Client, web: Web, bytes_max: u64) -> Self {
+    pub(super) fn new(client: Client, web: Arc<Web>, bytes_max: u64) -> Self {
         Self { client, web, bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX) }
     }
 

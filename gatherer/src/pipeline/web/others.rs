@@ -111,7 +111,7 @@ pub(super) struct Others {
 }
 
 impl Others {
-    pub(super) fn new(web: &Web, bytes_max: usize) -> Self {
+    pub(super) fn new(web: Arc<Web>, bytes_max: usize) -> Self {
         let mut bounds = Bounds { bytes_max, ..Bounds::default() };
         bounds.timeouts.total = Some(TIME_MAX);
         let own = Bounds { allow_private: web.allow_private, ..bounds };
@@ -123,12 +123,12 @@ impl Others {
             ..Default::default()
         };
         Self {
-            web: Arc::new(web.clone()),
             own: client::Client::new(settings),
             public: client::Client::new(client::Settings { bounds, ..Default::default() }),
             bounds: own,
-            news: news::News::new(web, own),
+            news: news::News::new(&web, own),
             signs: Arc::default(),
+            web,
         }
     }
 

@@ -48,8 +48,9 @@ impl<'r> Crawl<'r> {
         *lock(&run.root.frontier) = Some(frontier.clone());
         let paused = lock(&run.site.paused_hosts).clone();
         let bytes_max = run.plan.summarizing.read_bytes_max;
-        let fetcher = Fetcher::new(web.client.clone(), spec.clone(), bytes_max);
-        let others = Others::new(spec, usize::try_from(bytes_max).unwrap_or(usize::MAX));
+        let shared = Arc::new(spec.clone());
+        let fetcher = Fetcher::new(web.client.clone(), shared.clone(), bytes_max);
+        let others = Others::new(shared, usize::try_from(bytes_max).unwrap_or(usize::MAX));
         let (requests, gone) = (JoinSet::new(), HashSet::new());
         let mut crawl = Self {
             run,
