@@ -6,11 +6,14 @@ use daemon::overview::{Overview, PROBLEMS_MAX, Problem, Trouble};
 use web::templates::grouped;
 
 use crate::problems::{Entry, HARVEST_PROBLEM, ROOT_PROBLEM};
-use crate::progress::{Hold, Phase, RootStatus, Status};
+use crate::progress::{CrawlStatus, Hold, Phase, RootStatus, Status};
 
 /// Links to the other routes of the admin listener.
 const LINKS: &[(&str, &str)] =
     &[("status", "Status"), ("problems", "Problems"), ("metrics", "Metrics")];
+
+/// Maximum number of hosts, and of traps, that are named of a crawl.
+const NAMED_MAX: usize = 5;
 
 /// Returns the overview: faults, the public facts `about` the gatherer, and the newest problems.
 pub(super) fn overview(
@@ -95,5 +98,63 @@ fn now(status: &Status) -> Vec<String> {
     }
     let harvests = status.roots.iter().filter_map(|it| Some((&it.url, it.harvest.as_ref()?)));
     now.extend(harvests.map(|(url, harvest)| format!("The harvest of {url} {harvest}.")));
+    let crawls = status.roots.iter().filter_map(|it| Some((&it.url, it.crawl.as_ref()?)));
+    now.extend(crawls.flat_map(|(url, crawl)| sentences(url, crawl)));
     now
+}
+
+/// Returns what a crawl is about: its queue, the hosts with most pages that wait, the slowest, and the traps.
+fn sentences(url: &str, crawl: &CrawlStatus) -> Vec<String> {
+    let number = |it: usize| grouped(it as u64);
+    let mut all = vec![format!(
+        "{url}: {} answered, {} wait, {} failed, {} kept out by robots.txt.",
+        number(crawl.done),
+        number(crawl.waiting),
+        number(crawl.failed),
+        number(crawl.refused),
+    )];
+    all.extend(crawl.hosts.iter().take(NAMED_MAX).map(|it| {
+        let why = it.why.as_ref().map(|it| format!("; not asked now: {it}"));
+        format!("{}: {} wait{}.", it.host, number(it.waiting), why.unwrap_or_default())
+    }));
+    let slowest = crawl.hosts.iter().filter_map(|it| Some((it.answer_ms?, &it.host))).max();
+    all.extend(slowest.map(|(ms, host)| format!("Slowest: {host}, {} ms an answer.", grouped(ms))));
+    all.extend(crawl.traps.iter().take(NAMED_MAX).map(|it| format!("Left out: {it}.")));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::HostStatus;
+
+    #[test]
+    fn a_crawl_is_told_by_its_queue_its_hosts_and_its_traps() {
+        let host = |name: &str, waiting, answer_ms, why: Option<&str>| HostStatus {
+            host: name.to_owned(),
+            waiting,
+            answer_ms,
+            why: why.map(str::to_owned),
+        };
+        let paused = Some("an administrator paused the host");
+        let crawl = CrawlStatus {
+            waiting: 1_200,
+            done: 30,
+            failed: 2,
+            refused: 1,
+            hosts: vec![
+                host("http://a", 1_100, Some(20), None),
+                host("http://b", 100, Some(900), paused),
+            ],
+            traps: vec!["http://a/cal/…: a calendar without end".to_owned()],
+        };
+        let expected = [
+            "http://a/: 30 answered, 1,200 wait, 2 failed, 1 kept out by robots.txt.",
+            "http://a: 1,100 wait.",
+            "http://b: 100 wait; not asked now: an administrator paused the host.",
+            "Slowest: http://b, 900 ms an answer.",
+            "Left out: http://a/cal/…: a calendar without end.",
+        ];
+        assert_eq!(sentences("http://a/", &crawl), expected);
+    }
 }
