@@ -153,7 +153,7 @@ impl Config {
         let types = elsewhere.is_empty().then_some(&*config.essence.typing);
         config.full_text = full_text(&root, types);
         config.read_bytes_max = root.bytes("read_max").unwrap_or(READ_BYTES_MAX);
-        config.bandwidth = root.bytes("bandwidth");
+        config.bandwidth = spec::bandwidth(&root);
         if let Some(workers) = root.integer("workers", 1..=WORKERS_MAX) {
             config.workers = usize::try_from(workers).unwrap_or(1);
         }

@@ -67,12 +67,15 @@ pub(crate) fn status(root_state: &RootState) -> Option<CrawlStatus> {
 pub(crate) fn explain(site: &Site, plans: &[Plan], url: &Url) -> Vec<Explanation> {
     let webs = plans.iter().filter_map(|plan| match plan {
         Plan::Remote(plan) => match plan {
-            RemotePlan::Web(plan) => Some(plan),
+            RemotePlan::Web(plan) => Some(plan.as_ref()),
             RemotePlan::Repository(_) => None,
         },
         Plan::Tree(_) => None,
     });
-    webs.map(|plan| explain_under(site, plan, url)).collect()
+    let (own, others): (Vec<_>, Vec<_>) = webs.partition(|it| it.filter.refuses(url).is_none());
+    // What leaves it out matters only if nobody takes it.
+    let plans = if own.is_empty() { others } else { own };
+    plans.into_iter().map(|plan| explain_under(site, plan, url)).collect()
 }
 
 fn explain_under(site: &Site, plan: &WebPlan, url: &Url) -> Explanation {

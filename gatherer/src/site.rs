@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use ::crawl::frontier::Frontier;
-use collection::{Batch, Collection, Error, Note, Stamp, Version};
+use collection::{Batch, Change, Collection, Error, Note, Oid, Stamp, Version};
 use essence::worker;
 use essence::worker::pool::Pool;
 use essence::worker::program::Programs;
@@ -27,7 +27,7 @@ use crate::crawls;
 use crate::known::{KnownSet, Walk};
 use crate::lock::lock;
 use crate::metrics::Metrics;
-use crate::note::{self, Brief, RootNote};
+use crate::note::{self, Brief, Published, RootNote};
 use crate::problems::{self, Entry, Problems};
 use crate::progress::{Phase, Progress, RootStatus};
 use crate::spec::Root;
@@ -227,6 +227,38 @@ impl Site {
     /// Commits only a root's note. Blocks.
     pub(crate) fn remember_root(&self, url: &str, note: &RootNote) -> Result<(), Error> {
         commit_note(&self.collection, note::root_key(url), Some(note::to_bytes(note)))
+    }
+
+    /// Adds to `batch` that `root` lets go of the object at `url` and of its records. Those that another root has
+    /// published since stay, and a root that has the object, too, reads it anew in its next pass. Blocks.
+    pub(crate) fn let_go(
+        &self,
+        root: &str,
+        url: &str,
+        records: &[Published],
+        batch: &mut Batch,
+    ) -> Result<(), Error> {
+        let others: Vec<(String, Arc<RootState>)> = {
+            let all = lock(&self.root_states);
+            let others = all.iter().filter(|it| it.0 != root);
+            others.map(|(url, state)| (url.clone(), state.clone())).collect()
+        };
+        for record in records {
+            let oid = Oid::new(&self.id, &record.url);
+            let is_others = !others.is_empty()
+                && self.collection.get(&oid)?.is_some_and(|it| {
+                    it.record.text(collection::GATHERER_ROOT).is_some_and(|it| it != root)
+                });
+            batch.changes.extend((!is_others).then_some(Change::Delete(oid)));
+        }
+        for (other, state) in others {
+            let key = note::object_key(&other, url);
+            if self.collection.note(&key)?.is_some() {
+                batch.notes.push(Note { key, value: None });
+                lock(&state.known).forget(url, self.next_walk());
+            }
+        }
+        Ok(())
     }
 
     /// Returns the URLs of the roots that have been read from the collection, in order.

@@ -86,6 +86,22 @@ fn access(table: &Table<'_>) -> String {
     named.unwrap_or_else(|| if is_elsewhere() { "web".to_owned() } else { "file".to_owned() })
 }
 
+/// Least bandwidth, in bytes a second.
+const BANDWIDTH_MIN: u64 = 1_024;
+
+/// Reads `bandwidth`, in bytes a second.
+pub(crate) fn bandwidth(table: &Table<'_>) -> Option<u64> {
+    let found = table.bytes("bandwidth");
+    if found.is_some_and(|it| it < BANDWIDTH_MIN) {
+        table.mistake(
+            "bandwidth",
+            "with that little, nothing comes".to_owned(),
+            "at least \"1 KiB\"",
+        );
+    }
+    found
+}
+
 /// Returns whether a `[[root]]` is not on this machine.
 pub(crate) fn is_remote(table: &Table<'_>) -> bool {
     access(table) != "file"
@@ -116,11 +132,12 @@ pub fn conflicts(roots: &[Root], maps: &[Map]) -> Vec<String> {
             if n != m && other.holds(&web.url) && (n < m || !web.holds(&other.url)) {
                 found.push(format!("root {} lies inside root {}", web.url, other.url));
             }
-            let twice = |it: &&Url| other.holds(it) && (n < m || !web.holds(it));
+            // Of two lists that have it, one message is enough.
+            let twice = |it: &&Url| other.holds(it) && (n < m || other.leaves.is_empty());
             if n != m
                 && let Some(leaf) = web.leaves.iter().find(twice)
             {
-                found.push(format!("{leaf} of {} belongs to {}, too", web.url, other.url));
+                found.push(format!("{leaf} of {} is gathered by {}, too", web.url, other.url));
             }
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use gatherer::Config;
 use gatherer::config::Watch;
-use gatherer::spec::{Enumeration, Map};
+use gatherer::spec::{Enumeration, Map, Root, Web};
 use support::site::{Site, again, config, start, start_with, web_of};
 use support::{Bench, Tree};
 
@@ -111,14 +111,20 @@ async fn a_program_lists_and_says_what_went_wrong() {
         fs::set_permissions(tree.path(name), fs::Permissions::from_mode(0o755)).unwrap();
         Enumeration::Program(tree.path(name))
     };
+    // What it leaves behind ends with it.
+    let left = tree.path("left");
+    let leaves = format!("sleep 1000 & echo $! > {left:?}; ");
     let named = vec![
-        program("good", "echo \"$1\"a; read url; echo \"$url\"b"),
+        program("good", &format!("{leaves}echo \"$1\"a; read url; echo \"$url\"b")),
         program("bad", "echo almost >&2; echo no database >&2; exit 3"),
         Enumeration::Program(tree.path("none")),
     ];
     let bench = enumerating(&site, tree, named).await;
     is_all(&bench, &site, &["/", "/a", "/b"]).await;
     assert_eq!(bench.problems(), ["list bad", "list none"]);
+    let pid = fs::read_to_string(left).unwrap();
+    let command = fs::read_to_string(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+    assert!(!command.starts_with("sleep"), "{command}");
     let problems = bench.handle.problems();
     let bad = problems.iter().find(|it| it.object.ends_with("/bad")).unwrap();
     assert!(bad.message.contains("3") && bad.message.contains("no database"), "{bad:?}");
@@ -194,6 +200,54 @@ async fn robots_txt_is_remembered_over_passes_and_restarts() {
     bench.until_url(&site.at("/private"), |it| it.is_some()).await;
     bench.until_url(&site.at("/a"), |it| it.is_none()).await;
     bench.assert_conserved();
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_becomes_a_list_is_no_object_any_more() {
+    let site = Site::start(&[("/", "<a href=news>n</a>"), ("/news", "<a href=a>a</a>")]).await;
+    site.set("/a", "A");
+    let tree = Tree::new();
+    let settings = config(&tree, &site);
+    let bench = start_with(tree, settings.clone()).await;
+    is_all(&bench, &site, &["/", "/news", "/a"]).await;
+    let (tree, _) = bench.stop().await;
+    site.answer("/news", 200, TEXT, &site.at("/a"));
+    let bench =
+        enumerating(&site, tree, vec![Enumeration::Address(site.url.join("/news").unwrap())]).await;
+    bench.until_url(&site.at("/news"), |it| it.is_none()).await;
+    is_all(&bench, &site, &["/", "/a"]).await;
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_root_lets_go_another_one_keeps() {
+    let site = Site::start(&[("/a/", "<a href=/b/x>x</a>"), ("/b/", "<a href=x>x</a>")]).await;
+    site.answer("/b/x", 200, &[("content-type", "text/html"), ("etag", "\"1\"")], "<p>X");
+    let tree = Tree::new();
+    let base = config(&tree, &site);
+    let Some(Root::Web(web)) = base.roots.first().cloned() else { panic!("{base:?}") };
+    let at = |path: &str, allow: &[&str]| {
+        let allow = allow.iter().map(|it| (*it).to_owned()).collect();
+        Root::Web(Web { url: site.url.join(path).unwrap(), allow, ..web.clone() })
+    };
+    let (wide, narrow) = (at("/a/", &["/a/*", "/b/*"]), at("/b/", &[]));
+    let both = Config { roots: vec![wide.clone(), narrow.clone()], ..base.clone() };
+    let bench = start_with(tree, both.clone()).await;
+    is_all(&bench, &site, &["/a/", "/b/", "/b/x"]).await;
+    let (tree, _) = bench.stop().await;
+    let bench = start_with(tree, Config { roots: vec![narrow], ..base.clone() }).await;
+    bench.until_url(&site.at("/a/"), |it| it.is_none()).await;
+    again(&bench).await;
+    bench.until_url(&site.at("/b/x"), |it| it.is_some()).await;
+    is_all(&bench, &site, &["/b/", "/b/x"]).await;
+    let (tree, _) = bench.stop().await;
+    // And the other way round.
+    let bench = start_with(tree, both).await;
+    let (tree, _) = bench.stop().await;
+    let bench = start_with(tree, Config { roots: vec![wide], ..base }).await;
+    again(&bench).await;
+    bench.until_url(&site.at("/b/x"), |it| it.is_some()).await;
     bench.stop().await;
 }
 

@@ -5,7 +5,8 @@
 mod support;
 
 use soif::Record;
-use support::site::{Site, again, start};
+use support::Tree;
+use support::site::{Site, again, config, start, start_with, web_of};
 
 fn same_as(record: &Record) -> Vec<String> {
     record.text("Same-As").unwrap_or_default().lines().map(str::to_owned).collect()
@@ -69,6 +70,25 @@ async fn a_page_is_where_it_calls_its_own_if_that_is_the_same_page() {
     site.remove("/a");
     again(&bench).await;
     bench.until_url(&site.at("/a?sort=1"), |it| it.is_some()).await;
+    bench.assert_conserved();
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_twin_has_its_own_record_when_the_settings_leave_the_other_out() {
+    let site = Site::start(&[("/", "<a href=a>a</a> <a href=also-a>b</a>")]).await;
+    for path in ["/a", "/also-a"] {
+        site.answer(path, 200, &[("content-type", "text/html"), ("etag", "\"1\"")], "<p>One");
+    }
+    let tree = Tree::new();
+    let mut settings = config(&tree, &site);
+    let bench = start_with(tree, settings.clone()).await;
+    assert!(bench.object(&site.at("/also-a")).await.is_none());
+    let (tree, _) = bench.stop().await;
+    web_of(&mut settings).deny = vec!["/a".to_owned()];
+    let bench = start_with(tree, settings).await;
+    bench.until_url(&site.at("/also-a"), |it| it.is_some()).await;
+    bench.until_url(&site.at("/a"), |it| it.is_none()).await;
     bench.assert_conserved();
     bench.stop().await;
 }

@@ -370,7 +370,7 @@ fn add_to_batch(
             let stored = run.site.collection.note(&key)?;
             let note: Option<ObjectNote> = stored.as_deref().and_then(note::from_bytes);
             let records = note.map(|note| note.records).unwrap_or_default();
-            batch.changes.extend(records.iter().map(|record| delete(&record.url)));
+            run.site.let_go(&run.plan.url, &url, &records, batch)?;
             batch.notes.push(Note { key, value: None });
             Ok((url, None))
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use collection::{Batch, Change, Note, Oid, Stamp};
+use collection::{Batch, Note, Stamp};
 use net::clock;
 
 use crate::known::LOST_FILES_MAX;
@@ -187,8 +187,8 @@ pub(crate) fn forget_root(
     for entry in site.collection.notes(&note::objects_prefix(url)) {
         let (key, value) = entry?;
         if let Some(file) = note::from_bytes::<ObjectNote>(&value) {
-            let oid = |record: note::Published| Oid::new(&site.id, &record.url);
-            batch.changes.extend(file.records.into_iter().map(oid).map(Change::Delete));
+            let object = note::url_of(url, &key).unwrap_or_default();
+            site.let_go(url, &object, &file.records, &mut batch)?;
         }
         batch.notes.push(Note { key, value: None });
         if FORGET_MAX <= batch.changes.len() {

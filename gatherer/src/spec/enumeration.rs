@@ -78,6 +78,7 @@ pub(super) fn leaves(table: &Table<'_>, files: Files<'_>) -> Vec<Url> {
                 "a file with a URL in each line",
             ),
             Ok(text) => {
+                let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
                 let lines = text.lines().map(str::trim).enumerate();
                 for (n, line) in lines.filter(|(_, it)| !it.is_empty() && !it.starts_with('#')) {
                     match leaf(line) {

@@ -193,6 +193,10 @@ impl Web {
         let schemes = schemes.unwrap_or_else(|| schemes_of(url.as_ref().and_then(Protocol::of)));
         let proxy = proxy::read(table, &schemes);
         let url = url?;
+        if enumeration.iter().any(|it| *it == Enumeration::Address(url.clone())) {
+            let fault = format!("{url} is the first page, too, and a list is no page");
+            table.mistake("enumeration", fault, "another address");
+        }
         Some(Self {
             urls_max,
             hosts_max,
@@ -298,7 +302,7 @@ impl Common {
         let within = |key, most| table.duration_within(key, Duration::ZERO..=most);
         Self {
             delay: within("delay", DELAY_MAX),
-            bandwidth: table.bytes("bandwidth"),
+            bandwidth: super::bandwidth(table),
             interval: super::repository::interval(table, interval_max, ttl),
             grace: within("grace", GRACE_MAX),
             user_agent: user_agent(table),

@@ -1,6 +1,7 @@
 //! Enumerations: lists that the settings name, those of robots.txt, and programs that write one.
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use ::crawl::frontier::Pushed;
 use ::crawl::sitemap;
 use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 use url::Url;
@@ -29,13 +31,21 @@ const LOOK: Duration = Duration::from_millis(250);
 const MESSAGES_BYTES: u64 = 4_096;
 
 impl Crawl<'_> {
+    /// Takes the addresses of the lists that the settings name.
+    pub(super) fn name_lists(&mut self) {
+        for enumeration in &self.web.plan.web.enumeration {
+            if let Enumeration::Address(url) = enumeration {
+                self.lists.name(url.clone());
+            }
+        }
+    }
+
     /// Begins with the lists that the settings name. Runs their programs, and blocks meanwhile.
     pub(super) fn enumerate(&mut self) {
         let (spec, run) = (&self.web.plan.web, self.run);
         for enumeration in &spec.enumeration {
             let (name, listed) = match enumeration {
                 Enumeration::Address(url) => {
-                    self.lists.name(url.clone());
                     lock(&self.frontier).push_aside(url);
                     continue;
                 }
@@ -62,8 +72,10 @@ impl Crawl<'_> {
     /// Takes a list with this name, whose URLs are relative to `base`.
     fn read_list_as(&mut self, name: &str, base: &Url, body: &Bytes) {
         let listed = self.lists.read(base, body, &mut lock(&self.frontier));
+        let is_silent = listed.pages.is_empty() && name != base.as_str();
+        let nothing = is_silent.then(|| "it lists nothing that can be read".to_owned());
         self.push_listed(listed.pages, 1);
-        if let Some(flaw) = listed.flaw {
+        if let Some(flaw) = listed.flaw.or(nothing) {
             self.run.site.problem_from_walk(self.run.walk, name.to_owned(), LIST_PROBLEM, flaw);
         }
     }
@@ -90,10 +102,13 @@ impl Crawl<'_> {
 }
 
 /// Returns the front of a file, as much as is read of any list.
-fn read_front(path: &Path) -> std::io::Result<Vec<u8>> {
+fn read_front(path: &Path) -> io::Result<Vec<u8>> {
+    // Others may never end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
     let mut bytes = Vec::new();
-    let most = sitemap::BYTES_MAX as u64 + 1;
-    std::io::Read::read_to_end(&mut std::io::Read::take(fs::File::open(path)?, most), &mut bytes)?;
+    fs::File::open(path)?.take(sitemap::BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -112,9 +127,12 @@ async fn written_by(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| format!("cannot be started: {error}"))?;
+    // However this ends, what the program has started ends with it.
+    let group = Group(child.id().and_then(|it| Pid::from_raw(i32::try_from(it).ok()?)));
     if let Some(mut input) = child.stdin.take() {
         // It need not read it.
         drop(input.write_all(format!("{root}\n").as_bytes()).await);
@@ -139,12 +157,20 @@ async fn written_by(
                 None => Ok(0),
             }
         };
-        let (listed, _said) = tokio::join!(read_list, read_messages);
+        let ended = async {
+            let status = child.wait().await;
+            // What it has left behind would keep the list open.
+            drop(group);
+            status
+        };
+        let (listed, _said, status) = tokio::join!(read_list, read_messages, ended);
         listed.map_err(|error| error.to_string())?;
-        let status = child.wait().await.map_err(|error| error.to_string())?;
+        let status = status.map_err(|error| error.to_string())?;
         let said = String::from_utf8_lossy(&said);
         let last = said.lines().rfind(|it| !it.trim().is_empty()).unwrap_or("it says nothing");
-        if status.success() { Ok(list) } else { Err(format!("it ended with {status}: {last}")) }
+        // One that writes more than is read cannot end well.
+        let is_whole = status.success() || sitemap::BYTES_MAX < list.len();
+        if is_whole { Ok(list) } else { Err(format!("it ended with {status}: {last}")) }
     };
     let stopped = async {
         while !is_stopped() {
@@ -156,6 +182,18 @@ async fn written_by(
         () = stopped => Err("it was stopped with the crawl".to_owned()),
         () = tokio::time::sleep(PROGRAM_TIME_MAX) => {
             Err(format!("it took more than {} s, and was ended", PROGRAM_TIME_MAX.as_secs()))
+        }
+    }
+}
+
+/// The processes of a program, which end when this is dropped.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // They may all have ended.
+            let _gone = kill_process_group(group, Signal::KILL);
         }
     }
 }

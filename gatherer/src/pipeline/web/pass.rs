@@ -75,6 +75,7 @@ impl<'r> Crawl<'r> {
             pushed: Memo::default(),
             elsewhere: None,
         };
+        crawl.name_lists();
         crawl.push_known()?;
         for start in spec.starts() {
             crawl.push(start, 0, false);
@@ -99,6 +100,12 @@ impl<'r> Crawl<'r> {
         };
         let lists_all = self.web.plan.web.protocol().lists_all();
         self.for_each_known(|crawl, url, note| {
+            if crawl.lists.is_named(&url) {
+                // It has become a list, which is no object.
+                crawl.has_news = true;
+                crawl.gone.insert(url.into());
+                return;
+            }
             let (is_empty, is_current) = (note.is_empty(), crawl.is_current(&url, &note));
             let found = note.crawled.unwrap_or_default();
             let is_answered = crawl.began_ms <= found.answered_ms;
@@ -120,6 +127,7 @@ impl<'r> Crawl<'r> {
             let depth = if lists_all { u16::MAX } else { found.depth };
             if let Pushed::Out(Out::Rule(_)) = crawl.push(&url, depth, true) {
                 // The settings leave it out.
+                crawl.has_news = true;
                 crawl.answered += 1;
                 crawl.gone.insert(url.into());
             }

@@ -137,8 +137,9 @@ impl Crawl<'_> {
     fn possible_twins(&mut self) -> Result<Vec<Page>, collection::Error> {
         let mut counts: HashMap<u64, bool> = HashMap::new();
         let mut named: BTreeSet<String> = BTreeSet::new();
-        self.for_each_known(|_, url, note| {
-            let digest = digest(&note);
+        self.for_each_known(|crawl, url, note| {
+            // What goes with this pass stands for nothing.
+            let digest = digest(&note).filter(|_| !crawl.gone.contains(url.as_str()));
             if let Some(digest) = digest {
                 counts.entry(digest).and_modify(|it| *it = true).or_insert(false);
             }
@@ -148,7 +149,10 @@ impl Crawl<'_> {
             named.extend(page.moved_to().map(String::from));
         })?;
         let mut pages = Vec::new();
-        self.for_each_known(|_, url, note| {
+        self.for_each_known(|crawl, url, note| {
+            if !note.is_empty() && crawl.gone.contains(url.as_str()) {
+                return;
+            }
             let digest = digest(&note).filter(|it| counts.get(it) == Some(&true));
             let page = Page { url, note, digest };
             let has_twins = page.note.crawled.as_ref().is_some_and(|it| !it.twins.is_empty());
