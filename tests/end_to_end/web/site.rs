@@ -17,8 +17,8 @@ use crate::harness::{Running, search, total, write};
 const PACKAGES: [&str; 2] = ["libstdc++-12-doc", "cppreference-doc-en-html"];
 
 /// Folders below their `usr/share`, each with the page that leads to the others.
-const STARTS: &str = "<title>All</title><a href=/cppreference/doc/html/en/cpp.html>one</a>\
-                      <a href=/doc/gcc-12-base/libstdc++/html/index.html>other</a>";
+const STARTS: &str = "<title>All</title><a href=/cppreference/doc/html/en/index.html>one</a>\
+                      <a href=/doc/gcc-12-base/libstdc++/index.html>other</a>";
 
 /// Largest number of pages that were fetched and not yet committed when the process was killed: those on their way to
 /// the commit, at most 1,024 that wait for a worker and 64 that wait for the commit, and those of the last second.
