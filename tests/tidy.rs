@@ -41,7 +41,10 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("web", &["settings"]),
     ("daemon", &["net", "settings", "disk", "web"]),
     ("collection", &["soif", "net", "disk"]),
-    ("exchange", &["soif", "oai", "collection", "disk", "net", "settings", "web", "daemon"]),
+    (
+        "exchange",
+        &["soif", "oai", "crawl", "collection", "disk", "net", "settings", "web", "daemon"],
+    ),
     (
         "gatherer",
         &[

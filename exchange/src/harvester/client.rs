@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use bytes::Bytes;
+use crawl::walls::{self, Wall};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use net::client::{Client, Credentials, Request as HttpRequest};
 use net::clock;
@@ -88,6 +89,9 @@ fn reasons(all: &[Fault]) -> String {
     all.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ")
 }
 
+/// Number of bytes within which an answer says that it is one of OAI-PMH.
+const FRONT_BYTES: usize = 4_096;
+
 /// The HTTP answer to a request, of any kind.
 #[derive(Debug)]
 struct Reply {
@@ -100,6 +104,17 @@ struct Reply {
     received: u64,
     /// The problem of the body; the bytes before it are in `bytes`.
     problem: Option<(String, Remedy)>,
+}
+
+impl Reply {
+    /// Returns the bot wall that has answered instead of the repository, if one has.
+    fn wall(&self) -> Option<Wall> {
+        let front = self.bytes.get(..FRONT_BYTES).unwrap_or(&self.bytes);
+        // Records can tell of walls.
+        let is_oai = String::from_utf8_lossy(front).contains("<OAI-PMH");
+        let found = || walls::recognize(self.status.as_u16(), &self.headers, &self.bytes);
+        if is_oai { None } else { found() }
+    }
 }
 
 /// A repository that is reached over HTTP.
@@ -178,6 +193,9 @@ impl Repository {
     pub async fn ask(&self, request: &Request) -> Result<Reading, Error> {
         let reply = self.send(request).await?;
         let (url, status) = (reply.url.to_string(), reply.status);
+        if let Some(wall) = reply.wall() {
+            return Err(Error::Unreadable { url, problem: wall.to_string() });
+        }
         let (read, problem) = read(reply, request.verb()).await;
         let reading = match (read, problem) {
             (Ok(reading), None) => reading,
@@ -325,7 +343,10 @@ async fn judge(reply: Reply, asked: Verb) -> Answer {
     let retry_after_secs = wait.and_then(|it| retry_after_secs(it, date, now_secs));
     let (status, received) = (reply.status, reply.received);
     let refused = Outcome::Status { status: status.as_u16(), retry_after_secs };
-    let outcome = if status.is_success() {
+    let outcome = if let Some(wall) = reply.wall() {
+        // Its administrator has to let us in: nothing that can be asked now helps.
+        Outcome::Failed { problem: wall.to_string(), remedy: Remedy::None }
+    } else if status.is_success() {
         outcome(read(reply, asked).await, asked)
     } else if status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 407 | 429) {
         // Some repositories send protocol errors under an HTTP error.
