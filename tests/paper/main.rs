@@ -4,7 +4,13 @@ mod adly;
 mod adly_errors;
 mod adly_mixes;
 mod liu;
+#[path = "../../net/tests/peers/nginx.rs"]
+mod nginx;
+#[path = "../../net/tests/peers/peer.rs"]
+mod peer;
+mod prose;
 mod sharma_fig3;
+mod tr_att;
 mod tr_fig6;
 mod tr_figure3;
 mod tr_probe;

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -17,8 +17,8 @@ use tempfile::TempDir;
 /// Time for a server to be reachable, in steps of a refused connection.
 const STEPS: u32 = 600;
 
-/// The folder of this file, for the tests of any crate beside this one.
-pub(crate) const PEERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../net/tests/peers");
+/// The folder of this file, below that of the workspace.
+const PEERS: &str = "net/tests/peers";
 
 /// A user and group who are on every Debian; INN asks for them by name.
 pub(crate) const NEWS: &str = "news";
@@ -76,7 +76,7 @@ impl Peer {
             chown(path, Some(user), Some(group)).unwrap();
         }
         if path.is_file() {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+            fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
         }
     }
 
@@ -136,6 +136,11 @@ impl Running {
         }
         panic!("{command:?} does not listen at {address}");
     }
+
+    /// Returns the id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
 }
 
 impl Drop for Running {
@@ -145,9 +150,20 @@ impl Drop for Running {
     }
 }
 
+/// Returns the folder of this file, for the tests of any crate and of the workspace.
+pub(crate) fn peers() -> PathBuf {
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    above.map(|it| it.join(PEERS)).find(|it| it.is_dir()).unwrap()
+}
+
+/// Makes a folder that servers may read under any user.
+pub(crate) fn public_folder() -> TempDir {
+    tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap()
+}
+
 /// Runs the script that downloads and unpacks servers.
 pub(crate) fn prepare(arguments: &[&str]) {
-    let script = Path::new(PEERS).join("prepare");
+    let script = peers().join("prepare");
     let prepared = Command::new(script).args(arguments).status().unwrap();
     assert!(prepared.success(), "{} is missing; see above", arguments[0]);
 }
@@ -177,7 +193,7 @@ fn printed(program: &str, argument: &str) -> String {
     succeed(Command::new(program).arg(argument)).trim().to_owned()
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     printed("id", "-u") == "0"
 }
 

@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use crate::certificates::Authority;
-use crate::peer::{PEERS, Peer, Running, free_port, prepare};
+use crate::peer::{Peer, Running, free_port, peers, prepare};
 
 /// vsftpd, which lists whole trees and knows no facts.
 pub(crate) struct Vsftpd {
@@ -98,7 +98,7 @@ impl Pyftpdlib {
         }
         let authority = Authority::new("files");
         let certificate = authority.write(folder.path(), "server", &["localhost", "127.0.0.1"]);
-        let peers = Path::new(PEERS);
+        let peers = peers();
         let port = free_port();
         let mut command = Command::new(peers.join("../../../target/peers/venv/bin/python"));
         command.arg(peers.join("ftp_server.py")).arg(port.to_string()).arg(&root);
