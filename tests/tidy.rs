@@ -140,6 +140,7 @@ const UNNAMED: &[(&str, &str, &str)] = &[
     ("essence", "lzma-rust2", "its tests make containers as those of formats do: made.rs"),
     ("essence", "tar", "the same"),
     ("essence", "zip", "the same"),
+    ("gatherer", "fastrand", "its bench makes pages as a test of papers does: prose.rs"),
     ("harvest", "rcgen", "its tests make certificates as those of net do: certificates/mod.rs"),
 ];
 
