@@ -1,4 +1,5 @@
-//! Tests of FTP and news servers that answer with what could hurt, and of pages that never end.
+//! Tests of FTP and news servers that answer with what could hurt, of pages that never end, and of links into private
+//! networks.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 use gatherer::Config;
 use gatherer::config::Watch;
 use gatherer::spec::{Root, Web, start};
+use support::site::{self, Site, start_with, web_of};
 use support::{Bench, Tree};
 
 /// Answers a line of a connection, which may have data on another connection.
@@ -184,4 +186,25 @@ async fn a_page_that_comes_slowly_costs_only_its_own_slot() {
     // Nobody has to wait for it.
     let (_, took) = bench.stop().await;
     assert!(took < support::PATIENCE, "{took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_leads_to_a_private_address_is_not_asked() {
+    let site = Site::start(&[]).await;
+    // The root's own host is private, and allowed; this is another name, whatever it resolves to.
+    let other = format!("http://localhost:{}/", site.url.port().unwrap());
+    site.set("/", &format!("<title>Start</title><a href={other}inside>i</a>"));
+    site.set("/inside", "<title>Inside</title>");
+    let tree = Tree::new();
+    let mut settings = site::config(&tree, &site);
+    web_of(&mut settings).hosts_max = 5;
+    let bench = start_with(tree, settings).await;
+    assert!(!site.take_asked().iter().any(|it| it.0 == "/inside"));
+    assert_eq!(bench.handle.status().objects, 1);
+    let problems = bench.handle.problems();
+    let is_named = |it: &gatherer::problems::Entry| {
+        it.object.starts_with(&other) && it.message.contains("an address of this machine itself")
+    };
+    assert!(problems.iter().any(is_named), "{problems:#?}");
+    bench.stop().await;
 }
