@@ -23,7 +23,7 @@ pub(crate) struct Gatherer {
     address: SocketAddr,
     epoch: String,
     serial: u64,
-    pub(crate) objects: usize,
+    pub(crate) objects: u64,
 }
 
 impl Gatherer {
@@ -54,12 +54,12 @@ impl Gatherer {
         self.child.id()
     }
 
-    /// Returns the URL of the stream of all records.
+    /// Returns the URL of the stream of all records for who has none: it leads to a snapshot.
     pub(crate) fn all(&self) -> Url {
         self.feed("since=0")
     }
 
-    /// Returns the URL of the stream of the newest `count` records.
+    /// Returns the URL of the stream of the newest `count` changes.
     pub(crate) fn newest(&self, count: u64) -> Url {
         self.feed(&format!("since={}&epoch={}", self.serial - count, self.epoch))
     }

@@ -87,7 +87,7 @@ async fn measure() {
         let row =
             |what, count, task| Row::new(format!("FTP, {what} (vsftpd, {way})"), count, id, task);
         rows.push(row("new connections", 1_000, Task::FtpNew(address)));
-        rows.push(row("a kept connection", 4_000, Task::ftp_kept(address)));
+        rows.push(row("a kept connection", 5_000, Task::ftp_kept(address)));
     }
     let nginx = Nginx::start(large.folder(), false);
     let (id, address) = (nginx.running.id(), nginx.running.address);
@@ -106,9 +106,11 @@ async fn measure() {
             rows.push(Row::new(name, count, gatherer.id(), Task::stream(url)));
         };
         if at % 2 == 0 {
-            stream(format!("{RECORDS} records"), 1_000, gatherer.newest(RECORDS));
+            stream(format!("{RECORDS} records"), 4_000, gatherer.newest(RECORDS));
         }
-        stream(format!("all {} records", gatherer.objects), 400, gatherer.all());
+        let all = format!("all {} records", gatherer.objects);
+        stream(format!("{all}, as changes"), 2_000, gatherer.newest(gatherer.objects));
+        stream(format!("{all}, as a snapshot"), 1_000, gatherer.all());
     }
     for row in &mut rows {
         row.warm(&small, &large).await;
@@ -130,27 +132,31 @@ async fn measure() {
 fn ratios(objects: &[Row], streams: &[Row]) {
     let of = |part: &str| objects.iter().find(|it| it.name.contains(part)).unwrap().median();
     println!("\nratios:");
-    for [thousand, small, large] in streams.as_chunks::<3>().0 {
-        for row in objects.iter().filter(|it| it.name.starts_with("FTP")) {
-            let whole = FILES as f64 * row.median() / small.median();
-            let (asked, paper) = match row.name.contains("new") {
-                true => (verdict(whole, FTP_RATIO_MIN), "6,429"),
-                false => (String::new(), "about 950"),
-            };
-            println!("{FILES} × {} / {}: {whole:.0}{asked}; TR {paper}", row.name, small.name);
-        }
-        let new = of("new connections");
-        println!(
-            "one of FTP, new connections / {}: {:.2}; TR 2.7",
-            small.name,
-            new / small.median()
-        );
-        println!("one of FTP, new connections / {}: {:.2}", thousand.name, new / thousand.median());
-        let whole = FILES_OF_HTTP as f64 * of("HTTP") / large.median();
-        let asked = verdict(whole, HTTP_RATIO_MIN);
-        println!("{FILES_OF_HTTP} × HTTP / {}: {whole:.0}{asked}", large.name);
-    }
     let new = of("new connections");
+    for [thousand, streams @ ..] in streams.as_chunks::<5>().0 {
+        println!("one of FTP, new connections / {}: {:.2}", thousand.name, new / thousand.median());
+        let [small @ .., large, large_whole] = streams;
+        for stream in small {
+            println!(
+                "one of FTP, new connections / {}: {:.2}; TR 2.7",
+                stream.name,
+                new / stream.median()
+            );
+            for row in objects.iter().filter(|it| it.name.starts_with("FTP")) {
+                let whole = FILES as f64 * row.median() / stream.median();
+                let (asked, paper) = match row.name.contains("new") {
+                    true => (verdict(whole, FTP_RATIO_MIN), "6,429"),
+                    false => (String::new(), "about 950"),
+                };
+                println!("{FILES} × {} / {}: {whole:.0}{asked}; TR {paper}", row.name, stream.name);
+            }
+        }
+        for stream in [large, large_whole] {
+            let whole = FILES_OF_HTTP as f64 * of("HTTP") / stream.median();
+            let asked = verdict(whole, HTTP_RATIO_MIN);
+            println!("{FILES_OF_HTTP} × HTTP / {}: {whole:.0}{asked}", stream.name);
+        }
+    }
     println!("FTP, new / local: {:.1}; TR 7.0", new / of("local"));
     println!("FTP, new / kept: {:.1}; TR 7.0", new / of("a kept connection (vsftpd"));
 }

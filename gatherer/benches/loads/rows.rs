@@ -14,6 +14,9 @@ use url::Url;
 use crate::cpu::tree_secs;
 use crate::site::Site;
 
+/// Number of files from one object to the next; a prime, so that all have their turn.
+const STRIDE: usize = 1_009;
+
 /// A way to get objects.
 pub(crate) enum Task {
     /// Each file of the small site over a control connection of its own.
@@ -55,7 +58,8 @@ impl Task {
 
     /// Gets the object with this number; returns the number of its bytes.
     async fn get(&self, number: usize, small: &Site, large: &Site) -> u64 {
-        let path = |site: &Site| site.paths[number % site.paths.len()].clone();
+        // Not in their order, so that few objects are a mixture, too.
+        let path = |site: &Site| site.paths[number * STRIDE % site.paths.len()].clone();
         match self {
             Self::FtpNew(address) => ftp_bytes(&ftp_client(), *address, &path(small)).await,
             Self::FtpKept(client, address) => ftp_bytes(client, *address, &path(small)).await,
