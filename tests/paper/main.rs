@@ -1,5 +1,7 @@
 //! Tests against the papers: their printed results computed again, one module a paper or figure.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod adly;
 mod adly_errors;
 mod adly_mixes;
