@@ -243,20 +243,26 @@ impl Site {
             let others = all.iter().filter(|it| it.0 != root);
             others.map(|(url, state)| (url.clone(), state.clone())).collect()
         };
-        for record in records {
-            let oid = Oid::new(&self.id, &record.url);
-            let is_others = !others.is_empty()
-                && self.collection.get(&oid)?.is_some_and(|it| {
-                    it.record.text(collection::GATHERER_ROOT).is_some_and(|it| it != root)
-                });
-            batch.changes.extend((!is_others).then_some(Change::Delete(oid)));
-        }
+        let mut claims = Vec::new();
         for (other, state) in others {
             let key = note::object_key(&other, url);
             if self.collection.note(&key)?.is_some() {
-                batch.notes.push(Note { key, value: None });
-                lock(&state.known).forget(url, self.next_walk());
+                claims.push((key, state));
             }
+        }
+        let mut is_lost = false;
+        for record in records {
+            let oid = Oid::new(&self.id, &record.url);
+            let is_others = !claims.is_empty()
+                && self.collection.get(&oid)?.is_some_and(|it| {
+                    it.record.text(collection::GATHERER_ROOT).is_some_and(|it| it != root)
+                });
+            is_lost |= !is_others;
+            batch.changes.extend((!is_others).then_some(Change::Delete(oid)));
+        }
+        for (key, state) in claims.into_iter().filter(|_| is_lost) {
+            batch.notes.push(Note { key, value: None });
+            lock(&state.known).forget(url, self.next_walk());
         }
         Ok(())
     }

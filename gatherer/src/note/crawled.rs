@@ -100,11 +100,6 @@ impl Crawled {
         self.changes = before.changes;
     }
 
-    /// Stores links of the object at `url` in short form.
-    pub fn set_links<'a>(&mut self, url: &Url, links: impl IntoIterator<Item = &'a str>) {
-        self.links = short_links(url, links);
-    }
-
     /// Returns the links of the object at `url`, in order.
     pub fn links<'a>(&'a self, url: &'a Url) -> impl Iterator<Item = Url> + 'a {
         self.links.iter().filter_map(|it| url.join(it).ok())
@@ -132,7 +127,7 @@ mod tests {
         let links =
             ["https://h.example/x?y", "https://h.example//z", "http://h.example/", "ftp://f/"];
         let mut crawled = Crawled { answered_ms: 7, depth: 2, ..Crawled::default() };
-        crawled.set_links(&url, links);
+        crawled.links = short_links(&url, links);
         assert_eq!(
             crawled.links,
             ["/x?y", "https://h.example//z", "http://h.example/", "ftp://f/"]

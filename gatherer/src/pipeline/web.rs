@@ -134,6 +134,12 @@ impl<'a> WebAccess<'a> {
 }
 
 impl Got {
+    /// Returns what is known now of a page without its content.
+    fn without_content(url: Url, depth: u16, what: What) -> Self {
+        let (at_ms, directives) = (clock::now_ms(), Directives::default());
+        Self { content: None, url, depth, at_ms, what, directives, to: None, links: Vec::new() }
+    }
+
     /// Returns what to remember of the page from now on.
     fn crawled(&self, gone: Option<Gone>) -> Crawled {
         Crawled { answered_ms: self.at_ms, depth: self.depth, gone, ..Crawled::default() }
@@ -187,7 +193,7 @@ impl Run<'_> {
         let canonical = before.canonical.clone();
         let mut crawled = Crawled { is_hidden, canonical, in_a_row, ..got.crawled(gone) };
         match gone {
-            Some(_) => crawled.set_links(&got.url, got.to.iter().map(Url::as_str)),
+            Some(_) => crawled.links = note::short_links(&got.url, got.to.iter().map(Url::as_str)),
             None => crawled.links.clone_from(&before.links),
         }
         crawled.follow(Some(&before), gone.is_none());

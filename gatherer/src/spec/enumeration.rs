@@ -92,7 +92,8 @@ pub(super) fn leaves(table: &Table<'_>, files: Files<'_>) -> Vec<Url> {
             }
         }
     }
-    if found.is_empty() && !table.has("urls") && !table.has("file") {
+    // A list that has become empty by mistake costs no record.
+    if found.is_empty() {
         table.mistake("urls", "it lists nothing", "urls = [\"https://…\"], or file = \"…\"");
     }
     if LEAVES_MAX < found.len() {

@@ -230,8 +230,7 @@ impl Web {
             table.mistake("name", format!("{name:?} is none"), "letters, digits and dashes");
             return None;
         };
-        let all: Vec<Protocol> =
-            vec![Protocol::Web, Protocol::Ftp, Protocol::Gopher, Protocol::News];
+        let all = [Protocol::Web, Protocol::Ftp, Protocol::Gopher, Protocol::News];
         Some(Self {
             urls_max: listed.len(),
             hosts_max: listed.len(),

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use ::crawl::directives::Directives;
 use ::crawl::frontier::{Failure, Outcome, State};
 use net::clock;
 use net::fetch::{Fault, FetchError};
@@ -36,15 +35,11 @@ impl Crawl<'_> {
         let done = Outcome::Done { took_ms: millis(took) };
         let (what, content, outcome) = match found {
             Ok(Found::List(list)) => {
-                self.run.site.metrics.walk.drop_one("aside");
-                self.uncount();
-                lock(&self.frontier).answered(&url, done, clock::now_ms());
+                self.put_aside(&url, done);
                 return self.handle_list(&url, depth, list, candidates);
             }
             Ok(Found::Content(content)) if self.lists.is_list(&url) => {
-                self.run.site.metrics.walk.drop_one("aside");
-                self.uncount();
-                lock(&self.frontier).answered(&url, done, clock::now_ms());
+                self.put_aside(&url, done);
                 return self.read_list(&url, &content.object.bytes);
             }
             Ok(Found::Content(content)) => {
@@ -56,9 +51,7 @@ impl Crawl<'_> {
             Ok(Found::Unchanged) => (What::Unchanged, None, done),
             Ok(Found::Absent { why, .. }) if self.lists.is_list(&url) => {
                 self.miss_list(&url, why);
-                self.run.site.metrics.walk.drop_one("aside");
-                self.uncount();
-                return lock(&self.frontier).answered(&url, done, clock::now_ms());
+                return self.put_aside(&url, done);
             }
             Ok(Found::Absent { is_certain, why }) => {
                 self.problem(&url, "missing", why);
@@ -76,18 +69,15 @@ impl Crawl<'_> {
         };
         let now_ms = clock::now_ms();
         lock(&self.frontier).answered(&url, outcome, now_ms);
-        let directives = Directives::default();
-        let got = Got {
-            content,
-            url,
-            depth,
-            at_ms: now_ms,
-            what,
-            directives,
-            to: None,
-            links: Vec::new(),
-        };
+        let got = Got { content, at_ms: now_ms, ..Got::without_content(url, depth, what) };
         self.settle(got, old.as_deref(), candidates);
+    }
+
+    /// Counts the answer to a request that was not for an object.
+    fn put_aside(&self, url: &Url, outcome: Outcome) {
+        self.run.site.metrics.walk.drop_one("aside");
+        self.uncount();
+        lock(&self.frontier).answered(url, outcome, clock::now_ms());
     }
 
     /// Takes what a list leads to. Known objects of which it tells that they have not changed, or are no longer
@@ -178,18 +168,7 @@ impl Crawl<'_> {
         lock(&self.frontier).skip(url);
         self.run.site.metrics.walk.enter(1);
         self.run.site.counts.seen.fetch_add(1, Relaxed);
-        let (at_ms, directives) = (clock::now_ms(), Directives::default());
-        let got = Got {
-            content: None,
-            url: url.clone(),
-            depth,
-            at_ms,
-            what,
-            directives,
-            to: None,
-            links: Vec::new(),
-        };
-        self.settle(got, Some(old), candidates);
+        self.settle(Got::without_content(url.clone(), depth, what), Some(old), candidates);
     }
 
     fn is_waiting(&self, url: &Url) -> bool {

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
-use ::crawl::directives::Directives;
 use ::crawl::frontier::{Candidate as Found, Frontier, Out, Pushed, State};
 use net::clock;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -198,24 +197,10 @@ impl<'r> Crawl<'r> {
             }
         })?;
         for (url, depth, validator) in refused {
-            let (what, at_ms) = (What::Absent { is_certain: true }, clock::now_ms());
             self.answered += 1;
             self.run.site.metrics.walk.enter(1);
-            let directives = Directives::default();
-            self.hand(
-                Got {
-                    content: None,
-                    url,
-                    depth,
-                    at_ms,
-                    what,
-                    directives,
-                    to: None,
-                    links: Vec::new(),
-                },
-                validator,
-                candidates,
-            );
+            let got = Got::without_content(url, depth, What::Absent { is_certain: true });
+            self.hand(got, validator, candidates);
         }
         while 0 < self.handed && !self.run.is_stopped() {
             self.web.runtime.block_on(self.wait(None, candidates));

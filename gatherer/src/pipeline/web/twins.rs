@@ -9,10 +9,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::mpsc::SyncSender;
 
-use ::crawl::directives::Directives;
 use collection::Oid;
 use essence::fingerprint::fingerprint_of;
-use net::clock;
 use soif::Record;
 use url::Url;
 
@@ -229,9 +227,7 @@ impl Crawl<'_> {
         candidates: &SyncSender<Candidate>,
     ) {
         self.run.site.metrics.walk.enter(1);
-        let (at_ms, directives) = (clock::now_ms(), Directives::default());
-        let (url, depth) = (page.url.clone(), page.depth());
-        let got = Got { content: None, url, depth, at_ms, what, directives, to, links };
+        let got = Got { to, links, ..Got::without_content(page.url.clone(), page.depth(), what) };
         self.hand(got, page.note.brief.validator.clone(), candidates);
     }
 }
