@@ -24,6 +24,7 @@ pub use self::proxy::Proxy;
 use self::request::destination;
 pub use self::request::{Credentials, Request, redirect, user_agent};
 pub use self::settings::{Settings, Timeouts};
+use crate::body::Body;
 use crate::clock::monotonic;
 use crate::connect::{Connector, Route, authority};
 use crate::error::{Error, Stage};
@@ -93,10 +94,27 @@ impl Client {
     ///
     /// There is no answer; the error says whether to try again.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
+        self.send_with(request, None).await
+    }
+
+    /// Sends somebody's request with a body that is read while it is sent. Returns the answer as it
+    /// is, also one that redirects.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer; the error says whether to try again. The body is lost.
+    pub async fn pass(&self, request: Request, body: Body) -> Result<Response, Error> {
+        let request = Request { keeps_redirect: true, is_passed_on: true, ..request };
+        // Without a body it can be sent again.
+        let body = (!http_body::Body::is_end_stream(&body)).then_some(body);
+        self.send_with(request, body).await
+    }
+
+    async fn send_with(&self, request: Request, body: Option<Body>) -> Result<Response, Error> {
         let timeouts = request.timeouts.unwrap_or(self.shared.settings.timeouts);
         let host = request.host();
         let permit = self.permit(&host, timeouts.connect).await?;
-        let sent = Box::pin(self.follow(request, timeouts));
+        let sent = Box::pin(self.follow(request, body, timeouts));
         let Some(total) = timeouts.total else {
             return sent.await.map(|it| it.begin(permit, None));
         };
@@ -116,14 +134,19 @@ impl Client {
     }
 
     /// Sends a request, and those that its answers redirect to.
-    async fn follow(&self, mut request: Request, timeouts: Timeouts) -> Result<Response, Error> {
+    async fn follow(
+        &self,
+        mut request: Request,
+        mut body: Option<Body>,
+        timeouts: Timeouts,
+    ) -> Result<Response, Error> {
         let settings = &self.shared.settings;
         let start = request.url.clone();
         let default = Policy::from_allow_private(settings.allow_private);
         let mut policy = request.policy.unwrap_or(default);
         let mut outside = None;
         for _ in 0..=settings.redirects_max {
-            let answered = self.exchange(&request, policy, timeouts).await;
+            let answered = self.exchange(&request, body.take(), policy, timeouts).await;
             let answered = answered.map_err(|error| private_redirect(error, outside.as_deref()))?;
             request.vet_answer(answered.head.status())?;
             let next = if request.keeps_redirect {
@@ -155,21 +178,24 @@ impl Client {
     async fn exchange(
         &self,
         request: &Request,
+        mut streamed: Option<Body>,
         policy: Policy,
         timeouts: Timeouts,
     ) -> Result<AnswerHead, Error> {
+        let is_streamed = streamed.is_some();
         let (destination, host) = (destination(request, policy)?, request.host());
         while let Some(mut session) = self.take(&destination).await {
-            let message = request.message(&self.shared.user_agent)?;
+            let message = request.message(&self.shared.user_agent, streamed.take())?;
             match timeout(timeouts.header, session.send(message)).await {
                 Ok(Ok(head)) => return Ok(AnswerHead { head, session, destination }),
                 Ok(Err(mut error)) => {
                     // The peer closed the connection while it was in the pool, or is closing it
                     // just now.
-                    let unsent = error.take_message().is_some();
-                    if !unsent && !request.method.is_safe() {
+                    let unsent = error.take_message();
+                    if unsent.is_none() && (is_streamed || !request.method.is_safe()) {
                         return Err(protocol_error(host, error.into_error()));
                     }
+                    streamed = unsent.filter(|_| is_streamed).map(http::Request::into_body);
                 }
                 Err(_) => return Err(header_timeout(host, timeouts)),
             }
@@ -185,7 +211,7 @@ impl Client {
         let mut session = Session::new(connected.line, connected.address)
             .await
             .map_err(|error| protocol_error(host.clone(), error))?;
-        let message = request.message(&self.shared.user_agent)?;
+        let message = request.message(&self.shared.user_agent, streamed)?;
         match timeout(timeouts.header, session.send(message)).await {
             Ok(Ok(head)) => Ok(AnswerHead { head, session, destination }),
             Ok(Err(error)) => Err(protocol_error(host, error.into_error())),

@@ -12,12 +12,12 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body as _, Frame};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
+use crate::body::Body;
 use crate::stream::Line;
 
 /// Largest head of an answer, in bytes.
@@ -31,8 +31,8 @@ const BUFFER_BYTES_MAX: usize = 256 * 1024;
 
 /// A connection that can carry one request at a time.
 pub(crate) struct Session {
-    sender: http1::SendRequest<Full<Bytes>>,
-    connection: Pin<Box<http1::Connection<TokioIo<Line>, Full<Bytes>>>>,
+    sender: http1::SendRequest<Body>,
+    connection: Pin<Box<http1::Connection<TokioIo<Line>, Body>>>,
     closed: bool,
     /// The address of the host that it leads to; `None` behind a proxy.
     pub(crate) address: Option<IpAddr>,
@@ -53,8 +53,8 @@ impl Session {
     /// Sends a request and waits for the head of its answer.
     pub(crate) async fn send(
         &mut self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        request: Request<Body>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Body>>> {
         let mut answer = pin!(self.sender.try_send_request(request));
         poll_fn(|cx| {
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
@@ -99,7 +99,7 @@ pub(crate) fn bounded() -> http1::Builder {
 
 /// Moves a connection on. Its error reaches the caller that waits for the answer.
 fn drive(
-    connection: &mut Pin<Box<http1::Connection<TokioIo<Line>, Full<Bytes>>>>,
+    connection: &mut Pin<Box<http1::Connection<TokioIo<Line>, Body>>>,
     closed: &mut bool,
     cx: &mut Context<'_>,
 ) {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use net::Error;
@@ -124,6 +125,24 @@ async fn sends_its_name_host_and_token() {
     assert_eq!(echo["authorization"], "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
     let agent = echo["agent"].as_str().unwrap();
     assert!(agent.starts_with("harvest/") && agent.ends_with(" (+mailto:admin@example.org)"));
+}
+
+#[tokio::test]
+async fn passes_a_request_on_as_it_is() {
+    let (address, client) = (daemon().await, client());
+    let mut pieces = ["one ", "two"].into_iter();
+    let body = body::pieces(move || Ok(pieces.next().map(Bytes::from)), 7);
+    let request = Request { method: Method::PUT, ..Request::get(url(address, "/put")) };
+    let answer = client.pass(request, body).await.unwrap();
+    let echo: serde_json::Value = answer.json().await.unwrap();
+    assert_eq!((&echo["line"], &echo["body"]), (&"PUT /put".into(), &"one two".into()));
+    assert_eq!(echo["agent"], "", "it is not ours");
+    let request = Request::get(url(address, "/to?/elsewhere"));
+    let answer = client.pass(request, body::empty()).await.unwrap();
+    assert_eq!(
+        (answer.status, answer.header("location")),
+        (StatusCode::SEE_OTHER, Some("/elsewhere"))
+    );
 }
 
 #[tokio::test]

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use http_body_util::Full;
 use url::{Position, Url};
 
 use super::proxy::Proxy;
 use super::settings::Timeouts;
+use crate::body::{self, Body};
 use crate::connect::authority;
 use crate::error::Error;
 use crate::fetch::Login;
@@ -70,6 +70,9 @@ pub struct Request {
     pub response_bytes_max: Option<u64>,
     /// Whether an answer that redirects is returned as it is; otherwise the redirect is followed.
     pub keeps_redirect: bool,
+    /// Whether it is somebody else's, who is not to seem to be this client: its headers are sent as
+    /// they are.
+    pub is_passed_on: bool,
 }
 
 impl Request {
@@ -86,6 +89,7 @@ impl Request {
             policy: None,
             response_bytes_max: None,
             keeps_redirect: false,
+            is_passed_on: false,
         }
     }
 
@@ -148,11 +152,12 @@ impl Request {
         self.url = url;
     }
 
-    /// Returns the request as it is sent.
+    /// Returns the request as it is sent, with its own body unless there is a `streamed` one.
     pub(super) fn message(
         &self,
         user_agent: &HeaderValue,
-    ) -> Result<http::Request<Full<Bytes>>, Error> {
+        streamed: Option<Body>,
+    ) -> Result<http::Request<Body>, Error> {
         let wrong = |message: String| Error::Url { url: self.url.to_string(), message };
         let host = match (self.url.host_str(), self.url.port()) {
             (Some(host), Some(port)) => format!("{host}:{port}"),
@@ -163,7 +168,8 @@ impl Request {
         let asked = self.proxy.as_ref().filter(|_| self.url.scheme() == "http");
         let begin = if asked.is_some() { Position::BeforeScheme } else { Position::BeforePath };
         let target = &self.url[begin..Position::AfterQuery];
-        let mut message = http::Request::new(Full::new(self.body.clone()));
+        let own = || body::full(self.body.clone());
+        let mut message = http::Request::new(streamed.unwrap_or_else(own));
         *message.method_mut() = self.method.clone();
         *message.uri_mut() = target.parse().map_err(|error| wrong(format!("{error}")))?;
         *message.headers_mut() = self.headers.clone();
@@ -171,7 +177,9 @@ impl Request {
             |text: &str| HeaderValue::try_from(text).map_err(|error| wrong(error.to_string()));
         let headers = message.headers_mut();
         headers.insert(header::HOST, value(&host)?);
-        headers.entry(header::USER_AGENT).or_insert_with(|| user_agent.clone());
+        if !self.is_passed_on {
+            headers.entry(header::USER_AGENT).or_insert_with(|| user_agent.clone());
+        }
         let Credentials { token, login, .. } = &self.credentials;
         let shown = token.as_ref().map(|it| format!("Bearer {it}"));
         if let Some(shown) = shown.or_else(|| login.as_ref().map(Login::basic)) {
