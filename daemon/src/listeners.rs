@@ -1,12 +1,16 @@
 //! The listeners of a daemon: the public one, and the one of its administration.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
-use net::server::Limits;
+use http::{Request, Response};
+use net::body::Body;
+use net::server::{Limits, Mode};
 use net::shutdown::Shutdown;
 use tokio::net::TcpListener;
+use tower::Service;
 
 use crate::auth::AdminRead;
 use crate::gate::Gate;
@@ -122,6 +126,26 @@ impl Listener {
     /// Returns the listener's address.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Serves requests for all hosts (`Mode::Proxy`) as [`serve`](Self::serve) does. Nothing is checked
+    /// before `service`, which gets bodies of any size.
+    pub async fn serve_proxy<S>(
+        self,
+        service: S,
+        drain: Duration,
+        stop: Shutdown,
+    ) -> Result<(), Error>
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+            + Clone
+            + Send
+            + 'static,
+        S::Future: Send + 'static,
+    {
+        let (mode, body_bytes_max) = (Mode::Proxy, usize::MAX);
+        let limits = Limits { drain, mode, body_bytes_max, ..self.limits };
+        Ok(net::server::serve(self.listener, service, limits, stop).await?)
     }
 
     /// Serves until `stop` starts, then lets requests in progress go on for `drain`.

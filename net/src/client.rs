@@ -30,7 +30,7 @@ use crate::connect::{Connector, Route, authority};
 use crate::error::{Error, Stage};
 use crate::guard::{self, Policy, Refusal};
 use crate::pool::{Destination, Pool};
-pub use crate::response::{Response, http_date, retry_after};
+pub use crate::response::{Response, http_date, http_date_of, retry_after};
 use crate::session::Session;
 
 /// Largest body of a redirect that is read to reuse the connection, in bytes.

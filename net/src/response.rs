@@ -4,18 +4,21 @@ pub mod coding;
 
 use std::future::poll_fn;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
-use http_body::Body as _;
+use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
+use crate::body::{self, Body};
 use crate::client::Shared;
 use crate::clock;
 use crate::connect::authority;
@@ -202,6 +205,12 @@ impl Response {
         }
     }
 
+    /// Returns the rest of the body, which is read as it is sent on: a slow reader slows the host.
+    #[must_use]
+    pub fn into_body(self) -> Body {
+        body::boxed(Rest::Idle(Box::new(self)))
+    }
+
     /// Returns the whole body.
     ///
     /// # Errors
@@ -257,10 +266,48 @@ impl Response {
     }
 }
 
+/// What `into_body` returns: an answer between two pieces, or with one on its way.
+enum Rest {
+    Idle(Box<Response>),
+    Reading(Reading),
+    Ended,
+}
+
+type Reading = Pin<Box<dyn Future<Output = (Box<Response>, Result<Option<Bytes>, Error>)> + Send>>;
+
+impl http_body::Body for Rest {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if let Self::Idle(mut response) = std::mem::replace(&mut *self, Self::Ended) {
+            *self = Self::Reading(Box::pin(async move {
+                let piece = response.chunk().await;
+                (response, piece)
+            }));
+        }
+        let Self::Reading(reading) = &mut *self else { return Poll::Ready(None) };
+        let (response, piece) = ready!(reading.as_mut().poll(cx));
+        let piece = piece.transpose();
+        *self = if let Some(Ok(_)) = piece { Self::Idle(response) } else { Self::Ended };
+        Poll::Ready(piece.map(|it| it.map(Frame::data)))
+    }
+}
+
 /// Reads an HTTP date (RFC 9110 §5.6.7). Returns Unix seconds.
 pub fn http_date(text: &str) -> Option<u64> {
     let at = httpdate::parse_http_date(text.trim()).ok()?;
     at.duration_since(std::time::UNIX_EPOCH).ok().map(|it| it.as_secs())
+}
+
+/// Returns the HTTP date of a time in Unix seconds (RFC 9110 §5.6.7).
+pub fn http_date_of(seconds: u64) -> String {
+    // The year 9999 is the last that a date can name.
+    let seconds = seconds.min(253_402_300_799);
+    httpdate::fmt_http_date(std::time::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
 /// Reads `Retry-After`: seconds or a date (RFC 9110 §10.2.3). At most a day. `None`: it is missing,

@@ -64,9 +64,6 @@ pub(crate) const HEADER_BYTES_MAX: usize = 16 * 1024;
 /// Maximum number of headers of a request.
 const HEADERS_MAX: usize = 100;
 
-/// Largest body of a request, in bytes.
-const BODY_BYTES_MAX: usize = 1024 * 1024;
-
 /// The first byte of a connection that begins TLS: RFC 8446 §5.1.
 const HANDSHAKE: u8 = 22;
 
@@ -94,7 +91,8 @@ pub enum Mode {
     #[default]
     Origin,
     /// Requests for other hosts as well: whole URLs of any host, and CONNECT (RFC 9112 §3.2.2 and
-    /// §3.2.3, RFC 9110 §9.3.6). A request for CONNECT has a [`Tunnel`] as an extension.
+    /// §3.2.3, RFC 9110 §9.3.6). A request for CONNECT has a [`Tunnel`] as an extension. The service
+    /// checks the host of a request with a path alone, which a page may have made (DNS rebinding).
     Proxy,
 }
 
@@ -128,6 +126,8 @@ pub struct Limits {
     pub proxies: Vec<Network>,
     /// The kind of requests that the server takes. Default [`Mode::Origin`].
     pub mode: Mode,
+    /// Largest body of a request, in bytes. Default 1 MiB.
+    pub body_bytes_max: usize,
     /// TLS of the listener. Default none: plain HTTP.
     pub tls: Option<tls::Server>,
     /// Counters of events.
@@ -147,6 +147,7 @@ impl Default for Limits {
             host: None,
             proxies: Vec::new(),
             mode: Mode::Origin,
+            body_bytes_max: 1 << 20,
             tls: None,
             tally: Tally::default(),
         }
@@ -460,16 +461,17 @@ impl Connection {
             Ok(host) => host,
             Err(problem) => return Some(Objection::new(StatusCode::BAD_REQUEST, problem)),
         };
-        let is_for_others = is_proxy && request.uri().authority().is_some();
-        if let Some(host) = host.filter(|it| !is_for_others && !self.serves(it)) {
+        // A proxy knows itself the hosts in whose name it answers.
+        if let Some(host) = host.filter(|it| !is_proxy && !self.serves(it)) {
             let message = format!(
                 "{host} is not a name of this machine, and this listener serves it alone; for a proxy \
                  in front of it, set base_url to the URL that users see"
             );
             return Some(Objection::new(StatusCode::MISDIRECTED_REQUEST, message));
         }
-        if (BODY_BYTES_MAX as u64) < request.body().size_hint().lower() {
-            let message = format!("the body is larger than {BODY_BYTES_MAX} bytes");
+        let body_bytes_max = self.limits.body_bytes_max;
+        if (body_bytes_max as u64) < request.body().size_hint().lower() {
+            let message = format!("the body is larger than {body_bytes_max} bytes");
             return Some(Objection::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         None

@@ -176,7 +176,9 @@ impl Request {
         let value =
             |text: &str| HeaderValue::try_from(text).map_err(|error| wrong(error.to_string()));
         let headers = message.headers_mut();
-        headers.insert(header::HOST, value(&host)?);
+        if !(self.is_passed_on && headers.contains_key(header::HOST)) {
+            headers.insert(header::HOST, value(&host)?);
+        }
         if !self.is_passed_on {
             headers.entry(header::USER_AGENT).or_insert_with(|| user_agent.clone());
         }

@@ -8,7 +8,7 @@ use http_body::{Frame, SizeHint};
 use http_body_util::Limited;
 use hyper::body::Incoming;
 
-use super::{BODY_BYTES_MAX, Limits};
+use super::Limits;
 use crate::admission::AddressSlot;
 use crate::body::{self, Body};
 use crate::error::BoxError;
@@ -26,7 +26,7 @@ impl Inbound {
     pub(super) fn body(body: Incoming, limits: &Limits) -> Body {
         let meter = Meter::new(limits.body_timeout);
         let tally = limits.tally.clone();
-        body::boxed(Self { body: Limited::new(body, BODY_BYTES_MAX), meter, tally })
+        body::boxed(Self { body: Limited::new(body, limits.body_bytes_max), meter, tally })
     }
 }
 
