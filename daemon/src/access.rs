@@ -44,6 +44,8 @@ pub enum Resource {
     Search,
     /// Single objects.
     Objects,
+    /// Requests to other hosts, through a cache.
+    Proxy,
     /// The hub that notifies of changes. No consumer can be listed for it: a subscriber needs the
     /// right to its topic, and a publisher shows the hub's own token, if the settings name one.
     Hub,
@@ -51,7 +53,7 @@ pub enum Resource {
 
 impl Resource {
     /// The resources for which consumers may be listed.
-    const ALL: [Self; 4] = [Self::Feed, Self::Oai, Self::Search, Self::Objects];
+    const ALL: [Self; 5] = [Self::Feed, Self::Oai, Self::Search, Self::Objects, Self::Proxy];
 
     /// Returns the name in settings and messages.
     pub fn name(self) -> &'static str {
@@ -60,6 +62,7 @@ impl Resource {
             Self::Oai => "oai",
             Self::Search => "search",
             Self::Objects => "objects",
+            Self::Proxy => "proxy",
             Self::Hub => "hub",
         }
     }

@@ -4,26 +4,37 @@
 //!
 //! Sans-I/O.
 
-use http::HeaderMap;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderName};
 
 /// Returns the bearer token of a request; `None` if it has none.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
-    let (scheme, token) = credentials(headers)?;
+    let (scheme, token) = credentials(headers, &AUTHORIZATION)?;
     scheme.eq_ignore_ascii_case(b"bearer").then_some(token)
 }
 
 /// Returns the password of a request, whatever the user name; `None` if it has none.
 pub(crate) fn password(headers: &HeaderMap) -> Option<Vec<u8>> {
-    let (scheme, pair) = credentials(headers)?;
+    password_in(headers, &AUTHORIZATION)
+}
+
+/// Returns the token that a request shows to a proxy, as a bearer token or as the password of any
+/// name (RFC 9110 §11.7.1); `None` if it shows none.
+pub fn proxy_token(headers: &HeaderMap) -> Option<Vec<u8>> {
+    let (scheme, token) = credentials(headers, &PROXY_AUTHORIZATION)?;
+    let is_bearer = scheme.eq_ignore_ascii_case(b"bearer");
+    is_bearer.then(|| token.to_vec()).or_else(|| password_in(headers, &PROXY_AUTHORIZATION))
+}
+
+fn password_in(headers: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
+    let (scheme, pair) = credentials(headers, name)?;
     let pair = scheme.eq_ignore_ascii_case(b"basic").then(|| from_base64(pair))??;
     split_once_at(&pair, b':').map(|(_name, password)| password.to_vec())
 }
 
-/// Returns scheme and credentials of the `Authorization` header; `None` unless there is exactly
-/// one.
-fn credentials(headers: &HeaderMap) -> Option<(&[u8], &[u8])> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
+/// Returns scheme and credentials of a header; `None` unless there is exactly one.
+fn credentials<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<(&'a [u8], &'a [u8])> {
+    let mut values = headers.get_all(name).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
     let (scheme, credentials) = split_once_at(value.as_bytes(), b' ')?;
     Some((scheme, credentials.trim_ascii()))

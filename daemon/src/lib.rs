@@ -29,6 +29,7 @@ mod settings;
 mod token;
 
 pub use control::{Control, ListenerStatus};
+pub use credentials::proxy_token;
 pub use data::Data;
 pub use error::Error;
 pub use listeners::{Listener, Listeners};

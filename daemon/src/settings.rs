@@ -64,7 +64,7 @@ impl Settings {
     }
 
     /// Reads the settings at the top of a file. A missing listener address keeps its value, other
-    /// missing settings get their defaults. `data` is required; `data_example` is an example of it.
+    /// missing settings get their defaults. `data_example` is an example of `data`.
     #[must_use]
     pub fn read(self, root: &Table<'_>, data_example: &str) -> Self {
         let listen = root.addr("listen", self.listen);
@@ -76,10 +76,13 @@ impl Settings {
         Self { listen, admin_listen, ..self }.read_common(root, data_example)
     }
 
-    /// Reads all settings but the listeners' addresses; missing ones get their defaults.
+    /// Reads all settings but the listeners' addresses; missing ones get their defaults. `data` is
+    /// required unless there is a folder already.
     #[must_use]
     pub fn read_common(self, root: &Table<'_>, data_example: &str) -> Self {
-        let is_there = root.require("data", &format!("{data_example:?}"));
+        let has_default = !self.data.as_os_str().is_empty();
+        let is_there = (!has_default || root.has("data"))
+            && root.require("data", &format!("{data_example:?}"));
         let data = if is_there { root.path("data").unwrap_or_default() } else { self.data };
         let base_url = root.base_url("base_url");
         let (tls, trust) = read_tls(&root.table("tls"), base_url.as_ref());
