@@ -34,6 +34,8 @@ enum Command {
     #[command(subcommand)]
     Broker(commands::broker::BrokerCommand),
     #[command(subcommand)]
+    Cache(commands::cache::CacheCommand),
+    #[command(subcommand)]
     Replicator(commands::replicator::ReplicatorCommand),
     #[command(subcommand)]
     Collection(commands::collection::CollectionCommand),
@@ -107,6 +109,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Broker(command) => {
             log(level(matches!(command, commands::broker::BrokerCommand::Run(_))))?;
             block_on(commands::broker::run(command))
+        }
+        Command::Cache(command) => {
+            log(level(matches!(command, commands::cache::CacheCommand::Run(_))))?;
+            block_on(commands::cache::run(command))
         }
         Command::Replicator(command) => {
             log(level(matches!(command, commands::replicator::ReplicatorCommand::Run { .. })))?;

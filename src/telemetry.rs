@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::MakeWriter;
 const VARIABLE: &str = "HARVEST_LOG";
 
 /// Our crates: `-v` shows their events; events of others appear only from `-vvv` on.
-const OURS: [&str; 20] = [
+const OURS: [&str; 21] = [
     "soif",
     "oai",
     "query",
@@ -35,6 +35,7 @@ const OURS: [&str; 20] = [
     "gatherer",
     "broker",
     "replicator",
+    "cache",
     "harvest",
 ];
 

@@ -79,7 +79,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         ],
     ),
     ("replicator", &["soif", "collection", "disk", "net", "settings", "watcher", "web", "daemon"]),
-    ("cache", &["net"]),
+    ("cache", &["net", "settings", "disk", "web", "daemon"]),
 ];
 
 /// Outside crates that any of ours may depend on. Any other outside crate is for one of ours only,
@@ -118,7 +118,8 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("encoding_rs", &["oai", "formats"]),
     ("getrandom", &["collection", "exchange"]),
     ("globset", &["essence", "gatherer"]),
-    ("hashbrown", &["crawl", "formats"]),
+    ("hashbrown", &["crawl", "formats", "cache"]),
+    ("http-body", &["net", "cache"]),
     ("http-body-util", &["net", "exchange"]),
     ("httpdate", &["crawl", "net"]),
     // The replicator signs networks of addresses.
@@ -126,13 +127,15 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("memchr", &["soif", "oai", "formats", "essence", "gatherer"]),
     ("percent-encoding", &["query", "formats", "gatherer", "broker", "harvest"]),
     ("quick-xml", &["oai", "crawl", "formats"]),
-    ("regex", &["query", "formats", "essence", "broker"]),
+    ("regex", &["query", "formats", "essence", "broker", "cache"]),
     ("ring", &["net", "exchange"]),
     ("roaring", &["collection", "exchange"]),
-    ("tempfile", &["collection", "harvest"]),
+    ("tempfile", &["collection", "cache", "harvest"]),
+    ("tokio-util", &["net", "cache"]),
     ("toml", &["settings", "formats"]),
+    ("tower", &["net", "daemon", "cache"]),
     ("unicode-normalization", &["query", "replicator"]),
-    ("xxhash-rust", &["collection", "formats", "harvest"]),
+    ("xxhash-rust", &["collection", "formats", "cache", "harvest"]),
     ("zstd", &["net", "formats"]),
 ];
 

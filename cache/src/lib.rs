@@ -1,5 +1,31 @@
 //! The object cache: a hierarchical HTTP proxy. It carries bytes, and knows nothing of SOIF.
 //!
-//! Source: TR §9; RFC 9111.
+//! A request comes in at [`server`], and `proxy` answers it: [`target`] says where it leads, the
+//! [`policy`] whether what is stored of it can be used. If not, `fetch` asks the origin, once for all
+//! who ask at that time, and a [`transfer`] carries the body to each of them, to the [`memory`] and
+//! to the [`store`] on disk.
+//!
+//! Source: TR §9; RFC 9110, 9111, 9112.
 
+mod answer;
+mod asked;
+pub mod config;
+pub mod content;
+mod counts;
+pub mod error;
+mod fetch;
+pub mod memory;
+mod objects;
 pub mod policy;
+mod proxy;
+mod serve;
+pub mod server;
+pub mod store;
+pub mod target;
+pub mod transfer;
+mod tunnel;
+
+pub use config::Config;
+pub use error::Error;
+pub use serve::{Purged, Status};
+pub use server::{Handle, Server};

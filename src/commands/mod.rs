@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod broker;
+pub(crate) mod cache;
 pub(crate) mod collection;
 pub(crate) mod essence;
 pub(crate) mod freshness;

@@ -104,8 +104,9 @@ fn every_example_of_settings_in_the_documentation_is_accepted() {
     assert!(30 <= all.len(), "{}", all.len());
 
     let folder = tempfile::tempdir().unwrap();
-    let is_settings =
-        |it: &Example| ["gatherer", "broker", "replicator"].iter().any(|daemon| it.is_of(daemon));
+    let is_settings = |it: &Example| {
+        ["gatherer", "broker", "replicator", "cache"].iter().any(|daemon| it.is_of(daemon))
+    };
     let (settings, named): (Vec<_>, Vec<_>) = all.iter().partition(|it| is_settings(it));
     let mut unread: BTreeSet<PathBuf> = BTreeSet::new();
     for it in &named {
@@ -126,8 +127,11 @@ fn every_example_of_settings_in_the_documentation_is_accepted() {
         |text: &str| broker::config::Config::parse(text).map(drop).map_err(|it| format!("{it:#?}"));
     let replicator =
         |text: &str| replicator::Config::parse(text).map(drop).map_err(|it| format!("{it:#?}"));
+    let data = Path::new("a");
+    let cache =
+        |text: &str| cache::Config::parse(text, data).map(drop).map_err(|it| format!("{it:#?}"));
     type Read<'a> = &'a dyn Fn(&str) -> Result<(), String>;
-    let daemons: [(&str, &str, &str, Read<'_>); 3] = [
+    let daemons: [(&str, &str, &str, Read<'_>); 4] = [
         ("gatherer", "name = 'a'\ndata = 'a'", "\n[[root]]\nurl = 'file:///srv'\n", &gatherer),
         ("broker", "name = 'a'\ndata = 'a'", "", &broker),
         (
@@ -136,6 +140,7 @@ fn every_example_of_settings_in_the_documentation_is_accepted() {
             "\n[[group]]\nname = 'g'\n",
             &replicator,
         ),
+        ("cache", "", "", &cache),
     ];
     for it in settings {
         let of = daemons.iter().filter(|(daemon, ..)| it.is_of(daemon));

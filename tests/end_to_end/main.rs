@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod access;
+mod cache;
 #[path = "../../net/tests/certificates/mod.rs"]
 mod certificates;
 mod daemons;

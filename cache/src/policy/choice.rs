@@ -208,8 +208,8 @@ mod tests {
         check(&it, 1, &[("pragma", "no-cache")], validate(Forward::Request));
         check(&it, 1, &[cc("max-age=0")], validate(Forward::Request));
         check(&it, 1, &[cc("max-age=1")], HIT);
-        check(&it, 1, &[cc("min-fresh=8")], HIT);
-        check(&it, 1, &[cc("min-fresh=9")], validate(Forward::Request));
+        check(&it, 1, &[cc("min-fresh=9")], HIT);
+        check(&it, 1, &[cc("min-fresh=10")], validate(Forward::Request));
         check(&it, 15, &[cc("max-stale=5")], HIT);
         check(&it, 16, &[cc("max-stale=5")], validate(Forward::Stale));
         check(&it, 999, &[cc("max-stale")], HIT);

@@ -100,7 +100,7 @@ pub struct Terms {
 impl Terms {
     /// Returns the terms of an answer.
     pub fn of(status: StatusCode, headers: &HeaderMap, times: Times, rules: &Rules) -> Self {
-        let control = said(headers, rules);
+        let control = control_for(headers, rules);
         let (lifetime, basis) = lifetime(status, headers, &control, times, rules);
         Self {
             lifetime,
@@ -127,9 +127,11 @@ impl Terms {
         lifetime.saturating_sub(i64::try_from(age).unwrap_or(i64::MAX))
     }
 
-    /// Returns whether it may be used without validation. `min_fresh` (seconds) more must be left.
+    /// Returns whether it may be used without validation, and stays fresh for `min_fresh` seconds.
     pub fn is_fresh(&self, now_ms: u64, min_fresh: u32) -> bool {
-        self.control.no_cache != Scope::All && i64::from(min_fresh) * 1_000 < self.left_ms(now_ms)
+        let left_ms = self.left_ms(now_ms);
+        let is_fresh = 0 < left_ms && i64::from(min_fresh) * 1_000 <= left_ms;
+        is_fresh && self.control.no_cache != Scope::All
     }
 
     /// Returns whether it may be used at most `seconds` after its lifetime.
@@ -151,7 +153,7 @@ impl Terms {
 }
 
 /// Returns the directives for this cache.
-pub(super) fn said(headers: &HeaderMap, rules: &Rules) -> Control {
+fn control_for(headers: &HeaderMap, rules: &Rules) -> Control {
     let targeted = if rules.is_before_origin { targeted::control(headers) } else { None };
     targeted.unwrap_or_else(|| Control::of(headers))
 }
@@ -327,7 +329,7 @@ mod tests {
                 [false, false, false],
             ]
         );
-        assert_eq!([it.is_fresh(at(4), 5), it.is_fresh(at(5), 5)], [true, false]);
+        assert_eq!([it.is_fresh(at(5), 5), it.is_fresh(at(6), 5)], [true, false]);
         let strict = terms(&[("cache-control", "max-age=10, must-revalidate, stale-if-error=9")]);
         assert!(strict.is_fresh(at(9), 0) && !strict.may_be_used_instead(at(11)));
         let never = terms(&[("cache-control", "max-age=10, no-cache")]);

@@ -42,6 +42,16 @@ impl Vary {
         (vary.len() <= NAMES_MAX).then_some(Self(vary))
     }
 
+    /// Returns the headers with their values, in the form that is compared.
+    pub fn parts(&self) -> &[(HeaderName, Option<String>)] {
+        &self.0
+    }
+
+    /// Returns what has these [`parts`](Self::parts).
+    pub fn from_parts(parts: Vec<(HeaderName, Option<String>)>) -> Self {
+        Self(parts)
+    }
+
     /// Returns whether the answer is one to such a request.
     pub fn answers(&self, request: &HeaderMap) -> bool {
         self.0.iter().all(|(name, value)| normal(request, name) == *value)

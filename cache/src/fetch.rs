@@ -1,0 +1,467 @@
+//! Fetching: asking origins, once for all clients that ask for the same at that time.
+//!
+//! A *flight* is one fetch with all who wait for it. Whoever finds one for the URL joins it, and has
+//! the body as it arrives ([`Transfer`]). An answer that is for one client alone goes to the one that
+//! began the flight; the others fetch for themselves, and so does everybody for that URL for
+//! [`APART`].
+//!
+//! # Differences from other caches
+//!
+//! A joiner waits for the head alone, not for the whole body, and a fetch outlives the client that
+//! began it as long as another one wants it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::{HeaderMap, HeaderValue, header};
+use net::body::{self, Body};
+use net::client::{Client, Request, Response};
+use net::clock;
+use net::shutdown::Shutdown;
+use quick_cache::sync::Cache;
+use tokio::sync::{oneshot, watch};
+use tokio_util::task::TaskTracker;
+
+use crate::asked::{Asked, CONDITIONS};
+use crate::content::Content;
+use crate::memory::Object;
+use crate::objects::Objects;
+use crate::policy::choice::conditions;
+use crate::policy::freshness::Times;
+use crate::policy::storing::{Head, NotStored, keep};
+use crate::policy::validation::{Validated, update, validated};
+use crate::policy::{invalidation, range};
+use crate::transfer::{End, Reader, Transfer};
+
+/// Time for which a URL is not joined whose answer was for one client alone.
+const APART: Duration = Duration::from_secs(60);
+
+/// Number of URLs of which that is known.
+const APART_MAX: usize = 10_000;
+
+/// Bytes of a validation's answer that are read so that the connection can be used again.
+const REST_BYTES_MAX: u64 = 16 << 10;
+
+/// Bytes ahead of what has come from which on a part is worth waiting for.
+const REACH_BYTES: u64 = 1 << 20;
+
+/// An answer of an origin.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// It flows to all who want it.
+    Flowing {
+        head: Arc<Head>,
+        reader: Reader,
+        transfer: Arc<Transfer>,
+        /// Whether somebody else's request brought it.
+        is_joined: bool,
+    },
+    /// What was stored is still good.
+    Validated { object: Arc<Object>, is_joined: bool },
+    /// The origin fails, and what was stored is used instead.
+    Instead { object: Arc<Object> },
+    /// It is for this client alone.
+    Alone { response: Box<Response>, why: NotStored },
+}
+
+/// What comes of a flight for all who wait for it.
+#[derive(Clone, Debug)]
+enum Outcome {
+    Flowing(Arc<Head>),
+    Validated(Arc<Object>),
+    Instead(Arc<Object>),
+    Alone(NotStored),
+    Failed(Arc<net::Error>),
+    /// The cache stops, or the flight was given up.
+    Ended,
+}
+
+/// A place in a flight: with the reader of its body, and what brings an answer for one alone.
+type Place = (Arc<Flight>, Reader, Option<oneshot::Receiver<Box<Response>>>);
+
+#[derive(Debug)]
+struct Flight {
+    transfer: Arc<Transfer>,
+    outcome: watch::Sender<Option<Outcome>>,
+}
+
+/// A fetch without an answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// The origin gave none.
+    Origin(Arc<net::Error>),
+    /// The cache stops.
+    Stopping,
+}
+
+/// What asks origins. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Fetcher(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    client: Client,
+    objects: Objects,
+    flights: Mutex<HashMap<String, Arc<Flight>>>,
+    apart: Cache<String, Instant>,
+    tasks: TaskTracker,
+    stop: Shutdown,
+    folder: PathBuf,
+}
+
+impl Fetcher {
+    pub(crate) fn new(client: Client, objects: Objects, folder: PathBuf, stop: Shutdown) -> Self {
+        Self(Arc::new(Shared {
+            client,
+            objects,
+            flights: Mutex::default(),
+            apart: Cache::new(APART_MAX),
+            tasks: TaskTracker::new(),
+            stop,
+            folder,
+        }))
+    }
+
+    fn flights(&self) -> MutexGuard<'_, HashMap<String, Arc<Flight>>> {
+        self.0.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the number of fetches under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.0.tasks.len()
+    }
+
+    /// Waits for all fetches to end, after the shutdown has started.
+    pub(crate) async fn ended(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Runs a task until it ends by itself.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.tasks.spawn(task);
+    }
+
+    /// Fetches an object; `stored` is asked about, if there is something stored.
+    pub(crate) async fn get(
+        &self,
+        asked: Asked,
+        stored: Option<Arc<Object>>,
+    ) -> Result<Answer, Failure> {
+        let url = asked.object.url.as_str().to_owned();
+        let is_apart = self.0.apart.get(&url).is_some_and(|it| clock::monotonic() < it + APART);
+        let headers = asked.headers.clone();
+        let (flight, reader, direct) = if is_apart || !asked.may_join() {
+            self.fly_apart(asked.clone(), stored.clone())
+        } else if headers.contains_key(header::RANGE) {
+            let near = self.join_near(&asked);
+            near.unwrap_or_else(|| self.fly_apart(asked.clone(), stored.clone()))
+        } else {
+            self.join(asked.clone(), stored.clone())
+        };
+        if direct.is_some() {
+            return self.follow(&url, &flight, reader, direct).await;
+        }
+        match self.follow(&url, &flight, reader, None).await {
+            Ok(Answer::Flowing { head, .. }) if !head.vary.answers(&headers) => {}
+            Ok(Answer::Validated { object, .. } | Answer::Instead { object, .. })
+                if !object.head.vary.answers(&headers) => {}
+            Ok(Answer::Alone { .. }) => {}
+            // Somebody else's flight was given up just now.
+            Err(Failure::Stopping) if !self.0.stop.is_started() => {}
+            outcome => return outcome,
+        }
+        self.0.apart.insert(url.clone(), clock::monotonic());
+        let (flight, reader, direct) = self.fly_apart(asked, stored);
+        self.follow(&url, &flight, reader, direct).await
+    }
+
+    /// Asks the origin whether what is stored is still good, for nobody in particular.
+    pub(crate) fn validate(&self, asked: Asked, stored: Arc<Object>) {
+        let (flight, reader, direct) = self.join(asked, Some(stored));
+        if direct.is_none() {
+            return;
+        }
+        // It is read by nobody; the reader keeps it from being given up.
+        self.spawn(async move {
+            // An error means that it has ended.
+            let _ = flight.outcome.subscribe().wait_for(Option::is_some).await;
+            drop((reader, direct));
+        });
+    }
+
+    /// Joins the flight for a URL, or begins one. Who begins it gets what is for one client alone.
+    fn join(&self, asked: Asked, stored: Option<Arc<Object>>) -> Place {
+        let url = asked.object.url.as_str().to_owned();
+        let mut flights = self.flights();
+        if let Some(flight) = flights.get(&url) {
+            return (Arc::clone(flight), flight.transfer.read(), None);
+        }
+        let place = self.fly_apart(asked, stored);
+        flights.insert(url, Arc::clone(&place.0));
+        place
+    }
+
+    /// Joins the flight for a URL if the part that is asked for is there, or will be soon.
+    fn join_near(&self, asked: &Asked) -> Option<Place> {
+        let start = range::start(&asked.headers)?;
+        let flights = self.flights();
+        let flight = flights.get(asked.object.url.as_str())?;
+        let is_near = start <= flight.transfer.arrived() + REACH_BYTES;
+        is_near.then(|| (Arc::clone(flight), flight.transfer.read(), None))
+    }
+
+    /// Begins a flight that nobody else finds.
+    fn fly_apart(&self, asked: Asked, stored: Option<Arc<Object>>) -> Place {
+        let transfer = Transfer::new(self.0.folder.clone());
+        let flight = Arc::new(Flight { transfer, outcome: watch::Sender::new(None) });
+        let reader = flight.transfer.read();
+        let (direct, receiver) = oneshot::channel();
+        let (this, flown) = (self.clone(), Arc::clone(&flight));
+        self.spawn(async move {
+            let url = asked.object.url.as_str().to_owned();
+            tokio::select! {
+                biased;
+                () = this.given_up(&url, &flown) => {}
+                () = this.0.stop.started() => {}
+                () = this.fly(asked, stored, &flown, direct) => {}
+            }
+            this.remove(&url, &flown);
+            flown.transfer.end_if_open();
+            flown.outcome.send_if_modified(|it| {
+                let is_open = it.is_none();
+                it.get_or_insert(Outcome::Ended);
+                is_open
+            });
+        });
+        (flight, reader, Some(receiver))
+    }
+
+    /// Waits until nobody wants a flight any more, and keeps others from joining it.
+    async fn given_up(&self, url: &str, flight: &Arc<Flight>) {
+        loop {
+            flight.transfer.abandoned().await;
+            let mut flights = self.flights();
+            // Whoever joins holds the lock.
+            if flight.transfer.is_abandoned() {
+                if flights.get(url).is_some_and(|it| Arc::ptr_eq(it, flight)) {
+                    flights.remove(url);
+                }
+                return;
+            }
+        }
+    }
+
+    fn remove(&self, url: &str, flight: &Arc<Flight>) {
+        let mut flights = self.flights();
+        if flights.get(url).is_some_and(|it| Arc::ptr_eq(it, flight)) {
+            flights.remove(url);
+        }
+    }
+
+    /// Waits for the outcome of a flight; `direct` brings an answer that is for this client alone.
+    async fn follow(
+        &self,
+        url: &str,
+        flight: &Arc<Flight>,
+        reader: Reader,
+        direct: Option<oneshot::Receiver<Box<Response>>>,
+    ) -> Result<Answer, Failure> {
+        let is_joined = direct.is_none();
+        let mut outcome = flight.outcome.subscribe();
+        let outcome = outcome.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
+        match outcome.unwrap_or(Outcome::Ended) {
+            Outcome::Flowing(head) => {
+                let transfer = Arc::clone(&flight.transfer);
+                Ok(Answer::Flowing { head, reader, transfer, is_joined })
+            }
+            Outcome::Validated(object) => Ok(Answer::Validated { object, is_joined }),
+            Outcome::Instead(object) => Ok(Answer::Instead { object }),
+            Outcome::Alone(why) => {
+                self.0.apart.insert(url.to_owned(), clock::monotonic());
+                match direct {
+                    Some(direct) => match direct.await {
+                        Ok(response) => Ok(Answer::Alone { response, why }),
+                        Err(_closed) => Err(Failure::Stopping),
+                    },
+                    None => Err(Failure::Stopping),
+                }
+            }
+            Outcome::Failed(error) => Err(Failure::Origin(error)),
+            Outcome::Ended => Err(Failure::Stopping),
+        }
+    }
+
+    /// Asks the origin, says what came of it, and carries the body.
+    async fn fly(
+        &self,
+        asked: Asked,
+        stored: Option<Arc<Object>>,
+        flight: &Arc<Flight>,
+        direct: oneshot::Sender<Box<Response>>,
+    ) {
+        let url = asked.object.url.as_str();
+        let (mut response, times) = match self.ask(&asked, stored.as_ref()).await {
+            Ok(Came::Answer(response, times)) => (response, times),
+            Ok(Came::Stored(outcome)) => {
+                // Whoever comes now finds it in memory.
+                self.remove(url, flight);
+                flight.outcome.send_replace(Some(outcome));
+                return;
+            }
+            Err(error) => {
+                self.remove(url, flight);
+                flight.outcome.send_replace(Some(Outcome::Failed(Arc::new(error))));
+                return;
+            }
+        };
+        dated(&mut response.headers, times);
+        let kept = keep(asked.ask(), response.status, &response.headers, times, &asked.rules);
+        let head = match kept {
+            Ok(head) => Arc::new(head),
+            Err(why) => {
+                // What it replaces is not used any more.
+                if stored.is_some() && !response.status.is_server_error() {
+                    self.0.objects.remove(url, Some(&asked.headers));
+                }
+                self.remove(url, flight);
+                // Who began the flight may have left.
+                let _ = direct.send(response);
+                flight.outcome.send_replace(Some(Outcome::Alone(why)));
+                return;
+            }
+        };
+        let length = response.headers.get(header::CONTENT_LENGTH);
+        let length = length.and_then(|it| it.to_str().ok()?.parse().ok());
+        flight.transfer.promise(length);
+        flight.outcome.send_replace(Some(Outcome::Flowing(Arc::clone(&head))));
+        let end = carry(&mut response, &flight.transfer).await;
+        flight.transfer.end(end);
+        if end == End::Whole {
+            let whole = flight.transfer.whole();
+            let long = || Content::Transfer(Arc::clone(&flight.transfer));
+            let body = whole.map_or_else(long, Content::Memory);
+            self.0.objects.put(url, &Arc::new(Object { head: Head::clone(&head), body }));
+        }
+    }
+
+    /// Asks the origin, about what is stored if there is something.
+    async fn ask(&self, asked: &Asked, stored: Option<&Arc<Object>>) -> Result<Came, net::Error> {
+        let url = asked.object.url.as_str();
+        let mut outgoing = asked.outgoing.clone();
+        if let Some(stored) = stored {
+            CONDITIONS.iter().for_each(|it| drop(outgoing.remove(it)));
+            outgoing.extend(conditions(&stored.head));
+        }
+        let (response, times) = match self.send(asked, outgoing).await {
+            Ok(came) => came,
+            Err(error) => {
+                return match stored.filter(|it| it.head.terms.may_be_used_instead(clock::now_ms()))
+                {
+                    Some(object) => Ok(Came::Stored(Outcome::Instead(Arc::clone(object)))),
+                    None => Err(error),
+                };
+            }
+        };
+        let Some(stored) = stored else { return Ok(Came::Answer(response, times)) };
+        match validated(&stored.head, response.status, &response.headers, times.came_ms) {
+            Validated::Replaced => Ok(Came::Answer(response, times)),
+            Validated::Failed => Ok(Came::Stored(Outcome::Instead(Arc::clone(stored)))),
+            Validated::Good => {
+                let mut headers = response.headers.clone();
+                dated(&mut headers, times);
+                // It is read so that the connection can be used again; a 304 has none.
+                drop(response.bytes(REST_BYTES_MAX).await);
+                let mut head = stored.head.clone();
+                update(&mut head, &headers, times, &asked.rules);
+                let object = Arc::new(Object { head, body: stored.body.clone() });
+                if object.head.terms.control.no_store {
+                    self.0.objects.remove(url, Some(&asked.headers));
+                } else {
+                    self.0.objects.renew(url, &object);
+                }
+                Ok(Came::Stored(Outcome::Validated(object)))
+            }
+            Validated::Other => {
+                let mut outgoing = asked.outgoing.clone();
+                CONDITIONS.iter().for_each(|it| drop(outgoing.remove(it)));
+                let (response, times) = self.send(asked, outgoing).await?;
+                Ok(Came::Answer(response, times))
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        asked: &Asked,
+        outgoing: HeaderMap,
+    ) -> Result<(Box<Response>, Times), net::Error> {
+        let sent_ms = clock::now_ms();
+        let response = self.pass(asked, outgoing, body::empty()).await?;
+        Ok((response, Times { sent_ms, came_ms: clock::now_ms() }))
+    }
+
+    /// Passes a request on.
+    pub(crate) async fn pass(
+        &self,
+        asked: &Asked,
+        headers: HeaderMap,
+        body: Body,
+    ) -> Result<Box<Response>, net::Error> {
+        let request = Request {
+            method: asked.method.clone(),
+            headers,
+            response_bytes_max: Some(u64::MAX),
+            ..Request::get(asked.object.at.clone())
+        };
+        // The site behind is the settings' own choice.
+        let request =
+            if asked.object.is_before_origin { request.allow_private(true) } else { request };
+        self.0.client.pass(request, body).await.map(Box::new)
+    }
+
+    /// Forgets what the answer to a request that changes something makes unusable.
+    pub(crate) fn invalidate(&self, asked: &Asked, response: &Response) {
+        let (status, headers) = (response.status, &response.headers);
+        for url in invalidation::invalidated(&asked.method, &asked.object.url, status, headers) {
+            self.0.objects.remove(url.as_str(), None);
+            // What is on its way may be older than the change.
+            self.flights().remove(url.as_str());
+        }
+    }
+}
+
+/// What comes of asking an origin.
+enum Came {
+    Answer(Box<Response>, Times),
+    Stored(Outcome),
+}
+
+/// Adds the date to an answer without one (RFC 9110 §6.6.1).
+fn dated(headers: &mut HeaderMap, times: Times) {
+    if !headers.contains_key(header::DATE)
+        && let Ok(date) = HeaderValue::try_from(net::client::http_date_of(times.came_ms / 1_000))
+    {
+        headers.insert(header::DATE, date);
+    }
+}
+
+async fn carry(response: &mut Response, transfer: &Arc<Transfer>) -> End {
+    loop {
+        match response.chunk().await {
+            Ok(Some(bytes)) => {
+                if let Err(error) = transfer.append(bytes).await {
+                    tracing::warn!(url = %response.url, %error, "a transfer was cut off: it cannot be written");
+                    return End::Broken;
+                }
+            }
+            Ok(None) => return End::Whole,
+            Err(error) => {
+                tracing::debug!(%error, "an origin broke off");
+                return End::Broken;
+            }
+        }
+    }
+}

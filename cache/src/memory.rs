@@ -1,0 +1,188 @@
+//! The memory: objects that are used again, by URL.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::HeaderMap;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use crate::content::Content;
+use crate::policy::storing::Head;
+use crate::policy::vary::VARIANTS_MAX;
+
+/// Bytes that an object takes beside its body and the texts of its head.
+const OBJECT_BYTES: usize = 200;
+
+/// Bytes that a header takes beside its texts.
+const HEADER_BYTES: usize = 32;
+
+/// Size of the objects from which the number of places is reckoned, in bytes.
+const TYPICAL_BYTES: u64 = 16 << 10;
+
+/// A stored object.
+#[derive(Debug)]
+pub struct Object {
+    /// What is kept beside the body.
+    pub head: Head,
+    /// The body.
+    pub body: Content,
+}
+
+/// The objects of one URL, which answer different requests.
+pub type Variants = Arc<[Arc<Object>]>;
+
+/// Objects in memory. The least used ones make room for new ones.
+#[derive(Debug)]
+pub struct Memory {
+    objects: Cache<String, Variants, Weight>,
+    /// Held by whoever replaces what is stored of a URL.
+    writing: Mutex<()>,
+}
+
+#[derive(Clone, Debug)]
+struct Weight;
+
+impl Weighter<String, Variants> for Weight {
+    fn weight(&self, url: &String, variants: &Variants) -> u64 {
+        let objects: usize = variants.iter().map(|it| it.weight()).sum();
+        (url.len() + objects) as u64
+    }
+}
+
+impl Object {
+    fn weight(&self) -> usize {
+        let headers = &self.head.headers;
+        let texts: usize =
+            headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        self.body.weight() + texts + headers.len() * HEADER_BYTES + OBJECT_BYTES
+    }
+}
+
+impl Memory {
+    /// Returns a memory for about so many bytes.
+    pub fn new(bytes: u64) -> Self {
+        let places = usize::try_from(bytes / TYPICAL_BYTES).unwrap_or(usize::MAX).max(64);
+        Self { objects: Cache::with_weighter(places, bytes, Weight), writing: Mutex::new(()) }
+    }
+
+    /// Returns what is stored of a URL.
+    pub fn get(&self, url: &str) -> Option<Variants> {
+        self.objects.get(url)
+    }
+
+    /// Stores an object, in place of one that answers the same requests, if `may` says so: no other
+    /// change happens meanwhile.
+    pub fn put_if(&self, url: &str, object: &Arc<Object>, may: impl FnOnce() -> bool) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !may() {
+            return;
+        }
+        let mut variants = self.objects.get(url).map(|it| it.to_vec()).unwrap_or_default();
+        variants.retain(|it| it.head.vary != object.head.vary);
+        if VARIANTS_MAX <= variants.len() {
+            variants.remove(0);
+        }
+        variants.push(Arc::clone(object));
+        self.objects.insert(url.to_owned(), variants.into());
+    }
+
+    /// Puts `new` in place of `old`, if that is still there.
+    pub fn replace(&self, url: &str, old: &Arc<Object>, new: &Arc<Object>) {
+        let is_there = || self.get(url).is_some_and(|it| it.iter().any(|it| Arc::ptr_eq(it, old)));
+        self.put_if(url, new, is_there);
+    }
+
+    /// Removes an object whose body could not be kept, if it is still there.
+    pub fn forget(&self, url: &str, old: &Arc<Object>) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(variants) = self.objects.get(url) else { return };
+        let kept: Vec<_> = variants.iter().filter(|it| !Arc::ptr_eq(it, old)).cloned().collect();
+        if kept.is_empty() {
+            self.objects.remove(url);
+        } else {
+            self.objects.insert(url.to_owned(), kept.into());
+        }
+    }
+
+    /// Removes the object that answers such a request; all, if `request` is `None`. Returns how many
+    /// there were.
+    pub fn remove(&self, url: &str, request: Option<&HeaderMap>) -> usize {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(variants) = self.objects.get(url) else { return 0 };
+        let answers =
+            |it: &&Arc<Object>| request.is_none_or(|request| it.head.vary.answers(request));
+        let kept: Vec<_> = variants.iter().filter(|it| !answers(it)).cloned().collect();
+        let count = variants.len() - kept.len();
+        if kept.is_empty() {
+            self.objects.remove(url);
+        } else {
+            self.objects.insert(url.to_owned(), kept.into());
+        }
+        count
+    }
+
+    /// Returns the number of URLs, and the bytes that they take.
+    pub fn figures(&self) -> (u64, u64) {
+        (self.objects.len() as u64, self.objects.weight())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::{HeaderValue, Method, StatusCode};
+
+    use super::*;
+    use crate::policy::freshness::{Rules, Times};
+    use crate::policy::storing::{Ask, keep};
+
+    fn object(x: &str, body: &'static [u8]) -> Arc<Object> {
+        let request =
+            HeaderMap::from_iter([("x".parse().unwrap(), HeaderValue::from_str(x).unwrap())]);
+        let answer = HeaderMap::from_iter([
+            ("vary".parse().unwrap(), HeaderValue::from_static("x")),
+            ("cache-control".parse().unwrap(), HeaderValue::from_static("max-age=9")),
+        ]);
+        let ask = Ask { method: &Method::GET, headers: &request };
+        let head = keep(ask, StatusCode::OK, &answer, Times::default(), &Rules::default()).unwrap();
+        Arc::new(Object { head, body: Content::Memory(Bytes::from_static(body)) })
+    }
+
+    fn bytes_of(object: &Arc<Object>) -> Bytes {
+        let Content::Memory(bytes) = &object.body else { panic!("it is not in memory") };
+        bytes.clone()
+    }
+
+    fn bodies(memory: &Memory) -> Vec<Bytes> {
+        memory.get("u").iter().flat_map(|it| it.iter()).map(bytes_of).collect()
+    }
+
+    #[test]
+    fn an_object_replaces_the_one_to_such_requests_alone() {
+        let memory = Memory::new(1 << 20);
+        assert!(memory.get("u").is_none());
+        memory.put_if("u", &object("1", b"one"), || true);
+        memory.put_if("u", &object("2", b"two"), || true);
+        memory.put_if("u", &object("1", b"three"), || true);
+        assert_eq!(bodies(&memory), ["two", "three"]);
+        let request = HeaderMap::from_iter([("x".parse().unwrap(), HeaderValue::from_static("2"))]);
+        assert_eq!(
+            (memory.remove("u", Some(&request)), bodies(&memory)),
+            (1, vec!["three".into()])
+        );
+        assert_eq!((memory.remove("u", None), memory.figures()), (1, (0, 0)));
+    }
+
+    #[test]
+    fn variants_and_bytes_are_bounded() {
+        let memory = Memory::new(1 << 20);
+        for n in 0..2 * VARIANTS_MAX {
+            memory.put_if("u", &object(&n.to_string(), b"x"), || true);
+        }
+        assert_eq!(memory.get("u").unwrap().len(), VARIANTS_MAX);
+        for n in 0..1_000 {
+            memory.put_if(&n.to_string(), &object("1", &[0; 10_000]), || true);
+        }
+        assert!(memory.figures().1 <= 1 << 20);
+    }
+}

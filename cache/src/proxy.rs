@@ -1,0 +1,404 @@
+//! The proxy: one request in, one answer out.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use daemon::ListenerStatus;
+use daemon::access::{Requester, Resource, Verdict};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body as _;
+use net::body::{self, Body};
+use net::clock;
+use net::connect::dial;
+use net::guard::Policy;
+use net::host::HostPort;
+use net::server::{Peer, Tunnel};
+use net::shutdown::Shutdown;
+use url::Url;
+
+use crate::answer::Answers;
+use crate::asked::{Asked, outgoing};
+use crate::config::Config;
+use crate::counts::{Counts, From};
+use crate::fetch::{Answer, Failure, Fetcher};
+use crate::memory::Object;
+use crate::objects::Objects;
+use crate::policy::choice::{Choice, Forward, choose};
+use crate::policy::freshness::Times;
+use crate::policy::hops;
+use crate::policy::status::Source;
+use crate::policy::storing::Head;
+use crate::policy::validation::{is_of_same, update};
+use crate::serve::{Own, Status};
+use crate::store::Store;
+use crate::target::{self, Target};
+use crate::tunnel;
+
+/// Time for reaching the host of a tunnel.
+const TUNNEL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Name of the header that bounds how often a request is passed on (RFC 9110 §7.6.2).
+const MAX_FORWARDS: header::HeaderName = header::MAX_FORWARDS;
+
+/// The proxy. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Proxy(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    config: RwLock<Arc<Config>>,
+    /// The names under which the cache itself is asked.
+    own: Vec<String>,
+    answers: Answers,
+    objects: Objects,
+    fetcher: Fetcher,
+    counts: Counts,
+    stop: Shutdown,
+}
+
+impl Proxy {
+    pub(crate) fn new(
+        config: Config,
+        own: Vec<String>,
+        (objects, fetcher): (Objects, Fetcher),
+        stop: Shutdown,
+    ) -> Self {
+        let answers = Answers::new(&config.name);
+        let config = RwLock::new(Arc::new(config));
+        let counts = Counts::default();
+        Self(Arc::new(Shared { config, own, answers, objects, fetcher, counts, stop }))
+    }
+
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.0.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts new settings in force. Returns the names of those that are read only at the start.
+    pub(crate) fn set(&self, config: Config) -> impl Iterator<Item = &'static str> + use<> {
+        let before = self.config();
+        let differs = [
+            ("name", before.name != config.name),
+            ("memory_bytes", before.memory_bytes != config.memory_bytes),
+            ("disk_bytes", before.disk_bytes != config.disk_bytes),
+            ("allow_private", before.allow_private != config.allow_private),
+        ];
+        *self.0.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        differs.into_iter().filter_map(|(name, differs)| differs.then_some(name))
+    }
+
+    /// Returns the status, without that of the listeners.
+    pub(crate) fn status(&self) -> Status {
+        let (objects, bytes) = self.0.objects.in_memory();
+        let disk = self.0.objects.disk();
+        let (disk_objects, disk_bytes) = disk.map(Store::figures).unwrap_or_default();
+        Status {
+            name: self.0.answers.name().to_owned(),
+            objects,
+            bytes,
+            disk_objects,
+            disk_bytes,
+            disk_problem: disk.and_then(Store::problem),
+            under_way: self.0.fetcher.under_way() as u64,
+            answers: self.0.counts.all().map(|(name, count)| (name.to_owned(), count)).into(),
+            listening: ListenerStatus::default(),
+        }
+    }
+
+    /// Removes what is stored of a URL. Returns how many objects there were.
+    pub(crate) fn purge(&self, url: &Url) -> u64 {
+        self.0.objects.remove(url.as_str(), None) as u64
+    }
+
+    /// Answers a request; those for the cache itself with `pages`.
+    pub(crate) async fn answer(
+        self,
+        request: Request<Body>,
+        pages: Own,
+    ) -> Result<Response<Body>, Infallible> {
+        let (from, response) = self.respond(request, pages).await;
+        self.0.counts.add(from);
+        Ok(response)
+    }
+
+    async fn respond(&self, request: Request<Body>, pages: Own) -> (From, Response<Body>) {
+        let (config, answers) = (self.config(), &self.0.answers);
+        let refused = |status, message: &str| (From::Own, answers.refused(status, message, None));
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        let object = match target::of(method, uri, headers, &self.0.own, &config) {
+            Ok(Target::Own) => return (From::Own, pages.answer(request).await),
+            Ok(Target::Tunnel(to)) => {
+                if let Some(refusal) = self.objection(&config, &request, false) {
+                    return (From::Own, refusal);
+                }
+                return self.tunnel(&config, to, request).await;
+            }
+            Ok(Target::Object(object)) => object,
+            Err(refusal) => return refused(refusal.status(), &refusal.to_string()),
+        };
+        if let Some(refusal) = self.objection(&config, &request, object.is_before_origin) {
+            return (From::Own, refusal);
+        }
+        if hops::has_passed(headers, answers.name()) {
+            let message =
+                format!("this request has been at {} already: it goes round", answers.name());
+            return refused(StatusCode::LOOP_DETECTED, &message);
+        }
+        let rules = config.rules(&object.url, object.is_before_origin);
+        let (parts, body) = request.into_parts();
+        let mut outgoing = outgoing(&parts.headers, answers.name());
+        if object.is_before_origin {
+            self.introduce(&parts, &mut outgoing);
+        }
+        if [Method::OPTIONS, Method::TRACE].contains(&parts.method)
+            && let Some(left) =
+                outgoing.get(MAX_FORWARDS).and_then(|it| it.to_str().ok()?.parse::<u32>().ok())
+        {
+            let Some(left) = left.checked_sub(1) else {
+                return (
+                    From::Own,
+                    answers.passed(
+                        StatusCode::OK,
+                        http::HeaderMap::new(),
+                        body::empty(),
+                        passed(None),
+                    ),
+                );
+            };
+            outgoing.insert(MAX_FORWARDS, HeaderValue::from(left));
+        }
+        let (method, headers) = (parts.method, parts.headers);
+        let asked = Asked { method, object, headers, outgoing, rules };
+        if asked.method == Method::GET && body.is_end_stream() {
+            self.get(asked).await
+        } else if asked.method == Method::HEAD {
+            self.head(asked).await
+        } else {
+            self.pass(asked, body).await
+        }
+    }
+
+    /// Answers from what is stored, or else from the origin.
+    async fn get(&self, asked: Asked) -> (From, Response<Body>) {
+        let (choice, stored) = self.choose(&asked).await;
+        let (why, stored) = match (choice, stored) {
+            (Choice::Use { validate, .. }, Some(object)) => {
+                return self.hit(asked, object, validate);
+            }
+            (Choice::Validate { why, .. }, object) => (why, object),
+            (Choice::Fetch(why), _) => (why, None),
+            (Choice::Nothing, _) | (Choice::Use { .. }, None) => return self.nothing(),
+        };
+        let forwarded =
+            |status, stored, collapsed| Source::Forwarded { why, status, stored, collapsed };
+        let answers = &self.0.answers;
+        match self.0.fetcher.get(asked.clone(), stored).await {
+            Ok(Answer::Flowing { head, reader, transfer, is_joined }) => {
+                let source = forwarded(Some(head.status), Ok(()), is_joined);
+                let from = if is_joined { From::Joined } else { From::Miss };
+                (from, answers.flowing(&asked, &head, (reader, transfer.promised()), source))
+            }
+            Ok(Answer::Validated { object, is_joined }) => {
+                let source = forwarded(Some(StatusCode::NOT_MODIFIED), Ok(()), is_joined);
+                (From::Validated, answers.stored(&asked, &object, source))
+            }
+            Ok(Answer::Instead { object }) => {
+                (From::Stale, answers.stored(&asked, &object, used(&object, true)))
+            }
+            Ok(Answer::Alone { response, why: not }) => {
+                let (status, headers) = (response.status, response.headers.clone());
+                let source = forwarded(Some(status), Err(Some(not)), false);
+                (From::Miss, answers.passed(status, headers, response.into_body(), source))
+            }
+            Err(failure) => {
+                (From::Own, answers.failed(&asked, &failure, forwarded(None, Err(None), false)))
+            }
+        }
+    }
+
+    /// Returns how to answer, and the stored object that the choice is about.
+    async fn choose(&self, asked: &Asked) -> (Choice, Option<Arc<Object>>) {
+        let stored = self.0.objects.get(asked.object.url.as_str(), asked.rules).await;
+        let objects: &[Arc<Object>] = stored.as_deref().unwrap_or_default();
+        let heads: Vec<&Head> = objects.iter().map(|it| &it.head).collect();
+        let choice = choose(asked.ask(), &heads, clock::now_ms());
+        let index = match choice {
+            Choice::Use { index, .. } | Choice::Validate { index, .. } => Some(index),
+            Choice::Fetch(_) | Choice::Nothing => None,
+        };
+        (choice, index.and_then(|it| objects.get(it).cloned()))
+    }
+
+    fn hit(&self, asked: Asked, object: Arc<Object>, validate: bool) -> (From, Response<Body>) {
+        let response = self.0.answers.stored(&asked, &object, used(&object, false));
+        if validate {
+            let get = Asked { method: Method::GET, ..asked };
+            self.0.fetcher.validate(get, object);
+        }
+        (From::Hit, response)
+    }
+
+    fn nothing(&self) -> (From, Response<Body>) {
+        let message = "the request takes stored answers alone (only-if-cached), and none is stored that \
+                       can be used";
+        (From::Own, self.0.answers.refused(StatusCode::GATEWAY_TIMEOUT, message, None))
+    }
+
+    /// Answers HEAD from what is stored, or else from the origin, whose answer updates what is stored.
+    async fn head(&self, asked: Asked) -> (From, Response<Body>) {
+        let why = match self.choose(&asked).await {
+            (Choice::Use { validate, .. }, Some(object)) => {
+                return self.hit(asked, object, validate);
+            }
+            (Choice::Nothing, _) => return self.nothing(),
+            (Choice::Validate { why, .. } | Choice::Fetch(why), _) => why,
+            (Choice::Use { .. }, None) => Forward::UriMiss,
+        };
+        let (url, sent_ms) = (asked.object.url.as_str(), clock::now_ms());
+        let outgoing = asked.outgoing.clone();
+        match self.0.fetcher.pass(&asked, outgoing, body::empty()).await {
+            Ok(response) => {
+                let times = Times { sent_ms, came_ms: clock::now_ms() };
+                if response.status == StatusCode::OK {
+                    self.freshen(url, &asked, &response.headers, times).await;
+                }
+                let (status, headers) = (response.status, response.headers.clone());
+                let source = Source::Forwarded {
+                    why,
+                    status: Some(status),
+                    stored: Err(None),
+                    collapsed: false,
+                };
+                (From::Miss, self.0.answers.passed(status, headers, body::empty(), source))
+            }
+            Err(error) => self.fault(&asked, error, why),
+        }
+    }
+
+    /// Updates what is stored by the answer to HEAD, or forgets it if it has changed.
+    async fn freshen(&self, url: &str, asked: &Asked, headers: &http::HeaderMap, times: Times) {
+        let stored = self.0.objects.get(url, asked.rules).await;
+        let objects = stored.as_deref().unwrap_or_default().iter();
+        for object in objects.filter(|it| it.head.vary.answers(&asked.headers)) {
+            if is_of_same(&object.head, headers) {
+                let mut head = object.head.clone();
+                update(&mut head, headers, times, &asked.rules);
+                let body = object.body.clone();
+                self.0.objects.renew(url, &Arc::new(Object { head, body }));
+            } else {
+                self.0.objects.remove(url, Some(&asked.headers));
+            }
+        }
+    }
+
+    /// Passes a request on, and forgets what its answer makes unusable.
+    async fn pass(&self, asked: Asked, body: Body) -> (From, Response<Body>) {
+        let outgoing = asked.outgoing.clone();
+        match self.0.fetcher.pass(&asked, outgoing, body).await {
+            Ok(response) => {
+                self.0.fetcher.invalidate(&asked, &response);
+                let (status, headers) = (response.status, response.headers.clone());
+                let source = passed(Some(status));
+                (From::Passed, self.0.answers.passed(status, headers, response.into_body(), source))
+            }
+            Err(error) => self.fault(&asked, error, Forward::Method),
+        }
+    }
+
+    fn fault(&self, asked: &Asked, error: net::Error, why: Forward) -> (From, Response<Body>) {
+        let source = Source::Forwarded { why, status: None, stored: Err(None), collapsed: false };
+        let failure = Failure::Origin(Arc::new(error));
+        (From::Own, self.0.answers.failed(asked, &failure, source))
+    }
+
+    /// Opens a tunnel to a host.
+    async fn tunnel(
+        &self,
+        config: &Config,
+        to: HostPort,
+        mut request: Request<Body>,
+    ) -> (From, Response<Body>) {
+        let answers = &self.0.answers;
+        let policy = Policy::from_allow_private(config.allow_private);
+        let host = url::Host::parse(&to.host);
+        let (Ok(host), Some(port), Some(tunnel)) =
+            (&host, to.port, request.extensions_mut().remove::<Tunnel>())
+        else {
+            let message = format!("{to} is no host and port");
+            return (From::Own, answers.refused(StatusCode::BAD_REQUEST, &message, None));
+        };
+        let host = match host {
+            url::Host::Domain(name) => url::Host::Domain(name.as_str()),
+            url::Host::Ipv4(it) => url::Host::Ipv4(*it),
+            url::Host::Ipv6(it) => url::Host::Ipv6(*it),
+        };
+        match dial(host, port, policy, TUNNEL_PATIENCE).await {
+            Ok(dialed) => {
+                let stop = self.0.stop.clone();
+                self.0.fetcher.spawn(async move {
+                    let (up, down) = tunnel::carry(tunnel, dialed, stop).await;
+                    tracing::debug!(%to, up, down, "a tunnel ended");
+                });
+                (From::Tunnel, Response::new(body::empty()))
+            }
+            Err(error) => {
+                let status = crate::answer::status_of(&error);
+                (From::Own, answers.refused(status, &error.to_string(), None))
+            }
+        }
+    }
+
+    /// Returns the refusal for a client that may not use the cache. A site that it stands before is for
+    /// everybody whose address is not denied.
+    fn objection(
+        &self,
+        config: &Config,
+        request: &Request<Body>,
+        is_before_origin: bool,
+    ) -> Option<Response<Body>> {
+        // Every request has one.
+        let nobody = Peer(IpAddr::from([0; 4]));
+        let Peer(address) = *request.extensions().get().unwrap_or(&nobody);
+        let shown = request.extensions().get();
+        let token = daemon::proxy_token(request.headers());
+        let client = Requester { address, token: token.as_deref(), shown };
+        let verdict = config.daemon.access.judge(Resource::Proxy, &client);
+        match verdict {
+            Verdict::Free | Verdict::Known(_) => None,
+            Verdict::Unknown | Verdict::Lacking(_) if is_before_origin => None,
+            Verdict::Address => {
+                let message = "your address may not use this cache: ask its administrator";
+                Some(self.0.answers.refused(StatusCode::FORBIDDEN, message, None))
+            }
+            Verdict::Unknown | Verdict::Lacking(_) => {
+                let message = "this cache needs a name and a token, given as the password: ask its \
+                               administrator";
+                let status = StatusCode::PROXY_AUTHENTICATION_REQUIRED;
+                let mut response = self.0.answers.refused(status, message, None);
+                let challenge = HeaderValue::from_static("Basic realm=\"harvest cache\"");
+                response.headers_mut().insert(header::PROXY_AUTHENTICATE, challenge);
+                Some(response)
+            }
+        }
+    }
+
+    /// Tells the site behind who asks, and under which name.
+    fn introduce(&self, parts: &http::request::Parts, outgoing: &mut http::HeaderMap) {
+        if let Some(host) = parts.headers.get(header::HOST) {
+            outgoing.insert(header::HOST, host.clone());
+        }
+        let peer = parts.extensions.get::<Peer>().map(|it| it.0.to_string());
+        if let Some(Ok(peer)) = peer.map(HeaderValue::try_from) {
+            outgoing.append(header::HeaderName::from_static("x-forwarded-for"), peer);
+        }
+    }
+}
+
+fn passed(status: Option<StatusCode>) -> Source {
+    Source::Forwarded { why: Forward::Method, status, stored: Err(None), collapsed: false }
+}
+
+fn used(object: &Object, fails: bool) -> Source {
+    Source::Hit { fails, ttl: object.head.terms.left_ms(clock::now_ms()).div_euclid(1_000) }
+}

@@ -1,0 +1,203 @@
+//! The server: a cache with its listeners, which are bound before it runs.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use daemon::auth::Guard;
+use daemon::describe::{Describer, Facts};
+use daemon::{Control, Data, Listener, Settings};
+use disk::Disk;
+use disk::lock::Lock;
+use net::client::{Client, Timeouts};
+use net::shutdown::Shutdown;
+use tokio::task::JoinSet;
+use tower::service_fn;
+use web::Pages;
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::fetch::Fetcher;
+use crate::memory::Memory;
+use crate::objects::Objects;
+use crate::proxy::Proxy;
+use crate::serve;
+use crate::store::Store;
+
+/// Name of the folder, below the data folder, for bodies on their way.
+const TRANSFERS: &str = "transfers";
+/// Name of the folder, below the data folder, for stored objects.
+const OBJECTS: &str = "objects";
+/// Unused connections that are kept for one origin.
+const IDLE_PER_HOST_MAX: usize = 64;
+
+/// A cache, bound and ready to run.
+#[derive(Debug)]
+pub struct Server {
+    config: Config,
+    data: Data,
+    describer: Describer,
+    public: Listener,
+    admin: Listener,
+    control: Control,
+    proxy: Proxy,
+    fetcher: Fetcher,
+    objects: Objects,
+    /// Keeps other processes from the data folder.
+    lock: Lock,
+    admin_pages: Pages,
+    stop: Shutdown,
+}
+
+/// A handle on a cache, which also works while it runs.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    proxy: Proxy,
+    control: Control,
+    settings: Settings,
+}
+
+impl Server {
+    /// Opens or makes the data folder, and binds both listeners.
+    ///
+    /// # Errors
+    ///
+    /// A folder cannot be used, or a port is taken. The message has the remedy.
+    pub async fn bind(config: Config) -> Result<Self, Error> {
+        let control = Control::open(&config.daemon)?;
+        let public = Listener::public(&config.daemon, config.daemon.listen, &control).await?;
+        let admin = Listener::admin(&config.daemon, &control).await?;
+        let folder = config.daemon.data.join(TRANSFERS);
+        let (settings, at, made) = (config.daemon.clone(), admin.address(), folder.clone());
+        let disk_bytes = config.disk_bytes;
+        let opened = tokio::task::spawn_blocking(move || {
+            let (data, describer) = open(&settings, at, &made)?;
+            let lock = disk::lock::take(&made)?;
+            let folder = settings.data.join(OBJECTS);
+            let opened = (disk_bytes != 0).then(|| Store::open(Disk::System, &folder, disk_bytes));
+            let failed = |source| Error::Store { path: folder, source };
+            Ok::<_, Error>((data, describer, lock, opened.transpose().map_err(failed)?))
+        });
+        let opened = daemon::opening::meanwhile("cache", [&public, &admin], opened).await;
+        let (data, describer, lock, store) = opened.map_err(|_ended| Error::Stopped)??;
+        let objects = Objects::new(Memory::new(config.memory_bytes), store);
+        let stop = Shutdown::new();
+        let client = Client::new(net::client::Settings {
+            allow_private: config.allow_private,
+            idle_per_host_max: IDLE_PER_HOST_MAX,
+            timeouts: Timeouts::default(),
+            ..control.client_settings()
+        });
+        let fetcher = Fetcher::new(client, objects.clone(), folder, stop.clone());
+        let own = names(&config, public.address());
+        let parts = (objects.clone(), fetcher.clone());
+        let proxy = Proxy::new(config.clone(), own, parts, stop.clone());
+        let site = web::Site::new(config.name.clone());
+        let admin_pages = Pages::new(site, daemon::overview::TEMPLATES, None)?;
+        Ok(Self {
+            config,
+            data,
+            describer,
+            public,
+            admin,
+            control,
+            proxy,
+            fetcher,
+            objects,
+            lock,
+            admin_pages,
+            stop,
+        })
+    }
+
+    /// Returns the address of the proxy.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.public.address()
+    }
+
+    /// Returns the address of the administration.
+    pub fn admin_addr(&self) -> SocketAddr {
+        self.admin.address()
+    }
+
+    /// Returns a handle, which also works while the cache runs.
+    pub fn handle(&self) -> Handle {
+        let (proxy, control) = (self.proxy.clone(), self.control.clone());
+        Handle { proxy, control, settings: self.config.daemon.clone() }
+    }
+
+    /// Runs until the shutdown starts, then stops within some seconds.
+    ///
+    /// # Errors
+    ///
+    /// A listener has failed: start the cache again.
+    pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
+        let (child, drain) = (shutdown.child(), net::server::DRAIN);
+        let mut tasks: JoinSet<Result<(), Error>> = JoinSet::new();
+        let facts = Facts::new(&self.config.name, &self.config.daemon, None);
+        let identity = Arc::new(self.data.identity);
+        let describe = self.describer.route(move || facts.clone(), move |text| identity.sign(text));
+        let pages = serve::public(describe, self.public.address());
+        let (proxy, stop, public) = (self.proxy.clone(), child.clone(), self.public);
+        tasks.spawn(async move {
+            let service = service_fn(move |request| proxy.clone().answer(request, pages.clone()));
+            Ok(public.serve_proxy(service, drain, stop).await?)
+        });
+        let guard = Guard { token: self.data.token, read: self.config.daemon.admin_read };
+        let router = serve::admin(self.proxy, self.control.clone(), guard, &self.admin_pages);
+        let (admin, stop) = (self.admin, child.clone());
+        tasks.spawn(async move { Ok(admin.serve(router, drain, stop).await?) });
+        let (control, stop) = (self.control, child.clone());
+        tasks.spawn(async move {
+            control.keep(&stop).await;
+            stop.started().await;
+            Ok(())
+        });
+        let mut outcome = Ok(());
+        while let Some(ended) = tasks.join_next().await {
+            // Answers in progress are drained before their fetches end.
+            child.start();
+            let ended = ended.unwrap_or(Err(Error::Stopped));
+            if outcome.is_ok() {
+                outcome = ended;
+            }
+        }
+        self.stop.start();
+        self.fetcher.ended().await;
+        if let Some(disk) = self.objects.disk() {
+            disk.close().await;
+        }
+        drop(self.lock);
+        outcome
+    }
+}
+
+impl Handle {
+    /// Puts new settings in force. Returns the names of those that are read only at the start.
+    pub fn reload(&self, config: Config) -> Vec<&'static str> {
+        self.control.reload(&config.daemon);
+        let mut differences = self.settings.differences(&config.daemon);
+        differences.extend(self.proxy.set(config));
+        differences
+    }
+}
+
+/// Returns the names under which the cache itself is asked.
+fn names(config: &Config, listen: SocketAddr) -> Vec<String> {
+    let mut names = vec![listen.to_string(), format!("localhost:{}", listen.port())];
+    if let Some(base) = &config.daemon.base_url
+        && let Some(host) = base.host_str()
+    {
+        names.push(base.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")));
+    }
+    names
+}
+
+fn open(settings: &Settings, admin: SocketAddr, folder: &Path) -> Result<(Data, Describer), Error> {
+    let data = Data::open(&settings.data)?;
+    let failed = |source| Error::Folder { path: PathBuf::from(folder), source };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    settings.write_admin_address(admin)?;
+    let describer = Describer::open(&settings.data, "cache", &data.id, data.identity.key())?;
+    Ok((data, describer))
+}

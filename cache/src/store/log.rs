@@ -1,0 +1,566 @@
+//! The log of the store: segments, which records are appended to, and which make room as a whole.
+//!
+//! There are two queues of segments (S3-FIFO, Yang et al., SOSP 2023, by segments in place of
+//! objects): new records go to the *young* queue, which has a tenth of the room, and those that came
+//! again lately to the *old* one. The oldest segment of a queue makes room: its records that were used
+//! go to the old queue, the others are gone. So what is asked for once flushes nothing that is in use.
+//!
+//! A closed segment has a *list* beside it, from which the index is made at a start; without one, or
+//! with a damaged one, the segment's records are read instead. Bytes of a body are checked when they
+//! are used.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use disk::{Disk, File};
+
+use super::index::{Ghosts, Index, Place, UNIT};
+use super::list::{Entry, read_list, scan, write_list};
+use super::record::{BLOCK_BYTES, FRONT_BYTES, Front, Kind};
+use crate::transfer::Transfer;
+
+/// Share of the room that the young queue has.
+const YOUNG_SHARE: u64 = 10;
+
+/// Least number of URLs of which is known that their records made room.
+const GHOSTS_MIN: usize = 64;
+
+/// A queue of segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Queue {
+    Young,
+    Old,
+}
+
+#[derive(Debug)]
+struct Segment {
+    file: Arc<File>,
+    queue: Queue,
+    /// Bytes up to the end of the last record.
+    bytes: u64,
+    /// Its records while it is open; those of a closed one are in its list.
+    entries: Vec<Entry>,
+    /// The lowest sequence of its records.
+    first: u64,
+}
+
+/// What readers know of a log: the index, and the files of the segments. It is locked for moments
+/// alone, never while the disk works.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) index: Index,
+    files: HashMap<u32, Arc<File>>,
+}
+
+impl Known {
+    /// Returns the places and files of a URL's records, and notes that they are used.
+    pub(super) fn used(&mut self, hash: u64) -> Vec<(Place, Arc<File>)> {
+        let places = self.index.used(hash).into_iter();
+        places.filter_map(|it| Some((it, Arc::clone(self.files.get(&it.segment)?)))).collect()
+    }
+}
+
+/// The segments of a store. One thread writes them.
+#[derive(Debug)]
+pub(super) struct Log {
+    disk: Disk,
+    folder: PathBuf,
+    bytes_max: u64,
+    segment_bytes: u64,
+    known: Arc<Mutex<Known>>,
+    segments: BTreeMap<u32, Segment>,
+    ghosts: Ghosts,
+    /// The segment of each queue that is appended to.
+    open: [Option<u32>; 2],
+    sequence: u64,
+}
+
+impl Log {
+    /// Opens the log in a folder, or begins one there.
+    ///
+    /// # Errors
+    ///
+    /// The folder or a file in it cannot be read or written.
+    pub(super) fn open(disk: Disk, folder: &Path, bytes_max: u64) -> io::Result<Self> {
+        disk.make_directories(folder, None)?;
+        let segment_bytes = (bytes_max / 64).clamp(1 << 16, 32 << 20);
+        let mut log = Self {
+            disk,
+            folder: folder.to_owned(),
+            bytes_max,
+            segment_bytes,
+            known: Arc::default(),
+            segments: BTreeMap::new(),
+            ghosts: Ghosts::default(),
+            open: [None; 2],
+            sequence: 0,
+        };
+        let mut all = Vec::new();
+        for (id, queue) in names(folder)? {
+            let entries = log.load(id, queue)?;
+            all.extend(entries.into_iter().map(|it| (id, it)));
+        }
+        let mut removed: HashMap<u64, u64> = HashMap::new();
+        for (_, it) in all.iter().filter(|(_, it)| it.kind == Kind::Removal) {
+            let last = removed.entry(it.hash).or_default();
+            *last = it.sequence.max(*last);
+        }
+        for (segment, it) in all {
+            log.sequence = log.sequence.max(it.sequence);
+            let is_gone = removed.get(&it.hash).is_some_and(|at| it.sequence < *at);
+            if it.kind == Kind::Object && !is_gone {
+                let place = Place { segment, at: it.at, length: it.length };
+                log.known().index.insert(it.hash, place, 0);
+            }
+        }
+        Ok(log)
+    }
+
+    /// Takes a segment in, and returns its records.
+    fn load(&mut self, id: u32, queue: Queue) -> io::Result<Vec<Entry>> {
+        let file = Arc::new(self.disk.open(&self.path(id, queue))?);
+        let listed = std::fs::read(self.list_path(id)).ok().and_then(|it| read_list(&it));
+        let is_listed = listed.is_some();
+        let (entries, bytes) = match listed {
+            Some(entries) => (entries, file.length()?),
+            None => scan(&file)?,
+        };
+        let first = entries.iter().map(|it| it.sequence).min().unwrap_or(u64::MAX);
+        self.known().files.insert(id, Arc::clone(&file));
+        let segment = Segment { file, queue, bytes, entries: entries.clone(), first };
+        self.segments.insert(id, segment);
+        if is_listed {
+            self.forget_entries(id);
+        } else {
+            self.close_segment(id)?;
+        }
+        Ok(entries)
+    }
+
+    /// Returns what readers share.
+    pub(super) fn shared(&self) -> Arc<Mutex<Known>> {
+        Arc::clone(&self.known)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn path(&self, id: u32, queue: Queue) -> PathBuf {
+        let name = match queue {
+            Queue::Young => "young",
+            Queue::Old => "old",
+        };
+        self.folder.join(format!("{name}-{id:08}"))
+    }
+
+    fn list_path(&self, id: u32) -> PathBuf {
+        self.folder.join(format!("list-{id:08}"))
+    }
+
+    /// Returns the bytes of all segments.
+    pub(super) fn bytes(&self) -> u64 {
+        self.segments.values().map(|it| it.bytes).sum()
+    }
+
+    fn bytes_of(&self, queue: Queue) -> u64 {
+        self.segments.values().filter(|it| it.queue == queue).map(|it| it.bytes).sum()
+    }
+
+    /// Returns the next sequence.
+    pub(super) fn next(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// Appends an object's record, of which `begun` are front and head; makes room first. Returns its
+    /// place with its file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written: try later.
+    pub(super) fn append_object(
+        &mut self,
+        begun: &[u8],
+        body: &Source<'_>,
+        hash: u64,
+    ) -> io::Result<(Place, Arc<File>)> {
+        let queue = if self.ghosts.take(hash) { Queue::Old } else { Queue::Young };
+        self.make_room(begun.len() as u64 + body.bytes())?;
+        let (place, file) = self.append(begun, body, queue)?;
+        self.known().index.insert(hash, place, 0);
+        Ok((place, file))
+    }
+
+    /// Returns the longest body that has room.
+    pub(super) fn body_bytes_max(&self) -> u64 {
+        self.bytes_max / YOUNG_SHARE
+    }
+
+    /// Appends the note that a URL's records are gone.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written: the records would be back after a start.
+    pub(super) fn append_removal(&mut self, record: &[u8], hash: u64) -> io::Result<()> {
+        self.known().index.take_all(hash);
+        self.append(record, &Source::Bytes(&[]), Queue::Old).map(drop)
+    }
+
+    fn append(
+        &mut self,
+        begun: &[u8],
+        body: &Source<'_>,
+        queue: Queue,
+    ) -> io::Result<(Place, Arc<File>)> {
+        let front = begun.first_chunk().and_then(Front::read);
+        let front = front.ok_or_else(|| io::Error::other("no record"))?;
+        let bytes = front.record_bytes();
+        let id = self.open_segment(queue, bytes)?;
+        let segment = self.segments.get_mut(&id).ok_or_else(|| io::Error::other("no segment"))?;
+        let start = segment.bytes;
+        let body_at = start + begun.len() as u64;
+        let mut copied = 0;
+        let mut block =
+            vec![0; BLOCK_BYTES.min(usize::try_from(body.bytes()).unwrap_or(BLOCK_BYTES))];
+        while copied < body.bytes() {
+            let count = usize::try_from(body.bytes() - copied)
+                .map_or(block.len(), |it| it.min(block.len()));
+            let block = block.get_mut(..count).unwrap_or_default();
+            body.read(copied, block)?;
+            segment.file.write_all_at(block, body_at + copied)?;
+            copied += count as u64;
+        }
+        // The front comes last: without it there is no record.
+        segment.file.write_all_at(begun, start)?;
+        let units = |bytes: u64| u32::try_from(bytes.div_ceil(UNIT)).map_err(io::Error::other);
+        let (at, length) = (units(start)?, units(bytes)?);
+        let (hash, sequence, kind) = (front.hash, front.sequence, front.kind);
+        segment.entries.push(Entry { hash, sequence, at, length, kind });
+        segment.bytes = (u64::from(at) + u64::from(length)) * UNIT;
+        segment.first = segment.first.min(sequence);
+        Ok((Place { segment: id, at, length }, Arc::clone(&segment.file)))
+    }
+
+    /// Returns the segment to append so many bytes to.
+    fn open_segment(&mut self, queue: Queue, bytes: u64) -> io::Result<u32> {
+        if let Some(id) = self.open.get(queue as usize).copied().flatten() {
+            let used = self.segments.get(&id).map_or(u64::MAX, |it| it.bytes);
+            if used == 0 || used.saturating_add(bytes) <= self.segment_bytes {
+                return Ok(id);
+            }
+            self.close_open(queue)?;
+        }
+        let id = self.segments.last_key_value().map_or(1, |(last, _)| last + 1);
+        let file = Arc::new(self.disk.create_new(&self.path(id, queue), disk::MODE)?);
+        self.known().files.insert(id, Arc::clone(&file));
+        let segment = Segment { file, queue, bytes: 0, entries: Vec::new(), first: u64::MAX };
+        self.segments.insert(id, segment);
+        if let Some(open) = self.open.get_mut(queue as usize) {
+            *open = Some(id);
+        }
+        Ok(id)
+    }
+
+    fn close_open(&mut self, queue: Queue) -> io::Result<()> {
+        match self.open.get_mut(queue as usize).and_then(Option::take) {
+            Some(id) => self.close_segment(id),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a segment durable, and writes its list.
+    fn close_segment(&mut self, id: u32) -> io::Result<()> {
+        let Some(segment) = self.segments.get(&id) else { return Ok(()) };
+        segment.file.sync_data()?;
+        let path = self.list_path(id);
+        let list = write_list(&segment.entries);
+        self.disk.replace(&path, &path.with_extension("new"), disk::MODE, &list)?;
+        self.forget_entries(id);
+        Ok(())
+    }
+
+    fn forget_entries(&mut self, id: u32) {
+        if let Some(segment) = self.segments.get_mut(&id) {
+            segment.entries = Vec::new();
+        }
+    }
+
+    /// Makes what was appended durable.
+    ///
+    /// # Errors
+    ///
+    /// The disk fails.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        let mut open = self.open.iter().flatten().filter_map(|it| self.segments.get(it));
+        open.try_for_each(|it| it.file.sync_data())
+    }
+
+    /// Makes everything durable, with lists of all segments.
+    ///
+    /// # Errors
+    ///
+    /// The disk fails: the next start reads more.
+    pub(super) fn close(&mut self) -> io::Result<()> {
+        self.close_open(Queue::Young)?;
+        self.close_open(Queue::Old)?;
+        self.disk.sync(&self.folder)
+    }
+
+    /// Lets the oldest segments go until there is room for so many bytes.
+    fn make_room(&mut self, bytes: u64) -> io::Result<()> {
+        // Each round removes a segment; what it moves to the old queue is less than it frees, or
+        // else has lost a use.
+        for _ in 0..4 * self.segments.len() {
+            if self.bytes() + bytes <= self.bytes_max {
+                break;
+            }
+            let young = self.bytes_of(Queue::Young);
+            let is_young = self.bytes_max / YOUNG_SHARE <= young || self.bytes_of(Queue::Old) == 0;
+            self.let_go(if is_young { Queue::Young } else { Queue::Old })?;
+        }
+        Ok(())
+    }
+
+    /// Lets the oldest segment of a queue go; its used records go to the old queue.
+    fn let_go(&mut self, queue: Queue) -> io::Result<()> {
+        let oldest = self.segments.iter().find(|(_, it)| it.queue == queue).map(|(id, _)| *id);
+        let Some(id) = oldest else { return Ok(()) };
+        if self.open.contains(&Some(id)) {
+            self.close_open(queue)?;
+        }
+        let listed = std::fs::read(self.list_path(id)).ok().and_then(|it| read_list(&it));
+        let Some(segment) = self.segments.get(&id) else { return Ok(()) };
+        let file = Arc::clone(&segment.file);
+        let entries = match listed {
+            Some(entries) => entries,
+            None => scan(&file)?.0,
+        };
+        let others = self.segments.iter().filter(|(other, _)| **other != id);
+        let first = others.map(|(_, it)| it.first).min().unwrap_or(u64::MAX);
+        for it in entries {
+            let place = Place { segment: id, at: it.at, length: it.length };
+            let uses = match it.kind {
+                Kind::Object => self.known().index.take(it.hash, place),
+                // It is needed as long as there may be older records.
+                Kind::Removal => (first < it.sequence).then_some(1),
+            };
+            match uses {
+                Some(0) => {
+                    let max = self.known().index.len().max(GHOSTS_MIN);
+                    self.ghosts.add(it.hash, max);
+                }
+                Some(uses) => {
+                    // What cannot be moved is gone: a full disk must not keep others from room.
+                    if let Err(error) = self.spare(&file, it, uses - 1) {
+                        tracing::debug!(%error, "a stored object was not kept");
+                    }
+                }
+                None => {}
+            }
+        }
+        self.segments.remove(&id);
+        self.known().files.remove(&id);
+        self.disk.remove_file(&self.path(id, queue))?;
+        match self.disk.remove_file(&self.list_path(id)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves a record to the end of the old queue, under a new sequence.
+    fn spare(&mut self, file: &File, entry: Entry, uses: u8) -> io::Result<()> {
+        let at = u64::from(entry.at) * UNIT;
+        let mut front = [0; FRONT_BYTES];
+        file.read_exact_at(&mut front, at)?;
+        let damaged = || io::Error::other("a record is damaged");
+        let front = Front::read(&front).ok_or_else(damaged)?;
+        let mut begun = vec![0; FRONT_BYTES + front.head_bytes as usize];
+        file.read_exact_at(&mut begun, at)?;
+        let sequence = if entry.kind == Kind::Object { self.next() } else { entry.sequence };
+        let body = Source::File(file, at + begun.len() as u64, front.body_bytes);
+        let begun = super::record::with_sequence(begun, sequence).ok_or_else(damaged)?;
+        let (place, _) = self.append(&begun, &body, Queue::Old)?;
+        if entry.kind == Kind::Object {
+            self.known().index.insert(entry.hash, place, uses);
+        }
+        Ok(())
+    }
+}
+
+/// Where the body of a record comes from.
+pub(super) enum Source<'a> {
+    Bytes(&'a [u8]),
+    /// A file, from a place on, so many bytes.
+    File(&'a File, u64, u64),
+    Transfer(&'a Transfer),
+}
+
+impl Source<'_> {
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::File(_, _, bytes) => *bytes,
+            Self::Transfer(transfer) => transfer.arrived(),
+        }
+    }
+
+    /// Fills `block` from a place on.
+    pub(super) fn read(&self, at: u64, block: &mut [u8]) -> io::Result<()> {
+        match self {
+            Self::Bytes(bytes) => {
+                let at = usize::try_from(at).map_err(io::Error::other)?;
+                let from = bytes.get(at..at + block.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+                block.copy_from_slice(from);
+                Ok(())
+            }
+            Self::File(file, from, _) => file.read_exact_at(block, from + at),
+            Self::Transfer(transfer) => transfer.read_at(at, block),
+        }
+    }
+}
+
+/// Returns the segments in a folder, in order.
+fn names(folder: &Path) -> io::Result<Vec<(u32, Queue)>> {
+    let mut names = Vec::new();
+    for file in std::fs::read_dir(folder)? {
+        let name = file?.file_name();
+        let Some((queue, id)) = name.to_str().and_then(|it| it.split_once('-')) else { continue };
+        let queue = match queue {
+            "young" => Queue::Young,
+            "old" => Queue::Old,
+            _ => continue,
+        };
+        if let Ok(id) = id.parse() {
+            names.push((id, queue));
+        }
+    }
+    names.sort_unstable_by_key(|(id, _)| *id);
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::record::{read_url, write};
+
+    fn record(log: &mut Log, kind: Kind, hash: u64, body: &[u8]) -> Vec<u8> {
+        let sequence = log.next();
+        write(kind, (sequence, hash), b"\x01\0\0\0u", body).unwrap()
+    }
+
+    fn put(log: &mut Log, hash: u64, bytes: usize) {
+        let record =
+            record(log, Kind::Object, hash, &vec![u8::try_from(hash % 251).unwrap(); bytes]);
+        let (begun, body) = record.split_at(record.len() - bytes);
+        log.append_object(begun, &Source::Bytes(body), hash).unwrap();
+    }
+
+    /// Returns the bodies of a URL, each a byte and its length.
+    fn bodies(log: &mut Log, hash: u64) -> Vec<(u8, usize)> {
+        let mut found = Vec::new();
+        let used = log.known().used(hash);
+        for (place, file) in used {
+            let mut bytes = vec![0; usize::try_from(u64::from(place.length) * UNIT).unwrap()];
+            let (count, _) = file.read_up_to(&mut bytes, u64::from(place.at) * UNIT);
+            bytes.truncate(count);
+            let front = Front::read(bytes.first_chunk().unwrap()).unwrap();
+            let body = &bytes[FRONT_BYTES + 5..usize::try_from(front.record_bytes()).unwrap()];
+            assert!(front.is_body(body) && front.hash == hash);
+            assert_eq!(read_url(&bytes[FRONT_BYTES..]), Some("u"));
+            found.push((body[0], body.len()));
+        }
+        found
+    }
+
+    fn open(folder: &Path, bytes_max: u64) -> Log {
+        Log::open(Disk::Hasty, folder, bytes_max).unwrap()
+    }
+
+    #[test]
+    fn what_was_appended_is_there_after_any_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = open(folder.path(), 1 << 30);
+        for hash in 1..200 {
+            put(&mut log, hash, 1_000 + usize::try_from(hash).unwrap());
+        }
+        let removal = record(&mut log, Kind::Removal, 5, b"");
+        log.append_removal(&removal, 5).unwrap();
+        put(&mut log, 6, 77);
+        for is_closed in [false, true, true] {
+            if is_closed {
+                log.close().unwrap();
+            }
+            drop(log);
+            log = open(folder.path(), 1 << 30);
+            assert_eq!((bodies(&mut log, 5), bodies(&mut log, 7)), (vec![], vec![(7, 1_007)]));
+            let mut six = bodies(&mut log, 6);
+            six.sort_unstable();
+            assert_eq!(six, [(6, 77), (6, 1_006)]);
+            assert_eq!(log.known().index.len(), 199);
+        }
+        // The next sequence is higher than all before.
+        assert_eq!(log.next(), 202);
+    }
+
+    #[test]
+    fn a_torn_end_costs_the_record_that_it_tears() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = open(folder.path(), 1 << 30);
+        (1..4).for_each(|hash| put(&mut log, hash, 100));
+        let path = log.path(1, Queue::Young);
+        drop(log);
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(std::fs::metadata(&path).unwrap().len() - 1).unwrap();
+        let mut log = open(folder.path(), 1 << 30);
+        assert_eq!([1, 2, 3].map(|hash| bodies(&mut log, hash).len()), [1, 1, 0]);
+        put(&mut log, 3, 50);
+        assert_eq!(bodies(&mut log, 3), [(3, 50)]);
+    }
+
+    #[test]
+    fn what_is_used_stays_and_the_room_is_kept_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes_max = 8 << 20;
+        let mut log = open(folder.path(), bytes_max);
+        let used: Vec<u64> = (1..100).collect();
+        used.iter().for_each(|hash| put(&mut log, *hash, 10_000));
+        for hash in 1_000..5_000 {
+            put(&mut log, hash, 10_000);
+            used.iter().for_each(|it| drop(log.known().used(*it)));
+            assert!(log.bytes() <= bytes_max, "{}", log.bytes());
+        }
+        assert!(used.iter().all(|hash| bodies(&mut log, *hash).len() == 1));
+        let there = (1_000..5_000).filter(|hash| !log.known().used(*hash).is_empty()).count();
+        assert!((500..800).contains(&there), "{there}");
+        let files: u64 = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|it| it.unwrap().metadata().unwrap().len())
+            .sum();
+        assert!(files <= bytes_max + bytes_max / 50, "{files}");
+        // One that comes again soon after it made room goes to the old queue at once.
+        let ghost = (1_000..5_000).rev().find(|hash| log.known().used(*hash).is_empty()).unwrap();
+        put(&mut log, ghost, 10_000);
+        let (place, _) = log.known().used(ghost)[0].clone();
+        assert_eq!(log.segments[&place.segment].queue, Queue::Old);
+    }
+
+    #[test]
+    fn a_removal_lasts_as_long_as_what_it_removes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = open(folder.path(), 4 << 20);
+        put(&mut log, 1, 1_000);
+        let removal = record(&mut log, Kind::Removal, 1, b"");
+        log.append_removal(&removal, 1).unwrap();
+        for hash in 2..2_000 {
+            put(&mut log, hash, 10_000);
+            if hash % 100 == 0 {
+                drop(log);
+                log = open(folder.path(), 4 << 20);
+                assert_eq!(bodies(&mut log, 1), [], "at {hash}");
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Targets: where a request leads, and whether it may.
+//!
+//! Source: RFC 9112 §3.2 (forms of the target), RFC 9110 §7.4 (misdirected requests).
+//!
+//! Sans-I/O.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use http::{HeaderMap, Method, StatusCode, Uri, header};
+use net::host::HostPort;
+use url::Url;
+
+use crate::config::Config;
+
+/// Longest URL that is asked for, in bytes.
+const URL_BYTES_MAX: usize = 8 << 10;
+
+/// Where a request leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// To an object.
+    Object(Object),
+    /// To a host and a port, as a tunnel.
+    Tunnel(HostPort),
+    /// To this cache's own pages.
+    Own,
+}
+
+/// An object of the web.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// Its URL, without fragment: the key under which it is stored.
+    pub url: Url,
+    /// Where it is fetched from.
+    pub at: Url,
+    /// Whether the cache stands before its origin.
+    pub is_before_origin: bool,
+}
+
+/// Why a request is not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The URL cannot be read, or not fetched.
+    Url(String),
+    /// Requests do not go to that port.
+    Port(u16),
+    /// Nothing here has that host's name.
+    Host(String),
+}
+
+impl Refusal {
+    /// Returns the status of the answer.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Url(_) => StatusCode::BAD_REQUEST,
+            Self::Port(_) => StatusCode::FORBIDDEN,
+            Self::Host(_) => StatusCode::MISDIRECTED_REQUEST,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(message) => write!(f, "the URL is wrong: {message}"),
+            Self::Port(port) => write!(
+                f,
+                "requests do not go to port {port} from here: `ports` and `connect_ports` in [access] of \
+                 cache.toml list the allowed ones"
+            ),
+            Self::Host(host) => write!(
+                f,
+                "this cache stands before no site {host:?}: an [[origin]] in cache.toml names one; as a \
+                 proxy it is asked by whole URLs"
+            ),
+        }
+    }
+}
+
+/// Returns where a request leads. `own` are the names under which the cache itself is asked.
+///
+/// # Errors
+///
+/// It leads nowhere: the refusal is the answer.
+pub fn of(
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    own: &[String],
+    config: &Config,
+) -> Result<Target, Refusal> {
+    if method == Method::CONNECT {
+        let authority = uri.authority().map(|it| it.as_str()).unwrap_or_default();
+        let to = HostPort::parse(authority);
+        let to = to.ok_or_else(|| Refusal::Url(format!("{authority:?} is no host and port")))?;
+        let port = to.port.ok_or_else(|| Refusal::Url("a tunnel leads to a port".to_owned()))?;
+        return allowed(port, &config.connect_ports).map(|()| Target::Tunnel(to));
+    }
+    let text = uri.to_string();
+    if URL_BYTES_MAX < text.len() {
+        return Err(Refusal::Url(format!("it has more than {URL_BYTES_MAX} bytes")));
+    }
+    let (host, is_whole) = match uri.authority() {
+        Some(authority) => (authority.as_str().to_ascii_lowercase(), true),
+        None => {
+            let host = headers.get(header::HOST).and_then(|it| it.to_str().ok());
+            (host.unwrap_or_default().to_ascii_lowercase(), false)
+        }
+    };
+    let is_http = uri.scheme_str().is_none_or(|it| it == "http");
+    if let Some(origin) = config.origins.iter().find(|it| is_http && it.host == host) {
+        let path = uri.path_and_query().map_or("/", |it| it.as_str());
+        let url = parsed(&format!("http://{host}{path}"))?;
+        let mut at = url.clone();
+        // Both are URLs of the same kind, so that all three can be set.
+        let set = at.set_scheme(origin.url.scheme()).is_ok()
+            && at.set_host(origin.url.host_str()).is_ok()
+            && at.set_port(origin.url.port()).is_ok();
+        let wrong = || Refusal::Url(format!("{} has no such path", origin.url));
+        return set
+            .then_some(Target::Object(Object { url, at, is_before_origin: true }))
+            .ok_or_else(wrong);
+    }
+    if own.contains(&host) {
+        return Ok(Target::Own);
+    }
+    if !is_whole {
+        return Err(Refusal::Host(host));
+    }
+    let url = parsed(&text)?;
+    let port = url.port_or_known_default().unwrap_or_default();
+    allowed(port, &config.ports)?;
+    Ok(Target::Object(Object { at: url.clone(), url, is_before_origin: false }))
+}
+
+fn parsed(text: &str) -> Result<Url, Refusal> {
+    let mut url = Url::parse(text).map_err(|error| Refusal::Url(error.to_string()))?;
+    url.set_fragment(None);
+    if !["http", "https"].contains(&url.scheme()) {
+        return Err(Refusal::Url(format!("nothing is fetched by {:?}", url.scheme())));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Refusal::Url("take the name and password out of it".to_owned()));
+    }
+    Ok(url)
+}
+
+fn allowed(port: u16, ports: &[RangeInclusive<u16>]) -> Result<(), Refusal> {
+    if ports.iter().any(|it| it.contains(&port)) { Ok(()) } else { Err(Refusal::Port(port)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn target(line: &str, host: &str) -> Result<Target, Refusal> {
+        let text = "[[origin]]\nhost = \"www.example.org\"\nurl = \"http://127.0.0.1:8080\"";
+        let (method, uri) = line.split_once(' ').unwrap();
+        let host = HeaderValue::from_str(host).unwrap();
+        let headers = [(header::HOST, host)].into_iter().collect();
+        let own = ["127.0.0.1:3128".to_owned()];
+        of(
+            &method.parse().unwrap(),
+            &uri.parse().unwrap(),
+            &headers,
+            &own,
+            &Config::parse(text, std::path::Path::new("/d")).unwrap(),
+        )
+    }
+
+    fn check(line: &str, host: &str, expected: &str) {
+        let seen = match target(line, host) {
+            Ok(Target::Object(it)) => format!("{} at {}", it.url, it.at),
+            Ok(Target::Tunnel(to)) => format!("tunnel to {to}"),
+            Ok(Target::Own) => "own".to_owned(),
+            Err(refusal) => format!("{}", refusal.status().as_u16()),
+        };
+        assert_eq!(seen, expected, "{line} {host}");
+    }
+
+    #[test]
+    fn a_request_leads_to_a_host_a_site_behind_or_the_cache_itself() {
+        check("GET http://H/a/../b#c", "h", "http://h/b at http://h/b");
+        check("GET https://h/", "h", "https://h/ at https://h/");
+        check(
+            "GET /a?b",
+            "WWW.example.org",
+            "http://www.example.org/a?b at http://127.0.0.1:8080/a?b",
+        );
+        check(
+            "GET http://www.example.org/a",
+            "x",
+            "http://www.example.org/a at http://127.0.0.1:8080/a",
+        );
+        check("GET /a", "127.0.0.1:3128", "own");
+        check("GET http://127.0.0.1:3128/healthz", "x", "own");
+        check("CONNECT h:443", "h", "tunnel to h:443");
+    }
+
+    #[test]
+    fn what_leads_nowhere_is_refused() {
+        check("GET /a", "other", "421");
+        check("GET http://h:22/", "h", "403");
+        check("GET http://h:1024/", "h", "403");
+        check("GET http://u:p@h/", "h", "400");
+        check("CONNECT h:80", "h", "403");
+        check("CONNECT h", "h", "400");
+        check(&format!("GET http://h/{}", "a".repeat(URL_BYTES_MAX)), "h", "400");
+    }
+}

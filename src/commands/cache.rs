@@ -1,0 +1,158 @@
+//! `harvest cache`: the daemon that keeps the web's objects for who asks again, and the commands to it.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use cache::config::{ADMIN_LISTEN, LISTEN};
+use cache::{Config, Handle, Purged, Server, Status};
+use clap::Subcommand;
+use net::client::{Client, Proxy, Request};
+use net::shutdown::Shutdown;
+use url::Url;
+
+use crate::admin::Admin;
+use crate::{output, process, settings};
+
+/// Run an object cache: a proxy that answers from what it has fetched before.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  harvest cache run                                a proxy for this machine, at 127.0.0.1:3128
+  curl -x http://127.0.0.1:3128 http://www.example.org/
+  harvest cache get https://www.example.org/       through the proxy; it keeps https, too
+  harvest cache status
+  harvest cache run -c cache.toml                  with settings: a site to stand before, rules")]
+pub(crate) enum CacheCommand {
+    /// Run the cache until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
+    Run(File),
+    /// Print every mistake in the settings as FILE:LINE:COL; exit with 1 if there is any.
+    Check(settings::File),
+    /// Show the status of a running cache.
+    Status {
+        #[command(flatten)]
+        file: File,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fetch an object through a running cache, and print it; its `Cache-Status` goes to standard
+    /// error.
+    Get {
+        #[command(flatten)]
+        file: File,
+        /// The object's URL.
+        url: Url,
+    },
+    /// Remove what is stored of a URL.
+    Purge {
+        #[command(flatten)]
+        file: File,
+        /// The object's URL.
+        url: Url,
+        /// Print the cache's answer as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// The option that names the settings file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct File {
+    /// The settings file; without one, the defaults hold: 127.0.0.1:3128, 256 MiB of memory.
+    #[arg(short, long = "config", value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+pub(crate) async fn run(command: CacheCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        CacheCommand::Run(file) => serve(&file).await,
+        CacheCommand::Check(file) => {
+            load(Some(&file.config))?.daemon.check_files()?;
+            file.check(|_| Ok(()))
+        }
+        CacheCommand::Status { file, json } => {
+            let admin = admin(&file)?;
+            admin.print(&admin.get("status").await?, json, render)
+        }
+        CacheCommand::Get { file, url } => get(&file, url).await,
+        CacheCommand::Purge { file, url, json } => {
+            let admin = admin(&file)?;
+            let answer = admin.post("purge", &[("url", Some(url.as_str()))]).await?;
+            admin.print(&answer, json, |it: &Purged| {
+                format!("{} removed", output::counted(it.purged, "object"))
+            })
+        }
+    }
+}
+
+/// Reads the settings; relative paths in them start at the file's folder.
+pub(crate) fn load(path: Option<&Path>) -> anyhow::Result<Config> {
+    let data = dirs::data_dir().map(|it| it.join("harvest").join("cache"));
+    let Some(path) = path else {
+        let data =
+            data.context("you have no data directory: name one as `data` in a settings file")?;
+        return Ok(Config::new(LISTEN, ADMIN_LISTEN, data));
+    };
+    let data = data.unwrap_or_default();
+    let mut config = settings::load(path, |text| Config::parse(text, &data))?;
+    config.daemon.resolve(&settings::folder(path));
+    Ok(config)
+}
+
+fn admin(file: &File) -> anyhow::Result<Admin> {
+    let config = load(file.config.as_deref())?;
+    Admin::new("cache", &config.daemon.admin_address(), &config.daemon.data)
+}
+
+async fn serve(file: &File) -> anyhow::Result<ExitCode> {
+    let mut signals = process::Signals::listen()?;
+    let config = load(file.config.as_deref())?;
+    let opening = async { Ok(Server::bind(config).await?) };
+    let Some(server) = signals.during(opening).await? else { return Ok(ExitCode::SUCCESS) };
+    let (public, admin) = (server.local_addr(), server.admin_addr());
+    tracing::info!(%admin, "cache runs: use http://{public} as the proxy");
+    let (handle, shutdown) = (server.handle(), Shutdown::new());
+    let serving = server.run(shutdown.clone());
+    let serving = async { serving.await.context("the cache stopped") };
+    let reload = async || process::log_reload(reload(&handle, file));
+    process::run(signals, serving, shutdown, reload).await
+}
+
+/// Applies the settings as they are now in the file.
+fn reload(handle: &Handle, file: &File) -> anyhow::Result<Vec<&'static str>> {
+    Ok(handle.reload(load(file.config.as_deref())?))
+}
+
+async fn get(file: &File, url: Url) -> anyhow::Result<ExitCode> {
+    let config = load(file.config.as_deref())?;
+    let proxy = Url::parse(&format!("http://{}/", config.daemon.listen))?;
+    let client = Client::new(net::client::Settings { allow_private: true, ..Default::default() });
+    let request = Request { response_bytes_max: Some(u64::MAX), ..Request::get(url.clone()) };
+    let mut response = client.send(request.proxy(Some(Proxy::new(proxy, None)?))).await?;
+    if let Some(status) = response.header("cache-status") {
+        output::note(&format!("cache-status: {status}"));
+    }
+    if !response.status.is_success() {
+        bail!("{url}: {}", response.into_error().await);
+    }
+    let mut stdout = io::stdout().lock();
+    while let Some(bytes) = response.chunk().await? {
+        stdout.write_all(&bytes)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the status as text.
+fn render(status: &Status) -> String {
+    let mut lines = vec![format!(
+        "{}: {} in memory, {} bytes, {} under way",
+        status.name,
+        output::counted(status.objects, "URL"),
+        status.bytes,
+        status.under_way
+    )];
+    let answers = status.answers.iter().filter(|(_, count)| **count != 0);
+    lines.extend(answers.map(|(from, count)| format!("  {from}: {count}")));
+    lines.join("\n")
+}
