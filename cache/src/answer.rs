@@ -8,7 +8,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, hea
 use net::body::{self, Body};
 use net::clock;
 
-use crate::asked::Asked;
 use crate::content::Content;
 use crate::fetch::Failure;
 use crate::memory::Object;
@@ -17,6 +16,7 @@ use crate::policy::range::{self, Part};
 use crate::policy::status::{Source, cache_status};
 use crate::policy::storing::Head;
 use crate::policy::validation::{continues, has_already};
+use crate::request::Asked;
 use crate::transfer::Reader;
 
 /// Name of the header that says how an answer came about.
@@ -52,8 +52,8 @@ impl Answers {
     }
 
     /// Returns the name in `Via`.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    pub(crate) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
     }
 
     /// Answers with a stored object.

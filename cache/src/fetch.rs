@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use net::body::{self, Body};
 use net::client::{Client, Request, Response};
 use net::clock;
@@ -24,7 +24,6 @@ use quick_cache::sync::Cache;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
 
-use crate::asked::{Asked, CONDITIONS};
 use crate::content::Content;
 use crate::memory::Object;
 use crate::objects::Objects;
@@ -33,6 +32,7 @@ use crate::policy::freshness::Times;
 use crate::policy::storing::{Head, NotStored, keep};
 use crate::policy::validation::{Validated, update, validated};
 use crate::policy::{invalidation, range};
+use crate::request::{Asked, CONDITIONS};
 use crate::transfer::{End, Reader, Transfer};
 
 /// Time for which a URL is not joined whose answer was for one client alone.
@@ -106,6 +106,8 @@ struct Shared {
     objects: Objects,
     flights: Mutex<HashMap<String, Arc<Flight>>>,
     apart: Cache<String, Instant>,
+    /// Why the last answer of a URL was not stored, with its status.
+    not_stored: Cache<String, (StatusCode, NotStored)>,
     tasks: TaskTracker,
     stop: Shutdown,
     folder: PathBuf,
@@ -118,6 +120,7 @@ impl Fetcher {
             objects,
             flights: Mutex::default(),
             apart: Cache::new(APART_MAX),
+            not_stored: Cache::new(APART_MAX),
             tasks: TaskTracker::new(),
             stop,
             folder,
@@ -126,6 +129,11 @@ impl Fetcher {
 
     fn flights(&self) -> MutexGuard<'_, HashMap<String, Arc<Flight>>> {
         self.0.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the status of the last answer of a URL that was not stored, and why it was not.
+    pub(crate) fn not_stored(&self, url: &str) -> Option<(StatusCode, NotStored)> {
+        self.0.not_stored.get(url)
     }
 
     /// Returns the number of fetches under way.
@@ -322,6 +330,7 @@ impl Fetcher {
         let head = match kept {
             Ok(head) => Arc::new(head),
             Err(why) => {
+                self.0.not_stored.insert(url.to_owned(), (response.status, why));
                 // What it replaces is not used any more.
                 if stored.is_some() && !response.status.is_server_error() {
                     self.0.objects.remove(url, Some(&asked.headers));
@@ -350,7 +359,7 @@ impl Fetcher {
     /// Asks the origin, about what is stored if there is something.
     async fn ask(&self, asked: &Asked, stored: Option<&Arc<Object>>) -> Result<Came, net::Error> {
         let url = asked.object.url.as_str();
-        let mut outgoing = asked.outgoing.clone();
+        let mut outgoing = asked.outgoing();
         if let Some(stored) = stored {
             CONDITIONS.iter().for_each(|it| drop(outgoing.remove(it)));
             outgoing.extend(conditions(&stored.head));
@@ -385,7 +394,7 @@ impl Fetcher {
                 Ok(Came::Stored(Outcome::Validated(object)))
             }
             Validated::Other => {
-                let mut outgoing = asked.outgoing.clone();
+                let mut outgoing = asked.outgoing();
                 CONDITIONS.iter().for_each(|it| drop(outgoing.remove(it)));
                 let (response, times) = self.send(asked, outgoing).await?;
                 Ok(Came::Answer(response, times))

@@ -8,16 +8,17 @@
 //! Source: TR §9; RFC 9110, 9111, 9112.
 
 mod answer;
-mod asked;
 pub mod config;
 pub mod content;
 mod counts;
 pub mod error;
+mod explain;
 mod fetch;
 pub mod memory;
 mod objects;
 pub mod policy;
 mod proxy;
+mod request;
 mod serve;
 pub mod server;
 pub mod store;
@@ -27,5 +28,6 @@ mod tunnel;
 
 pub use config::Config;
 pub use error::Error;
+pub use explain::{Explanation, StoredObject};
 pub use serve::{Purged, Status};
 pub use server::{Handle, Server};

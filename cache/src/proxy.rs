@@ -1,7 +1,7 @@
 //! The proxy: one request in, one answer out.
 
 use std::convert::Infallible;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ use net::shutdown::Shutdown;
 use url::Url;
 
 use crate::answer::Answers;
-use crate::asked::{Asked, outgoing};
 use crate::config::Config;
 use crate::counts::{Counts, From};
+use crate::explain::{self, Explanation};
 use crate::fetch::{Answer, Failure, Fetcher};
 use crate::memory::Object;
 use crate::objects::Objects;
@@ -31,6 +31,7 @@ use crate::policy::hops;
 use crate::policy::status::Source;
 use crate::policy::storing::Head;
 use crate::policy::validation::{is_of_same, update};
+use crate::request::Asked;
 use crate::serve::{Own, Status};
 use crate::store::Store;
 use crate::target::{self, Target};
@@ -94,7 +95,7 @@ impl Proxy {
         let disk = self.0.objects.disk();
         let (disk_objects, disk_bytes) = disk.map(Store::figures).unwrap_or_default();
         Status {
-            name: self.0.answers.name().to_owned(),
+            name: self.0.answers.name().to_string(),
             objects,
             bytes,
             disk_objects,
@@ -109,6 +110,26 @@ impl Proxy {
     /// Removes what is stored of a URL. Returns how many objects there were.
     pub(crate) fn purge(&self, url: &Url) -> u64 {
         self.0.objects.remove(url.as_str(), None) as u64
+    }
+
+    /// Explains what is stored of a URL, and what becomes of the next request for it.
+    pub(crate) async fn explain(&self, url: &Url) -> Explanation {
+        let config = self.config();
+        let uri = url.as_str().parse().unwrap_or_default();
+        let (none, own) = (http::HeaderMap::new(), &self.0.own);
+        let target = target::of(&Method::GET, &uri, &none, own, &config);
+        let (url, rules) = match &target {
+            Ok(Target::Object(it)) => (&it.url, config.rules(&it.url, it.is_before_origin)),
+            _ => (url, config.rules(url, false)),
+        };
+        let stored = self.0.objects.get(url.as_str(), rules).await;
+        let objects = stored.as_deref().unwrap_or_default();
+        let last = self.0.fetcher.not_stored(url.as_str()).filter(|_| objects.is_empty());
+        Explanation {
+            refusal: target.as_ref().err().map(ToString::to_string),
+            not_stored: last.map(|(status, why)| format!("the last answer, {status}: {why}")),
+            ..explain::explain(url.to_string(), objects, clock::now_ms())
+        }
     }
 
     /// Answers a request; those for the cache itself with `pages`.
@@ -140,36 +161,23 @@ impl Proxy {
         if let Some(refusal) = self.objection(&config, &request, object.is_before_origin) {
             return (From::Own, refusal);
         }
-        if hops::has_passed(headers, answers.name()) {
+        if hops::has_passed(headers, &answers.name()) {
             let message =
                 format!("this request has been at {} already: it goes round", answers.name());
             return refused(StatusCode::LOOP_DETECTED, &message);
         }
         let rules = config.rules(&object.url, object.is_before_origin);
-        let (parts, body) = request.into_parts();
-        let mut outgoing = outgoing(&parts.headers, answers.name());
-        if object.is_before_origin {
-            self.introduce(&parts, &mut outgoing);
-        }
+        let (mut parts, body) = request.into_parts();
         if [Method::OPTIONS, Method::TRACE].contains(&parts.method)
-            && let Some(left) =
-                outgoing.get(MAX_FORWARDS).and_then(|it| it.to_str().ok()?.parse::<u32>().ok())
+            && !count_forwards(&mut parts.headers)
         {
-            let Some(left) = left.checked_sub(1) else {
-                return (
-                    From::Own,
-                    answers.passed(
-                        StatusCode::OK,
-                        http::HeaderMap::new(),
-                        body::empty(),
-                        passed(None),
-                    ),
-                );
-            };
-            outgoing.insert(MAX_FORWARDS, HeaderValue::from(left));
+            let none = http::HeaderMap::new();
+            let response = answers.passed(StatusCode::OK, none, body::empty(), passed(None));
+            return (From::Own, response);
         }
+        let (name, client) = (answers.name(), client_of(&parts.extensions));
         let (method, headers) = (parts.method, parts.headers);
-        let asked = Asked { method, object, headers, outgoing, rules };
+        let asked = Asked { method, object, headers, name, client, rules };
         if asked.method == Method::GET && body.is_end_stream() {
             self.get(asked).await
         } else if asked.method == Method::HEAD {
@@ -256,7 +264,7 @@ impl Proxy {
             (Choice::Use { .. }, None) => Forward::UriMiss,
         };
         let (url, sent_ms) = (asked.object.url.as_str(), clock::now_ms());
-        let outgoing = asked.outgoing.clone();
+        let outgoing = asked.outgoing();
         match self.0.fetcher.pass(&asked, outgoing, body::empty()).await {
             Ok(response) => {
                 let times = Times { sent_ms, came_ms: clock::now_ms() };
@@ -294,7 +302,7 @@ impl Proxy {
 
     /// Passes a request on, and forgets what its answer makes unusable.
     async fn pass(&self, asked: Asked, body: Body) -> (From, Response<Body>) {
-        let outgoing = asked.outgoing.clone();
+        let outgoing = asked.outgoing();
         match self.0.fetcher.pass(&asked, outgoing, body).await {
             Ok(response) => {
                 self.0.fetcher.invalidate(&asked, &response);
@@ -357,9 +365,7 @@ impl Proxy {
         request: &Request<Body>,
         is_before_origin: bool,
     ) -> Option<Response<Body>> {
-        // Every request has one.
-        let nobody = Peer(IpAddr::from([0; 4]));
-        let Peer(address) = *request.extensions().get().unwrap_or(&nobody);
+        let address = client_of(request.extensions());
         let shown = request.extensions().get();
         let token = daemon::proxy_token(request.headers());
         let client = Requester { address, token: token.as_deref(), shown };
@@ -382,17 +388,19 @@ impl Proxy {
             }
         }
     }
+}
 
-    /// Tells the site behind who asks, and under which name.
-    fn introduce(&self, parts: &http::request::Parts, outgoing: &mut http::HeaderMap) {
-        if let Some(host) = parts.headers.get(header::HOST) {
-            outgoing.insert(header::HOST, host.clone());
-        }
-        let peer = parts.extensions.get::<Peer>().map(|it| it.0.to_string());
-        if let Some(Ok(peer)) = peer.map(HeaderValue::try_from) {
-            outgoing.append(header::HeaderName::from_static("x-forwarded-for"), peer);
-        }
-    }
+/// Counts down how often a request may be passed on. Returns whether it may be.
+fn count_forwards(headers: &mut http::HeaderMap) -> bool {
+    let left = headers.get(MAX_FORWARDS).and_then(|it| it.to_str().ok()?.parse::<u32>().ok());
+    let Some(left) = left else { return true };
+    headers.insert(MAX_FORWARDS, HeaderValue::from(left.saturating_sub(1)));
+    left != 0
+}
+
+/// Returns the client of a request; every request has one.
+fn client_of(extensions: &http::Extensions) -> IpAddr {
+    extensions.get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |it| it.0)
 }
 
 fn passed(status: Option<StatusCode>) -> Source {

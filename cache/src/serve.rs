@@ -90,6 +90,7 @@ pub(crate) fn admin(proxy: Proxy, control: Control, guard: Guard, pages: &Pages)
         .route("/status", get(status))
         .route("/metrics", get(samples))
         .route("/purge", post(purge))
+        .route("/explain", get(explain))
         .route("/healthz", get(|| async { health::healthz("cache") }))
         .route("/readyz", get(|| async { ready().respond() }))
         .with_state(Admin { proxy, control, pages: pages.clone() })
@@ -185,16 +186,29 @@ async fn samples(State(admin): State<Admin>) -> Response {
 }
 
 #[derive(Deserialize)]
-struct PurgeQuery {
+struct UrlQuery {
     url: String,
 }
 
-async fn purge(State(admin): State<Admin>, Query(query): Query<PurgeQuery>) -> Response {
-    match Url::parse(&query.url) {
+impl UrlQuery {
+    fn url(&self) -> Result<Url, Box<Response>> {
+        Url::parse(&self.url).map_err(|error| {
+            let failure = Failure::bad_request(format!("{} is no URL: {error}", self.url));
+            Box::new((failure.status, Json(failure.to_json())).into_response())
+        })
+    }
+}
+
+async fn purge(State(admin): State<Admin>, Query(query): Query<UrlQuery>) -> Response {
+    match query.url() {
         Ok(url) => Json(Purged { purged: admin.proxy.purge(&url) }).into_response(),
-        Err(error) => {
-            let failure = Failure::bad_request(format!("{} is no URL: {error}", query.url));
-            (failure.status, Json(failure.to_json())).into_response()
-        }
+        Err(refusal) => *refusal,
+    }
+}
+
+async fn explain(State(admin): State<Admin>, Query(query): Query<UrlQuery>) -> Response {
+    match query.url() {
+        Ok(url) => Json(admin.proxy.explain(&url).await).into_response(),
+        Err(refusal) => *refusal,
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use cache::config::{ADMIN_LISTEN, LISTEN};
-use cache::{Config, Handle, Purged, Server, Status};
+use cache::{Config, Explanation, Handle, Purged, Server, Status, StoredObject};
 use clap::Subcommand;
 use net::client::{Client, Proxy, Request};
 use net::shutdown::Shutdown;
@@ -44,6 +44,16 @@ pub(crate) enum CacheCommand {
         /// The object's URL.
         url: Url,
     },
+    /// Say what is stored of a URL, how long it is good, and what becomes of the next request.
+    Explain {
+        #[command(flatten)]
+        file: File,
+        /// The object's URL.
+        url: Url,
+        /// Print the cache's answer as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Remove what is stored of a URL.
     Purge {
         #[command(flatten)]
@@ -76,6 +86,13 @@ pub(crate) async fn run(command: CacheCommand) -> anyhow::Result<ExitCode> {
             admin.print(&admin.get("status").await?, json, render)
         }
         CacheCommand::Get { file, url } => get(&file, url).await,
+        CacheCommand::Explain { file, url, json } => {
+            let admin = admin(&file)?;
+            let query = url::form_urlencoded::Serializer::new(String::new())
+                .append_pair("url", url.as_str())
+                .finish();
+            admin.print(&admin.get(&format!("explain?{query}")).await?, json, explained)
+        }
         CacheCommand::Purge { file, url, json } => {
             let admin = admin(&file)?;
             let answer = admin.post("purge", &[("url", Some(url.as_str()))]).await?;
@@ -143,6 +160,24 @@ async fn get(file: &File, url: Url) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns an explanation as text.
+fn explained(it: &Explanation) -> String {
+    let mut lines = vec![it.url.clone()];
+    lines.extend(it.refusal.iter().map(|it| format!("  refused: {it}")));
+    for object in &it.stored {
+        let StoredObject { status, bytes, is_in_memory, age, lifetime, basis, vary } = object;
+        let place = if *is_in_memory { "in memory" } else { "on disk" };
+        let size = output::counted(*bytes, "byte");
+        lines.push(format!(
+            "  stored: {status}, {size} {place}, {age} s old, good for {lifetime} s by {basis}"
+        ));
+        lines.extend(vary.iter().map(|it| format!("    for requests with {it}")));
+    }
+    lines.extend(it.not_stored.iter().map(|it| format!("  not stored: {it}")));
+    lines.push(format!("  the next request: {}", it.next));
+    lines.join("\n")
+}
+
 /// Returns the status as text.
 fn render(status: &Status) -> String {
     let mut lines = vec![format!(
@@ -152,6 +187,11 @@ fn render(status: &Status) -> String {
         status.bytes,
         status.under_way
     )];
+    if status.disk_objects != 0 {
+        let objects = output::counted(status.disk_objects, "object");
+        lines.push(format!("  on disk: {objects}, {} bytes", status.disk_bytes));
+    }
+    lines.extend(status.disk_problem.iter().map(|it| format!("  nothing is stored on disk: {it}")));
     let answers = status.answers.iter().filter(|(_, count)| **count != 0);
     lines.extend(answers.map(|(from, count)| format!("  {from}: {count}")));
     lines.join("\n")

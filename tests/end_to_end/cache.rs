@@ -146,6 +146,8 @@ fn what_was_stored_is_there_after_a_stop_and_after_a_kill() {
     }
     assert_eq!(origin.asked(), paths.len());
     let one = format!("{}/o7", origin.base);
+    let explained = run_ok(["cache", "explain", "-c", text(&cache.settings), &one]);
+    assert!(explained.contains("good for 3600 s by max-age"), "{explained}");
     let purged = run_ok(["cache", "purge", "-c", text(&cache.settings), &one]);
     assert!(purged.contains("1 object removed"), "{purged}");
     let more: Vec<String> = (200..300).map(|it| format!("/o{it}")).collect();

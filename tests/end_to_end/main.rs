@@ -15,8 +15,6 @@ mod freshness;
 mod harness;
 mod health;
 mod oai;
-mod oai_faulty;
-mod oai_peers;
 mod opening;
 mod push;
 mod replicator;

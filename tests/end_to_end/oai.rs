@@ -1,5 +1,8 @@
 //! Tests of `harvest oai` against `/oai` of a running `harvest up`.
 
+mod faulty;
+mod peers;
+
 use std::fs;
 use std::path::Path;
 

@@ -10,6 +10,8 @@
 //!
 //! Sans-I/O.
 
+use std::fmt;
+
 use http::{HeaderMap, HeaderName, StatusCode, header};
 use net::client::http_date;
 
@@ -80,6 +82,19 @@ pub enum Basis {
     Settings,
     /// Nothing.
     Nothing,
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SharedMaxAge => "s-maxage",
+            Self::MaxAge => "max-age",
+            Self::Expires => "Expires",
+            Self::LastModified => "a guess by its last change",
+            Self::Settings => "the settings",
+            Self::Nothing => "nothing",
+        })
+    }
 }
 
 /// The terms on which an answer is used.

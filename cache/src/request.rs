@@ -1,8 +1,11 @@
-//! What is asked for: a client's request, as it is answered and as it is passed on.
+//! A request of a client, as it is answered and as it is passed on.
 //!
 //! Sans-I/O.
 
-use http::{HeaderMap, HeaderValue, Method, header};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use crate::policy::control::RequestControl;
 use crate::policy::freshness::Rules;
@@ -11,7 +14,7 @@ use crate::policy::storing::Ask;
 use crate::target;
 
 /// Headers by which a client wants a part, or makes conditions of its own.
-pub(crate) const CONDITIONS: [header::HeaderName; 6] = [
+pub(crate) const CONDITIONS: [HeaderName; 6] = [
     header::RANGE,
     header::IF_MATCH,
     header::IF_NONE_MATCH,
@@ -27,8 +30,10 @@ pub(crate) struct Asked {
     pub(crate) object: target::Object,
     /// Headers, as the client sent them.
     pub(crate) headers: HeaderMap,
-    /// Headers for the origin.
-    pub(crate) outgoing: HeaderMap,
+    /// The cache's name.
+    pub(crate) name: Arc<str>,
+    /// The client.
+    pub(crate) client: IpAddr,
     pub(crate) rules: Rules,
 }
 
@@ -45,17 +50,25 @@ impl Asked {
         let mut own = CONDITIONS.iter().skip(1).chain(&[header::AUTHORIZATION]);
         !is_fussy && !own.any(|it| self.headers.contains_key(it))
     }
-}
 
-/// Returns the headers with which a request is passed on by the cache `name`.
-pub(crate) fn outgoing(headers: &HeaderMap, name: &str) -> HeaderMap {
-    let mut outgoing = headers.clone();
-    hops::remove(&mut outgoing);
-    for name in [header::PROXY_AUTHORIZATION, header::EXPECT, header::HOST] {
-        outgoing.remove(name);
+    /// Returns the headers with which it is passed on. A site behind is told who asks, and under which
+    /// name.
+    pub(crate) fn outgoing(&self) -> HeaderMap {
+        let mut outgoing = self.headers.clone();
+        hops::remove(&mut outgoing);
+        outgoing.remove(header::PROXY_AUTHORIZATION);
+        outgoing.remove(header::EXPECT);
+        let mut append = |name: HeaderName, text: String| {
+            if let Ok(value) = HeaderValue::try_from(text) {
+                outgoing.append(name, value);
+            }
+        };
+        append(header::VIA, format!("1.1 {}", self.name));
+        if self.object.is_before_origin {
+            append(HeaderName::from_static("x-forwarded-for"), self.client.to_string());
+        } else {
+            outgoing.remove(header::HOST);
+        }
+        outgoing
     }
-    if let Ok(via) = HeaderValue::try_from(format!("1.1 {name}")) {
-        outgoing.append(header::VIA, via);
-    }
-    outgoing
 }
