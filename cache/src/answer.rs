@@ -139,7 +139,7 @@ impl Answers {
             Failure::Stopping => {
                 (StatusCode::SERVICE_UNAVAILABLE, "the cache stops: come again".to_owned())
             }
-            Failure::Origin(error) => (status_of(error), error.to_string()),
+            Failure::Origin(error) => (status_of(error), message_of(error)),
         };
         let text = format!("{} was not fetched: {message}", asked.object.url);
         self.refused(status, &text, Some(source))
@@ -187,6 +187,17 @@ impl Cuttable {
             Self::Stored(content) => content.part(part),
             Self::Flowing(reader) => body::boxed(reader.part(part.start, part.end)),
         }
+    }
+}
+
+/// Returns the message that says why nothing came, with the cache's own setting.
+pub(crate) fn message_of(error: &net::Error) -> String {
+    match error {
+        net::Error::Refused { host, address, refusal } => format!(
+            "{host} is at {address}, {refusal}; if that is meant, set allow_private = true in [access] of \
+             cache.toml"
+        ),
+        error => error.to_string(),
     }
 }
 

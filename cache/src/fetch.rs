@@ -106,6 +106,8 @@ struct Shared {
     objects: Objects,
     flights: Mutex<HashMap<String, Arc<Flight>>>,
     apart: Cache<String, Instant>,
+    /// When a URL was last changed by a request, or purged: what was requested before is not stored.
+    changed: Cache<String, Instant>,
     /// Why the last answer of a URL was not stored, with its status.
     not_stored: Cache<String, (StatusCode, NotStored)>,
     tasks: TaskTracker,
@@ -120,6 +122,7 @@ impl Fetcher {
             objects,
             flights: Mutex::default(),
             apart: Cache::new(APART_MAX),
+            changed: Cache::new(APART_MAX),
             not_stored: Cache::new(APART_MAX),
             tasks: TaskTracker::new(),
             stop,
@@ -310,8 +313,8 @@ impl Fetcher {
         flight: &Arc<Flight>,
         direct: oneshot::Sender<Box<Response>>,
     ) {
-        let url = asked.object.url.as_str();
-        let (mut response, times) = match self.ask(&asked, stored.as_ref()).await {
+        let (url, began) = (asked.object.url.as_str(), clock::monotonic());
+        let (mut response, times) = match self.ask(&asked, stored.as_ref(), began).await {
             Ok(Came::Answer(response, times)) => (response, times),
             Ok(Came::Stored(outcome)) => {
                 // Whoever comes now finds it in memory.
@@ -348,7 +351,7 @@ impl Fetcher {
         flight.outcome.send_replace(Some(Outcome::Flowing(Arc::clone(&head))));
         let end = carry(&mut response, &flight.transfer).await;
         flight.transfer.end(end);
-        if end == End::Whole {
+        if end == End::Whole && !self.has_changed(url, began) {
             let whole = flight.transfer.whole();
             let long = || Content::Transfer(Arc::clone(&flight.transfer));
             let body = whole.map_or_else(long, Content::Memory);
@@ -357,7 +360,12 @@ impl Fetcher {
     }
 
     /// Asks the origin, about what is stored if there is something.
-    async fn ask(&self, asked: &Asked, stored: Option<&Arc<Object>>) -> Result<Came, net::Error> {
+    async fn ask(
+        &self,
+        asked: &Asked,
+        stored: Option<&Arc<Object>>,
+        began: Instant,
+    ) -> Result<Came, net::Error> {
         let url = asked.object.url.as_str();
         let mut outgoing = asked.outgoing();
         if let Some(stored) = stored {
@@ -388,7 +396,7 @@ impl Fetcher {
                 let object = Arc::new(Object { head, body: stored.body.clone() });
                 if object.head.terms.control.no_store {
                     self.0.objects.remove(url, Some(&asked.headers));
-                } else {
+                } else if !self.has_changed(url, began) {
                     self.0.objects.renew(url, &object);
                 }
                 Ok(Came::Stored(Outcome::Validated(object)))
@@ -435,10 +443,20 @@ impl Fetcher {
     pub(crate) fn invalidate(&self, asked: &Asked, response: &Response) {
         let (status, headers) = (response.status, &response.headers);
         for url in invalidation::invalidated(&asked.method, &asked.object.url, status, headers) {
-            self.0.objects.remove(url.as_str(), None);
-            // What is on its way may be older than the change.
-            self.flights().remove(url.as_str());
+            self.forget(url.as_str());
         }
+    }
+
+    /// Forgets what is stored of a URL, and what is on its way. Returns how many objects there were.
+    pub(crate) fn forget(&self, url: &str) -> usize {
+        self.0.changed.insert(url.to_owned(), clock::monotonic());
+        self.flights().remove(url);
+        self.0.objects.remove(url, None)
+    }
+
+    /// Returns whether a URL has changed since a request for it began.
+    fn has_changed(&self, url: &str, began: Instant) -> bool {
+        self.0.changed.get(url).is_some_and(|it| began <= it)
     }
 }
 

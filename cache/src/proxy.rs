@@ -18,7 +18,7 @@ use net::server::{Peer, Tunnel};
 use net::shutdown::Shutdown;
 use url::Url;
 
-use crate::answer::Answers;
+use crate::answer::{Answers, message_of, status_of};
 use crate::config::Config;
 use crate::counts::{Counts, From};
 use crate::explain::{self, Explanation};
@@ -109,7 +109,7 @@ impl Proxy {
 
     /// Removes what is stored of a URL. Returns how many objects there were.
     pub(crate) fn purge(&self, url: &Url) -> u64 {
-        self.0.objects.remove(url.as_str(), None) as u64
+        self.0.fetcher.forget(url.as_str()) as u64
     }
 
     /// Explains what is stored of a URL, and what becomes of the next request for it.
@@ -351,8 +351,8 @@ impl Proxy {
                 (From::Tunnel, Response::new(body::empty()))
             }
             Err(error) => {
-                let status = crate::answer::status_of(&error);
-                (From::Own, answers.refused(status, &error.to_string(), None))
+                let status = status_of(&error);
+                (From::Own, answers.refused(status, &message_of(&error), None))
             }
         }
     }

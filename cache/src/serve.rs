@@ -78,6 +78,7 @@ pub(crate) fn public(describe: Router, at: SocketAddr) -> Own {
     let router = Router::new()
         .route("/healthz", get(|| async { health::healthz("cache") }))
         .route("/readyz", get(|| async { ready().for_anybody().respond() }))
+        .route("/", get(move || async move { front(at) }))
         .route("/proxy.pac", get(move || async move { pac(at) }))
         .merge(describe);
     Own(router)
@@ -113,6 +114,14 @@ impl Admin {
 
 fn ready() -> Readiness {
     Readiness::new([])
+}
+
+/// Tells whoever opens the proxy's address as a page what it is.
+fn front(at: SocketAddr) -> String {
+    format!(
+        "This is an object cache of Harvest, a proxy.\n\nPrograms: curl -x http://{at} http://www.example.org/\n\
+         Browsers: automatic proxy configuration from http://{at}/proxy.pac\n"
+    )
 }
 
 /// Answers with the settings of browsers (a proxy auto-configuration file): everything through the

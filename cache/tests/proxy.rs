@@ -298,6 +298,18 @@ async fn a_change_makes_what_is_stored_unusable() {
 }
 
 #[tokio::test]
+async fn what_was_on_its_way_before_a_change_is_not_stored() {
+    let (pieces, site) = slow_site().await;
+    pieces.send(Ok("old")).unwrap();
+    let mut first = site.send("/", &[]).await;
+    assert_eq!(first.chunk().await.unwrap().unwrap(), "old");
+    assert_eq!(site.ask(Method::POST, "/", &[]).await.body, "body 1");
+    drop(pieces);
+    assert_eq!(first.chunk().await.unwrap(), None);
+    assert_eq!(site.get("/").await.body, "body 2");
+}
+
+#[tokio::test]
 async fn requests_differ_by_the_headers_that_answers_name() {
     let site =
         Site::new(|_, before| counted(&[("cache-control", "max-age=60"), ("vary", "x")], before))
@@ -355,6 +367,7 @@ async fn what_leads_nowhere_is_refused_with_advice() {
     };
     let own = format!("Host: {}\r\n", site.cache);
     check("GET /healthz", &own, "200").await;
+    check("GET /", &own, "200").await;
     check("GET /proxy.pac", &own, "200").await;
     check("GET /.well-known/harvest", &own, "200").await;
     check("GET /nothing", &own, "404").await;
