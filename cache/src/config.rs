@@ -27,6 +27,7 @@ use regex::Regex;
 use settings::{Document, Mistake, Table};
 use url::Url;
 
+use crate::access_log::Format;
 use crate::policy::control::SECONDS_MAX;
 use crate::policy::freshness::{Guess, Rules};
 
@@ -61,6 +62,8 @@ pub struct Config {
     pub memory_bytes: u64,
     /// Room for objects on disk, in bytes; 0: none are stored there.
     pub disk_bytes: u64,
+    /// The file of the access log, if there is one, and its format.
+    pub access_log: Option<(PathBuf, Format)>,
     /// Ports to which requests may go.
     pub ports: Vec<RangeInclusive<u16>>,
     /// Ports to which tunnels may go.
@@ -99,6 +102,7 @@ impl Config {
             name: default_name(),
             memory_bytes: MEMORY_BYTES,
             disk_bytes: DISK_BYTES,
+            access_log: None,
             ports: PORTS.into(),
             connect_ports: CONNECT_PORTS.into(),
             allow_private: false,
@@ -132,6 +136,7 @@ impl Config {
             name: read_name(&root),
             memory_bytes,
             disk_bytes,
+            access_log: read_access_log(&root),
             ports: read_ports(&access, "ports", &PORTS),
             connect_ports: read_ports(&access, "connect_ports", &CONNECT_PORTS),
             allow_private: access.boolean("allow_private", false),
@@ -141,6 +146,14 @@ impl Config {
         };
         document.finish()?;
         Ok(config)
+    }
+
+    /// Makes relative paths relative to `folder`, the one of the settings file.
+    pub fn resolve(&mut self, folder: &Path) {
+        self.daemon.resolve(folder);
+        if let Some((path, _)) = &mut self.access_log {
+            *path = folder.join(&path);
+        }
     }
 
     /// Returns what the settings say of the answers of a URL.
@@ -174,6 +187,22 @@ fn read_name(root: &Table<'_>) -> String {
         );
     }
     name
+}
+
+fn read_access_log(root: &Table<'_>) -> Option<(PathBuf, Format)> {
+    let format = match root.choice("access_log_format", &["squid", "common"]) {
+        Some("common") => Format::Common,
+        _ => Format::Squid,
+    };
+    let path = root.path("access_log");
+    if path.is_none() && root.has("access_log_format") {
+        root.mistake(
+            "access_log_format",
+            "there is no access log",
+            "access_log = \"access.log\" as well",
+        );
+    }
+    path.map(|it| (it, format))
 }
 
 fn listed<'a>(root: &Table<'a>, key: &str) -> Vec<Table<'a>> {
@@ -258,6 +287,8 @@ mod tests {
         let text = r#"
             name = "cache.example.org"
             memory_bytes = "1 GiB"
+            access_log = "access.log"
+            access_log_format = "common"
             [access]
             ports = ["80", "8000-8099"]
             allow_private = true
@@ -275,6 +306,7 @@ mod tests {
             (config.ports, config.connect_ports),
             (vec![80..=80, 8_000..=8_099], vec![443..=443])
         );
+        assert_eq!(config.access_log, Some(("access.log".into(), Format::Common)));
         assert_eq!(config.origins[0].host, "www.example.org");
         let rules = |url: &str| {
             Config::parse(text, Path::new("/d"))

@@ -29,6 +29,14 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The access log cannot be written.
+    #[error("cannot write the access log {path}: {source}; set `access_log` to another file")]
+    AccessLog {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// Another process has the data folder.
     #[error(transparent)]
     Lock(#[from] disk::lock::Error),

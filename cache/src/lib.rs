@@ -7,6 +7,7 @@
 //!
 //! Source: TR §9; RFC 9110, 9111, 9112.
 
+pub mod access_log;
 mod answer;
 pub mod config;
 pub mod content;

@@ -18,6 +18,7 @@ use net::server::{Peer, Tunnel};
 use net::shutdown::Shutdown;
 use url::Url;
 
+use crate::access_log::{AccessLog, Entry};
 use crate::answer::{Answers, message_of, status_of};
 use crate::config::Config;
 use crate::counts::{Counts, From};
@@ -56,6 +57,7 @@ struct Shared {
     objects: Objects,
     fetcher: Fetcher,
     counts: Counts,
+    log: Option<AccessLog>,
     stop: Shutdown,
 }
 
@@ -64,12 +66,13 @@ impl Proxy {
         config: Config,
         own: Vec<String>,
         (objects, fetcher): (Objects, Fetcher),
+        log: Option<AccessLog>,
         stop: Shutdown,
     ) -> Self {
         let answers = Answers::new(&config.name);
         let config = RwLock::new(Arc::new(config));
         let counts = Counts::default();
-        Self(Arc::new(Shared { config, own, answers, objects, fetcher, counts, stop }))
+        Self(Arc::new(Shared { config, own, answers, objects, fetcher, counts, log, stop }))
     }
 
     fn config(&self) -> Arc<Config> {
@@ -79,7 +82,9 @@ impl Proxy {
     /// Puts new settings in force. Returns the names of those that are read only at the start.
     pub(crate) fn set(&self, config: Config) -> impl Iterator<Item = &'static str> + use<> {
         let before = self.config();
+        self.0.log.iter().for_each(AccessLog::reopen);
         let differs = [
+            ("access_log", before.access_log != config.access_log),
             ("name", before.name != config.name),
             ("memory_bytes", before.memory_bytes != config.memory_bytes),
             ("disk_bytes", before.disk_bytes != config.disk_bytes),
@@ -103,6 +108,7 @@ impl Proxy {
             disk_problem: disk.and_then(Store::problem),
             under_way: self.0.fetcher.under_way() as u64,
             answers: self.0.counts.all().map(|(name, count)| (name.to_owned(), count)).into(),
+            log_dropped: self.0.log.as_ref().map_or(0, AccessLog::dropped),
             listening: ListenerStatus::default(),
         }
     }
@@ -138,9 +144,18 @@ impl Proxy {
         request: Request<Body>,
         pages: Own,
     ) -> Result<Response<Body>, Infallible> {
+        let Some(log) = self.0.log.clone() else {
+            let (from, response) = self.respond(request, pages).await;
+            self.0.counts.add(from);
+            return Ok(response);
+        };
+        let (method, url) = (request.method().clone(), url_of(&request));
+        let (client, came_ms) = (client_of(request.extensions()), clock::now_ms());
         let (from, response) = self.respond(request, pages).await;
         self.0.counts.add(from);
-        Ok(response)
+        let (status, content_type) = (response.status(), Entry::type_of(response.headers()));
+        let entry = Entry { client, method, url, status, from, content_type, came_ms };
+        Ok(response.map(|body| log.watch(entry, body)))
     }
 
     async fn respond(&self, request: Request<Body>, pages: Own) -> (From, Response<Body>) {
@@ -387,6 +402,15 @@ impl Proxy {
                 Some(response)
             }
         }
+    }
+}
+
+/// Returns the URL of a request, as a log tells it.
+fn url_of(request: &Request<Body>) -> String {
+    let host = request.headers().get(header::HOST).and_then(|it| it.to_str().ok());
+    match (request.uri().authority(), host) {
+        (None, Some(host)) => format!("http://{host}{}", request.uri()),
+        _ => request.uri().to_string(),
     }
 }
 

@@ -45,6 +45,9 @@ pub struct Status {
     /// Numbers of answers since the start, by where they came from: `hit`, `joined`, `validated`,
     /// `stale`, `miss`, `passed`, `own` and `tunnel`.
     pub answers: std::collections::BTreeMap<String, u64>,
+    /// Number of lines that the access log has dropped, since they came faster than the disk takes them.
+    #[serde(default)]
+    pub log_dropped: u64,
     /// Status of the listeners.
     #[serde(flatten)]
     pub listening: ListenerStatus,

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use daemon::auth::Guard;
 use daemon::describe::{Describer, Facts};
@@ -15,6 +16,7 @@ use tokio::task::JoinSet;
 use tower::service_fn;
 use web::Pages;
 
+use crate::access_log::AccessLog;
 use crate::config::Config;
 use crate::error::Error;
 use crate::fetch::Fetcher;
@@ -28,6 +30,8 @@ use crate::store::Store;
 const TRANSFERS: &str = "transfers";
 /// Name of the folder, below the data folder, for stored objects.
 const OBJECTS: &str = "objects";
+/// Time for the head of an answer: some pages take their origin long.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
 /// Unused connections that are kept for one origin.
 const IDLE_PER_HOST_MAX: usize = 64;
 
@@ -45,6 +49,7 @@ pub struct Server {
     objects: Objects,
     /// Keeps other processes from the data folder.
     lock: Lock,
+    log: Option<AccessLog>,
     admin_pages: Pages,
     stop: Shutdown,
 }
@@ -85,13 +90,18 @@ impl Server {
         let client = Client::new(net::client::Settings {
             allow_private: config.allow_private,
             idle_per_host_max: IDLE_PER_HOST_MAX,
-            timeouts: Timeouts::default(),
+            timeouts: Timeouts { header: ANSWER_PATIENCE, ..Timeouts::default() },
             ..control.client_settings()
         });
         let fetcher = Fetcher::new(client, objects.clone(), folder, stop.clone());
         let own = names(&config, public.address());
         let parts = (objects.clone(), fetcher.clone());
-        let proxy = Proxy::new(config.clone(), own, parts, stop.clone());
+        let log = config.access_log.as_ref().map(|(path, format)| {
+            let failed = |source| Error::AccessLog { path: path.clone(), source };
+            AccessLog::open(path, *format).map_err(failed)
+        });
+        let log = log.transpose()?;
+        let proxy = Proxy::new(config.clone(), own, parts, log.clone(), stop.clone());
         let site = web::Site::new(config.name.clone());
         let admin_pages = Pages::new(site, daemon::overview::TEMPLATES, None)?;
         Ok(Self {
@@ -105,6 +115,7 @@ impl Server {
             fetcher,
             objects,
             lock,
+            log,
             admin_pages,
             stop,
         })
@@ -166,6 +177,9 @@ impl Server {
         self.fetcher.ended().await;
         if let Some(disk) = self.objects.disk() {
             disk.close().await;
+        }
+        if let Some(log) = self.log {
+            log.close().await;
         }
         drop(self.lock);
         outcome

@@ -113,7 +113,7 @@ pub(crate) fn load(path: Option<&Path>) -> anyhow::Result<Config> {
     };
     let data = data.unwrap_or_default();
     let mut config = settings::load(path, |text| Config::parse(text, &data))?;
-    config.daemon.resolve(&settings::folder(path));
+    config.resolve(&settings::folder(path));
     Ok(config)
 }
 

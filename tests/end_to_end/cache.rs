@@ -125,7 +125,7 @@ fn settings(folder: &Path) {
     let admin = crate::daemons::free_port();
     let text = format!(
         "listen = '127.0.0.1:0'\nadmin_listen = '127.0.0.1:{admin}'\ndata = 'data'\nname = 'c'\n\
-         memory_bytes = '1 MiB'\ndisk_bytes = '64 MiB'\n[access]\nallow_private = true\n"
+         memory_bytes = '1 MiB'\ndisk_bytes = '64 MiB'\naccess_log = 'access.log'\n[access]\nallow_private = true\n"
     );
     write(folder, "cache.toml", text);
 }
@@ -145,6 +145,8 @@ fn what_was_stored_is_there_after_a_stop_and_after_a_kill() {
         assert!(cache.get(&origin, path).contains("; hit"), "{path}");
     }
     assert_eq!(origin.asked(), paths.len());
+    let log = std::fs::read_to_string(folder.path().join("access.log")).unwrap();
+    assert_eq!(log.matches(" TCP_MISS/200 ").count(), paths.len(), "as it was before the stop");
     let one = format!("{}/o7", origin.base);
     let explained = run_ok(["cache", "explain", "-c", text(&cache.settings), &one]);
     assert!(explained.contains("good for 3600 s by max-age"), "{explained}");
