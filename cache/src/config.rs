@@ -30,6 +30,7 @@ use url::Url;
 use crate::access_log::Format;
 use crate::policy::control::SECONDS_MAX;
 use crate::policy::freshness::{Guess, Rules};
+use crate::target;
 
 /// Default address of the proxy.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3_128);
@@ -258,8 +259,10 @@ fn read_refresh(table: &Table<'_>) -> Option<Refresh> {
 }
 
 fn read_origin(table: &Table<'_>) -> Option<Origin> {
-    let host = table.required_string("host").to_ascii_lowercase();
-    if HostPort::parse(&host).is_none() {
+    let written = table.required_string("host");
+    let named = Url::parse(&format!("http://{written}/")).ok().map(|it| target::named(&it));
+    let host = named.unwrap_or_else(|| written.clone());
+    if HostPort::parse(&written).is_none() {
         table.mistake(
             "host",
             format!("{host:?} is no host"),

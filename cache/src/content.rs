@@ -9,6 +9,7 @@ use net::body::{self, Body};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::policy::range::Part;
+use crate::store::Files;
 use crate::store::record::BLOCK_BYTES;
 use crate::transfer::Transfer;
 
@@ -26,8 +27,8 @@ pub enum Content {
 /// A body on disk, with the checksum of each block.
 #[derive(Clone, Debug)]
 pub struct Blocks {
-    pub(crate) file: Arc<File>,
-    /// Where it starts, in bytes.
+    pub(crate) files: Files,
+    /// Where it starts in its segment, in bytes.
     pub(crate) at: u64,
     pub(crate) length: u64,
     pub(crate) sums: Arc<[u64]>,
@@ -67,8 +68,11 @@ impl Content {
             }
             Self::Disk(blocks) => {
                 let (blocks, mut next) = (blocks.clone(), start);
+                // It stays as it is while it is sent, even if its segment makes room.
+                let file = blocks.files.file();
                 let read = move || {
-                    let bytes = blocks.read(next, end)?;
+                    let gone = || io::Error::other("a stored body has made room");
+                    let bytes = blocks.read(file.as_deref().ok_or_else(gone)?, next, end)?;
                     next += bytes.len() as u64;
                     Ok((!bytes.is_empty()).then_some(bytes))
                 };
@@ -80,8 +84,13 @@ impl Content {
 }
 
 impl Blocks {
+    /// Returns whether its segment is still there.
+    pub(crate) fn is_there(&self) -> bool {
+        self.files.file().is_some()
+    }
+
     /// Returns the bytes from a place on, up to the end of their block. Blocks.
-    fn read(&self, at: u64, end: u64) -> io::Result<Bytes> {
+    fn read(&self, file: &File, at: u64, end: u64) -> io::Result<Bytes> {
         if end <= at {
             return Ok(Bytes::new());
         }
@@ -89,7 +98,7 @@ impl Blocks {
         let first = index * size;
         let count = usize::try_from((self.length - first).min(size)).map_err(io::Error::other)?;
         let mut block = vec![0; count];
-        self.file.read_exact_at(&mut block, self.at + first)?;
+        file.read_exact_at(&mut block, self.at + first)?;
         let sum = usize::try_from(index).ok().and_then(|it| self.sums.get(it).copied());
         if sum != Some(xxh3_64(&block)) {
             return Err(io::Error::other("a stored body is damaged"));

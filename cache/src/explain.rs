@@ -64,6 +64,9 @@ pub(crate) fn explain(url: String, objects: &[std::sync::Arc<Object>], now_ms: u
             "it is answered from what is stored, which is stale for {} s, and validated meanwhile",
             -left(index)
         ),
+        Choice::Validate { index, why } if asks(index).is_empty() => {
+            format!("it is fetched: {why}, and has nothing to be validated by")
+        }
         Choice::Validate { index, why } => {
             format!("the origin is asked whether it is still good, by {}: {why}", asks(index))
         }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use net::body::{self, Body};
 use net::client::{Client, Request, Response};
 use net::clock;
@@ -27,12 +27,15 @@ use tokio_util::task::TaskTracker;
 use crate::content::Content;
 use crate::memory::Object;
 use crate::objects::Objects;
-use crate::policy::choice::conditions;
+use crate::origin::{dated, is_of_object, renewed, sound};
+use crate::policy::choice::{Choice, choose, conditions};
+use crate::policy::control::RequestControl;
 use crate::policy::freshness::Times;
 use crate::policy::storing::{Head, NotStored, keep};
-use crate::policy::validation::{Validated, update, validated};
+use crate::policy::validation::{Validated, validated};
 use crate::policy::{invalidation, range};
 use crate::request::{Asked, CONDITIONS};
+use crate::target::named;
 use crate::transfer::{End, Reader, Transfer};
 
 /// Time for which a URL is not joined whose answer was for one client alone.
@@ -85,6 +88,19 @@ type Place = (Arc<Flight>, Reader, Option<oneshot::Receiver<Box<Response>>>);
 struct Flight {
     transfer: Arc<Transfer>,
     outcome: watch::Sender<Option<Outcome>>,
+}
+
+impl Flight {
+    /// Returns whether its answer may be one to a request that comes now. Until its head is there, it
+    /// may.
+    fn answers(&self, asked: &Asked) -> bool {
+        match &*self.outcome.borrow() {
+            Some(Outcome::Flowing(head)) => {
+                matches!(choose(asked.ask(), &[head], clock::now_ms()), Choice::Use { .. })
+            }
+            _ => true,
+        }
+    }
 }
 
 /// A fetch without an answer.
@@ -207,7 +223,7 @@ impl Fetcher {
     fn join(&self, asked: Asked, stored: Option<Arc<Object>>) -> Place {
         let url = asked.object.url.as_str().to_owned();
         let mut flights = self.flights();
-        if let Some(flight) = flights.get(&url) {
+        if let Some(flight) = flights.get(&url).filter(|it| it.answers(&asked)) {
             return (Arc::clone(flight), flight.transfer.read(), None);
         }
         let place = self.fly_apart(asked, stored);
@@ -220,7 +236,7 @@ impl Fetcher {
         let start = range::start(&asked.headers)?;
         let flights = self.flights();
         let flight = flights.get(asked.object.url.as_str())?;
-        let is_near = start <= flight.transfer.arrived() + REACH_BYTES;
+        let is_near = start <= flight.transfer.arrived() + REACH_BYTES && flight.answers(asked);
         is_near.then(|| (Arc::clone(flight), flight.transfer.read(), None))
     }
 
@@ -334,8 +350,10 @@ impl Fetcher {
             Ok(head) => Arc::new(head),
             Err(why) => {
                 self.0.not_stored.insert(url.to_owned(), (response.status, why));
-                // What it replaces is not used any more.
-                if stored.is_some() && !response.status.is_server_error() {
+                // What it replaces is not used any more; an answer that is about the client alone
+                // replaces nothing.
+                let is_about_object = is_of_object(response.status);
+                if is_about_object && !asked.headers.contains_key(header::AUTHORIZATION) {
                     self.0.objects.remove(url, Some(&asked.headers));
                 }
                 self.remove(url, flight);
@@ -349,8 +367,7 @@ impl Fetcher {
         let length = length.and_then(|it| it.to_str().ok()?.parse().ok());
         flight.transfer.promise(length);
         flight.outcome.send_replace(Some(Outcome::Flowing(Arc::clone(&head))));
-        let end = carry(&mut response, &flight.transfer).await;
-        flight.transfer.end(end);
+        let end = flight.transfer.fill(&mut response).await;
         if end == End::Whole && !self.has_changed(url, began) {
             let whole = flight.transfer.whole();
             let long = || Content::Transfer(Arc::clone(&flight.transfer));
@@ -368,6 +385,7 @@ impl Fetcher {
     ) -> Result<Came, net::Error> {
         let url = asked.object.url.as_str();
         let mut outgoing = asked.outgoing();
+        let takes_stale = !RequestControl::of(&asked.headers).no_cache;
         if let Some(stored) = stored {
             CONDITIONS.iter().for_each(|it| drop(outgoing.remove(it)));
             outgoing.extend(conditions(&stored.head));
@@ -375,7 +393,8 @@ impl Fetcher {
         let (response, times) = match self.send(asked, outgoing).await {
             Ok(came) => came,
             Err(error) => {
-                return match stored.filter(|it| it.head.terms.may_be_used_instead(clock::now_ms()))
+                return match stored
+                    .filter(|it| takes_stale && it.head.terms.may_be_used_instead(clock::now_ms()))
                 {
                     Some(object) => Ok(Came::Stored(Outcome::Instead(Arc::clone(object)))),
                     None => Err(error),
@@ -385,29 +404,34 @@ impl Fetcher {
         let Some(stored) = stored else { return Ok(Came::Answer(response, times)) };
         match validated(&stored.head, response.status, &response.headers, times.came_ms) {
             Validated::Replaced => Ok(Came::Answer(response, times)),
+            Validated::Failed if !takes_stale => Ok(Came::Answer(response, times)),
             Validated::Failed => Ok(Came::Stored(Outcome::Instead(Arc::clone(stored)))),
             Validated::Good => {
                 let mut headers = response.headers.clone();
                 dated(&mut headers, times);
                 // It is read so that the connection can be used again; a 304 has none.
                 drop(response.bytes(REST_BYTES_MAX).await);
-                let mut head = stored.head.clone();
-                update(&mut head, &headers, times, &asked.rules);
-                let object = Arc::new(Object { head, body: stored.body.clone() });
-                if object.head.terms.control.no_store {
+                let Some(head) = renewed(asked, &stored.head, &headers, times) else {
+                    // It is for one client alone now.
                     self.0.objects.remove(url, Some(&asked.headers));
-                } else if !self.has_changed(url, began) {
+                    return self.ask_anew(asked).await;
+                };
+                let object = Arc::new(Object { head, body: stored.body.clone() });
+                if !self.has_changed(url, began) {
                     self.0.objects.renew(url, &object);
                 }
                 Ok(Came::Stored(Outcome::Validated(object)))
             }
-            Validated::Other => {
-                let mut outgoing = asked.outgoing();
-                CONDITIONS.iter().for_each(|it| drop(outgoing.remove(it)));
-                let (response, times) = self.send(asked, outgoing).await?;
-                Ok(Came::Answer(response, times))
-            }
+            Validated::Other => self.ask_anew(asked).await,
         }
+    }
+
+    /// Asks the origin without conditions.
+    async fn ask_anew(&self, asked: &Asked) -> Result<Came, net::Error> {
+        let mut outgoing = asked.outgoing();
+        CONDITIONS.iter().for_each(|it| drop(outgoing.remove(it)));
+        let (response, times) = self.send(asked, outgoing).await?;
+        Ok(Came::Answer(response, times))
     }
 
     async fn send(
@@ -436,7 +460,14 @@ impl Fetcher {
         // The site behind is the settings' own choice.
         let request =
             if asked.object.is_before_origin { request.allow_private(true) } else { request };
-        self.0.client.pass(request, body).await.map(Box::new)
+        let asks = CONDITIONS.map(|it| request.headers.contains_key(it));
+        let mut response = Box::new(self.0.client.pass(request, body).await?);
+        match sound(response.status, &mut response.headers, asks) {
+            Ok(()) => Ok(response),
+            Err(why) => {
+                Err(net::Error::Protocol { host: named(&response.url), source: why.into() })
+            }
+        }
     }
 
     /// Forgets what the answer to a request that changes something makes unusable.
@@ -464,31 +495,4 @@ impl Fetcher {
 enum Came {
     Answer(Box<Response>, Times),
     Stored(Outcome),
-}
-
-/// Adds the date to an answer without one (RFC 9110 §6.6.1).
-fn dated(headers: &mut HeaderMap, times: Times) {
-    if !headers.contains_key(header::DATE)
-        && let Ok(date) = HeaderValue::try_from(net::client::http_date_of(times.came_ms / 1_000))
-    {
-        headers.insert(header::DATE, date);
-    }
-}
-
-async fn carry(response: &mut Response, transfer: &Arc<Transfer>) -> End {
-    loop {
-        match response.chunk().await {
-            Ok(Some(bytes)) => {
-                if let Err(error) = transfer.append(bytes).await {
-                    tracing::warn!(url = %response.url, %error, "a transfer was cut off: it cannot be written");
-                    return End::Broken;
-                }
-            }
-            Ok(None) => return End::Whole,
-            Err(error) => {
-                tracing::debug!(%error, "an origin broke off");
-                return End::Broken;
-            }
-        }
-    }
 }

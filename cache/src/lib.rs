@@ -18,6 +18,7 @@ mod fetch;
 pub mod icp;
 pub mod memory;
 mod objects;
+mod origin;
 pub mod policy;
 mod proxy;
 mod request;

@@ -86,6 +86,12 @@ impl Memory {
         self.objects.insert(url.to_owned(), variants.into());
     }
 
+    /// Returns whether there is an object to the same requests.
+    pub fn has(&self, url: &str, object: &Object) -> bool {
+        let stored = self.get(url);
+        stored.is_some_and(|it| it.iter().any(|it| it.head.vary == object.head.vary))
+    }
+
     /// Puts `new` in place of `old`, if that is still there.
     pub fn replace(&self, url: &str, old: &Arc<Object>, new: &Arc<Object>) {
         let is_there = || self.get(url).is_some_and(|it| it.iter().any(|it| Arc::ptr_eq(it, old)));

@@ -1,6 +1,6 @@
 //! The objects that are stored: in memory what is hot, and on disk, if there is a store.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::HeaderMap;
 use tokio::task::spawn_blocking;
@@ -15,11 +15,13 @@ use crate::store::Store;
 pub(crate) struct Objects {
     memory: Arc<Memory>,
     disk: Option<Store>,
+    /// Held by whoever changes what is stored, so that memory and disk change in the same order.
+    changing: Arc<Mutex<()>>,
 }
 
 impl Objects {
     pub(crate) fn new(memory: Memory, disk: Option<Store>) -> Self {
-        Self { memory: Arc::new(memory), disk }
+        Self { memory: Arc::new(memory), disk, changing: Arc::default() }
     }
 
     /// Returns what is stored of a URL; what is on disk alone comes to memory. `rules` are those of
@@ -27,9 +29,9 @@ impl Objects {
     pub(crate) async fn get(&self, url: &str, rules: Rules) -> Option<Variants> {
         let mut found = self.memory.get(url);
         let Some(disk) = &self.disk else { return found };
-        let is_on_disk = |it: &Arc<Object>| matches!(it.body, Content::Disk(_));
-        // What has made room on disk is not held there by an open file.
-        if found.as_ref().is_some_and(|it| it.iter().any(is_on_disk)) && !disk.may_have(url) {
+        let is_gone = |it: &Arc<Object>| matches!(&it.body, Content::Disk(it) if !it.is_there());
+        // Its segment has made room; perhaps it was moved to another.
+        if found.as_ref().is_some_and(|it| it.iter().any(is_gone)) {
             self.memory.remove(url, None);
             found = None;
         }
@@ -43,9 +45,11 @@ impl Objects {
         }
         let (this, store, named) = (self.clone(), disk.clone(), url.to_owned());
         let reading = spawn_blocking(move || {
-            // The oldest first: a newer one replaces it.
-            for it in store.read(&named, |_| rules).iter().rev() {
-                this.memory.put_if(&named, &it.object, || store.still_has(&named, it));
+            for it in &store.read(&named, |_| rules) {
+                let _changing = this.changing();
+                // What came meanwhile is newer.
+                let may = store.still_has(&named, it) && !this.memory.has(&named, &it.object);
+                this.memory.put_if(&named, &it.object, || may);
             }
         });
         if let Err(error) = reading.await {
@@ -56,44 +60,50 @@ impl Objects {
 
     /// Stores an object, in place of one that answers the same requests.
     pub(crate) fn put(&self, url: &str, object: &Arc<Object>) {
+        let _changing = self.changing();
         let is_long = matches!(object.body, Content::Transfer(_));
-        if !is_long {
-            self.memory.put_if(url, object, || true);
-        }
-        let Some(disk) = &self.disk else { return };
-        if is_long && disk.body_bytes_max() < object.body.len() {
+        let room = self.disk.as_ref().map_or(0, Store::body_bytes_max);
+        if is_long && room < object.body.len() {
+            // It is not stored; what it would replace is old.
+            if let Some(disk) = &self.disk {
+                disk.remove(url);
+            }
+            self.memory.remove(url, None);
             return;
         }
-        if is_long {
-            // Until it is on disk.
-            self.memory.put_if(url, object, || true);
-        }
+        // A long one is there until it is on disk.
+        self.memory.put_if(url, object, || true);
+        let Some(disk) = &self.disk else { return };
         let (this, named, old) = (self.clone(), url.to_owned(), Arc::clone(object));
         disk.put(url, object, move |written| match written {
             Some(new) => this.memory.replace(&named, &old, &new),
-            None => this.memory.forget(&named, &old),
+            None if is_long => this.memory.forget(&named, &old),
+            None => {}
         });
     }
 
-    /// Stores the head that validation has updated. On disk it is worth it if the object is fresh now.
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stores the head that validation has updated. On disk it is worth it if the object is fresh now,
+    /// and its body is not long.
     pub(crate) fn renew(&self, url: &str, object: &Arc<Object>) {
-        if object.head.terms.lifetime == 0 {
-            self.memory.put_if(url, object, || true);
-        } else {
+        let is_short = matches!(object.body, Content::Memory(_));
+        if is_short && object.head.terms.lifetime != 0 {
             self.put(url, object);
+        } else {
+            let _changing = self.changing();
+            self.memory.put_if(url, object, || true);
         }
     }
 
-    /// Removes the objects that answer such a request; all, if `request` is `None`. Returns how many
-    /// there were in memory or on disk.
+    /// Removes the objects that answer such a request; all, if `request` is `None`. On disk all are
+    /// removed. Returns how many there were in memory or on disk.
     pub(crate) fn remove(&self, url: &str, request: Option<&HeaderMap>) -> usize {
-        // From disk first: what is read from there is put in memory only while it is there.
+        let _changing = self.changing();
         let on_disk = self.disk.as_ref().map_or(0, |it| it.remove(url));
         let in_memory = self.memory.remove(url, request);
-        // The others come back.
-        for it in self.memory.get(url).iter().flat_map(|it| it.iter()) {
-            self.disk.iter().for_each(|disk| disk.put(url, it, |_| ()));
-        }
         on_disk.max(in_memory)
     }
 

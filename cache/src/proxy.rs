@@ -26,12 +26,13 @@ use crate::explain::{self, Explanation};
 use crate::fetch::{Answer, Failure, Fetcher};
 use crate::memory::Object;
 use crate::objects::Objects;
+use crate::origin::renewed;
 use crate::policy::choice::{Choice, Forward, choose};
 use crate::policy::freshness::Times;
 use crate::policy::hops;
 use crate::policy::status::Source;
 use crate::policy::storing::Head;
-use crate::policy::validation::{is_of_same, update};
+use crate::policy::validation::is_of_same;
 use crate::request::Asked;
 use crate::serve::{Own, Status};
 use crate::store::Store;
@@ -209,7 +210,10 @@ impl Proxy {
             (Choice::Use { validate, .. }, Some(object)) => {
                 return self.hit(asked, object, validate);
             }
-            (Choice::Validate { why, .. }, object) => (why, object),
+            // What an origin says to one user is not said of what is stored for all.
+            (Choice::Validate { why, .. }, object) => {
+                (why, object.filter(|_| !asked.headers.contains_key(header::AUTHORIZATION)))
+            }
             (Choice::Fetch(why), _) => (why, None),
             (Choice::Nothing, _) | (Choice::Use { .. }, None) => return self.nothing(),
         };
@@ -283,7 +287,8 @@ impl Proxy {
         match self.0.fetcher.pass(&asked, outgoing, body::empty()).await {
             Ok(response) => {
                 let times = Times { sent_ms, came_ms: clock::now_ms() };
-                if response.status == StatusCode::OK {
+                let is_for_all = !asked.headers.contains_key(header::AUTHORIZATION);
+                if response.status == StatusCode::OK && is_for_all {
                     self.freshen(url, &asked, &response.headers, times).await;
                 }
                 let (status, headers) = (response.status, response.headers.clone());
@@ -304,13 +309,15 @@ impl Proxy {
         let stored = self.0.objects.get(url, asked.rules).await;
         let objects = stored.as_deref().unwrap_or_default().iter();
         for object in objects.filter(|it| it.head.vary.answers(&asked.headers)) {
-            if is_of_same(&object.head, headers) {
-                let mut head = object.head.clone();
-                update(&mut head, headers, times, &asked.rules);
-                let body = object.body.clone();
-                self.0.objects.renew(url, &Arc::new(Object { head, body }));
-            } else {
-                self.0.objects.remove(url, Some(&asked.headers));
+            let head = renewed(asked, &object.head, headers, times);
+            match head.filter(|_| is_of_same(&object.head, headers)) {
+                Some(head) => {
+                    let body = object.body.clone();
+                    self.0.objects.renew(url, &Arc::new(Object { head, body }));
+                }
+                None => {
+                    self.0.objects.remove(url, Some(&asked.headers));
+                }
             }
         }
     }

@@ -187,6 +187,11 @@ impl Server {
 }
 
 impl Handle {
+    /// Removes what is stored of a URL, and what is on its way. Returns how many objects there were.
+    pub fn purge(&self, url: &url::Url) -> u64 {
+        self.proxy.purge(url)
+    }
+
     /// Puts new settings in force. Returns the names of those that are read only at the start.
     pub fn reload(&self, config: Config) -> Vec<&'static str> {
         self.control.reload(&config.daemon);

@@ -28,7 +28,7 @@ use crate::memory::Object;
 use crate::policy::freshness::Rules;
 use index::{Place, UNIT};
 use log::{Known, Log, Source};
-use record::{BLOCK_BYTES, FRONT_BYTES, Front, Kind};
+use record::{BLOCK_BYTES, FRONT_BYTES, Front, Ids, Kind};
 
 /// Longest time between two waits for the disk.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
@@ -49,6 +49,20 @@ struct Shared {
     writer: Mutex<Option<JoinHandle<()>>>,
     state: Arc<State>,
     body_bytes_max: u64,
+}
+
+/// The file of a segment, if that is still there. It keeps no file open.
+#[derive(Clone, Debug)]
+pub struct Files {
+    known: Arc<Mutex<Known>>,
+    segment: u32,
+}
+
+impl Files {
+    /// Returns the file; `None`: the segment has made room.
+    pub(crate) fn file(&self) -> Option<Arc<File>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).file(self.segment)
+    }
 }
 
 /// What the writer says of itself.
@@ -96,7 +110,13 @@ impl Store {
         let body_bytes_max = log.body_bytes_max();
         state.bytes.store(log.bytes(), Ordering::Relaxed);
         let (jobs, receiver) = mpsc::channel();
-        let writer = Writer { log, state: Arc::clone(&state), rests_until: None, late: Vec::new() };
+        let writer = Writer {
+            known: Arc::clone(&known),
+            log,
+            state: Arc::clone(&state),
+            rests_until: None,
+            late: Vec::new(),
+        };
         let writer = spawn_blocking(move || writer.run(&receiver));
         let (jobs, writer) = (Mutex::new(Some(jobs)), Mutex::new(Some(writer)));
         Ok(Self(Arc::new(Shared { known, jobs, writer, state, body_bytes_max })))
@@ -116,13 +136,13 @@ impl Store {
 
     /// Returns whether there may be something of a URL.
     pub fn may_have(&self, url: &str) -> bool {
-        !self.known().index.used(hash_of(url)).is_empty()
+        !self.known().used(hash_of(url)).is_empty()
     }
 
     /// Notes that what is stored of a URL is used, unless somebody else is at it.
     pub fn touch(&self, url: &str) {
         if let Ok(mut known) = self.0.known.try_lock() {
-            known.index.used(hash_of(url));
+            known.used(hash_of(url));
         }
     }
 
@@ -133,7 +153,7 @@ impl Store {
         let places = self.known().used(hash);
         let mut found: Vec<(u64, Read)> = Vec::new();
         for (place, file) in places {
-            match read_at(&file, place, &rules) {
+            match self.read_at(&file, place, &rules) {
                 // Another URL may have the same hash.
                 Ok((named, sequence, object)) if named == url => {
                     found.push((sequence, Read { object: Arc::new(object), place }));
@@ -157,6 +177,36 @@ impl Store {
         newest
     }
 
+    /// Reads the object at a place. Returns it with its URL and sequence. Blocks.
+    fn read_at(
+        &self,
+        file: &Arc<File>,
+        place: Place,
+        rules: impl FnOnce(&str) -> Rules,
+    ) -> io::Result<(String, u64, Object)> {
+        let damaged = || io::Error::other("its checksum is wrong");
+        let at = u64::from(place.at) * UNIT;
+        let mut front = [0; FRONT_BYTES];
+        file.read_exact_at(&mut front, at)?;
+        let front = Front::read(&front).ok_or_else(damaged)?;
+        let begun = FRONT_BYTES as u64 + u64::from(front.head_bytes);
+        let count = if front.has_blocks() { begun } else { front.record_bytes() };
+        if u64::from(place.length) * UNIT < count {
+            return Err(damaged());
+        }
+        let mut bytes = vec![0; usize::try_from(count).map_err(io::Error::other)?];
+        file.read_exact_at(&mut bytes, at)?;
+        let whole = record::read(&Bytes::from(bytes), rules).ok_or_else(damaged)?;
+        let body = if front.has_blocks() {
+            let files = Files { known: Arc::clone(&self.0.known), segment: place.segment };
+            let (at, length) = (at + begun, front.body_bytes);
+            Content::Disk(Blocks { files, at, length, sums: whole.sums.into() })
+        } else {
+            Content::Memory(whole.body)
+        };
+        Ok((whole.url, front.sequence, Object { head: whole.head, body }))
+    }
+
     /// Returns whether an object that was read has not been removed since.
     pub fn still_has(&self, url: &str, read: &Read) -> bool {
         self.known().index.has(hash_of(url), read.place)
@@ -175,7 +225,9 @@ impl Store {
             self.0.state.waiting.fetch_add(bytes, Ordering::Relaxed);
             let (url, object) = (url.to_owned(), Arc::clone(object));
             self.send(Job::Put { url, object, done: Box::new(done) });
-        } else if matches!(object.body, Content::Transfer(_)) {
+        } else {
+            // What it would replace is old.
+            self.remove(url);
             done(None);
         }
     }
@@ -187,7 +239,7 @@ impl Store {
 
     /// Removes all objects of a URL: nobody finds them from now on. Returns how many there were.
     pub fn remove(&self, url: &str) -> usize {
-        let count = self.known().index.take_all(hash_of(url));
+        let count = self.known().remove(hash_of(url));
         self.send(Job::Remove { url: url.to_owned() });
         count
     }
@@ -214,37 +266,10 @@ impl Store {
     }
 }
 
-/// Reads the object at a place. Returns it with its URL and sequence. Blocks.
-fn read_at(
-    file: &Arc<File>,
-    place: Place,
-    rules: impl FnOnce(&str) -> Rules,
-) -> io::Result<(String, u64, Object)> {
-    let damaged = || io::Error::other("its checksum is wrong");
-    let at = u64::from(place.at) * UNIT;
-    let mut front = [0; FRONT_BYTES];
-    file.read_exact_at(&mut front, at)?;
-    let front = Front::read(&front).ok_or_else(damaged)?;
-    let begun = FRONT_BYTES as u64 + u64::from(front.head_bytes);
-    let count = if front.has_blocks() { begun } else { front.record_bytes() };
-    if u64::from(place.length) * UNIT < count {
-        return Err(damaged());
-    }
-    let mut bytes = vec![0; usize::try_from(count).map_err(io::Error::other)?];
-    file.read_exact_at(&mut bytes, at)?;
-    let whole = record::read(&Bytes::from(bytes), rules).ok_or_else(damaged)?;
-    let body = if front.has_blocks() {
-        let (file, at, length) = (Arc::clone(file), at + begun, front.body_bytes);
-        Content::Disk(Blocks { file, at, length, sums: whole.sums.into() })
-    } else {
-        Content::Memory(whole.body)
-    };
-    Ok((whole.url, front.sequence, Object { head: whole.head, body }))
-}
-
 /// The thread that writes.
 struct Writer {
     log: Log,
+    known: Arc<Mutex<Known>>,
     state: Arc<State>,
     rests_until: Option<Instant>,
     /// Removals that could not be written.
@@ -278,15 +303,25 @@ impl Writer {
         self.note(outcome);
     }
 
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn take(&mut self, job: Job) {
         let rests = self.rests_until.is_some_and(|it| clock::monotonic() < it);
         match job {
             Job::Put { url, object, done } => {
-                let mut written = None;
+                let (mut written, mut is_written) = (None, false);
                 if !rests {
                     self.remove_late();
-                    let outcome = self.put(&url, &object);
-                    self.note(outcome.map(|it| written = it));
+                    let outcome = self.put(&url, &object).map(|it| written = it);
+                    is_written = outcome.is_ok();
+                    self.note(outcome);
+                }
+                if !is_written {
+                    // What it would have replaced is old.
+                    self.known().index.take_all(hash_of(&url));
+                    self.late.push(url);
                 }
                 self.state.waiting.fetch_sub(object.body.weight() as u64, Ordering::Relaxed);
                 if matches!(object.body, Content::Transfer(_)) {
@@ -294,6 +329,7 @@ impl Writer {
                 }
             }
             Job::Remove { url } => {
+                self.known().gone(hash_of(&url));
                 self.late.push(url);
                 if !rests {
                     self.remove_late();
@@ -306,7 +342,8 @@ impl Writer {
     fn put(&mut self, url: &str, object: &Object) -> io::Result<Option<Object>> {
         let body = match &object.body {
             Content::Memory(bytes) => Source::Bytes(bytes),
-            Content::Disk(Blocks { file, at, length, .. }) => Source::File(file, *at, *length),
+            // It is there already.
+            Content::Disk(_) => return Ok(None),
             Content::Transfer(transfer) => Source::Transfer(transfer),
         };
         let (hash, length) = (hash_of(url), body.bytes());
@@ -315,13 +352,14 @@ impl Writer {
             _ => (0, sums(&body)?),
         };
         let head = record::write_head(url, &object.head, &sums);
-        let ids = (self.log.next(), hash);
+        let ids = Ids { sequence: self.log.next(), hash, variant: object.head.vary.hash() };
         let Some(begun) = record::begin(Kind::Object, ids, &head, (length, sum)) else {
             return Ok(None);
         };
-        let (place, file) = self.log.append_object(&begun, &body, hash)?;
+        let place = self.log.append_object(&begun, &body, hash)?;
         let at = u64::from(place.at) * UNIT + begun.len() as u64;
-        let body = Content::Disk(Blocks { file, at, length, sums: sums.into() });
+        let files = Files { known: self.log.shared(), segment: place.segment };
+        let body = Content::Disk(Blocks { files, at, length, sums: sums.into() });
         let is_long = !matches!(object.body, Content::Memory(_));
         Ok(is_long.then(|| Object { head: object.head.clone(), body }))
     }
@@ -332,8 +370,9 @@ impl Writer {
             let hash = hash_of(url);
             let head = record::write_removal(url);
             let sequence = self.log.next();
-            let record = record::write(Kind::Removal, (sequence, hash), &head, &[]);
-            let outcome = record.map_or(Ok(()), |it| self.log.append_removal(&it, hash));
+            let ids = Ids { sequence, hash, variant: 0 };
+            let record = record::write(Kind::Removal, ids, &head, &[]);
+            let outcome = record.map_or(Ok(()), |it| self.log.append_removal(&it));
             let is_written = outcome.is_ok();
             self.note(outcome);
             if !is_written {
@@ -420,7 +459,7 @@ mod tests {
             store.close().await;
         }
         let store = open();
-        assert_eq!((store.remove("u"), bodies(&store, "u").len()), (3, 0), "at once");
+        assert_eq!((store.remove("u"), bodies(&store, "u").len()), (2, 0), "at once");
         store.close().await;
         assert!(!open().may_have("u"));
     }

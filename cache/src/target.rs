@@ -108,10 +108,19 @@ pub fn of(
             (host.unwrap_or_default().to_ascii_lowercase(), false)
         }
     };
-    let is_http = uri.scheme_str().is_none_or(|it| it == "http");
-    if let Some(origin) = config.origins.iter().find(|it| is_http && it.host == host) {
+    if uri.path() == "*" || own.contains(&host) {
+        return Ok(Target::Own);
+    }
+    let url = if is_whole {
+        parsed(&text)?
+    } else {
         let path = uri.path_and_query().map_or("/", |it| it.as_str());
-        let url = parsed(&format!("http://{host}{path}"))?;
+        parsed(&format!("http://{host}{path}"))?
+    };
+    let named = named(&url);
+    if let Some(origin) =
+        config.origins.iter().find(|it| url.scheme() == "http" && it.host == named)
+    {
         let mut at = url.clone();
         // Both are URLs of the same kind, so that all three can be set.
         let set = at.set_scheme(origin.url.scheme()).is_ok()
@@ -122,16 +131,20 @@ pub fn of(
             .then_some(Target::Object(Object { url, at, is_before_origin: true }))
             .ok_or_else(wrong);
     }
-    if own.contains(&host) {
-        return Ok(Target::Own);
-    }
     if !is_whole {
         return Err(Refusal::Host(host));
     }
-    let url = parsed(&text)?;
     let port = url.port_or_known_default().unwrap_or_default();
     allowed(port, &config.ports)?;
     Ok(Target::Object(Object { at: url.clone(), url, is_before_origin: false }))
+}
+
+/// Returns the host of a URL with its port, unless that is the scheme's: as [`Origin`] has it.
+///
+/// [`Origin`]: crate::config::Origin
+pub(crate) fn named(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 fn parsed(text: &str) -> Result<Url, Refusal> {
@@ -195,6 +208,20 @@ mod tests {
             "x",
             "http://www.example.org/a at http://127.0.0.1:8080/a",
         );
+        // However the host is written, it is that of the site.
+        check(
+            "GET /a",
+            "www.example.org:80",
+            "http://www.example.org/a at http://127.0.0.1:8080/a",
+        );
+        let other = "http://www.example.org/ at http://127.0.0.1:8080/";
+        check("GET http://www.EXAMPLE.org:80/", "x", other);
+        check(
+            "GET http://www.example.org:8000/",
+            "x",
+            "http://www.example.org:8000/ at http://www.example.org:8000/",
+        );
+        check("OPTIONS *", "www.example.org", "own");
         check("GET /a", "127.0.0.1:3128", "own");
         check("GET http://127.0.0.1:3128/healthz", "x", "own");
         check("CONNECT h:443", "h", "tunnel to h:443");

@@ -14,6 +14,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
+use net::client::Response;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -120,6 +121,28 @@ impl Transfer {
         let file = Arc::new(tempfile::tempfile_in(&self.folder)?);
         self.state().file = Some(Arc::clone(&file));
         Ok(file)
+    }
+
+    /// Carries the whole body of an answer, and ends.
+    pub async fn fill(self: &Arc<Self>, response: &mut Response) -> End {
+        let end = loop {
+            match response.chunk().await {
+                Ok(Some(bytes)) => {
+                    if let Err(error) = self.append(bytes).await {
+                        let url = &response.url;
+                        tracing::warn!(%url, %error, "a transfer was cut off: it cannot be written");
+                        break End::Broken;
+                    }
+                }
+                Ok(None) => break End::Whole,
+                Err(error) => {
+                    tracing::debug!(%error, "an origin broke off");
+                    break End::Broken;
+                }
+            }
+        };
+        self.end(end);
+        end
     }
 
     /// Ends the transfer.

@@ -71,7 +71,8 @@ pub enum Choice {
         /// Whether it is to be validated beside that.
         validate: bool,
     },
-    /// By the origin, which is asked whether a stored answer is still good.
+    /// By the origin, which is asked whether a stored answer is still good, if it has anything to ask
+    /// with; if the origin fails, the stored answer may do.
     Validate {
         /// Which.
         index: usize,
@@ -120,11 +121,7 @@ pub fn choose(ask: Ask<'_>, stored: &[&Head], now_ms: u64) -> Choice {
         }
     }
     let why = if is_fresh { Forward::Request } else { Forward::Stale };
-    asked(if conditions(head).is_empty() {
-        Choice::Fetch(why)
-    } else {
-        Choice::Validate { index, why }
-    })
+    asked(Choice::Validate { index, why })
 }
 
 /// Returns when an answer was made, in Unix seconds.
@@ -194,7 +191,7 @@ mod tests {
         check(&[], 0, &[], Choice::Fetch(Forward::UriMiss));
         check(&it, 9, &[], HIT);
         check(&it, 10, &[], validate(Forward::Stale));
-        check(&[head(&[], &[cc("max-age=10")])], 10, &[], Choice::Fetch(Forward::Stale));
+        check(&[head(&[], &[cc("max-age=10")])], 10, &[], validate(Forward::Stale));
         let swr = [head(&[], &[cc("max-age=10, stale-while-revalidate=5"), ("etag", "\"a\"")])];
         check(&swr, 14, &[], Choice::Use { index: 0, validate: true });
         check(&swr, 14, &[cc("only-if-cached")], Choice::Nothing);

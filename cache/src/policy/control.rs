@@ -75,10 +75,15 @@ impl Control {
     /// Reads the `Cache-Control` of an answer.
     pub fn of(headers: &HeaderMap) -> Self {
         let mut control = Self::default();
-        let mut seen = Vec::new();
+        let (mut seen, mut count) = (Vec::new(), 0);
         for (name, argument) in directives(headers.get_all(header::CACHE_CONTROL)) {
             control.take(&name, argument.as_deref(), &mut seen);
+            count += 1;
         }
+        // Who cannot be understood to the end may have forbidden it.
+        let lines = headers.get_all(header::CACHE_CONTROL).iter();
+        let is_open = lines.map(HeaderValue::as_bytes).any(ends_in_quotes);
+        control.no_store |= DIRECTIVES_MAX <= count || is_open;
         control
     }
 
@@ -170,19 +175,30 @@ pub(super) fn seconds(text: &str) -> Option<u32> {
     is_number.then(|| text.parse().map_or(SECONDS_MAX, |it: u32| it.min(SECONDS_MAX)))
 }
 
-/// Returns the directives with their arguments, in order. A value that is no text has none.
+/// Returns the directives with their arguments, in order.
 fn directives<'a>(
     values: impl IntoIterator<Item = &'a HeaderValue>,
 ) -> impl Iterator<Item = (String, Option<String>)> {
-    let texts = values.into_iter().filter_map(|it| std::str::from_utf8(it.as_bytes()).ok());
-    texts.flat_map(members).take(DIRECTIVES_MAX).filter_map(|member| {
+    let texts = values.into_iter().map(|it| String::from_utf8_lossy(it.as_bytes()));
+    let all = texts.flat_map(|it| members(&it).map(str::to_owned).collect::<Vec<_>>());
+    all.take(DIRECTIVES_MAX).filter_map(|member| {
         let (name, argument) = match member.split_once('=') {
             Some((name, argument)) => (name, Some(unquoted(argument))),
-            None => (member, None),
+            None => (member.as_str(), None),
         };
         let name = name.trim().to_ascii_lowercase();
         (!name.is_empty()).then_some((name, argument))
     })
+}
+
+/// Returns whether a quoted string of a value does not end.
+fn ends_in_quotes(value: &[u8]) -> bool {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for byte in value {
+        is_quoted ^= *byte == b'"' && !is_escaped;
+        is_escaped = is_quoted && *byte == b'\\' && !is_escaped;
+    }
+    is_quoted
 }
 
 /// Returns the members of a list; a comma between quotes separates none (RFC 9110 §5.6.1).
@@ -250,7 +266,19 @@ mod tests {
             check(&[line], max_age(0));
         }
         check(&["x-max-age=60, max-age60, \"max-age=60\""], Control::default());
-        check(&["a=\"max-age=60"], Control::default());
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_not_stored() {
+        let no_store = |it: &[&[u8]]| {
+            let value = |it: &&[u8]| (header::CACHE_CONTROL, HeaderValue::from_bytes(it).unwrap());
+            Control::of(&it.iter().map(value).collect()).no_store
+        };
+        assert!(no_store(&[b"max-age=60, foo=\"a, no-store"]));
+        assert!(no_store(&[b"max-age=60", b"no-store, \xff"]));
+        let many = format!("max-age=60{}", ", x".repeat(DIRECTIVES_MAX));
+        assert!(no_store(&[many.as_bytes()]));
+        assert!(!no_store(&[b"max-age=60, foo=\"a, no-store\", \xff"]));
     }
 
     #[test]

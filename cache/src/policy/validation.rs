@@ -135,9 +135,17 @@ pub fn continues(request: &HeaderMap, stored: &Head) -> bool {
     let name = if condition.ends_with(b"\"") { header::ETAG } else { header::LAST_MODIFIED };
     let is_exact = |it: &HeaderValue| match name {
         header::ETAG => is_same(it.as_bytes(), condition, true),
-        _ => it.as_bytes() == condition,
+        // A date is exact if a second change in its second would be seen (RFC 9110 §8.8.2.2).
+        _ => it.as_bytes() == condition && is_dated_later(stored),
     };
     stored.headers.get(&name).is_some_and(is_exact)
+}
+
+/// Returns whether an answer was made at least a second after the object's last change.
+fn is_dated_later(stored: &Head) -> bool {
+    let changed = date(&stored.headers, &header::LAST_MODIFIED);
+    let made = date(&stored.headers, &header::DATE);
+    changed.zip(made).is_some_and(|(changed, made)| changed < made)
 }
 
 /// Returns whether two entity tags are the same; by the strong comparison if `is_strong`.
@@ -261,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_part_continues_the_same_object_alone() {
-        let stored = head(&[("etag", "\"a\""), ("last-modified", THEN)]);
+        let stored = head(&[("etag", "\"a\""), ("last-modified", THEN), ("date", LATER)]);
         let check = |condition: &str, expected| {
             assert_eq!(
                 continues(&headers(&[("if-range", condition)]), &stored),
@@ -275,6 +283,8 @@ mod tests {
         check("\"b\"", false);
         check(THEN, true);
         check(LATER, false);
+        let young = head(&[("last-modified", THEN), ("date", THEN)]);
+        assert!(!continues(&headers(&[("if-range", THEN)]), &young));
     }
 
     #[test]

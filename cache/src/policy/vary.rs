@@ -1,7 +1,7 @@
 //! `Vary`: which requests a stored answer answers.
 //!
-//! Two requests are alike if the headers that the answer names have the same values, with white space
-//! folded and lines joined. In lists of choices (`Accept-Encoding`, `Accept-Language`) neither case
+//! Two requests are alike if the headers that the answer names have the same values, with lines joined
+//! and without white space around commas. In lists of choices (`Accept-Encoding`, `Accept-Language`) neither case
 //! nor the order of equals counts.
 //!
 //! Source: RFC 9111 §4.1.
@@ -11,6 +11,7 @@
 use http::{HeaderMap, HeaderName, header};
 
 use super::control::members;
+use xxhash_rust::xxh3::Xxh3;
 
 /// Maximum number of headers that an answer may name; one that names more is kept for no request.
 const NAMES_MAX: usize = 16;
@@ -47,6 +48,19 @@ impl Vary {
         &self.0
     }
 
+    /// Returns a hash of the parts.
+    pub fn hash(&self) -> u32 {
+        let mut hash = Xxh3::new();
+        for (name, value) in &self.0 {
+            hash.update(name.as_str().as_bytes());
+            hash.update(&[0, u8::from(value.is_some())]);
+            hash.update(value.as_deref().unwrap_or_default().as_bytes());
+            hash.update(&[0]);
+        }
+        let [.., one, two, three, four] = hash.digest().to_be_bytes();
+        u32::from_be_bytes([one, two, three, four])
+    }
+
     /// Returns what has these [`parts`](Self::parts).
     pub fn from_parts(parts: Vec<(HeaderName, Option<String>)>) -> Self {
         Self(parts)
@@ -58,24 +72,34 @@ impl Vary {
     }
 }
 
-/// Returns the value of a header in the form that is compared; `None` if it is missing.
+/// Returns the value of a header in the form that is compared; `None` if it is missing. Its bytes are
+/// characters.
 fn normal(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
-    let lines = headers.get_all(name).iter();
-    let texts = lines.map(|it| String::from_utf8_lossy(it.as_bytes()).into_owned());
-    let lines: Vec<String> = texts.collect();
-    if lines.is_empty() {
-        return None;
-    }
-    let joined = lines.join(",");
-    let folded = |it: &str| it.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-    let mut parts: Vec<String> = members(&joined).map(folded).collect();
+    let mut lines = headers.get_all(name).iter().map(|it| it.as_bytes()).peekable();
+    lines.peek()?;
+    let joined = lines.collect::<Vec<_>>().join(&b","[..]);
+    let joined: String = joined.iter().map(|it| char::from(*it)).collect();
     if [header::ACCEPT_ENCODING, header::ACCEPT_LANGUAGE].contains(name) {
-        parts.iter_mut().for_each(|it| it.retain(|c| c != ' '));
-        parts.iter_mut().for_each(|it| it.make_ascii_lowercase());
+        let mut parts: Vec<String> = members(&joined).map(str::to_ascii_lowercase).collect();
+        parts.iter_mut().for_each(|it| it.retain(|c| c != ' ' && c != '\t'));
         parts.sort_unstable();
         parts.dedup();
+        return Some(parts.join(","));
     }
-    Some(parts.join(","))
+    // White space around commas that separate members says nothing.
+    let (mut out, mut is_quoted, mut is_escaped) = (String::new(), false, false);
+    for c in joined.trim().chars() {
+        if c == ',' && !is_quoted {
+            out.truncate(out.trim_end().len());
+        }
+        let is_after_comma = out.ends_with(',') && !is_quoted;
+        if !(is_after_comma && (c == ' ' || c == '\t')) {
+            out.push(c);
+        }
+        is_quoted ^= c == '"' && !is_escaped;
+        is_escaped = is_quoted && c == '\\' && !is_escaped;
+    }
+    Some(out)
 }
 
 #[cfg(test)]
@@ -108,7 +132,9 @@ mod tests {
         check("x, Accept-Language", &[en, ("x", "1")], &[en, ("x", "2")], false);
         check("x", &[("x", "a, b")], &[("x", "a"), ("x", "b")], true);
         check("x", &[("x", "a,b")], &[("x", " a ,  b ")], true);
-        check("x", &[("x", "a b")], &[("x", "a  b")], true);
+        check("x", &[("x", "a b")], &[("x", "a  b")], false);
+        check("x", &[("x", "\"a, b\"")], &[("x", "\"a,b\"")], false);
+        check("x", &[("x", "a,,b")], &[("x", "a,b")], false);
         check("x", &[("x", "a,b")], &[("x", "b,a")], false);
         check("x", &[("x", "a")], &[("x", "A")], false);
         check("x", &[("x", "")], &[], false);
@@ -120,6 +146,15 @@ mod tests {
             &[("accept-encoding", "br,gzip")],
             true,
         );
+    }
+
+    #[test]
+    fn values_that_are_no_text_differ_by_their_bytes() {
+        let of = |it: &[u8]| {
+            HeaderMap::from_iter([("x".parse().unwrap(), HeaderValue::from_bytes(it).unwrap())])
+        };
+        let vary = Vary::of(&headers(&[("vary", "x")]), &of(b"\xfe")).unwrap();
+        assert!(vary.answers(&of(b"\xfe")) && !vary.answers(&of(b"\xff")));
     }
 
     #[test]

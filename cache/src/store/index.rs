@@ -5,6 +5,8 @@
 use hashbrown::HashTable;
 use std::collections::{HashSet, VecDeque};
 
+use crate::policy::vary::VARIANTS_MAX;
+
 /// Records start at multiples of so many bytes, and their lengths are counted in them.
 pub(super) const UNIT: u64 = 8;
 
@@ -25,12 +27,13 @@ pub(super) struct Place {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     hash: u64,
+    variant: u32,
     place: Place,
     /// Uses since it was written or last spared, up to [`USES_MAX`].
     uses: u8,
 }
 
-/// Places of records, by the hash of their URL. 24 bytes each, and as much again at most while the
+/// Places of records, by the hash of their URL. 32 bytes each, and as much again at most while the
 /// table is half full.
 #[derive(Debug, Default)]
 pub(super) struct Index(HashTable<Slot>);
@@ -40,8 +43,20 @@ impl Index {
         self.0.len()
     }
 
-    pub(super) fn insert(&mut self, hash: u64, place: Place, uses: u8) {
-        self.0.insert_unique(hash, Slot { hash, place, uses }, |it| it.hash);
+    /// Puts in the place of a record, instead of the one to the same requests. Of too many variants of a
+    /// URL one is gone.
+    pub(super) fn insert(&mut self, (hash, variant): (u64, u32), place: Place, uses: u8) {
+        let is_same = |it: &Slot| it.hash == hash && it.variant == variant;
+        if let Ok(found) = self.0.find_entry(hash, is_same) {
+            found.remove();
+        }
+        let variants = self.0.iter_hash(hash).filter(|it| it.hash == hash).count();
+        if VARIANTS_MAX <= variants
+            && let Ok(found) = self.0.find_entry(hash, |it| it.hash == hash)
+        {
+            found.remove();
+        }
+        self.0.insert_unique(hash, Slot { hash, variant, place, uses }, |it| it.hash);
     }
 
     /// Returns the places of a URL's records, and notes that they are used.
@@ -114,9 +129,9 @@ mod tests {
     fn places_are_found_by_their_hash() {
         let mut index = Index::default();
         for at in 0..3 {
-            index.insert(7, place(at), 0);
+            index.insert((7, at), place(at), 0);
         }
-        index.insert(8, place(9), 0);
+        index.insert((8, 0), place(9), 0);
         let mut seen = index.used(7);
         seen.sort_unstable_by_key(|it| it.at);
         assert_eq!(seen, [place(0), place(1), place(2)]);
@@ -126,9 +141,14 @@ mod tests {
             [Some(1), None, Some(0)]
         );
         assert_eq!((index.take_all(7), index.len()), (2, 0));
-        index.insert(7, place(0), 0);
+        index.insert((7, 0), place(0), 0);
         (0..9).for_each(|_| drop(index.used(7)));
         assert_eq!(index.take(7, place(0)), Some(USES_MAX));
+        index.insert((7, 1), place(1), 0);
+        index.insert((7, 1), place(2), 0);
+        assert_eq!(index.used(7), [place(2)], "it replaces the one to such requests");
+        (0..1_000).for_each(|it| index.insert((7, it), place(it), 0));
+        assert_eq!(index.len(), VARIANTS_MAX);
     }
 
     #[test]

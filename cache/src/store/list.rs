@@ -8,14 +8,15 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::index::UNIT;
 use super::record::{FRONT_BYTES, Front, Kind};
 
-/// Bytes of an entry of a list: hash, sequence, start, length in units, and the record's kind.
-const ENTRY_BYTES: usize = 28;
+/// Bytes of an entry of a list: hash, sequence, start, length in units, the record's kind and variant.
+const ENTRY_BYTES: usize = 32;
 
 /// A record of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) hash: u64,
     pub(super) sequence: u64,
+    pub(super) variant: u32,
     pub(super) at: u32,
     pub(super) length: u32,
     pub(super) kind: Kind,
@@ -39,7 +40,8 @@ pub(super) fn scan(file: &File) -> io::Result<(Vec<Entry>, u64)> {
             break;
         }
         let (hash, sequence, kind) = (front.hash, front.sequence, front.kind);
-        entries.push(Entry { hash, sequence, at: start, length, kind });
+        let variant = front.variant;
+        entries.push(Entry { hash, sequence, variant, at: start, length, kind });
         at = (u64::from(start) + u64::from(length)) * UNIT;
     }
     Ok((entries, at))
@@ -54,6 +56,7 @@ pub(super) fn write_list(entries: &[Entry]) -> Vec<u8> {
         out.extend(it.at.to_le_bytes());
         out.extend(it.length.to_le_bytes());
         out.extend(u32::from(it.kind == Kind::Removal).to_le_bytes());
+        out.extend(it.variant.to_le_bytes());
     }
     let sum = xxh3_64(&out);
     out.extend(sum.to_le_bytes());
@@ -74,7 +77,14 @@ pub(super) fn read_list(bytes: &[u8]) -> Option<Vec<Entry>> {
         };
         let short = |at| u32::try_from(number(at, 4)).unwrap_or_default();
         let kind = if short(24) == 0 { Kind::Object } else { Kind::Removal };
-        Entry { hash: number(0, 8), sequence: number(8, 8), at: short(16), length: short(20), kind }
+        Entry {
+            hash: number(0, 8),
+            sequence: number(8, 8),
+            variant: short(28),
+            at: short(16),
+            length: short(20),
+            kind,
+        }
     };
     Some(entries.iter().map(entry).collect())
 }
@@ -85,7 +95,14 @@ mod tests {
 
     #[test]
     fn a_list_is_read_as_it_was_written_or_not_at_all() {
-        let entry = |hash, kind| Entry { hash, sequence: hash * 3, at: 5, length: 7, kind };
+        let entry = |hash: u64, kind| Entry {
+            hash,
+            sequence: hash * 3,
+            variant: 9,
+            at: 5,
+            length: 7,
+            kind,
+        };
         let all = vec![entry(1, Kind::Object), entry(u64::MAX / 3, Kind::Removal)];
         let list = write_list(&all);
         assert_eq!(read_list(&list), Some(all));

@@ -52,11 +52,39 @@ struct Segment {
 pub(super) struct Known {
     pub(super) index: Index,
     files: HashMap<u32, Arc<File>>,
+    /// Hashes of URLs of which a removal waits to be done, with how many: till then nothing is theirs.
+    gone: HashMap<u64, u32>,
 }
 
 impl Known {
+    /// Removes all records of a URL, and what still waits to be written, until [`gone`](Self::gone) is
+    /// called. Returns how many there were.
+    pub(super) fn remove(&mut self, hash: u64) -> usize {
+        *self.gone.entry(hash).or_default() += 1;
+        self.index.take_all(hash)
+    }
+
+    /// Ends a removal, of what was written before it.
+    pub(super) fn gone(&mut self, hash: u64) {
+        self.index.take_all(hash);
+        if let Some(count) = self.gone.get_mut(&hash) {
+            *count -= 1;
+            if *count == 0 {
+                self.gone.remove(&hash);
+            }
+        }
+    }
+
+    /// Returns the file of a segment; `None`: it has made room.
+    pub(super) fn file(&self, segment: u32) -> Option<Arc<File>> {
+        self.files.get(&segment).cloned()
+    }
+
     /// Returns the places and files of a URL's records, and notes that they are used.
     pub(super) fn used(&mut self, hash: u64) -> Vec<(Place, Arc<File>)> {
+        if self.gone.contains_key(&hash) {
+            return Vec::new();
+        }
         let places = self.index.used(hash).into_iter();
         places.filter_map(|it| Some((it, Arc::clone(self.files.get(&it.segment)?)))).collect()
     }
@@ -107,12 +135,14 @@ impl Log {
             let last = removed.entry(it.hash).or_default();
             *last = it.sequence.max(*last);
         }
+        // A later record replaces an earlier one to the same requests.
+        all.sort_unstable_by_key(|(_, it)| it.sequence);
         for (segment, it) in all {
             log.sequence = log.sequence.max(it.sequence);
             let is_gone = removed.get(&it.hash).is_some_and(|at| it.sequence < *at);
             if it.kind == Kind::Object && !is_gone {
                 let place = Place { segment, at: it.at, length: it.length };
-                log.known().index.insert(it.hash, place, 0);
+                log.known().index.insert((it.hash, it.variant), place, 0);
             }
         }
         Ok(log)
@@ -176,7 +206,7 @@ impl Log {
     }
 
     /// Appends an object's record, of which `begun` are front and head; makes room first. Returns its
-    /// place with its file.
+    /// place.
     ///
     /// # Errors
     ///
@@ -186,12 +216,13 @@ impl Log {
         begun: &[u8],
         body: &Source<'_>,
         hash: u64,
-    ) -> io::Result<(Place, Arc<File>)> {
+    ) -> io::Result<Place> {
         let queue = if self.ghosts.take(hash) { Queue::Old } else { Queue::Young };
         self.make_room(begun.len() as u64 + body.bytes())?;
-        let (place, file) = self.append(begun, body, queue)?;
-        self.known().index.insert(hash, place, 0);
-        Ok((place, file))
+        let place = self.append(begun, body, queue)?;
+        let variant = begun.first_chunk().and_then(Front::read).map_or(0, |it| it.variant);
+        self.known().index.insert((hash, variant), place, 0);
+        Ok(place)
     }
 
     /// Returns the longest body that has room.
@@ -204,17 +235,11 @@ impl Log {
     /// # Errors
     ///
     /// It cannot be written: the records would be back after a start.
-    pub(super) fn append_removal(&mut self, record: &[u8], hash: u64) -> io::Result<()> {
-        self.known().index.take_all(hash);
+    pub(super) fn append_removal(&mut self, record: &[u8]) -> io::Result<()> {
         self.append(record, &Source::Bytes(&[]), Queue::Old).map(drop)
     }
 
-    fn append(
-        &mut self,
-        begun: &[u8],
-        body: &Source<'_>,
-        queue: Queue,
-    ) -> io::Result<(Place, Arc<File>)> {
+    fn append(&mut self, begun: &[u8], body: &Source<'_>, queue: Queue) -> io::Result<Place> {
         let front = begun.first_chunk().and_then(Front::read);
         let front = front.ok_or_else(|| io::Error::other("no record"))?;
         let bytes = front.record_bytes();
@@ -237,11 +262,11 @@ impl Log {
         segment.file.write_all_at(begun, start)?;
         let units = |bytes: u64| u32::try_from(bytes.div_ceil(UNIT)).map_err(io::Error::other);
         let (at, length) = (units(start)?, units(bytes)?);
-        let (hash, sequence, kind) = (front.hash, front.sequence, front.kind);
-        segment.entries.push(Entry { hash, sequence, at, length, kind });
+        let Front { hash, sequence, variant, kind, .. } = front;
+        segment.entries.push(Entry { hash, sequence, variant, at, length, kind });
         segment.bytes = (u64::from(at) + u64::from(length)) * UNIT;
         segment.first = segment.first.min(sequence);
-        Ok((Place { segment: id, at, length }, Arc::clone(&segment.file)))
+        Ok(Place { segment: id, at, length })
     }
 
     /// Returns the segment to append so many bytes to.
@@ -382,9 +407,9 @@ impl Log {
         let sequence = if entry.kind == Kind::Object { self.next() } else { entry.sequence };
         let body = Source::File(file, at + begun.len() as u64, front.body_bytes);
         let begun = super::record::with_sequence(begun, sequence).ok_or_else(damaged)?;
-        let (place, _) = self.append(&begun, &body, Queue::Old)?;
+        let place = self.append(&begun, &body, Queue::Old)?;
         if entry.kind == Kind::Object {
-            self.known().index.insert(entry.hash, place, uses);
+            self.known().index.insert((entry.hash, entry.variant), place, uses);
         }
         Ok(())
     }
@@ -444,11 +469,11 @@ fn names(folder: &Path) -> io::Result<Vec<(u32, Queue)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::record::{read_url, write};
+    use crate::store::record::{Ids, read_url, write};
 
     fn record(log: &mut Log, kind: Kind, hash: u64, body: &[u8]) -> Vec<u8> {
         let sequence = log.next();
-        write(kind, (sequence, hash), b"\x01\0\0\0u", body).unwrap()
+        write(kind, Ids { sequence, hash, variant: 0 }, b"\x01\0\0\0u", body).unwrap()
     }
 
     fn put(log: &mut Log, hash: u64, bytes: usize) {
@@ -487,7 +512,8 @@ mod tests {
             put(&mut log, hash, 1_000 + usize::try_from(hash).unwrap());
         }
         let removal = record(&mut log, Kind::Removal, 5, b"");
-        log.append_removal(&removal, 5).unwrap();
+        log.known().index.take_all(5);
+        log.append_removal(&removal).unwrap();
         put(&mut log, 6, 77);
         for is_closed in [false, true, true] {
             if is_closed {
@@ -496,10 +522,8 @@ mod tests {
             drop(log);
             log = open(folder.path(), 1 << 30);
             assert_eq!((bodies(&mut log, 5), bodies(&mut log, 7)), (vec![], vec![(7, 1_007)]));
-            let mut six = bodies(&mut log, 6);
-            six.sort_unstable();
-            assert_eq!(six, [(6, 77), (6, 1_006)]);
-            assert_eq!(log.known().index.len(), 199);
+            assert_eq!(bodies(&mut log, 6), [(6, 77)], "the later one");
+            assert_eq!(log.known().index.len(), 198);
         }
         // The next sequence is higher than all before.
         assert_eq!(log.next(), 202);
@@ -548,12 +572,29 @@ mod tests {
     }
 
     #[test]
+    fn what_was_replaced_does_not_come_back_when_its_segment_makes_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = open(folder.path(), 8 << 20);
+        put(&mut log, 1, 1_000);
+        for hash in 2..3_000 {
+            if hash == 100 {
+                put(&mut log, 1, 2_000);
+            }
+            put(&mut log, hash, 10_000);
+            log.known().used(1);
+        }
+        drop(log);
+        assert_eq!(bodies(&mut open(folder.path(), 8 << 20), 1), [(1, 2_000)]);
+    }
+
+    #[test]
     fn a_removal_lasts_as_long_as_what_it_removes() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = open(folder.path(), 4 << 20);
         put(&mut log, 1, 1_000);
         let removal = record(&mut log, Kind::Removal, 1, b"");
-        log.append_removal(&removal, 1).unwrap();
+        log.known().index.take_all(1);
+        log.append_removal(&removal).unwrap();
         for hash in 2..2_000 {
             put(&mut log, hash, 10_000);
             if hash % 100 == 0 {

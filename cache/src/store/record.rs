@@ -8,7 +8,7 @@
 //! | 8–15 | sequence, which rises with each record of a store |
 //! | 16–23 | hash of the URL |
 //! | 24–27 | length of the head |
-//! | 28–31 | 0 |
+//! | 28–31 | hash of the headers of the request on which the answer depends |
 //! | 32–39 | length of the body |
 //! | 40–47 | checksum of the body, if it has at most 1 MiB; or else 0 |
 //! | 48–55 | checksum of the head and of bytes 0–47 |
@@ -61,6 +61,8 @@ pub struct Front {
     pub sequence: u64,
     /// Hash of the URL.
     pub hash: u64,
+    /// Hash of the headers of the request on which the answer depends.
+    pub variant: u32,
     /// Length of the head, in bytes; at most [`HEAD_BYTES_MAX`].
     pub head_bytes: u32,
     /// Length of the body, in bytes.
@@ -80,10 +82,19 @@ impl Front {
             _ => return None,
         };
         let (sequence, hash, head_bytes) = (bytes.u64()?, bytes.u64()?, bytes.u32()?);
-        let zero = bytes.u32()?;
+        let variant = bytes.u32()?;
         let (body_bytes, body_sum, sum) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
-        let is_sound = is_ours && zero == 0 && head_bytes as usize <= HEAD_BYTES_MAX;
-        is_sound.then_some(Self { kind, sequence, hash, head_bytes, body_bytes, body_sum, sum })
+        let is_sound = is_ours && head_bytes as usize <= HEAD_BYTES_MAX;
+        is_sound.then_some(Self {
+            kind,
+            sequence,
+            hash,
+            variant,
+            head_bytes,
+            body_bytes,
+            body_sum,
+            sum,
+        })
     }
 
     /// Returns the length of the record, in bytes.
@@ -117,7 +128,7 @@ impl Front {
         out.extend(self.sequence.to_le_bytes());
         out.extend(self.hash.to_le_bytes());
         out.extend(self.head_bytes.to_le_bytes());
-        out.extend([0; 4]);
+        out.extend(self.variant.to_le_bytes());
         out.extend(self.body_bytes.to_le_bytes());
         out.extend(self.body_sum.to_le_bytes());
         out.extend(self.sum.to_le_bytes());
@@ -134,23 +145,35 @@ fn head_sum(front: &[u8; FRONT_BYTES], head: &[u8]) -> u64 {
     sum.digest()
 }
 
+/// What a record is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ids {
+    /// Its sequence.
+    pub sequence: u64,
+    /// Hash of the URL.
+    pub hash: u64,
+    /// Hash of the headers of the request on which the answer depends.
+    pub variant: u32,
+}
+
 /// Returns a record. `None`: its head is too long.
-pub fn write(kind: Kind, ids: (u64, u64), head: &[u8], body: &[u8]) -> Option<Vec<u8>> {
+pub fn write(kind: Kind, ids: Ids, head: &[u8], body: &[u8]) -> Option<Vec<u8>> {
     let mut record = begin(kind, ids, head, (body.len() as u64, xxh3_64(body)))?;
     record.extend_from_slice(body);
     Some(record)
 }
 
-/// Returns the front and the head of a record, before its body. `ids` are sequence and hash, `body` its
+/// Returns the front and the head of a record, before its body; `body` is its
 /// length and checksum. `None`: the head is too long.
 pub fn begin(
     kind: Kind,
-    (sequence, hash): (u64, u64),
+    Ids { sequence, hash, variant }: Ids,
     head: &[u8],
     (body_bytes, body_sum): (u64, u64),
 ) -> Option<Vec<u8>> {
     let head_bytes = u32::try_from(head.len()).ok().filter(|_| head.len() <= HEAD_BYTES_MAX)?;
-    let mut front = Front { kind, sequence, hash, head_bytes, body_bytes, body_sum, sum: 0 };
+    let mut front =
+        Front { kind, sequence, hash, variant, head_bytes, body_bytes, body_sum, sum: 0 };
     front.sum = head_sum(&front.bytes(), head);
     Some([&front.bytes(), head].concat())
 }
@@ -310,6 +333,8 @@ mod tests {
     use super::*;
     use crate::policy::storing::{Ask, keep};
 
+    const IDS: Ids = Ids { sequence: 7, hash: 9, variant: 3 };
+
     fn head(lines: &[(String, Vec<u8>)], vary: Option<&str>) -> Head {
         let mut answer = HeaderMap::new();
         answer.insert("cache-control", HeaderValue::from_static("max-age=60"));
@@ -338,10 +363,10 @@ mod tests {
             body in prop::collection::vec(any::<u8>(), 0..200),
         ) {
             let head = head(&lines, vary.as_deref());
-            let record = write(Kind::Object, (7, 9), &write_head(&url, &head, &[]), &body).unwrap();
+            let record = write(Kind::Object, IDS, &write_head(&url, &head, &[]), &body).unwrap();
             let front = Front::read(record.first_chunk().unwrap()).unwrap();
             prop_assert_eq!(front.record_bytes(), record.len() as u64);
-            prop_assert_eq!((front.sequence, front.hash, front.kind), (7, 9, Kind::Object));
+            prop_assert_eq!((front.sequence, front.hash, front.variant, front.kind), (7, 9, 3, Kind::Object));
             let seen = read(&Bytes::from(record), |_| Rules::default()).unwrap();
             prop_assert_eq!((seen.url, seen.body.to_vec()), (url, body));
             prop_assert_eq!(seen.head.headers, head.headers);
@@ -351,7 +376,7 @@ mod tests {
         #[test]
         fn a_changed_byte_is_seen(at in any::<prop::sample::Index>(), bit in 0..8_u8) {
             let head = head(&[], None);
-            let mut record = write(Kind::Object, (7, 9), &write_head("http://h/", &head, &[]), b"body").unwrap();
+            let mut record = write(Kind::Object, IDS, &write_head("http://h/", &head, &[]), b"body").unwrap();
             let at = at.index(record.len());
             record[at] ^= 1 << bit;
             prop_assert!(read(&Bytes::from(record), |_| Rules::default()).is_none());
@@ -366,8 +391,8 @@ mod tests {
 
     #[test]
     fn a_head_that_is_too_long_is_not_written() {
-        assert!(write(Kind::Removal, (1, 1), &vec![0; HEAD_BYTES_MAX + 1], b"").is_none());
-        let removal = write(Kind::Removal, (1, 1), &write_removal("u"), b"").unwrap();
+        assert!(write(Kind::Removal, IDS, &vec![0; HEAD_BYTES_MAX + 1], b"").is_none());
+        let removal = write(Kind::Removal, IDS, &write_removal("u"), b"").unwrap();
         assert!(read(&Bytes::from(removal.clone()), |_| Rules::default()).is_none());
         assert_eq!(read_url(&removal[FRONT_BYTES..]), Some("u"));
     }

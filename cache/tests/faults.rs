@@ -1,0 +1,183 @@
+//! Tests of what origins and clients do wrong, or at a bad moment: nobody gets what is not theirs, and
+//! nothing old stays in use.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(dead_code, reason = "other tests use the rest of what they share")]
+
+mod common;
+
+use common::{Site, answer, piecewise};
+use http::{Method, Request, Response};
+use net::body::{self, Body};
+use net::client::{Client, Proxy, Settings};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use url::Url;
+
+type Lines = &'static [(&'static str, &'static str)];
+
+fn counted(status: u16, lines: Lines, before: usize) -> Response<Body> {
+    answer(status, lines, body::full(format!("body {before}")))
+}
+
+/// Starts an origin whose first answer has the `first` headers, and all later ones `then`.
+async fn turning(first: Lines, (status, then): (u16, Lines)) -> Site {
+    Site::new(move |_, before| async move {
+        if before == 0 { counted(200, first, before) } else { counted(status, then, before) }
+    })
+    .await
+}
+
+const FRESH: Lines = &[("cache-control", "max-age=60"), ("etag", "\"v\"")];
+const STALE: Lines = &[("cache-control", "max-age=0"), ("etag", "\"v\"")];
+const RELOAD: &[(&str, &str)] = &[("cache-control", "no-cache")];
+
+#[tokio::test]
+async fn a_shared_object_that_turns_private_is_shared_no_more() {
+    let private: Lines = &[("cache-control", "private, max-age=60"), ("x", "secret")];
+    let site = Site::new(move |request: Request<Body>, before| async move {
+        let asks = request.headers().contains_key("if-none-match");
+        match (request.method(), asks) {
+            (&Method::HEAD, _) | (_, true) => {
+                answer(if asks { 304 } else { 200 }, private, body::empty())
+            }
+            _ if before == 0 => counted(200, STALE, before),
+            _ => counted(200, private, before),
+        }
+    })
+    .await;
+    assert_eq!(site.get("/").await.body, "body 0");
+    // The 304 is for one client: the object is fetched for it alone, and for the next one again.
+    assert_eq!(site.get("/").await.body, "body 2");
+    assert_eq!(site.get("/").await.body, "body 3");
+    let site = turning(FRESH, (200, private)).await;
+    assert_eq!(site.get("/").await.body, "body 0");
+    site.ask(Method::HEAD, "/", RELOAD).await;
+    assert_eq!(site.get("/").await.body, "body 2", "HEAD said so");
+    let site = turning(FRESH, (200, private)).await;
+    site.get("/").await;
+    assert_eq!(site.get_with("/", RELOAD).await.body, "body 1");
+    assert_eq!(site.get("/").await.body, "body 2", "what it replaces is not used");
+}
+
+#[tokio::test]
+async fn what_an_origin_says_to_one_user_is_said_to_no_other() {
+    let site = Site::new(|request: Request<Body>, before| async move {
+        let lines: Lines = &[("cache-control", "max-age=60"), ("x", "secret")];
+        match request.headers().get("authorization") {
+            Some(user) if user == "good" => counted(200, lines, before),
+            Some(_) => counted(401, &[], before),
+            None => counted(200, FRESH, before),
+        }
+    })
+    .await;
+    assert_eq!(site.get("/").await.body, "body 0");
+    let user = |name| [("cache-control", "no-cache"), ("authorization", name)];
+    assert_eq!(site.get_with("/", &user("good")).await.header("x"), "secret");
+    assert_eq!(site.get_with("/", &user("bad")).await.status, 401);
+    let next = site.get("/").await;
+    assert_eq!(
+        (next.body.as_str(), next.header("x")),
+        ("body 0", ""),
+        "it is still there, as it was"
+    );
+}
+
+#[tokio::test]
+async fn a_purge_holds_against_what_is_on_its_way() {
+    let (release, gate) = mpsc::unbounded_channel::<()>();
+    let gate = std::sync::Arc::new(tokio::sync::Mutex::new(gate));
+    let site = Site::new(move |request: Request<Body>, before| {
+        let gate = gate.clone();
+        async move {
+            if request.headers().contains_key("if-none-match") {
+                gate.lock().await.recv().await;
+                return answer(304, FRESH, body::empty());
+            }
+            counted(200, STALE, before)
+        }
+    })
+    .await;
+    site.get("/").await;
+    let (validated, ()) = tokio::join!(site.get("/"), async {
+        while site.seen().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(site.handle.purge(&site.origin), 1);
+        release.send(()).unwrap();
+    });
+    assert_eq!(validated.body, "body 0");
+    assert_eq!(site.get("/").await.body, "body 2");
+}
+
+#[tokio::test]
+async fn an_answer_that_wants_validation_is_joined_by_nobody_who_comes_later() {
+    let (pieces, receiver) = mpsc::unbounded_channel();
+    let receiver = std::sync::Arc::new(tokio::sync::Mutex::new(Some(receiver)));
+    let site = Site::new(move |_, before| {
+        let receiver = receiver.clone();
+        async move {
+            let lines: Lines = &[("cache-control", "no-cache"), ("etag", "\"v\"")];
+            match receiver.lock().await.take() {
+                Some(it) => answer(200, lines, piecewise(it)),
+                None => counted(200, lines, before),
+            }
+        }
+    })
+    .await;
+    pieces.send(Ok("old")).unwrap();
+    let mut first = site.send("/", &[]).await;
+    assert_eq!(first.chunk().await.unwrap().unwrap(), "old");
+    assert_eq!(site.get("/").await.body, "body 1");
+}
+
+#[tokio::test]
+async fn stale_answers_without_a_validator_are_used_while_the_origin_fails() {
+    let first: Lines = &[("cache-control", "max-age=0, stale-if-error=60")];
+    let site = turning(first, (503, &[])).await;
+    assert_eq!(site.get("/").await.body, "body 0");
+    assert_eq!(site.get("/").await.body, "body 0");
+    assert_eq!(site.get_with("/", RELOAD).await.status, 503, "but not for who wants a new one");
+}
+
+/// Starts an origin that sends these bytes to each request, and fetches from it through a cache.
+async fn raw(bytes: &'static str) -> (u16, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = [0; 4_096];
+            let _ = stream.read(&mut head).await;
+            let _ = stream.write_all(bytes.as_bytes()).await;
+        }
+    });
+    let site = Site::new(|_, before| async move { counted(200, &[], before) }).await;
+    let client = Client::new(Settings { allow_private: true, ..Settings::default() });
+    let proxy = Url::parse(&format!("http://{}/", site.cache)).unwrap();
+    let request = site.request(Method::GET, "/", &[]);
+    let request =
+        net::client::Request { url, ..request }.proxy(Some(Proxy::new(proxy, None).unwrap()));
+    let response = client.send(request).await.unwrap();
+    let status = response.status.as_u16();
+    (status, String::from_utf8_lossy(&response.bytes(1_000).await.unwrap()).into_owned())
+}
+
+#[tokio::test]
+async fn an_answer_of_which_the_end_is_uncertain_is_told_to_nobody() {
+    let check = async |bytes, expected: (u16, &str)| {
+        let (status, came) = raw(bytes).await;
+        let came = if status == 200 { came.as_str() } else { "" };
+        assert_eq!((status, came), expected, "{bytes:?}");
+    };
+    let chunked = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 3\r\nTransfer-Encoding: \
+                   chunked\r\n\r\n6\r\nabcdef\r\n0\r\n\r\n";
+    check(chunked, (200, "abcdef")).await;
+    check("HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\n\r\nabc", (200, "abc")).await;
+    check("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", (502, "")).await;
+    let coded = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
+    check(coded, (502, "")).await;
+    check("HTTP/1.1 304 Not Modified\r\n\r\n", (502, "")).await;
+    check("HTTP/1.1 206 Partial Content\r\nContent-Length: 1\r\n\r\nx", (502, "")).await;
+    check("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", (502, "")).await;
+}
