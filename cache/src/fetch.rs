@@ -455,6 +455,7 @@ impl Fetcher {
             method: asked.method.clone(),
             headers,
             response_bytes_max: Some(u64::MAX),
+            target: asked.object.written.clone(),
             ..Request::get(asked.object.at.clone())
         };
         // The site behind is the settings' own choice.

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, StatusCode, Uri, header};
 use net::host::HostPort;
 use url::Url;
@@ -34,6 +35,9 @@ pub struct Object {
     pub url: Url,
     /// Where it is fetched from.
     pub at: Url,
+    /// Path and query as the client wrote them, if the URL's differ from them by quotation marks alone:
+    /// signatures of URLs are made of what is written.
+    pub written: Option<PathAndQuery>,
     /// Whether the cache stands before its origin.
     pub is_before_origin: bool,
 }
@@ -117,6 +121,13 @@ pub fn of(
         let path = uri.path_and_query().map_or("/", |it| it.as_str());
         parsed(&format!("http://{host}{path}"))?
     };
+    let written = uri.path_and_query().filter(|it| {
+        let query = it.query().map(|it| it.replace('\'', "%27"));
+        it.query().is_some_and(|it| it.contains('\''))
+            && it.path() == url.path()
+            && query.as_deref() == url.query()
+    });
+    let written = written.cloned();
     let named = named(&url);
     if let Some(origin) =
         config.origins.iter().find(|it| url.scheme() == "http" && it.host == named)
@@ -128,7 +139,7 @@ pub fn of(
             && at.set_port(origin.url.port()).is_ok();
         let wrong = || Refusal::Url(format!("{} has no such path", origin.url));
         return set
-            .then_some(Target::Object(Object { url, at, is_before_origin: true }))
+            .then_some(Target::Object(Object { url, at, written, is_before_origin: true }))
             .ok_or_else(wrong);
     }
     if !is_whole {
@@ -136,7 +147,7 @@ pub fn of(
     }
     let port = url.port_or_known_default().unwrap_or_default();
     allowed(port, &config.ports)?;
-    Ok(Target::Object(Object { at: url.clone(), url, is_before_origin: false }))
+    Ok(Target::Object(Object { at: url.clone(), url, written, is_before_origin: false }))
 }
 
 /// Returns the host of a URL with its port, unless that is the scheme's: as [`Origin`] has it.
@@ -225,6 +236,17 @@ mod tests {
         check("GET /a", "127.0.0.1:3128", "own");
         check("GET http://127.0.0.1:3128/healthz", "x", "own");
         check("CONNECT h:443", "h", "tunnel to h:443");
+    }
+
+    #[test]
+    fn a_query_is_passed_on_as_it_was_written() {
+        let written = |line: &str| match target(line, "h") {
+            Ok(Target::Object(it)) => it.written.map(|it| it.to_string()),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(written("GET http://h/q?a'b"), Some("/q?a'b".to_owned()));
+        assert_eq!(written("GET http://h/q?a%27b"), None);
+        assert_eq!(written("GET http://h/a/../q?a'b"), None, "it must be what is stored");
     }
 
     #[test]

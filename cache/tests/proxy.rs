@@ -453,13 +453,16 @@ async fn before_a_site_the_cache_answers_in_its_name() {
         },
     )
     .await;
+    let signed = "GET /q?a='b' HTTP/1.1\r\nHost: www.example.org\r\nConnection: close\r\n\r\n";
+    raw(&site, signed).await;
+    assert_eq!(site.seen().pop().unwrap().1, "/q?a='b'");
     let request = "GET /a HTTP/1.1\r\nHost: www.example.org\r\nConnection: close\r\n\r\n";
     let (first, second) = (raw(&site, request).await, raw(&site, request).await);
-    assert!(first.ends_with("body 0") && second.ends_with("body 0"), "{first}\n{second}");
+    assert!(first.ends_with("body 1") && second.ends_with("body 1"), "{first}\n{second}");
     let seen = site.seen();
-    assert_eq!((seen.len(), seen[0].1.as_str()), (1, "/a"));
-    assert_eq!(seen[0].2.get("host").unwrap(), "www.example.org");
-    assert_eq!(seen[0].2.get("x-forwarded-for").unwrap(), "127.0.0.1");
+    assert_eq!((seen.len(), seen[1].1.as_str()), (2, "/a"));
+    assert_eq!(seen[1].2.get("host").unwrap(), "www.example.org");
+    assert_eq!(seen[1].2.get("x-forwarded-for").unwrap(), "127.0.0.1");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use url::{Position, Url};
 
@@ -70,6 +71,9 @@ pub struct Request {
     pub response_bytes_max: Option<u64>,
     /// Whether an answer that redirects is returned as it is; otherwise the redirect is followed.
     pub keeps_redirect: bool,
+    /// What is asked for at the host, in place of the URL's path and query: these as somebody else has
+    /// written them.
+    pub target: Option<PathAndQuery>,
     /// Whether it is somebody else's, who is not to seem to be this client: its headers are sent as
     /// they are.
     pub is_passed_on: bool,
@@ -89,6 +93,7 @@ impl Request {
             policy: None,
             response_bytes_max: None,
             keeps_redirect: false,
+            target: None,
             is_passed_on: false,
         }
     }
@@ -149,7 +154,7 @@ impl Request {
             self.body = Bytes::new();
             self.headers.remove(header::CONTENT_TYPE);
         }
-        self.url = url;
+        (self.url, self.target) = (url, None);
     }
 
     /// Returns the request as it is sent, with its own body unless there is a `streamed` one.
@@ -167,7 +172,9 @@ impl Request {
         // A proxy is told the whole URL; it is asked for nothing within a tunnel.
         let asked = self.proxy.as_ref().filter(|_| self.url.scheme() == "http");
         let begin = if asked.is_some() { Position::BeforeScheme } else { Position::BeforePath };
-        let target = &self.url[begin..Position::AfterQuery];
+        let mut target = self.url[begin..Position::BeforePath].to_owned();
+        let own = &self.url[Position::BeforePath..Position::AfterQuery];
+        target += self.target.as_ref().map_or(own, PathAndQuery::as_str);
         let own = || body::full(self.body.clone());
         let mut message = http::Request::new(streamed.unwrap_or_else(own));
         *message.method_mut() = self.method.clone();
