@@ -1,6 +1,6 @@
 //! The access log: one line an answer, in Squid's format or the common one, when its last byte is sent.
 //!
-//! Lines go to a thread that writes them. If it falls behind by [`LINES_MAX`] lines, further ones are
+//! Lines go to a thread that writes them. If it falls behind by 10,000 lines, further ones are
 //! dropped and counted: no client waits for the log. SIGHUP opens the file anew, for programs that
 //! rotate logs.
 //!

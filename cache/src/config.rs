@@ -28,14 +28,18 @@ use settings::{Document, Mistake, Table};
 use url::Url;
 
 use crate::access_log::Format;
+use crate::neighbors::Neighbor;
 use crate::policy::control::SECONDS_MAX;
 use crate::policy::freshness::{Guess, Rules};
+use crate::resolution::Kind;
 use crate::target;
 
 /// Default address of the proxy.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3_128);
 /// Default address of the administration.
 pub const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4_128);
+/// Default address for neighbors' questions.
+pub const ICP_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3_130);
 /// Default memory for objects, in bytes.
 pub const MEMORY_BYTES: u64 = 256 << 20;
 /// Default room for objects on disk, in bytes.
@@ -75,6 +79,10 @@ pub struct Config {
     pub refresh: Vec<Refresh>,
     /// The sites before which the cache stands.
     pub origins: Vec<Origin>,
+    /// Address at which neighbors are asked, and ask; `None`: the cache has none.
+    pub icp_listen: Option<SocketAddr>,
+    /// The neighbors that are asked.
+    pub neighbors: Vec<Neighbor>,
 }
 
 /// How the lifetime of some answers is guessed.
@@ -109,6 +117,8 @@ impl Config {
             allow_private: false,
             refresh: Vec::new(),
             origins: Vec::new(),
+            icp_listen: None,
+            neighbors: Vec::new(),
         }
     }
 
@@ -133,6 +143,10 @@ impl Config {
             let message = format!("{disk_bytes} bytes of disk");
             root.mistake("disk_bytes", message, "64 MiB to 256 TiB, or \"0 B\" for none");
         }
+        let neighbors: Vec<Neighbor> =
+            listed(&root, "neighbor").iter().filter_map(read_neighbor).collect();
+        let is_asked = root.has("icp_listen") || !neighbors.is_empty();
+        let icp_listen = is_asked.then(|| root.addr("icp_listen", ICP_LISTEN));
         let config = Self {
             name: read_name(&root),
             memory_bytes,
@@ -143,6 +157,8 @@ impl Config {
             allow_private: access.boolean("allow_private", false),
             refresh: listed(&root, "refresh").iter().filter_map(read_refresh).collect(),
             origins: listed(&root, "origin").iter().filter_map(read_origin).collect(),
+            icp_listen,
+            neighbors,
             daemon,
         };
         document.finish()?;
@@ -258,6 +274,30 @@ fn read_refresh(table: &Table<'_>) -> Option<Refresh> {
     }
 }
 
+fn read_neighbor(table: &Table<'_>) -> Option<Neighbor> {
+    let host = table.required_string("host");
+    let is_host = HostPort::parse(&host).is_some_and(|it| it.port.is_none());
+    if !is_host {
+        table.mistake(
+            "host",
+            format!("{host:?} is no host"),
+            "a name or an address, without a port",
+        );
+    }
+    let port = |key, default| {
+        let port = table.integer(key, 1..=u64::from(u16::MAX));
+        port.and_then(|it| u16::try_from(it).ok()).unwrap_or(default)
+    };
+    let (http_port, icp_port) = (port("http_port", 3_128), port("icp_port", 3_130));
+    table.require("kind", "\"sibling\" or \"parent\"");
+    let kind = match table.choice("kind", &["sibling", "parent"])? {
+        "parent" => Kind::Parent,
+        _ => Kind::Sibling,
+    };
+    let domains = table.strings("domains").iter().map(|it| it.to_ascii_lowercase()).collect();
+    is_host.then_some(Neighbor { host, http_port, icp_port, kind, domains })
+}
+
 fn read_origin(table: &Table<'_>) -> Option<Origin> {
     let written = table.required_string("host");
     let named = Url::parse(&format!("http://{written}/")).ok().map(|it| target::named(&it));
@@ -300,6 +340,11 @@ mod tests {
             min = "1 min"
             percent = 20
             max = "7 days"
+            [[neighbor]]
+            host = "192.0.2.7"
+            icp_port = 3131
+            kind = "parent"
+            domains = ["Example.org"]
             [[origin]]
             host = "WWW.example.org"
             url = "http://127.0.0.1:8080"
@@ -310,6 +355,15 @@ mod tests {
             (vec![80..=80, 8_000..=8_099], vec![443..=443])
         );
         assert_eq!(config.access_log, Some(("access.log".into(), Format::Common)));
+        let neighbor = &config.neighbors[0];
+        assert_eq!(
+            (neighbor.http_port, neighbor.icp_port, neighbor.kind),
+            (3_128, 3_131, Kind::Parent)
+        );
+        assert_eq!(
+            (config.icp_listen, neighbor.domains[0].as_str()),
+            (Some(ICP_LISTEN), "example.org")
+        );
         assert_eq!(config.origins[0].host, "www.example.org");
         let rules = |url: &str| {
             Config::parse(text, Path::new("/d"))
@@ -338,8 +392,11 @@ mod tests {
             url = "http://h/path"
             [[origin]]
             host = "h"
+            [[neighbor]]
+            host = "h:1"
+            kind = "uncle"
         "#;
         let mistakes = Config::parse(text, Path::new("/d")).unwrap_err();
-        assert_eq!(mistakes.len(), 10, "{mistakes:#?}");
+        assert_eq!(mistakes.len(), 12, "{mistakes:#?}");
     }
 }

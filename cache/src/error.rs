@@ -29,6 +29,19 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// Neighbors cannot be asked.
+    #[error(
+        "cannot listen for neighbors on UDP {at}: {source}; set `icp_listen` to another address"
+    )]
+    Icp {
+        /// The address.
+        at: std::net::SocketAddr,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// A neighbor's host is none.
+    #[error("a neighbor cannot be asked: {0}")]
+    Neighbor(#[from] net::Error),
     /// The access log cannot be written.
     #[error("cannot write the access log {path}: {source}; set `access_log` to another file")]
     AccessLog {

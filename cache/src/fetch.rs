@@ -10,32 +10,33 @@
 //! A joiner waits for the head alone, not for the whole body, and a fetch outlives the client that
 //! began it as long as another one wants it.
 
-use std::collections::HashMap;
+mod asking;
+
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, StatusCode, header};
-use net::body::{self, Body};
-use net::client::{Client, Request, Response};
+use http::{StatusCode, header};
+use net::client::{Client, Response};
 use net::clock;
+use net::guard::Policy;
 use net::shutdown::Shutdown;
 use quick_cache::sync::Cache;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
 
+use asking::Came;
+
 use crate::content::Content;
 use crate::memory::Object;
+use crate::neighbors::Neighbors;
 use crate::objects::Objects;
-use crate::origin::{dated, is_of_object, renewed, sound};
-use crate::policy::choice::{Choice, choose, conditions};
-use crate::policy::control::RequestControl;
-use crate::policy::freshness::Times;
+use crate::origin::{dated, is_of_object};
+use crate::policy::choice::{Choice, choose};
 use crate::policy::storing::{Head, NotStored, keep};
-use crate::policy::validation::{Validated, validated};
 use crate::policy::{invalidation, range};
-use crate::request::{Asked, CONDITIONS};
-use crate::target::named;
+use crate::request::Asked;
 use crate::transfer::{End, Reader, Transfer};
 
 /// Time for which a URL is not joined whose answer was for one client alone.
@@ -120,6 +121,10 @@ pub(crate) struct Fetcher(Arc<Shared>);
 struct Shared {
     client: Client,
     objects: Objects,
+    neighbors: Neighbors,
+    /// The guard's policy for homes.
+    policy: Policy,
+    routes: Mutex<BTreeMap<&'static str, u64>>,
     flights: Mutex<HashMap<String, Arc<Flight>>>,
     apart: Cache<String, Instant>,
     /// When a URL was last changed by a request, or purged: what was requested before is not stored.
@@ -132,10 +137,19 @@ struct Shared {
 }
 
 impl Fetcher {
-    pub(crate) fn new(client: Client, objects: Objects, folder: PathBuf, stop: Shutdown) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        (objects, neighbors): (Objects, Neighbors),
+        policy: Policy,
+        folder: PathBuf,
+        stop: Shutdown,
+    ) -> Self {
         Self(Arc::new(Shared {
             client,
             objects,
+            neighbors,
+            policy,
+            routes: Mutex::default(),
             flights: Mutex::default(),
             apart: Cache::new(APART_MAX),
             changed: Cache::new(APART_MAX),
@@ -144,6 +158,16 @@ impl Fetcher {
             stop,
             folder,
         }))
+    }
+
+    /// Returns the number of ICP datagrams that were not read or not asked for.
+    pub(crate) fn icp_ignored(&self) -> u64 {
+        self.0.neighbors.ignored()
+    }
+
+    /// Returns how many objects were requested from whom, by code.
+    pub(crate) fn routes(&self) -> BTreeMap<&'static str, u64> {
+        self.0.routes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn flights(&self) -> MutexGuard<'_, HashMap<String, Arc<Flight>>> {
@@ -376,101 +400,6 @@ impl Fetcher {
         }
     }
 
-    /// Asks the origin, about what is stored if there is something.
-    async fn ask(
-        &self,
-        asked: &Asked,
-        stored: Option<&Arc<Object>>,
-        began: Instant,
-    ) -> Result<Came, net::Error> {
-        let url = asked.object.url.as_str();
-        let mut outgoing = asked.outgoing();
-        let takes_stale = !RequestControl::of(&asked.headers).no_cache;
-        if let Some(stored) = stored {
-            CONDITIONS.iter().for_each(|it| drop(outgoing.remove(it)));
-            outgoing.extend(conditions(&stored.head));
-        }
-        let (response, times) = match self.send(asked, outgoing).await {
-            Ok(came) => came,
-            Err(error) => {
-                return match stored
-                    .filter(|it| takes_stale && it.head.terms.may_be_used_instead(clock::now_ms()))
-                {
-                    Some(object) => Ok(Came::Stored(Outcome::Instead(Arc::clone(object)))),
-                    None => Err(error),
-                };
-            }
-        };
-        let Some(stored) = stored else { return Ok(Came::Answer(response, times)) };
-        match validated(&stored.head, response.status, &response.headers, times.came_ms) {
-            Validated::Replaced => Ok(Came::Answer(response, times)),
-            Validated::Failed if !takes_stale => Ok(Came::Answer(response, times)),
-            Validated::Failed => Ok(Came::Stored(Outcome::Instead(Arc::clone(stored)))),
-            Validated::Good => {
-                let mut headers = response.headers.clone();
-                dated(&mut headers, times);
-                // It is read so that the connection can be used again; a 304 has none.
-                drop(response.bytes(REST_BYTES_MAX).await);
-                let Some(head) = renewed(asked, &stored.head, &headers, times) else {
-                    // It is for one client alone now.
-                    self.0.objects.remove(url, Some(&asked.headers));
-                    return self.ask_anew(asked).await;
-                };
-                let object = Arc::new(Object { head, body: stored.body.clone() });
-                if !self.has_changed(url, began) {
-                    self.0.objects.renew(url, &object);
-                }
-                Ok(Came::Stored(Outcome::Validated(object)))
-            }
-            Validated::Other => self.ask_anew(asked).await,
-        }
-    }
-
-    /// Asks the origin without conditions.
-    async fn ask_anew(&self, asked: &Asked) -> Result<Came, net::Error> {
-        let mut outgoing = asked.outgoing();
-        CONDITIONS.iter().for_each(|it| drop(outgoing.remove(it)));
-        let (response, times) = self.send(asked, outgoing).await?;
-        Ok(Came::Answer(response, times))
-    }
-
-    async fn send(
-        &self,
-        asked: &Asked,
-        outgoing: HeaderMap,
-    ) -> Result<(Box<Response>, Times), net::Error> {
-        let sent_ms = clock::now_ms();
-        let response = self.pass(asked, outgoing, body::empty()).await?;
-        Ok((response, Times { sent_ms, came_ms: clock::now_ms() }))
-    }
-
-    /// Passes a request on.
-    pub(crate) async fn pass(
-        &self,
-        asked: &Asked,
-        headers: HeaderMap,
-        body: Body,
-    ) -> Result<Box<Response>, net::Error> {
-        let request = Request {
-            method: asked.method.clone(),
-            headers,
-            response_bytes_max: Some(u64::MAX),
-            target: asked.object.written.clone(),
-            ..Request::get(asked.object.at.clone())
-        };
-        // The site behind is the settings' own choice.
-        let request =
-            if asked.object.is_before_origin { request.allow_private(true) } else { request };
-        let asks = CONDITIONS.map(|it| request.headers.contains_key(it));
-        let mut response = Box::new(self.0.client.pass(request, body).await?);
-        match sound(response.status, &mut response.headers, asks) {
-            Ok(()) => Ok(response),
-            Err(why) => {
-                Err(net::Error::Protocol { host: named(&response.url), source: why.into() })
-            }
-        }
-    }
-
     /// Forgets what the answer to a request that changes something makes unusable.
     pub(crate) fn invalidate(&self, asked: &Asked, response: &Response) {
         let (status, headers) = (response.status, &response.headers);
@@ -490,10 +419,4 @@ impl Fetcher {
     fn has_changed(&self, url: &str, began: Instant) -> bool {
         self.0.changed.get(url).is_some_and(|it| began <= it)
     }
-}
-
-/// What comes of asking an origin.
-enum Came {
-    Answer(Box<Response>, Times),
-    Stored(Outcome),
 }

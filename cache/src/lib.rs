@@ -17,6 +17,7 @@ mod explain;
 mod fetch;
 pub mod icp;
 pub mod memory;
+pub mod neighbors;
 mod objects;
 mod origin;
 pub mod policy;

@@ -31,7 +31,7 @@ use crate::policy::choice::{Choice, Forward, choose};
 use crate::policy::freshness::Times;
 use crate::policy::hops;
 use crate::policy::status::Source;
-use crate::policy::storing::Head;
+use crate::policy::storing::{Ask, Head};
 use crate::policy::validation::is_of_same;
 use crate::request::Asked;
 use crate::serve::{Own, Status};
@@ -89,6 +89,8 @@ impl Proxy {
             ("name", before.name != config.name),
             ("memory_bytes", before.memory_bytes != config.memory_bytes),
             ("disk_bytes", before.disk_bytes != config.disk_bytes),
+            ("icp_listen", before.icp_listen != config.icp_listen),
+            ("neighbor", before.neighbors != config.neighbors),
             ("allow_private", before.allow_private != config.allow_private),
         ];
         *self.0.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
@@ -99,6 +101,7 @@ impl Proxy {
     pub(crate) fn status(&self) -> Status {
         let (objects, bytes) = self.0.objects.in_memory();
         let disk = self.0.objects.disk();
+        let routes = self.0.fetcher.routes().into_iter();
         let (disk_objects, disk_bytes) = disk.map(Store::figures).unwrap_or_default();
         Status {
             name: self.0.answers.name().to_string(),
@@ -108,6 +111,8 @@ impl Proxy {
             disk_bytes,
             disk_problem: disk.and_then(Store::problem),
             under_way: self.0.fetcher.under_way() as u64,
+            icp_ignored: self.0.fetcher.icp_ignored(),
+            routes: routes.map(|(code, count)| (code.to_owned(), count)).collect(),
             answers: self.0.counts.all().map(|(name, count)| (name.to_owned(), count)).into(),
             log_dropped: self.0.log.as_ref().map_or(0, AccessLog::dropped),
             listening: ListenerStatus::default(),
@@ -117,6 +122,26 @@ impl Proxy {
     /// Removes what is stored of a URL. Returns how many objects there were.
     pub(crate) fn purge(&self, url: &Url) -> u64 {
         self.0.fetcher.forget(url.as_str()) as u64
+    }
+
+    /// Returns whether a plain request for a URL is answered from what is stored.
+    pub(crate) async fn has(&self, url: Url) -> bool {
+        let rules = self.config().rules(&url, false);
+        let stored = self.0.objects.get(url.as_str(), rules).await;
+        let objects: &[Arc<Object>] = stored.as_deref().unwrap_or_default();
+        let heads: Vec<&Head> = objects.iter().map(|it| &it.head).collect();
+        let (method, headers) = (Method::GET, http::HeaderMap::new());
+        let ask = Ask { method: &method, headers: &headers };
+        matches!(choose(ask, &heads, clock::now_ms()), Choice::Use { .. })
+    }
+
+    /// Returns whether a cache at this address may ask what is stored.
+    pub(crate) fn may_ask(&self, address: IpAddr) -> bool {
+        let client = Requester { address, token: None, shown: None };
+        let config = self.config();
+        let verdict = config.daemon.access.judge(Resource::Proxy, &client);
+        let is_neighbor = || config.neighbors.iter().any(|it| it.host.parse() == Ok(address));
+        verdict == Verdict::Free || verdict != Verdict::Address && is_neighbor()
     }
 
     /// Explains what is stored of a URL, and what becomes of the next request for it.
@@ -284,7 +309,7 @@ impl Proxy {
         };
         let (url, sent_ms) = (asked.object.url.as_str(), clock::now_ms());
         let outgoing = asked.outgoing();
-        match self.0.fetcher.pass(&asked, outgoing, body::empty()).await {
+        match self.0.fetcher.pass(&asked, outgoing, body::empty(), None).await {
             Ok(response) => {
                 let times = Times { sent_ms, came_ms: clock::now_ms() };
                 let is_for_all = !asked.headers.contains_key(header::AUTHORIZATION);
@@ -325,7 +350,7 @@ impl Proxy {
     /// Passes a request on, and forgets what its answer makes unusable.
     async fn pass(&self, asked: Asked, body: Body) -> (From, Response<Body>) {
         let outgoing = asked.outgoing();
-        match self.0.fetcher.pass(&asked, outgoing, body).await {
+        match self.0.fetcher.pass(&asked, outgoing, body, None).await {
             Ok(response) => {
                 self.0.fetcher.invalidate(&asked, &response);
                 let (status, headers) = (response.status, response.headers.clone());

@@ -45,6 +45,13 @@ pub struct Status {
     /// Numbers of answers since the start, by where they came from: `hit`, `joined`, `validated`,
     /// `stale`, `miss`, `passed`, `own` and `tunnel`.
     pub answers: std::collections::BTreeMap<String, u64>,
+    /// Numbers of objects requested since the start, by whom they were requested from: `DIRECT`,
+    /// `NEIGHBOR_HIT`, `PARENT_HIT`, `FIRST_PARENT_MISS`, `SOURCE_FASTEST` and `TIMEOUT_DIRECT`.
+    #[serde(default)]
+    pub routes: std::collections::BTreeMap<String, u64>,
+    /// Number of ICP datagrams that could not be read, or that nobody had asked for.
+    #[serde(default)]
+    pub icp_ignored: u64,
     /// Number of lines that the access log has dropped, since they came faster than the disk takes them.
     #[serde(default)]
     pub log_dropped: u64,
@@ -193,6 +200,11 @@ async fn samples(State(admin): State<Admin>) -> Response {
         "Fetches and tunnels under way.",
         status.under_way,
     ));
+    let help = "Objects requested, by whom they were requested from.";
+    samples.extend(status.routes.iter().map(|(code, count)| {
+        Sample::counter("harvest_cache_requested_total", help, *count as f64)
+            .with("code", code.as_str())
+    }));
     samples.extend(status.listening.samples());
     health::metrics(&samples)
 }

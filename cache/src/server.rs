@@ -11,7 +11,9 @@ use daemon::{Control, Data, Listener, Settings};
 use disk::Disk;
 use disk::lock::Lock;
 use net::client::{Client, Timeouts};
+use net::guard::Policy;
 use net::shutdown::Shutdown;
+use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 use tower::service_fn;
 use web::Pages;
@@ -21,9 +23,10 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::fetch::Fetcher;
 use crate::memory::Memory;
+use crate::neighbors::Neighbors;
 use crate::objects::Objects;
 use crate::proxy::Proxy;
-use crate::serve;
+use crate::serve::{self, Status};
 use crate::store::Store;
 
 /// Name of the folder, below the data folder, for bodies on their way.
@@ -47,6 +50,8 @@ pub struct Server {
     proxy: Proxy,
     fetcher: Fetcher,
     objects: Objects,
+    neighbors: Neighbors,
+    icp_at: Option<SocketAddr>,
     /// Keeps other processes from the data folder.
     lock: Lock,
     log: Option<AccessLog>,
@@ -93,7 +98,17 @@ impl Server {
             timeouts: Timeouts { header: ANSWER_PATIENCE, ..Timeouts::default() },
             ..control.client_settings()
         });
-        let fetcher = Fetcher::new(client, objects.clone(), folder, stop.clone());
+        let socket = match config.icp_listen {
+            Some(at) => {
+                Some(UdpSocket::bind(at).await.map_err(|source| Error::Icp { at, source })?)
+            }
+            None => None,
+        };
+        let icp_at = socket.as_ref().and_then(|it| it.local_addr().ok());
+        let neighbors = Neighbors::new(&config.neighbors, socket)?;
+        let policy = Policy::from_allow_private(config.allow_private);
+        let known = (objects.clone(), neighbors.clone());
+        let fetcher = Fetcher::new(client, known, policy, folder, stop.clone());
         let own = names(&config, public.address());
         let parts = (objects.clone(), fetcher.clone());
         let log = config.access_log.as_ref().map(|(path, format)| {
@@ -114,6 +129,8 @@ impl Server {
             proxy,
             fetcher,
             objects,
+            neighbors,
+            icp_at,
             lock,
             log,
             admin_pages,
@@ -129,6 +146,11 @@ impl Server {
     /// Returns the address of the administration.
     pub fn admin_addr(&self) -> SocketAddr {
         self.admin.address()
+    }
+
+    /// Returns the address at which neighbors ask, if there is one.
+    pub fn icp_addr(&self) -> Option<SocketAddr> {
+        self.icp_at
     }
 
     /// Returns a handle, which also works while the cache runs.
@@ -153,6 +175,13 @@ impl Server {
         tasks.spawn(async move {
             let service = service_fn(move |request| proxy.clone().answer(request, pages.clone()));
             Ok(public.serve_proxy(service, drain, stop).await?)
+        });
+        let (neighbors, asked, stop) = (self.neighbors, self.proxy.clone(), child.clone());
+        tasks.spawn(async move {
+            let may = |address| asked.may_ask(address);
+            neighbors.run(|url| asked.has(url), may, &stop).await;
+            stop.started().await;
+            Ok(())
         });
         let guard = Guard { token: self.data.token, read: self.config.daemon.admin_read };
         let router = serve::admin(self.proxy, self.control.clone(), guard, &self.admin_pages);
@@ -187,6 +216,11 @@ impl Server {
 }
 
 impl Handle {
+    /// Returns the status.
+    pub fn status(&self) -> Status {
+        Status { listening: self.control.listening(), ..self.proxy.status() }
+    }
+
     /// Removes what is stored of a URL, and what is on its way. Returns how many objects there were.
     pub fn purge(&self, url: &url::Url) -> u64 {
         self.proxy.purge(url)

@@ -194,5 +194,6 @@ fn render(status: &Status) -> String {
     lines.extend(status.disk_problem.iter().map(|it| format!("  nothing is stored on disk: {it}")));
     let answers = status.answers.iter().filter(|(_, count)| **count != 0);
     lines.extend(answers.map(|(from, count)| format!("  {from}: {count}")));
+    lines.extend(status.routes.iter().map(|(code, count)| format!("  requested, {code}: {count}")));
     lines.join("\n")
 }

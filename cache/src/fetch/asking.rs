@@ -1,0 +1,161 @@
+//! Asking for an object: its home, or a neighbor that has it; about what is stored, or anew.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use net::body::{self, Body};
+use net::client::{Proxy, Request, Response};
+use net::clock;
+
+use super::{Fetcher, Outcome, REST_BYTES_MAX};
+use crate::memory::Object;
+use crate::neighbors::Route;
+use crate::origin::{dated, renewed, sound};
+use crate::policy::choice::conditions;
+use crate::policy::control::RequestControl;
+use crate::policy::freshness::Times;
+use crate::policy::validation::{Validated, validated};
+use crate::request::{Asked, CONDITIONS};
+use crate::target::named;
+
+/// What comes of asking an origin.
+pub(super) enum Came {
+    Answer(Box<Response>, Times),
+    Stored(Outcome),
+}
+
+impl Fetcher {
+    /// Asks the origin, about what is stored if there is something.
+    pub(super) async fn ask(
+        &self,
+        asked: &Asked,
+        stored: Option<&Arc<Object>>,
+        began: Instant,
+    ) -> Result<Came, net::Error> {
+        let url = asked.object.url.as_str();
+        let mut outgoing = asked.outgoing();
+        let takes_stale = !RequestControl::of(&asked.headers).no_cache;
+        if let Some(stored) = stored {
+            CONDITIONS.iter().for_each(|it| drop(outgoing.remove(it)));
+            outgoing.extend(conditions(&stored.head));
+        }
+        let (response, times) = match self.send(asked, outgoing).await {
+            Ok(came) => came,
+            Err(error) => {
+                return match stored
+                    .filter(|it| takes_stale && it.head.terms.may_be_used_instead(clock::now_ms()))
+                {
+                    Some(object) => Ok(Came::Stored(Outcome::Instead(Arc::clone(object)))),
+                    None => Err(error),
+                };
+            }
+        };
+        let Some(stored) = stored else { return Ok(Came::Answer(response, times)) };
+        match validated(&stored.head, response.status, &response.headers, times.came_ms) {
+            Validated::Replaced => Ok(Came::Answer(response, times)),
+            Validated::Failed if !takes_stale => Ok(Came::Answer(response, times)),
+            Validated::Failed => Ok(Came::Stored(Outcome::Instead(Arc::clone(stored)))),
+            Validated::Good => {
+                let mut headers = response.headers.clone();
+                dated(&mut headers, times);
+                // It is read so that the connection can be used again; a 304 has none.
+                drop(response.bytes(REST_BYTES_MAX).await);
+                let Some(head) = renewed(asked, &stored.head, &headers, times) else {
+                    // It is for one client alone now.
+                    self.0.objects.remove(url, Some(&asked.headers));
+                    return self.ask_anew(asked).await;
+                };
+                let object = Arc::new(Object { head, body: stored.body.clone() });
+                if !self.has_changed(url, began) {
+                    self.0.objects.renew(url, &object);
+                }
+                Ok(Came::Stored(Outcome::Validated(object)))
+            }
+            Validated::Other => self.ask_anew(asked).await,
+        }
+    }
+
+    /// Asks the origin without conditions.
+    async fn ask_anew(&self, asked: &Asked) -> Result<Came, net::Error> {
+        let mut outgoing = asked.outgoing();
+        CONDITIONS.iter().for_each(|it| drop(outgoing.remove(it)));
+        let (response, times) = self.send(asked, outgoing).await?;
+        Ok(Came::Answer(response, times))
+    }
+
+    async fn send(
+        &self,
+        asked: &Asked,
+        outgoing: HeaderMap,
+    ) -> Result<(Box<Response>, Times), net::Error> {
+        let sent_ms = clock::now_ms();
+        let route = if asked.object.is_before_origin {
+            Route::DIRECT
+        } else {
+            self.0.neighbors.route(&asked.object.at, self.0.policy).await
+        };
+        self.count(&route);
+        let response = match self.by_neighbor(asked, &outgoing, route).await {
+            Some(response) => response,
+            None => self.pass(asked, outgoing, body::empty(), None).await?,
+        };
+        Ok((response, Times { sent_ms, came_ms: clock::now_ms() }))
+    }
+
+    fn count(&self, route: &Route) {
+        let mut routes = self.0.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        *routes.entry(route.code.name()).or_default() += 1;
+    }
+
+    /// Asks a neighbor; `None`: there is none on the route, or it does not give the object after all.
+    async fn by_neighbor(
+        &self,
+        asked: &Asked,
+        outgoing: &HeaderMap,
+        route: Route,
+    ) -> Option<Box<Response>> {
+        let (proxy, is_sibling) = route.neighbor?;
+        let mut headers = outgoing.clone();
+        if is_sibling {
+            headers.append(header::CACHE_CONTROL, HeaderValue::from_static("only-if-cached"));
+        }
+        match self.pass(asked, headers, body::empty(), Some(proxy)).await {
+            Ok(response) if is_sibling && response.status == StatusCode::GATEWAY_TIMEOUT => None,
+            Ok(response) => Some(response),
+            Err(error) => {
+                tracing::debug!(%error, "a neighbor did not give an object");
+                None
+            }
+        }
+    }
+
+    /// Passes a request on, to the home or through a neighbor's proxy.
+    pub(crate) async fn pass(
+        &self,
+        asked: &Asked,
+        headers: HeaderMap,
+        body: Body,
+        proxy: Option<Proxy>,
+    ) -> Result<Box<Response>, net::Error> {
+        let request = Request {
+            proxy,
+            method: asked.method.clone(),
+            headers,
+            response_bytes_max: Some(u64::MAX),
+            target: asked.object.written.clone(),
+            ..Request::get(asked.object.at.clone())
+        };
+        // The site behind is the settings' own choice.
+        let request =
+            if asked.object.is_before_origin { request.allow_private(true) } else { request };
+        let asks = CONDITIONS.map(|it| request.headers.contains_key(it));
+        let mut response = Box::new(self.0.client.pass(request, body).await?);
+        match sound(response.status, &mut response.headers, asks) {
+            Ok(()) => Ok(response),
+            Err(why) => {
+                Err(net::Error::Protocol { host: named(&response.url), source: why.into() })
+            }
+        }
+    }
+}

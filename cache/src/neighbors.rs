@@ -1,0 +1,326 @@
+//! The neighbors of a cache: they are asked by ICP who has an object, and are answered.
+//!
+//! The rules are those of [`resolution`](crate::resolution) and [`icp`](crate::icp); this is their
+//! socket. Whoever answers is believed only if it was asked, under that number and for that URL, at the
+//! address from which the answer comes.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use net::client::Proxy;
+use net::connect::dial;
+use net::guard::Policy;
+use net::shutdown::Shutdown;
+use tokio::net::{UdpSocket, lookup_host};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use url::{Host, Url};
+
+use crate::icp::{DATAGRAM_BYTES_MAX, Datagram, Opcode};
+use crate::resolution::{Choice, Code, Kind, Liveness, PATIENCE, Resolution};
+
+/// A neighbor, as the settings name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbor {
+    /// Its host.
+    pub host: String,
+    /// Port of its proxy.
+    pub http_port: u16,
+    /// Port of its ICP.
+    pub icp_port: u16,
+    /// Its place in the hierarchy.
+    pub kind: Kind,
+    /// Domains of the objects for which it is asked; empty: all.
+    pub domains: Vec<String>,
+}
+
+impl Neighbor {
+    /// Returns whether it is asked for objects of a host.
+    fn is_for(&self, host: &str) -> bool {
+        let is_in = |domain: &String| {
+            let front = host.strip_suffix(domain.trim_start_matches('.'));
+            front.is_some_and(|it| it.is_empty() || it.ends_with('.'))
+        };
+        self.domains.is_empty() || self.domains.iter().any(is_in)
+    }
+}
+
+/// The neighbors. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Neighbors(Arc<Hood>);
+
+#[derive(Debug)]
+struct Hood {
+    socket: Option<UdpSocket>,
+    list: Vec<State>,
+    waiting: Mutex<HashMap<u32, Waiting>>,
+    /// Datagrams that were not read, or not asked for.
+    ignored: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    settings: Neighbor,
+    proxy: Proxy,
+    liveness: Mutex<Liveness>,
+}
+
+/// Who waits for answers about a URL, and from whom.
+#[derive(Debug)]
+struct Waiting {
+    url: String,
+    asked: Vec<(usize, SocketAddr)>,
+    answers: mpsc::Sender<(usize, Opcode)>,
+}
+
+/// Who is asked for an object, and why.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    /// The neighbor's proxy, and whether it is a sibling, who is asked for what it has alone; `None`: the
+    /// home.
+    pub(crate) neighbor: Option<(Proxy, bool)>,
+    pub(crate) code: Code,
+}
+
+impl Route {
+    /// The way to the home itself.
+    pub(crate) const DIRECT: Self = Self { neighbor: None, code: Code::Direct };
+}
+
+impl Neighbors {
+    /// Returns the neighbors, to be asked and answered over `socket`.
+    ///
+    /// # Errors
+    ///
+    /// A neighbor's host is none.
+    pub(crate) fn new(
+        settings: &[Neighbor],
+        socket: Option<UdpSocket>,
+    ) -> Result<Self, net::Error> {
+        let state = |it: &Neighbor| {
+            let url = format!("http://{}:{}/", it.host, it.http_port);
+            let wrong = |error: url::ParseError| net::Error::Url {
+                url: url.clone(),
+                message: error.to_string(),
+            };
+            Ok(State {
+                settings: it.clone(),
+                proxy: Proxy::new(Url::parse(&url).map_err(wrong)?, None)?,
+                liveness: Mutex::default(),
+            })
+        };
+        let list = settings.iter().map(state).collect::<Result<_, net::Error>>()?;
+        Ok(Self(Arc::new(Hood {
+            socket,
+            list,
+            waiting: Mutex::default(),
+            ignored: AtomicU64::new(0),
+        })))
+    }
+
+    /// Returns the number of datagrams that were not read or not asked for.
+    pub(crate) fn ignored(&self) -> u64 {
+        self.0.ignored.load(Ordering::Relaxed)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u32, Waiting>> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns who is asked for an object.
+    pub(crate) async fn route(&self, url: &Url, policy: Policy) -> Route {
+        let Some(host) = url.host().filter(|_| url.scheme() == "http") else {
+            return Route::DIRECT;
+        };
+        let named = url.host_str().unwrap_or_default();
+        let list = self.0.list.iter().enumerate();
+        let fit: Vec<usize> =
+            list.filter(|(_, it)| it.settings.is_for(named)).map(|(index, _)| index).collect();
+        let (Some(socket), false) = (&self.0.socket, fit.is_empty()) else { return Route::DIRECT };
+        let number = number_of(url);
+        let (answers, mut came) = mpsc::channel(fit.len().max(1));
+        let query = Datagram { opcode: Opcode::Query, number, url: url.as_str().to_owned() };
+        let Some(bytes) = query.write() else { return Route::DIRECT };
+        let asked = self.addresses(&fit).await;
+        let waiting = Waiting { url: query.url, asked: asked.clone(), answers };
+        self.waiting().insert(number, waiting);
+        let waited = self.ask(socket, &asked, &bytes).await;
+        let mut resolution = Resolution::new(waited);
+        let port = url.port_or_known_default().unwrap_or(80);
+        let mut home = pin!(dial(host_of(&host), port, policy, PATIENCE));
+        let (mut time, mut is_home_known) = (pin!(sleep(PATIENCE)), false);
+        let choice = loop {
+            if let Some(choice) = resolution.choice() {
+                break choice;
+            }
+            tokio::select! {
+                Some((neighbor, opcode)) = came.recv() => resolution.answer(neighbor, opcode),
+                reached = &mut home, if !is_home_known => {
+                    is_home_known = true;
+                    if reached.is_ok() {
+                        resolution.home_reached();
+                    }
+                }
+                () = &mut time => resolution.time_is_up(),
+            }
+        };
+        self.waiting().remove(&number);
+        match choice {
+            Choice::Home(code) => Route { neighbor: None, code },
+            Choice::Neighbor(index, code) => {
+                let state = self.0.list.get(index);
+                let is_sibling = |it: &State| it.settings.kind == Kind::Sibling;
+                Route { neighbor: state.map(|it| (it.proxy.clone(), is_sibling(it))), code }
+            }
+        }
+    }
+
+    /// Returns the addresses of neighbors, as far as their names are known.
+    async fn addresses(&self, fit: &[usize]) -> Vec<(usize, SocketAddr)> {
+        let mut found = Vec::with_capacity(fit.len());
+        for index in fit {
+            let Some(State { settings, .. }) = self.0.list.get(*index) else { continue };
+            let named = lookup_host((settings.host.as_str(), settings.icp_port)).await;
+            match named.ok().and_then(|mut it| it.next()) {
+                Some(address) => found.push((*index, address)),
+                None => tracing::debug!(host = settings.host, "the neighbor's name is unknown"),
+            }
+        }
+        found
+    }
+
+    /// Asks the neighbors, and returns those whose answers are waited for.
+    async fn ask(
+        &self,
+        socket: &UdpSocket,
+        asked: &[(usize, SocketAddr)],
+        query: &[u8],
+    ) -> Vec<(usize, Kind)> {
+        let mut waited = Vec::new();
+        for (index, address) in asked {
+            let Some(state) = self.0.list.get(*index) else { continue };
+            let is_sent = socket.send_to(query, address).await.is_ok();
+            let mut liveness = state.liveness.lock().unwrap_or_else(PoisonError::into_inner);
+            if is_sent && !liveness.is_dead() {
+                waited.push((*index, state.settings.kind));
+            }
+            liveness.asked();
+        }
+        waited
+    }
+
+    /// Answers neighbors, and takes their answers, until `stop` starts. `has` says whether a URL is
+    /// answered from what is stored, and `may` whether an address may ask.
+    pub(crate) async fn run<F: Future<Output = bool>>(
+        &self,
+        has: impl Fn(Url) -> F,
+        may: impl Fn(IpAddr) -> bool,
+        stop: &Shutdown,
+    ) {
+        let Some(socket) = &self.0.socket else { return };
+        let mut bytes = vec![0; DATAGRAM_BYTES_MAX + 1];
+        loop {
+            let received = tokio::select! {
+                () = stop.started() => return,
+                received = socket.recv_from(&mut bytes) => received,
+            };
+            // An error is about a datagram that was sent earlier.
+            let Ok((count, from)) = received else { continue };
+            let datagram = Datagram::read(bytes.get(..count).unwrap_or_default());
+            let answer = match datagram {
+                Ok(query) if query.opcode == Opcode::Query && may(from.ip()) => {
+                    match Url::parse(&query.url) {
+                        Ok(url) => {
+                            query.answer(if has(url).await { Opcode::Hit } else { Opcode::Miss })
+                        }
+                        Err(_) => query.answer(Opcode::Error),
+                    }
+                }
+                Ok(answer) if answer.opcode != Opcode::Query && self.take(&answer, from) => {
+                    continue;
+                }
+                _ => {
+                    self.0.ignored.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
+            };
+            if let Some(bytes) = answer.write()
+                && let Err(error) = socket.send_to(&bytes, from).await
+            {
+                tracing::debug!(%from, %error, "a neighbor was not answered");
+            }
+        }
+    }
+
+    /// Takes an answer; returns whether it was asked for.
+    fn take(&self, answer: &Datagram, from: SocketAddr) -> bool {
+        let waiting = self.waiting();
+        let asked = waiting.get(&answer.number).filter(|it| it.url == answer.url);
+        let by = asked.and_then(|it| Some((it, it.asked.iter().find(|(_, at)| *at == from)?.0)));
+        // An answer that comes late shows that its sender lives.
+        let late = || {
+            self.0
+                .list
+                .iter()
+                .position(|it| it.settings.icp_port == from.port() && it.is_at(from.ip()))
+        };
+        let Some(index) = by.map(|it| it.1).or_else(late) else { return false };
+        if let Some(state) = self.0.list.get(index) {
+            let mut liveness = state.liveness.lock().unwrap_or_else(PoisonError::into_inner);
+            if liveness.answered() {
+                tracing::info!(host = state.settings.host, "a neighbor answers again");
+            }
+        }
+        if let Some((waiting, index)) = by {
+            // Each neighbor's first answer has room.
+            let _ = waiting.answers.try_send((index, answer.opcode));
+        }
+        true
+    }
+}
+
+impl State {
+    /// Returns whether the neighbor is named by this address.
+    fn is_at(&self, address: IpAddr) -> bool {
+        self.settings.host.parse::<IpAddr>().is_ok_and(|it| it == address)
+    }
+}
+
+fn host_of<'a>(host: &Host<&'a str>) -> Host<&'a str> {
+    match host {
+        Host::Domain(name) => Host::Domain(name),
+        Host::Ipv4(it) => Host::Ipv4(*it),
+        Host::Ipv6(it) => Host::Ipv6(*it),
+    }
+}
+
+/// Returns a number that nobody can guess who has not seen the query.
+fn number_of(url: &Url) -> u32 {
+    let [.., one, two, three, four] = RandomState::new().hash_one(url.as_str()).to_be_bytes();
+    u32::from_be_bytes([one, two, three, four])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_neighbor_is_asked_for_its_domains() {
+        let neighbor = |domains: &[&str]| Neighbor {
+            host: "h".to_owned(),
+            http_port: 1,
+            icp_port: 2,
+            kind: Kind::Parent,
+            domains: domains.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        assert!(neighbor(&[]).is_for("a.example"));
+        let some = neighbor(&["example.org", ".edu"]);
+        let seen = ["example.org", "www.example.org", "myexample.org", "b.edu", "a.example"];
+        assert_eq!(seen.map(|it| some.is_for(it)), [true, true, false, true, false]);
+    }
+}

@@ -1,0 +1,236 @@
+//! Tests of a hierarchy of three caches, the cases of TR §9: who is asked for an object that one of them
+//! misses, by what their statuses count.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use cache::neighbors::Neighbor;
+use cache::resolution::Kind;
+use cache::{Config, Handle, Server};
+use http::{HeaderValue, Response};
+use net::body;
+use net::client::{Client, Proxy, Request, Settings};
+use net::server::{Limits, bind, serve};
+use net::shutdown::Shutdown;
+use socket2::{Domain, Socket, Type};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::time::timeout;
+use tower::service_fn;
+use url::Url;
+
+/// A cache at an address of its own, as its neighbors know it.
+struct Member {
+    proxy: Url,
+    icp_port: u16,
+    handle: Handle,
+    stop: Shutdown,
+    _data: tempfile::TempDir,
+}
+
+/// Returns the neighbor at 127.0.0.N.
+fn neighbor(n: u8, member: (u16, u16), kind: Kind) -> Neighbor {
+    let host = Ipv4Addr::new(127, 0, 0, n).to_string();
+    Neighbor { host, http_port: member.0, icp_port: member.1, kind, domains: Vec::new() }
+}
+
+impl Member {
+    async fn start(n: u8, neighbors: Vec<Neighbor>) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let at = SocketAddr::from((Ipv4Addr::new(127, 0, 0, n), 0));
+        let mut config = Config::new(at, "127.0.0.1:0".parse().unwrap(), data.path());
+        config.name = format!("cache-{n}");
+        (config.allow_private, config.disk_bytes) = (true, 0);
+        (config.icp_listen, config.neighbors) = (Some(at), neighbors);
+        let server = Server::bind(config).await.unwrap();
+        let proxy = Url::parse(&format!("http://{}/", server.local_addr())).unwrap();
+        let (icp_port, handle) = (server.icp_addr().unwrap().port(), server.handle());
+        let stop = Shutdown::new();
+        tokio::spawn(server.run(stop.clone()));
+        Self { proxy, icp_port, handle, stop, _data: data }
+    }
+
+    fn ports(&self) -> (u16, u16) {
+        (self.proxy.port().unwrap(), self.icp_port)
+    }
+
+    async fn get(&self, url: &Url) -> (u16, String) {
+        let client = Client::new(Settings { allow_private: true, ..Settings::default() });
+        let proxy = Some(Proxy::new(self.proxy.clone(), None).unwrap());
+        let response = client.send(Request::get(url.clone()).proxy(proxy)).await.unwrap();
+        let status = response.status.as_u16();
+        (status, String::from_utf8(response.bytes(1_000).await.unwrap().to_vec()).unwrap())
+    }
+
+    fn routes(&self) -> BTreeMap<String, u64> {
+        self.handle.status().routes
+    }
+
+    fn answers(&self, from: &str) -> u64 {
+        self.handle.status().answers.get(from).copied().unwrap_or_default()
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.stop.start();
+    }
+}
+
+/// Starts an origin; returns its URL and the count of its requests.
+async fn origin() -> (Url, Arc<AtomicUsize>) {
+    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let url = Url::parse(&format!("http://{}/a", listener.local_addr().unwrap())).unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let service = service_fn(move |_: http::Request<body::Body>| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let mut response = Response::new(body::full("body"));
+        let lines = response.headers_mut();
+        lines.insert("cache-control", HeaderValue::from_static("max-age=60"));
+        std::future::ready(Ok::<_, Infallible>(response))
+    });
+    tokio::spawn(serve(listener, service, Limits::default(), Shutdown::new()));
+    (url, count)
+}
+
+/// A home that answers once and is far then: nobody who connects is answered, since its queue is full.
+struct TurningFar {
+    url: Url,
+    listener: TcpListener,
+    held: Vec<TcpStream>,
+}
+
+impl TurningFar {
+    fn new() -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        socket.listen(0).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let listener = TcpListener::from_std(socket.into()).unwrap();
+        let url = Url::parse(&format!("http://{}/a", listener.local_addr().unwrap())).unwrap();
+        Self { url, listener, held: Vec::new() }
+    }
+
+    /// Has a member fetch the object, and turns far.
+    async fn given_to(mut self, member: &Member) -> Self {
+        let (got, ()) = tokio::join!(member.get(&self.url), async {
+            let (mut stream, _) = self.listener.accept().await.unwrap();
+            let answer =
+                "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 4\r\n\r\nbody";
+            assert_ne!(stream.read(&mut [0; 2_000]).await.unwrap(), 0);
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        });
+        assert_eq!(got, (200, "body".to_owned()));
+        let at = self.listener.local_addr().unwrap();
+        let soon = Duration::from_millis(200);
+        while let Ok(Ok(stream)) = timeout(soon, TcpStream::connect(at)).await {
+            self.held.push(stream);
+        }
+        self
+    }
+}
+
+fn one(code: &str) -> BTreeMap<String, u64> {
+    BTreeMap::from([(code.to_owned(), 1)])
+}
+
+/// Says MISS to all that is asked by ICP at an address; returns the port.
+async fn denies_all(n: u8) -> u16 {
+    let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, n), 0)).await.unwrap();
+    let port = socket.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let mut bytes = [0; 2_000];
+        while let Ok((count, from)) = socket.recv_from(&mut bytes).await {
+            // The query's address of the requester goes, and the length with it.
+            let length = u16::try_from(count - 4).unwrap().to_be_bytes();
+            let answer = [&[3, 2], &length[..], &bytes[4..20], &bytes[24..count]].concat();
+            socket.send_to(&answer, from).await.unwrap();
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn a_neighbor_that_has_it_gives_it_where_the_home_is_far() {
+    for (n, kind, code) in [(3, Kind::Sibling, "NEIGHBOR_HIT"), (4, Kind::Parent, "PARENT_HIT")] {
+        let has_it = Member::start(n, vec![]).await;
+        let home = TurningFar::new().given_to(&has_it).await;
+        let other = Member::start(n + 2, vec![]).await;
+        let neighbors =
+            vec![neighbor(n, has_it.ports(), kind), neighbor(n + 2, other.ports(), kind)];
+        let asker = Member::start(2, neighbors).await;
+        assert_eq!(asker.get(&home.url).await, (200, "body".to_owned()));
+        assert_eq!((asker.routes(), has_it.answers("hit")), (one(code), 1));
+        assert_eq!(asker.get(&home.url).await.0, 200);
+        assert_eq!(asker.answers("hit"), 1, "it is stored here, too");
+    }
+}
+
+#[tokio::test]
+async fn what_a_sibling_has_comes_from_it_and_not_from_the_home() {
+    let (url, count) = origin().await;
+    let sibling = Member::start(3, vec![]).await;
+    assert_eq!(sibling.get(&url).await.0, 200);
+    let asker = Member::start(2, vec![neighbor(3, sibling.ports(), Kind::Sibling)]).await;
+    // The home is as near as the sibling: both may be faster.
+    assert_eq!(asker.get(&url).await, (200, "body".to_owned()));
+    let routes = asker.routes();
+    let (by_sibling, by_home) = (one("NEIGHBOR_HIT"), one("SOURCE_FASTEST"));
+    assert!([&by_sibling, &by_home].contains(&&routes), "{routes:?}");
+    let expected = if routes == by_sibling { (1, 1) } else { (2, 0) };
+    assert_eq!((count.load(Ordering::SeqCst), sibling.answers("hit")), expected);
+    // It is stored here, too.
+    assert_eq!(asker.get(&url).await.0, 200);
+    assert_eq!(asker.answers("hit"), 1);
+}
+
+#[tokio::test]
+async fn where_all_say_no_the_parent_is_asked_if_the_home_is_far() {
+    let parent = Member::start(7, vec![]).await;
+    let home = TurningFar::new().given_to(&parent).await;
+    let sibling = Member::start(11, vec![]).await;
+    // It has the object, so that it can give what nobody could fetch now; by ICP it says that it has not.
+    let denied = neighbor(7, (parent.ports().0, denies_all(7).await), Kind::Parent);
+    let asker = Member::start(2, vec![denied, neighbor(11, sibling.ports(), Kind::Sibling)]).await;
+    assert_eq!(asker.get(&home.url).await, (200, "body".to_owned()));
+    assert_eq!((asker.routes(), parent.answers("hit")), (one("FIRST_PARENT_MISS"), 1));
+}
+
+#[tokio::test]
+async fn a_parent_fetches_what_nobody_has() {
+    let (url, count) = origin().await;
+    let parent = Member::start(8, vec![]).await;
+    let asker = Member::start(2, vec![neighbor(8, parent.ports(), Kind::Parent)]).await;
+    assert_eq!(asker.get(&url).await, (200, "body".to_owned()));
+    let routes = asker.routes();
+    let by_parent = routes == one("FIRST_PARENT_MISS");
+    assert!(by_parent || routes == one("SOURCE_FASTEST"), "{routes:?}");
+    assert_eq!((count.load(Ordering::SeqCst), parent.answers("miss")), (1, u64::from(by_parent)));
+}
+
+#[tokio::test]
+async fn a_dead_neighbor_delays_nobody_for_long() {
+    let (url, _count) = origin().await;
+    let silent = UdpSocket::bind((IpAddr::from([127, 0, 0, 10]), 0)).await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let asker = Member::start(2, vec![neighbor(10, (1, port), Kind::Sibling)]).await;
+    for n in 0..20 {
+        let url = url.join(&format!("/{n}")).unwrap();
+        assert_eq!(asker.get(&url).await.0, 200);
+    }
+    let routes = asker.routes();
+    // It is asked each time, and waited for until it counts as dead; the home is near.
+    assert_eq!(routes.values().sum::<u64>(), 20, "{routes:?}");
+    assert!(routes.contains_key("DIRECT"), "{routes:?}");
+    let mut bytes = [0; 100];
+    for _ in 0..20 {
+        assert!(silent.try_recv(&mut bytes).is_ok());
+    }
+}
