@@ -74,8 +74,12 @@ impl Entry {
         let Self { client, method, status, content_type, came_ms, .. } = self;
         let status = status.as_u16();
         let end = self.url.floor_char_boundary(URL_BYTES_MAX.min(self.url.len()));
-        let url: String =
-            self.url.chars().take(end).filter(|it| !it.is_control() && *it != ' ').collect();
+        let url: String = self
+            .url
+            .chars()
+            .take(end)
+            .filter(|it| !it.is_control() && ![' ', '"'].contains(it))
+            .collect();
         match format {
             Format::Squid => {
                 let took = took.as_millis();
@@ -200,7 +204,7 @@ fn append_to(path: &Path) -> io::Result<BufWriter<File>> {
 
 /// Writes lines until nobody can send any more. A failure is logged once, until a line is written again.
 fn write(path: &Path, mut file: BufWriter<File>, lines: &mpsc::Receiver<Message>) {
-    let mut fails = false;
+    let (mut fails, mut flushed) = (false, clock::monotonic());
     loop {
         let outcome = match lines.recv_timeout(FLUSH_EVERY) {
             Ok(Message::Line(line)) => writeln!(file, "{line}"),
@@ -208,6 +212,12 @@ fn write(path: &Path, mut file: BufWriter<File>, lines: &mpsc::Receiver<Message>
             Err(RecvTimeoutError::Timeout) => file.flush(),
             Err(RecvTimeoutError::Disconnected) => break,
         };
+        let now = clock::monotonic();
+        let is_late = FLUSH_EVERY <= now.duration_since(flushed);
+        let outcome = if is_late && outcome.is_ok() { file.flush() } else { outcome };
+        if is_late {
+            flushed = now;
+        }
         if let Err(error) = &outcome
             && !fails
         {

@@ -376,7 +376,8 @@ impl Fetcher {
                 self.0.not_stored.insert(url.to_owned(), (response.status, why));
                 // What it replaces is not used any more; an answer that is about the client alone
                 // replaces nothing.
-                let is_about_object = is_of_object(response.status);
+                let is_about_object =
+                    is_of_object(response.status) && why != NotStored::RequestNoStore;
                 if is_about_object && !asked.headers.contains_key(header::AUTHORIZATION) {
                     self.0.objects.remove(url, Some(&asked.headers));
                 }
@@ -392,11 +393,12 @@ impl Fetcher {
         flight.transfer.promise(length);
         flight.outcome.send_replace(Some(Outcome::Flowing(Arc::clone(&head))));
         let end = flight.transfer.fill(&mut response).await;
-        if end == End::Whole && !self.has_changed(url, began) {
+        if end == End::Whole {
             let whole = flight.transfer.whole();
             let long = || Content::Transfer(Arc::clone(&flight.transfer));
             let body = whole.map_or_else(long, Content::Memory);
-            self.0.objects.put(url, &Arc::new(Object { head: Head::clone(&head), body }));
+            let object = Arc::new(Object { head: Head::clone(&head), body });
+            self.0.objects.put(url, &object, || !self.has_changed(url, began));
         }
     }
 

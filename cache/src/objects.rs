@@ -32,6 +32,7 @@ impl Objects {
         let is_gone = |it: &Arc<Object>| matches!(&it.body, Content::Disk(it) if !it.is_there());
         // Its segment has made room; perhaps it was moved to another.
         if found.as_ref().is_some_and(|it| it.iter().any(is_gone)) {
+            let _changing = self.changing();
             self.memory.remove(url, None);
             found = None;
         }
@@ -45,22 +46,39 @@ impl Objects {
         }
         let (this, store, named) = (self.clone(), disk.clone(), url.to_owned());
         let reading = spawn_blocking(move || {
-            for it in &store.read(&named, |_| rules) {
+            let read = store.read(&named, |_| rules);
+            for it in &read {
                 let _changing = this.changing();
                 // What came meanwhile is newer.
                 let may = store.still_has(&named, it) && !this.memory.has(&named, &it.object);
                 this.memory.put_if(&named, &it.object, || may);
             }
+            // Memory may be too small for it.
+            let kept = read.into_iter().filter(|it| store.still_has(&named, it));
+            let read: Vec<Arc<Object>> = kept.map(|it| it.object).collect();
+            this.memory.get(&named).or_else(|| (!read.is_empty()).then(|| read.into()))
         });
-        if let Err(error) = reading.await {
+        reading.await.unwrap_or_else(|error| {
             tracing::error!(%error, "stored objects were not read");
-        }
-        self.memory.get(url)
+            None
+        })
     }
 
-    /// Stores an object, in place of one that answers the same requests.
-    pub(crate) fn put(&self, url: &str, object: &Arc<Object>) {
+    /// Stores an object, in place of one that answers the same requests and was not requested later, if
+    /// `may` says so; nothing else changes meanwhile.
+    pub(crate) fn put(&self, url: &str, object: &Arc<Object>, may: impl FnOnce() -> bool) {
         let _changing = self.changing();
+        let is_newer = |it: &Arc<Object>| {
+            it.head.vary == object.head.vary && object.head.times.sent_ms < it.head.times.sent_ms
+        };
+        let stored = self.memory.get(url);
+        if stored.is_some_and(|it| it.iter().any(is_newer)) || !may() {
+            return;
+        }
+        self.put_now(url, object);
+    }
+
+    fn put_now(&self, url: &str, object: &Arc<Object>) {
         let is_long = matches!(object.body, Content::Transfer(_));
         let room = self.disk.as_ref().map_or(0, Store::body_bytes_max);
         if is_long && room < object.body.len() {
@@ -86,15 +104,27 @@ impl Objects {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores the head that validation has updated. On disk it is worth it if the object is fresh now,
-    /// and its body is not long.
-    pub(crate) fn renew(&self, url: &str, object: &Arc<Object>) {
-        let is_short = matches!(object.body, Content::Memory(_));
-        if is_short && object.head.terms.lifetime != 0 {
-            self.put(url, object);
-        } else {
-            let _changing = self.changing();
-            self.memory.put_if(url, object, || true);
+    /// Stores the head that validation of `old` has updated, if `old` is still what is stored and `may` says
+    /// so. On disk it is worth it if the object is fresh now, and its body is not long.
+    pub(crate) fn renew(
+        &self,
+        url: &str,
+        (old, object): (&Arc<Object>, &Arc<Object>),
+        may: impl FnOnce() -> bool,
+    ) {
+        let _changing = self.changing();
+        let stored = self.memory.get(url);
+        let is_there = |it: &Arc<Object>| {
+            Arc::ptr_eq(it, old) || it.head.vary == old.head.vary && it.head.times == old.head.times
+        };
+        if !stored.is_some_and(|it| it.iter().any(is_there)) || !may() {
+            return;
+        }
+        match &object.body {
+            Content::Memory(_) if object.head.terms.lifetime != 0 => self.put_now(url, object),
+            // Its file goes when it is on disk, which the old one waits for.
+            Content::Transfer(_) => {}
+            Content::Memory(_) | Content::Disk(_) => self.memory.put_if(url, object, || true),
         }
     }
 

@@ -28,10 +28,18 @@ pub(crate) fn renewed(
     let mut head = stored.clone();
     update(&mut head, newer, times, &asked.rules);
     let mut all = head.headers.clone();
-    for name in [header::SET_COOKIE, header::CACHE_CONTROL] {
-        if let Some(value) = newer.get(&name) {
-            all.insert(name, value.clone());
+    for name in [header::SET_COOKIE, header::CACHE_CONTROL, header::VARY] {
+        let values = newer.get_all(&name).iter();
+        if newer.contains_key(&name) {
+            all.remove(&name);
         }
+        for value in values {
+            all.append(&name, value.clone());
+        }
+    }
+    // Under other headers of requests it is another object.
+    if all.get_all(header::VARY).iter().ne(stored.headers.get_all(header::VARY)) {
+        return None;
     }
     // What this client says of its own request is not said of the object.
     let ask = Ask { method: &Method::GET, headers: &HeaderMap::new() };

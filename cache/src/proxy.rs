@@ -285,7 +285,10 @@ impl Proxy {
     fn hit(&self, asked: Asked, object: Arc<Object>, validate: bool) -> (From, Response<Body>) {
         let response = self.0.answers.stored(&asked, &object, used(&object, false));
         if validate {
-            let get = Asked { method: Method::GET, ..asked };
+            // It is done for all, and so with nobody's credentials.
+            let mut get = Asked { method: Method::GET, ..asked };
+            get.headers.remove(header::AUTHORIZATION);
+            get.headers.remove(header::COOKIE);
             self.0.fetcher.validate(get, object);
         }
         (From::Hit, response)
@@ -335,10 +338,11 @@ impl Proxy {
         let objects = stored.as_deref().unwrap_or_default().iter();
         for object in objects.filter(|it| it.head.vary.answers(&asked.headers)) {
             let head = renewed(asked, &object.head, headers, times);
-            match head.filter(|_| is_of_same(&object.head, headers)) {
+            match head.filter(|_| is_of_same(&object.head, object.body.len(), headers)) {
                 Some(head) => {
                     let body = object.body.clone();
-                    self.0.objects.renew(url, &Arc::new(Object { head, body }));
+                    let new = Arc::new(Object { head, body });
+                    self.0.objects.renew(url, (object, &new), || true);
                 }
                 None => {
                     self.0.objects.remove(url, Some(&asked.headers));

@@ -6,10 +6,13 @@
 //! a minute, and then it is tried again.
 
 mod index;
+mod known;
 mod list;
 mod log;
 pub mod record;
+mod source;
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -27,8 +30,10 @@ use crate::content::{Blocks, Content};
 use crate::memory::Object;
 use crate::policy::freshness::Rules;
 use index::{Place, UNIT};
-use log::{Known, Log, Source};
+use known::Known;
+use log::Log;
 use record::{BLOCK_BYTES, FRONT_BYTES, Front, Ids, Kind};
+use source::Source;
 
 /// Longest time between two waits for the disk.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
@@ -115,7 +120,7 @@ impl Store {
             log,
             state: Arc::clone(&state),
             rests_until: None,
-            late: Vec::new(),
+            late: VecDeque::new(),
         };
         let writer = spawn_blocking(move || writer.run(&receiver));
         let (jobs, writer) = (Mutex::new(Some(jobs)), Mutex::new(Some(writer)));
@@ -223,6 +228,7 @@ impl Store {
         let bytes = object.body.weight() as u64;
         if self.0.state.waiting.load(Ordering::Relaxed) + bytes <= WAITING_BYTES_MAX {
             self.0.state.waiting.fetch_add(bytes, Ordering::Relaxed);
+            self.known().waits(hash_of(url));
             let (url, object) = (url.to_owned(), Arc::clone(object));
             self.send(Job::Put { url, object, done: Box::new(done) });
         } else {
@@ -239,7 +245,14 @@ impl Store {
 
     /// Removes all objects of a URL: nobody finds them from now on. Returns how many there were.
     pub fn remove(&self, url: &str) -> usize {
-        let count = self.known().remove(hash_of(url));
+        let hash = hash_of(url);
+        let mut known = self.known();
+        // Most URLs have nothing here, and need no note that it is gone.
+        if !known.has(hash) {
+            return 0;
+        }
+        let count = known.remove(hash);
+        drop(known);
         self.send(Job::Remove { url: url.to_owned() });
         count
     }
@@ -273,7 +286,7 @@ struct Writer {
     state: Arc<State>,
     rests_until: Option<Instant>,
     /// Removals that could not be written.
-    late: Vec<String>,
+    late: VecDeque<String>,
 }
 
 impl Writer {
@@ -318,10 +331,11 @@ impl Writer {
                     is_written = outcome.is_ok();
                     self.note(outcome);
                 }
-                if !is_written {
-                    // What it would have replaced is old.
-                    self.known().index.take_all(hash_of(&url));
-                    self.late.push(url);
+                let hash = hash_of(&url);
+                self.known().waits_no_more(hash);
+                // What it would have replaced is old.
+                if !is_written && self.known().index.take_all(hash) != 0 {
+                    self.late.push_back(url);
                 }
                 self.state.waiting.fetch_sub(object.body.weight() as u64, Ordering::Relaxed);
                 if matches!(object.body, Content::Transfer(_)) {
@@ -330,7 +344,7 @@ impl Writer {
             }
             Job::Remove { url } => {
                 self.known().gone(hash_of(&url));
-                self.late.push(url);
+                self.late.push_back(url);
                 if !rests {
                     self.remove_late();
                 }
@@ -366,7 +380,7 @@ impl Writer {
 
     /// Writes the removals that wait, in order.
     fn remove_late(&mut self) {
-        while let Some(url) = self.late.first() {
+        while let Some(url) = self.late.front() {
             let hash = hash_of(url);
             let head = record::write_removal(url);
             let sequence = self.log.next();
@@ -378,7 +392,7 @@ impl Writer {
             if !is_written {
                 return;
             }
-            self.late.remove(0);
+            self.late.pop_front();
         }
     }
 

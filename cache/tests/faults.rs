@@ -62,6 +62,50 @@ async fn a_shared_object_that_turns_private_is_shared_no_more() {
 }
 
 #[tokio::test]
+async fn a_304_with_several_lines_is_read_to_the_last() {
+    for line in [("cache-control", "private"), ("cache-control", "no-store"), ("vary", "cookie")] {
+        let site = Site::new(move |request: Request<Body>, before| async move {
+            if request.headers().contains_key("if-none-match") {
+                let lines = [("cache-control", "max-age=60"), line, ("x", "secret")];
+                return answer(304, &lines, body::empty());
+            }
+            counted(200, STALE, before)
+        })
+        .await;
+        assert_eq!(site.get("/").await.body, "body 0");
+        let (second, third) = (site.get("/").await, site.get("/").await);
+        assert_eq!([second.header("x"), third.header("x")], ["", ""], "{line:?}");
+        assert_ne!(third.body, "body 0", "{line:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_older_answer_does_not_replace_a_newer_one() {
+    let (pieces, receiver) = mpsc::unbounded_channel();
+    let receiver = std::sync::Arc::new(tokio::sync::Mutex::new(Some(receiver)));
+    let site = Site::new(move |_, before| {
+        let receiver = receiver.clone();
+        async move {
+            match receiver.lock().await.take() {
+                Some(it) => answer(200, FRESH, piecewise(it)),
+                None => counted(200, FRESH, before),
+            }
+        }
+    })
+    .await;
+    pieces.send(Ok("old")).unwrap();
+    let mut first = site.send("/", &[]).await;
+    assert_eq!(first.chunk().await.unwrap().unwrap(), "old");
+    // Times are compared in milliseconds.
+    let sent = net::clock::now_ms();
+    while net::clock::now_ms() <= sent {}
+    assert_eq!(site.get_with("/", RELOAD).await.body, "body 1");
+    drop(pieces);
+    assert_eq!(first.chunk().await.unwrap(), None);
+    assert_eq!(site.get("/").await.body, "body 1");
+}
+
+#[tokio::test]
 async fn what_an_origin_says_to_one_user_is_said_to_no_other() {
     let site = Site::new(|request: Request<Body>, before| async move {
         let lines: Lines = &[("cache-control", "max-age=60"), ("x", "secret")];

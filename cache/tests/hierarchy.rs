@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../net/tests/peers/peer.rs"]
+mod peer;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,6 +21,7 @@ use net::body;
 use net::client::{Client, Proxy, Request, Settings};
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
+use peer::{Peer, Running, free_port};
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
@@ -61,11 +65,7 @@ impl Member {
     }
 
     async fn get(&self, url: &Url) -> (u16, String) {
-        let client = Client::new(Settings { allow_private: true, ..Settings::default() });
-        let proxy = Some(Proxy::new(self.proxy.clone(), None).unwrap());
-        let response = client.send(Request::get(url.clone()).proxy(proxy)).await.unwrap();
-        let status = response.status.as_u16();
-        (status, String::from_utf8(response.bytes(1_000).await.unwrap().to_vec()).unwrap())
+        get(&self.proxy, url).await
     }
 
     fn routes(&self) -> BTreeMap<String, u64> {
@@ -75,6 +75,15 @@ impl Member {
     fn answers(&self, from: &str) -> u64 {
         self.handle.status().answers.get(from).copied().unwrap_or_default()
     }
+}
+
+/// Fetches an object through a proxy.
+async fn get(proxy: &Url, url: &Url) -> (u16, String) {
+    let client = Client::new(Settings { allow_private: true, ..Settings::default() });
+    let proxy = Some(Proxy::new(proxy.clone(), None).unwrap());
+    let response = client.send(Request::get(url.clone()).proxy(proxy)).await.unwrap();
+    let status = response.status.as_u16();
+    (status, String::from_utf8(response.bytes(10_000).await.unwrap().to_vec()).unwrap())
 }
 
 impl Drop for Member {
@@ -118,9 +127,9 @@ impl TurningFar {
         Self { url, listener, held: Vec::new() }
     }
 
-    /// Has a member fetch the object, and turns far.
-    async fn given_to(mut self, member: &Member) -> Self {
-        let (got, ()) = tokio::join!(member.get(&self.url), async {
+    /// Has a proxy fetch the object, and turns far.
+    async fn given_to(mut self, proxy: &Url) -> Self {
+        let (got, ()) = tokio::join!(get(proxy, &self.url), async {
             let (mut stream, _) = self.listener.accept().await.unwrap();
             let answer =
                 "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 4\r\n\r\nbody";
@@ -161,7 +170,7 @@ async fn denies_all(n: u8) -> u16 {
 async fn a_neighbor_that_has_it_gives_it_where_the_home_is_far() {
     for (n, kind, code) in [(3, Kind::Sibling, "NEIGHBOR_HIT"), (4, Kind::Parent, "PARENT_HIT")] {
         let has_it = Member::start(n, vec![]).await;
-        let home = TurningFar::new().given_to(&has_it).await;
+        let home = TurningFar::new().given_to(&has_it.proxy).await;
         let other = Member::start(n + 2, vec![]).await;
         let neighbors =
             vec![neighbor(n, has_it.ports(), kind), neighbor(n + 2, other.ports(), kind)];
@@ -194,7 +203,7 @@ async fn what_a_sibling_has_comes_from_it_and_not_from_the_home() {
 #[tokio::test]
 async fn where_all_say_no_the_parent_is_asked_if_the_home_is_far() {
     let parent = Member::start(7, vec![]).await;
-    let home = TurningFar::new().given_to(&parent).await;
+    let home = TurningFar::new().given_to(&parent.proxy).await;
     let sibling = Member::start(11, vec![]).await;
     // It has the object, so that it can give what nobody could fetch now; by ICP it says that it has not.
     let denied = neighbor(7, (parent.ports().0, denies_all(7).await), Kind::Parent);
@@ -233,4 +242,116 @@ async fn a_dead_neighbor_delays_nobody_for_long() {
     for _ in 0..20 {
         assert!(silent.try_recv(&mut bytes).is_ok());
     }
+}
+
+/// Squid at 127.0.0.1, which ignores ICP from its own address: its neighbors have others.
+struct Squid {
+    peer: Peer,
+    proxy: Url,
+    _running: Running,
+}
+
+impl Squid {
+    /// Starts Squid at these ports, with more lines of settings.
+    fn start((port, icp_port): (u16, u16), lines: &str) -> Self {
+        let peer = Peer::unpack("squid");
+        let at = |name: &str| peer.path(name).display().to_string();
+        let text = format!(
+            "http_port 127.0.0.1:{port}\nicp_port {icp_port}\nudp_incoming_address 127.0.0.1\n\
+             udp_outgoing_address 127.0.0.1\nacl near src 127.0.0.0/8\nhttp_access allow near\n\
+             icp_access allow near\nnonhierarchical_direct off\nminimum_direct_rtt 0\n\
+             minimum_direct_hops 0\nquery_icmp off\npinger_enable off\ncache_mem 16 MB\n\
+             visible_hostname squid\nshutdown_lifetime 1 seconds\ncache_effective_user {}\n\
+             pid_filename {}\naccess_log {}\ncache_log {}\nmime_table {}\nerror_directory {}\n\
+             icon_directory {}\nunlinkd_program {}\n{lines}\n",
+            peer.user_name(),
+            at("squid.pid"),
+            at("access.log"),
+            at("cache.log"),
+            at("unpacked/usr/share/squid/mime.conf"),
+            // Its pages for errors are in a package of translations.
+            peer.make_folder("errors").display(),
+            at("unpacked/usr/share/squid/icons"),
+            at("unpacked/usr/lib/squid/unlinkd"),
+        );
+        let file = peer.write("squid.conf", text);
+        let mut command = peer.command("usr/sbin/squid");
+        // What it shares has names, which are those of the service.
+        command.arg("-N").arg("-n").arg(format!("squid{port}")).arg("-f").arg(file);
+        let running = Running::start(command, port);
+        let proxy = Url::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
+        Self { peer, proxy, _running: running }
+    }
+
+    /// Waits until a line of its access log has all these words.
+    async fn logs(&self, words: &[&str]) {
+        let log = self.peer.path("access.log");
+        let has = || {
+            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            text.lines().any(|line| words.iter().all(|it| line.contains(it)))
+        };
+        let waited = timeout(Duration::from_secs(30), async {
+            while !has() {
+                tokio::task::yield_now().await;
+            }
+        });
+        assert!(waited.await.is_ok(), "{words:?}: {:?}", std::fs::read_to_string(&log));
+    }
+}
+
+impl Drop for Squid {
+    fn drop(&mut self) {
+        // It is killed, and leaves what it shares.
+        let name = format!("squid{}-", self.proxy.port().unwrap());
+        for it in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+            if it.file_name().to_string_lossy().starts_with(&name) {
+                let _ = std::fs::remove_file(it.path());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn squid_and_we_are_siblings() {
+    let ports = (free_port(), free_port());
+    let member = Member::start(2, vec![neighbor(1, ports, Kind::Sibling)]).await;
+    let (http, icp) = member.ports();
+    let lines = format!("cache_peer 127.0.0.2 sibling {http} {icp} proxy-only no-digest");
+    let squid = Squid::start(ports, &lines);
+    // What we have, it takes from us.
+    let (url, count) = origin().await;
+    assert_eq!(member.get(&url).await.0, 200);
+    assert_eq!(get(&squid.proxy, &url).await, (200, "body".to_owned()));
+    squid.logs(&["SIBLING_HIT/127.0.0.2", "/200"]).await;
+    assert_eq!((count.load(Ordering::SeqCst), member.answers("hit")), (1, 1));
+    // What it has, it tells us of; the home is as near, so that either may be faster.
+    let theirs = url.join("/theirs").unwrap();
+    assert_eq!(get(&squid.proxy, &theirs).await.0, 200);
+    assert_eq!(member.get(&theirs).await, (200, "body".to_owned()));
+    squid.logs(&["UDP_HIT", "ICP_QUERY", theirs.as_str()]).await;
+    // What neither has comes from its home.
+    let other = url.join("/other").unwrap();
+    assert_eq!(get(&squid.proxy, &other).await.0, 200);
+    squid.logs(&["HIER_DIRECT", "/other"]).await;
+}
+
+#[tokio::test]
+async fn squid_is_our_parent_and_we_are_its() {
+    let ports = (free_port(), free_port());
+    let child = Member::start(2, vec![neighbor(1, ports, Kind::Parent)]).await;
+    let parent = Member::start(3, vec![]).await;
+    let (http, icp) = parent.ports();
+    let lines =
+        format!("cache_peer 127.0.0.3 parent {http} {icp} no-digest\nnever_direct allow all");
+    let squid = Squid::start(ports, &lines);
+    // Squid gets all from us above it.
+    let (url, count) = origin().await;
+    assert_eq!(get(&squid.proxy, &url).await, (200, "body".to_owned()));
+    squid.logs(&["PARENT", "/127.0.0.3", "/200"]).await;
+    assert_eq!((count.load(Ordering::SeqCst), parent.answers("miss")), (1, 1));
+    // We below it get what it has.
+    let home = TurningFar::new().given_to(&squid.proxy).await;
+    assert_eq!(child.get(&home.url).await, (200, "body".to_owned()));
+    assert_eq!(child.routes(), one("PARENT_HIT"));
+    squid.logs(&["UDP_HIT", "ICP_QUERY", home.url.as_str()]).await;
 }

@@ -9,6 +9,7 @@ use net::client::{Proxy, Request, Response};
 use net::clock;
 
 use super::{Fetcher, Outcome, REST_BYTES_MAX};
+use crate::content::Content;
 use crate::memory::Object;
 use crate::neighbors::Route;
 use crate::origin::{dated, renewed, sound};
@@ -67,9 +68,12 @@ impl Fetcher {
                     return self.ask_anew(asked).await;
                 };
                 let object = Arc::new(Object { head, body: stored.body.clone() });
-                if !self.has_changed(url, began) {
-                    self.0.objects.renew(url, &object);
+                // What was not on disk any more cannot be given.
+                if matches!(&object.body, Content::Disk(it) if !it.is_there()) {
+                    return self.ask_anew(asked).await;
                 }
+                let may = || !self.has_changed(url, began);
+                self.0.objects.renew(url, (stored, &object), may);
                 Ok(Came::Stored(Outcome::Validated(object)))
             }
             Validated::Other => self.ask_anew(asked).await,

@@ -93,16 +93,16 @@ pub fn update(stored: &mut Head, headers: &HeaderMap, times: Times, rules: &Rule
     }
 }
 
-/// Returns whether the answer to HEAD is about the stored object; otherwise the object has changed.
-pub fn is_of_same(stored: &Head, headers: &HeaderMap) -> bool {
-    [
-        header::CONTENT_LENGTH,
-        header::ETAG,
-        header::LAST_MODIFIED,
-        HeaderName::from_static("content-md5"),
-    ]
-    .iter()
-    .all(|name| headers.get(name).is_none_or(|it| stored.headers.get(name) == Some(it)))
+/// Returns whether the answer to HEAD is about the stored object, whose body has `length` bytes; otherwise
+/// the object has changed.
+pub fn is_of_same(stored: &Head, length: u64, headers: &HeaderMap) -> bool {
+    let named = headers.get(header::CONTENT_LENGTH).map(|it| it.to_str().ok()?.parse().ok());
+    if named.is_some_and(|it| it != Some(length)) {
+        return false;
+    }
+    [header::ETAG, header::LAST_MODIFIED, HeaderName::from_static("content-md5")]
+        .iter()
+        .all(|name| headers.get(name).is_none_or(|it| stored.headers.get(name) == Some(it)))
 }
 
 /// Returns whether a client that asks for an object on conditions has it already (304).
@@ -290,8 +290,8 @@ mod tests {
     #[test]
     fn an_answer_to_head_shows_whether_the_object_has_changed() {
         let stored = head(&[("etag", "\"a\""), ("content-length", "5")]);
-        assert!(is_of_same(&stored, &headers(&[("etag", "\"a\""), ("x", "1")])));
-        assert!(!is_of_same(&stored, &headers(&[("content-length", "6")])));
-        assert!(!is_of_same(&stored, &headers(&[("last-modified", THEN)])));
+        assert!(is_of_same(&stored, 5, &headers(&[("etag", "\"a\""), ("x", "1")])));
+        assert!(!is_of_same(&stored, 5, &headers(&[("content-length", "6")])));
+        assert!(!is_of_same(&stored, 5, &headers(&[("last-modified", THEN)])));
     }
 }

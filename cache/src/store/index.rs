@@ -31,6 +31,8 @@ struct Slot {
     place: Place,
     /// Uses since it was written or last spared, up to [`USES_MAX`].
     uses: u8,
+    /// Whether it has replaced another record, which may still be on disk.
+    replaces: bool,
 }
 
 /// Places of records, by the hash of their URL. 32 bytes each, and as much again at most while the
@@ -45,10 +47,16 @@ impl Index {
 
     /// Puts in the place of a record, instead of the one to the same requests. Of too many variants of a
     /// URL one is gone.
-    pub(super) fn insert(&mut self, (hash, variant): (u64, u32), place: Place, uses: u8) {
+    pub(super) fn insert(
+        &mut self,
+        (hash, variant): (u64, u32),
+        place: Place,
+        (uses, mut replaces): (u8, bool),
+    ) {
         let is_same = |it: &Slot| it.hash == hash && it.variant == variant;
         if let Ok(found) = self.0.find_entry(hash, is_same) {
             found.remove();
+            replaces = true;
         }
         let variants = self.0.iter_hash(hash).filter(|it| it.hash == hash).count();
         if VARIANTS_MAX <= variants
@@ -56,7 +64,7 @@ impl Index {
         {
             found.remove();
         }
-        self.0.insert_unique(hash, Slot { hash, variant, place, uses }, |it| it.hash);
+        self.0.insert_unique(hash, Slot { hash, variant, place, uses, replaces }, |it| it.hash);
     }
 
     /// Returns the places of a URL's records, and notes that they are used.
@@ -69,15 +77,21 @@ impl Index {
         used.collect()
     }
 
+    /// Returns whether anything of a URL is known.
+    pub(super) fn has_any(&self, hash: u64) -> bool {
+        self.0.iter_hash(hash).any(|it| it.hash == hash)
+    }
+
     /// Returns whether a place is known.
     pub(super) fn has(&self, hash: u64, place: Place) -> bool {
         self.0.iter_hash(hash).any(|it| it.hash == hash && it.place == place)
     }
 
-    /// Removes a place. Returns its number of uses.
-    pub(super) fn take(&mut self, hash: u64, place: Place) -> Option<u8> {
+    /// Removes a place. Returns its number of uses, and whether it has replaced another record.
+    pub(super) fn take(&mut self, hash: u64, place: Place) -> Option<(u8, bool)> {
         let found = self.0.find_entry(hash, |it| it.hash == hash && it.place == place).ok()?;
-        Some(found.remove().0.uses)
+        let (slot, _) = found.remove();
+        Some((slot.uses, slot.replaces))
     }
 
     /// Removes all places of a URL. Returns how many there were.
@@ -129,25 +143,25 @@ mod tests {
     fn places_are_found_by_their_hash() {
         let mut index = Index::default();
         for at in 0..3 {
-            index.insert((7, at), place(at), 0);
+            index.insert((7, at), place(at), (0, false));
         }
-        index.insert((8, 0), place(9), 0);
+        index.insert((8, 0), place(9), (0, false));
         let mut seen = index.used(7);
         seen.sort_unstable_by_key(|it| it.at);
         assert_eq!(seen, [place(0), place(1), place(2)]);
         assert!(index.has(8, place(9)) && !index.has(8, place(0)));
         assert_eq!(
             [index.take(7, place(1)), index.take(7, place(1)), index.take(8, place(9))],
-            [Some(1), None, Some(0)]
+            [Some((1, false)), None, Some((0, false))]
         );
         assert_eq!((index.take_all(7), index.len()), (2, 0));
-        index.insert((7, 0), place(0), 0);
+        index.insert((7, 0), place(0), (0, false));
         (0..9).for_each(|_| drop(index.used(7)));
-        assert_eq!(index.take(7, place(0)), Some(USES_MAX));
-        index.insert((7, 1), place(1), 0);
-        index.insert((7, 1), place(2), 0);
+        assert_eq!(index.take(7, place(0)), Some((USES_MAX, false)));
+        index.insert((7, 1), place(1), (0, false));
+        index.insert((7, 1), place(2), (0, false));
         assert_eq!(index.used(7), [place(2)], "it replaces the one to such requests");
-        (0..1_000).for_each(|it| index.insert((7, it), place(it), 0));
+        (0..1_000).for_each(|it| index.insert((7, it), place(it), (0, false)));
         assert_eq!(index.len(), VARIANTS_MAX);
     }
 

@@ -16,10 +16,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use disk::{Disk, File};
 
-use super::index::{Ghosts, Index, Place, UNIT};
+use super::index::{Ghosts, Place, UNIT};
+use super::known::Known;
 use super::list::{Entry, read_list, scan, write_list};
-use super::record::{BLOCK_BYTES, FRONT_BYTES, Front, Kind};
-use crate::transfer::Transfer;
+use super::record::{BLOCK_BYTES, FRONT_BYTES, Front, Ids, Kind, read_url, write_removal};
+use super::source::Source;
 
 /// Share of the room that the young queue has.
 const YOUNG_SHARE: u64 = 10;
@@ -42,52 +43,8 @@ struct Segment {
     bytes: u64,
     /// Its records while it is open; those of a closed one are in its list.
     entries: Vec<Entry>,
-    /// The lowest sequence of its records.
+    /// The lowest sequence of its objects.
     first: u64,
-}
-
-/// What readers know of a log: the index, and the files of the segments. It is locked for moments
-/// alone, never while the disk works.
-#[derive(Debug, Default)]
-pub(super) struct Known {
-    pub(super) index: Index,
-    files: HashMap<u32, Arc<File>>,
-    /// Hashes of URLs of which a removal waits to be done, with how many: till then nothing is theirs.
-    gone: HashMap<u64, u32>,
-}
-
-impl Known {
-    /// Removes all records of a URL, and what still waits to be written, until [`gone`](Self::gone) is
-    /// called. Returns how many there were.
-    pub(super) fn remove(&mut self, hash: u64) -> usize {
-        *self.gone.entry(hash).or_default() += 1;
-        self.index.take_all(hash)
-    }
-
-    /// Ends a removal, of what was written before it.
-    pub(super) fn gone(&mut self, hash: u64) {
-        self.index.take_all(hash);
-        if let Some(count) = self.gone.get_mut(&hash) {
-            *count -= 1;
-            if *count == 0 {
-                self.gone.remove(&hash);
-            }
-        }
-    }
-
-    /// Returns the file of a segment; `None`: it has made room.
-    pub(super) fn file(&self, segment: u32) -> Option<Arc<File>> {
-        self.files.get(&segment).cloned()
-    }
-
-    /// Returns the places and files of a URL's records, and notes that they are used.
-    pub(super) fn used(&mut self, hash: u64) -> Vec<(Place, Arc<File>)> {
-        if self.gone.contains_key(&hash) {
-            return Vec::new();
-        }
-        let places = self.index.used(hash).into_iter();
-        places.filter_map(|it| Some((it, Arc::clone(self.files.get(&it.segment)?)))).collect()
-    }
 }
 
 /// The segments of a store. One thread writes them.
@@ -102,6 +59,8 @@ pub(super) struct Log {
     ghosts: Ghosts,
     /// The segment of each queue that is appended to.
     open: [Option<u32>; 2],
+    /// The highest number that a segment or list has had.
+    last_id: u32,
     sequence: u64,
 }
 
@@ -123,6 +82,7 @@ impl Log {
             segments: BTreeMap::new(),
             ghosts: Ghosts::default(),
             open: [None; 2],
+            last_id: last_id(folder)?,
             sequence: 0,
         };
         let mut all = Vec::new();
@@ -142,7 +102,7 @@ impl Log {
             let is_gone = removed.get(&it.hash).is_some_and(|at| it.sequence < *at);
             if it.kind == Kind::Object && !is_gone {
                 let place = Place { segment, at: it.at, length: it.length };
-                log.known().index.insert((it.hash, it.variant), place, 0);
+                log.known().index.insert((it.hash, it.variant), place, (0, false));
             }
         }
         Ok(log)
@@ -157,7 +117,8 @@ impl Log {
             Some(entries) => (entries, file.length()?),
             None => scan(&file)?,
         };
-        let first = entries.iter().map(|it| it.sequence).min().unwrap_or(u64::MAX);
+        let objects = entries.iter().filter(|it| it.kind == Kind::Object);
+        let first = objects.map(|it| it.sequence).min().unwrap_or(u64::MAX);
         self.known().files.insert(id, Arc::clone(&file));
         let segment = Segment { file, queue, bytes, entries: entries.clone(), first };
         self.segments.insert(id, segment);
@@ -221,7 +182,7 @@ impl Log {
         self.make_room(begun.len() as u64 + body.bytes())?;
         let place = self.append(begun, body, queue)?;
         let variant = begun.first_chunk().and_then(Front::read).map_or(0, |it| it.variant);
-        self.known().index.insert((hash, variant), place, 0);
+        self.known().index.insert((hash, variant), place, (0, false));
         Ok(place)
     }
 
@@ -236,6 +197,7 @@ impl Log {
     ///
     /// It cannot be written: the records would be back after a start.
     pub(super) fn append_removal(&mut self, record: &[u8]) -> io::Result<()> {
+        self.make_room(record.len() as u64)?;
         self.append(record, &Source::Bytes(&[]), Queue::Old).map(drop)
     }
 
@@ -265,7 +227,9 @@ impl Log {
         let Front { hash, sequence, variant, kind, .. } = front;
         segment.entries.push(Entry { hash, sequence, variant, at, length, kind });
         segment.bytes = (u64::from(at) + u64::from(length)) * UNIT;
-        segment.first = segment.first.min(sequence);
+        if kind == Kind::Object {
+            segment.first = segment.first.min(sequence);
+        }
         Ok(Place { segment: id, at, length })
     }
 
@@ -278,7 +242,8 @@ impl Log {
             }
             self.close_open(queue)?;
         }
-        let id = self.segments.last_key_value().map_or(1, |(last, _)| last + 1);
+        self.last_id += 1;
+        let id = self.last_id;
         let file = Arc::new(self.disk.create_new(&self.path(id, queue), disk::MODE)?);
         self.known().files.insert(id, Arc::clone(&file));
         let segment = Segment { file, queue, bytes: 0, entries: Vec::new(), first: u64::MAX };
@@ -336,8 +301,8 @@ impl Log {
 
     /// Lets the oldest segments go until there is room for so many bytes.
     fn make_room(&mut self, bytes: u64) -> io::Result<()> {
-        // Each round removes a segment; what it moves to the old queue is less than it frees, or
-        // else has lost a use.
+        // What is used is moved to the old queue, and loses a use each time; so a few rounds over all
+        // segments free any room.
         for _ in 0..4 * self.segments.len() {
             if self.bytes() + bytes <= self.bytes_max {
                 break;
@@ -370,16 +335,20 @@ impl Log {
             let uses = match it.kind {
                 Kind::Object => self.known().index.take(it.hash, place),
                 // It is needed as long as there may be older records.
-                Kind::Removal => (first < it.sequence).then_some(1),
+                Kind::Removal => (first < it.sequence).then_some((1, false)),
             };
             match uses {
-                Some(0) => {
+                Some((0, replaces)) => {
+                    // What it has replaced must not be back after a start.
+                    if replaces && first < it.sequence {
+                        self.note_removal(&file, it)?;
+                    }
                     let max = self.known().index.len().max(GHOSTS_MIN);
                     self.ghosts.add(it.hash, max);
                 }
-                Some(uses) => {
+                Some((uses, replaces)) => {
                     // What cannot be moved is gone: a full disk must not keep others from room.
-                    if let Err(error) = self.spare(&file, it, uses - 1) {
+                    if let Err(error) = self.spare(&file, it, (uses - 1, replaces)) {
                         tracing::debug!(%error, "a stored object was not kept");
                     }
                 }
@@ -395,8 +364,25 @@ impl Log {
         }
     }
 
+    /// Writes that the objects of a record's URL are gone, before it goes itself.
+    fn note_removal(&mut self, file: &File, entry: Entry) -> io::Result<()> {
+        let at = u64::from(entry.at) * UNIT;
+        let mut front = [0; FRONT_BYTES];
+        file.read_exact_at(&mut front, at)?;
+        let bytes = Front::read(&front).map_or(0, |it| it.head_bytes as usize);
+        let mut head = vec![0; bytes];
+        file.read_exact_at(&mut head, at + FRONT_BYTES as u64)?;
+        let Some(url) = read_url(&head) else { return Ok(()) };
+        // Other variants of the URL that are newer stay: it has the sequence of what it stands for.
+        let ids = Ids { sequence: entry.sequence, hash: entry.hash, variant: 0 };
+        match super::record::write(Kind::Removal, ids, &write_removal(url), &[]) {
+            Some(record) => self.append(&record, &Source::Bytes(&[]), Queue::Old).map(drop),
+            None => Ok(()),
+        }
+    }
+
     /// Moves a record to the end of the old queue, under a new sequence.
-    fn spare(&mut self, file: &File, entry: Entry, uses: u8) -> io::Result<()> {
+    fn spare(&mut self, file: &File, entry: Entry, uses: (u8, bool)) -> io::Result<()> {
         let at = u64::from(entry.at) * UNIT;
         let mut front = [0; FRONT_BYTES];
         file.read_exact_at(&mut front, at)?;
@@ -415,36 +401,16 @@ impl Log {
     }
 }
 
-/// Where the body of a record comes from.
-pub(super) enum Source<'a> {
-    Bytes(&'a [u8]),
-    /// A file, from a place on, so many bytes.
-    File(&'a File, u64, u64),
-    Transfer(&'a Transfer),
-}
-
-impl Source<'_> {
-    pub(super) fn bytes(&self) -> u64 {
-        match self {
-            Self::Bytes(bytes) => bytes.len() as u64,
-            Self::File(_, _, bytes) => *bytes,
-            Self::Transfer(transfer) => transfer.arrived(),
-        }
+/// Returns the highest number of a segment or list in a folder; what belongs to no segment counts, too.
+fn last_id(folder: &Path) -> io::Result<u32> {
+    let mut last = 0;
+    for file in std::fs::read_dir(folder)? {
+        let name = file?.file_name();
+        let name = name.to_string_lossy();
+        let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+        last = last.max(digits.parse().unwrap_or(0));
     }
-
-    /// Fills `block` from a place on.
-    pub(super) fn read(&self, at: u64, block: &mut [u8]) -> io::Result<()> {
-        match self {
-            Self::Bytes(bytes) => {
-                let at = usize::try_from(at).map_err(io::Error::other)?;
-                let from = bytes.get(at..at + block.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
-                block.copy_from_slice(from);
-                Ok(())
-            }
-            Self::File(file, from, _) => file.read_exact_at(block, from + at),
-            Self::Transfer(transfer) => transfer.read_at(at, block),
-        }
-    }
+    Ok(last)
 }
 
 /// Returns the segments in a folder, in order.
@@ -469,7 +435,7 @@ fn names(folder: &Path) -> io::Result<Vec<(u32, Queue)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::record::{Ids, read_url, write};
+    use crate::store::record::write;
 
     fn record(log: &mut Log, kind: Kind, hash: u64, body: &[u8]) -> Vec<u8> {
         let sequence = log.next();
@@ -585,6 +551,40 @@ mod tests {
         }
         drop(log);
         assert_eq!(bodies(&mut open(folder.path(), 8 << 20), 1), [(1, 2_000)]);
+    }
+
+    #[test]
+    fn what_was_replaced_is_not_back_once_its_successor_made_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = open(folder.path(), 8 << 20);
+        // The first is used, and moves to the old queue; the second is not, and goes.
+        put(&mut log, 1, 1_000);
+        for hash in 2..1_000 {
+            put(&mut log, hash, 10_000);
+            if hash < 900 {
+                log.known().used(1);
+            }
+        }
+        put(&mut log, 1, 2_000);
+        (1_000..2_500).for_each(|hash| put(&mut log, hash, 10_000));
+        assert_eq!(bodies(&mut log, 1), []);
+        drop(log);
+        assert_eq!(bodies(&mut open(folder.path(), 8 << 20), 1), []);
+    }
+
+    #[test]
+    fn no_number_of_a_segment_is_used_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = open(folder.path(), 1 << 20);
+        put(&mut log, 1, 100);
+        let first = log.last_id;
+        log.let_go(Queue::Young).unwrap();
+        put(&mut log, 2, 100);
+        assert!(first < log.last_id);
+        log.close().unwrap();
+        let last = log.last_id;
+        drop(log);
+        assert_eq!(open(folder.path(), 1 << 20).last_id, last);
     }
 
     #[test]
