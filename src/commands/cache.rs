@@ -76,7 +76,7 @@ pub(crate) struct File {
 
 pub(crate) async fn run(command: CacheCommand) -> anyhow::Result<ExitCode> {
     match command {
-        CacheCommand::Run(file) => serve(&file).await,
+        CacheCommand::Run(file) => Box::pin(serve(&file)).await,
         CacheCommand::Check(file) => {
             load(Some(&file.config))?.daemon.check_files()?;
             file.check(|_| Ok(()))
