@@ -1,4 +1,4 @@
-//! What readers know of the log.
+//! The known part of the log: what readers share of it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
