@@ -9,6 +9,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write as _};
 use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -199,7 +200,7 @@ impl AccessLog {
 }
 
 fn append_to(path: &Path) -> io::Result<BufWriter<File>> {
-    Ok(BufWriter::new(OpenOptions::new().create(true).append(true).open(path)?))
+    Ok(BufWriter::new(OpenOptions::new().create(true).append(true).mode(0o640).open(path)?))
 }
 
 /// Writes lines until nobody can send any more. A failure is logged once, until a line is written again.

@@ -479,6 +479,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_stored_is_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = tempfile::tempdir().unwrap();
+        let objects = folder.path().join("objects");
+        let store = Store::open(Disk::Hasty, &objects, 1 << 30).unwrap();
+        assert_eq!(std::fs::metadata(&objects).unwrap().permissions().mode() & 0o777, 0o700);
+        store.close().await;
+    }
+
+    #[tokio::test]
     async fn a_damaged_body_is_never_used() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(Disk::Hasty, folder.path(), 1 << 30).unwrap();

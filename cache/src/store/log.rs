@@ -71,7 +71,8 @@ impl Log {
     ///
     /// The folder or a file in it cannot be read or written.
     pub(super) fn open(disk: Disk, folder: &Path, bytes_max: u64) -> io::Result<Self> {
-        disk.make_directories(folder, None)?;
+        // What others have asked for is for nobody's eyes.
+        disk.make_directories(folder, Some(0o700))?;
         let segment_bytes = (bytes_max / 64).clamp(1 << 16, 32 << 20);
         let mut log = Self {
             disk,
