@@ -26,10 +26,6 @@ pub enum Forward {
     Stale,
     /// The client wants a newer answer than the fresh one that is stored.
     Request,
-    /// The client asks for a part that is not stored.
-    Partial,
-    /// The settings have it pass.
-    Bypass,
 }
 
 impl Forward {
@@ -41,8 +37,6 @@ impl Forward {
             Self::VaryMiss => "vary-miss",
             Self::Stale => "stale",
             Self::Request => "request",
-            Self::Partial => "partial",
-            Self::Bypass => "bypass",
         }
     }
 }
@@ -55,8 +49,6 @@ impl fmt::Display for Forward {
             Self::VaryMiss => "what is stored answers requests with other headers",
             Self::Stale => "what is stored is stale",
             Self::Request => "the client wants a newer answer than the stored one",
-            Self::Partial => "the client asks for a part that is not stored",
-            Self::Bypass => "the settings pass it on",
         })
     }
 }
