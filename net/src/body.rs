@@ -15,7 +15,12 @@ use crate::error::BoxError;
 /// The body of any message. A type of its own: in place of an alias, it keeps the lifetime in
 /// [`BoxError`] out of the types of tasks, which the compiler could not prove `Send` otherwise.
 #[derive(Debug)]
-pub struct Body(UnsyncBoxBody<Bytes, BoxError>);
+pub struct Body {
+    body: UnsyncBoxBody<Bytes, BoxError>,
+    /// An error that is still to be told: what came before it is sent first, so that the peer sees a
+    /// body cut short, and not no answer at all.
+    error: Option<BoxError>,
+}
 
 impl http_body::Body for Body {
     type Data = Bytes;
@@ -25,15 +30,23 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.0).poll_frame(cx)
+        if let Some(error) = self.error.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        let Poll::Ready(Some(Err(error))) = frame else { return frame };
+        // Whoever sends it flushes while it waits.
+        self.error = Some(error);
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
+        self.error.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.size_hint()
+        self.body.size_hint()
     }
 }
 
@@ -59,7 +72,7 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    Body(body.map_err(Into::into).boxed_unsync())
+    Body { body: body.map_err(Into::into).boxed_unsync(), error: None }
 }
 
 /// Returns a body of `len` bytes that sends the pieces that `read` returns until `None`. `read` is
