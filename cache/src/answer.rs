@@ -93,12 +93,22 @@ impl Answers {
             return whole(StatusCode::NOT_MODIFIED, headers, body::empty());
         }
         let is_cut = is_get && head.status == StatusCode::OK && continues(&asked.headers, head);
+        if let Some(extent) = head.extent() {
+            let part = if is_get { extent.asked(&asked.headers) } else { None };
+            return match part {
+                Some(part) => partial(headers, content, (part, extent.part.start), extent.length),
+                // As it came.
+                None => whole(head.status, headers, content.body()),
+            };
+        }
         let wanted = match length {
             Some(length) if is_cut => range::asked(&asked.headers, length),
             _ => range::Asked::Whole,
         };
         match (wanted, length) {
-            (range::Asked::Part(part), Some(length)) => partial(headers, content, part, length),
+            (range::Asked::Part(part), Some(length)) => {
+                partial(headers, content, (part, 0), length)
+            }
             (range::Asked::Nothing, Some(length)) => {
                 let mut headers = self.own_headers(source);
                 insert(&mut headers, header::CONTENT_RANGE, &format!("bytes */{length}"));
@@ -211,11 +221,17 @@ pub(crate) fn status_of(error: &net::Error) -> StatusCode {
     }
 }
 
-fn partial(mut headers: HeaderMap, content: Cuttable, part: Part, length: u64) -> Response<Body> {
-    let Part { start, end } = part;
+/// Answers with a part of an object of `length` bytes, whose content is there from `from` on.
+fn partial(
+    mut headers: HeaderMap,
+    content: Cuttable,
+    (Part { start, end }, from): (Part, u64),
+    length: u64,
+) -> Response<Body> {
     let range = format!("bytes {start}-{}/{length}", end - 1);
     insert(&mut headers, header::CONTENT_RANGE, &range);
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(end - start));
+    let part = Part { start: start - from, end: end - from };
     whole(StatusCode::PARTIAL_CONTENT, headers, content.part(part))
 }
 

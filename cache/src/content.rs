@@ -44,6 +44,14 @@ impl Content {
         }
     }
 
+    /// Returns the body, if it is in memory.
+    pub fn in_memory(&self) -> Option<Bytes> {
+        match self {
+            Self::Memory(bytes) => Some(bytes.clone()),
+            Self::Disk(_) | Self::Transfer(_) => None,
+        }
+    }
+
     /// Returns whether there is not a byte.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

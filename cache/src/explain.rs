@@ -70,6 +70,7 @@ pub(crate) fn explain(url: String, objects: &[std::sync::Arc<Object>], now_ms: u
         Choice::Validate { index, why } => {
             format!("the origin is asked whether it is still good, by {}: {why}", asks(index))
         }
+        Choice::Complete { .. } => "the origin is asked for what is missing".to_owned(),
         Choice::Fetch(why) => format!("it is fetched: {why}"),
         Choice::Nothing => "nothing".to_owned(),
     };

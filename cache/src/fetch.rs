@@ -354,8 +354,13 @@ impl Fetcher {
         direct: oneshot::Sender<Box<Response>>,
     ) {
         let (url, began) = (asked.object.url.as_str(), clock::monotonic());
-        let (mut response, times) = match self.ask(&asked, stored.as_ref(), began).await {
-            Ok(Came::Answer(response, times)) => (response, times),
+        let came = self.ask(&asked, stored.as_ref(), began).await;
+        let start = match (&came, &stored) {
+            (Ok(Came::Rest(..)), Some(object)) => object.body.in_memory(),
+            _ => None,
+        };
+        let (mut response, times) = match came {
+            Ok(Came::Answer(response, times) | Came::Rest(response, times)) => (response, times),
             Ok(Came::Stored(outcome)) => {
                 // Whoever comes now finds it in memory.
                 self.remove(url, flight);
@@ -392,7 +397,7 @@ impl Fetcher {
         let length = length.and_then(|it| it.to_str().ok()?.parse().ok());
         flight.transfer.promise(length);
         flight.outcome.send_replace(Some(Outcome::Flowing(Arc::clone(&head))));
-        let end = flight.transfer.fill(&mut response).await;
+        let end = flight.transfer.fill(start, &mut response).await;
         if end == End::Whole {
             let whole = flight.transfer.whole();
             let long = || Content::Transfer(Arc::clone(&flight.transfer));

@@ -7,6 +7,7 @@ use tokio::task::spawn_blocking;
 
 use crate::content::Content;
 use crate::memory::{Memory, Object, Variants};
+use crate::parts::{is_complete, merged};
 use crate::policy::freshness::Rules;
 use crate::store::Store;
 
@@ -75,7 +76,29 @@ impl Objects {
         if stored.is_some_and(|it| it.iter().any(is_newer)) || !may() {
             return;
         }
+        if object.head.extent().is_some() {
+            return self.put_part(url, object);
+        }
         self.put_now(url, object);
+    }
+
+    /// Stores a part of an object, in memory alone, together with another part of it. A whole is worth more.
+    fn put_part(&self, url: &str, object: &Arc<Object>) {
+        let is_long = !matches!(object.body, Content::Memory(_));
+        if is_long || !is_complete(object) || self.disk.as_ref().is_some_and(|it| it.may_have(url))
+        {
+            return;
+        }
+        let stored = self.memory.get(url).unwrap_or_default();
+        match stored.iter().find(|it| it.head.vary == object.head.vary) {
+            Some(whole) if whole.head.extent().is_none() => {}
+            Some(part) => match merged(part, object).map(Arc::new) {
+                Some(all) if all.head.extent().is_none() => self.put_now(url, &all),
+                Some(all) => self.memory.put_if(url, &all, || true),
+                None => self.memory.put_if(url, object, || true),
+            },
+            None => self.memory.put_if(url, object, || true),
+        }
     }
 
     fn put_now(&self, url: &str, object: &Arc<Object>) {

@@ -236,7 +236,9 @@ impl Proxy {
                 return self.hit(asked, object, validate);
             }
             // What an origin says to one user is not said of what is stored for all.
-            (Choice::Validate { why, .. }, object) => {
+            (choice @ (Choice::Validate { .. } | Choice::Complete { .. }), object) => {
+                let why =
+                    if let Choice::Validate { why, .. } = choice { why } else { Forward::Partial };
                 (why, object.filter(|_| !asked.headers.contains_key(header::AUTHORIZATION)))
             }
             (Choice::Fetch(why), _) => (why, None),
@@ -276,7 +278,9 @@ impl Proxy {
         let heads: Vec<&Head> = objects.iter().map(|it| &it.head).collect();
         let choice = choose(asked.ask(), &heads, clock::now_ms());
         let index = match choice {
-            Choice::Use { index, .. } | Choice::Validate { index, .. } => Some(index),
+            Choice::Use { index, .. }
+            | Choice::Validate { index, .. }
+            | Choice::Complete { index } => Some(index),
             Choice::Fetch(_) | Choice::Nothing => None,
         };
         (choice, index.and_then(|it| objects.get(it).cloned()))
@@ -308,7 +312,7 @@ impl Proxy {
             }
             (Choice::Nothing, _) => return self.nothing(),
             (Choice::Validate { why, .. } | Choice::Fetch(why), _) => why,
-            (Choice::Use { .. }, None) => Forward::UriMiss,
+            (Choice::Use { .. } | Choice::Complete { .. }, _) => Forward::UriMiss,
         };
         let (url, sent_ms) = (asked.object.url.as_str(), clock::now_ms());
         let outgoing = asked.outgoing();

@@ -123,10 +123,14 @@ impl Transfer {
         Ok(file)
     }
 
-    /// Carries the whole body of an answer, and ends.
-    pub async fn fill(self: &Arc<Self>, response: &mut Response) -> End {
+    /// Carries the whole body of an answer after what is there of it already, and ends.
+    pub async fn fill(self: &Arc<Self>, mut start: Option<Bytes>, response: &mut Response) -> End {
         let end = loop {
-            match response.chunk().await {
+            let next = match start.take() {
+                Some(it) => Ok(Some(it)),
+                None => response.chunk().await,
+            };
+            match next {
                 Ok(Some(bytes)) => {
                     if let Err(error) = self.append(bytes).await {
                         let url = &response.url;

@@ -13,9 +13,11 @@ use crate::content::Content;
 use crate::memory::Object;
 use crate::neighbors::Route;
 use crate::origin::{dated, renewed, sound};
+use crate::parts::{completed, rest_wanted};
 use crate::policy::choice::conditions;
 use crate::policy::control::RequestControl;
 use crate::policy::freshness::Times;
+use crate::policy::storing::Head;
 use crate::policy::validation::{Validated, validated};
 use crate::request::{Asked, CONDITIONS};
 use crate::target::named;
@@ -23,6 +25,8 @@ use crate::target::named;
 /// What comes of asking an origin.
 pub(super) enum Came {
     Answer(Box<Response>, Times),
+    /// The rest of what is stored in part, with the headers of the whole.
+    Rest(Box<Response>, Times),
     Stored(Outcome),
 }
 
@@ -35,6 +39,9 @@ impl Fetcher {
         began: Instant,
     ) -> Result<Came, net::Error> {
         let url = asked.object.url.as_str();
+        if let Some(part) = stored.filter(|it| it.head.extent().is_some()) {
+            return self.ask_rest(asked, &part.head).await;
+        }
         let mut outgoing = asked.outgoing();
         let takes_stale = !RequestControl::of(&asked.headers).no_cache;
         if let Some(stored) = stored {
@@ -78,6 +85,22 @@ impl Fetcher {
             }
             Validated::Other => self.ask_anew(asked).await,
         }
+    }
+
+    /// Asks the origin for the rest of what is stored in part.
+    async fn ask_rest(&self, asked: &Asked, stored: &Head) -> Result<Came, net::Error> {
+        let mut outgoing = asked.outgoing();
+        outgoing.extend(rest_wanted(stored).into_iter().flatten());
+        let (mut response, times) = self.send(asked, outgoing).await?;
+        if let Some(headers) = completed(stored, response.status, &response.headers) {
+            (response.status, response.headers) = (StatusCode::OK, headers);
+            return Ok(Came::Rest(response, times));
+        }
+        let has_part = [StatusCode::PARTIAL_CONTENT, StatusCode::RANGE_NOT_SATISFIABLE];
+        if has_part.contains(&response.status) {
+            return self.ask_anew(asked).await;
+        }
+        Ok(Came::Answer(response, times))
     }
 
     /// Asks the origin without conditions.

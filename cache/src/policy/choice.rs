@@ -12,6 +12,7 @@ use http::{HeaderMap, Method, header};
 use super::control::RequestControl;
 use super::freshness::date;
 use super::storing::{Ask, Head};
+use super::validation::continues;
 
 /// Why a request goes to the origin; the words are those of RFC 9211 §2.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub enum Forward {
     UriMiss,
     /// What is stored answers other requests.
     VaryMiss,
+    /// A part is stored, and the client wants more.
+    Partial,
     /// What is stored is stale.
     Stale,
     /// The client wants a newer answer than the fresh one that is stored.
@@ -35,6 +38,7 @@ impl Forward {
             Self::Method => "method",
             Self::UriMiss => "uri-miss",
             Self::VaryMiss => "vary-miss",
+            Self::Partial => "partial",
             Self::Stale => "stale",
             Self::Request => "request",
         }
@@ -47,6 +51,7 @@ impl fmt::Display for Forward {
             Self::Method => "requests with this method are passed on",
             Self::UriMiss => "nothing is stored of this URL",
             Self::VaryMiss => "what is stored answers requests with other headers",
+            Self::Partial => "only a part of it is stored",
             Self::Stale => "what is stored is stale",
             Self::Request => "the client wants a newer answer than the stored one",
         })
@@ -71,6 +76,11 @@ pub enum Choice {
         /// Why.
         why: Forward,
     },
+    /// By what is stored, a part from the object's start on, and the origin, which is asked for the rest.
+    Complete {
+        /// Which.
+        index: usize,
+    },
     /// By the origin.
     Fetch(Forward),
     /// By nobody: the client takes stored answers alone (504).
@@ -90,13 +100,20 @@ pub fn choose(ask: Ask<'_>, stored: &[&Head], now_ms: u64) -> Choice {
         return asked(Choice::Fetch(Forward::Request));
     }
     let alike = stored.iter().enumerate().filter(|(_, it)| it.vary.answers(ask.headers));
+    let (parts, alike): (Vec<_>, Vec<_>) = alike.partition(|(_, it)| it.extent().is_some());
     // Of several the newest answers (RFC 9111 §4.1).
-    let Some((index, head)) = alike.max_by_key(|(_, it)| (made(it), it.times.came_ms)) else {
-        let why = if stored.is_empty() { Forward::UriMiss } else { Forward::VaryMiss };
-        return asked(Choice::Fetch(why));
+    let newest = alike.into_iter().max_by_key(|(_, it)| (made(it), it.times.came_ms));
+    let Some((index, head)) = newest else {
+        return match by_part(ask, &control, &parts, now_ms) {
+            Some(it @ Choice::Use { .. }) => it,
+            Some(it) => asked(it),
+            None if stored.is_empty() => asked(Choice::Fetch(Forward::UriMiss)),
+            None if parts.is_empty() => asked(Choice::Fetch(Forward::VaryMiss)),
+            None => asked(Choice::Fetch(Forward::Partial)),
+        };
     };
     let terms = &head.terms;
-    let is_young = control.max_age.is_none_or(|it| terms.age(now_ms) <= u64::from(it));
+    let is_young = control.max_age.is_none_or(|it| terms.age_ms(now_ms) <= u64::from(it) * 1_000);
     let is_wanted = is_young && !control.no_cache;
     let min_fresh = control.min_fresh.unwrap_or(0);
     if is_wanted && terms.is_fresh(now_ms, min_fresh) {
@@ -117,6 +134,34 @@ pub fn choose(ask: Ask<'_>, stored: &[&Head], now_ms: u64) -> Choice {
 }
 
 /// Returns when an answer was made, in Unix seconds.
+/// Returns how a request is answered from one of the parts that are stored, all to such requests; `None`:
+/// not by any (RFC 9111 §3.3, §3.4).
+fn by_part(
+    ask: Ask<'_>,
+    control: &RequestControl,
+    parts: &[(usize, &&Head)],
+    now_ms: u64,
+) -> Option<Choice> {
+    let is_wanted = |head: &Head| {
+        let terms = &head.terms;
+        let is_young =
+            control.max_age.is_none_or(|it| terms.age_ms(now_ms) <= u64::from(it) * 1_000);
+        is_young && !control.no_cache && terms.is_fresh(now_ms, control.min_fresh.unwrap_or(0))
+    };
+    let mut fresh = parts.iter().filter(|(_, it)| is_wanted(it) && *ask.method == Method::GET);
+    fresh.find_map(|(index, head)| {
+        let (extent, index) = (head.extent()?, *index);
+        if ask.headers.contains_key(header::RANGE) {
+            let is_there = extent.asked(ask.headers).is_some() && continues(ask.headers, head);
+            return is_there.then_some(Choice::Use { index, validate: false });
+        }
+        let is_start = extent.part.start == 0 && head.strong_tag().is_some();
+        let is_plain = !ask.headers.contains_key(header::IF_NONE_MATCH)
+            && !ask.headers.contains_key(header::IF_MODIFIED_SINCE);
+        (is_start && is_plain).then_some(Choice::Complete { index })
+    })
+}
+
 fn made(head: &Head) -> u64 {
     date(&head.headers, &header::DATE).unwrap_or(head.times.came_ms / 1_000)
 }

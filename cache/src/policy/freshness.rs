@@ -131,7 +131,8 @@ impl Terms {
         self.age_ms(now_ms) / 1_000
     }
 
-    fn age_ms(&self, now_ms: u64) -> u64 {
+    /// Returns the age, in milliseconds.
+    pub fn age_ms(&self, now_ms: u64) -> u64 {
         // A clock that was set back makes no answer younger than it was.
         self.initial_age_ms.saturating_add(now_ms.saturating_sub(self.came_ms))
     }

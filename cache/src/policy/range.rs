@@ -21,6 +21,37 @@ pub struct Part {
     pub end: u64,
 }
 
+/// What an answer with status 206 has of its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The part.
+    pub part: Part,
+    /// Length of the whole object, in bytes.
+    pub length: u64,
+}
+
+impl Extent {
+    /// Reads `Content-Range`; `None`: it is missing, wrong, or does not say the length of the whole.
+    pub fn of(answer: &HeaderMap) -> Option<Self> {
+        let mut lines = answer.get_all(header::CONTENT_RANGE).iter();
+        let line = lines.next().filter(|_| lines.next().is_none())?;
+        let (part, length) = line.to_str().ok()?.strip_prefix("bytes ")?.trim().split_once('/')?;
+        let (first, last) = part.split_once('-')?;
+        let start = first.parse().ok()?;
+        let (end, length) = (last.parse::<u64>().ok()?.checked_add(1)?, length.parse().ok()?);
+        let is_part = start < end && end <= length;
+        is_part.then_some(Self { part: Part { start, end }, length })
+    }
+
+    /// Returns the part of the object that a request asks for, if it is all here.
+    pub fn asked(self, request: &HeaderMap) -> Option<Part> {
+        match asked(request, self.length) {
+            Asked::Part(it) if self.part.start <= it.start && it.end <= self.part.end => Some(it),
+            _ => None,
+        }
+    }
+}
+
 /// What a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
@@ -140,6 +171,30 @@ mod tests {
             ["bytes=9-0", "bytes=-", "bytes=a-b", "bytes", "lines=0-9", "bytes=", "bytes=1-2-3"]
         {
             assert_eq!(of(wrong), Asked::Whole, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_extent_has_what_lies_within_it() {
+        let of = |it: &str| {
+            let value = HeaderValue::from_str(it).unwrap();
+            Extent::of(&[(header::CONTENT_RANGE, value)].into_iter().collect())
+        };
+        let it = of("bytes 10-19/100").unwrap();
+        assert_eq!(it, Extent { part: Part { start: 10, end: 20 }, length: 100 });
+        let range = |it: &str| {
+            let value = HeaderValue::from_str(it).unwrap();
+            [(header::RANGE, value)].into_iter().collect::<HeaderMap>()
+        };
+        assert_eq!(it.asked(&range("bytes=12-13")), Some(Part { start: 12, end: 14 }));
+        for other in ["bytes=9-19", "bytes=10-20", "bytes=-5", "bytes=12-13, 15-16"] {
+            assert_eq!(it.asked(&range(other)), None, "{other}");
+        }
+        assert_eq!(it.asked(&HeaderMap::new()), None);
+        for wrong in
+            ["bytes 10-19/*", "bytes */100", "bytes 20-19/100", "bytes 90-100/100", "10-19/100"]
+        {
+            assert_eq!(of(wrong), None, "{wrong}");
         }
     }
 

@@ -12,11 +12,12 @@
 
 use std::fmt;
 
-use http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
 use super::control::{RequestControl, Scope};
 use super::freshness::{Rules, Terms, Times, is_guessed};
 use super::hops;
+use super::range::Extent;
 use super::vary::Vary;
 
 /// Why an answer is not stored.
@@ -85,6 +86,18 @@ pub struct Head {
     pub vary: Vary,
 }
 
+impl Head {
+    /// Returns what of its object it has; `None`: all.
+    pub fn extent(&self) -> Option<Extent> {
+        (self.status == StatusCode::PARTIAL_CONTENT).then(|| Extent::of(&self.headers)).flatten()
+    }
+
+    /// Returns its entity tag, if that is a strong one.
+    pub fn strong_tag(&self) -> Option<&HeaderValue> {
+        self.headers.get(header::ETAG).filter(|it| it.as_bytes().starts_with(b"\""))
+    }
+}
+
 /// Returns what to keep of the answer to a request.
 ///
 /// # Errors
@@ -103,7 +116,8 @@ pub fn keep(
         return Err(NotStored::Method);
     }
     let is_final = status.as_u16() >= 200 && status != StatusCode::NOT_MODIFIED;
-    if !is_final || status == StatusCode::PARTIAL_CONTENT || was_provoked(status) {
+    let is_part = status == StatusCode::PARTIAL_CONTENT;
+    if !is_final || was_provoked(status) || is_part && Extent::of(headers).is_none() {
         return Err(NotStored::Status);
     }
     if RequestControl::of(ask.headers).no_store {
@@ -137,7 +151,8 @@ pub fn keep(
     let can_be_validated =
         [header::ETAG, header::LAST_MODIFIED].iter().any(|it| headers.contains_key(it));
     let can_be_stale = control.stale_while_revalidate.is_some() || control.stale_if_error.is_some();
-    if terms.lifetime == 0 && !can_be_validated && !can_be_stale {
+    // A part is used while it is fresh alone.
+    if terms.lifetime == 0 && (is_part || !can_be_validated && !can_be_stale) {
         return Err(NotStored::Useless);
     }
     let headers = kept(headers, [&control.no_cache, &control.private]);
@@ -178,8 +193,6 @@ const NOT_KEPT: [HeaderName; 5] = [
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     const TIMES: Times = Times { sent_ms: 784_111_777_000, came_ms: 784_111_777_000 };
@@ -230,6 +243,9 @@ mod tests {
         check(&[], 200, &[cc("max-age=1, private=\"x\"")], None);
         check(&[], 200, &[cc("max-age=1"), ("vary", "*")], Some(NotStored::VaryAll));
         check(&[], 206, &[cc("max-age=1")], Some(NotStored::Status));
+        let part = ("content-range", "bytes 0-4/10");
+        check(&[], 206, &[cc("max-age=1"), part], None);
+        check(&[], 206, &[cc("max-age=0"), part, ("etag", "\"a\"")], Some(NotStored::Useless));
         check(&[], 304, &[cc("max-age=1")], Some(NotStored::Status));
         check(&[], 503, &[], Some(NotStored::Status));
         check(&[], 503, &[cc("max-age=1")], None);

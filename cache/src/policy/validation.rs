@@ -107,7 +107,7 @@ pub fn is_of_same(stored: &Head, length: u64, headers: &HeaderMap) -> bool {
 
 /// Returns whether a client that asks for an object on conditions has it already (304).
 pub fn has_already(request: &HeaderMap, stored: &Head) -> bool {
-    if stored.status != StatusCode::OK {
+    if ![StatusCode::OK, StatusCode::PARTIAL_CONTENT].contains(&stored.status) {
         return false;
     }
     let tags = request.get_all(header::IF_NONE_MATCH);
