@@ -5,6 +5,8 @@
 
 #[path = "../../net/tests/peers/peer.rs"]
 mod peer;
+#[path = "common/peers.rs"]
+mod peers;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -21,7 +23,8 @@ use net::body;
 use net::client::{Client, Proxy, Request, Settings};
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
-use peer::{Peer, Running, free_port};
+use peer::free_port;
+use peers::Squid;
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
@@ -241,73 +244,6 @@ async fn a_dead_neighbor_delays_nobody_for_long() {
     let mut bytes = [0; 100];
     for _ in 0..20 {
         assert!(silent.try_recv(&mut bytes).is_ok());
-    }
-}
-
-/// Squid at 127.0.0.1, which ignores ICP from its own address: its neighbors have others.
-struct Squid {
-    peer: Peer,
-    proxy: Url,
-    _running: Running,
-}
-
-impl Squid {
-    /// Starts Squid at these ports, with more lines of settings.
-    fn start((port, icp_port): (u16, u16), lines: &str) -> Self {
-        let peer = Peer::unpack("squid");
-        let at = |name: &str| peer.path(name).display().to_string();
-        let text = format!(
-            "http_port 127.0.0.1:{port}\nicp_port {icp_port}\nudp_incoming_address 127.0.0.1\n\
-             udp_outgoing_address 127.0.0.1\nacl near src 127.0.0.0/8\nhttp_access allow near\n\
-             icp_access allow near\nnonhierarchical_direct off\nminimum_direct_rtt 0\n\
-             minimum_direct_hops 0\nquery_icmp off\npinger_enable off\ncache_mem 16 MB\n\
-             visible_hostname squid\nshutdown_lifetime 1 seconds\ncache_effective_user {}\n\
-             pid_filename {}\naccess_log {}\ncache_log {}\nmime_table {}\nerror_directory {}\n\
-             icon_directory {}\nunlinkd_program {}\n{lines}\n",
-            peer.user_name(),
-            at("squid.pid"),
-            at("access.log"),
-            at("cache.log"),
-            at("unpacked/usr/share/squid/mime.conf"),
-            // Its pages for errors are in a package of translations.
-            peer.make_folder("errors").display(),
-            at("unpacked/usr/share/squid/icons"),
-            at("unpacked/usr/lib/squid/unlinkd"),
-        );
-        let file = peer.write("squid.conf", text);
-        let mut command = peer.command("usr/sbin/squid");
-        // What it shares has names, which are those of the service.
-        command.arg("-N").arg("-n").arg(format!("squid{port}")).arg("-f").arg(file);
-        let running = Running::start(command, port);
-        let proxy = Url::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
-        Self { peer, proxy, _running: running }
-    }
-
-    /// Waits until a line of its access log has all these words.
-    async fn logs(&self, words: &[&str]) {
-        let log = self.peer.path("access.log");
-        let has = || {
-            let text = std::fs::read_to_string(&log).unwrap_or_default();
-            text.lines().any(|line| words.iter().all(|it| line.contains(it)))
-        };
-        let waited = timeout(Duration::from_secs(30), async {
-            while !has() {
-                tokio::task::yield_now().await;
-            }
-        });
-        assert!(waited.await.is_ok(), "{words:?}: {:?}", std::fs::read_to_string(&log));
-    }
-}
-
-impl Drop for Squid {
-    fn drop(&mut self) {
-        // It is killed, and leaves what it shares.
-        let name = format!("squid{}-", self.proxy.port().unwrap());
-        for it in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
-            if it.file_name().to_string_lossy().starts_with(&name) {
-                let _ = std::fs::remove_file(it.path());
-            }
-        }
     }
 }
 

@@ -102,7 +102,8 @@ impl Peer {
     }
 
     fn prepared(&self, mut command: Command) -> Command {
-        let libraries = ["usr/lib/news", "usr/lib/*-linux-gnu", "lib/*-linux-gnu"];
+        let libraries =
+            ["usr/lib/news", "usr/lib/trafficserver", "usr/lib/*-linux-gnu", "lib/*-linux-gnu"];
         let libraries: Vec<String> =
             libraries.iter().flat_map(|it| glob(&self.path("unpacked"), it)).collect();
         command.env("LD_LIBRARY_PATH", libraries.join(":")).current_dir(self.folder.path());
