@@ -31,7 +31,7 @@ use crate::error::{Error, Stage};
 use crate::guard::{self, Policy, Refusal};
 use crate::pool::{Destination, Pool};
 pub use crate::response::{Response, http_date, http_date_of, retry_after};
-use crate::session::Session;
+use crate::session::{Session, Unanswered};
 
 /// Largest body of a redirect that is read to reuse the connection, in bytes.
 const REDIRECT_BYTES_MAX: u64 = 16 * 1024;
@@ -188,12 +188,11 @@ impl Client {
             let message = request.message(&self.shared.user_agent, streamed.take())?;
             match timeout(timeouts.header, session.send(message)).await {
                 Ok(Ok(head)) => return Ok(AnswerHead { head, session, destination }),
-                Ok(Err(mut error)) => {
+                Ok(Err(Unanswered { unsent, source })) => {
                     // The peer closed the connection while it was in the pool, or is closing it
                     // just now.
-                    let unsent = error.take_message();
                     if unsent.is_none() && (is_streamed || !request.method.is_safe()) {
-                        return Err(protocol_error(host, error.into_error()));
+                        return Err(Error::Protocol { host, source });
                     }
                     streamed = unsent.filter(|_| is_streamed).map(http::Request::into_body);
                 }
@@ -210,11 +209,11 @@ impl Client {
         let connected = self.shared.connector.connect(&route, &host, timeouts.connect).await?;
         let mut session = Session::new(connected.line, connected.address)
             .await
-            .map_err(|error| protocol_error(host.clone(), error))?;
+            .map_err(|error| Error::Protocol { host: host.clone(), source: error.into() })?;
         let message = request.message(&self.shared.user_agent, streamed)?;
         match timeout(timeouts.header, session.send(message)).await {
             Ok(Ok(head)) => Ok(AnswerHead { head, session, destination }),
-            Ok(Err(error)) => Err(protocol_error(host, error.into_error())),
+            Ok(Err(Unanswered { source, .. })) => Err(Error::Protocol { host, source }),
             Err(_) => Err(header_timeout(host, timeouts)),
         }
     }
@@ -246,10 +245,6 @@ fn private_redirect(error: Error, outside: Option<&str>) -> Error {
         }
         (error, _) => error,
     }
-}
-
-fn protocol_error(host: String, error: hyper::Error) -> Error {
-    Error::Protocol { host, source: error.into() }
 }
 
 fn header_timeout(host: String, timeouts: Timeouts) -> Error {

@@ -7,6 +7,8 @@ use std::fmt;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -18,6 +20,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use crate::body::Body;
+use crate::error::BoxError;
 use crate::stream::Line;
 
 /// Largest head of an answer, in bytes.
@@ -28,6 +31,22 @@ const HEADERS_MAX: usize = 200;
 
 /// Read buffer, in bytes: the largest piece of a body.
 const BUFFER_BYTES_MAX: usize = 256 * 1024;
+
+/// Maximum number of interim responses (1xx) before an answer.
+const INTERIM_MAX: usize = 100;
+
+/// Why a request has no answer.
+pub(crate) struct Unanswered {
+    /// The request, if nothing of it was sent.
+    pub(crate) unsent: Option<Request<Body>>,
+    pub(crate) source: BoxError,
+}
+
+impl From<TrySendError<Request<Body>>> for Unanswered {
+    fn from(mut error: TrySendError<Request<Body>>) -> Self {
+        Self { unsent: error.take_message(), source: error.into_error().into() }
+    }
+}
 
 /// A connection that can carry one request at a time.
 pub(crate) struct Session {
@@ -53,15 +72,25 @@ impl Session {
     /// Sends a request and waits for the head of its answer.
     pub(crate) async fn send(
         &mut self,
-        request: Request<Body>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Body>>> {
+        mut request: Request<Body>,
+    ) -> Result<Response<Incoming>, Unanswered> {
+        let interim = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&interim);
+        hyper::ext::on_informational(&mut request, move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
         let mut answer = pin!(self.sender.try_send_request(request));
         poll_fn(|cx| {
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
-                return Poll::Ready(answer);
+                return Poll::Ready(answer.map_err(Unanswered::from));
             }
             drive(&mut self.connection, &mut self.closed, cx);
-            answer.as_mut().poll(cx)
+            if INTERIM_MAX < interim.load(Ordering::Relaxed) {
+                self.closed = true;
+                let source = format!("it sends more than {INTERIM_MAX} interim responses").into();
+                return Poll::Ready(Err(Unanswered { unsent: None, source }));
+            }
+            answer.as_mut().poll(cx).map_err(Unanswered::from)
         })
         .await
     }
