@@ -1,5 +1,7 @@
 //! An origin that does what a test says, and a cache before it, both real and on loopback.
 
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
