@@ -1,6 +1,8 @@
 //! Outgoing connections: resolving, vetting and connecting; for the HTTP client with TLS, and
 //! through proxies.
 
+mod names;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -21,7 +23,10 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use url::{Host, Url};
 
+use names::Names;
+
 use crate::client::proxy::Proxy;
+use crate::clock::monotonic;
 use crate::error::{BoxError, Error, Stage};
 use crate::guard::{self, Policy};
 use crate::session;
@@ -39,6 +44,7 @@ pub(crate) struct Connector {
     /// The TLS settings; made when first needed, since reading the system's certificates takes a
     /// while.
     tls: Arc<OnceLock<Result<Arc<ClientConfig>, String>>>,
+    names: Arc<Names>,
 }
 
 /// Where a connection leads, and on what way.
@@ -63,7 +69,8 @@ pub(crate) struct Connected {
 
 impl Connector {
     pub(crate) fn new(extra_roots: Vec<Vec<u8>>, pinned: Option<Vec<u8>>) -> Self {
-        Self { extra_roots: extra_roots.into(), pinned, tls: Arc::default() }
+        let (tls, names) = (Arc::default(), Arc::default());
+        Self { extra_roots: extra_roots.into(), pinned, tls, names }
     }
 
     /// Connects to the host of a route (`host` in errors) within `patience`; of `http`, to the proxy
@@ -99,7 +106,7 @@ impl Connector {
         let named = url.host().ok_or_else(|| nameless(url))?;
         let port = url.port_or_known_default().unwrap_or(0);
         let Dialed { stream, address } =
-            dial_untimed(named, port, host, route.policy, patience).await?;
+            dial_known(&self.names, named, port, host, route.policy, patience).await?;
         let address = Some(address);
         if url.scheme() != "https" {
             return Ok(Connected { line: Line::Left(Stream::Left(stream)), address });
@@ -120,7 +127,8 @@ impl Connector {
         let named = proxy.host().ok_or_else(|| wrong("it names no host".to_owned()))?;
         // Whoever wrote the settings has named the proxy, so that it may be inside.
         let policy = Policy::AllowPrivate;
-        let dialed = dial_untimed(named.clone(), proxy.port(), &shown, policy, patience).await?;
+        let dialed =
+            dial_known(&self.names, named.clone(), proxy.port(), &shown, policy, patience).await?;
         let stream = if proxy.is_secure() {
             let name = name_of(named).map_err(wrong)?;
             let stream = self.secured(name, &shown, dialed.stream, None).await?;
@@ -237,22 +245,29 @@ pub async fn dial(
     patience: Duration,
 ) -> Result<Dialed, Error> {
     let named = format!("{host}:{port}");
-    match timeout(patience, dial_untimed(host, port, &named, policy, patience)).await {
+    let names = Names::default();
+    match timeout(patience, dial_known(&names, host, port, &named, policy, patience)).await {
         Ok(dialed) => dialed,
         Err(_) => Err(Error::Timeout { host: named, stage: Stage::Connect, after: patience }),
     }
 }
 
-async fn dial_untimed(
+/// Connects without a time limit of its own; `names` are those that are known.
+async fn dial_known(
+    names: &Names,
     host: Host<&str>,
     port: u16,
     named: &str,
     policy: Policy,
     patience: Duration,
 ) -> Result<Dialed, Error> {
-    let addresses = vetted(resolve(&host, port, named).await?, named, policy)?;
+    let addresses = vetted(resolve(names, &host, port, named).await?, named, policy)?;
     let stream = connect_first(&addresses, named, patience, TcpStream::connect::<SocketAddr>);
-    let stream = stream.await?;
+    let stream = stream.await.inspect_err(|_| {
+        if let Host::Domain(name) = host {
+            names.forget(name);
+        }
+    })?;
     let lost = |source| connect_error(named, source);
     let address = stream.peer_addr().map_err(lost)?.ip();
     stream.set_nodelay(true).map_err(lost)?;
@@ -304,17 +319,30 @@ pub(crate) fn authority(url: &Url) -> String {
     }
 }
 
-async fn resolve(host: &Host<&str>, port: u16, named: &str) -> Result<Vec<SocketAddr>, Error> {
+async fn resolve(
+    names: &Names,
+    host: &Host<&str>,
+    port: u16,
+    named: &str,
+) -> Result<Vec<SocketAddr>, Error> {
     let failed = |source| Error::Resolve { host: named.to_owned(), source };
-    let found: Vec<SocketAddr> = match host {
-        Host::Ipv4(address) => vec![SocketAddr::from((*address, port))],
-        Host::Ipv6(address) => vec![SocketAddr::from((*address, port))],
-        Host::Domain(name) => lookup_host((*name, port)).await.map_err(failed)?.collect(),
+    let found: Vec<IpAddr> = match host {
+        Host::Ipv4(address) => vec![IpAddr::from(*address)],
+        Host::Ipv6(address) => vec![IpAddr::from(*address)],
+        Host::Domain(name) => match names.get(name, monotonic()) {
+            Some(known) => known.map_err(failed)?,
+            None => {
+                let looked_up = lookup_host((*name, port)).await;
+                let found = looked_up.map(|it| it.map(|it| it.ip()).collect());
+                names.put(name, &found, monotonic());
+                found.map_err(failed)?
+            }
+        },
     };
     if found.is_empty() {
         return Err(failed(io::Error::new(io::ErrorKind::NotFound, "it has no address")));
     }
-    Ok(found)
+    Ok(found.into_iter().map(|it| SocketAddr::from((it, port))).collect())
 }
 
 fn nameless(url: &Url) -> Error {
