@@ -123,7 +123,7 @@ async fn what_follows_the_body_of_a_request_is_the_next_request() {
 
 /// Starts an origin that answers each connection's first request with these bytes and its further ones
 /// with `next`, and a cache before it; returns what comes for each of some paths.
-async fn told(bytes: &'static [u8], paths: &[&str]) -> Vec<(u16, String)> {
+async fn answers_of(bytes: &'static [u8], paths: &[&str]) -> Vec<(u16, String)> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
     tokio::spawn(async move {
@@ -157,18 +157,18 @@ async fn told(bytes: &'static [u8], paths: &[&str]) -> Vec<(u16, String)> {
 async fn no_answer_is_taken_for_that_to_another_request() {
     // A second answer that nobody has asked for.
     let extra = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevilHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison";
-    for (_, body) in told(extra, &["/a", "/b", "/c"]).await {
+    for (_, body) in answers_of(extra, &["/a", "/b", "/c"]).await {
         assert!(!body.contains("poison"), "{body}");
     }
     // Bytes after a body.
     let longer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevilpoison";
-    for (_, body) in told(longer, &["/a", "/b"]).await {
+    for (_, body) in answers_of(longer, &["/a", "/b"]).await {
         assert!(!body.contains("poison"), "{body}");
     }
     // No end of answers that say to wait.
     let flood: &'static [u8] = Vec::leak(b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(200_000));
-    let told = told(flood, &["/a"]).await;
-    assert_eq!(told[0].0, 502, "{told:?}");
+    let answers = answers_of(flood, &["/a"]).await;
+    assert_eq!(answers[0].0, 502, "{answers:?}");
 }
 
 #[tokio::test]
