@@ -245,7 +245,7 @@ pub fn read_head(
     let mut headers = HeaderMap::new();
     for _ in 0..bytes.u16()? {
         let name = HeaderName::from_bytes(bytes.text()?).ok()?;
-        headers.append(name, HeaderValue::from_bytes(bytes.text()?).ok()?);
+        headers.try_append(name, HeaderValue::from_bytes(bytes.text()?).ok()?).ok()?;
     }
     let (sums, rest) = bytes.0.as_chunks();
     if !rest.is_empty() {
