@@ -47,7 +47,10 @@ fn take(control: &mut Control, name: &str, value: &BareItem, seen: &mut Vec<Stri
             let known = u32::try_from(seconds).unwrap_or(if seconds < 0 { 0 } else { SECONDS_MAX });
             control.take(name, Some(&known.to_string()), seen);
         }
-        BareItem::String(names) => control.take(name, Some(names.as_str()), seen),
+        // Times are integers (RFC 9213 §2.1): one in quotes is none.
+        BareItem::String(names) if ["no-cache", "private"].contains(&name) => {
+            control.take(name, Some(names.as_str()), seen);
+        }
         // No directive has such a value: a time is none at all, everything else is taken as said.
         _ => control.take(name, None, seen),
     }
@@ -75,6 +78,7 @@ mod tests {
         assert_eq!(of(&["max-age=99999999999"]), Some(max_age(SECONDS_MAX)));
         assert_eq!(of(&["max-age=-1"]), Some(max_age(0)));
         assert_eq!(of(&["max-age=1.5"]), Some(max_age(0)));
+        assert_eq!(of(&["max-age=\"60\""]), Some(max_age(0)));
         let no_store = Control { no_store: true, ..Control::default() };
         assert_eq!(of(&["no-store"]), Some(no_store));
         let no_cache = of(&["no-cache=(\"a\" \"b\")"]).unwrap().no_cache;
