@@ -1,5 +1,6 @@
 //! Message bodies: one boxed type for all bodies, and bodies that are read while they are sent.
 
+use std::any::Any;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -66,12 +67,19 @@ pub fn full(bytes: impl Into<Bytes>) -> Body {
     boxed(Full::new(bytes.into()))
 }
 
-/// Boxes any body of bytes.
+/// Boxes any body of bytes that is not boxed yet.
 pub fn boxed<B>(body: B) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
+    let mut body = Some(body);
+    if let Some(boxed) = (&mut body as &mut dyn Any).downcast_mut::<Option<Body>>()
+        && let Some(boxed) = boxed.take()
+    {
+        return boxed;
+    }
+    let Some(body) = body else { return empty() };
     Body { body: body.map_err(Into::into).boxed_unsync(), error: None }
 }
 

@@ -24,6 +24,9 @@ pub(super) struct Inbound {
 
 impl Inbound {
     pub(super) fn body(body: Incoming, limits: &Limits) -> Body {
+        if http_body::Body::is_end_stream(&body) {
+            return body::empty();
+        }
         let meter = Meter::new(limits.body_timeout);
         let tally = limits.tally.clone();
         body::boxed(Self { body: Limited::new(body, limits.body_bytes_max), meter, tally })
