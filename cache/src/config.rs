@@ -300,7 +300,8 @@ fn read_neighbor(table: &Table<'_>) -> Option<Neighbor> {
 
 fn read_origin(table: &Table<'_>) -> Option<Origin> {
     let written = table.required_string("host");
-    let named = Url::parse(&format!("http://{written}/")).ok().map(|it| target::named(&it));
+    let named =
+        Url::parse(&format!("http://{written}/")).ok().map(|it| target::named(&it).to_owned());
     let host = named.unwrap_or_else(|| written.clone());
     if HostPort::parse(&written).is_none() {
         table.mistake(

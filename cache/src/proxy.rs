@@ -151,7 +151,7 @@ impl Proxy {
         let (none, own) = (http::HeaderMap::new(), &self.0.own);
         let target = target::of(&Method::GET, &uri, &none, own, &config);
         let (url, rules) = match &target {
-            Ok(Target::Object(it)) => (&it.url, config.rules(&it.url, it.is_before_origin)),
+            Ok(Target::Object(it)) => (&it.url, config.rules(&it.url, it.is_before_origin())),
             _ => (url, config.rules(url, false)),
         };
         let stored = self.0.objects.get(url.as_str(), rules).await;
@@ -199,7 +199,7 @@ impl Proxy {
             Ok(Target::Object(object)) => object,
             Err(refusal) => return refused(refusal.status(), &refusal.to_string()),
         };
-        if let Some(refusal) = self.objection(&config, &request, object.is_before_origin) {
+        if let Some(refusal) = self.objection(&config, &request, object.is_before_origin()) {
             return (From::Own, refusal);
         }
         if hops::has_passed(headers, &answers.name()) {
@@ -207,7 +207,7 @@ impl Proxy {
                 format!("this request has been at {} already: it goes round", answers.name());
             return refused(StatusCode::LOOP_DETECTED, &message);
         }
-        let rules = config.rules(&object.url, object.is_before_origin);
+        let rules = config.rules(&object.url, object.is_before_origin());
         let (mut parts, body) = request.into_parts();
         if [Method::OPTIONS, Method::TRACE].contains(&parts.method)
             && !count_forwards(&mut parts.headers)

@@ -64,7 +64,7 @@ impl Asked {
             }
         };
         append(header::VIA, format!("1.1 {}", self.name));
-        if self.object.is_before_origin {
+        if self.object.is_before_origin() {
             append(HeaderName::from_static("x-forwarded-for"), self.client.to_string());
         } else {
             outgoing.remove(header::HOST);

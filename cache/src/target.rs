@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, StatusCode, Uri, header};
 use net::host::HostPort;
-use url::Url;
+use url::{Position, Url};
 
 use crate::config::Config;
 
@@ -33,13 +33,30 @@ pub enum Target {
 pub struct Object {
     /// Its URL, without fragment: the key under which it is stored.
     pub url: Url,
-    /// Where it is fetched from.
-    pub at: Url,
+    /// The site behind that it is fetched from, if the cache stands before its origin.
+    pub site: Option<Url>,
     /// Path and query as the client wrote them, if the URL's differ from them by quotation marks alone:
     /// signatures of URLs are made of what is written.
     pub written: Option<PathAndQuery>,
-    /// Whether the cache stands before its origin.
-    pub is_before_origin: bool,
+}
+
+impl Object {
+    /// Returns whether the cache stands before its origin.
+    pub fn is_before_origin(&self) -> bool {
+        self.site.is_some()
+    }
+
+    /// Returns where it is fetched from.
+    pub fn at(&self) -> Url {
+        let mut at = self.url.clone();
+        if let Some(site) = &self.site {
+            // Both are URLs of the same kind, so that all three can be set.
+            let _ = at.set_scheme(site.scheme());
+            let _ = at.set_host(site.host_str());
+            let _ = at.set_port(site.port());
+        }
+        at
+    }
 }
 
 /// Why a request is not answered.
@@ -101,11 +118,13 @@ pub fn of(
         let port = to.port.ok_or_else(|| Refusal::Url("a tunnel leads to a port".to_owned()))?;
         return allowed(port, &config.connect_ports).map(|()| Target::Tunnel(to));
     }
-    let text = uri.to_string();
-    if URL_BYTES_MAX < text.len() {
+    let (path, authority) = (uri.path_and_query(), uri.authority());
+    let length =
+        path.map_or(0, |it| it.as_str().len()) + authority.map_or(0, |it| it.as_str().len());
+    if URL_BYTES_MAX < length {
         return Err(Refusal::Url(format!("it has more than {URL_BYTES_MAX} bytes")));
     }
-    let (host, is_whole) = match uri.authority() {
+    let (host, is_whole) = match authority {
         Some(authority) => (authority.as_str().to_ascii_lowercase(), true),
         None => {
             let host = headers.get(header::HOST).and_then(|it| it.to_str().ok());
@@ -116,46 +135,36 @@ pub fn of(
         return Ok(Target::Own);
     }
     let url = if is_whole {
-        parsed(&text)?
+        parsed(&uri.to_string())?
     } else {
-        let path = uri.path_and_query().map_or("/", |it| it.as_str());
+        let path = path.map_or("/", |it| it.as_str());
         parsed(&format!("http://{host}{path}"))?
     };
-    let written = uri.path_and_query().filter(|it| {
-        let query = it.query().map(|it| it.replace('\'', "%27"));
-        it.query().is_some_and(|it| it.contains('\''))
-            && it.path() == url.path()
-            && query.as_deref() == url.query()
+    let written = path.filter(|it| {
+        it.query().is_some_and(|query| {
+            let is_quoted = query.contains('\'') && it.path() == url.path();
+            is_quoted && Some(&*query.replace('\'', "%27")) == url.query()
+        })
     });
     let written = written.cloned();
-    let named = named(&url);
-    if let Some(origin) =
-        config.origins.iter().find(|it| url.scheme() == "http" && it.host == named)
-    {
-        let mut at = url.clone();
-        // Both are URLs of the same kind, so that all three can be set.
-        let set = at.set_scheme(origin.url.scheme()).is_ok()
-            && at.set_host(origin.url.host_str()).is_ok()
-            && at.set_port(origin.url.port()).is_ok();
-        let wrong = || Refusal::Url(format!("{} has no such path", origin.url));
-        return set
-            .then_some(Target::Object(Object { url, at, written, is_before_origin: true }))
-            .ok_or_else(wrong);
+    let (is_http, named) = (url.scheme() == "http", named(&url));
+    if let Some(origin) = config.origins.iter().find(|it| is_http && it.host == named) {
+        let site = Some(origin.url.clone());
+        return Ok(Target::Object(Object { url, site, written }));
     }
     if !is_whole {
         return Err(Refusal::Host(host));
     }
     let port = url.port_or_known_default().unwrap_or_default();
     allowed(port, &config.ports)?;
-    Ok(Target::Object(Object { at: url.clone(), url, written, is_before_origin: false }))
+    Ok(Target::Object(Object { url, site: None, written }))
 }
 
 /// Returns the host of a URL with its port, unless that is the scheme's: as [`Origin`] has it.
 ///
 /// [`Origin`]: crate::config::Origin
-pub(crate) fn named(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+pub(crate) fn named(url: &Url) -> &str {
+    &url[Position::BeforeHost..Position::AfterPort]
 }
 
 fn parsed(text: &str) -> Result<Url, Refusal> {
@@ -197,7 +206,7 @@ mod tests {
 
     fn check(line: &str, host: &str, expected: &str) {
         let seen = match target(line, host) {
-            Ok(Target::Object(it)) => format!("{} at {}", it.url, it.at),
+            Ok(Target::Object(it)) => format!("{} at {}", it.url, it.at()),
             Ok(Target::Tunnel(to)) => format!("tunnel to {to}"),
             Ok(Target::Own) => "own".to_owned(),
             Err(refusal) => format!("{}", refusal.status().as_u16()),

@@ -117,10 +117,10 @@ impl Fetcher {
         outgoing: HeaderMap,
     ) -> Result<(Box<Response>, Times), net::Error> {
         let sent_ms = clock::now_ms();
-        let route = if asked.object.is_before_origin {
+        let route = if asked.object.is_before_origin() {
             Route::DIRECT
         } else {
-            self.0.neighbors.route(&asked.object.at, self.0.policy).await
+            self.0.neighbors.route(&asked.object.at(), self.0.policy).await
         };
         self.count(&route);
         let response = match self.by_neighbor(asked, &outgoing, route).await {
@@ -171,18 +171,19 @@ impl Fetcher {
             headers,
             response_bytes_max: Some(u64::MAX),
             target: asked.object.written.clone(),
-            ..Request::get(asked.object.at.clone())
+            ..Request::get(asked.object.at())
         };
         // The site behind is the settings' own choice.
         let request =
-            if asked.object.is_before_origin { request.allow_private(true) } else { request };
+            if asked.object.is_before_origin() { request.allow_private(true) } else { request };
         let asks = CONDITIONS.map(|it| request.headers.contains_key(it));
         let mut response = Box::new(self.0.client.pass(request, body).await?);
         match sound(response.status, &mut response.headers, asks) {
             Ok(()) => Ok(response),
-            Err(why) => {
-                Err(net::Error::Protocol { host: named(&response.url), source: why.into() })
-            }
+            Err(why) => Err(net::Error::Protocol {
+                host: named(&response.url).to_owned(),
+                source: why.into(),
+            }),
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, Method, StatusCode, header};
 
 use super::control::RequestControl;
 use super::freshness::date;
@@ -100,10 +100,14 @@ pub fn choose(ask: Ask<'_>, stored: &[&Head], now_ms: u64) -> Choice {
         return asked(Choice::Fetch(Forward::Request));
     }
     let alike = stored.iter().enumerate().filter(|(_, it)| it.vary.answers(ask.headers));
-    let (parts, alike): (Vec<_>, Vec<_>) = alike.partition(|(_, it)| it.extent().is_some());
-    // Of several the newest answers (RFC 9111 §4.1).
-    let newest = alike.into_iter().max_by_key(|(_, it)| (made(it), it.times.came_ms));
+    let is_part = |head: &Head| head.status == StatusCode::PARTIAL_CONTENT;
+    // Of several the newest answers (RFC 9111 §4.1); of one no date is read.
+    let order = |head: &Head| (made(head), head.times.came_ms);
+    let wholes = alike.clone().filter(|(_, it)| !is_part(it));
+    let newest =
+        wholes.reduce(|one, other| if order(one.1) <= order(other.1) { other } else { one });
     let Some((index, head)) = newest else {
+        let parts: Vec<_> = alike.filter(|(_, it)| is_part(it)).collect();
         return match by_part(ask, &control, &parts, now_ms) {
             Some(it @ Choice::Use { .. }) => it,
             Some(it) => asked(it),
@@ -181,7 +185,7 @@ pub fn conditions(head: &Head) -> HeaderMap {
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderName, HeaderValue, StatusCode};
+    use http::{HeaderName, HeaderValue};
 
     use super::*;
     use crate::policy::freshness::{Rules, Times};
