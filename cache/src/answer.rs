@@ -10,7 +10,6 @@ use net::clock;
 
 use crate::content::Content;
 use crate::fetch::Failure;
-use crate::memory::Object;
 use crate::policy::hops;
 use crate::policy::range::{self, Part};
 use crate::policy::status::{Source, cache_status};
@@ -57,10 +56,15 @@ impl Answers {
     }
 
     /// Answers with a stored object.
-    pub(crate) fn stored(&self, asked: &Asked, object: &Object, source: Source) -> Response<Body> {
-        let length = object.body.len();
-        let content = Cuttable::Stored(object.body.clone());
-        self.of(asked, &object.head, (content, Some(length)), source)
+    pub(crate) fn stored(
+        &self,
+        asked: &Asked,
+        head: Head,
+        body: &Content,
+        source: Source,
+    ) -> Response<Body> {
+        let content = Cuttable::Stored(body.clone());
+        self.of(asked, head, (content, Some(body.len())), source)
     }
 
     /// Answers with an object as it arrives.
@@ -71,29 +75,31 @@ impl Answers {
         (reader, length): (Reader, Option<u64>),
         source: Source,
     ) -> Response<Body> {
-        self.of(asked, head, (Cuttable::Flowing(reader), length), source)
+        self.of(asked, head.clone(), (Cuttable::Flowing(reader), length), source)
     }
 
     fn of(
         &self,
         asked: &Asked,
-        head: &Head,
+        head: Head,
         (content, length): (Cuttable, Option<u64>),
         source: Source,
     ) -> Response<Body> {
-        let mut headers = head.headers.clone();
+        let is_get = asked.method == Method::GET;
+        let has_already = has_already(&asked.headers, &head);
+        let is_cut = is_get && head.status == StatusCode::OK && continues(&asked.headers, &head);
+        let extent = head.extent();
+        let mut headers = head.headers;
         let age = head.terms.age(clock::now_ms());
         if matches!(source, Source::Hit { .. }) || age != 0 {
             headers.insert(header::AGE, HeaderValue::from(age));
         }
         self.mark(&mut headers, source);
-        let is_get = asked.method == Method::GET;
-        if has_already(&asked.headers, head) {
+        if has_already {
             OF_BODY.iter().for_each(|it| drop(headers.remove(it)));
             return whole(StatusCode::NOT_MODIFIED, headers, body::empty());
         }
-        let is_cut = is_get && head.status == StatusCode::OK && continues(&asked.headers, head);
-        if let Some(extent) = head.extent() {
+        if let Some(extent) = extent {
             let part = if is_get { extent.asked(&asked.headers) } else { None };
             return match part {
                 Some(part) => partial(headers, content, (part, extent.part.start), extent.length),

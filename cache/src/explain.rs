@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::content::Content;
 use crate::memory::Object;
 use crate::policy::choice::{Choice, choose, conditions};
-use crate::policy::storing::Ask;
+use crate::policy::storing::{Ask, Head};
 
 /// What is known of a URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,12 +48,12 @@ pub struct StoredObject {
 
 /// Returns what is stored, and what becomes of a request without headers.
 pub(crate) fn explain(url: String, objects: &[std::sync::Arc<Object>], now_ms: u64) -> Explanation {
-    let heads: Vec<_> = objects.iter().map(|it| &it.head).collect();
+    let heads: Vec<Head> = objects.iter().map(|it| it.head()).collect();
     let plain = HeaderMap::new();
     let ask = Ask { method: &Method::GET, headers: &plain };
     let left = |index: usize| heads.get(index).map_or(0, |it| it.terms.left_ms(now_ms) / 1_000);
     let asks = |index: usize| {
-        let names = heads.get(index).map(|it| conditions(it)).unwrap_or_default();
+        let names = heads.get(index).map(conditions).unwrap_or_default();
         names.keys().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
     };
     let next = match choose(ask, &heads, now_ms) {
@@ -74,12 +74,12 @@ pub(crate) fn explain(url: String, objects: &[std::sync::Arc<Object>], now_ms: u
         Choice::Fetch(why) => format!("it is fetched: {why}"),
         Choice::Nothing => "nothing".to_owned(),
     };
-    let stored = objects.iter().map(|it| described(it, now_ms)).collect();
+    let stored = objects.iter().zip(&heads).map(|(it, head)| described(&it.body, head, now_ms));
+    let stored = stored.collect();
     Explanation { url, refusal: None, stored, not_stored: None, next }
 }
 
-fn described(object: &Object, now_ms: u64) -> StoredObject {
-    let Object { head, body } = object;
+fn described(body: &Content, head: &Head, now_ms: u64) -> StoredObject {
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "(none)".to_owned());
     let parts = head.vary.parts().iter();
     StoredObject {
@@ -111,7 +111,7 @@ mod tests {
         let (request, answer) = (HeaderMap::new(), lines.iter().map(line).collect());
         let ask = Ask { method: &Method::GET, headers: &request };
         let head = keep(ask, StatusCode::OK, &answer, Times::default(), &Rules::default()).unwrap();
-        Arc::new(Object { head, body: Content::Memory(Bytes::from_static(b"body")) })
+        Arc::new(Object::new(&head, Content::Memory(Bytes::from_static(b"body"))))
     }
 
     #[test]

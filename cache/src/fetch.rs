@@ -97,7 +97,10 @@ impl Flight {
     fn answers(&self, asked: &Asked) -> bool {
         match &*self.outcome.borrow() {
             Some(Outcome::Flowing(head)) => {
-                matches!(choose(asked.ask(), &[head], clock::now_ms()), Choice::Use { .. })
+                matches!(
+                    choose(asked.ask(), &[Arc::as_ref(head)], clock::now_ms()),
+                    Choice::Use { .. }
+                )
             }
             _ => true,
         }
@@ -218,7 +221,7 @@ impl Fetcher {
         match self.follow(&url, &flight, reader, None).await {
             Ok(Answer::Flowing { head, .. }) if !head.vary.answers(&headers) => {}
             Ok(Answer::Validated { object, .. } | Answer::Instead { object, .. })
-                if !object.head.vary.answers(&headers) => {}
+                if !object.head().vary.answers(&headers) => {}
             Ok(Answer::Alone { .. }) => {}
             // Somebody else's flight was given up just now.
             Err(Failure::Stopping) if !self.0.stop.is_started() => {}
@@ -402,7 +405,7 @@ impl Fetcher {
             let whole = flight.transfer.whole();
             let long = || Content::Transfer(Arc::clone(&flight.transfer));
             let body = whole.map_or_else(long, Content::Memory);
-            let object = Arc::new(Object { head: Head::clone(&head), body });
+            let object = Arc::new(Object::new(&head, body));
             self.0.objects.put(url, &object, || !self.has_changed(url, began));
         }
     }

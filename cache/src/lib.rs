@@ -20,6 +20,7 @@ pub mod memory;
 pub mod neighbors;
 mod objects;
 mod origin;
+mod packed;
 mod parts;
 pub mod policy;
 mod proxy;

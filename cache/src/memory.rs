@@ -7,14 +7,12 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::content::Content;
+use crate::packed::Packed;
 use crate::policy::storing::Head;
 use crate::policy::vary::VARIANTS_MAX;
 
-/// Bytes that an object takes beside its body and the texts of its head.
+/// Bytes that an object takes beside its URL, its body and its packed head.
 const OBJECT_BYTES: usize = 200;
-
-/// Bytes that a header takes beside its texts.
-const HEADER_BYTES: usize = 32;
 
 /// Size of the objects from which the number of places is reckoned, in bytes.
 const TYPICAL_BYTES: u64 = 16 << 10;
@@ -23,7 +21,7 @@ const TYPICAL_BYTES: u64 = 16 << 10;
 #[derive(Debug)]
 pub struct Object {
     /// What is kept beside the body.
-    pub head: Head,
+    head: Packed,
     /// The body.
     pub body: Content,
 }
@@ -50,11 +48,29 @@ impl Weighter<String, Variants> for Weight {
 }
 
 impl Object {
+    /// Returns an object.
+    pub fn new(head: &Head, body: Content) -> Self {
+        Self { head: Packed::of(head), body }
+    }
+
+    /// Returns the object with another body.
+    #[must_use]
+    pub fn with_body(&self, body: Content) -> Self {
+        Self { head: self.head.clone(), body }
+    }
+
+    /// Returns what is kept beside the body, which is unpacked each time.
+    pub fn head(&self) -> Head {
+        self.head.head()
+    }
+
+    /// Returns whether both answer the same requests.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        self.head().vary == other.head().vary
+    }
+
     fn weight(&self) -> usize {
-        let headers = &self.head.headers;
-        let texts: usize =
-            headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-        self.body.weight() + texts + headers.len() * HEADER_BYTES + OBJECT_BYTES
+        self.body.weight() + self.head.len() + OBJECT_BYTES
     }
 }
 
@@ -78,7 +94,7 @@ impl Memory {
             return;
         }
         let mut variants = self.objects.get(url).map(|it| it.to_vec()).unwrap_or_default();
-        variants.retain(|it| it.head.vary != object.head.vary);
+        variants.retain(|it| !it.is_alike(object));
         if VARIANTS_MAX <= variants.len() {
             variants.remove(0);
         }
@@ -89,7 +105,7 @@ impl Memory {
     /// Returns whether there is an object to the same requests.
     pub fn has(&self, url: &str, object: &Object) -> bool {
         let stored = self.get(url);
-        stored.is_some_and(|it| it.iter().any(|it| it.head.vary == object.head.vary))
+        stored.is_some_and(|it| it.iter().any(|it| it.is_alike(object)))
     }
 
     /// Puts `new` in place of `old`, if that is still there.
@@ -116,7 +132,7 @@ impl Memory {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(variants) = self.objects.get(url) else { return 0 };
         let answers =
-            |it: &&Arc<Object>| request.is_none_or(|request| it.head.vary.answers(request));
+            |it: &&Arc<Object>| request.is_none_or(|request| it.head().vary.answers(request));
         let kept: Vec<_> = variants.iter().filter(|it| !answers(it)).cloned().collect();
         let count = variants.len() - kept.len();
         if kept.is_empty() {
@@ -151,7 +167,7 @@ mod tests {
         ]);
         let ask = Ask { method: &Method::GET, headers: &request };
         let head = keep(ask, StatusCode::OK, &answer, Times::default(), &Rules::default()).unwrap();
-        Arc::new(Object { head, body: Content::Memory(Bytes::from_static(body)) })
+        Arc::new(Object::new(&head, Content::Memory(Bytes::from_static(body))))
     }
 
     fn bytes_of(object: &Arc<Object>) -> Bytes {

@@ -70,13 +70,13 @@ impl Objects {
     pub(crate) fn put(&self, url: &str, object: &Arc<Object>, may: impl FnOnce() -> bool) {
         let _changing = self.changing();
         let is_newer = |it: &Arc<Object>| {
-            it.head.vary == object.head.vary && object.head.times.sent_ms < it.head.times.sent_ms
+            it.is_alike(object) && object.head().times.sent_ms < it.head().times.sent_ms
         };
         let stored = self.memory.get(url);
         if stored.is_some_and(|it| it.iter().any(is_newer)) || !may() {
             return;
         }
-        if object.head.extent().is_some() {
+        if object.head().extent().is_some() {
             return self.put_part(url, object);
         }
         self.put_now(url, object);
@@ -90,10 +90,10 @@ impl Objects {
             return;
         }
         let stored = self.memory.get(url).unwrap_or_default();
-        match stored.iter().find(|it| it.head.vary == object.head.vary) {
-            Some(whole) if whole.head.extent().is_none() => {}
+        match stored.iter().find(|it| it.is_alike(object)) {
+            Some(whole) if whole.head().extent().is_none() => {}
             Some(part) => match merged(part, object).map(Arc::new) {
-                Some(all) if all.head.extent().is_none() => self.put_now(url, &all),
+                Some(all) if all.head().extent().is_none() => self.put_now(url, &all),
                 Some(all) => self.memory.put_if(url, &all, || true),
                 None => self.memory.put_if(url, object, || true),
             },
@@ -138,13 +138,13 @@ impl Objects {
         let _changing = self.changing();
         let stored = self.memory.get(url);
         let is_there = |it: &Arc<Object>| {
-            Arc::ptr_eq(it, old) || it.head.vary == old.head.vary && it.head.times == old.head.times
+            Arc::ptr_eq(it, old) || it.is_alike(old) && it.head().times == old.head().times
         };
         if !stored.is_some_and(|it| it.iter().any(is_there)) || !may() {
             return;
         }
         match &object.body {
-            Content::Memory(_) if object.head.terms.lifetime != 0 => self.put_now(url, object),
+            Content::Memory(_) if object.head().terms.lifetime != 0 => self.put_now(url, object),
             // Its file goes when it is on disk, which the old one waits for.
             Content::Transfer(_) => {}
             Content::Memory(_) | Content::Disk(_) => self.memory.put_if(url, object, || true),

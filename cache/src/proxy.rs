@@ -129,7 +129,7 @@ impl Proxy {
         let rules = self.config().rules(&url, false);
         let stored = self.0.objects.get(url.as_str(), rules).await;
         let objects: &[Arc<Object>] = stored.as_deref().unwrap_or_default();
-        let heads: Vec<&Head> = objects.iter().map(|it| &it.head).collect();
+        let heads: Vec<Head> = objects.iter().map(|it| it.head()).collect();
         let (method, headers) = (Method::GET, http::HeaderMap::new());
         let ask = Ask { method: &method, headers: &headers };
         matches!(choose(ask, &heads, clock::now_ms()), Choice::Use { .. })
@@ -232,13 +232,12 @@ impl Proxy {
     async fn get(&self, asked: Asked) -> (From, Response<Body>) {
         let (choice, stored) = self.choose(&asked).await;
         let (why, stored) = match (choice, stored) {
-            (Choice::Use { validate, .. }, Some(object)) => {
-                return self.hit(asked, object, validate);
-            }
+            (Choice::Use { validate, .. }, Some(used)) => return self.hit(asked, used, validate),
             // What an origin says to one user is not said of what is stored for all.
             (choice @ (Choice::Validate { .. } | Choice::Complete { .. }), object) => {
                 let why =
                     if let Choice::Validate { why, .. } = choice { why } else { Forward::Partial };
+                let object = object.map(|it| it.0);
                 (why, object.filter(|_| !asked.headers.contains_key(header::AUTHORIZATION)))
             }
             (Choice::Fetch(why), _) => (why, None),
@@ -255,10 +254,12 @@ impl Proxy {
             }
             Ok(Answer::Validated { object, is_joined }) => {
                 let source = forwarded(Some(StatusCode::NOT_MODIFIED), Ok(()), is_joined);
-                (From::Validated, answers.stored(&asked, &object, source))
+                (From::Validated, answers.stored(&asked, object.head(), &object.body, source))
             }
             Ok(Answer::Instead { object }) => {
-                (From::Stale, answers.stored(&asked, &object, used(&object, true)))
+                let head = object.head();
+                let source = used(&head, true);
+                (From::Stale, answers.stored(&asked, head, &object.body, source))
             }
             Ok(Answer::Alone { response, why: not }) => {
                 let (status, headers) = (response.status, response.headers.clone());
@@ -272,10 +273,10 @@ impl Proxy {
     }
 
     /// Returns how to answer, and the stored object that the choice is about.
-    async fn choose(&self, asked: &Asked) -> (Choice, Option<Arc<Object>>) {
+    async fn choose(&self, asked: &Asked) -> (Choice, Option<(Arc<Object>, Head)>) {
         let stored = self.0.objects.get(asked.object.url.as_str(), asked.rules).await;
         let objects: &[Arc<Object>] = stored.as_deref().unwrap_or_default();
-        let heads: Vec<&Head> = objects.iter().map(|it| &it.head).collect();
+        let mut heads: Vec<Head> = objects.iter().map(|it| it.head()).collect();
         let choice = choose(asked.ask(), &heads, clock::now_ms());
         let index = match choice {
             Choice::Use { index, .. }
@@ -283,11 +284,18 @@ impl Proxy {
             | Choice::Complete { index } => Some(index),
             Choice::Fetch(_) | Choice::Nothing => None,
         };
-        (choice, index.and_then(|it| objects.get(it).cloned()))
+        let object = index.and_then(|it| objects.get(it).cloned());
+        (choice, object.zip(index.map(|it| heads.swap_remove(it))))
     }
 
-    fn hit(&self, asked: Asked, object: Arc<Object>, validate: bool) -> (From, Response<Body>) {
-        let response = self.0.answers.stored(&asked, &object, used(&object, false));
+    fn hit(
+        &self,
+        asked: Asked,
+        (object, head): (Arc<Object>, Head),
+        validate: bool,
+    ) -> (From, Response<Body>) {
+        let source = used(&head, false);
+        let response = self.0.answers.stored(&asked, head, &object.body, source);
         if validate {
             // It is done for all, and so with nobody's credentials.
             let mut get = Asked { method: Method::GET, ..asked };
@@ -307,9 +315,7 @@ impl Proxy {
     /// Answers HEAD from what is stored, or else from the origin, whose answer updates what is stored.
     async fn head(&self, asked: Asked) -> (From, Response<Body>) {
         let why = match self.choose(&asked).await {
-            (Choice::Use { validate, .. }, Some(object)) => {
-                return self.hit(asked, object, validate);
-            }
+            (Choice::Use { validate, .. }, Some(used)) => return self.hit(asked, used, validate),
             (Choice::Nothing, _) => return self.nothing(),
             (Choice::Validate { why, .. } | Choice::Fetch(why), _) => why,
             (Choice::Use { .. } | Choice::Complete { .. }, _) => Forward::UriMiss,
@@ -340,12 +346,15 @@ impl Proxy {
     async fn freshen(&self, url: &str, asked: &Asked, headers: &http::HeaderMap, times: Times) {
         let stored = self.0.objects.get(url, asked.rules).await;
         let objects = stored.as_deref().unwrap_or_default().iter();
-        for object in objects.filter(|it| it.head.vary.answers(&asked.headers)) {
-            let head = renewed(asked, &object.head, headers, times);
-            match head.filter(|_| is_of_same(&object.head, object.body.len(), headers)) {
+        for (object, old) in objects.map(|it| (it, it.head())) {
+            if !old.vary.answers(&asked.headers) {
+                continue;
+            }
+            let head = renewed(asked, &old, headers, times);
+            match head.filter(|_| is_of_same(&old, object.body.len(), headers)) {
                 Some(head) => {
                     let body = object.body.clone();
-                    let new = Arc::new(Object { head, body });
+                    let new = Arc::new(Object::new(&head, body));
                     self.0.objects.renew(url, (object, &new), || true);
                 }
                 None => {
@@ -471,6 +480,6 @@ fn passed(status: Option<StatusCode>) -> Source {
     Source::Forwarded { why: Forward::Method, status, stored: Err(None), collapsed: false }
 }
 
-fn used(object: &Object, fails: bool) -> Source {
-    Source::Hit { fails, ttl: object.head.terms.left_ms(clock::now_ms()).div_euclid(1_000) }
+fn used(head: &Head, fails: bool) -> Source {
+    Source::Hit { fails, ttl: head.terms.left_ms(clock::now_ms()).div_euclid(1_000) }
 }

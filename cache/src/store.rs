@@ -173,7 +173,7 @@ impl Store {
         found.sort_unstable_by_key(|(sequence, _)| std::cmp::Reverse(*sequence));
         let mut newest: Vec<Read> = Vec::new();
         for (_, it) in found {
-            if newest.iter().all(|newer| newer.object.head.vary != it.object.head.vary) {
+            if newest.iter().all(|newer| !newer.object.is_alike(&it.object)) {
                 newest.push(it);
             } else {
                 self.known().index.take(hash, it.place);
@@ -209,7 +209,7 @@ impl Store {
         } else {
             Content::Memory(whole.body)
         };
-        Ok((whole.url, front.sequence, Object { head: whole.head, body }))
+        Ok((whole.url, front.sequence, Object::new(&whole.head, body)))
     }
 
     /// Returns whether an object that was read has not been removed since.
@@ -365,8 +365,9 @@ impl Writer {
             Source::Bytes(bytes) => (xxh3_64(bytes), Vec::new()),
             _ => (0, sums(&body)?),
         };
-        let head = record::write_head(url, &object.head, &sums);
-        let ids = Ids { sequence: self.log.next(), hash, variant: object.head.vary.hash() };
+        let head = object.head();
+        let ids = Ids { sequence: self.log.next(), hash, variant: head.vary.hash() };
+        let head = record::write_head(url, &head, &sums);
         let Some(begun) = record::begin(Kind::Object, ids, &head, (length, sum)) else {
             return Ok(None);
         };
@@ -375,7 +376,7 @@ impl Writer {
         let files = Files { known: self.log.shared(), segment: place.segment };
         let body = Content::Disk(Blocks { files, at, length, sums: sums.into() });
         let is_long = !matches!(object.body, Content::Memory(_));
-        Ok(is_long.then(|| Object { head: object.head.clone(), body }))
+        Ok(is_long.then(|| object.with_body(body)))
     }
 
     /// Writes the removals that wait, in order.
@@ -442,7 +443,7 @@ mod tests {
         let (answer, ask) =
             (HeaderMap::from_iter(answer), Ask { method: &Method::GET, headers: &request });
         let head = keep(ask, StatusCode::OK, &answer, Times::default(), &Rules::default()).unwrap();
-        Arc::new(Object { head, body: Content::Memory(Bytes::from(body.to_owned())) })
+        Arc::new(Object::new(&head, Content::Memory(Bytes::from(body.to_owned()))))
     }
 
     fn bodies(store: &Store, url: &str) -> Vec<Bytes> {
@@ -543,8 +544,8 @@ mod tests {
             transfer.append(Bytes::copy_from_slice(piece)).await.unwrap();
         }
         transfer.end(End::Whole);
-        let head = object("1", "").head.clone();
-        let (store, long) = (open(), Arc::new(Object { head, body: Content::Transfer(transfer) }));
+        let head = object("1", "").head();
+        let (store, long) = (open(), Arc::new(Object::new(&head, Content::Transfer(transfer))));
         let (done, written) = tokio::sync::oneshot::channel();
         store.put("u", &long, move |it| drop(done.send(it)));
         let written = written.await.unwrap().unwrap();

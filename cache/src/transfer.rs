@@ -169,9 +169,7 @@ impl Transfer {
         if state.end != Some(End::Whole) || state.in_memory != state.length {
             return None;
         }
-        if let [(_, only)] = &state.pieces[..] {
-            return Some(only.clone());
-        }
+        // A piece, even if it is the only one, may keep a larger buffer from being freed.
         let mut whole = BytesMut::with_capacity(usize::try_from(state.length).ok()?);
         state.pieces.iter().for_each(|(_, piece)| whole.extend_from_slice(piece));
         let whole = whole.freeze();

@@ -80,7 +80,7 @@ pub(crate) fn fill(folder: &str, count: &str) {
             let came_ms = net::clock::now_ms();
             let times = Times { sent_ms: came_ms, came_ms };
             let head = keep(ask, StatusCode::OK, &headers, times, &Rules::default()).unwrap();
-            store.put(&url(n), &Arc::new(Object { head, body: body.clone() }), |_| ());
+            store.put(&url(n), &Arc::new(Object::new(&head, body.clone())), |_| ());
             while n % 1_000 == 0 && store.figures().0 + WAITING_MAX < n {
                 tokio::task::yield_now().await;
             }

@@ -39,28 +39,28 @@ impl Fetcher {
         began: Instant,
     ) -> Result<Came, net::Error> {
         let url = asked.object.url.as_str();
-        if let Some(part) = stored.filter(|it| it.head.extent().is_some()) {
-            return self.ask_rest(asked, &part.head).await;
+        if let Some(part) = stored.map(|it| it.head()).filter(|it| it.extent().is_some()) {
+            return self.ask_rest(asked, &part).await;
         }
         let mut outgoing = asked.outgoing();
         let takes_stale = !RequestControl::of(&asked.headers).no_cache;
         if let Some(stored) = stored {
             CONDITIONS.iter().for_each(|it| drop(outgoing.remove(it)));
-            outgoing.extend(conditions(&stored.head));
+            outgoing.extend(conditions(&stored.head()));
         }
         let (response, times) = match self.send(asked, outgoing).await {
             Ok(came) => came,
             Err(error) => {
-                return match stored
-                    .filter(|it| takes_stale && it.head.terms.may_be_used_instead(clock::now_ms()))
-                {
+                return match stored.filter(|it| {
+                    takes_stale && it.head().terms.may_be_used_instead(clock::now_ms())
+                }) {
                     Some(object) => Ok(Came::Stored(Outcome::Instead(Arc::clone(object)))),
                     None => Err(error),
                 };
             }
         };
         let Some(stored) = stored else { return Ok(Came::Answer(response, times)) };
-        match validated(&stored.head, response.status, &response.headers, times.came_ms) {
+        match validated(&stored.head(), response.status, &response.headers, times.came_ms) {
             Validated::Replaced => Ok(Came::Answer(response, times)),
             Validated::Failed if !takes_stale => Ok(Came::Answer(response, times)),
             Validated::Failed => Ok(Came::Stored(Outcome::Instead(Arc::clone(stored)))),
@@ -69,12 +69,12 @@ impl Fetcher {
                 dated(&mut headers, times);
                 // It is read so that the connection can be used again; a 304 has none.
                 drop(response.bytes(REST_BYTES_MAX).await);
-                let Some(head) = renewed(asked, &stored.head, &headers, times) else {
+                let Some(head) = renewed(asked, &stored.head(), &headers, times) else {
                     // It is for one client alone now.
                     self.0.objects.remove(url, Some(&asked.headers));
                     return self.ask_anew(asked).await;
                 };
-                let object = Arc::new(Object { head, body: stored.body.clone() });
+                let object = Arc::new(Object::new(&head, stored.body.clone()));
                 // What was not on disk any more cannot be given.
                 if matches!(&object.body, Content::Disk(it) if !it.is_there()) {
                     return self.ask_anew(asked).await;

@@ -5,6 +5,7 @@
 //!
 //! Sans-I/O.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use http::{HeaderMap, Method, StatusCode, header};
@@ -88,7 +89,7 @@ pub enum Choice {
 }
 
 /// Chooses how to answer a request of which `stored` is stored.
-pub fn choose(ask: Ask<'_>, stored: &[&Head], now_ms: u64) -> Choice {
+pub fn choose<H: Borrow<Head>>(ask: Ask<'_>, stored: &[H], now_ms: u64) -> Choice {
     if ![Method::GET, Method::HEAD].contains(ask.method) {
         return Choice::Fetch(Forward::Method);
     }
@@ -99,7 +100,8 @@ pub fn choose(ask: Ask<'_>, stored: &[&Head], now_ms: u64) -> Choice {
     if is_for_origin.iter().any(|it| ask.headers.contains_key(it)) {
         return asked(Choice::Fetch(Forward::Request));
     }
-    let alike = stored.iter().enumerate().filter(|(_, it)| it.vary.answers(ask.headers));
+    let alike =
+        stored.iter().map(H::borrow).enumerate().filter(|(_, it)| it.vary.answers(ask.headers));
     let is_part = |head: &Head| head.status == StatusCode::PARTIAL_CONTENT;
     // Of several the newest answers (RFC 9111 §4.1); of one no date is read.
     let order = |head: &Head| (made(head), head.times.came_ms);
@@ -143,7 +145,7 @@ pub fn choose(ask: Ask<'_>, stored: &[&Head], now_ms: u64) -> Choice {
 fn by_part(
     ask: Ask<'_>,
     control: &RequestControl,
-    parts: &[(usize, &&Head)],
+    parts: &[(usize, &Head)],
     now_ms: u64,
 ) -> Option<Choice> {
     let is_wanted = |head: &Head| {

@@ -84,6 +84,18 @@ pub enum Basis {
     Nothing,
 }
 
+impl Basis {
+    /// All, in order.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::SharedMaxAge,
+        Self::MaxAge,
+        Self::Expires,
+        Self::LastModified,
+        Self::Settings,
+        Self::Nothing,
+    ];
+}
+
 impl fmt::Display for Basis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -107,9 +119,9 @@ pub struct Terms {
     /// What gave it.
     pub basis: Basis,
     /// Its age when it came, in milliseconds.
-    initial_age_ms: u64,
+    pub(crate) initial_age_ms: u64,
     /// When it came, in Unix milliseconds.
-    came_ms: u64,
+    pub(crate) came_ms: u64,
 }
 
 impl Terms {
