@@ -19,7 +19,7 @@ pub enum Content {
     /// In memory.
     Memory(Bytes),
     /// On disk, in blocks.
-    Disk(Blocks),
+    Disk(Box<Blocks>),
     /// Whole in its transfer, until it is on disk.
     Transfer(Arc<Transfer>),
 }

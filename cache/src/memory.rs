@@ -1,5 +1,7 @@
 //! The memory: objects that are used again, by URL.
 
+use std::ops::Deref;
+use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::HeaderMap;
@@ -27,12 +29,38 @@ pub struct Object {
 }
 
 /// The objects of one URL, which answer different requests.
-pub type Variants = Arc<[Arc<Object>]>;
+#[derive(Clone, Debug)]
+pub enum Variants {
+    /// One, as most URLs have.
+    One(Arc<Object>),
+    /// Several.
+    Several(Arc<[Arc<Object>]>),
+}
+
+impl From<Vec<Arc<Object>>> for Variants {
+    fn from(objects: Vec<Arc<Object>>) -> Self {
+        match <[_; 1]>::try_from(objects) {
+            Ok([one]) => Self::One(one),
+            Err(several) => Self::Several(several.into()),
+        }
+    }
+}
+
+impl Deref for Variants {
+    type Target = [Arc<Object>];
+
+    fn deref(&self) -> &[Arc<Object>] {
+        match self {
+            Self::One(one) => slice::from_ref(one),
+            Self::Several(several) => several,
+        }
+    }
+}
 
 /// Objects in memory. The least used ones make room for new ones.
 #[derive(Debug)]
 pub struct Memory {
-    objects: Cache<String, Variants, Weight>,
+    objects: Cache<Box<str>, Variants, Weight>,
     /// Held by whoever replaces what is stored of a URL.
     writing: Mutex<()>,
 }
@@ -40,8 +68,8 @@ pub struct Memory {
 #[derive(Clone, Debug)]
 struct Weight;
 
-impl Weighter<String, Variants> for Weight {
-    fn weight(&self, url: &String, variants: &Variants) -> u64 {
+impl Weighter<Box<str>, Variants> for Weight {
+    fn weight(&self, url: &Box<str>, variants: &Variants) -> u64 {
         let objects: usize = variants.iter().map(|it| it.weight()).sum();
         (url.len() + objects) as u64
     }
@@ -99,7 +127,7 @@ impl Memory {
             variants.remove(0);
         }
         variants.push(Arc::clone(object));
-        self.objects.insert(url.to_owned(), variants.into());
+        self.objects.insert(url.into(), variants.into());
     }
 
     /// Returns whether there is an object to the same requests.
@@ -122,7 +150,7 @@ impl Memory {
         if kept.is_empty() {
             self.objects.remove(url);
         } else {
-            self.objects.insert(url.to_owned(), kept.into());
+            self.objects.insert(url.into(), kept.into());
         }
     }
 
@@ -138,7 +166,7 @@ impl Memory {
         if kept.is_empty() {
             self.objects.remove(url);
         } else {
-            self.objects.insert(url.to_owned(), kept.into());
+            self.objects.insert(url.into(), kept.into());
         }
         count
     }

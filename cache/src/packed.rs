@@ -8,6 +8,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use net::client::{http_date, http_date_of};
 
 use crate::policy::control::{Control, Scope};
 use crate::policy::freshness::{Basis, Terms, Times};
@@ -61,9 +62,6 @@ const NAMES: [HeaderName; 40] = [
 /// Headers that an answer gets beside the stored ones: there is room for them.
 const ADDED: usize = 4;
 
-/// What stands for a time that is not given, which is longer than any that is.
-const NONE: u32 = u32::MAX;
-
 /// A packed head.
 #[derive(Clone, Debug)]
 pub(crate) struct Packed(Box<[u8]>);
@@ -74,26 +72,28 @@ impl Packed {
         let Head { status, headers, times, terms, vary } = head;
         let mut out = Writer(Vec::with_capacity(256));
         out.0.extend(status.as_u16().to_le_bytes());
-        let ages = [times.sent_ms, times.came_ms, terms.initial_age_ms, terms.came_ms];
-        ages.iter().for_each(|it| out.0.extend(it.to_le_bytes()));
+        out.0.extend(times.came_ms.to_le_bytes());
+        out.count(times.came_ms.saturating_sub(times.sent_ms));
+        out.count(terms.initial_age_ms);
+        out.count(terms.lifetime);
         let control = &terms.control;
-        let after = [control.stale_while_revalidate, control.stale_if_error];
-        let [meanwhile, instead] = after.map(|it| it.unwrap_or(NONE));
-        [terms.lifetime, meanwhile, instead].iter().for_each(|it| out.0.extend(it.to_le_bytes()));
+        for after in [control.stale_while_revalidate, control.stale_if_error] {
+            out.count(after.map_or(0, |it| u64::from(it) + 1));
+        }
         let basis = Basis::ALL.iter().position(|it| *it == terms.basis).unwrap_or_default();
-        out.count(basis);
+        out.0.push(u8::try_from(basis).unwrap_or(u8::MAX));
         out.0.push(u8::from(control.must_revalidate));
         out.0.push(u8::from(control.no_cache == Scope::All));
-        out.count(vary.parts().len());
+        out.size(vary.parts().len());
         for (name, value) in vary.parts() {
             out.name(name);
             out.0.push(u8::from(value.is_some()));
             out.text(value.as_deref().unwrap_or_default().as_bytes());
         }
-        out.count(headers.len());
+        out.size(headers.len());
         for (name, value) in headers {
             out.name(name);
-            out.text(value.as_bytes());
+            out.value(value);
         }
         Self(out.0.into())
     }
@@ -108,61 +108,82 @@ impl Packed {
         // Its values share one copy.
         let mut bytes = Reader(Bytes::copy_from_slice(&self.0));
         let status = StatusCode::from_u16(u16::from_le_bytes(bytes.array())).unwrap_or_default();
-        let [sent_ms, came_ms, initial_age_ms, terms_came_ms] =
-            std::array::from_fn(|_| u64::from_le_bytes(bytes.array()));
-        let [lifetime, meanwhile, instead] =
-            std::array::from_fn(|_| u32::from_le_bytes(bytes.array()));
-        let given = |it: u32| (it != NONE).then_some(it);
-        let basis = Basis::ALL.get(bytes.count()).copied().unwrap_or(Basis::Nothing);
+        let came_ms = u64::from_le_bytes(bytes.array());
+        let sent_ms = came_ms.saturating_sub(bytes.count());
+        let (initial_age_ms, lifetime) = (bytes.count(), short(bytes.count()));
+        let [meanwhile, instead] = std::array::from_fn(|_| bytes.count().checked_sub(1).map(short));
+        let [basis] = bytes.array();
+        let basis = Basis::ALL.get(usize::from(basis)).copied().unwrap_or(Basis::Nothing);
         let [must_revalidate, no_cache] = bytes.array().map(|it: u8| it == 1);
         let control = Control {
             must_revalidate,
             no_cache: if no_cache { Scope::All } else { Scope::Absent },
-            stale_while_revalidate: given(meanwhile),
-            stale_if_error: given(instead),
+            stale_while_revalidate: meanwhile,
+            stale_if_error: instead,
             ..Control::default()
         };
-        let terms = Terms { control, lifetime, basis, initial_age_ms, came_ms: terms_came_ms };
-        let parts = (0..bytes.count()).map(|_| {
+        let terms = Terms { control, lifetime, basis, initial_age_ms, came_ms };
+        let parts = (0..bytes.size()).map(|_| {
             let (name, [is_there]) = (bytes.name(), bytes.array());
             let value = String::from_utf8_lossy(&bytes.text()).into_owned();
             (name, (is_there == 1).then_some(value))
         });
         let vary = Vary::from_parts(parts.collect());
-        let count = bytes.count();
+        let count = bytes.size();
         let mut headers = HeaderMap::with_capacity(count + ADDED);
         for _ in 0..count {
             let name = bytes.name();
-            if let Ok(value) = HeaderValue::from_maybe_shared(bytes.text()) {
-                headers.append(name, value);
-            }
+            headers.extend(bytes.value().map(|it| (name, it)));
         }
         Head { status, headers, times: Times { sent_ms, came_ms }, terms, vary }
     }
 }
 
+/// Returns a number that was written as one of so many bits.
+fn short(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 struct Writer(Vec<u8>);
 
 impl Writer {
-    /// Writes a number: one byte, or four more.
-    fn count(&mut self, count: usize) {
-        match u8::try_from(count).ok().filter(|it| *it != u8::MAX) {
-            Some(short) => self.0.push(short),
+    /// Writes a number: seven bits a byte, the low ones first, and a bit that says that more follow.
+    fn count(&mut self, count: impl Into<u64>) {
+        let mut left = count.into();
+        loop {
+            let [low, ..] = left.to_le_bytes();
+            left >>= 7;
+            if left == 0 {
+                return self.0.push(low);
+            }
+            self.0.push(low | 0x80);
+        }
+    }
+
+    fn size(&mut self, size: usize) {
+        self.count(size as u64);
+    }
+
+    fn text(&mut self, text: &[u8]) {
+        self.size(text.len());
+        self.0.extend(text);
+    }
+
+    /// Writes a value; a date as its seconds, after a number that no length has.
+    fn value(&mut self, value: &HeaderValue) {
+        let seconds = value.to_str().ok().and_then(http_date);
+        match seconds.filter(|it| http_date_of(*it).as_bytes() == value.as_bytes()) {
+            Some(seconds) => [0, seconds].iter().for_each(|it| self.count(*it)),
             None => {
-                self.0.push(u8::MAX);
-                self.0.extend(u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
+                self.size(value.len() + 1);
+                self.0.extend(value.as_bytes());
             }
         }
     }
 
-    fn text(&mut self, text: &[u8]) {
-        self.count(text.len());
-        self.0.extend(text);
-    }
-
     fn name(&mut self, name: &HeaderName) {
         let code = NAMES.iter().position(|it| it == name).unwrap_or(NAMES.len());
-        self.count(code);
+        self.size(code);
         if code == NAMES.len() {
             self.text(name.as_str().as_bytes());
         }
@@ -183,20 +204,37 @@ impl Reader {
         self.0.split_to(count.min(self.0.len()))
     }
 
-    fn count(&mut self) -> usize {
-        match self.array() {
-            [u8::MAX] => u32::from_le_bytes(self.array()) as usize,
-            [short] => usize::from(short),
+    fn count(&mut self) -> u64 {
+        let mut count = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let [byte] = self.array();
+            count |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
         }
+        count
+    }
+
+    /// Returns a count of what is in memory.
+    fn size(&mut self) -> usize {
+        usize::try_from(self.count()).unwrap_or(usize::MAX)
     }
 
     fn text(&mut self) -> Bytes {
-        let count = self.count();
+        let count = self.size();
         self.take(count)
     }
 
+    fn value(&mut self) -> Option<HeaderValue> {
+        match self.size().checked_sub(1) {
+            Some(length) => HeaderValue::from_maybe_shared(self.take(length)).ok(),
+            None => HeaderValue::try_from(http_date_of(self.count())).ok(),
+        }
+    }
+
     fn name(&mut self) -> HeaderName {
-        let named = NAMES.get(self.count()).cloned();
+        let named = NAMES.get(self.size()).cloned();
         // A name that was written is one.
         named.unwrap_or_else(|| HeaderName::from_bytes(&self.text()).unwrap_or(header::WARNING))
     }
@@ -214,7 +252,7 @@ mod tests {
     /// Values that say something of the use of an answer, and others.
     fn value() -> impl Strategy<Value = String> {
         let said = "max-age=9|s-maxage=8, stale-if-error=7|stale-while-revalidate=6, no-cache|\
-                    x, user-agent|[ -~]{0,300}";
+                    x, user-agent|(Fri|Sat), 21 Aug 2026 06:00:0[0-9] GMT|[ -~]{0,300}";
         proptest::string::string_regex(said).unwrap()
     }
 

@@ -205,7 +205,7 @@ impl Store {
         let body = if front.has_blocks() {
             let files = Files { known: Arc::clone(&self.0.known), segment: place.segment };
             let (at, length) = (at + begun, front.body_bytes);
-            Content::Disk(Blocks { files, at, length, sums: whole.sums.into() })
+            Content::Disk(Box::new(Blocks { files, at, length, sums: whole.sums.into() }))
         } else {
             Content::Memory(whole.body)
         };
@@ -374,7 +374,7 @@ impl Writer {
         let place = self.log.append_object(&begun, &body, hash)?;
         let at = u64::from(place.at) * UNIT + begun.len() as u64;
         let files = Files { known: self.log.shared(), segment: place.segment };
-        let body = Content::Disk(Blocks { files, at, length, sums: sums.into() });
+        let body = Content::Disk(Box::new(Blocks { files, at, length, sums: sums.into() }));
         let is_long = !matches!(object.body, Content::Memory(_));
         Ok(is_long.then(|| object.with_body(body)))
     }

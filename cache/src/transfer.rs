@@ -163,18 +163,16 @@ impl Transfer {
         }
     }
 
-    /// Returns the body if it is whole and in memory, as one piece.
+    /// Returns a copy of the body as one piece, if it is whole and in memory. The pieces that came may keep
+    /// larger buffers from being freed.
     pub fn whole(&self) -> Option<Bytes> {
-        let mut state = self.state();
+        let state = self.state();
         if state.end != Some(End::Whole) || state.in_memory != state.length {
             return None;
         }
-        // A piece, even if it is the only one, may keep a larger buffer from being freed.
         let mut whole = BytesMut::with_capacity(usize::try_from(state.length).ok()?);
         state.pieces.iter().for_each(|(_, piece)| whole.extend_from_slice(piece));
-        let whole = whole.freeze();
-        state.pieces = vec![(0, whole.clone())];
-        Some(whole)
+        Some(whole.freeze())
     }
 
     /// Fills `bytes` with those from a place on. Blocks.
