@@ -15,11 +15,13 @@
 
 #[path = "../../../gatherer/benches/loads/cpu.rs"]
 mod cpu;
+mod fig9;
 mod hits;
 mod load;
 mod misses;
 #[path = "../../../net/tests/peers/nginx.rs"]
 mod nginx;
+mod origin;
 #[path = "../../../net/tests/peers/peer.rs"]
 mod peer;
 mod room;
@@ -35,6 +37,7 @@ fn main() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         [servers::ROLE, file, data] => servers::serve(file, data),
+        [origin::ROLE] => origin::serve(),
         [room::ROLE, folder, count] => room::fill(folder, count),
         parts => {
             servers::pin(std::process::id(), servers::LOADER_CORE);
@@ -63,5 +66,8 @@ async fn measure(parts: &[&str]) {
     }
     if is_wanted("sibling") {
         siblings::measure().await;
+    }
+    if is_wanted("tr_fig9") {
+        fig9::measure().await;
     }
 }
