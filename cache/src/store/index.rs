@@ -45,6 +45,11 @@ impl Index {
         self.0.len()
     }
 
+    /// Makes room for so many places, so that the table need not grow to them.
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.0.reserve(count, |it| it.hash);
+    }
+
     /// Puts in the place of a record, instead of the one to the same requests. Of too many variants of a
     /// URL one is gone.
     pub(super) fn insert(

@@ -9,7 +9,8 @@
 //! with a damaged one, the segment's records are read instead. Bytes of a body are checked when they
 //! are used.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -86,27 +87,41 @@ impl Log {
             last_id: last_id(folder)?,
             sequence: 0,
         };
-        let mut all = Vec::new();
+        let mut lists = Vec::new();
         for (id, queue) in names(folder)? {
-            let entries = log.load(id, queue)?;
-            all.extend(entries.into_iter().map(|it| (id, it)));
+            lists.push((id, log.load(id, queue)?));
         }
+        log.know(lists);
+        Ok(log)
+    }
+
+    /// Makes the index of what the segments have.
+    fn know(&mut self, mut lists: Vec<(u32, Vec<Entry>)>) {
         let mut removed: HashMap<u64, u64> = HashMap::new();
-        for (_, it) in all.iter().filter(|(_, it)| it.kind == Kind::Removal) {
+        let all = lists.iter().flat_map(|(_, entries)| entries);
+        for it in all.filter(|it| it.kind == Kind::Removal) {
             let last = removed.entry(it.hash).or_default();
             *last = it.sequence.max(*last);
         }
-        // A later record replaces an earlier one to the same requests.
-        all.sort_unstable_by_key(|(_, it)| it.sequence);
-        for (segment, it) in all {
-            log.sequence = log.sequence.max(it.sequence);
-            let is_gone = removed.get(&it.hash).is_some_and(|at| it.sequence < *at);
+        let count = lists.iter().map(|it| it.1.len()).sum();
+        self.known().index.reserve(count);
+        // A later record replaces an earlier one to the same requests. The lists are merged where they
+        // are, since with many objects a copy of all would be larger than the index.
+        lists.iter_mut().for_each(|(_, it)| it.sort_unstable_by_key(|it| Reverse(it.sequence)));
+        let next =
+            |(at, list): (usize, &(u32, Vec<Entry>))| Some(Reverse((list.1.last()?.sequence, at)));
+        let mut order: BinaryHeap<_> = lists.iter().enumerate().filter_map(next).collect();
+        while let Some(Reverse((sequence, at))) = order.pop() {
+            let Some(list) = lists.get_mut(at) else { continue };
+            let Some(it) = list.1.pop() else { continue };
+            order.extend(next((at, list)));
+            self.sequence = sequence;
+            let is_gone = removed.get(&it.hash).is_some_and(|at| sequence < *at);
             if it.kind == Kind::Object && !is_gone {
-                let place = Place { segment, at: it.at, length: it.length };
-                log.known().index.insert((it.hash, it.variant), place, (0, false));
+                let place = Place { segment: list.0, at: it.at, length: it.length };
+                self.known().index.insert((it.hash, it.variant), place, (0, false));
             }
         }
-        Ok(log)
     }
 
     /// Takes a segment in, and returns its records.
@@ -121,11 +136,9 @@ impl Log {
         let objects = entries.iter().filter(|it| it.kind == Kind::Object);
         let first = objects.map(|it| it.sequence).min().unwrap_or(u64::MAX);
         self.known().files.insert(id, Arc::clone(&file));
-        let segment = Segment { file, queue, bytes, entries: entries.clone(), first };
-        self.segments.insert(id, segment);
-        if is_listed {
-            self.forget_entries(id);
-        } else {
+        let kept = if is_listed { Vec::new() } else { entries.clone() };
+        self.segments.insert(id, Segment { file, queue, bytes, entries: kept, first });
+        if !is_listed {
             self.close_segment(id)?;
         }
         Ok(entries)
