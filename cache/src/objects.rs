@@ -89,8 +89,9 @@ impl Objects {
         {
             return;
         }
-        let stored = self.memory.get(url).unwrap_or_default();
-        match stored.iter().find(|it| it.is_alike(object)) {
+        let stored = self.memory.get(url);
+        let alike = stored.as_ref().and_then(|it| it.iter().find(|it| it.is_alike(object)));
+        match alike {
             Some(whole) if whole.head().extent().is_none() => {}
             Some(part) => match merged(part, object).map(Arc::new) {
                 Some(all) if all.head().extent().is_none() => self.put_now(url, &all),
