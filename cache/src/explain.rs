@@ -40,6 +40,9 @@ pub struct StoredObject {
     pub age: u64,
     /// Lifetime, in seconds.
     pub lifetime: u32,
+    /// What is left of it, in seconds; below 0, since when it is stale.
+    #[serde(default)]
+    pub left: i64,
     /// What gave it the lifetime.
     pub basis: String,
     /// The headers of requests on which it depends, with their values.
@@ -74,20 +77,29 @@ pub(crate) fn explain(url: String, objects: &[std::sync::Arc<Object>], now_ms: u
         Choice::Fetch(why) => format!("it is fetched: {why}"),
         Choice::Nothing => "nothing".to_owned(),
     };
-    let stored = objects.iter().zip(&heads).map(|(it, head)| described(&it.body, head, now_ms));
+    let stored = objects.iter().zip(&heads).map(|(it, head)| {
+        let body = (it.body.len(), matches!(it.body, Content::Memory(_)));
+        described(head, body, now_ms)
+    });
     let stored = stored.collect();
     Explanation { url, refusal: None, stored, not_stored: None, next }
 }
 
-fn described(body: &Content, head: &Head, now_ms: u64) -> StoredObject {
+/// Describes an object, of whose body the length is given, and whether it is in memory.
+pub(crate) fn described(
+    head: &Head,
+    (bytes, is_in_memory): (u64, bool),
+    now_ms: u64,
+) -> StoredObject {
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "(none)".to_owned());
     let parts = head.vary.parts().iter();
     StoredObject {
         status: head.status.as_u16(),
-        bytes: body.len(),
-        is_in_memory: matches!(body, Content::Memory(_)),
+        bytes,
+        is_in_memory,
         age: head.terms.age(now_ms),
         lifetime: head.terms.lifetime,
+        left: head.terms.left_ms(now_ms).div_euclid(1_000),
         basis: head.terms.basis.to_string(),
         vary: parts.map(|(name, it)| format!("{name}: {}", value(it))).collect(),
     }
@@ -130,7 +142,7 @@ mod tests {
         assert!(next(&it, 20).contains("stale for 11 s, and validated meanwhile"));
         let it = [object(&[("cache-control", "max-age=9"), ("vary", "x")])];
         let stored = &explain("u".to_owned(), &it, 3_000).stored[0];
-        assert_eq!((stored.age, stored.lifetime, stored.bytes), (3, 9, 4));
+        assert_eq!((stored.age, stored.lifetime, stored.left, stored.bytes), (3, 9, 6, 4));
         assert_eq!(
             (stored.basis.as_str(), stored.vary.as_slice()),
             ("max-age", &["x: (none)".to_owned()][..])

@@ -12,7 +12,7 @@
 
 mod asking;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,12 +23,14 @@ use net::clock;
 use net::guard::Policy;
 use net::shutdown::Shutdown;
 use quick_cache::sync::Cache;
+use regex::Regex;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
 
 use asking::Came;
 
 use crate::content::Content;
+use crate::counts::Counts;
 use crate::memory::Object;
 use crate::neighbors::Neighbors;
 use crate::objects::Objects;
@@ -44,6 +46,9 @@ const APART: Duration = Duration::from_secs(60);
 
 /// Number of URLs of which that is known.
 const APART_MAX: usize = 10_000;
+
+/// Number of purged patterns that are known.
+const PATTERNS_MAX: usize = 100;
 
 /// Bytes of a validation's answer that are read so that the connection can be used again.
 const REST_BYTES_MAX: u64 = 16 << 10;
@@ -89,6 +94,7 @@ type Place = (Arc<Flight>, Reader, Option<oneshot::Receiver<Box<Response>>>);
 struct Flight {
     transfer: Arc<Transfer>,
     outcome: watch::Sender<Option<Outcome>>,
+    began: Instant,
 }
 
 impl Flight {
@@ -128,10 +134,13 @@ struct Shared {
     /// The guard's policy for homes.
     policy: Policy,
     routes: Mutex<BTreeMap<&'static str, u64>>,
+    counts: Arc<Counts>,
     flights: Mutex<HashMap<String, Arc<Flight>>>,
     apart: Cache<String, Instant>,
     /// When a URL was last changed by a request, or purged: what was requested before is not stored.
     changed: Cache<String, Instant>,
+    /// The same of URLs by patterns, the last [`PATTERNS_MAX`].
+    purged: Mutex<VecDeque<(Instant, Regex)>>,
     /// Why the last answer of a URL was not stored, with its status.
     not_stored: Cache<String, (StatusCode, NotStored)>,
     tasks: TaskTracker,
@@ -153,9 +162,11 @@ impl Fetcher {
             neighbors,
             policy,
             routes: Mutex::default(),
+            counts: Arc::default(),
             flights: Mutex::default(),
             apart: Cache::new(APART_MAX),
             changed: Cache::new(APART_MAX),
+            purged: Mutex::default(),
             not_stored: Cache::new(APART_MAX),
             tasks: TaskTracker::new(),
             stop,
@@ -163,14 +174,14 @@ impl Fetcher {
         }))
     }
 
-    /// Returns the number of ICP datagrams that were not read or not asked for.
-    pub(crate) fn icp_ignored(&self) -> u64 {
-        self.0.neighbors.ignored()
-    }
-
     /// Returns how many objects were requested from whom, by code.
     pub(crate) fn routes(&self) -> BTreeMap<&'static str, u64> {
         self.0.routes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns what is counted.
+    pub(crate) fn counts(&self) -> Arc<Counts> {
+        Arc::clone(&self.0.counts)
     }
 
     fn flights(&self) -> MutexGuard<'_, HashMap<String, Arc<Flight>>> {
@@ -185,6 +196,20 @@ impl Fetcher {
     /// Returns the number of fetches under way.
     pub(crate) fn under_way(&self) -> usize {
         self.0.tasks.len()
+    }
+
+    /// Returns the fetches that others can join, with their URLs, and the time since they began.
+    pub(crate) fn joinable(&self) -> Vec<(String, Arc<Transfer>, Duration)> {
+        let flights = self.flights();
+        let one = |(url, it): (&String, &Arc<Flight>)| {
+            (url.clone(), Arc::clone(&it.transfer), it.began.elapsed())
+        };
+        flights.iter().map(one).collect()
+    }
+
+    /// Returns the neighbors.
+    pub(crate) fn neighbors(&self) -> &Neighbors {
+        &self.0.neighbors
     }
 
     /// Waits for all fetches to end, after the shutdown has started.
@@ -270,7 +295,8 @@ impl Fetcher {
     /// Begins a flight that nobody else finds.
     fn fly_apart(&self, asked: Asked, stored: Option<Arc<Object>>) -> Place {
         let transfer = Transfer::new(self.0.folder.clone());
-        let flight = Arc::new(Flight { transfer, outcome: watch::Sender::new(None) });
+        let (outcome, began) = (watch::Sender::new(None), clock::monotonic());
+        let flight = Arc::new(Flight { transfer, outcome, began });
         let reader = flight.transfer.read();
         let (direct, receiver) = oneshot::channel();
         let (this, flown) = (self.clone(), Arc::clone(&flight));
@@ -425,8 +451,24 @@ impl Fetcher {
         self.0.objects.remove(url, None)
     }
 
+    /// Forgets what is stored of URLs that fit a pattern, and what is on its way. Returns how many objects
+    /// there were. Blocks.
+    pub(crate) fn forget_all(&self, pattern: &Regex) -> usize {
+        {
+            let mut purged = self.0.purged.lock().unwrap_or_else(PoisonError::into_inner);
+            purged.push_back((clock::monotonic(), pattern.clone()));
+            if PATTERNS_MAX < purged.len() {
+                purged.pop_front();
+            }
+        }
+        self.flights().retain(|url, _| !pattern.is_match(url));
+        self.0.objects.remove_all(|url| pattern.is_match(url))
+    }
+
     /// Returns whether a URL has changed since a request for it began.
     fn has_changed(&self, url: &str, began: Instant) -> bool {
+        let purged = self.0.purged.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.changed.get(url).is_some_and(|it| began <= it)
+            || purged.iter().any(|(at, pattern)| began <= *at && pattern.is_match(url))
     }
 }

@@ -34,7 +34,12 @@ pub mod transfer;
 mod tunnel;
 
 pub use config::Config;
+pub use counts::{Span, Totals};
 pub use error::Error;
 pub use explain::{Explanation, StoredObject};
+pub use serve::statistics::{
+    Class, Fetch, Lately, Named, NeighborStatus, OriginStatus, Requested, Sizes, Source, Statistics,
+};
+pub use serve::stored::{Listed, Listing};
 pub use serve::{Purged, Status};
 pub use server::{Handle, Server};

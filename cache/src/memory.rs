@@ -171,6 +171,11 @@ impl Memory {
         count
     }
 
+    /// Returns what is stored, in any order. It is not used by that.
+    pub fn all(&self) -> impl Iterator<Item = (Box<str>, Variants)> {
+        self.objects.iter()
+    }
+
     /// Returns the number of URLs, and the bytes that they take.
     pub fn figures(&self) -> (u64, u64) {
         (self.objects.len() as u64, self.objects.weight())

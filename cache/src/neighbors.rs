@@ -4,15 +4,17 @@
 //! socket. Whoever answers is believed only if it was asked, under that number and for that URL, at the
 //! address from which the answer comes.
 
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher as _;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use net::client::Proxy;
+use net::clock;
 use net::connect::dial;
 use net::guard::Policy;
 use net::shutdown::Shutdown;
@@ -23,6 +25,9 @@ use url::{Host, Url};
 
 use crate::icp::{DATAGRAM_BYTES_MAX, Datagram, Opcode};
 use crate::resolution::{Choice, Code, Kind, Liveness, PATIENCE, Resolution};
+
+/// Number of questions that are known after the wait for their answers.
+const DONE_MAX: usize = 256;
 
 /// A neighbor, as the settings name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +64,9 @@ struct Hood {
     socket: Option<UdpSocket>,
     list: Vec<State>,
     waiting: Mutex<HashMap<u32, Waiting>>,
+    /// The latest questions that nobody waits for any more, the last [`DONE_MAX`]: answers to them are
+    /// still counted.
+    done: Mutex<VecDeque<(u32, Waiting)>>,
     /// Datagrams that were not read, or not asked for.
     ignored: AtomicU64,
 }
@@ -68,6 +76,34 @@ struct State {
     settings: Neighbor,
     proxy: Proxy,
     liveness: Mutex<Liveness>,
+    tally: Mutex<Tally>,
+}
+
+/// What a neighbor was asked, and what it said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Number of questions.
+    pub(crate) asked: u64,
+    /// Numbers of answers that it has the object, and that it has it not.
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+    /// Number of objects that were requested from it.
+    pub(crate) chosen: u64,
+    /// Smoothed time from a question to its answer; `None`: no answer has come yet.
+    pub(crate) round_trip: Option<Duration>,
+}
+
+impl Tally {
+    /// Takes an answer.
+    fn answered(&mut self, opcode: Opcode, took: Duration) {
+        match opcode {
+            Opcode::Hit => self.hits += 1,
+            Opcode::Miss | Opcode::MissNoFetch => self.misses += 1,
+            _ => {}
+        }
+        // As TCP smooths its own (RFC 6298 §2).
+        self.round_trip = Some(self.round_trip.map_or(took, |it| (it * 7 + took) / 8));
+    }
 }
 
 /// Who waits for answers about a URL, and from whom.
@@ -76,6 +112,7 @@ struct Waiting {
     url: String,
     asked: Vec<(usize, SocketAddr)>,
     answers: mpsc::Sender<(usize, Opcode)>,
+    since: Instant,
 }
 
 /// Who is asked for an object, and why.
@@ -112,6 +149,7 @@ impl Neighbors {
                 settings: it.clone(),
                 proxy: Proxy::new(Url::parse(&url).map_err(wrong)?, None)?,
                 liveness: Mutex::default(),
+                tally: Mutex::default(),
             })
         };
         let list = settings.iter().map(state).collect::<Result<_, net::Error>>()?;
@@ -119,6 +157,7 @@ impl Neighbors {
             socket,
             list,
             waiting: Mutex::default(),
+            done: Mutex::default(),
             ignored: AtomicU64::new(0),
         })))
     }
@@ -128,8 +167,14 @@ impl Neighbors {
         self.0.ignored.load(Ordering::Relaxed)
     }
 
+    /// Returns the neighbors, each with what it was asked, and whether it is dead.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Neighbor, Tally, bool)> {
+        let list = self.0.list.iter();
+        list.map(|it| (&it.settings, *locked(&it.tally), locked(&it.liveness).is_dead()))
+    }
+
     fn waiting(&self) -> MutexGuard<'_, HashMap<u32, Waiting>> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0.waiting)
     }
 
     /// Returns who is asked for an object.
@@ -147,7 +192,8 @@ impl Neighbors {
         let query = Datagram { opcode: Opcode::Query, number, url: url.as_str().to_owned() };
         let Some(bytes) = query.write() else { return Route::DIRECT };
         let asked = self.addresses(&fit).await;
-        let waiting = Waiting { url: query.url, asked: asked.clone(), answers };
+        let since = clock::monotonic();
+        let waiting = Waiting { url: query.url, asked: asked.clone(), answers, since };
         self.waiting().insert(number, waiting);
         let waited = self.ask(socket, &asked, &bytes).await;
         let mut resolution = Resolution::new(waited);
@@ -169,13 +215,25 @@ impl Neighbors {
                 () = &mut time => resolution.time_is_up(),
             }
         };
-        self.waiting().remove(&number);
+        self.is_done(number);
         match choice {
             Choice::Home(code) => Route { neighbor: None, code },
             Choice::Neighbor(index, code) => {
                 let state = self.0.list.get(index);
+                state.into_iter().for_each(|it| locked(&it.tally).chosen += 1);
                 let is_sibling = |it: &State| it.settings.kind == Kind::Sibling;
                 Route { neighbor: state.map(|it| (it.proxy.clone(), is_sibling(it))), code }
+            }
+        }
+    }
+
+    /// Ends the wait for answers.
+    fn is_done(&self, number: u32) {
+        if let Some(waiting) = self.waiting().remove(&number) {
+            let mut done = locked(&self.0.done);
+            done.push_back((number, waiting));
+            if DONE_MAX < done.len() {
+                done.pop_front();
             }
         }
     }
@@ -205,7 +263,8 @@ impl Neighbors {
         for (index, address) in asked {
             let Some(state) = self.0.list.get(*index) else { continue };
             let is_sent = socket.send_to(query, address).await.is_ok();
-            let mut liveness = state.liveness.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut liveness = locked(&state.liveness);
+            locked(&state.tally).asked += 1;
             if is_sent && !liveness.is_dead() {
                 waited.push((*index, state.settings.kind));
             }
@@ -259,21 +318,24 @@ impl Neighbors {
 
     /// Takes an answer; returns whether it was asked for.
     fn take(&self, answer: &Datagram, from: SocketAddr) -> bool {
-        let waiting = self.waiting();
-        let asked = waiting.get(&answer.number).filter(|it| it.url == answer.url);
+        let (waiting, done) = (self.waiting(), locked(&self.0.done));
+        let late = done.iter().rev().find(|it| it.0 == answer.number).map(|it| &it.1);
+        let asked = waiting.get(&answer.number).or(late).filter(|it| it.url == answer.url);
         let by = asked.and_then(|it| Some((it, it.asked.iter().find(|(_, at)| *at == from)?.0)));
-        // An answer that comes late shows that its sender lives.
-        let late = || {
+        // An answer that comes later still shows that its sender lives.
+        let later = || {
             self.0
                 .list
                 .iter()
                 .position(|it| it.settings.icp_port == from.port() && it.is_at(from.ip()))
         };
-        let Some(index) = by.map(|it| it.1).or_else(late) else { return false };
+        let Some(index) = by.map(|it| it.1).or_else(later) else { return false };
         if let Some(state) = self.0.list.get(index) {
-            let mut liveness = state.liveness.lock().unwrap_or_else(PoisonError::into_inner);
-            if liveness.answered() {
+            if locked(&state.liveness).answered() {
                 tracing::info!(host = state.settings.host, "a neighbor answers again");
+            }
+            if let Some((waiting, _)) = by {
+                locked(&state.tally).answered(answer.opcode, waiting.since.elapsed());
             }
         }
         if let Some((waiting, index)) = by {
@@ -289,6 +351,10 @@ impl State {
     fn is_at(&self, address: IpAddr) -> bool {
         self.settings.host.parse::<IpAddr>().is_ok_and(|it| it == address)
     }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn host_of<'a>(host: &Host<&'a str>) -> Host<&'a str> {
@@ -322,5 +388,16 @@ mod tests {
         let some = neighbor(&["example.org", ".edu"]);
         let seen = ["example.org", "www.example.org", "myexample.org", "b.edu", "a.example"];
         assert_eq!(seen.map(|it| some.is_for(it)), [true, true, false, true, false]);
+    }
+
+    #[test]
+    fn a_tally_has_the_answers_and_their_smoothed_time() {
+        let mut tally = Tally::default();
+        let ms = Duration::from_millis;
+        tally.answered(Opcode::Hit, ms(8));
+        assert_eq!(tally.round_trip, Some(ms(8)));
+        tally.answered(Opcode::Miss, ms(16));
+        tally.answered(Opcode::Denied, ms(9));
+        assert_eq!((tally.hits, tally.misses, tally.round_trip), (1, 1, Some(ms(9))));
     }
 }

@@ -9,6 +9,7 @@ use crate::content::Content;
 use crate::memory::{Memory, Object, Variants};
 use crate::parts::{is_complete, merged};
 use crate::policy::freshness::Rules;
+use crate::policy::storing::Head;
 use crate::store::Store;
 
 /// Stored objects, by URL. Clones share them.
@@ -161,9 +162,61 @@ impl Objects {
         on_disk.max(in_memory)
     }
 
+    /// Shows `see` what is stored of URLs that `fit`: the URL, the head, the length of the body and whether
+    /// that is in memory, until it returns false. What is in memory comes first, and may come again. Blocks.
+    pub(crate) fn look_through(
+        &self,
+        fits: impl Fn(&str) -> bool,
+        rules: impl Fn(&str) -> Rules,
+        mut see: impl FnMut(&str, &Head, (u64, bool)) -> bool,
+    ) {
+        for (url, variants) in self.memory.all().filter(|it| fits(&it.0)) {
+            for object in variants.iter() {
+                let body = (object.body.len(), matches!(object.body, Content::Memory(_)));
+                if !see(&url, &object.head(), body) {
+                    return;
+                }
+            }
+        }
+        if let Some(disk) = &self.disk {
+            disk.look_through(fits, rules, |url, head, bytes| see(url, &head, (bytes, false)));
+        }
+    }
+
+    /// Removes what is stored of URLs that `fit`. Returns how many objects there were. Blocks.
+    pub(crate) fn remove_all(&self, fits: impl Fn(&str) -> bool) -> usize {
+        let mut count = 0;
+        self.look_through(
+            fits,
+            |_| Rules::default(),
+            |url, _, _| {
+                count += self.remove(url, None);
+                true
+            },
+        );
+        count
+    }
+
+    /// Returns the lengths of the bodies in memory, and of the records on disk, in bytes. Blocks.
+    pub(crate) fn lengths(&self) -> [Vec<u64>; 2] {
+        let in_memory = self.memory.all().flat_map(|(_, variants)| {
+            let bodies = variants.iter().map(|it| &it.body);
+            bodies
+                .filter(|it| matches!(it, Content::Memory(_)))
+                .map(Content::len)
+                .collect::<Vec<_>>()
+        });
+        [in_memory.collect(), self.disk.as_ref().map(Store::lengths).unwrap_or_default()]
+    }
+
     /// Returns the number of URLs in memory, and the bytes that they take.
     pub(crate) fn in_memory(&self) -> (u64, u64) {
         self.memory.figures()
+    }
+
+    /// Returns the number of objects on disk, and the bytes that they take.
+    pub(crate) fn on_disk(&self) -> (u64, u64) {
+        self.disk.as_ref().map(Store::figures).unwrap_or_default()
     }
 
     /// Returns the store.

@@ -28,7 +28,7 @@ use crate::memory::Object;
 use crate::objects::Objects;
 use crate::origin::renewed;
 use crate::policy::choice::{Choice, Forward, choose};
-use crate::policy::freshness::Times;
+use crate::policy::freshness::{Rules, Times};
 use crate::policy::hops;
 use crate::policy::status::Source;
 use crate::policy::storing::{Ask, Head};
@@ -57,7 +57,7 @@ struct Shared {
     answers: Answers,
     objects: Objects,
     fetcher: Fetcher,
-    counts: Counts,
+    counts: Arc<Counts>,
     log: Option<AccessLog>,
     stop: Shutdown,
 }
@@ -72,7 +72,7 @@ impl Proxy {
     ) -> Self {
         let answers = Answers::new(&config.name);
         let config = RwLock::new(Arc::new(config));
-        let counts = Counts::default();
+        let counts = fetcher.counts();
         Self(Arc::new(Shared { config, own, answers, objects, fetcher, counts, log, stop }))
     }
 
@@ -97,12 +97,35 @@ impl Proxy {
         differs.into_iter().filter_map(|(name, differs)| differs.then_some(name))
     }
 
+    /// Returns what is counted.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.0.counts
+    }
+
+    /// Returns what asks origins.
+    pub(crate) fn fetcher(&self) -> &Fetcher {
+        &self.0.fetcher
+    }
+
+    /// Returns what is stored.
+    pub(crate) fn objects(&self) -> &Objects {
+        &self.0.objects
+    }
+
+    /// Returns what the settings say of the answers of a stored URL.
+    pub(crate) fn rules_of(&self, url: &str) -> Rules {
+        let config = self.config();
+        let Ok(url) = Url::parse(url) else { return Rules::default() };
+        let named = target::named(&url);
+        config.rules(&url, config.origins.iter().any(|it| it.host == named))
+    }
+
     /// Returns the status, without that of the listeners.
     pub(crate) fn status(&self) -> Status {
         let (objects, bytes) = self.0.objects.in_memory();
         let disk = self.0.objects.disk();
         let routes = self.0.fetcher.routes().into_iter();
-        let (disk_objects, disk_bytes) = disk.map(Store::figures).unwrap_or_default();
+        let (disk_objects, disk_bytes) = self.0.objects.on_disk();
         Status {
             name: self.0.answers.name().to_string(),
             objects,
@@ -111,9 +134,9 @@ impl Proxy {
             disk_bytes,
             disk_problem: disk.and_then(Store::problem),
             under_way: self.0.fetcher.under_way() as u64,
-            icp_ignored: self.0.fetcher.icp_ignored(),
+            icp_ignored: self.0.fetcher.neighbors().ignored(),
             routes: routes.map(|(code, count)| (code.to_owned(), count)).collect(),
-            answers: self.0.counts.all().map(|(name, count)| (name.to_owned(), count)).into(),
+            answers: self.0.counts.all().map(|(name, count, _)| (name.to_owned(), count)).into(),
             log_dropped: self.0.log.as_ref().map_or(0, AccessLog::dropped),
             listening: ListenerStatus::default(),
         }
@@ -172,13 +195,12 @@ impl Proxy {
     ) -> Result<Response<Body>, Infallible> {
         let Some(log) = self.0.log.clone() else {
             let (from, response) = self.respond(request, pages).await;
-            self.0.counts.add(from);
-            return Ok(response);
+            return Ok(self.0.counts.answered(from, response));
         };
         let (method, url) = (request.method().clone(), url_of(&request));
         let (client, came_ms) = (client_of(request.extensions()), clock::now_ms());
         let (from, response) = self.respond(request, pages).await;
-        self.0.counts.add(from);
+        let response = self.0.counts.answered(from, response);
         let (status, content_type) = (response.status(), Entry::type_of(response.headers()));
         let entry = Entry { client, method, url, status, from, content_type, came_ms };
         Ok(response.map(|body| log.watch(entry, body)))
@@ -207,6 +229,7 @@ impl Proxy {
                 format!("this request has been at {} already: it goes round", answers.name());
             return refused(StatusCode::LOOP_DETECTED, &message);
         }
+        self.0.counts.requested(object.url.as_str());
         let rules = config.rules(&object.url, object.is_before_origin());
         let (mut parts, body) = request.into_parts();
         if [Method::OPTIONS, Method::TRACE].contains(&parts.method)

@@ -1,26 +1,55 @@
 //! The cache's own pages: for everybody its health, its description and the settings of browsers;
-//! for the administrator its status and metrics, and the removal of objects.
+//! for the administrator its status, statistics and metrics, and what is stored.
+//!
+//! What clients have asked for is theirs: where URLs are listed, reading takes the token of the
+//! administration, whatever `admin_read` says.
+
+mod metrics;
+pub(crate) mod statistics;
+pub(crate) mod stored;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use daemon::auth::{self, Guard};
+use daemon::auth::{self, AdminRead, Guard};
 use daemon::health::{self, Readiness};
-use daemon::metrics::Sample;
 use daemon::overview::{Overview, Trouble};
 use daemon::{Control, ListenerStatus};
-use http::{Request, StatusCode, header};
+use http::{HeaderMap, Request, StatusCode, header};
 use net::body::{self, Body};
+use net::clock;
+use regex::Regex;
 use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::spawn_blocking;
 use tower::ServiceExt as _;
 use url::Url;
-use web::templates::grouped;
-use web::{Pages, failure::Failure};
+use web::Pages;
+use web::failure::{Failure, Wants};
+use web::templates::{Source, grouped};
 
 use crate::proxy::Proxy;
+use statistics::Statistics;
+use stored::{LIMIT, LIMIT_MAX};
+
+/// The templates of the administration's pages.
+pub(crate) const TEMPLATES: &[Source] = &[
+    Source { name: "statistics.html", text: include_str!("../templates/statistics.html") },
+    Source { name: "objects.html", text: include_str!("../templates/objects.html") },
+];
+
+/// The pages of the administration, beside the first.
+const LINKS: [(&str, &str); 5] = [
+    ("statistics", "Statistics"),
+    ("top", "Top"),
+    ("objects", "Objects"),
+    ("status", "Status"),
+    ("metrics", "Metrics"),
+];
 
 /// Status of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,16 +125,25 @@ pub(crate) fn public(describe: Router, at: SocketAddr) -> Own {
 
 /// Returns the routes of the administration.
 pub(crate) fn admin(proxy: Proxy, control: Control, guard: Guard, pages: &Pages) -> Router {
+    let strict = Guard { read: AdminRead::Token, ..guard.clone() };
+    let guarded = |guard| axum::middleware::from_fn_with_state(guard, auth::guard);
+    let named = Router::new()
+        .route("/top", get(top))
+        .route("/objects", get(objects))
+        .layer(guarded(strict));
+    let looks = Arc::new(Semaphore::new(1));
     let router = Router::new()
         .route("/", get(page))
         .route("/status", get(status))
+        .route("/statistics", get(statistics))
         .route("/metrics", get(samples))
         .route("/purge", post(purge))
         .route("/explain", get(explain))
         .route("/healthz", get(|| async { health::healthz("cache") }))
         .route("/readyz", get(|| async { ready().respond() }))
-        .with_state(Admin { proxy, control, pages: pages.clone() })
-        .layer(axum::middleware::from_fn_with_state(guard, auth::guard));
+        .layer(guarded(guard))
+        .merge(named)
+        .with_state(Admin { proxy, control, pages: pages.clone(), looks });
     pages.frame(router)
 }
 
@@ -114,11 +152,68 @@ struct Admin {
     proxy: Proxy,
     control: Control,
     pages: Pages,
+    /// Looks through all that is stored are made in turn.
+    looks: Arc<Semaphore>,
 }
 
 impl Admin {
     fn status(&self) -> Status {
         Status { listening: self.control.listening(), ..self.proxy.status() }
+    }
+
+    /// Looks through what is stored, on a thread that may block; `look` gets what says whether the client
+    /// is still there.
+    async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Proxy, &dyn Fn() -> bool) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (proxy, turn) = (self.proxy.clone(), Arc::clone(&self.looks).acquire_owned().await);
+        let (left, here) = oneshot::channel::<()>();
+        let looking = spawn_blocking(move || {
+            let found = look(&proxy, &|| !left.is_closed());
+            drop(turn);
+            found
+        });
+        let found = looking.await.map_err(|error| {
+            tracing::error!(%error, "what is stored was not looked through");
+            Failure::internal()
+        });
+        drop(here);
+        found
+    }
+
+    /// Answers with a page or as JSON, or says why not.
+    fn shown<T: Serialize>(
+        &self,
+        (wants, name): (Wants, &str),
+        found: Result<T, Failure>,
+        page: impl FnOnce(T) -> Page<T>,
+    ) -> Response {
+        match (found, wants) {
+            (Err(failure), _) => self.pages.fail(wants, &failure),
+            (Ok(found), Wants::Json) => Json(found).into_response(),
+            (Ok(found), Wants::Html) => self.pages.respond(StatusCode::OK, name, &page(found)),
+        }
+    }
+}
+
+/// What a page shows.
+#[derive(Serialize)]
+struct Page<T> {
+    it: T,
+    charts: Vec<(&'static str, String)>,
+    /// What is asked for: a pattern, and how many.
+    pattern: String,
+    limit: usize,
+    limit_max: usize,
+    links: [(&'static str, &'static str); LINKS.len()],
+    here: &'static str,
+}
+
+impl<T> Page<T> {
+    fn of(here: &'static str, it: T) -> Self {
+        let (charts, pattern) = (Vec::new(), String::new());
+        Self { it, charts, pattern, limit: LIMIT, limit_max: LIMIT_MAX, links: LINKS, here }
     }
 }
 
@@ -149,10 +244,13 @@ async fn page(State(admin): State<Admin>) -> Response {
     let answers = status.answers.iter().filter(|it| *it.1 != 0);
     let answers: Vec<String> =
         answers.map(|(name, it)| format!("{} {name}", grouped(*it))).collect();
+    let dead =
+        admin.proxy.fetcher().neighbors().all().filter(|it| it.2).map(|it| silent(&it.0.host));
+    let troubles = status.listening.troubles().chain(status.disk_problem.map(full)).chain(dead);
     let overview = Overview {
         kind: "Cache",
         id: status.name.clone(),
-        troubles: status.listening.troubles().chain(status.disk_problem.map(full)).collect(),
+        troubles: troubles.collect(),
         now: Vec::new(),
         facts: vec![
             ("Objects in memory", grouped(status.objects)),
@@ -165,7 +263,7 @@ async fn page(State(admin): State<Admin>) -> Response {
         problems: Vec::new(),
         problems_total: 0,
         about: Vec::new(),
-        links: vec![("status", "Status"), ("metrics", "Metrics")],
+        links: LINKS.into(),
     };
     admin.pages.respond(StatusCode::OK, "overview.html", &overview)
 }
@@ -176,37 +274,95 @@ fn full(problem: String) -> Trouble {
     Trouble::new("disk", what)
 }
 
+fn silent(neighbor: &str) -> Trouble {
+    let what = "the neighbor answers no question by ICP: it is asked, but not waited for; see whether it runs, \
+                and lets this cache ask";
+    Trouble::new(neighbor, what)
+}
+
 async fn status(State(admin): State<Admin>) -> Json<Status> {
     Json(admin.status())
 }
 
 async fn samples(State(admin): State<Admin>) -> Response {
-    let status = admin.status();
-    let help = "Answers since the start, by where they came from.";
-    let answers = status.answers.iter().map(|(name, count)| {
-        Sample::counter("harvest_cache_answers_total", help, *count as f64)
-            .with("from", name.as_str())
-    });
-    let mut samples: Vec<Sample> = answers.collect();
-    let gauge = |name, help, value: u64| Sample::gauge(name, help, value as f64);
-    samples.push(gauge(
-        "harvest_cache_objects",
-        "URLs of which something is stored.",
-        status.objects,
-    ));
-    samples.push(gauge("harvest_cache_bytes", "Memory of what is stored.", status.bytes));
-    samples.push(gauge(
-        "harvest_cache_under_way",
-        "Fetches and tunnels under way.",
-        status.under_way,
-    ));
-    let help = "Objects requested, by whom they were requested from.";
-    samples.extend(status.routes.iter().map(|(code, count)| {
-        Sample::counter("harvest_cache_requested_total", help, *count as f64)
-            .with("code", code.as_str())
-    }));
-    samples.extend(status.listening.samples());
-    health::metrics(&samples)
+    health::metrics(&metrics::samples(&admin.status(), &admin.proxy))
+}
+
+/// What a request for a page says of its form, and of objects.
+#[derive(Deserialize)]
+struct PageQuery {
+    format: Option<String>,
+    r#match: Option<String>,
+    limit: Option<String>,
+}
+
+impl PageQuery {
+    fn wants(&self, headers: &HeaderMap) -> Wants {
+        match self.format.as_deref() {
+            Some("json") => Wants::Json,
+            Some("html") => Wants::Html,
+            _ => Wants::of("", headers),
+        }
+    }
+
+    /// Returns the pattern, if one is given: an empty field of a form is none.
+    fn pattern(&self) -> Result<Option<Regex>, Failure> {
+        let given = self.r#match.as_deref().filter(|it| !it.is_empty());
+        given.map(stored::pattern).transpose().map_err(Failure::bad_request)
+    }
+
+    fn limit(&self) -> Result<usize, Failure> {
+        let Some(text) = self.limit.as_deref().filter(|it| !it.is_empty()) else {
+            return Ok(LIMIT);
+        };
+        let limit = text.parse().ok().filter(|it| (1..=LIMIT_MAX).contains(it));
+        let wrong = || format!("limit is {text:?}: give a number from 1 to {LIMIT_MAX}");
+        limit.ok_or_else(|| Failure::bad_request(wrong()))
+    }
+}
+
+async fn statistics(
+    State(admin): State<Admin>,
+    query: Query<PageQuery>,
+    headers: HeaderMap,
+) -> Response {
+    report(&admin, query.wants(&headers), false).await
+}
+
+async fn top(State(admin): State<Admin>, query: Query<PageQuery>, headers: HeaderMap) -> Response {
+    report(&admin, query.wants(&headers), true).await
+}
+
+async fn report(admin: &Admin, wants: Wants, is_named: bool) -> Response {
+    let found = admin.look(move |proxy, _| Statistics::of(proxy, is_named)).await;
+    let here = if is_named { "top" } else { "statistics" };
+    admin.shown((wants, "statistics.html"), found, |it| Page {
+        charts: it.charts(),
+        ..Page::of(here, it)
+    })
+}
+
+async fn objects(
+    State(admin): State<Admin>,
+    query: Query<PageQuery>,
+    headers: HeaderMap,
+) -> Response {
+    let wants = query.wants(&headers);
+    let found = match (query.pattern(), query.limit()) {
+        (Ok(pattern), Ok(limit)) => {
+            let asked = move |proxy: &Proxy, is_wanted: &dyn Fn() -> bool| {
+                stored::list(proxy, (pattern.as_ref(), limit), clock::now_ms(), is_wanted)
+            };
+            admin.look(asked).await
+        }
+        (Err(failure), _) | (_, Err(failure)) => Err(failure),
+    };
+    let (limit, Query(PageQuery { r#match, .. })) = (query.limit().unwrap_or(LIMIT), query);
+    admin.shown((wants, "objects.html"), found, |it| Page {
+        pattern: r#match.unwrap_or_default(),
+        limit,
+        ..Page::of("objects", it)
+    })
 }
 
 #[derive(Deserialize)]
@@ -223,11 +379,32 @@ impl UrlQuery {
     }
 }
 
-async fn purge(State(admin): State<Admin>, Query(query): Query<UrlQuery>) -> Response {
-    match query.url() {
-        Ok(url) => Json(Purged { purged: admin.proxy.purge(&url) }).into_response(),
-        Err(refusal) => *refusal,
-    }
+/// What is to be removed: the objects of a URL, or those whose URLs fit a pattern.
+#[derive(Deserialize)]
+struct PurgeQuery {
+    url: Option<String>,
+    r#match: Option<String>,
+}
+
+async fn purge(State(admin): State<Admin>, Query(query): Query<PurgeQuery>) -> Response {
+    let purged = match (query.url, query.r#match) {
+        (Some(url), None) => match (UrlQuery { url }).url() {
+            Ok(url) => Ok(admin.proxy.purge(&url)),
+            Err(refusal) => return *refusal,
+        },
+        (None, Some(text)) => match stored::pattern(&text) {
+            Ok(pattern) => {
+                let forget = move |proxy: &Proxy, _: &dyn Fn() -> bool| {
+                    proxy.fetcher().forget_all(&pattern) as u64
+                };
+                admin.look(forget).await
+            }
+            Err(message) => Err(Failure::bad_request(message)),
+        },
+        _ => Err(Failure::bad_request("give what to remove: either url or match")),
+    };
+    let purged = purged.map(|purged| Purged { purged });
+    purged.map_or_else(|it| admin.pages.fail(Wants::Json, &it), |it| Json(it).into_response())
 }
 
 async fn explain(State(admin): State<Admin>, Query(query): Query<UrlQuery>) -> Response {

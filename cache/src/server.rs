@@ -118,7 +118,8 @@ impl Server {
         let log = log.transpose()?;
         let proxy = Proxy::new(config.clone(), own, parts, log.clone(), stop.clone());
         let site = web::Site::new(config.name.clone());
-        let admin_pages = Pages::new(site, daemon::overview::TEMPLATES, None)?;
+        let templates = [daemon::overview::TEMPLATES, serve::TEMPLATES].concat();
+        let admin_pages = Pages::new(site, &templates, None)?;
         Ok(Self {
             config,
             data,
@@ -187,6 +188,11 @@ impl Server {
         let router = serve::admin(self.proxy, self.control.clone(), guard, &self.admin_pages);
         let (admin, stop) = (self.admin, child.clone());
         tasks.spawn(async move { Ok(admin.serve(router, drain, stop).await?) });
+        let (counts, stop) = (self.fetcher.counts(), child.clone());
+        tasks.spawn(async move {
+            counts.keep(&stop).await;
+            Ok(())
+        });
         let (control, stop) = (self.control, child.clone());
         tasks.spawn(async move {
             control.keep(&stop).await;

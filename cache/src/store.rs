@@ -9,6 +9,7 @@ mod index;
 mod known;
 mod list;
 mod log;
+mod look;
 pub mod record;
 mod source;
 
@@ -81,8 +82,16 @@ struct State {
 }
 
 enum Job {
-    Put { url: String, object: Arc<Object>, done: Done },
-    Remove { url: String },
+    Put {
+        url: String,
+        object: Arc<Object>,
+        done: Done,
+    },
+    Remove {
+        url: String,
+    },
+    /// Tells when all that came before is written.
+    Tell(mpsc::Sender<()>),
 }
 
 /// Called when a long body is on disk, with the object whose body is there; or is not, and is lost.
@@ -342,6 +351,8 @@ impl Writer {
                     done(written.map(Arc::new));
                 }
             }
+            // Who asked may have left.
+            Job::Tell(written) => drop(written.send(())),
             Job::Remove { url } => {
                 self.known().gone(hash_of(&url));
                 self.late.push_back(url);

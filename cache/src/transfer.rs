@@ -224,6 +224,11 @@ impl Transfer {
         state.readers == 0 && !is_nearly_done
     }
 
+    /// Returns how many read it.
+    pub fn readers(&self) -> usize {
+        self.state().readers
+    }
+
     /// Returns a reader of the whole body. As long as there is one, the transfer is not abandoned.
     pub fn read(self: &Arc<Self>) -> Reader {
         self.state().readers += 1;

@@ -165,19 +165,26 @@ impl Fetcher {
         body: Body,
         proxy: Option<Proxy>,
     ) -> Result<Box<Response>, net::Error> {
+        let at = asked.object.at();
         let request = Request {
             proxy,
             method: asked.method.clone(),
             headers,
             response_bytes_max: Some(u64::MAX),
             target: asked.object.written.clone(),
-            ..Request::get(asked.object.at())
+            ..Request::get(at.clone())
         };
         // The site behind is the settings' own choice.
         let request =
             if asked.object.is_before_origin() { request.allow_private(true) } else { request };
         let asks = CONDITIONS.map(|it| request.headers.contains_key(it));
-        let mut response = Box::new(self.0.client.pass(request, body).await?);
+        let (is_home, sent) = (request.proxy.is_none(), clock::monotonic());
+        let outcome = self.0.client.pass(request, body).await;
+        if is_home {
+            let fails = outcome.as_ref().map_or(true, |it| it.status.is_server_error());
+            self.0.counts.origin(&named(&at), sent.elapsed(), fails);
+        }
+        let mut response = Box::new(outcome?);
         match sound(response.status, &mut response.headers, asks) {
             Ok(()) => Ok(response),
             Err(why) => Err(net::Error::Protocol {

@@ -14,7 +14,7 @@ pub(super) const UNIT: u64 = 8;
 const USES_MAX: u8 = 3;
 
 /// Where a record is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     /// The segment.
     pub(super) segment: u32,
@@ -70,6 +70,11 @@ impl Index {
             found.remove();
         }
         self.0.insert_unique(hash, Slot { hash, variant, place, uses, replaces }, |it| it.hash);
+    }
+
+    /// Returns all places, in any order.
+    pub(super) fn all(&self) -> impl Iterator<Item = Place> {
+        self.0.iter().map(|it| it.place)
     }
 
     /// Returns the places of a URL's records, and notes that they are used.

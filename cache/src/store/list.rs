@@ -27,24 +27,32 @@ pub(super) struct Entry {
 pub(super) fn scan(file: &File) -> io::Result<(Vec<Entry>, u64)> {
     let (mut entries, mut at, length) = (Vec::new(), 0, file.length()?);
     while at + FRONT_BYTES as u64 <= length {
-        let mut front = [0; FRONT_BYTES];
-        file.read_exact_at(&mut front, at)?;
-        let Some(front) = Front::read(&front).filter(|it| at + it.record_bytes() <= length) else {
-            break;
-        };
-        let mut head = vec![0; front.head_bytes as usize];
-        file.read_exact_at(&mut head, at + FRONT_BYTES as u64)?;
+        let Some((front, _)) = front_and_head(file, at, length)? else { break };
         let units = |bytes: u64| u32::try_from(bytes.div_ceil(UNIT)).ok();
         let (Some(start), Some(length)) = (units(at), units(front.record_bytes())) else { break };
-        if !front.is_head(&head) {
-            break;
-        }
         let (hash, sequence, kind) = (front.hash, front.sequence, front.kind);
         let variant = front.variant;
         entries.push(Entry { hash, sequence, variant, at: start, length, kind });
         at = (u64::from(start) + u64::from(length)) * UNIT;
     }
     Ok((entries, at))
+}
+
+/// Reads the front and the head of the record at a place; `None`: they are not whole, or the record would
+/// not end within `length`.
+pub(super) fn front_and_head(
+    file: &File,
+    at: u64,
+    length: u64,
+) -> io::Result<Option<(Front, Vec<u8>)>> {
+    let mut front = [0; FRONT_BYTES];
+    file.read_exact_at(&mut front, at)?;
+    let Some(front) = Front::read(&front).filter(|it| at + it.record_bytes() <= length) else {
+        return Ok(None);
+    };
+    let mut head = vec![0; front.head_bytes as usize];
+    file.read_exact_at(&mut head, at + FRONT_BYTES as u64)?;
+    Ok(front.is_head(&head).then_some((front, head)))
 }
 
 /// Returns the list of a segment.
