@@ -225,3 +225,46 @@ async fn an_answer_of_which_the_end_is_uncertain_is_told_to_nobody() {
     check("HTTP/1.1 206 Partial Content\r\nContent-Length: 1\r\n\r\nx", (502, "")).await;
     check("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", (502, "")).await;
 }
+
+#[tokio::test]
+async fn a_client_that_has_ended_its_side_gets_its_answer() {
+    let (pieces, receiver) = mpsc::unbounded_channel();
+    let receiver = std::sync::Arc::new(tokio::sync::Mutex::new(receiver));
+    let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let opened = std::sync::Arc::clone(&gate);
+    let (heads, mut asked) = mpsc::unbounded_channel();
+    let site = Site::new(move |_, _| {
+        let (gate, receiver) = (std::sync::Arc::clone(&gate), std::sync::Arc::clone(&receiver));
+        heads.send(()).unwrap();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            let (_, none) = mpsc::unbounded_channel();
+            answer(200, FRESH, piecewise(std::mem::replace(&mut *receiver.lock().await, none)))
+        }
+    })
+    .await;
+    let mut client = tokio::net::TcpStream::connect(site.cache).await.unwrap();
+    let request = format!("GET {}a HTTP/1.1\r\nHost: x\r\n\r\n", site.origin);
+    client.write_all(request.as_bytes()).await.unwrap();
+    client.shutdown().await.unwrap();
+    asked.recv().await.unwrap();
+    opened.add_permits(1);
+    let mut came = Vec::new();
+    for piece in ["first", "second"] {
+        pieces.send(Ok(piece)).unwrap();
+        while !String::from_utf8_lossy(&came).contains(piece) {
+            assert_ne!(client.read_buf(&mut came).await.unwrap(), 0, "{came:?}");
+        }
+    }
+    drop(pieces);
+    // The end of the connection comes with that of the answer.
+    client.read_to_end(&mut came).await.unwrap();
+    assert!(came.ends_with(b"0\r\n\r\n"), "{came:?}");
+    // And from what is stored.
+    let mut client = tokio::net::TcpStream::connect(site.cache).await.unwrap();
+    client.write_all(request.as_bytes()).await.unwrap();
+    client.shutdown().await.unwrap();
+    let mut came = String::new();
+    client.read_to_string(&mut came).await.unwrap();
+    assert!(came.ends_with("firstsecond"), "{came}");
+}

@@ -85,6 +85,11 @@ impl Scanner {
         matches!(self.state, ScanState::Head(_))
     }
 
+    /// Returns whether the last request has come in full, and no other has begun.
+    pub(crate) fn is_between(&self) -> bool {
+        matches!(self.state, ScanState::Idle)
+    }
+
     /// Returns whether a head was longer than allowed; then nothing is read after it.
     pub(crate) fn is_too_long(&self) -> bool {
         matches!(self.state, ScanState::TooLong)

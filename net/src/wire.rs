@@ -3,6 +3,9 @@
 //! There are four time limits: on idle connections, on heads, and on bodies in each direction. For
 //! each direction only one of them runs at a time. The limit on bodies applies to each 16 KiB, so a
 //! peer that moves only a byte now and then is cut off too.
+//!
+//! A client of a proxy may end its side when it has sent its request, as old programs do. Only what is
+//! then sent to it tells it from one that has left. So it gets its answer if that has not begun.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,7 +21,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::framing::{Scanner, Verdict};
 use crate::refusal;
 use crate::sendfile::Outbox;
-use crate::server::{HEADER_BYTES_MAX, Limits};
+use crate::server::{HEADER_BYTES_MAX, Limits, Mode};
 use crate::stream::{self, Stream};
 use crate::tally::{Event, Tally};
 
@@ -179,6 +182,12 @@ pub(crate) struct Wire {
     /// hyper's refusal of a head, with a text, and how much of it is written.
     refusal: Option<(Vec<u8>, usize)>,
     tally: Tally,
+    /// Whether peers may end their side before their answers.
+    takes_half_closed: bool,
+    /// Whether this one has.
+    is_half_closed: bool,
+    /// Whether a part of the present answer is sent.
+    has_answered: bool,
 }
 
 impl Wire {
@@ -195,6 +204,9 @@ impl Wire {
             lingered: 0,
             refusal: None,
             tally: limits.tally.clone(),
+            takes_half_closed: limits.mode == Mode::Proxy,
+            is_half_closed: false,
+            has_answered: false,
         }
     }
 
@@ -228,6 +240,13 @@ impl Wire {
             }
             _ => Poll::Pending,
         }
+    }
+
+    /// Returns whether a peer that has ended its side still wants its answer.
+    fn is_half_closed(&mut self) -> bool {
+        let is_waiting = self.scanner.is_between() && !self.has_answered;
+        self.is_half_closed |= self.takes_half_closed && is_waiting && self.exchange.is_open();
+        self.is_half_closed && self.exchange.is_open()
     }
 
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -288,7 +307,9 @@ impl Wire {
     ) -> Poll<io::Result<usize>> {
         match written {
             Poll::Ready(written) => {
-                self.write.moved(*written.as_ref().unwrap_or(&0));
+                let count = *written.as_ref().unwrap_or(&0);
+                self.has_answered |= count != 0;
+                self.write.moved(count);
                 Poll::Ready(written)
             }
             Poll::Pending => {
@@ -326,6 +347,13 @@ impl AsyncRead for Wire {
         }
         let was_in_head = wire.scanner.is_in_head();
         let bytes = buffer.filled().get(before..).unwrap_or_default();
+        if bytes.is_empty() && read.is_ok() && wire.is_half_closed() {
+            // Its end is told when the answer is sent.
+            return Poll::Pending;
+        }
+        if !wire.exchange.is_open() {
+            wire.has_answered = false;
+        }
         let mut ended = false;
         wire.scanner.feed(bytes, |verdict| {
             ended = true;
@@ -393,6 +421,9 @@ impl AsyncWrite for Wire {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         ready!(self.watch_end(cx, flushed))?;
+        if self.is_half_closed && !self.exchange.is_open() {
+            cx.waker().wake_by_ref();
+        }
         // hyper does not read again once it has found no bytes, so the idle time after a sent
         // answer must begin here.
         match self.poll_silence(cx) {
