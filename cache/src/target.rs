@@ -99,6 +99,10 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// Where Squid asks its neighbors for digests of what they have: nothing is there, under any name of this
+/// cache.
+const DIGESTS: &str = "/squid-internal-periodic/";
+
 /// Returns where a request leads. `own` are the names under which the cache itself is asked.
 ///
 /// # Errors
@@ -131,7 +135,8 @@ pub fn of(
             (host.unwrap_or_default().to_ascii_lowercase(), false)
         }
     };
-    if uri.path() == "*" || own.contains(&host) {
+    let is_own = uri.path() == "*" || own.contains(&host);
+    if is_own || uri.path().starts_with(DIGESTS) {
         return Ok(Target::Own);
     }
     let url = if is_whole {

@@ -371,6 +371,8 @@ async fn what_leads_nowhere_is_refused_with_advice() {
     check("GET /proxy.pac", &own, "200").await;
     check("GET /.well-known/harvest", &own, "200").await;
     check("GET /nothing", &own, "404").await;
+    check("GET http://c:3128/squid-internal-periodic/store_digest", "Host: c:3128\r\n", "404")
+        .await;
     check("GET /a", "Host: localhost:1\r\n", "421").await;
     check("GET http://h.example:22/", "Host: h.example:22\r\n", "403").await;
     check("GET http://u:p@h.example/", "Host: h.example\r\n", "400").await;
