@@ -131,7 +131,7 @@ pub(crate) fn admin(proxy: Proxy, control: Control, guard: Guard, pages: &Pages)
         .route("/top", get(top))
         .route("/objects", get(objects))
         .layer(guarded(strict));
-    let looks = Arc::new(Semaphore::new(1));
+    let looks = Arc::new(Semaphore::new(2));
     let router = Router::new()
         .route("/", get(page))
         .route("/status", get(status))
@@ -152,7 +152,7 @@ struct Admin {
     proxy: Proxy,
     control: Control,
     pages: Pages,
-    /// Looks through all that is stored are made in turn.
+    /// Two look through all that is stored at once; the others wait.
     looks: Arc<Semaphore>,
 }
 

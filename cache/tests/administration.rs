@@ -75,12 +75,12 @@ impl Administered {
         body
     }
 
-    async fn told<T: DeserializeOwned>(&self, path: &str) -> T {
+    async fn report<T: DeserializeOwned>(&self, path: &str) -> T {
         read(&self.get(path).await)
     }
 
     async fn listed(&self, query: &str) -> Listing {
-        self.told(&format!("objects?format=json&{query}")).await
+        self.report(&format!("objects?format=json&{query}")).await
     }
 
     async fn purge(&self, pattern: &str) -> u64 {
@@ -97,10 +97,10 @@ async fn statistics_are_told_and_names_only_with_the_token() {
         it.site.get(path).await;
     }
     it.site.get("long").await;
-    let all: Statistics = it.told("top?format=json").await;
-    let lately: Vec<_> = all.lately.iter().map(|it| (it.last.as_str(), it.span.totals)).collect();
+    let all: Statistics = it.report("top?format=json").await;
+    let lately: Vec<_> = all.lately.iter().map(|it| (it.name.as_str(), it.span.totals)).collect();
     let [hour, start] = [&lately[1], &lately[3]];
-    assert_eq!((hour.0, hour.1.requests, hour.1.hits, hour.1.hit_bytes), ("hour", 6, 2, 10));
+    assert_eq!((hour.0, hour.1.requests, hour.1.hits, hour.1.hit_bytes), ("last hour", 6, 2, 10));
     assert_eq!((start.0, start.1.bytes), ("since the start", 20 + LONG as u64));
     assert_eq!((all.minutes.len(), all.routes["DIRECT"]), (1, 4));
     let miss = all.answers.iter().find(|it| it.from == "miss").unwrap();
@@ -205,7 +205,7 @@ async fn what_was_on_its_way_when_its_pattern_was_removed_is_not_stored() {
     pieces.send(Ok("o")).unwrap();
     let mut flowing = it.site.send("a", &[]).await;
     assert_eq!(flowing.chunk().await.unwrap().unwrap(), "o");
-    let top: Statistics = it.told("top?format=json").await;
+    let top: Statistics = it.report("top?format=json").await;
     let fetches = top.named.unwrap().fetches;
     let seen = (fetches[0].bytes, fetches[0].promised, fetches[0].clients);
     assert_eq!((seen, fetches.len()), ((1, Some(3), 1), 1));

@@ -16,8 +16,12 @@ use crate::resolution::Kind;
 const LISTED_MAX: usize = 50;
 
 /// Names of the latest spans, and their lengths, in seconds.
-const SPANS: [(&str, u64); 4] =
-    [("5 minutes", 300), ("hour", 3_600), ("day", 86_400), ("since the start", u64::MAX)];
+const SPANS: [(&str, u64); 4] = [
+    ("last 5 minutes", 300),
+    ("last hour", 3_600),
+    ("last day", 86_400),
+    ("since the start", u64::MAX),
+];
 
 /// Upper ends of the classes by size, in bytes; one more has what is longer.
 const CLASSES: [u64; 6] = [1 << 10, 8 << 10, 64 << 10, 512 << 10, 4 << 20, 32 << 20];
@@ -53,8 +57,8 @@ pub struct Statistics {
 /// What was answered lately.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lately {
-    /// How lately: `5 minutes`, `hour`, `day` or `since the start`.
-    pub last: String,
+    /// How lately: `last 5 minutes`, `last hour`, `last day` or `since the start`.
+    pub name: String,
     /// What was answered.
     #[serde(flatten)]
     pub span: Span,
@@ -178,7 +182,7 @@ impl Statistics {
             uptime: now.0.as_secs(),
             lately: counts.history(|history| {
                 let span = |it| history.last(Duration::from_secs(it), now);
-                SPANS.map(|(last, it)| Lately { last: last.to_owned(), span: span(it) }).into()
+                SPANS.map(|(name, it)| Lately { name: name.to_owned(), span: span(it) }).into()
             }),
             minutes: counts.history(|it| it.minutes(now)),
             hours: counts.history(|it| it.hours(now)),
