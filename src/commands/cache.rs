@@ -1,12 +1,14 @@
 //! `harvest cache`: the daemon that keeps the web's objects for who asks again, and the commands to it.
 
+mod shown;
+
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use cache::config::{ADMIN_LISTEN, LISTEN};
-use cache::{Config, Explanation, Handle, Purged, Server, Status, StoredObject};
+use cache::{Config, Explanation, Handle, Listing, Purged, Server, Status, StoredObject};
 use clap::Subcommand;
 use net::client::{Client, Proxy, Request};
 use net::shutdown::Shutdown;
@@ -22,6 +24,7 @@ use crate::{output, process, settings};
   curl -x http://127.0.0.1:3128 http://www.example.org/
   harvest cache get https://www.example.org/       through the proxy; it keeps https, too
   harvest cache status
+  harvest cache top                                hit rates, what is requested most, slow origins
   harvest cache run -c cache.toml                  with settings: a site to stand before, rules")]
 pub(crate) enum CacheCommand {
     /// Run the cache until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
@@ -54,12 +57,50 @@ pub(crate) enum CacheCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Remove what is stored of a URL.
+    /// Show hit rates, what is requested most, slow origins, fetches under way, and neighbors.
+    #[command(after_help = "Examples:
+  harvest cache top
+  watch harvest cache top
+  harvest cache top --json | jq .lately")]
+    Top {
+        #[command(flatten)]
+        file: File,
+        /// As JSON, with minutes, hours, and sizes.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List what is stored: status, size, place, age, and lifetime left, by URL.
+    #[command(after_help = "Examples:
+  harvest cache objects
+  harvest cache objects --match '^http://www\\.example\\.org/' --limit 10000
+  harvest cache objects --match '\\.png$' --json | jq '.objects[].url'")]
+    Objects {
+        #[command(flatten)]
+        file: File,
+        /// Those alone whose URLs fit this regular expression, which may fit anywhere in them.
+        #[arg(long = "match", value_name = "PATTERN")]
+        pattern: Option<String>,
+        /// At most so many, up to 100000.
+        #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        limit: u32,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove what is stored of a URL, or of all URLs that fit a pattern.
+    #[command(after_help = "Examples:
+  harvest cache purge http://www.example.org/
+  harvest cache purge --match '^http://www\\.example\\.org/images/'
+  harvest cache purge --match .                    everything")]
+    #[command(group(clap::ArgGroup::new("what").required(true).args(["url", "pattern"])))]
     Purge {
         #[command(flatten)]
         file: File,
         /// The object's URL.
-        url: Url,
+        url: Option<Url>,
+        /// All objects whose URLs fit this regular expression, which may fit anywhere in them.
+        #[arg(long = "match", value_name = "PATTERN")]
+        pattern: Option<String>,
         /// Print the cache's answer as JSON.
         #[arg(long)]
         json: bool,
@@ -88,14 +129,32 @@ pub(crate) async fn run(command: CacheCommand) -> anyhow::Result<ExitCode> {
         CacheCommand::Get { file, url } => get(&file, url).await,
         CacheCommand::Explain { file, url, json } => {
             let admin = admin(&file)?;
-            let query = url::form_urlencoded::Serializer::new(String::new())
-                .append_pair("url", url.as_str())
-                .finish();
+            let query = query(&[("url", url.as_str())]);
             admin.print(&admin.get(&format!("explain?{query}")).await?, json, explained)
         }
-        CacheCommand::Purge { file, url, json } => {
+        CacheCommand::Top { file, json } => {
             let admin = admin(&file)?;
-            let answer = admin.post("purge", &[("url", Some(url.as_str()))]).await?;
+            admin.print(&admin.get("top?format=json").await?, json, shown::top)
+        }
+        CacheCommand::Objects { file, pattern, limit, json } => {
+            let admin = admin(&file)?;
+            let query = query(&[
+                ("format", "json"),
+                ("limit", &limit.to_string()),
+                ("match", pattern.as_deref().unwrap_or_default()),
+            ]);
+            let answer = admin.get(&format!("objects?{query}")).await?;
+            let is_cut = serde_json::from_slice::<Listing>(&answer).is_ok_and(|it| it.is_cut);
+            let outcome = admin.print(&answer, json, shown::objects);
+            if is_cut {
+                output::note("there are more: raise --limit, or narrow --match");
+            }
+            outcome
+        }
+        CacheCommand::Purge { file, url, pattern, json } => {
+            let admin = admin(&file)?;
+            let query = [("url", url.as_ref().map(Url::as_str)), ("match", pattern.as_deref())];
+            let answer = admin.post("purge", &query).await?;
             admin.print(&answer, json, |it: &Purged| {
                 format!("{} removed", output::counted(it.purged, "object"))
             })
@@ -115,6 +174,10 @@ pub(crate) fn load(path: Option<&Path>) -> anyhow::Result<Config> {
     let mut config = settings::load(path, |text| Config::parse(text, &data))?;
     config.resolve(&settings::folder(path));
     Ok(config)
+}
+
+fn query(pairs: &[(&str, &str)]) -> String {
+    url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
 fn admin(file: &File) -> anyhow::Result<Admin> {
@@ -165,7 +228,7 @@ fn explained(it: &Explanation) -> String {
     let mut lines = vec![it.url.clone()];
     lines.extend(it.refusal.iter().map(|it| format!("  refused: {it}")));
     for object in &it.stored {
-        let StoredObject { status, bytes, is_in_memory, age, lifetime, basis, vary } = object;
+        let StoredObject { status, bytes, is_in_memory, age, lifetime, basis, vary, .. } = object;
         let place = if *is_in_memory { "in memory" } else { "on disk" };
         let size = output::counted(*bytes, "byte");
         lines.push(format!(

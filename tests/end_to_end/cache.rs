@@ -9,7 +9,7 @@ use std::thread;
 
 use net::clock;
 
-use crate::harness::{PATIENCE, Running, harvest, run_ok, write};
+use crate::harness::{PATIENCE, Running, harvest, run, run_ok, texts, write};
 
 /// An origin that counts the requests for each path.
 struct Origin {
@@ -179,4 +179,56 @@ fn what_was_stored_is_there_after_a_stop_and_after_a_kill() {
         assert_eq!(how.contains("; hit"), path != "/o7", "{path}: {how}");
     }
     assert_eq!(origin.asked(), before + 1, "what was purged alone");
+}
+
+#[test]
+fn what_a_cache_does_is_told_and_what_it_has_is_listed_and_removed() {
+    let (folder, origin) = (tempfile::tempdir().unwrap(), Origin::start());
+    settings(folder.path());
+    let cache = Cache::start(folder.path());
+    for path in ["/o1", "/o2", "/o3", "/o4", "/o4", "/o4"] {
+        cache.get(&origin, path);
+    }
+    let of = |command, more: &[&'static str]| {
+        let mut args = vec!["cache", command, "-c", text(&cache.settings)];
+        args.extend(more);
+        run(args)
+    };
+    let told = |command, more: &[&'static str]| {
+        let (out, err) = texts(&of(command, more));
+        assert!(!out.is_empty(), "{err}");
+        out
+    };
+    let top = told("top", &[]);
+    let line = |end: &str| {
+        let line = top.lines().find(|it| it.ends_with(end)).unwrap_or_else(|| panic!("{top}"));
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(line("/o4")[0], "3", "{top}");
+    let host = origin.base.trim_start_matches("http://");
+    assert_eq!(line(host)[2..4], ["4", "0"], "{top}");
+    assert!(top.contains("33.3 %") && top.contains("in memory ("), "{top}");
+    let json: serde_json::Value = serde_json::from_str(&told("top", &["--json"])).unwrap();
+    assert_eq!(json["lately"][3]["hits"], 2, "{json:#}");
+
+    let listed = told("objects", &["--match", "/o[1-3]$"]);
+    let urls: Vec<_> = listed.lines().filter_map(|it| it.split("http://").nth(1)).collect();
+    assert_eq!(urls, ["/o1", "/o2", "/o3"].map(|it| format!("{host}{it}")), "{listed}");
+    assert!(listed.contains("memory") && listed.contains("60 minutes"), "{listed}");
+    let (out, err) = texts(&of("objects", &["--limit", "2", "--json"]));
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((json["objects"].as_array().unwrap().len(), &json["is_cut"]), (2, &true.into()));
+    assert!(err.contains("raise --limit"), "{err}");
+    assert!(told("purge", &["--match", "/o[1-3]$"]).contains("3 objects removed"));
+    assert_eq!(told("objects", &[]).matches("http://").count(), 1);
+    for (command, more, expected) in [
+        ("purge", &["--match", "("][..], "is no regular expression"),
+        ("purge", &["--match", ".", "http://h/"], "cannot be used with"),
+        ("purge", &[], "<URL|--match <PATTERN>>"),
+        ("objects", &["--limit", "0"], "1..=100000"),
+    ] {
+        let output = of(command, more);
+        let (_, err) = texts(&output);
+        assert!(!output.status.success() && err.contains(expected), "{command}: {err}");
+    }
 }
