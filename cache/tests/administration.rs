@@ -131,7 +131,7 @@ async fn statistics_are_told_and_names_only_with_the_token() {
 
 #[tokio::test]
 async fn what_is_stored_is_listed_from_memory_and_disk() {
-    let it = Administered::new(|config| config.memory_bytes = 1 << 20).await;
+    let it = Administered::new(|config| config.memory_bytes = 1 << 18).await;
     it.site.get_with("a", &[("x", "<b>")]).await;
     it.site.get_with("a", &[("x", "2")]).await;
     it.site.get("long").await;
