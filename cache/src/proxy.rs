@@ -1,5 +1,7 @@
 //! The proxy: one request in, one answer out.
 
+mod copies;
+
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -211,6 +213,9 @@ impl Proxy {
         let refused = |status, message: &str| (From::Own, answers.refused(status, message, None));
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         let object = match target::of(method, uri, headers, &self.0.own, &config) {
+            Ok(Target::Own) if uri.path() == copies::PATH => {
+                return self.copy(&config, request).await;
+            }
             Ok(Target::Own) => return (From::Own, pages.answer(request).await),
             Ok(Target::Tunnel(to)) => {
                 if let Some(refusal) = self.objection(&config, &request, false) {

@@ -477,3 +477,25 @@ async fn new_settings_hold_at_once() {
     assert_eq!(site.handle.reload(config), ["admin_listen", "data", "name"], "at the next start");
     assert_eq!(site.get("/").await.status, 403);
 }
+
+#[tokio::test]
+async fn copies_are_shown_to_who_does_not_use_the_proxy() {
+    let lines = &[("cache-control", "max-age=0"), ("etag", "\"a\""), ("content-type", "text/html")];
+    let site = Site::new(|_, before| counted(lines, before)).await;
+    assert_eq!(site.get("/a").await.body, "body 0");
+    let copy = async |url: &str| {
+        let url: String = url::form_urlencoded::byte_serialize(url.as_bytes()).collect();
+        let (host, line) = (site.cache, format!("GET /copy?url={url} HTTP/1.1"));
+        raw(&site, &format!("{line}\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
+    };
+    let seen = copy(site.origin.join("/a").unwrap().as_str()).await;
+    assert!(seen.starts_with("HTTP/1.1 200 ") && seen.ends_with("body 0"), "{seen}");
+    assert!(seen.contains("content-security-policy: sandbox\r\n"), "{seen}");
+    for (url, status) in
+        [(site.origin.join("/b").unwrap().as_str(), 404), ("http://h.example:22/", 403), ("x", 400)]
+    {
+        let seen = copy(url).await;
+        assert!(seen.starts_with(&format!("HTTP/1.1 {status} ")), "{seen}");
+    }
+    assert_eq!(site.seen().len(), 1);
+}
