@@ -42,12 +42,19 @@ async fn what_was_fetched_is_used_again() {
 
 /// Starts an origin whose first answer has a body that comes as the test sends it.
 async fn slow_site() -> (mpsc::UnboundedSender<Result<&'static str, &'static str>>, Site) {
+    slow_site_that_says("max-age=60").await
+}
+
+/// The same, with this `Cache-Control`.
+async fn slow_site_that_says(
+    control: &'static str,
+) -> (mpsc::UnboundedSender<Result<&'static str, &'static str>>, Site) {
     let (pieces, receiver) = mpsc::unbounded_channel();
     let receiver = Arc::new(Mutex::new(Some(receiver)));
     let site = Site::new(move |_, before| {
         let receiver = Arc::clone(&receiver);
         async move {
-            let lines = &[("cache-control", "max-age=60")];
+            let lines = &[("cache-control", control)];
             match receiver.lock().await.take() {
                 Some(it) => answer(200, lines, piecewise(it)),
                 None => counted(lines, before).await,
@@ -83,6 +90,19 @@ async fn a_hundred_clients_share_one_fetch_and_have_each_piece_as_it_comes() {
     }
     assert_eq!(site.get("/").await.body, "first second");
     assert_eq!(site.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_for_one_client_comes_whole_however_slowly() {
+    let (pieces, site) = slow_site_that_says("private").await;
+    let mut answer = site.send("/", &[]).await;
+    for piece in ["first", "second", "last"] {
+        // The body is waited for before there is more of it.
+        let (next, ()) = tokio::join!(answer.chunk(), async { pieces.send(Ok(piece)).unwrap() });
+        assert_eq!(next.unwrap().unwrap(), piece);
+    }
+    drop(pieces);
+    assert_eq!(answer.chunk().await.unwrap(), None);
 }
 
 #[tokio::test]

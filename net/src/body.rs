@@ -93,6 +93,59 @@ where
     boxed(Pieces { next: Next::Idle(read), left: len })
 }
 
+/// Returns a body that sends the pieces that `next` returns until `None`. `next` gets the state that it
+/// returned last, at first `state`, and is called when the piece before has been taken.
+pub fn unfold<S, E, F, N>(state: S, next: F) -> Body
+where
+    S: Send + Unpin + 'static,
+    E: Into<BoxError> + 'static,
+    F: FnMut(S) -> N + Send + Unpin + 'static,
+    N: Future<Output = (S, Result<Option<Bytes>, E>)> + Send + 'static,
+{
+    boxed(Unfold { next, step: Step::Idle(state) })
+}
+
+struct Unfold<S, N, F> {
+    next: F,
+    step: Step<S, N>,
+}
+
+/// Where a body is that is unfolded.
+enum Step<S, N> {
+    Idle(S),
+    Reading(Pin<Box<N>>),
+    Ended,
+}
+
+impl<S, E, F, N> http_body::Body for Unfold<S, N, F>
+where
+    S: Unpin,
+    F: FnMut(S) -> N + Unpin,
+    N: Future<Output = (S, Result<Option<Bytes>, E>)>,
+{
+    type Data = Bytes;
+    type Error = E;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
+        let mut reading = match std::mem::replace(&mut self.step, Step::Ended) {
+            Step::Idle(state) => Box::pin((self.next)(state)),
+            Step::Reading(reading) => reading,
+            Step::Ended => return Poll::Ready(None),
+        };
+        let Poll::Ready((state, piece)) = reading.as_mut().poll(cx) else {
+            self.step = Step::Reading(reading);
+            return Poll::Pending;
+        };
+        if matches!(piece, Ok(Some(_))) {
+            self.step = Step::Idle(state);
+        }
+        Poll::Ready(piece.transpose().map(|it| it.map(Frame::data)))
+    }
+}
+
 /// State of the read of the next piece.
 enum Next<R> {
     Idle(R),
@@ -190,6 +243,20 @@ mod tests {
         let failed = || Err(io::Error::other("no"));
         assert!(of(vec![Ok("one"), failed(), Ok("two")], 6).collect().await.is_err());
         assert!(of(vec![Ok("one")], 6).collect().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn pieces_that_have_to_be_waited_for_come_whole_and_in_order() {
+        let unfolded = |last: Result<Option<Bytes>, &'static str>| {
+            let pieces = [Ok(Some(Bytes::from("one"))), Ok(Some(Bytes::from("two"))), last];
+            unfold(pieces.into_iter(), |mut pieces| async {
+                tokio::task::yield_now().await;
+                let piece = pieces.next().unwrap_or(Ok(None));
+                (pieces, piece)
+            })
+        };
+        assert_eq!(bytes_of(unfolded(Ok(None))).await, "onetwo");
+        assert!(unfolded(Err("broken")).collect().await.is_err());
     }
 
     #[tokio::test]

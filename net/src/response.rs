@@ -4,14 +4,12 @@ pub mod coding;
 
 use std::future::poll_fn;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
-use http_body::{Body as _, Frame};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
@@ -208,7 +206,10 @@ impl Response {
     /// Returns the rest of the body, which is read as it is sent on: a slow reader slows the host.
     #[must_use]
     pub fn into_body(self) -> Body {
-        body::boxed(Rest::Idle(Box::new(self)))
+        body::unfold(Box::new(self), |mut response| async {
+            let piece = response.chunk().await;
+            (response, piece)
+        })
     }
 
     /// Returns the whole body.
@@ -263,37 +264,6 @@ impl Response {
         self.live = None;
         self.permit = None;
         error(self.url.to_string(), self)
-    }
-}
-
-/// What `into_body` returns: an answer between two pieces, or with one on its way.
-enum Rest {
-    Idle(Box<Response>),
-    Reading(Reading),
-    Ended,
-}
-
-type Reading = Pin<Box<dyn Future<Output = (Box<Response>, Result<Option<Bytes>, Error>)> + Send>>;
-
-impl http_body::Body for Rest {
-    type Data = Bytes;
-    type Error = Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        if let Self::Idle(mut response) = std::mem::replace(&mut *self, Self::Ended) {
-            *self = Self::Reading(Box::pin(async move {
-                let piece = response.chunk().await;
-                (response, piece)
-            }));
-        }
-        let Self::Reading(reading) = &mut *self else { return Poll::Ready(None) };
-        let (response, piece) = ready!(reading.as_mut().poll(cx));
-        let piece = piece.transpose();
-        *self = if let Some(Ok(_)) = piece { Self::Idle(response) } else { Self::Ended };
-        Poll::Ready(piece.map(|it| it.map(Frame::data)))
     }
 }
 
