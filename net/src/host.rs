@@ -121,11 +121,30 @@ pub fn of_request(
     headers: &HeaderMap,
     version: Version,
 ) -> Result<Option<HostPort>, HostProblem> {
+    if is_news(target) {
+        // It has no host, and its `Host` is empty (RFC 9112 §3.2).
+        return Ok(None);
+    }
     let named = of_headers(headers, version)?;
-    match target.authority() {
-        Some(it) => HostPort::parse(it.as_str()).map(Some).ok_or(HostProblem::Invalid),
+    match of_target(target) {
+        Some(it) => HostPort::parse(it).map(Some).ok_or(HostProblem::Invalid),
         None => Ok(named),
     }
+}
+
+/// Returns the host of a target that is a whole URL, with its port; of `ftp` without the name and
+/// password, which other URLs must not have.
+pub(crate) fn of_target(target: &Uri) -> Option<&str> {
+    let authority = target.authority().filter(|_| !is_news(target))?.as_str();
+    let is_ftp = target.scheme_str().is_some_and(|it| it.eq_ignore_ascii_case("ftp"));
+    let host = authority.rsplit_once('@').filter(|_| is_ftp).map(|it| it.1);
+    Some(host.unwrap_or(authority))
+}
+
+/// Returns whether a target is a `news` URL, which reads like a host and a port.
+fn is_news(target: &Uri) -> bool {
+    let authority = target.authority().filter(|_| target.scheme().is_none());
+    authority.and_then(|it| it.as_str().get(..5)).is_some_and(|it| it.eq_ignore_ascii_case("news:"))
 }
 
 fn of_headers(headers: &HeaderMap, version: Version) -> Result<Option<HostPort>, HostProblem> {
@@ -228,6 +247,12 @@ mod tests {
         assert_eq!(of("http://B.example:2/feed", &headers), Ok(HostPort::parse("b.example:2")));
         assert_eq!(of("http://u@b.example/", &headers), Err(HostProblem::Invalid));
         assert_eq!(of("http://b.example/", &HeaderMap::new()), Err(HostProblem::Missing));
+        assert_eq!(of("ftp://u:p@b.example:2/", &headers), Ok(HostPort::parse("b.example:2")));
+        let empty = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(""))]);
+        for news in ["news:comp.lang.c++", "News:1$%2Fa@b.example"] {
+            assert_eq!(of(news, &empty), Ok(None), "{news}");
+        }
+        assert_eq!(of("http://b.example/", &empty), Err(HostProblem::Invalid));
     }
 
     #[test]

@@ -480,7 +480,7 @@ impl Connection {
 
 /// Sets `Host` to the host of a target that is a whole URL, so that no handler uses another one.
 fn name_host<T>(request: &mut Request<T>) {
-    let named = request.uri().authority().map(|it| HeaderValue::from_str(it.as_str()));
+    let named = host::of_target(request.uri()).map(HeaderValue::from_str);
     if let Some(Ok(host)) = named {
         request.headers_mut().insert(header::HOST, host);
     }

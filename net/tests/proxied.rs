@@ -227,6 +227,22 @@ async fn http_is_requested_in_absolute_form_over_one_connection_for_all_hosts() 
 }
 
 #[tokio::test]
+async fn other_schemes_are_requested_in_absolute_form() {
+    let (address, mut heads) = scripted(OK).await;
+    let proxy = proxy_at(address, None);
+    for (url, host) in [
+        ("ftp://u:p@a.example:2121/b", "a.example:2121"),
+        ("gopher://a.example/0b", "a.example"),
+        ("news:comp.lang.c++", ""),
+    ] {
+        assert_eq!(text_of(&client(), get(url, &proxy)).await.unwrap(), "ok");
+        let head = heads.recv().await.unwrap().1;
+        assert!(head.starts_with(&format!("GET {url} HTTP/1.1\r\n")), "{head}");
+        assert!(head.to_ascii_lowercase().contains(&format!("\r\nhost: {host}\r\n")), "{head}");
+    }
+}
+
+#[tokio::test]
 async fn https_goes_through_a_tunnel_to_the_host_whose_certificate_is_verified() {
     let bench = Bench::start(true, false).await;
     let client = bench.client();

@@ -52,7 +52,7 @@ impl fmt::Debug for Credentials {
 pub struct Request {
     /// Method.
     pub method: Method,
-    /// URL; `http` or `https`.
+    /// URL; `http` or `https`, and through a proxy one of any scheme.
     pub url: Url,
     /// Headers other than Host, User-Agent and the body's, which the client sets.
     pub headers: HeaderMap,
@@ -164,13 +164,15 @@ impl Request {
         streamed: Option<Body>,
     ) -> Result<http::Request<Body>, Error> {
         let wrong = |message: String| Error::Url { url: self.url.to_string(), message };
+        // A proxy is told the whole URL; it is asked for nothing within a tunnel.
+        let asked = self.proxy.as_ref().filter(|_| self.url.scheme() != "https");
         let host = match (self.url.host_str(), self.url.port()) {
             (Some(host), Some(port)) => format!("{host}:{port}"),
             (Some(host), None) => host.to_owned(),
+            // A `news` URL has none (RFC 9112 §3.2).
+            (None, _) if asked.is_some() => String::new(),
             (None, _) => return Err(wrong("it names no host".to_owned())),
         };
-        // A proxy is told the whole URL; it is asked for nothing within a tunnel.
-        let asked = self.proxy.as_ref().filter(|_| self.url.scheme() == "http");
         let begin = if asked.is_some() { Position::BeforeScheme } else { Position::BeforePath };
         let mut target = self.url[begin..Position::BeforePath].to_owned();
         let own = &self.url[Position::BeforePath..Position::AfterQuery];
@@ -221,7 +223,7 @@ impl Request {
     pub(super) fn vet_answer(&self, status: StatusCode) -> Result<(), Error> {
         match &self.proxy {
             Some(proxy)
-                if self.url.scheme() == "http"
+                if self.url.scheme() != "https"
                     && status == StatusCode::PROXY_AUTHENTICATION_REQUIRED =>
             {
                 Err(proxy.refusal(authority(&self.url), status))
@@ -248,9 +250,13 @@ pub fn user_agent(contact: Option<&str>) -> HeaderValue {
 pub(super) fn destination(request: &Request, policy: Policy) -> Result<Destination, Error> {
     let url = &request.url;
     let wrong = |message: &str| Error::Url { url: url.to_string(), message: message.to_owned() };
-    let secure = match url.scheme() {
-        "http" => false,
-        "https" => true,
+    let secure = match (url.scheme(), &request.proxy) {
+        ("http", _) => false,
+        ("https", _) => true,
+        (_, Some(proxy)) => {
+            proxy.vet(url, policy)?;
+            return Ok(Destination::of_proxy(proxy.clone()));
+        }
         _ => return Err(wrong("only http and https are supported")),
     };
     if !url.username().is_empty() || url.password().is_some() {

@@ -141,7 +141,7 @@ impl Dots {
 }
 
 /// Returns text in UTF-8 or else Latin-1.
-pub(crate) fn decode(bytes: &[u8]) -> String {
+pub fn decode(bytes: &[u8]) -> String {
     match str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
         Err(_) => bytes.iter().map(|it| char::from(*it)).collect(),

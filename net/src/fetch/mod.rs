@@ -7,8 +7,8 @@ mod lines;
 
 pub(crate) use connection::{Connection, Watch};
 pub use error::{Fault, FetchError};
-pub use lines::TooLong;
-pub(crate) use lines::{Dots, Lines, decode, shown};
+pub(crate) use lines::{Dots, Lines, shown};
+pub use lines::{TooLong, decode};
 
 use std::fmt;
 
@@ -55,8 +55,17 @@ pub struct Login {
 
 impl Login {
     /// Returns the value of a field that sends it in HTTP: `Basic …` (RFC 7617 §2).
-    pub(crate) fn basic(&self) -> String {
+    pub fn basic(&self) -> String {
         format!("Basic {}", STANDARD.encode(format!("{}:{}", self.name, self.password)))
+    }
+
+    /// Reads the value of such a field; `None`: it has none in UTF-8.
+    pub fn of_basic(value: &[u8]) -> Option<Self> {
+        let (scheme, encoded) = str::from_utf8(value).ok()?.split_once(' ')?;
+        let decoded = STANDARD.decode(encoded.trim()).ok()?;
+        let (name, password) = str::from_utf8(&decoded).ok()?.split_once(':')?;
+        let is_basic = scheme.eq_ignore_ascii_case("basic");
+        is_basic.then(|| Self { name: name.to_owned(), password: password.to_owned() })
     }
 }
 
@@ -94,7 +103,7 @@ impl Server {
 
 /// Returns the bytes that part of a URL stands for (RFC 3986 §2.1); `%` without two digits stands
 /// for itself.
-pub(crate) fn unescaped(text: &str) -> Vec<u8> {
+pub fn unescaped(text: &str) -> Vec<u8> {
     let digit =
         |it: Option<&u8>| char::from(*it?).to_digit(16).and_then(|it| u8::try_from(it).ok());
     let mut bytes = Vec::with_capacity(text.len());
@@ -115,7 +124,7 @@ pub(crate) fn unescaped(text: &str) -> Vec<u8> {
 }
 
 /// Returns bytes as part of a URL's path: all but letters, digits and `-._~/` are escaped.
-pub(crate) fn escaped(bytes: &[u8]) -> String {
+pub fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
         match byte {
@@ -142,6 +151,15 @@ mod tests {
         assert_eq!(of("gopher://0x7f.1:7/1").unwrap(), Server { host, port: 7 });
         assert!(matches!(of("gopher:1").unwrap_err(), Fault::Url { .. }));
         assert!(matches!(of("gopher://a%20b/").unwrap_err(), Fault::Url { .. }));
+    }
+
+    #[test]
+    fn names_and_passwords_are_read_as_they_are_sent() {
+        let login = Login { name: "a".to_owned(), password: "b:c".to_owned() };
+        assert_eq!(Login::of_basic(login.basic().as_bytes()), Some(login));
+        for bad in ["Bearer YTpi", "Basic", "Basic YQ==", "Basic !", "Basic /zph"] {
+            assert_eq!(Login::of_basic(bad.as_bytes()), None, "{bad}");
+        }
     }
 
     #[test]

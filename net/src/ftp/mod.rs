@@ -8,12 +8,14 @@
 //! is no library.
 
 mod cache;
+mod download;
 mod list;
 mod path;
 mod reply;
 mod session;
 mod time;
 
+pub use download::Download;
 pub use list::{Entry, EntryKind, Facts, Folder, Form, Listing};
 pub use path::Target;
 pub use reply::{Flaw, Replies, Reply};
@@ -26,7 +28,7 @@ use url::Url;
 
 use crate::clock;
 use crate::connect::Connector;
-use crate::fetch::{Bounds, Fault, FetchError, Login, Server, unescaped};
+use crate::fetch::{Bounds, Connection, Fault, FetchError, Login, Server, unescaped};
 use cache::{Cache, Key};
 use session::{Data, Session, expect};
 
@@ -97,6 +99,7 @@ pub struct Client {
 #[derive(Clone, Copy)]
 enum Task {
     Fetch,
+    Open,
     List,
     ListTree,
     Facts,
@@ -106,6 +109,8 @@ enum Task {
 enum Answer {
     Data(Data, Form),
     Facts(Facts),
+    /// The connection that a file comes over.
+    Begun(Connection),
 }
 
 impl Client {
@@ -125,6 +130,25 @@ impl Client {
     pub async fn fetch(&self, url: &Url) -> Result<Fetched, FetchError> {
         let data = self.data(url, Task::Fetch).await?.0;
         Ok(Fetched { bytes: data.bytes, truncated: data.truncated })
+    }
+
+    /// Begins to fetch a file, of any size.
+    ///
+    /// # Errors
+    ///
+    /// As [`fetch`](Self::fetch).
+    pub async fn open(&self, url: &Url) -> Result<Download, FetchError> {
+        let failed = |fault| FetchError::new(shown(url), fault);
+        let (key, session, answer) = self.reach(url, Task::Open).await.map_err(failed)?;
+        match answer {
+            Ok(Answer::Begun(connection)) => {
+                Ok(Download::new(self.clone(), shown(url), (key, session, connection)))
+            }
+            answer => Err(failed(match self.keep(key, session, answer) {
+                Err(fault) => fault,
+                Ok(_) => Fault::protocol("the server sent something else"),
+            })),
+        }
     }
 
     /// Lists a folder: with facts, if the server has them.
@@ -155,7 +179,7 @@ impl Client {
     pub async fn facts(&self, url: &Url) -> Result<Facts, FetchError> {
         match self.ask(url, Task::Facts).await {
             Ok(Answer::Facts(facts)) => Ok(facts),
-            Ok(Answer::Data(..)) => Ok(Facts::default()),
+            Ok(Answer::Data(..) | Answer::Begun(_)) => Ok(Facts::default()),
             Err(fault) => Err(FetchError::new(shown(url), fault)),
         }
     }
@@ -174,7 +198,9 @@ impl Client {
     async fn data(&self, url: &Url, task: Task) -> Result<(Data, Form), FetchError> {
         match self.ask(url, task).await {
             Ok(Answer::Data(data, form)) => Ok((data, form)),
-            Ok(Answer::Facts(_)) => Ok((Data { bytes: Vec::new(), truncated: false }, Form::Free)),
+            Ok(Answer::Facts(_) | Answer::Begun(_)) => {
+                Ok((Data { bytes: Vec::new(), truncated: false }, Form::Free))
+            }
             Err(fault) => Err(FetchError::new(shown(url), fault)),
         }
     }
@@ -182,8 +208,18 @@ impl Client {
     /// Does a task over a kept connection, or else over a new one. If a kept one is lost, the task
     /// is done once more.
     async fn ask(&self, url: &Url, task: Task) -> Result<Answer, Fault> {
+        let (key, session, answer) = self.reach(url, task).await?;
+        self.keep(key, session, answer)
+    }
+
+    /// Does a task; returns the session by which it was done, too.
+    async fn reach(
+        &self,
+        url: &Url,
+        task: Task,
+    ) -> Result<(Key, Session, Result<Answer, Fault>), Fault> {
         let target = Target::of(url).map_err(Fault::url)?;
-        if target.is_folder && matches!(task, Task::Fetch | Task::Facts) {
+        if target.is_folder && matches!(task, Task::Fetch | Task::Open | Task::Facts) {
             return Err(Fault::url("it is a folder, which is listed, not fetched"));
         }
         let key = self.key(url)?;
@@ -192,7 +228,7 @@ impl Client {
                 // The server closed the connection while it was kept, or is closing it just now.
                 Err(Fault::Cut { .. }) => {}
                 Err(Fault::Busy { reply }) if reply.starts_with("421") => {}
-                answer => return self.keep(key, session, answer),
+                answer => return Ok((key, session, answer)),
             }
         }
         let permit = self.cache.permit(&key.server, self.settings.bounds.timeouts.connect).await?;
@@ -200,7 +236,7 @@ impl Client {
         let opened = Session::open(&self.settings, server, *is_implicit, login, &self.tls, permit);
         let mut session = Box::pin(opened).await?;
         let answer = perform(&mut session, &target, task, &self.settings.bounds).await;
-        self.keep(key, session, answer)
+        Ok((key, session, answer))
     }
 
     /// Keeps a session that can be used further.
@@ -213,7 +249,7 @@ impl Client {
         let is_usable = match &answer {
             Ok(Answer::Data(data, _)) => !data.truncated,
             Ok(Answer::Facts(_)) | Err(Fault::Refused { .. }) => true,
-            Err(_) => false,
+            Ok(Answer::Begun(_)) | Err(_) => false,
         };
         if is_usable {
             let used = session.used();
@@ -258,6 +294,7 @@ async fn perform(
             let data = session.fetch(&[b"RETR ", &path], bounds.bytes_max).await?;
             return Ok(Answer::Data(data, Form::Free));
         }
+        Task::Open => return session.begin(&[b"RETR ", &path]).await.map(Answer::Begun),
         Task::List if session.has_facts => (b"MLSD", Form::Facts),
         Task::List => (b"LIST", Form::Free),
         Task::ListTree => (b"LIST -R", Form::Free),

@@ -163,6 +163,17 @@ impl Session {
         command: &[&[u8]],
         bytes_max: usize,
     ) -> Result<Data, Fault> {
+        let mut connection = self.begin(command).await?;
+        let data = read_all(&mut connection, &self.bounds.timeouts, bytes_max).await?;
+        drop(connection);
+        if !data.truncated {
+            self.end().await?;
+        }
+        Ok(data)
+    }
+
+    /// Sends a command whose answer is data, and returns the connection that they come over.
+    pub(super) async fn begin(&mut self, command: &[&[u8]]) -> Result<Connection, Fault> {
         let port = self.passive_port().await?;
         // The port is at the other end of this connection, whatever address the server names.
         let host = match self.connection.address {
@@ -177,12 +188,12 @@ impl Session {
         if let Some(tls) = &self.tls {
             connection = connection.secure(tls, &self.server).await?;
         }
-        let data = read_all(&mut connection, &self.bounds.timeouts, bytes_max).await?;
-        drop(connection);
-        if !data.truncated {
-            expect(&self.last_reply().await?, &[226, 250])?;
-        }
-        Ok(data)
+        Ok(connection)
+    }
+
+    /// Reads the reply that all data were sent, after the end of their connection.
+    pub(super) async fn end(&mut self) -> Result<(), Fault> {
+        expect(&self.last_reply().await?, &[226, 250])
     }
 
     async fn passive_port(&mut self) -> Result<u16, Fault> {
@@ -207,22 +218,29 @@ async fn read_all(
 ) -> Result<Data, Fault> {
     let mut watch = Watch::data(timeouts);
     let mut bytes = Vec::new();
-    loop {
-        match connection.read(&mut watch, &mut bytes).await {
-            Ok(0) => return Ok(Data { bytes, truncated: false }),
-            // Many servers end TLS without saying so; the reply tells whether all was sent.
-            Err(Fault::Cut { source })
-                if connection.is_secure() && source.kind() == io::ErrorKind::UnexpectedEof =>
-            {
-                return Ok(Data { bytes, truncated: false });
-            }
-            Err(fault) => return Err(fault),
-            Ok(_) if bytes_max < bytes.len() => {
-                bytes.truncate(bytes_max);
-                return Ok(Data { bytes, truncated: true });
-            }
-            Ok(_) => {}
+    while read(connection, &mut watch, &mut bytes).await? != 0 {
+        if bytes_max < bytes.len() {
+            bytes.truncate(bytes_max);
+            return Ok(Data { bytes, truncated: true });
         }
+    }
+    Ok(Data { bytes, truncated: false })
+}
+
+/// Appends the data that come next to `bytes`; returns their number, 0 at the end.
+pub(super) async fn read(
+    connection: &mut Connection,
+    watch: &mut Watch,
+    bytes: &mut Vec<u8>,
+) -> Result<usize, Fault> {
+    match connection.read(watch, bytes).await {
+        // Many servers end TLS without saying so; the reply tells whether all was sent.
+        Err(Fault::Cut { source })
+            if connection.is_secure() && source.kind() == io::ErrorKind::UnexpectedEof =>
+        {
+            Ok(0)
+        }
+        read => read,
     }
 }
 

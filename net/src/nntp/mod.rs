@@ -223,6 +223,31 @@ impl Reader {
         }
     }
 
+    /// Reads the article with this message id, which has its angle brackets. One that is not there is
+    /// [`Lookup::Canceled`].
+    ///
+    /// # Errors
+    ///
+    /// The id cannot be one, or the server cannot be asked.
+    pub async fn article_by_id(&mut self, id: &str) -> Result<Lookup, FetchError> {
+        let read = self.read_by_id(id).await;
+        read.map_err(|fault| FetchError::new(&self.settings.url, fault))
+    }
+
+    async fn read_by_id(&mut self, id: &str) -> Result<Lookup, Fault> {
+        if !is_word(id) || !id.starts_with('<') || !id.ends_with('>') {
+            return Err(Fault::url(format!("{id:?} is no message id")));
+        }
+        let (reply, block) =
+            self.ask(&format!("ARTICLE {id}"), self.settings.bounds.bytes_max).await?;
+        let (bytes, truncated) = (block.bytes, block.truncated);
+        match reply.code {
+            220 => Ok(Lookup::Found(Article { id: id.to_owned(), bytes, truncated })),
+            423 | 430 => Ok(Lookup::Canceled),
+            _ => Err(refused(&reply)),
+        }
+    }
+
     fn chosen(&self) -> Result<&Group, Fault> {
         self.group.as_ref().ok_or_else(|| Fault::url("no group is chosen"))
     }

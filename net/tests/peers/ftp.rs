@@ -66,6 +66,12 @@ async fn check(client: &Client, address: SocketAddr) {
         assert_eq!(fetched.truncated, is_large, "{name}");
         assert!(content.starts_with(&fetched.bytes), "{name}");
         assert_eq!(fetched.bytes.len(), if is_large { 100_000 } else { content.len() });
+        let (mut file, mut whole) =
+            (client.open(&at(&name.replace(' ', "%20"))).await.unwrap(), Vec::new());
+        while let Some(piece) = file.chunk().await.unwrap() {
+            whole.extend_from_slice(&piece);
+        }
+        assert!(whole == content, "{name}");
     }
     let facts = client.facts(&at("a.txt")).await.unwrap();
     assert_eq!(facts.size, Some(14));
@@ -77,6 +83,8 @@ async fn check(client: &Client, address: SocketAddr) {
     assert!(matches!(error.fault, Fault::Refused { .. }), "{error}");
     let port = address.port();
     assert!(error.to_string().starts_with(&format!("ftp://localhost:{port}/none.txt: ")));
+    let error = client.open(&at("none.txt")).await.unwrap_err();
+    assert!(matches!(error.fault, Fault::Refused { .. }), "{error}");
     let error = client.list(&at("none/")).await.unwrap_err();
     assert!(matches!(error.fault, Fault::Refused { .. }), "{error}");
 }

@@ -128,6 +128,22 @@ async fn control_connections_are_kept_and_the_oldest_makes_room() {
 }
 
 #[tokio::test]
+async fn a_download_gives_its_connection_back_unless_it_breaks_off() {
+    let server = Scripted::start(&[]).await;
+    let client = Client::new(settings());
+    for _ in 0..2 {
+        let mut file = client.open(&url(server.address, "a")).await.unwrap();
+        assert_eq!(file.chunk().await.unwrap().unwrap(), "content");
+        assert_eq!(file.chunk().await.unwrap(), None);
+        assert_eq!(file.chunk().await.unwrap(), None);
+    }
+    assert_eq!(server.sent(), format!("{OPENED} EPSV RETR EPSV RETR"));
+    drop(client.open(&url(server.address, "a")).await.unwrap());
+    client.facts(&url(server.address, "a")).await.unwrap();
+    assert!(server.sent().ends_with(&format!("{OPENED} MLST")), "{}", server.sent());
+}
+
+#[tokio::test]
 async fn a_lost_connection_is_replaced() {
     for lost in [("MLST", ""), ("MLST", "421 too long\r\n")] {
         let server = Scripted::start(&[]).await;

@@ -58,6 +58,12 @@ async fn inn_is_read() {
     assert_eq!((large.bytes.len(), large.truncated), (100_000, true));
     assert_eq!(found(reader.article(Part::Stat, 12).await.unwrap()).id, "<2@x>");
 
+    let by_id = found(reader.article_by_id("<2@x>").await.unwrap());
+    assert_eq!((by_id.id.as_str(), by_id.bytes), ("<2@x>", whole.bytes));
+    assert_eq!(reader.article_by_id("<none@x>").await.unwrap(), Lookup::Canceled);
+    let error = reader.article_by_id("2").await.unwrap_err();
+    assert!(matches!(error.fault, Fault::Url { .. }), "{error}");
+
     assert_eq!(reader.article(Part::Stat, 5).await.unwrap(), Lookup::Expired);
     inn.cancel("<2@x>");
     assert_eq!(reader.article(Part::Article, 12).await.unwrap(), Lookup::Canceled);
