@@ -145,7 +145,8 @@ const UNNAMED: &[(&str, &str, &str)] = &[
     ("essence", "tar", "the same"),
     ("essence", "zip", "the same"),
     ("gatherer", "fastrand", "its bench makes pages as a test of papers does: prose.rs"),
-    ("harvest", "rcgen", "its tests make certificates as those of net do: certificates/mod.rs"),
+    ("cache", "rcgen", "its tests make certificates as those of net do: certificates/mod.rs"),
+    ("harvest", "rcgen", "the same"),
 ];
 
 /// Outside names that may stand only in files whose path has one of the given parts.

@@ -23,6 +23,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use net::host::HostPort;
+use net::nntp::{self, Reader};
 use regex::Regex;
 use settings::{Document, Mistake, Table};
 use url::Url;
@@ -32,7 +33,7 @@ use crate::neighbors::Neighbor;
 use crate::policy::control::SECONDS_MAX;
 use crate::policy::freshness::{Guess, Rules};
 use crate::resolution::Kind;
-use crate::target;
+use crate::target::{self, Scheme};
 
 /// Default address of the proxy.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3_128);
@@ -55,6 +56,10 @@ pub const PORTS: [RangeInclusive<u16>; 6] =
     [21..=21, 70..=70, 80..=80, 119..=119, 443..=443, 1_025..=u16::MAX];
 /// Ports to which tunnels may go, unless the settings list others.
 pub const CONNECT_PORTS: [RangeInclusive<u16>; 1] = [443..=443];
+
+/// Lifetime of answers that an object of another scheme than HTTP's is not there, in seconds: that of
+/// the original.
+const NEGATIVE_SECONDS: u32 = 300;
 
 /// A cache's settings.
 #[derive(Clone, Debug)]
@@ -83,6 +88,8 @@ pub struct Config {
     pub icp_listen: Option<SocketAddr>,
     /// The neighbors that are asked.
     pub neighbors: Vec<Neighbor>,
+    /// The server of `news` URLs: `nntp://HOST` or, with TLS, `nntps://HOST`.
+    pub news_server: Option<Url>,
 }
 
 /// How the lifetime of some answers is guessed.
@@ -119,6 +126,7 @@ impl Config {
             origins: Vec::new(),
             icp_listen: None,
             neighbors: Vec::new(),
+            news_server: None,
         }
     }
 
@@ -159,6 +167,7 @@ impl Config {
             origins: listed(&root, "origin").iter().filter_map(read_origin).collect(),
             icp_listen,
             neighbors,
+            news_server: read_news_server(&root),
             daemon,
         };
         document.finish()?;
@@ -176,8 +185,11 @@ impl Config {
     /// Returns what the settings say of the answers of a URL.
     pub fn rules(&self, url: &Url, is_before_origin: bool) -> Rules {
         let fits = |it: &&Refresh| it.pattern.is_match(url.as_str());
-        let guess = self.refresh.iter().find(fits).map(|it| it.guess).unwrap_or_default();
-        Rules { guess, is_before_origin, ..Rules::default() }
+        let scheme = Scheme::of(url);
+        let default = || scheme.map(|it| it.guess(url)).unwrap_or_default();
+        let guess = self.refresh.iter().find(fits).map_or_else(default, |it| it.guess);
+        let negative = scheme.map_or_else(|| Rules::default().negative, |_| NEGATIVE_SECONDS);
+        Rules { guess, is_before_origin, negative }
     }
 }
 
@@ -220,6 +232,19 @@ fn read_access_log(root: &Table<'_>) -> Option<(PathBuf, Format)> {
         );
     }
     path.map(|it| (it, format))
+}
+
+fn read_news_server(root: &Table<'_>) -> Option<Url> {
+    let text = root.string("news_server")?;
+    let url = Url::parse(&text).ok();
+    let is_server = |it: &Url| Reader::new(nntp::Settings::new(it.clone())).is_ok();
+    let is_whole = |it: &Url| ["", "/"].contains(&it.path()) && it.query().is_none();
+    let server = url.filter(|it| is_server(it) && is_whole(it));
+    if server.is_none() {
+        let expected = "\"nntp://news.example.org\", or with TLS \"nntps://news.example.org\"";
+        root.mistake("news_server", format!("{text:?} is no news server"), expected);
+    }
+    server
 }
 
 fn listed<'a>(root: &Table<'a>, key: &str) -> Vec<Table<'a>> {
@@ -330,6 +355,7 @@ mod tests {
         assert!(is_name(&config.name) && !config.allow_private);
         let text = r#"
             name = "cache.example.org"
+            news_server = "nntp://news.example.org"
             memory_bytes = "1 GiB"
             access_log = "access.log"
             access_log_format = "common"
@@ -374,12 +400,16 @@ mod tests {
         };
         assert_eq!(rules("http://h/a.png"), Guess { min: 60, percent: 20, max: 604_800 });
         assert_eq!(rules("http://h/a"), Guess::default());
+        assert_eq!(rules("ftp://h/a.png").max, 604_800, "the pattern counts first");
+        assert_eq!(rules("gopher://h/1"), Guess { min: 86_400, percent: 0, max: 86_400 });
+        assert_eq!(config.news_server.unwrap().host_str(), Some("news.example.org"));
     }
 
     #[test]
     fn every_mistake_is_named() {
         let text = r#"
             name = "a b"
+            news_server = "http://news.example.org"
             memory_bytes = "1 B"
             disk_bytes = "1 B"
             [access]
@@ -398,6 +428,6 @@ mod tests {
             kind = "uncle"
         "#;
         let mistakes = Config::parse(text, Path::new("/d")).unwrap_err();
-        assert_eq!(mistakes.len(), 12, "{mistakes:#?}");
+        assert_eq!(mistakes.len(), 13, "{mistakes:#?}");
     }
 }

@@ -11,6 +11,8 @@
 //! began it as long as another one wants it.
 
 mod asking;
+pub(crate) mod coming;
+pub(crate) mod schemes;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
@@ -18,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::{StatusCode, header};
-use net::client::{Client, Response};
+use net::client::Client;
 use net::clock;
 use net::guard::Policy;
 use net::shutdown::Shutdown;
@@ -28,6 +30,8 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
 
 use asking::Came;
+use coming::Coming;
+use schemes::Schemes;
 
 use crate::content::Content;
 use crate::counts::Counts;
@@ -51,7 +55,7 @@ const APART_MAX: usize = 10_000;
 const PATTERNS_MAX: usize = 100;
 
 /// Bytes of a validation's answer that are read so that the connection can be used again.
-const REST_BYTES_MAX: u64 = 16 << 10;
+const REST_BYTES_MAX: usize = 16 << 10;
 
 /// Bytes ahead of what has come from which on a part is worth waiting for.
 const REACH_BYTES: u64 = 1 << 20;
@@ -72,7 +76,7 @@ pub(crate) enum Answer {
     /// The origin fails, and what was stored is used instead.
     Instead { object: Arc<Object> },
     /// It is for this client alone.
-    Alone { response: Box<Response>, why: NotStored },
+    Alone { response: Box<Coming>, why: NotStored },
 }
 
 /// What comes of a flight for all who wait for it.
@@ -88,7 +92,7 @@ enum Outcome {
 }
 
 /// A place in a flight: with the reader of its body, and what brings an answer for one alone.
-type Place = (Arc<Flight>, Reader, Option<oneshot::Receiver<Box<Response>>>);
+type Place = (Arc<Flight>, Reader, Option<oneshot::Receiver<Box<Coming>>>);
 
 #[derive(Debug)]
 struct Flight {
@@ -131,6 +135,7 @@ struct Shared {
     client: Client,
     objects: Objects,
     neighbors: Neighbors,
+    schemes: Schemes,
     /// The guard's policy for homes.
     policy: Policy,
     routes: Mutex<BTreeMap<&'static str, u64>>,
@@ -152,6 +157,7 @@ impl Fetcher {
     pub(crate) fn new(
         client: Client,
         (objects, neighbors): (Objects, Neighbors),
+        schemes: Schemes,
         policy: Policy,
         folder: PathBuf,
         stop: Shutdown,
@@ -160,6 +166,7 @@ impl Fetcher {
             client,
             objects,
             neighbors,
+            schemes,
             policy,
             routes: Mutex::default(),
             counts: Arc::default(),
@@ -347,7 +354,7 @@ impl Fetcher {
         url: &str,
         flight: &Arc<Flight>,
         reader: Reader,
-        direct: Option<oneshot::Receiver<Box<Response>>>,
+        direct: Option<oneshot::Receiver<Box<Coming>>>,
     ) -> Result<Answer, Failure> {
         let is_joined = direct.is_none();
         let mut outcome = flight.outcome.subscribe();
@@ -380,7 +387,7 @@ impl Fetcher {
         asked: Asked,
         stored: Option<Arc<Object>>,
         flight: &Arc<Flight>,
-        direct: oneshot::Sender<Box<Response>>,
+        direct: oneshot::Sender<Box<Coming>>,
     ) {
         let (url, began) = (asked.object.url.as_str(), clock::monotonic());
         let came = self.ask(&asked, stored.as_ref(), began).await;
@@ -437,7 +444,7 @@ impl Fetcher {
     }
 
     /// Forgets what the answer to a request that changes something makes unusable.
-    pub(crate) fn invalidate(&self, asked: &Asked, response: &Response) {
+    pub(crate) fn invalidate(&self, asked: &Asked, response: &Coming) {
         let (status, headers) = (response.status, &response.headers);
         for url in invalidation::invalidated(&asked.method, &asked.object.url, status, headers) {
             self.forget(url.as_str());

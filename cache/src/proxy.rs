@@ -93,6 +93,7 @@ impl Proxy {
             ("disk_bytes", before.disk_bytes != config.disk_bytes),
             ("icp_listen", before.icp_listen != config.icp_listen),
             ("neighbor", before.neighbors != config.neighbors),
+            ("news_server", before.news_server != config.news_server),
             ("allow_private", before.allow_private != config.allow_private),
         ];
         *self.0.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
@@ -146,11 +147,12 @@ impl Proxy {
 
     /// Removes what is stored of a URL. Returns how many objects there were.
     pub(crate) fn purge(&self, url: &Url) -> u64 {
-        self.0.fetcher.forget(url.as_str()) as u64
+        self.0.fetcher.forget(target::key(url.clone()).as_str()) as u64
     }
 
     /// Returns whether a plain request for a URL is answered from what is stored.
     pub(crate) async fn has(&self, url: Url) -> bool {
+        let url = target::key(url);
         let rules = self.config().rules(&url, false);
         let stored = self.0.objects.get(url.as_str(), rules).await;
         let objects: &[Arc<Object>] = stored.as_deref().unwrap_or_default();
@@ -246,7 +248,7 @@ impl Proxy {
         }
         let (name, client) = (answers.name(), client_of(&parts.extensions));
         let (method, headers) = (parts.method, parts.headers);
-        let asked = Asked { method, object, headers, name, client, rules };
+        let asked = Asked { method, object, headers, name, client, rules }.identified();
         if asked.method == Method::GET && body.is_end_stream() {
             self.get(asked).await
         } else if asked.method == Method::HEAD {
@@ -482,12 +484,19 @@ impl Proxy {
     }
 }
 
-/// Returns the URL of a request, as a log tells it.
+/// Returns the URL of a request, as a log tells it: without a password.
 fn url_of(request: &Request<Body>) -> String {
     let host = request.headers().get(header::HOST).and_then(|it| it.to_str().ok());
-    match (request.uri().authority(), host) {
-        (None, Some(host)) => format!("http://{host}{}", request.uri()),
-        _ => request.uri().to_string(),
+    let uri = request.uri();
+    match (uri.authority(), host) {
+        (None, Some(host)) => format!("http://{host}{uri}"),
+        (Some(it), _) if it.as_str().contains('@') => {
+            let mut url = Url::parse(&uri.to_string()).ok();
+            // A URL that cannot have a password has none.
+            let _ = url.as_mut().map(|it| it.set_password(None));
+            url.map(String::from).unwrap_or_default()
+        }
+        _ => uri.to_string(),
     }
 }
 

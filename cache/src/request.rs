@@ -6,12 +6,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use net::fetch::{Login, escaped};
 
 use crate::policy::control::RequestControl;
 use crate::policy::freshness::Rules;
 use crate::policy::hops;
 use crate::policy::storing::Ask;
-use crate::target;
+use crate::target::{self, Scheme};
 
 /// Headers by which a client wants a part, or makes conditions of its own.
 pub(crate) const CONDITIONS: [HeaderName; 6] = [
@@ -38,6 +39,24 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// Makes name and password of an `ftp` URL credentials of the request, so that its answer is for one
+    /// user alone, and each user's objects have other URLs than everybody's.
+    #[must_use]
+    pub(crate) fn identified(mut self) -> Self {
+        let Some(scheme) = Scheme::of(&self.object.url) else { return self };
+        let shown = self.headers.remove(header::AUTHORIZATION);
+        let login = self.object.login.take().map(|it| *it);
+        let login = login.or_else(|| Login::of_basic(shown?.as_bytes()));
+        let Some(login) = login.filter(|_| scheme == Scheme::Ftp) else { return self };
+        if let Ok(mut value) = HeaderValue::try_from(login.basic())
+            && self.object.url.set_username(&escaped(login.name.as_bytes())).is_ok()
+        {
+            value.set_sensitive(true);
+            self.headers.insert(header::AUTHORIZATION, value);
+        }
+        self
+    }
+
     /// Returns the request, as far as the policy looks at it.
     pub(crate) fn ask(&self) -> Ask<'_> {
         Ask { method: &self.method, headers: &self.headers }

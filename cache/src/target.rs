@@ -4,15 +4,21 @@
 //!
 //! Sans-I/O.
 
+mod scheme;
+
 use std::fmt;
 use std::ops::RangeInclusive;
 
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, StatusCode, Uri, header};
+use net::fetch::{Login, unescaped};
 use net::host::HostPort;
 use url::{Position, Url};
 
 use crate::config::Config;
+
+pub use scheme::Scheme;
+pub(crate) use scheme::{news_name, news_url};
 
 /// Longest URL that is asked for, in bytes.
 const URL_BYTES_MAX: usize = 8 << 10;
@@ -38,6 +44,8 @@ pub struct Object {
     /// Path and query as the client wrote them, if the URL's differ from them by quotation marks alone:
     /// signatures of URLs are made of what is written.
     pub written: Option<PathAndQuery>,
+    /// Name and password of an `ftp` URL, which are not in the URL above.
+    pub login: Option<Box<Login>>,
 }
 
 impl Object {
@@ -46,9 +54,11 @@ impl Object {
         self.site.is_some()
     }
 
-    /// Returns where it is fetched from.
+    /// Returns where it is fetched from, whoever fetches it.
     pub fn at(&self) -> Url {
         let mut at = self.url.clone();
+        // A URL that cannot have a name has none.
+        let _ = at.set_username("");
         if let Some(site) = &self.site {
             // Both are URLs of the same kind, so that all three can be set.
             let _ = at.set_scheme(site.scheme());
@@ -68,6 +78,8 @@ pub enum Refusal {
     Port(u16),
     /// Nothing here has that host's name.
     Host(String),
+    /// There is no news server.
+    News,
 }
 
 impl Refusal {
@@ -77,6 +89,7 @@ impl Refusal {
             Self::Url(_) => StatusCode::BAD_REQUEST,
             Self::Port(_) => StatusCode::FORBIDDEN,
             Self::Host(_) => StatusCode::MISDIRECTED_REQUEST,
+            Self::News => StatusCode::NOT_IMPLEMENTED,
         }
     }
 }
@@ -94,6 +107,10 @@ impl fmt::Display for Refusal {
                 f,
                 "this cache stands before no site {host:?}: an [[origin]] in cache.toml names one; as a \
                  proxy it is asked by whole URLs"
+            ),
+            Self::News => f.write_str(
+                "news come from one server, and this cache has none: news_server = \"nntp://news.example.org\" \
+                 in cache.toml names one",
             ),
         }
     }
@@ -139,7 +156,7 @@ pub fn of(
     if is_own || uri.path().starts_with(DIGESTS) {
         return Ok(Target::Own);
     }
-    let url = if is_whole {
+    let (url, login) = if is_whole {
         parsed(&uri.to_string())?
     } else {
         let path = path.map_or("/", |it| it.as_str());
@@ -155,14 +172,19 @@ pub fn of(
     let (is_http, named) = (url.scheme() == "http", named(&url));
     if let Some(origin) = config.origins.iter().find(|it| is_http && it.host == named) {
         let site = Some(origin.url.clone());
-        return Ok(Target::Object(Object { url, site, written }));
+        return Ok(Target::Object(Object { url, site, written, login }));
     }
     if !is_whole {
         return Err(Refusal::Host(host));
     }
-    let port = url.port_or_known_default().unwrap_or_default();
-    allowed(port, &config.ports)?;
-    Ok(Target::Object(Object { url, site: None, written }))
+    match Scheme::of(&url).map(|it| it.port(&url)) {
+        None => allowed(url.port_or_known_default().unwrap_or_default(), &config.ports)?,
+        Some(Some(port)) => allowed(port, &config.ports)?,
+        // The news server is the settings' own choice.
+        Some(None) if config.news_server.is_some() => {}
+        Some(None) => return Err(Refusal::News),
+    }
+    Ok(Target::Object(Object { url, site: None, written, login }))
 }
 
 /// Returns the host of a URL with its port, unless that is the scheme's: as [`Origin`] has it.
@@ -172,16 +194,35 @@ pub(crate) fn named(url: &Url) -> &str {
     &url[Position::BeforeHost..Position::AfterPort]
 }
 
-fn parsed(text: &str) -> Result<Url, Refusal> {
+/// Returns the URL under which an object is stored.
+pub(crate) fn key(url: Url) -> Url {
+    Scheme::of(&url).and_then(|it| it.canonical(url.clone())).unwrap_or(url)
+}
+
+/// Reads a URL, and takes out its name and password.
+fn parsed(text: &str) -> Result<(Url, Option<Box<Login>>), Refusal> {
+    let wrong = |message: &str| Refusal::Url(message.to_owned());
     let mut url = Url::parse(text).map_err(|error| Refusal::Url(error.to_string()))?;
     url.set_fragment(None);
-    if !["http", "https"].contains(&url.scheme()) {
+    let scheme = Scheme::of(&url);
+    if scheme.is_none() && !["http", "https"].contains(&url.scheme()) {
         return Err(Refusal::Url(format!("nothing is fetched by {:?}", url.scheme())));
     }
+    let mut login = None;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Refusal::Url("take the name and password out of it".to_owned()));
+        let text = |part: &str| String::from_utf8(unescaped(part)).ok();
+        let (name, password) = (text(url.username()), text(url.password().unwrap_or_default()));
+        login = name.zip(password).filter(|_| scheme == Some(Scheme::Ftp));
+        let is_out = url.set_username("").is_ok() && url.set_password(None).is_ok();
+        if login.is_none() || !is_out {
+            return Err(wrong("take the name and password out of it"));
+        }
     }
-    Ok(url)
+    let url = match scheme {
+        Some(scheme) => scheme.canonical(url).ok_or_else(|| wrong("it names no object"))?,
+        None => url,
+    };
+    Ok((url, login.map(|(name, password)| Box::new(Login { name, password }))))
 }
 
 fn allowed(port: u16, ports: &[RangeInclusive<u16>]) -> Result<(), Refusal> {
@@ -195,7 +236,8 @@ mod tests {
     use super::*;
 
     fn target(line: &str, host: &str) -> Result<Target, Refusal> {
-        let text = "[[origin]]\nhost = \"www.example.org\"\nurl = \"http://127.0.0.1:8080\"";
+        let text = "news_server = \"nntp://news\"\n\
+                    [[origin]]\nhost = \"www.example.org\"\nurl = \"http://127.0.0.1:8080\"";
         let (method, uri) = line.split_once(' ').unwrap();
         let host = HeaderValue::from_str(host).unwrap();
         let headers = [(header::HOST, host)].into_iter().collect();
@@ -250,6 +292,20 @@ mod tests {
         check("GET /a", "127.0.0.1:3128", "own");
         check("GET http://127.0.0.1:3128/healthz", "x", "own");
         check("CONNECT h:443", "h", "tunnel to h:443");
+    }
+
+    #[test]
+    fn other_schemes_lead_to_their_ports_and_show_no_password() {
+        check("GET ftp://h/a;type=i", "h", "ftp://h/a at ftp://h/a");
+        check("GET gopher://h", "h", "gopher://h/1 at gopher://h/1");
+        check("GET news:a.b", "", "news:a.b at news:a.b");
+        check("GET ftp://h:22/a", "h", "403");
+        check("GET gopher://h:22/", "h", "403");
+        check("GET gopher://u@h/", "h", "400");
+        check("GET ftp://u%40x:p@h/a", "h", "ftp://h/a at ftp://h/a");
+        let Ok(Target::Object(object)) = target("GET ftp://u%40x:p@h/a", "h") else { panic!() };
+        let login = Login { name: "u@x".to_owned(), password: "p".to_owned() };
+        assert_eq!(object.login, Some(Box::new(login)));
     }
 
     #[test]

@@ -14,9 +14,10 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
-use net::client::Response;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::fetch::coming::Coming;
 
 /// Bytes of a body that are kept in memory, and the largest body that is stored there.
 pub const MEMORY_BYTES_MAX: usize = 1 << 20;
@@ -124,7 +125,11 @@ impl Transfer {
     }
 
     /// Carries the whole body of an answer after what is there of it already, and ends.
-    pub async fn fill(self: &Arc<Self>, mut start: Option<Bytes>, response: &mut Response) -> End {
+    pub(crate) async fn fill(
+        self: &Arc<Self>,
+        mut start: Option<Bytes>,
+        response: &mut Coming,
+    ) -> End {
         let end = loop {
             let next = match start.take() {
                 Some(it) => Ok(Some(it)),

@@ -23,6 +23,7 @@ use crate::{output, process, settings};
   harvest cache run                                a proxy for this machine, at 127.0.0.1:3128
   curl -x http://127.0.0.1:3128 http://www.example.org/
   harvest cache get https://www.example.org/       through the proxy; it keeps https, too
+  harvest cache get ftp://ftp.example.org/pub/     and ftp, gopher and news
   harvest cache status
   harvest cache top                                hit rates, what is requested most, slow origins
   harvest cache run -c cache.toml                  with settings: a site to stand before, rules")]

@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use net::body::{self, Body};
-use net::client::{Proxy, Request, Response};
+use net::client::{Proxy, Request};
 use net::clock;
 
+use super::coming::Coming;
 use super::{Fetcher, Outcome, REST_BYTES_MAX};
 use crate::content::Content;
 use crate::memory::Object;
@@ -20,13 +21,13 @@ use crate::policy::freshness::Times;
 use crate::policy::storing::Head;
 use crate::policy::validation::{Validated, validated};
 use crate::request::{Asked, CONDITIONS};
-use crate::target::named;
+use crate::target::{Scheme, named};
 
 /// What comes of asking an origin.
 pub(super) enum Came {
-    Answer(Box<Response>, Times),
+    Answer(Box<Coming>, Times),
     /// The rest of what is stored in part, with the headers of the whole.
-    Rest(Box<Response>, Times),
+    Rest(Box<Coming>, Times),
     Stored(Outcome),
 }
 
@@ -68,7 +69,7 @@ impl Fetcher {
                 let mut headers = response.headers.clone();
                 dated(&mut headers, times);
                 // It is read so that the connection can be used again; a 304 has none.
-                drop(response.bytes(REST_BYTES_MAX).await);
+                response.skip(REST_BYTES_MAX).await;
                 let Some(head) = renewed(asked, &stored.head(), &headers, times) else {
                     // It is for one client alone now.
                     self.0.objects.remove(url, Some(&asked.headers));
@@ -115,7 +116,7 @@ impl Fetcher {
         &self,
         asked: &Asked,
         outgoing: HeaderMap,
-    ) -> Result<(Box<Response>, Times), net::Error> {
+    ) -> Result<(Box<Coming>, Times), net::Error> {
         let sent_ms = clock::now_ms();
         let route = if asked.object.is_before_origin() {
             Route::DIRECT
@@ -141,7 +142,7 @@ impl Fetcher {
         asked: &Asked,
         outgoing: &HeaderMap,
         route: Route,
-    ) -> Option<Box<Response>> {
+    ) -> Option<Box<Coming>> {
         let (proxy, is_sibling) = route.neighbor?;
         let mut headers = outgoing.clone();
         if is_sibling {
@@ -164,7 +165,10 @@ impl Fetcher {
         headers: HeaderMap,
         body: Body,
         proxy: Option<Proxy>,
-    ) -> Result<Box<Response>, net::Error> {
+    ) -> Result<Box<Coming>, net::Error> {
+        if let Some(scheme) = Scheme::of(&asked.object.url) {
+            return self.0.schemes.fetch(scheme, asked, &headers).await.map(Box::new);
+        }
         let at = asked.object.at();
         let request = Request {
             proxy,
@@ -184,7 +188,7 @@ impl Fetcher {
             let fails = outcome.as_ref().map_or(true, |it| it.status.is_server_error());
             self.0.counts.origin(&named(&at), sent.elapsed(), fails);
         }
-        let mut response = Box::new(outcome?);
+        let mut response = Box::new(Coming::from(outcome?));
         match sound(response.status, &mut response.headers, asks) {
             Ok(()) => Ok(response),
             Err(why) => Err(net::Error::Protocol {

@@ -13,6 +13,7 @@ use net::body::{self, Body};
 use net::client::{self, Client, Proxy};
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
+use tokio::task::JoinHandle;
 use tower::service_fn;
 use url::Url;
 
@@ -28,6 +29,7 @@ pub(crate) struct Site {
     /// The requests that have reached the origin.
     seen: Arc<Mutex<Vec<(Method, String, HeaderMap)>>>,
     client: Client,
+    running: JoinHandle<Result<(), cache::Error>>,
     stop: Shutdown,
     _data: tempfile::TempDir,
 }
@@ -107,14 +109,14 @@ impl Site {
         }
         let server = Server::bind(config).await.unwrap();
         let (cache, handle) = (server.local_addr(), server.handle());
-        tokio::spawn(server.run(stop.clone()));
+        let running = tokio::spawn(server.run(stop.clone()));
         let client = Client::new(client::Settings {
             allow_private: true,
             connections_max: 1_000,
             response_bytes_max: 1 << 30,
             ..client::Settings::default()
         });
-        Self { cache, handle, origin, seen, client, stop, _data: data }
+        Self { cache, handle, origin, seen, client, running, stop, _data: data }
     }
 
     /// Returns a request through the cache, for a path of the origin.
@@ -153,6 +155,12 @@ impl Site {
         let (status, headers) = (response.status.as_u16(), response.headers.clone());
         let body = response.bytes(1 << 30).await.unwrap();
         Answer { status, headers, body: String::from_utf8(body.to_vec()).unwrap() }
+    }
+
+    /// Ends the cache, so that all that it writes is written.
+    pub(crate) async fn end(&mut self) {
+        self.stop.start();
+        (&mut self.running).await.unwrap().unwrap();
     }
 
     /// Returns the requests that have reached the origin, and their number.
