@@ -5,7 +5,7 @@
 //!
 //! Sans-I/O.
 
-use super::list::{Facts, read_facts};
+use super::list::{EntryKind, Facts, read_facts};
 use super::time::Moment;
 use crate::fetch::{Lines, TooLong, shown};
 
@@ -157,10 +157,10 @@ impl Reply {
         Moment::of_digits(self.text().trim_ascii())
     }
 
-    /// Returns the facts of a reply to MLST: its second line, `fact=value;… path`.
+    /// Returns the facts of a reply to MLST about a file: its second line, `fact=value;… path`.
     pub fn facts(&self) -> Option<Facts> {
         let (facts, _) = split(self.lines.get(1)?.trim_ascii_start(), b' ')?;
-        read_facts(facts).map(|it| it.1)
+        read_facts(facts).filter(|it| it.0 != EntryKind::Folder).map(|it| it.1)
     }
 
     /// Returns whether a reply to FEAT names a feature.
@@ -269,6 +269,7 @@ mod tests {
             one("250-\r\n size=7;modify=19700101000001; /a b\r\n250 end\r\n").facts().unwrap();
         assert_eq!((facts.size, facts.modified.map(|it| it.seconds)), (Some(7), Some(1)));
         assert_eq!(one("250 no\r\n").facts(), None);
+        assert_eq!(one("250-\r\n type=dir;size=7; /a\r\n250 end\r\n").facts(), None);
         let features = one("211-Features:\r\n EPSV\r\n MLST type*;size*;\r\n211 End\r\n");
         assert!(features.has_feature("mlst") && !features.has_feature("MLSD"));
     }

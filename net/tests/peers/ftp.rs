@@ -83,6 +83,8 @@ async fn check(client: &Client, address: SocketAddr) {
     assert!(matches!(error.fault, Fault::Refused { .. }), "{error}");
     let port = address.port();
     assert!(error.to_string().starts_with(&format!("ftp://localhost:{port}/none.txt: ")));
+    let error = client.facts(&at("sub")).await.unwrap_err();
+    assert!(matches!(error.fault, Fault::Refused { .. }), "{error}");
     let error = client.open(&at("none.txt")).await.unwrap_err();
     assert!(matches!(error.fault, Fault::Refused { .. }), "{error}");
     let error = client.list(&at("none/")).await.unwrap_err();
