@@ -19,6 +19,7 @@ use http::{HeaderValue, header};
 use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
+use url::Url;
 
 pub use self::proxy::Proxy;
 use self::request::destination;
@@ -26,7 +27,8 @@ pub use self::request::{Credentials, Request, redirect, user_agent};
 pub use self::settings::{Settings, Timeouts};
 use crate::body::Body;
 use crate::clock::monotonic;
-use crate::connect::{Connector, Route, authority};
+use crate::connect::distance::Distances;
+use crate::connect::{Connector, Route, authority, dial};
 use crate::error::{Error, Stage};
 use crate::guard::{self, Policy, Refusal};
 use crate::pool::{Destination, Pool};
@@ -85,6 +87,24 @@ impl Client {
     /// Returns the time-outs of requests that have none of their own.
     pub fn timeouts(&self) -> Timeouts {
         self.shared.settings.timeouts
+    }
+
+    /// Returns the distances of the hosts that this client has connected to.
+    pub fn distances(&self) -> &Distances {
+        &self.shared.connector.distances
+    }
+
+    /// Connects to a URL's host and no more, to know its distance.
+    ///
+    /// # Errors
+    ///
+    /// The host was not reached, or is refused by the guard.
+    pub async fn measure(&self, url: &Url, policy: Policy) -> Result<(), Error> {
+        let wrong = || Error::Url { url: url.to_string(), message: "it names no host".to_owned() };
+        let (host, port) = url.host().zip(url.port_or_known_default()).ok_or_else(wrong)?;
+        let dialed = dial(host, port, policy, self.timeouts().connect).await?;
+        self.distances().reached(url, dialed.took);
+        Ok(())
     }
 
     /// Sends a request and returns its answer as soon as the head has come, whatever its status.

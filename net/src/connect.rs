@@ -1,6 +1,7 @@
 //! Outgoing connections: resolving, vetting and connecting; for the HTTP client with TLS, and
 //! through proxies.
 
+pub mod distance;
 mod names;
 
 use std::io;
@@ -32,6 +33,7 @@ use crate::guard::{self, Policy};
 use crate::session;
 use crate::stream::{Line, Stream};
 use crate::tls::{self, ClientFiles, Pinned};
+use distance::Distances;
 
 /// Maximum number of addresses of one host that are tried.
 pub(crate) const ADDRESSES_MAX: usize = 8;
@@ -41,6 +43,8 @@ pub(crate) const ADDRESSES_MAX: usize = 8;
 pub(crate) struct Connector {
     extra_roots: Arc<[Vec<u8>]>,
     pinned: Option<Vec<u8>>,
+    /// Distances of the hosts that it has connected to.
+    pub(crate) distances: Distances,
     /// The TLS settings; made when first needed, since reading the system's certificates takes a
     /// while.
     tls: Arc<OnceLock<Result<Arc<ClientConfig>, String>>>,
@@ -69,8 +73,8 @@ pub(crate) struct Connected {
 
 impl Connector {
     pub(crate) fn new(extra_roots: Vec<Vec<u8>>, pinned: Option<Vec<u8>>) -> Self {
-        let (tls, names) = (Arc::default(), Arc::default());
-        Self { extra_roots: extra_roots.into(), pinned, tls, names }
+        let (tls, names, distances) = (Arc::default(), Arc::default(), Distances::default());
+        Self { extra_roots: extra_roots.into(), pinned, distances, tls, names }
     }
 
     /// Connects to the host of a route (`host` in errors) within `patience`; of `http`, to the proxy
@@ -105,8 +109,9 @@ impl Connector {
         let url = route.url;
         let named = url.host().ok_or_else(|| nameless(url))?;
         let port = url.port_or_known_default().unwrap_or(0);
-        let Dialed { stream, address } =
+        let Dialed { stream, address, took } =
             dial_known(&self.names, named, port, host, route.policy, patience).await?;
+        self.distances.reached(url, took);
         let address = Some(address);
         if url.scheme() != "https" {
             return Ok(Connected { line: Line::Left(Stream::Left(stream)), address });
@@ -230,6 +235,8 @@ pub struct Dialed {
     pub stream: TcpStream,
     /// The address.
     pub address: IpAddr,
+    /// Time that it took to connect to it, without the look-up of its name.
+    pub took: Duration,
 }
 
 /// Connects to `port` of `host` within `patience`, for any protocol. The name is resolved, the
@@ -262,16 +269,18 @@ async fn dial_known(
     patience: Duration,
 ) -> Result<Dialed, Error> {
     let addresses = vetted(resolve(names, &host, port, named).await?, named, policy)?;
+    let begun = monotonic();
     let stream = connect_first(&addresses, named, patience, TcpStream::connect::<SocketAddr>);
     let stream = stream.await.inspect_err(|_| {
         if let Host::Domain(name) = host {
             names.forget(name);
         }
     })?;
+    let took = begun.elapsed();
     let lost = |source| connect_error(named, source);
     let address = stream.peer_addr().map_err(lost)?.ip();
     stream.set_nodelay(true).map_err(lost)?;
-    Ok(Dialed { stream, address })
+    Ok(Dialed { stream, address, took })
 }
 
 /// Has the proxy at the other end of `stream` open a tunnel to the host of a route. hyper bounds
@@ -423,7 +432,7 @@ mod tests {
         let by_address = Host::Ipv4([127, 0, 0, 1].into());
         for host in [by_address.clone(), Host::Domain("localhost")] {
             let dialed = dial(host.clone(), port, Policy::AllowPrivate, patience).await.unwrap();
-            assert!(dialed.address.is_loopback());
+            assert!(dialed.address.is_loopback() && dialed.took < patience);
             let refused = dial(host, port, Policy::Public, patience).await.unwrap_err();
             let is_loopback = matches!(refused, Error::Refused { refusal: Refusal::Loopback, .. });
             assert!(is_loopback, "{refused}");

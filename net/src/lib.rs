@@ -34,4 +34,4 @@ pub mod tls;
 mod wire;
 
 pub use error::Error;
-pub use response::coding;
+pub use response::{coding, digest};

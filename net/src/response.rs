@@ -1,6 +1,7 @@
 //! Answers to requests of the client: the head, and the body as it comes in.
 
 pub mod coding;
+pub mod digest;
 
 use std::future::poll_fn;
 use std::net::IpAddr;

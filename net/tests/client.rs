@@ -16,7 +16,7 @@ use net::body::{self, Body};
 use net::client::{Client, Credentials, Request, Settings, Timeouts};
 use net::error::{Retry, Stage};
 use net::fetch::Login;
-use net::guard::Refusal;
+use net::guard::{Policy, Refusal};
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -209,6 +209,20 @@ async fn uses_a_connection_again_until_the_peer_has_closed_it() {
     }
     peer.await.unwrap();
     assert_eq!(connections.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn knows_how_distant_the_hosts_are_that_it_has_reached() {
+    let (near, other, client) = (daemon().await, daemon().await, client());
+    let distance = |at| client.distances().of(&url(at, "/"));
+    assert_eq!(distance(near), None);
+    echoed(&client, Request::get(url(near, "/a"))).await;
+    client.measure(&url(other, "/"), Policy::AllowPrivate).await.unwrap();
+    for at in [near, other] {
+        assert!(distance(at).is_some_and(|it| it < Duration::from_secs(10)));
+    }
+    let error = client.measure(&url(other, "/"), Policy::Public).await.unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }), "{error}");
 }
 
 #[tokio::test]
