@@ -14,6 +14,7 @@ mod servers;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 use std::sync::Arc;
 
 use cache::Config;
@@ -94,6 +95,8 @@ async fn check_files(site: &Site, base: &str) {
     stored(site, &at("")).await;
     let moved = site.get(&at("sub")).await;
     assert_eq!((moved.status, moved.header("location")), (301, at("sub/").as_str()), "{moved:?}");
+    let head = site.ask(Method::HEAD, &at("sub"), &[]).await;
+    assert_eq!((head.status, head.header("location")), (301, at("sub/").as_str()), "{head:?}");
     let sub = site.get(&at("sub;type=d")).await;
     let below = links(&sub, &at("sub/"));
     assert_eq!(below[0], base);
@@ -159,6 +162,28 @@ async fn what_a_user_sees_is_for_nobody_else_and_the_password_is_in_no_log() {
     let lines = fs::read_to_string(&log).unwrap();
     assert!(lines.contains(&format!("ftp://reader@{host}/a.txt")), "{lines}");
     assert!(!lines.contains("secret") && !lines.contains("guess"), "{lines}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn curl_is_served_with_and_without_a_name() {
+    let server = Pyftpdlib::start(false, &files());
+    let (site, host) = (cache(|_| ()).await, server.running.address);
+    let proxy = format!("http://{}", site.cache);
+    let curl = async |login: &str, path: &str| {
+        let mut command = Command::new("curl");
+        command.args(["-sSf", "-x", &proxy]).arg(format!("ftp://{login}{host}/{path}"));
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let content = "one\r\ntwo\r\n".to_owned();
+    assert_eq!(curl("", "a.txt").await, (Some(0), content.clone()));
+    assert_eq!(curl("reader:secret@", "a.txt").await, (Some(0), content));
+    assert_eq!(curl("reader:guess@", "a.txt").await.0, Some(22));
+    assert!(curl("", "sub/").await.1.contains("href=\"./c%20%26%20%3Cd%3E%23.txt\""));
+    let answers = site.handle.status().answers;
+    assert_eq!((answers["miss"], answers["hit"]), (4, 0), "{answers:?}");
+    assert_eq!(curl("", "a.txt").await.0, Some(0));
+    assert_eq!(site.handle.status().answers["hit"], 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
