@@ -32,6 +32,7 @@ use crate::access_log::Format;
 use crate::neighbors::Neighbor;
 use crate::policy::control::SECONDS_MAX;
 use crate::policy::freshness::{Guess, Rules};
+use crate::policy::mirrors::Mirror;
 use crate::resolution::Kind;
 use crate::target::{self, Scheme};
 
@@ -88,6 +89,8 @@ pub struct Config {
     pub icp_listen: Option<SocketAddr>,
     /// The neighbors that are asked.
     pub neighbors: Vec<Neighbor>,
+    /// The objects of which there are copies elsewhere, the first that fit first.
+    pub mirrors: Vec<Mirror>,
     /// The server of `news` URLs: `nntp://HOST` or, with TLS, `nntps://HOST`.
     pub news_server: Option<Url>,
 }
@@ -126,6 +129,7 @@ impl Config {
             origins: Vec::new(),
             icp_listen: None,
             neighbors: Vec::new(),
+            mirrors: Vec::new(),
             news_server: None,
         }
     }
@@ -167,6 +171,7 @@ impl Config {
             origins: listed(&root, "origin").iter().filter_map(read_origin).collect(),
             icp_listen,
             neighbors,
+            mirrors: listed(&root, "mirror").iter().filter_map(read_mirror).collect(),
             news_server: read_news_server(&root),
             daemon,
         };
@@ -232,6 +237,31 @@ fn read_access_log(root: &Table<'_>) -> Option<(PathBuf, Format)> {
         );
     }
     path.map(|it| (it, format))
+}
+
+fn read_mirror(table: &Table<'_>) -> Option<Mirror> {
+    const EXPECTED: &str =
+        "the beginning of URLs, with a slash at its end: \"http://www.example.org/pub/\"";
+    let prefix = |text: &str| {
+        let url = Url::parse(text).ok()?;
+        let is_prefix = ["http", "https"].contains(&url.scheme()) && text.ends_with('/');
+        (is_prefix && url.query().is_none() && url.username().is_empty()).then_some(url)
+    };
+    let url = table.required_string("url");
+    if prefix(&url).is_none() {
+        table.mistake("url", format!("{url:?} is no beginning of URLs"), EXPECTED);
+    }
+    table.require("mirrors", "a list of where the copies are: [\"http://mirror.example.net/\"]");
+    let mut mirrors = Vec::new();
+    for (i, text) in table.strings("mirrors").iter().enumerate() {
+        match prefix(text) {
+            Some(it) => mirrors.push(it),
+            None => {
+                table.mistake_in("mirrors", i, format!("{text:?} is no such beginning"), EXPECTED);
+            }
+        }
+    }
+    Some(Mirror { url: prefix(&url)?, mirrors })
 }
 
 fn read_news_server(root: &Table<'_>) -> Option<Url> {
@@ -372,6 +402,9 @@ mod tests {
             icp_port = 3131
             kind = "parent"
             domains = ["Example.org"]
+            [[mirror]]
+            url = "http://www.example.org/pub/"
+            mirrors = ["https://mirror.example.net/www/"]
             [[origin]]
             host = "WWW.example.org"
             url = "http://127.0.0.1:8080"
@@ -402,6 +435,7 @@ mod tests {
         assert_eq!(rules("http://h/a"), Guess::default());
         assert_eq!(rules("ftp://h/a.png").max, 604_800, "the pattern counts first");
         assert_eq!(rules("gopher://h/1"), Guess { min: 86_400, percent: 0, max: 86_400 });
+        assert_eq!(config.mirrors[0].mirrors[0].as_str(), "https://mirror.example.net/www/");
         assert_eq!(config.news_server.unwrap().host_str(), Some("news.example.org"));
     }
 
@@ -426,8 +460,13 @@ mod tests {
             [[neighbor]]
             host = "h:1"
             kind = "uncle"
+            [[mirror]]
+            url = "http://h/a"
+            mirrors = ["ftp://h/"]
+            [[mirror]]
+            url = "http://h/"
         "#;
         let mistakes = Config::parse(text, Path::new("/d")).unwrap_err();
-        assert_eq!(mistakes.len(), 13, "{mistakes:#?}");
+        assert_eq!(mistakes.len(), 16, "{mistakes:#?}");
     }
 }

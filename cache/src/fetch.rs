@@ -12,6 +12,7 @@
 
 mod asking;
 pub(crate) mod coming;
+pub(crate) mod mirrored;
 pub(crate) mod schemes;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -31,6 +32,7 @@ use tokio_util::task::TaskTracker;
 
 use asking::Came;
 use coming::Coming;
+use mirrored::Mirrors;
 use schemes::Schemes;
 
 use crate::content::Content;
@@ -136,6 +138,7 @@ struct Shared {
     objects: Objects,
     neighbors: Neighbors,
     schemes: Schemes,
+    mirrors: Mirrors,
     /// The guard's policy for homes.
     policy: Policy,
     routes: Mutex<BTreeMap<&'static str, u64>>,
@@ -157,7 +160,7 @@ impl Fetcher {
     pub(crate) fn new(
         client: Client,
         (objects, neighbors): (Objects, Neighbors),
-        schemes: Schemes,
+        (schemes, mirrors): (Schemes, Mirrors),
         policy: Policy,
         folder: PathBuf,
         stop: Shutdown,
@@ -167,6 +170,7 @@ impl Fetcher {
             objects,
             neighbors,
             schemes,
+            mirrors,
             policy,
             routes: Mutex::default(),
             counts: Arc::default(),

@@ -9,6 +9,7 @@ pub mod control;
 pub mod freshness;
 pub mod hops;
 pub mod invalidation;
+pub mod mirrors;
 pub mod range;
 pub mod status;
 pub mod storing;

@@ -93,6 +93,7 @@ impl Proxy {
             ("disk_bytes", before.disk_bytes != config.disk_bytes),
             ("icp_listen", before.icp_listen != config.icp_listen),
             ("neighbor", before.neighbors != config.neighbors),
+            ("mirror", before.mirrors != config.mirrors),
             ("news_server", before.news_server != config.news_server),
             ("allow_private", before.allow_private != config.allow_private),
         ];

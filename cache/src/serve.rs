@@ -75,7 +75,8 @@ pub struct Status {
     /// `stale`, `miss`, `passed`, `own` and `tunnel`.
     pub answers: std::collections::BTreeMap<String, u64>,
     /// Numbers of objects requested since the start, by whom they were requested from: `DIRECT`,
-    /// `NEIGHBOR_HIT`, `PARENT_HIT`, `FIRST_PARENT_MISS`, `SOURCE_FASTEST` and `TIMEOUT_DIRECT`.
+    /// `NEIGHBOR_HIT`, `PARENT_HIT`, `FIRST_PARENT_MISS`, `SOURCE_FASTEST` and `TIMEOUT_DIRECT`; `MIRROR` counts those of
+    /// them that a mirror gave in place of the home.
     #[serde(default)]
     pub routes: std::collections::BTreeMap<String, u64>,
     /// Number of ICP datagrams that could not be read, or that nobody had asked for.

@@ -22,6 +22,7 @@ use crate::access_log::AccessLog;
 use crate::config::Config;
 use crate::error::Error;
 use crate::fetch::Fetcher;
+use crate::fetch::mirrored::Mirrors;
 use crate::fetch::schemes::Schemes;
 use crate::memory::Memory;
 use crate::neighbors::Neighbors;
@@ -109,8 +110,8 @@ impl Server {
         let neighbors = Neighbors::new(&config.neighbors, socket)?;
         let policy = Policy::from_allow_private(config.allow_private);
         let known = (objects.clone(), neighbors.clone());
-        let schemes = Schemes::new(&config);
-        let fetcher = Fetcher::new(client, known, schemes, policy, folder, stop.clone());
+        let places = (Schemes::new(&config), Mirrors::new(&config));
+        let fetcher = Fetcher::new(client, known, places, policy, folder, stop.clone());
         let own = names(&config, public.address());
         let parts = (objects.clone(), fetcher.clone());
         let log = config.access_log.as_ref().map(|(path, format)| {

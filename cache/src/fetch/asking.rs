@@ -123,17 +123,17 @@ impl Fetcher {
         } else {
             self.0.neighbors.route(&asked.object.at(), self.0.policy).await
         };
-        self.count(&route);
+        self.count(route.code.name());
         let response = match self.by_neighbor(asked, &outgoing, route).await {
             Some(response) => response,
-            None => self.pass(asked, outgoing, body::empty(), None).await?,
+            None => self.ask_nearest(asked, outgoing).await?,
         };
         Ok((response, Times { sent_ms, came_ms: clock::now_ms() }))
     }
 
-    fn count(&self, route: &Route) {
+    pub(super) fn count(&self, code: &'static str) {
         let mut routes = self.0.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        *routes.entry(route.code.name()).or_default() += 1;
+        *routes.entry(code).or_default() += 1;
     }
 
     /// Asks a neighbor; `None`: there is none on the route, or it does not give the object after all.
@@ -181,6 +181,15 @@ impl Fetcher {
         // The site behind is the settings' own choice.
         let request =
             if asked.object.is_before_origin() { request.allow_private(true) } else { request };
+        self.exchange(request, body).await
+    }
+
+    /// Sends a request, and makes sure that what comes is an answer to it.
+    pub(super) async fn exchange(
+        &self,
+        request: Request,
+        body: Body,
+    ) -> Result<Box<Coming>, net::Error> {
         let asks = CONDITIONS.map(|it| request.headers.contains_key(it));
         let (is_home, sent) = (request.proxy.is_none(), clock::monotonic());
         let outcome = self.0.client.pass(request, body).await;

@@ -1,0 +1,208 @@
+//! Mirrored objects: fetched from the nearest of their home and its mirrors.
+//!
+//! Mirrors are asked for whole objects alone, and told nothing of who asks. Validation is the home's.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use net::body;
+use net::client::{Request, Timeouts};
+use net::clock;
+use net::digest::Digest;
+use net::guard::Policy;
+use url::Url;
+
+use super::Fetcher;
+use crate::config::Config;
+use crate::fetch::coming::{Coming, Proof};
+use crate::policy::control::RequestControl;
+use crate::policy::mirrors::{Dropped, Mirror, copies, duplicates, nearer, order};
+use crate::request::{Asked, CONDITIONS};
+
+/// Time for a mirror to be reached.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Time for a mirror to answer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Shortest body of which another place than the one that is sending it is asked, in bytes.
+const SWITCH_BYTES_MIN: u64 = 256 << 10;
+
+/// Headers of requests that mirrors are told: who asks and what led there is the home's to know.
+const TOLD: [HeaderName; 5] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::ACCEPT_LANGUAGE,
+    header::USER_AGENT,
+    header::VIA,
+];
+
+/// The name under which what mirrors gave is counted.
+const MIRROR: &str = "MIRROR";
+
+/// What is known of mirrors.
+#[derive(Debug)]
+pub(crate) struct Mirrors {
+    list: Vec<Mirror>,
+    /// Ports of mirrors that origins name.
+    ports: Vec<RangeInclusive<u16>>,
+    dropped: Dropped,
+}
+
+impl Mirrors {
+    pub(crate) fn new(config: &Config) -> Self {
+        let (list, ports) = (config.mirrors.clone(), config.ports.clone());
+        Self { list, ports, dropped: Dropped::default() }
+    }
+
+    fn is_port(&self, copy: &Url) -> bool {
+        copy.port_or_known_default()
+            .is_some_and(|it| self.ports.iter().any(|all| all.contains(&it)))
+    }
+}
+
+impl Fetcher {
+    /// Asks the nearest place that has an object, and the others if it does not give it.
+    pub(super) async fn ask_nearest(
+        &self,
+        asked: &Asked,
+        outgoing: HeaderMap,
+    ) -> Result<Box<Coming>, net::Error> {
+        let own = [header::AUTHORIZATION, header::COOKIE, header::RANGE];
+        if asked.method != Method::GET
+            || asked.object.is_before_origin()
+            || own.iter().any(|it| outgoing.contains_key(it))
+        {
+            return self.pass(asked, outgoing, body::empty(), None).await;
+        }
+        let url = &asked.object.at();
+        let is_new = !CONDITIONS.iter().any(|it| outgoing.contains_key(it))
+            && !RequestControl::of(&asked.headers).no_cache;
+        let mut copies = if is_new { copies(&self.0.mirrors.list, url) } else { Vec::new() };
+        copies.retain(|it| !self.0.mirrors.dropped.has(it, clock::monotonic()));
+        if copies.is_empty() {
+            let home = self.pass(asked, outgoing, body::empty(), None).await?;
+            return Ok(self.or_duplicate(asked, home).await);
+        }
+        self.measure(&copies, self.0.policy);
+        let distance = |it: &Url| self.0.client.distances().of(it);
+        let distances: Vec<Option<Duration>> =
+            [url].into_iter().chain(&copies).map(distance).collect();
+        let mut failed = None;
+        for index in order(&distances) {
+            let Some(copy) = index.checked_sub(1).and_then(|it| copies.get(it)) else {
+                match self.pass(asked, outgoing.clone(), body::empty(), None).await {
+                    Ok(home) if !home.status.is_server_error() => {
+                        return Ok(self.or_duplicate(asked, home).await);
+                    }
+                    home => failed = Some(home),
+                }
+                continue;
+            };
+            if let Some(answer) = self.by_mirror(copy, outgoing.clone(), self.0.policy).await {
+                self.count(MIRROR);
+                let proof = Proof::new(Digest::of(&answer.headers), None, self.mirror(copy));
+                return Ok(Box::new(answer.proven(proof)));
+            }
+        }
+        match failed {
+            Some(failed) => failed,
+            None => self.pass(asked, outgoing, body::empty(), None).await,
+        }
+    }
+
+    /// Returns the answer of a home, with the body from a mirror that it names, if one is nearer.
+    async fn or_duplicate(&self, asked: &Asked, home: Box<Coming>) -> Box<Coming> {
+        if !home.headers.contains_key(header::LINK) {
+            return home;
+        }
+        let length = home.length().filter(|it| SWITCH_BYTES_MIN <= *it);
+        let is_plain = !home.headers.contains_key(header::CONTENT_ENCODING);
+        let digest =
+            Digest::of(&home.headers).filter(|_| is_plain && home.status == StatusCode::OK);
+        let (Some(length), Some(digest)) = (length, digest) else { return home };
+        let url = &asked.object.at();
+        let mut copies = duplicates(&home.headers, url);
+        let mirrors = &self.0.mirrors;
+        let now = clock::monotonic();
+        copies.retain(|it| mirrors.is_port(it) && !mirrors.dropped.has(it, now));
+        // What is public leads to nothing private.
+        let policy = if home.is_private() { self.0.policy } else { Policy::Public };
+        self.measure(&copies, policy);
+        let distance = |it: &Url| self.0.client.distances().of(it);
+        let distances: Vec<Option<Duration>> = copies.iter().map(distance).collect();
+        let nearest = nearer(distance(url), &distances);
+        let Some(copy) = nearest.and_then(|it| copies.get(it)) else { return home };
+        let mut headers = asked.outgoing();
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        match self.by_mirror(copy, headers, policy).await {
+            Some(answer)
+                if answer.length() == Some(length)
+                    && !answer.headers.contains_key(header::CONTENT_ENCODING) =>
+            {
+                self.count(MIRROR);
+                let proof = Proof::new(Some(digest), Some(length), self.mirror(copy));
+                Box::new(home.with_body_of(*answer).proven(proof))
+            }
+            Some(_) => {
+                mirrors.dropped.drop(copy, clock::monotonic());
+                home
+            }
+            None => home,
+        }
+    }
+
+    /// Asks a mirror; `None`: it does not have the object, or has been dropped.
+    async fn by_mirror(
+        &self,
+        copy: &Url,
+        mut headers: HeaderMap,
+        policy: Policy,
+    ) -> Option<Box<Coming>> {
+        let unsent: Vec<HeaderName> =
+            headers.keys().filter(|it| !TOLD.contains(it)).cloned().collect();
+        unsent.iter().for_each(|it| drop(headers.remove(it)));
+        let own = self.0.client.timeouts();
+        let timeouts = Timeouts { connect: CONNECT_PATIENCE, header: ANSWER_PATIENCE, ..own };
+        let request = Request {
+            headers,
+            response_bytes_max: Some(u64::MAX),
+            timeouts: Some(timeouts),
+            policy: Some(policy),
+            ..Request::get(copy.clone())
+        };
+        match self.exchange(request, body::empty()).await {
+            Ok(answer) if answer.status == StatusCode::OK => Some(answer),
+            Ok(answer) if !answer.status.is_server_error() => None,
+            Ok(_) | Err(_) => {
+                self.0.mirrors.dropped.drop(copy, clock::monotonic());
+                None
+            }
+        }
+    }
+
+    fn mirror(&self, copy: &Url) -> Option<(Dropped, Url)> {
+        Some((self.0.mirrors.dropped.clone(), copy.clone()))
+    }
+
+    /// Measures mirrors whose distance is not known, for later requests; each once at a time.
+    fn measure(&self, copies: &[Url], policy: Policy) {
+        let distances = self.0.client.distances();
+        for copy in copies.iter().filter(|it| distances.of(it).is_none()) {
+            let (this, copy) = (self.clone(), copy.clone());
+            let until = clock::monotonic() + self.0.client.timeouts().connect;
+            self.0.mirrors.dropped.begin(&copy, until);
+            self.spawn(async move {
+                let dropped = &this.0.mirrors.dropped;
+                tokio::select! {
+                    () = this.0.stop.started() => {}
+                    measured = this.0.client.measure(&copy, policy) => match measured {
+                        Ok(()) => dropped.end(&copy, until),
+                        Err(_) => dropped.drop(&copy, clock::monotonic()),
+                    },
+                }
+            });
+        }
+    }
+}
