@@ -169,14 +169,13 @@ impl Fetcher {
         if let Some(scheme) = Scheme::of(&asked.object.url) {
             return self.0.schemes.fetch(scheme, asked, &headers).await.map(Box::new);
         }
-        let at = asked.object.at();
         let request = Request {
             proxy,
             method: asked.method.clone(),
             headers,
             response_bytes_max: Some(u64::MAX),
             target: asked.object.written.clone(),
-            ..Request::get(at.clone())
+            ..Request::get(asked.object.at())
         };
         // The site behind is the settings' own choice.
         let request =
@@ -191,11 +190,13 @@ impl Fetcher {
         body: Body,
     ) -> Result<Box<Coming>, net::Error> {
         let asks = CONDITIONS.map(|it| request.headers.contains_key(it));
-        let (is_home, sent) = (request.proxy.is_none(), clock::monotonic());
+        // A neighbor's times say nothing of the home.
+        let home = request.proxy.is_none().then(|| named(&request.url).to_owned());
+        let sent = clock::monotonic();
         let outcome = self.0.client.pass(request, body).await;
-        if is_home {
+        if let Some(home) = home {
             let fails = outcome.as_ref().map_or(true, |it| it.status.is_server_error());
-            self.0.counts.origin(&named(&at), sent.elapsed(), fails);
+            self.0.counts.origin(&home, sent.elapsed(), fails);
         }
         let mut response = Box::new(Coming::from(outcome?));
         match sound(response.status, &mut response.headers, asks) {
