@@ -50,6 +50,8 @@ async fn all_requests_of_a_root_go_through_its_proxy() {
         assert!(first.contains(&site.at(page)), "{first:?}");
     }
     assert_eq!(passed(&proxy, 0), first);
+    // A cache on the way keeps nothing that is asked for once.
+    assert_eq!(site.last_header("cache-control").as_deref(), Some("no-store"));
     let before = proxy.requests().len();
     again(&bench).await;
     let second = asked(&site);

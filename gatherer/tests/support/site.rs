@@ -35,6 +35,8 @@ struct Shared {
     all: Option<Page>,
     /// The paths that were asked for, with the status of the answer.
     asked: Vec<(String, u16)>,
+    /// The headers of the last request.
+    last: HeaderMap,
     /// Paths with this text are not answered.
     stalled: Option<String>,
 }
@@ -102,6 +104,12 @@ impl Site {
     /// Waits for a request that is left unanswered.
     pub(crate) async fn stalled(&self) {
         self.stalling.notified().await;
+    }
+
+    /// Returns a header of the last request.
+    pub(crate) fn last_header(&self, name: &str) -> Option<String> {
+        let shared = self.shared.lock().unwrap();
+        shared.last.get(name).map(|it| it.to_str().unwrap().to_owned())
     }
 
     /// Returns the paths that were asked for since the last call, sorted, each with the status of the
@@ -192,5 +200,6 @@ async fn answer(
         response.headers_mut().insert(header::ETAG, tag.parse().unwrap());
     }
     shared.asked.push((path, status));
+    shared.last = headers;
     response
 }

@@ -122,6 +122,12 @@ impl Fetcher {
             .credentials(self.web.credentials(&url))
             .allow_private(self.web.allow_private && is_own)
             .proxy(self.web.proxy.clone());
+        if self.web.proxy.is_some() {
+            // Each page is fetched once: kept by a cache, it would take the room of what is asked for again
+            // (TR footnote 3).
+            let once = HeaderValue::from_static("no-store");
+            request.headers.insert(header::CACHE_CONTROL, once);
+        }
         if let Some(name) = &self.web.user_agent {
             request.headers.insert(header::USER_AGENT, name.clone());
         }
