@@ -71,6 +71,8 @@ pub struct Config {
     pub push: push::Settings,
     /// A folder of page templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
+    /// A cache whose copies of objects are linked.
+    pub object_cache: Option<Url>,
     /// The sources to pull; names are unique.
     pub sources: Vec<Source>,
     /// Settings of the pull intervals.
@@ -109,6 +111,7 @@ impl Config {
             daemon: daemon::Settings::new(LISTEN, ADMIN_LISTEN, data),
             push: push::Settings::default(),
             templates: None,
+            object_cache: None,
             sources: Vec::new(),
             freshness: Freshness::default(),
             ranking: Ranking::default(),
@@ -135,6 +138,7 @@ impl Config {
         let mut config = Self::new(root.required_string("name"), PathBuf::new());
         config.daemon = config.daemon.read(&root, "/var/lib/harvest/broker");
         config.templates = root.path("templates");
+        config.object_cache = root.base_url("object_cache");
         config.freshness = Freshness::read(&root.table("freshness"));
         config.ranking = ranking::read(&root.table("ranking"));
         config.push = push::Settings::read(&root.table("push"), config.daemon.base_url.as_ref());

@@ -27,6 +27,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use query::record::oid_parse;
 use query::{Node, QUERY_BYTES_MAX, Query, QueryError};
+use url::Url;
 use web::Pages;
 use web::failure::{Failure, Wants};
 use web::templates::Source;
@@ -64,6 +65,8 @@ pub struct PageState {
     collection: Collection,
     pages: Pages,
     lanes: Lanes,
+    /// A cache whose copies of objects are linked.
+    object_cache: Option<Url>,
     /// The process around a front; `None` in a broker.
     around: Option<Arc<dyn Surroundings>>,
 }
@@ -71,7 +74,8 @@ pub struct PageState {
 impl PageState {
     /// Returns pages over `engine` and its `collection`.
     pub fn new(engine: Engine, collection: Collection, pages: Pages) -> Self {
-        Self { engine, collection, pages, lanes: Lanes::default(), around: None }
+        let (lanes, object_cache) = (Lanes::default(), None);
+        Self { engine, collection, pages, lanes, object_cache, around: None }
     }
 
     /// Returns how many dear searches there were.
@@ -81,6 +85,11 @@ impl PageState {
 
     pub(crate) fn pages(&self) -> &Pages {
         &self.pages
+    }
+
+    /// Returns the same pages, which link the copies of a cache, if there is one.
+    pub(crate) fn with_copies(self, object_cache: Option<Url>) -> Self {
+        Self { object_cache, ..self }
     }
 
     /// Returns the same pages, which show what `around` tells.
@@ -360,6 +369,7 @@ async fn object(State(state): State<PageState>, uri: Uri, headers: HeaderMap) ->
             match state.with_related(record, page).await {
                 Ok(mut page) => {
                     page.open = state.open_address(&headers);
+                    page.link_copy(state.object_cache.as_ref());
                     let response = state.pages.respond(StatusCode::OK, "object.html", &page);
                     opening(response, page.open.as_deref())
                 }

@@ -160,7 +160,8 @@ fn open(
         ),
     };
     config.daemon.write_admin_address(admin_addr)?;
-    let page = PageState::new(engine.clone(), collection.clone(), pages);
+    let page = PageState::new(engine.clone(), collection.clone(), pages)
+        .with_copies(config.object_cache.clone());
     let inner = Inner {
         config: Mutex::new(config),
         turn: tokio::sync::Mutex::default(),
@@ -467,6 +468,7 @@ fn fixed_differences(old: &Config, new: &Config) -> Vec<&'static str> {
     let differs = [
         ("name", old.name != new.name),
         ("templates", old.templates != new.templates),
+        ("object_cache", old.object_cache != new.object_cache),
         ("push", old.push != new.push),
     ];
     let own = differs.into_iter().filter_map(|(name, differs)| differs.then_some(name));

@@ -16,7 +16,7 @@ use query::Query;
 use query::record::gatherer_name;
 use serde::Serialize;
 use soif::{Attribute, Record};
-use url::form_urlencoded;
+use url::{Url, form_urlencoded};
 use web::foreign::harmless;
 
 use super::display_url::DisplayUrl;
@@ -101,6 +101,8 @@ struct ObjectShown {
     title: String,
     place: DisplayUrl,
     href: Option<String>,
+    /// The URL of a cache's copy of it.
+    copy: Option<String>,
     /// The URL of a local file, which the desktop can open.
     file: Option<String>,
     /// URL of the results that lead here.
@@ -197,6 +199,7 @@ impl ObjectPage {
         let object = ObjectShown {
             title: shortened(&harmless(title.trim()), TITLE_CHARS_MAX),
             href: open.map(str::to_owned),
+            copy: None,
             file: place.local.then(|| record.url.clone()),
             place,
             back: asked.results.as_ref().map(Parameters::address),
@@ -220,6 +223,15 @@ impl ObjectPage {
             rows_left_out,
         };
         Self { object, open: None }
+    }
+
+    /// Links the copy that a cache may have of the object, for when its home is down.
+    pub(crate) fn link_copy(&mut self, cache: Option<&Url>) {
+        let copy = cache.and_then(|it| it.join("copy").ok()).zip(self.object.href.as_deref());
+        self.object.copy = copy.map(|(mut copy, original)| {
+            copy.query_pairs_mut().append_pair("url", original);
+            copy.into()
+        });
     }
 }
 

@@ -155,8 +155,13 @@ fn an_object() {
     record.push("Description", "A \u{202e}paper.");
     let asked = ObjectParameters::parse(Some("oid=x&q=word&type=HTML")).unwrap();
     let query = query::parse("word").unwrap();
-    let page = ObjectPage::new(oid, &record, (&asked, Some(&query)), &answer());
+    let mut page = ObjectPage::new(oid, &record, (&asked, Some(&query)), &answer());
     insta::assert_snapshot!(body_of(&pages().render("object.html", &page).unwrap().0));
+    page.link_copy(Some(&"http://cache.example.org:3128/".parse().unwrap()));
+    let link = "<a class=\"button\" href=\"http://cache.example.org:3128/copy?url=https%3A%2F%2Fexample.org%2F\
+                papers%2Fharvest.html\" rel=\"nofollow\">Cached copy</a>";
+    let html = pages().render("object.html", &page).unwrap().0;
+    assert!(html.contains(link), "{html}");
 }
 
 const EVIL: &str = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>{{ 7 * 7 }}{% raw %}";
