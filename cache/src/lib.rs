@@ -13,7 +13,6 @@ pub mod config;
 pub mod content;
 mod counts;
 pub mod error;
-mod explain;
 mod fetch;
 pub mod icp;
 pub mod memory;
@@ -36,7 +35,7 @@ mod tunnel;
 pub use config::Config;
 pub use counts::{Span, Totals};
 pub use error::Error;
-pub use explain::{Explanation, StoredObject};
+pub use serve::explain::{Explanation, StoredObject};
 pub use serve::statistics::{
     Class, Fetch, Lately, Named, NeighborStatus, OriginStatus, Requested, Sizes, Source, Statistics,
 };

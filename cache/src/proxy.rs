@@ -1,13 +1,13 @@
 //! The proxy: one request in, one answer out.
 
 mod copies;
+mod report;
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use daemon::ListenerStatus;
 use daemon::access::{Requester, Resource, Verdict};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
@@ -24,20 +24,18 @@ use crate::access_log::{AccessLog, Entry};
 use crate::answer::{Answers, message_of, status_of};
 use crate::config::Config;
 use crate::counts::{Counts, From};
-use crate::explain::{self, Explanation};
 use crate::fetch::{Answer, Failure, Fetcher};
 use crate::memory::Object;
 use crate::objects::Objects;
 use crate::origin::renewed;
 use crate::policy::choice::{Choice, Forward, choose};
-use crate::policy::freshness::{Rules, Times};
+use crate::policy::freshness::Times;
 use crate::policy::hops;
 use crate::policy::status::Source;
 use crate::policy::storing::{Ask, Head};
 use crate::policy::validation::is_of_same;
 use crate::request::Asked;
-use crate::serve::{Own, Status};
-use crate::store::Store;
+use crate::serve::Own;
 use crate::target::{self, Target};
 use crate::tunnel;
 
@@ -101,56 +99,6 @@ impl Proxy {
         differs.into_iter().filter_map(|(name, differs)| differs.then_some(name))
     }
 
-    /// Returns what is counted.
-    pub(crate) fn counts(&self) -> &Counts {
-        &self.0.counts
-    }
-
-    /// Returns what asks origins.
-    pub(crate) fn fetcher(&self) -> &Fetcher {
-        &self.0.fetcher
-    }
-
-    /// Returns what is stored.
-    pub(crate) fn objects(&self) -> &Objects {
-        &self.0.objects
-    }
-
-    /// Returns what the settings say of the answers of a stored URL.
-    pub(crate) fn rules_of(&self, url: &str) -> Rules {
-        let config = self.config();
-        let Ok(url) = Url::parse(url) else { return Rules::default() };
-        let named = target::named(&url);
-        config.rules(&url, config.origins.iter().any(|it| it.host == named))
-    }
-
-    /// Returns the status, without that of the listeners.
-    pub(crate) fn status(&self) -> Status {
-        let (objects, bytes) = self.0.objects.in_memory();
-        let disk = self.0.objects.disk();
-        let routes = self.0.fetcher.routes().into_iter();
-        let (disk_objects, disk_bytes) = self.0.objects.on_disk();
-        Status {
-            name: self.0.answers.name().to_string(),
-            objects,
-            bytes,
-            disk_objects,
-            disk_bytes,
-            disk_problem: disk.and_then(Store::problem),
-            under_way: self.0.fetcher.under_way() as u64,
-            icp_ignored: self.0.fetcher.neighbors().ignored(),
-            routes: routes.map(|(code, count)| (code.to_owned(), count)).collect(),
-            answers: self.0.counts.all().map(|(name, count, _)| (name.to_owned(), count)).into(),
-            log_dropped: self.0.log.as_ref().map_or(0, AccessLog::dropped),
-            listening: ListenerStatus::default(),
-        }
-    }
-
-    /// Removes what is stored of a URL. Returns how many objects there were.
-    pub(crate) fn purge(&self, url: &Url) -> u64 {
-        self.0.fetcher.forget(target::key(url.clone()).as_str()) as u64
-    }
-
     /// Returns whether a plain request for a URL is answered from what is stored.
     pub(crate) async fn has(&self, url: Url) -> bool {
         let url = target::key(url);
@@ -170,26 +118,6 @@ impl Proxy {
         let verdict = config.daemon.access.judge(Resource::Proxy, &client);
         let is_neighbor = || config.neighbors.iter().any(|it| it.host.parse() == Ok(address));
         verdict == Verdict::Free || verdict != Verdict::Address && is_neighbor()
-    }
-
-    /// Explains what is stored of a URL, and what becomes of the next request for it.
-    pub(crate) async fn explain(&self, url: &Url) -> Explanation {
-        let config = self.config();
-        let uri = url.as_str().parse().unwrap_or_default();
-        let (none, own) = (http::HeaderMap::new(), &self.0.own);
-        let target = target::of(&Method::GET, &uri, &none, own, &config);
-        let (url, rules) = match &target {
-            Ok(Target::Object(it)) => (&it.url, config.rules(&it.url, it.is_before_origin())),
-            _ => (url, config.rules(url, false)),
-        };
-        let stored = self.0.objects.get(url.as_str(), rules).await;
-        let objects = stored.as_deref().unwrap_or_default();
-        let last = self.0.fetcher.not_stored(url.as_str()).filter(|_| objects.is_empty());
-        Explanation {
-            refusal: target.as_ref().err().map(ToString::to_string),
-            not_stored: last.map(|(status, why)| format!("the last answer, {status}: {why}")),
-            ..explain::explain(url.to_string(), objects, clock::now_ms())
-        }
     }
 
     /// Answers a request; those for the cache itself with `pages`.

@@ -4,6 +4,7 @@
 //! What clients have asked for is theirs: where URLs are listed, reading takes the token of the
 //! administration, whatever `admin_read` says.
 
+pub(crate) mod explain;
 mod metrics;
 pub(crate) mod statistics;
 pub(crate) mod stored;

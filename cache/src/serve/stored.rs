@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::explain::{StoredObject, described};
+use super::explain::{StoredObject, described};
 use crate::proxy::Proxy;
 
 /// Number of objects that are listed, unless another is asked for; and the largest that can be.
