@@ -216,6 +216,9 @@ impl Neighbors {
             }
         };
         self.is_done(number);
+        for state in resolution.unanswered().filter_map(|it| self.0.list.get(it)) {
+            locked(&state.liveness).was_silent();
+        }
         match choice {
             Choice::Home(code) => Route { neighbor: None, code },
             Choice::Neighbor(index, code) => {
@@ -263,12 +266,11 @@ impl Neighbors {
         for (index, address) in asked {
             let Some(state) = self.0.list.get(*index) else { continue };
             let is_sent = socket.send_to(query, address).await.is_ok();
-            let mut liveness = locked(&state.liveness);
             locked(&state.tally).asked += 1;
+            let liveness = *locked(&state.liveness);
             if is_sent && !liveness.is_dead() {
                 waited.push((*index, state.settings.kind));
             }
-            liveness.asked();
         }
         waited
     }

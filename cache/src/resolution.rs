@@ -82,8 +82,9 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// Notes that a query was sent.
-    pub fn asked(&mut self) {
+    /// Notes that a query was not answered as long as its answer was waited for. Those whose answers are
+    /// still waited for say nothing: there may be many at once.
+    pub fn was_silent(&mut self) {
         self.silent = self.silent.saturating_add(1);
     }
 
@@ -118,6 +119,11 @@ impl Resolution {
     /// Returns who is asked for the object, once that is known. It does not change then.
     pub fn choice(&self) -> Option<Choice> {
         self.choice
+    }
+
+    /// Returns the neighbors whose answers are waited for.
+    pub fn unanswered(&self) -> impl Iterator<Item = usize> {
+        self.waited.iter().map(|it| it.0)
     }
 
     /// Takes a neighbor's answer. One that is not waited for says nothing.
@@ -238,9 +244,9 @@ mod tests {
     #[test]
     fn a_silent_neighbor_is_dead_until_it_answers() {
         let mut liveness = Liveness::default();
-        (0..SILENT_MAX).for_each(|_| liveness.asked());
+        (0..SILENT_MAX).for_each(|_| liveness.was_silent());
         assert!(!liveness.is_dead() && !liveness.answered());
-        (0..=SILENT_MAX).for_each(|_| liveness.asked());
+        (0..=SILENT_MAX).for_each(|_| liveness.was_silent());
         assert!(liveness.is_dead());
         assert!(liveness.answered() && !liveness.is_dead());
     }

@@ -204,6 +204,36 @@ async fn what_a_sibling_has_comes_from_it_and_not_from_the_home() {
 }
 
 #[tokio::test]
+async fn a_neighbor_that_many_ask_at_once_counts_as_alive() {
+    const MANY: usize = 40;
+    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+    let service = service_fn(|_: http::Request<body::Body>| {
+        let mut response = Response::new(body::full("body"));
+        response.headers_mut().insert("cache-control", HeaderValue::from_static("max-age=60"));
+        std::future::ready(Ok::<_, Infallible>(response))
+    });
+    let stop = Shutdown::new();
+    let home = tokio::spawn(serve(listener, service, Limits::default(), stop.clone()));
+    let sibling = Member::start(12, vec![]).await;
+    let urls: Vec<Url> = (0..MANY).map(|n| url.join(&n.to_string()).unwrap()).collect();
+    for url in &urls {
+        assert_eq!(sibling.get(url).await.0, 200);
+    }
+    // Only the sibling can give them now.
+    stop.start();
+    home.await.unwrap().unwrap();
+    let asker = Member::start(13, vec![neighbor(12, sibling.ports(), Kind::Sibling)]).await;
+    let (proxy, mut tasks) = (asker.proxy.clone(), tokio::task::JoinSet::new());
+    for url in urls {
+        let proxy = proxy.clone();
+        tasks.spawn(async move { get(&proxy, &url).await.0 });
+    }
+    assert_eq!(tasks.join_all().await, [200; MANY]);
+    assert_eq!(asker.routes(), BTreeMap::from([("NEIGHBOR_HIT".to_owned(), MANY as u64)]));
+}
+
+#[tokio::test]
 async fn where_all_say_no_the_parent_is_asked_if_the_home_is_far() {
     let parent = Member::start(7, vec![]).await;
     let home = TurningFar::new().given_to(&parent.proxy).await;

@@ -7,7 +7,7 @@ use crate::load::{self, Requests, proxy_form};
 use crate::servers::{Ours, Site};
 
 /// Objects that a turn is about.
-const COUNT: usize = 10_000;
+const COUNT: usize = 2_000;
 
 pub(crate) async fn measure() {
     let site = Site::start();

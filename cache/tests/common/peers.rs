@@ -26,7 +26,7 @@ impl Squid {
             "http_port 127.0.0.1:{port}\nicp_port {icp_port}\nudp_incoming_address 127.0.0.1\n\
              udp_outgoing_address 127.0.0.1\nacl near src 127.0.0.0/8\nhttp_access allow near\n\
              icp_access allow near\nnonhierarchical_direct off\nminimum_direct_rtt 0\n\
-             minimum_direct_hops 0\nquery_icmp off\npinger_enable off\ncache_mem 16 MB\n\
+             minimum_direct_hops 0\nicp_query_timeout 5000\nquery_icmp off\npinger_enable off\ncache_mem 16 MB\n\
              visible_hostname squid\nshutdown_lifetime 1 seconds\ncache_effective_user {}\n\
              pid_filename {}\naccess_log {}\ncache_log {}\nmime_table {}\nerror_directory {}\n\
              icon_directory {}\nunlinkd_program {}\n{lines}\n",
