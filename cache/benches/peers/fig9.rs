@@ -23,7 +23,7 @@ use crate::hits::median;
 use crate::load::{Connection, now, proxy_form};
 use crate::origin::{self, unit};
 use crate::peer::{Peer, Running, free_port};
-use crate::servers::{Ours, Squid};
+use crate::servers::{Ours, SERVER_CORE, Squid, pin};
 
 const OBJECTS: usize = 1_000;
 const CLIENTS: usize = 10;
@@ -74,6 +74,7 @@ fn apache(origin: SocketAddr) -> (Peer, Running) {
     // In one process, so that nothing is left when it is killed.
     command.arg("-X").arg("-f").arg(file);
     let running = Running::start(command, port);
+    pin(running.id(), SERVER_CORE);
     (peer, running)
 }
 
