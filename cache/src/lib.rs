@@ -30,14 +30,14 @@ pub mod server;
 pub mod store;
 pub mod target;
 pub mod transfer;
-mod tunnel;
 
 pub use config::Config;
 pub use counts::{Span, Totals};
 pub use error::Error;
 pub use serve::explain::{Explanation, StoredObject};
 pub use serve::statistics::{
-    Class, Fetch, Lately, Named, NeighborStatus, OriginStatus, Requested, Sizes, Source, Statistics,
+    AnswersFrom, Class, Fetch, Lately, Named, NeighborStatus, OriginStatus, Requested, Sizes,
+    Statistics,
 };
 pub use serve::stored::{Listed, Listing};
 pub use serve::{Purged, Status};

@@ -2,6 +2,7 @@
 
 mod copies;
 mod report;
+mod tunnel;
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
@@ -37,7 +38,6 @@ use crate::policy::validation::is_of_same;
 use crate::request::Asked;
 use crate::serve::Own;
 use crate::target::{self, Target};
-use crate::tunnel;
 
 /// Time for reaching the host of a tunnel.
 const TUNNEL_PATIENCE: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! What the proxy reports to its administrator.
+//! The report of a proxy to its administrator.
 
 use daemon::ListenerStatus;
 use http::Method;

@@ -38,7 +38,7 @@ pub struct Statistics {
     /// What was answered from hour to hour, of the last two days.
     pub hours: Vec<Span>,
     /// Answers since the start, by where their bodies came from.
-    pub answers: Vec<Source>,
+    pub answers: Vec<AnswersFrom>,
     /// Numbers of objects requested since the start, by whom they were requested from.
     pub routes: BTreeMap<String, u64>,
     /// The neighbors.
@@ -66,7 +66,7 @@ pub struct Lately {
 
 /// Answers from one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct AnswersFrom {
     /// `hit`, `joined`, `validated`, `stale`, `miss`, `passed`, `own` or `tunnel`.
     pub from: String,
     /// Number of answers.
@@ -207,8 +207,8 @@ impl Statistics {
     }
 }
 
-fn source((from, requests, bytes): (&str, u64, u64)) -> Source {
-    Source { from: from.to_owned(), requests, bytes }
+fn source((from, requests, bytes): (&str, u64, u64)) -> AnswersFrom {
+    AnswersFrom { from: from.to_owned(), requests, bytes }
 }
 
 fn neighbor((settings, tally, is_dead): (&Neighbor, Tally, bool)) -> NeighborStatus {
