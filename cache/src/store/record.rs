@@ -22,7 +22,7 @@
 //! Sans-I/O.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::policy::freshness::{Rules, Terms, Times};
@@ -212,7 +212,11 @@ pub fn write_head(url: &str, head: &Head, sums: &[u64]) -> Vec<u8> {
         out.push(u8::from(value.is_some()));
         put(&mut out, value.as_deref().unwrap_or_default().as_bytes());
     }
-    count(&mut out, head.headers.len());
+    // The age that it came with is no header of what is stored, but that of the times.
+    let age = HeaderValue::from(head.terms.age(head.times.came_ms));
+    count(&mut out, head.headers.len() + 1);
+    put(&mut out, header::AGE.as_str().as_bytes());
+    put(&mut out, age.as_bytes());
     for (name, value) in &head.headers {
         put(&mut out, name.as_str().as_bytes());
         put(&mut out, value.as_bytes());
@@ -253,6 +257,7 @@ pub fn read_head(
     }
     let sums = sums.iter().map(|it| u64::from_le_bytes(*it)).collect();
     let terms = Terms::of(status, &headers, times, &rules(&url));
+    headers.remove(header::AGE);
     Some((url, Head { status, headers, times, terms, vary: Vary::from_parts(parts) }, sums))
 }
 
@@ -338,6 +343,7 @@ mod tests {
     fn head(lines: &[(String, Vec<u8>)], vary: Option<&str>) -> Head {
         let mut answer = HeaderMap::new();
         answer.insert("cache-control", HeaderValue::from_static("max-age=60"));
+        answer.insert("age", HeaderValue::from_static("7"));
         for (name, value) in lines {
             answer.append(
                 name.parse::<HeaderName>().unwrap(),
