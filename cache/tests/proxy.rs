@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cache::config::Origin;
-use common::{Site, answer, piecewise};
+use common::{Site, answer, piecewise, raw};
 use http::{Method, Request, Response};
 use net::body::{self, Body};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -368,15 +368,6 @@ async fn a_long_body_reaches_fast_and_slow_clients_whole() {
     assert_eq!(site.seen().len(), asked);
 }
 
-/// Sends bytes to the cache as they are, and returns the whole answer.
-async fn raw(site: &Site, request: &str) -> String {
-    let mut stream = TcpStream::connect(site.cache).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.unwrap();
-    String::from_utf8_lossy(&answer).into_owned()
-}
-
 #[tokio::test]
 async fn what_leads_nowhere_is_refused_with_advice() {
     let site = Site::new(|_, before| counted(&[], before)).await;
@@ -496,26 +487,4 @@ async fn new_settings_hold_at_once() {
     let config = cache::Config::parse(text, std::path::Path::new("/d")).unwrap();
     assert_eq!(site.handle.reload(config), ["admin_listen", "data", "name"], "at the next start");
     assert_eq!(site.get("/").await.status, 403);
-}
-
-#[tokio::test]
-async fn copies_are_shown_to_who_does_not_use_the_proxy() {
-    let lines = &[("cache-control", "max-age=0"), ("etag", "\"a\""), ("content-type", "text/html")];
-    let site = Site::new(|_, before| counted(lines, before)).await;
-    assert_eq!(site.get("/a").await.body, "body 0");
-    let copy = async |url: &str| {
-        let url: String = url::form_urlencoded::byte_serialize(url.as_bytes()).collect();
-        let (host, line) = (site.cache, format!("GET /copy?url={url} HTTP/1.1"));
-        raw(&site, &format!("{line}\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await
-    };
-    let seen = copy(site.origin.join("/a").unwrap().as_str()).await;
-    assert!(seen.starts_with("HTTP/1.1 200 ") && seen.ends_with("body 0"), "{seen}");
-    assert!(seen.contains("content-security-policy: sandbox\r\n"), "{seen}");
-    for (url, status) in
-        [(site.origin.join("/b").unwrap().as_str(), 404), ("http://h.example:22/", 403), ("x", 400)]
-    {
-        let seen = copy(url).await;
-        assert!(seen.starts_with(&format!("HTTP/1.1 {status} ")), "{seen}");
-    }
-    assert_eq!(site.seen().len(), 1);
 }

@@ -13,6 +13,8 @@ use net::body::{self, Body};
 use net::client::{self, Client, Proxy};
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tower::service_fn;
 use url::Url;
@@ -198,4 +200,13 @@ impl http_body::Body for Pieces {
             })
         })
     }
+}
+
+/// Sends bytes to the cache as they are, and returns the whole answer.
+pub(crate) async fn raw(site: &Site, request: &str) -> String {
+    let mut stream = TcpStream::connect(site.cache).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
 }

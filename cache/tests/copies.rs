@@ -1,0 +1,58 @@
+//! Tests of copies: pages of what is stored, for readers who do not use the cache as a proxy.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::future::ready;
+
+use common::{Site, answer, raw};
+use http::Request;
+use net::body::{self, Body};
+
+#[tokio::test]
+async fn copies_are_shown_to_who_does_not_use_the_proxy() {
+    let lines: &[_] = &[
+        ("cache-control", "max-age=0"),
+        ("etag", "\"a\""),
+        ("strict-transport-security", "max-age=9"),
+    ];
+    let strict: &[_] = &[("cache-control", "max-age=0, must-revalidate"), ("etag", "\"a\"")];
+    let site = Site::new(move |request: Request<Body>, before| {
+        let lines = if request.uri().path() == "/strict" { strict } else { lines };
+        ready(answer(200, lines, body::full(format!("body {before}"))))
+    })
+    .await;
+    assert_eq!(site.get("/a").await.body, "body 0");
+    assert_eq!(site.get("/strict").await.body, "body 1");
+    let copy_with = async |url: &str, lines: &str| {
+        let url: String = url::form_urlencoded::byte_serialize(url.as_bytes()).collect();
+        let (host, line) = (site.cache, format!("GET /copy?url={url} HTTP/1.1"));
+        let text = format!("{line}\r\nHost: {host}\r\n{lines}Connection: close\r\n\r\n");
+        raw(&site, &text).await
+    };
+    let copy = async |url: &str| copy_with(url, "").await;
+    let seen = copy(site.origin.join("/a").unwrap().as_str()).await;
+    assert!(seen.starts_with("HTTP/1.1 200 ") && seen.ends_with("body 0"), "{seen}");
+    assert!(seen.contains("content-security-policy: sandbox\r\n"), "{seen}");
+    assert!(!seen.contains("strict-transport-security"), "{seen}");
+    // No page elsewhere learns from an image whether it was read.
+    let other = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: ";
+    let url = site.origin.join("/a").unwrap();
+    for (mode, status) in [("no-cors", 403), ("navigate", 200)] {
+        let seen = copy_with(url.as_str(), &format!("{other}{mode}\r\n")).await;
+        assert!(seen.starts_with(&format!("HTTP/1.1 {status} ")), "{seen}");
+    }
+    let at = |path: &str| site.origin.join(path).unwrap().to_string();
+    // What must be validated may be for one reader alone.
+    for (url, status) in [
+        (at("/b").as_str(), 404),
+        (at("/strict").as_str(), 404),
+        ("http://h.example:22/", 403),
+        ("x", 400),
+    ] {
+        let seen = copy(url).await;
+        assert!(seen.starts_with(&format!("HTTP/1.1 {status} ")), "{seen}");
+    }
+    assert_eq!(site.seen().len(), 2);
+}
