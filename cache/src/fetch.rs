@@ -438,7 +438,9 @@ impl Fetcher {
         flight.transfer.promise(length);
         flight.outcome.send_replace(Some(Outcome::Flowing(Arc::clone(&head))));
         let end = flight.transfer.fill(start, &mut response).await;
-        if end == End::Whole {
+        let transfer = &flight.transfer;
+        let is_all = transfer.promised().is_none_or(|it| it == transfer.arrived());
+        if end == End::Whole && is_all {
             let whole = flight.transfer.whole();
             let long = || Content::Transfer(Arc::clone(&flight.transfer));
             let body = whole.map_or_else(long, Content::Memory);

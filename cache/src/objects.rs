@@ -7,7 +7,7 @@ use tokio::task::spawn_blocking;
 
 use crate::content::Content;
 use crate::memory::{Memory, Object, Variants};
-use crate::parts::{is_complete, merged};
+use crate::parts::{as_object, is_complete, merged};
 use crate::policy::freshness::Rules;
 use crate::policy::storing::Head;
 use crate::store::Store;
@@ -70,17 +70,23 @@ impl Objects {
     /// `may` says so; nothing else changes meanwhile.
     pub(crate) fn put(&self, url: &str, object: &Arc<Object>, may: impl FnOnce() -> bool) {
         let _changing = self.changing();
+        let (head, is_whole) = (object.head(), object.head().extent().is_none());
         let is_newer = |it: &Arc<Object>| {
-            it.is_alike(object) && object.head().times.sent_ms < it.head().times.sent_ms
+            let other = it.head();
+            // A whole is worth more than a part of the same that was asked for meanwhile.
+            let is_part_of_it =
+                is_whole && other.extent().is_some() && other.strong_tag() == head.strong_tag();
+            it.is_alike(object) && head.times.sent_ms < other.times.sent_ms && !is_part_of_it
         };
         let stored = self.memory.get(url);
         if stored.is_some_and(|it| it.iter().any(is_newer)) || !may() {
             return;
         }
-        if object.head().extent().is_some() {
-            return self.put_part(url, object);
+        match as_object(object).map(Arc::new) {
+            Some(all) => self.put_now(url, &all),
+            None if is_whole => self.put_now(url, object),
+            None => self.put_part(url, object),
         }
-        self.put_now(url, object);
     }
 
     /// Stores a part of an object, in memory alone, together with another part of it. A whole is worth more.
@@ -146,7 +152,11 @@ impl Objects {
             return;
         }
         match &object.body {
-            Content::Memory(_) if object.head().terms.lifetime != 0 => self.put_now(url, object),
+            Content::Memory(_)
+                if object.head().terms.lifetime != 0 && object.head().extent().is_none() =>
+            {
+                self.put_now(url, object);
+            }
             // Its file goes when it is on disk, which the old one waits for.
             Content::Transfer(_) => {}
             Content::Memory(_) | Content::Disk(_) => self.memory.put_if(url, object, || true),

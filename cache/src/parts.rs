@@ -26,7 +26,9 @@ pub(crate) fn completed(stored: &Head, status: StatusCode, rest: &HeaderMap) -> 
     let (before, after) = (stored.extent()?, Extent::of(rest)?);
     let is_same = before.length == after.length && stored.strong_tag() == rest.get(header::ETAG);
     let is_rest = before.part.end == after.part.start && after.part.end == after.length;
-    let is_part = status == StatusCode::PARTIAL_CONTENT;
+    let named = rest.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+    let is_part = status == StatusCode::PARTIAL_CONTENT
+        && named.is_none_or(|it: u64| it == after.part.end - after.part.start);
     (is_part && is_same && is_rest).then(|| as_whole(rest, after.length))
 }
 
@@ -64,6 +66,17 @@ pub(crate) fn merged(old: &Object, new: &Object) -> Option<Object> {
         head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }
     Some(Object::new(&head, Content::Memory(Bytes::from(bytes))))
+}
+
+/// Returns the object of which a part is all.
+pub(crate) fn as_object(part: &Object) -> Option<Object> {
+    let mut head = part.head();
+    let Extent { part: Part { start: 0, end }, length } = head.extent()? else { return None };
+    if end != length || part.body.len() != length {
+        return None;
+    }
+    (head.status, head.headers) = (StatusCode::OK, as_whole(&head.headers, length));
+    Some(Object::new(&head, part.body.clone()))
 }
 
 /// Returns whether a body is all of the part that its head says.
@@ -127,6 +140,13 @@ mod tests {
         let whole = merged(&part("\"a\"", 0, 6), &part("\"a\"", 4, 10)).unwrap();
         assert_eq!((bytes(&whole), whole.head().status.as_u16()), (WHOLE, 200));
         assert!(!whole.head().headers.contains_key("content-range"));
+    }
+
+    #[test]
+    fn a_part_that_is_all_is_the_object() {
+        let all = as_object(&part("\"a\"", 0, 10)).unwrap();
+        assert_eq!((bytes(&all), all.head().status.as_u16()), (WHOLE, 200));
+        assert!(as_object(&part("\"a\"", 0, 9)).is_none() && as_object(&all).is_none());
     }
 
     #[test]

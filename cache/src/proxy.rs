@@ -310,7 +310,8 @@ impl Proxy {
                 continue;
             }
             let head = renewed(asked, &old, headers, times);
-            match head.filter(|_| is_of_same(&old, object.body.len(), headers)) {
+            let length = old.extent().map_or(object.body.len(), |it| it.length);
+            match head.filter(|_| is_of_same(&old, length, headers)) {
                 Some(head) => {
                     let body = object.body.clone();
                     let new = Arc::new(Object::new(&head, body));
