@@ -115,6 +115,15 @@ struct Waiting {
     since: Instant,
 }
 
+/// Ends the wait for the answers to a question when it is dropped.
+struct Done<'a>(&'a Neighbors, u32);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.is_done(self.1);
+    }
+}
+
 /// Who is asked for an object, and why.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
@@ -195,6 +204,8 @@ impl Neighbors {
         let since = clock::monotonic();
         let waiting = Waiting { url: query.url, asked: asked.clone(), answers, since };
         self.waiting().insert(number, waiting);
+        // Whoever asked may leave meanwhile.
+        let done = Done(self, number);
         let waited = self.ask(socket, &asked, &bytes).await;
         let mut resolution = Resolution::new(waited);
         let port = url.port_or_known_default().unwrap_or(80);
@@ -215,7 +226,7 @@ impl Neighbors {
                 () = &mut time => resolution.time_is_up(),
             }
         };
-        self.is_done(number);
+        drop(done);
         for state in resolution.unanswered().filter_map(|it| self.0.list.get(it)) {
             locked(&state.liveness).was_silent();
         }

@@ -56,10 +56,11 @@ impl Sub for Totals {
 
     fn sub(self, other: Self) -> Self {
         Self {
-            requests: self.requests - other.requests,
-            hits: self.hits - other.hits,
-            bytes: self.bytes - other.bytes,
-            hit_bytes: self.hit_bytes - other.hit_bytes,
+            // A mark may be younger than what was read just before it.
+            requests: self.requests.saturating_sub(other.requests),
+            hits: self.hits.saturating_sub(other.hits),
+            bytes: self.bytes.saturating_sub(other.bytes),
+            hit_bytes: self.hit_bytes.saturating_sub(other.hit_bytes),
         }
     }
 }
