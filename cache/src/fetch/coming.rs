@@ -13,6 +13,7 @@ use net::clock;
 use net::digest::{Check, Digest};
 use net::error::BoxError;
 use net::ftp::Download;
+use tokio::sync::OwnedSemaphorePermit;
 use url::Url;
 
 use crate::policy::mirrors::Dropped;
@@ -26,6 +27,8 @@ pub(crate) struct Coming {
     pub(crate) url: Url,
     source: Source,
     proof: Option<Proof>,
+    /// The place that a body in memory takes until it is sent.
+    room: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
@@ -38,7 +41,7 @@ enum Source {
 impl Coming {
     /// Returns an answer with this body.
     pub(crate) fn made(url: Url, status: StatusCode, headers: HeaderMap, body: Body) -> Self {
-        Self { status, headers, url, source: Source::Made(body), proof: None }
+        Self { status, headers, url, source: Source::Made(body), proof: None, room: None }
     }
 
     /// Returns an answer with this file, which has `length` bytes if that is known.
@@ -46,7 +49,13 @@ impl Coming {
         let source = Source::Ftp(Box::new(file));
         // It may have changed after its length was told.
         let proof = length.map(|it| Proof::new(None, Some(it), None));
-        Self { status: StatusCode::OK, headers, url, source, proof }
+        Self { status: StatusCode::OK, headers, url, source, proof, room: None }
+    }
+
+    /// Has a body in memory keep its place until it is sent.
+    pub(crate) fn within(self, room: OwnedSemaphorePermit) -> Self {
+        let is_made = matches!(self.source, Source::Made(_));
+        Self { room: is_made.then_some(room), ..self }
     }
 
     /// Makes the body be checked as it comes.
@@ -95,7 +104,7 @@ impl Coming {
     pub(crate) fn into_body(self) -> Body {
         match self.source {
             Source::Http(response) if self.proof.is_none() => response.into_body(),
-            Source::Made(body) if self.proof.is_none() => body,
+            Source::Made(body) if self.proof.is_none() && self.room.is_none() => body,
             _ => body::unfold(Box::new(self), |mut coming| async {
                 let piece = coming.chunk().await;
                 (coming, piece)
@@ -134,7 +143,14 @@ impl From<Response> for Coming {
     fn from(mut response: Response) -> Self {
         let headers = std::mem::take(&mut response.headers);
         let (status, url) = (response.status, response.url.clone());
-        Self { status, headers, url, source: Source::Http(Box::new(response)), proof: None }
+        Self {
+            status,
+            headers,
+            url,
+            source: Source::Http(Box::new(response)),
+            proof: None,
+            room: None,
+        }
     }
 }
 

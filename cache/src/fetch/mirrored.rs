@@ -48,12 +48,15 @@ pub(crate) struct Mirrors {
     /// Ports of mirrors that origins name.
     ports: Vec<RangeInclusive<u16>>,
     dropped: Dropped,
+    /// Those that origins name: what one of them names wrongly says nothing of the settings' mirrors.
+    dropped_named: Dropped,
 }
 
 impl Mirrors {
     pub(crate) fn new(config: &Config) -> Self {
         let (list, ports) = (config.mirrors.clone(), config.ports.clone());
-        Self { list, ports, dropped: Dropped::default() }
+        let [dropped, dropped_named] = [Dropped::default(), Dropped::default()];
+        Self { list, ports, dropped, dropped_named }
     }
 
     fn is_port(&self, copy: &Url) -> bool {
@@ -80,12 +83,13 @@ impl Fetcher {
         let is_new = !CONDITIONS.iter().any(|it| outgoing.contains_key(it))
             && !RequestControl::of(&asked.headers).no_cache;
         let mut copies = if is_new { copies(&self.0.mirrors.list, url) } else { Vec::new() };
-        copies.retain(|it| !self.0.mirrors.dropped.has(it, clock::monotonic()));
+        let dropped = &self.0.mirrors.dropped;
+        copies.retain(|it| !dropped.has(it, clock::monotonic()));
         if copies.is_empty() {
             let home = self.pass(asked, outgoing, body::empty(), None).await?;
             return Ok(self.or_duplicate(asked, home).await);
         }
-        self.measure(&copies, self.0.policy);
+        self.measure(&copies, self.0.policy, dropped);
         let distance = |it: &Url| self.0.client.distances().of(it);
         let distances: Vec<Option<Duration>> =
             [url].into_iter().chain(&copies).map(distance).collect();
@@ -100,9 +104,15 @@ impl Fetcher {
                 }
                 continue;
             };
-            if let Some(answer) = self.by_mirror(copy, outgoing.clone(), self.0.policy).await {
+            if let Some(answer) =
+                self.by_mirror(copy, outgoing.clone(), self.0.policy, dropped).await
+            {
                 self.count(MIRROR);
-                let proof = Proof::new(Digest::of(&answer.headers), None, self.mirror(copy));
+                let proof = Proof::new(
+                    Digest::of(&answer.headers),
+                    None,
+                    Some((dropped.clone(), copy.clone())),
+                );
                 return Ok(Box::new(answer.proven(proof)));
             }
         }
@@ -124,29 +134,30 @@ impl Fetcher {
         let (Some(length), Some(digest)) = (length, digest) else { return home };
         let url = &asked.object.at();
         let mut copies = duplicates(&home.headers, url);
-        let mirrors = &self.0.mirrors;
+        let (mirrors, dropped) = (&self.0.mirrors, &self.0.mirrors.dropped_named);
         let now = clock::monotonic();
-        copies.retain(|it| mirrors.is_port(it) && !mirrors.dropped.has(it, now));
+        copies.retain(|it| mirrors.is_port(it) && !dropped.has(it, now));
         // What is public leads to nothing private.
         let policy = if home.is_private() { self.0.policy } else { Policy::Public };
-        self.measure(&copies, policy);
+        self.measure(&copies, policy, dropped);
         let distance = |it: &Url| self.0.client.distances().of(it);
         let distances: Vec<Option<Duration>> = copies.iter().map(distance).collect();
         let nearest = nearer(distance(url), &distances);
         let Some(copy) = nearest.and_then(|it| copies.get(it)) else { return home };
         let mut headers = asked.outgoing();
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        match self.by_mirror(copy, headers, policy).await {
+        match self.by_mirror(copy, headers, policy, dropped).await {
             Some(answer)
                 if answer.length() == Some(length)
                     && !answer.headers.contains_key(header::CONTENT_ENCODING) =>
             {
                 self.count(MIRROR);
-                let proof = Proof::new(Some(digest), Some(length), self.mirror(copy));
+                let proof =
+                    Proof::new(Some(digest), Some(length), Some((dropped.clone(), copy.clone())));
                 Box::new(home.with_body_of(*answer).proven(proof))
             }
             Some(_) => {
-                mirrors.dropped.drop(copy, clock::monotonic());
+                dropped.drop(copy, clock::monotonic());
                 home
             }
             None => home,
@@ -159,6 +170,7 @@ impl Fetcher {
         copy: &Url,
         mut headers: HeaderMap,
         policy: Policy,
+        dropped: &Dropped,
     ) -> Option<Box<Coming>> {
         let unsent: Vec<HeaderName> =
             headers.keys().filter(|it| !TOLD.contains(it)).cloned().collect();
@@ -176,25 +188,20 @@ impl Fetcher {
             Ok(answer) if answer.status == StatusCode::OK => Some(answer),
             Ok(answer) if !answer.status.is_server_error() => None,
             Ok(_) | Err(_) => {
-                self.0.mirrors.dropped.drop(copy, clock::monotonic());
+                dropped.drop(copy, clock::monotonic());
                 None
             }
         }
     }
 
-    fn mirror(&self, copy: &Url) -> Option<(Dropped, Url)> {
-        Some((self.0.mirrors.dropped.clone(), copy.clone()))
-    }
-
     /// Measures mirrors whose distance is not known, for later requests; each once at a time.
-    fn measure(&self, copies: &[Url], policy: Policy) {
+    fn measure(&self, copies: &[Url], policy: Policy, dropped: &Dropped) {
         let distances = self.0.client.distances();
         for copy in copies.iter().filter(|it| distances.of(it).is_none()) {
-            let (this, copy) = (self.clone(), copy.clone());
+            let (this, copy, dropped) = (self.clone(), copy.clone(), dropped.clone());
             let until = clock::monotonic() + self.0.client.timeouts().connect;
-            self.0.mirrors.dropped.begin(&copy, until);
+            dropped.begin(&copy, until);
             self.spawn(async move {
-                let dropped = &this.0.mirrors.dropped;
                 tokio::select! {
                     () = this.0.stop.started() => {}
                     measured = this.0.client.measure(&copy, policy) => match measured {

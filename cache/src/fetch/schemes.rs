@@ -11,13 +11,15 @@ mod news;
 mod page;
 mod types;
 
+use std::sync::Arc;
+
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use net::body;
 use net::client::Timeouts;
 use net::error::{Error, RETRY_DEFAULT, Stage};
 use net::fetch::{Bounds, Fault, FetchError};
 use net::ftp::Client;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use url::Url;
 
@@ -39,7 +41,7 @@ pub(crate) struct Schemes {
     bounds: Bounds,
     ftp: Client,
     news: Option<News>,
-    room: Semaphore,
+    room: Arc<Semaphore>,
 }
 
 impl Schemes {
@@ -55,7 +57,7 @@ impl Schemes {
         // The news server is the settings' own choice.
         let of_news = Bounds { allow_private: true, ..bounds };
         let news = config.news_server.clone().map(|it| News::new(it, of_news));
-        let room = Semaphore::new(UNDER_WAY_MAX);
+        let room = Arc::new(Semaphore::new(UNDER_WAY_MAX));
         Self { bounds, ftp: Client::new(ftp), news, room }
     }
 
@@ -77,16 +79,11 @@ impl Schemes {
             insert(&mut answer.headers, header::ALLOW, "GET, HEAD");
             return Ok(answer);
         }
+        let room = self.room(url).await?;
         let fetched = match (scheme, &self.news) {
             (Scheme::Ftp, _) => ftp::fetch(&self.ftp, asked, headers).await,
-            (Scheme::Gopher, _) => {
-                let _room = self.room(url).await?;
-                gopher::fetch(url, &self.bounds).await
-            }
-            (Scheme::News, Some(news)) => {
-                let _room = self.room(url).await?;
-                news.fetch(url).await
-            }
+            (Scheme::Gopher, _) => gopher::fetch(url, &self.bounds).await,
+            (Scheme::News, Some(news)) => news.fetch(url).await,
             // Requests are not let through without a server; settings may have been reloaded.
             (Scheme::News, None) => {
                 let message = "the news server is used after the cache has been started again";
@@ -96,13 +93,13 @@ impl Schemes {
         match fetched {
             Err(FetchError { fault: Fault::Net(error), .. }) => Err(error),
             Err(error) => Ok(refused(url, &error)),
-            Ok(answer) => Ok(answer),
+            Ok(answer) => Ok(answer.within(room)),
         }
     }
 
-    async fn room(&self, url: &Url) -> Result<tokio::sync::SemaphorePermit<'_>, Error> {
+    async fn room(&self, url: &Url) -> Result<OwnedSemaphorePermit, Error> {
         let after = self.bounds.timeouts.connect;
-        match timeout(after, self.room.acquire()).await {
+        match timeout(after, Arc::clone(&self.room).acquire_owned()).await {
             Ok(Ok(permit)) => Ok(permit),
             _ => Err(Error::Timeout { host: named(url).to_owned(), stage: Stage::Queue, after }),
         }

@@ -46,8 +46,9 @@ impl News {
         } else {
             group(&mut reader, url, &name).await
         };
+        // A reader that has a group chooses it again on a new connection, though it may be gone by then.
         let mut kept = self.kept();
-        if kept.len() < KEPT_MAX {
+        if kept.len() < KEPT_MAX && name.contains('@') {
             kept.push(reader);
         }
         fetched

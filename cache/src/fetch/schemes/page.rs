@@ -12,6 +12,9 @@ use web::templates::grouped;
 
 use crate::target::news_url;
 
+/// Maximum number of lines of a page.
+const LINES_MAX: usize = 10_000;
+
 /// What a page may do: nothing but look as it does.
 pub(super) const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
@@ -59,7 +62,8 @@ pub(super) fn folder(at: &Url, listing: &Listing) -> String {
         main += "<p><a href=\"../\">The folder above</a></p>\n";
     }
     let entries = listing.folders.first().map(|it| it.entries.as_slice()).unwrap_or_default();
-    let mut entries: Vec<&Entry> = entries.iter().collect();
+    let is_long = LINES_MAX < entries.len();
+    let mut entries: Vec<&Entry> = entries.iter().take(LINES_MAX).collect();
     entries.sort_by_key(|it| (it.kind != EntryKind::Folder, &it.name));
     main += "<table>\n<tr><th scope=\"col\">Name</th><th scope=\"col\">Bytes</th>\
              <th scope=\"col\">Changed (UTC)</th></tr>\n";
@@ -79,7 +83,7 @@ pub(super) fn folder(at: &Url, listing: &Listing) -> String {
     if listing.left_out != 0 {
         main += &format!("<p>{} lines of the list were not understood.</p>\n", listing.left_out);
     }
-    if listing.truncated {
+    if listing.truncated || is_long {
         main += "<p>The list is longer; this is its beginning.</p>\n";
     }
     page(at.as_str(), &main)
@@ -88,7 +92,7 @@ pub(super) fn folder(at: &Url, listing: &Listing) -> String {
 /// Returns the page of a menu.
 pub(super) fn menu(at: &Url, menu: &Menu) -> String {
     let (mut main, mut is_within) = (String::new(), false);
-    for item in &menu.items {
+    for item in menu.items.iter().take(LINES_MAX) {
         let title = shown(&item.title);
         let is_words = item.kind == Kind::Info;
         if is_words != is_within {
@@ -114,6 +118,9 @@ pub(super) fn menu(at: &Url, menu: &Menu) -> String {
     }
     if is_within {
         main += "</pre>\n";
+    }
+    if LINES_MAX < menu.items.len() {
+        main += "<p>The menu is longer; this is its beginning.</p>\n";
     }
     if menu.left_out != 0 {
         main += &format!("<p>{} lines of the menu were not understood.</p>\n", menu.left_out);
