@@ -1,9 +1,9 @@
-//! Miss ratios of the store over a trace: `cache/benches/ratios` plays the same to others.
+//! Miss ratios of the store over a trace: `ratios_beside` plays the same to others.
 //!
 //! The trace has a line for each request: the object's number and its size in bytes. An object that is not
 //! stored is put.
 
-#![allow(clippy::unwrap_used, reason = "a bench may panic")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic, and prints")]
 
 use std::io::{BufRead as _, BufReader};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn main() {
     // `cargo bench` adds `--bench`.
     let words: Vec<String> = std::env::args().skip(1).filter(|it| it != "--bench").collect();
     let [trace, bytes_max] = words.as_slice() else {
-        println!("usage: ratios TRACE BYTES (cache/benches/ratios makes traces)");
+        println!("usage: ratios TRACE BYTES (cache/benches/ratios_beside makes traces)");
         return;
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -266,6 +266,11 @@ impl Store {
         count
     }
 
+    /// Returns how many bytes of objects wait to be written.
+    pub fn waiting(&self) -> u64 {
+        self.0.state.waiting.load(Ordering::Relaxed)
+    }
+
     /// Returns the number of objects, and the bytes that they take.
     pub fn figures(&self) -> (u64, u64) {
         (self.known().index.len() as u64, self.0.state.bytes.load(Ordering::Relaxed))
