@@ -24,6 +24,7 @@ mod ranking;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::freshness::schedule::Window;
@@ -72,7 +73,7 @@ pub struct Config {
     /// A folder of page templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
     /// A cache whose copies of objects are linked.
-    pub object_cache: Option<Url>,
+    pub object_cache: Option<Arc<Url>>,
     /// The sources to pull; names are unique.
     pub sources: Vec<Source>,
     /// Settings of the pull intervals.
@@ -138,7 +139,7 @@ impl Config {
         let mut config = Self::new(root.required_string("name"), PathBuf::new());
         config.daemon = config.daemon.read(&root, "/var/lib/harvest/broker");
         config.templates = root.path("templates");
-        config.object_cache = root.base_url("object_cache");
+        config.object_cache = root.base_url("object_cache").map(Arc::new);
         config.freshness = Freshness::read(&root.table("freshness"));
         config.ranking = ranking::read(&root.table("ranking"));
         config.push = push::Settings::read(&root.table("push"), config.daemon.base_url.as_ref());

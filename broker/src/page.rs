@@ -66,7 +66,7 @@ pub struct PageState {
     pages: Pages,
     lanes: Lanes,
     /// A cache whose copies of objects are linked.
-    object_cache: Option<Url>,
+    object_cache: Option<Arc<Url>>,
     /// The process around a front; `None` in a broker.
     around: Option<Arc<dyn Surroundings>>,
 }
@@ -88,7 +88,7 @@ impl PageState {
     }
 
     /// Returns the same pages, which link the copies of a cache, if there is one.
-    pub(crate) fn with_copies(self, object_cache: Option<Url>) -> Self {
+    pub(crate) fn with_copies(self, object_cache: Option<Arc<Url>>) -> Self {
         Self { object_cache, ..self }
     }
 
@@ -369,7 +369,7 @@ async fn object(State(state): State<PageState>, uri: Uri, headers: HeaderMap) ->
             match state.with_related(record, page).await {
                 Ok(mut page) => {
                     page.open = state.open_address(&headers);
-                    page.link_copy(state.object_cache.as_ref());
+                    page.link_copy(state.object_cache.as_deref());
                     let response = state.pages.respond(StatusCode::OK, "object.html", &page);
                     opening(response, page.open.as_deref())
                 }

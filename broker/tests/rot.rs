@@ -182,10 +182,10 @@ async fn an_object_whose_delete_was_lost_is_deleted_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_byte_lost_in_a_sealed_segment_is_fetched_again() {
-    check(true).await;
+    Box::pin(check(true)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_byte_lost_in_the_last_segment_is_fetched_again() {
-    check(false).await;
+    Box::pin(check(false)).await;
 }
