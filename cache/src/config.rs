@@ -168,7 +168,7 @@ impl Config {
             connect_ports: read_ports(&access, "connect_ports", &CONNECT_PORTS),
             allow_private: access.boolean("allow_private", false),
             refresh: listed(&root, "refresh").iter().filter_map(read_refresh).collect(),
-            origins: listed(&root, "origin").iter().filter_map(read_origin).collect(),
+            origins: read_origins(&root),
             icp_listen,
             neighbors,
             mirrors: listed(&root, "mirror").iter().filter_map(read_mirror).collect(),
@@ -351,6 +351,19 @@ fn read_neighbor(table: &Table<'_>) -> Option<Neighbor> {
     };
     let domains = table.strings("domains").iter().map(|it| it.to_ascii_lowercase()).collect();
     is_host.then_some(Neighbor { host, http_port, icp_port, kind, domains })
+}
+
+fn read_origins(root: &Table<'_>) -> Vec<Origin> {
+    let mut origins = Vec::<Origin>::new();
+    for table in listed(root, "origin") {
+        let Some(origin) = read_origin(&table) else { continue };
+        if origins.iter().any(|it| it.host == origin.host) {
+            let message = format!("two origins are named {:?}", origin.host);
+            table.mistake("host", message, "one [[origin]] for each host");
+        }
+        origins.push(origin);
+    }
+    origins
 }
 
 fn read_origin(table: &Table<'_>) -> Option<Origin> {

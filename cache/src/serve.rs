@@ -119,8 +119,11 @@ pub(crate) fn public(describe: Router, at: SocketAddr) -> Own {
     let router = Router::new()
         .route("/healthz", get(|| async { health::healthz("cache") }))
         .route("/readyz", get(|| async { ready().for_anybody().respond() }))
-        .route("/", get(move || async move { front(at) }))
-        .route("/proxy.pac", get(move || async move { pac(at) }))
+        .route("/", get(move |headers: HeaderMap| async move { front(&asked_as(&headers, at)) }))
+        .route(
+            "/proxy.pac",
+            get(move |headers: HeaderMap| async move { pac(&asked_as(&headers, at)) }),
+        )
         .merge(describe);
     Own(router)
 }
@@ -223,8 +226,14 @@ fn ready() -> Readiness {
     Readiness::new([])
 }
 
+/// Returns the name under which a reader asks, which is one of the cache's own: it is reached by that.
+fn asked_as(headers: &HeaderMap, at: SocketAddr) -> String {
+    let host = headers.get(header::HOST).and_then(|it| it.to_str().ok());
+    host.map_or_else(|| at.to_string(), str::to_owned)
+}
+
 /// Tells whoever opens the proxy's address as a page what it is.
-fn front(at: SocketAddr) -> String {
+fn front(at: &str) -> String {
     format!(
         "This is an object cache of Harvest, a proxy.\n\nPrograms: curl -x http://{at} http://www.example.org/\n\
          Browsers: automatic proxy configuration from http://{at}/proxy.pac\n"
@@ -233,7 +242,7 @@ fn front(at: SocketAddr) -> String {
 
 /// Answers with the settings of browsers (a proxy auto-configuration file): everything through the
 /// cache but this machine's own names, and past it if it does not answer.
-fn pac(at: SocketAddr) -> Response {
+fn pac(at: &str) -> Response {
     let text = format!(
         "function FindProxyForURL(url, host) {{\n  if (isPlainHostName(host)) return \"DIRECT\";\n  \
          return \"PROXY {at}; DIRECT\";\n}}\n"

@@ -30,6 +30,7 @@ use crate::objects::Objects;
 use crate::proxy::Proxy;
 use crate::serve::{self, Status};
 use crate::store::Store;
+use crate::target::ANY_ADDRESS;
 
 /// Name of the folder, below the data folder, for bodies on their way.
 const TRANSFERS: &str = "transfers";
@@ -78,6 +79,7 @@ impl Server {
     pub async fn bind(config: Config) -> Result<Self, Error> {
         let control = Control::open(&config.daemon)?;
         let public = Listener::public(&config.daemon, config.daemon.listen, &control).await?;
+        warn_if_open(&config);
         let admin = Listener::admin(&config.daemon, &control).await?;
         let folder = config.daemon.data.join(TRANSFERS);
         let (settings, at, made) = (config.daemon.clone(), admin.address(), folder.clone());
@@ -244,9 +246,29 @@ impl Handle {
     }
 }
 
-/// Returns the names under which the cache itself is asked.
+/// Warns of a cache that strangers may use as their proxy. One that stands before sites may be meant for
+/// everybody.
+fn warn_if_open(config: &Config) {
+    let (access, listen) = (&config.daemon.access, config.daemon.listen);
+    let is_restricted = !access.allow.is_empty() || !access.consumers.is_empty();
+    if !listen.ip().is_loopback() && !is_restricted && config.origins.is_empty() {
+        tracing::warn!(
+            %listen,
+            "this proxy is open to everybody who reaches it: list its clients by `allow` in [access], or by \
+             [[consumer]]"
+        );
+    }
+}
+
+/// Returns the names under which the cache itself is asked; [`ANY_ADDRESS`] stands for each address of this
+/// machine.
 fn names(config: &Config, listen: SocketAddr) -> Vec<String> {
-    let mut names = vec![listen.to_string(), format!("localhost:{}", listen.port())];
+    let port = listen.port();
+    let mut names = vec![listen.to_string(), format!("localhost:{port}")];
+    names.push(format!("{}:{port}", config.name.to_ascii_lowercase()));
+    if listen.ip().is_unspecified() {
+        names.push(format!("{ANY_ADDRESS}:{port}"));
+    }
     if let Some(base) = &config.daemon.base_url
         && let Some(host) = base.host_str()
     {

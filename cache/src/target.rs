@@ -7,6 +7,7 @@
 mod scheme;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use http::uri::PathAndQuery;
@@ -105,8 +106,8 @@ impl fmt::Display for Refusal {
             ),
             Self::Host(host) => write!(
                 f,
-                "this cache stands before no site {host:?}: an [[origin]] in cache.toml names one; as a \
-                 proxy it is asked by whole URLs"
+                "this cache stands before no site {host:?}: an [[origin]] in cache.toml names one, and \
+                 base_url the cache itself; as a proxy it is asked by whole URLs"
             ),
             Self::News => f.write_str(
                 "news come from one server, and this cache has none: news_server = \"nntp://news.example.org\" \
@@ -152,7 +153,7 @@ pub fn of(
             (host.unwrap_or_default().to_ascii_lowercase(), false)
         }
     };
-    let is_own = uri.path() == "*" || own.contains(&host);
+    let is_own = uri.path() == "*" || own.iter().any(|it| is_name(it, &host));
     if is_own || uri.path().starts_with(DIGESTS) {
         return Ok(Target::Own);
     }
@@ -170,7 +171,12 @@ pub fn of(
     });
     let written = written.cloned();
     let (is_http, named) = (url.scheme() == "http", named(&url));
-    if let Some(origin) = config.origins.iter().find(|it| is_http && it.host == named) {
+    // A reader names the port, too, where the cache listens at another than 80.
+    let bare = &url[Position::BeforeHost..Position::AfterHost];
+    let origins = || config.origins.iter().filter(|_| is_http);
+    let origin = origins().find(|it| it.host == named);
+    let origin = origin.or_else(|| origins().find(|it| !is_whole && it.host == bare));
+    if let Some(origin) = origin {
         let site = Some(origin.url.clone());
         return Ok(Target::Object(Object { url, site, written, login }));
     }
@@ -185,6 +191,17 @@ pub fn of(
         Some(None) => return Err(Refusal::News),
     }
     Ok(Target::Object(Object { url, site: None, written, login }))
+}
+
+/// Stands for each address of this machine in the names of a cache.
+pub(crate) const ANY_ADDRESS: &str = "*";
+
+/// Returns whether a host is one of a cache's own names.
+fn is_name(own: &str, host: &str) -> bool {
+    let port = own.strip_prefix(ANY_ADDRESS);
+    let address = port.and_then(|it| host.strip_suffix(it));
+    let is_address = |it: &str| it.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    own == host || address.is_some_and(is_address)
 }
 
 /// Returns the host of a URL with its port, unless that is the scheme's: as [`Origin`] has it.

@@ -56,3 +56,20 @@ async fn copies_are_shown_to_who_does_not_use_the_proxy() {
     }
     assert_eq!(site.seen().len(), 2);
 }
+
+#[tokio::test]
+async fn a_cache_at_all_addresses_is_asked_by_each_and_says_so() {
+    let site = Site::with(
+        |_, before| ready(answer(200, &[], body::full(format!("body {before}")))),
+        |config| config.daemon.listen = "0.0.0.0:0".parse().unwrap(),
+    )
+    .await;
+    let port = site.cache.port();
+    for host in [format!("127.0.0.9:{port}"), format!("c:{port}"), format!("localhost:{port}")] {
+        let text = format!("GET /proxy.pac HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let seen = raw(&site, &text).await;
+        assert!(seen.contains(&format!("return \"PROXY {host}; DIRECT\"")), "{host}: {seen}");
+    }
+    let text = format!("GET / HTTP/1.1\r\nHost: other:{port}\r\nConnection: close\r\n\r\n");
+    assert!(raw(&site, &text).await.starts_with("HTTP/1.1 421 "));
+}

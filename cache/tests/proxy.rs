@@ -476,6 +476,11 @@ async fn before_a_site_the_cache_answers_in_its_name() {
     assert_eq!((seen.len(), seen[1].1.as_str()), (2, "/a"));
     assert_eq!(seen[1].2.get("host").unwrap(), "www.example.org");
     assert_eq!(seen[1].2.get("x-forwarded-for").unwrap(), "127.0.0.1");
+    // A reader names the port, too, where the cache listens at another than 80.
+    let port = site.cache.port();
+    let text =
+        format!("GET /b HTTP/1.1\r\nHost: www.example.org:{port}\r\nConnection: close\r\n\r\n");
+    assert!(raw(&site, &text).await.ends_with("body 2"));
 }
 
 #[tokio::test]

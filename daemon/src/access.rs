@@ -278,7 +278,8 @@ fn read_consumer(table: &Table<'_>, asks_certificates: bool) -> Option<Consumer>
 }
 
 fn read_may(table: &Table<'_>) -> BTreeSet<Resource> {
-    let expected = "a list of \"feed\", \"oai\", \"search\" and \"objects\"";
+    let expected =
+        "a list of \"feed\", \"oai\", \"search\" and \"objects\"; of a cache [\"proxy\"]";
     let mut may = BTreeSet::new();
     let texts = table.strings("may");
     for (i, text) in texts.iter().enumerate() {

@@ -141,7 +141,7 @@ impl Connector {
         } else {
             Stream::Left(dialed.stream)
         };
-        if route.url.scheme() != "https" {
+        if !proxy.tunnels(route.url) {
             return Ok(Connected { line: Line::Left(stream), address: None });
         }
         let stream = open_tunnel(stream, proxy, route).await?;

@@ -227,6 +227,15 @@ async fn http_is_requested_in_absolute_form_over_one_connection_for_all_hosts() 
 }
 
 #[tokio::test]
+async fn a_proxy_that_fetches_https_is_asked_for_it_in_absolute_form() {
+    let (address, mut heads) = scripted(OK).await;
+    let proxy = proxy_at(address, None).fetching_https();
+    assert_eq!(text_of(&client(), get("https://a.example/x", &proxy)).await.unwrap(), "ok");
+    let (_, head) = heads.recv().await.unwrap();
+    assert!(head.starts_with("GET https://a.example/x HTTP/1.1\r\n"), "{head}");
+}
+
+#[tokio::test]
 async fn other_schemes_are_requested_in_absolute_form() {
     let (address, mut heads) = scripted(OK).await;
     let proxy = proxy_at(address, None);

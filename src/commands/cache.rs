@@ -3,6 +3,7 @@
 mod shown;
 
 use std::io::{self, Write as _};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -207,10 +208,15 @@ fn reload(handle: &Handle, file: &File) -> anyhow::Result<Vec<&'static str>> {
 
 async fn get(file: &File, url: Url) -> anyhow::Result<ExitCode> {
     let config = load(file.config.as_deref())?;
-    let proxy = Url::parse(&format!("http://{}/", config.daemon.listen))?;
+    let mut at = config.daemon.listen;
+    if at.ip().is_unspecified() {
+        // It listens at each address of this machine.
+        at.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    let proxy = Proxy::new(Url::parse(&format!("http://{at}/"))?, None)?.fetching_https();
     let client = Client::new(net::client::Settings { allow_private: true, ..Default::default() });
     let request = Request { response_bytes_max: Some(u64::MAX), ..Request::get(url.clone()) };
-    let mut response = client.send(request.proxy(Some(Proxy::new(proxy, None)?))).await?;
+    let mut response = client.send(request.proxy(Some(proxy))).await?;
     if let Some(status) = response.header("cache-status") {
         output::note(&format!("cache-status: {status}"));
     }

@@ -30,11 +30,13 @@ use crate::guard::{self, Policy, Refusal};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Proxy(Arc<Parts>);
 
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Parts {
     url: Url,
     /// The value of `Proxy-Authorization`; marked as sensitive, so that it is never shown.
     authorization: Option<HeaderValue>,
+    /// Whether it is asked for `https` in absolute form, and so reads it.
+    fetches_https: bool,
 }
 
 impl fmt::Display for Proxy {
@@ -84,7 +86,19 @@ impl Proxy {
                 Some(value)
             }
         };
-        Ok(Self(Arc::new(Parts { url, authorization })))
+        Ok(Self(Arc::new(Parts { url, authorization, fetches_https: false })))
+    }
+
+    /// Returns the same proxy, which is asked for `https` URLs as for others, in place of a tunnel: it fetches
+    /// them by TLS, verifies the host, and reads what comes. For a cache of our own.
+    #[must_use]
+    pub fn fetching_https(self) -> Self {
+        Self(Arc::new(Parts { fetches_https: true, ..Parts::clone(&self.0) }))
+    }
+
+    /// Returns whether a URL is requested through a tunnel.
+    pub(crate) fn tunnels(&self, url: &Url) -> bool {
+        url.scheme() == "https" && !self.0.fetches_https
     }
 
     /// Returns its host.

@@ -165,7 +165,7 @@ impl Request {
     ) -> Result<http::Request<Body>, Error> {
         let wrong = |message: String| Error::Url { url: self.url.to_string(), message };
         // A proxy is told the whole URL; it is asked for nothing within a tunnel.
-        let asked = self.proxy.as_ref().filter(|_| self.url.scheme() != "https");
+        let asked = self.proxy.as_ref().filter(|it| !it.tunnels(&self.url));
         let host = match (self.url.host_str(), self.url.port()) {
             (Some(host), Some(port)) => format!("{host}:{port}"),
             (Some(host), None) => host.to_owned(),
@@ -223,7 +223,7 @@ impl Request {
     pub(super) fn vet_answer(&self, status: StatusCode) -> Result<(), Error> {
         match &self.proxy {
             Some(proxy)
-                if self.url.scheme() != "https"
+                if !proxy.tunnels(&self.url)
                     && status == StatusCode::PROXY_AUTHENTICATION_REQUIRED =>
             {
                 Err(proxy.refusal(authority(&self.url), status))
@@ -252,7 +252,8 @@ pub(super) fn destination(request: &Request, policy: Policy) -> Result<Destinati
     let wrong = |message: &str| Error::Url { url: url.to_string(), message: message.to_owned() };
     let secure = match (url.scheme(), &request.proxy) {
         ("http", _) => false,
-        ("https", _) => true,
+        ("https", None) => true,
+        (_, Some(proxy)) if proxy.tunnels(url) => true,
         (_, Some(proxy)) => {
             proxy.vet(url, policy)?;
             return Ok(Destination::of_proxy(proxy.clone()));
