@@ -15,7 +15,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Time for a server to be reachable, in steps of a refused connection.
-const STEPS: u32 = 600;
+const STEPS: u32 = 1_200;
 
 /// The folder of this file, below that of the workspace.
 const PEERS: &str = "net/tests/peers";
