@@ -126,7 +126,9 @@ pub(crate) async fn measure() {
             runs.iter_mut().zip(waited).for_each(|(all, it)| all.push(it));
         }
         println!("{clients} clients, {} references:", clients * OBJECTS);
-        report(caches.map(|it| it.0), &runs);
+        let names = caches.map(|it| it.0);
+        report(names, &runs);
+        plot(names, &runs, clients);
     }
 }
 
@@ -148,4 +150,52 @@ fn report(names: [&str; 3], runs: &[Vec<Vec<f64>>; 3]) {
     let [ours, peers @ ..] = runs;
     let is_allowed = |n| peers.iter().all(|it| of(ours, n) <= of(it, n) * ALLOWED.0 + ALLOWED.1);
     println!("  at no decile over 1.05 of a peer's + 5 ms: {}", (1..10).all(is_allowed));
+}
+
+/// Draws how many of all references are answered within a time, of the run with the median mean, as
+/// `target/tr_figure9_CLIENTS.svg`; times are logarithmic.
+fn plot(names: [&str; 3], runs: &[Vec<Vec<f64>>; 3], clients: usize) {
+    const COLORS: [&str; 3] = ["#0b6e4f", "#b5532a", "#4059ad"];
+    // From 0.1 to 1,000 ms, 150 units a decade.
+    let across = |ms: f64| 60.0 + (ms.clamp(0.1, 1_000.0).log10() + 1.0) * 150.0;
+    let down = |share: f64| 280.0 - share * 260.0;
+    let mut svg = String::from(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 320\" font-family=\"sans-serif\" \
+         font-size=\"12\"><rect width=\"720\" height=\"320\" fill=\"white\"/>\n",
+    );
+    for (ms, text) in
+        [(0.1, "0.1"), (1.0, "1"), (10.0, "10"), (100.0, "100"), (1_000.0, "1,000 ms")]
+    {
+        let x = across(ms);
+        svg += &format!(
+            "<path d=\"M{x} 20V280\" stroke=\"#ddd\"/><text x=\"{x}\" y=\"300\" text-anchor=\"middle\">{text}</text>\n"
+        );
+    }
+    for tenths in [0, 5, 10] {
+        let y = down(f64::from(tenths) / 10.0);
+        svg += &format!(
+            "<path d=\"M60 {y}H660\" stroke=\"#ddd\"/><text x=\"52\" y=\"{y}\" text-anchor=\"end\">{} %</text>\n",
+            tenths * 10
+        );
+    }
+    for (index, (name, waited)) in names.iter().zip(runs).enumerate() {
+        let mean = |run: &Vec<f64>| run.iter().sum::<f64>() / run.len() as f64;
+        let mut runs: Vec<&Vec<f64>> = waited.iter().collect();
+        runs.sort_by(|one, other| mean(one).total_cmp(&mean(other)));
+        let run = runs[runs.len() / 2];
+        let points = (0..=200).map(|it| {
+            let at = (run.len() - 1) * it / 200;
+            format!("{:.1},{:.1}", across(run[at]), down(at as f64 / (run.len() - 1) as f64))
+        });
+        let (color, y) = (COLORS[index], 210 + 18 * index);
+        let points: Vec<String> = points.collect();
+        svg += &format!(
+            "<polyline fill=\"none\" stroke=\"{color}\" stroke-width=\"2\" points=\"{}\"/>\
+             <text x=\"420\" y=\"{y}\" fill=\"{color}\">{name}, {clients} at once</text>\n",
+            points.join(" ")
+        );
+    }
+    svg += "</svg>\n";
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
+    std::fs::write(folder.join(format!("tr_figure9_{clients}.svg")), svg).unwrap();
 }
