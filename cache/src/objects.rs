@@ -70,7 +70,8 @@ impl Objects {
     /// `may` says so; nothing else changes meanwhile.
     pub(crate) fn put(&self, url: &str, object: &Arc<Object>, may: impl FnOnce() -> bool) {
         let _changing = self.changing();
-        let (head, is_whole) = (object.head(), object.head().extent().is_none());
+        let head = object.head();
+        let is_whole = head.extent().is_none();
         let is_newer = |it: &Arc<Object>| {
             let other = it.head();
             // A whole is worth more than a part of the same that was asked for meanwhile.
@@ -82,9 +83,11 @@ impl Objects {
         if stored.is_some_and(|it| it.iter().any(is_newer)) || !may() {
             return;
         }
+        if is_whole {
+            return self.put_now(url, object);
+        }
         match as_object(object).map(Arc::new) {
             Some(all) => self.put_now(url, &all),
-            None if is_whole => self.put_now(url, object),
             None => self.put_part(url, object),
         }
     }
