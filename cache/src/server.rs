@@ -246,16 +246,15 @@ impl Handle {
     }
 }
 
-/// Warns of a cache that strangers may use as their proxy. One that stands before sites may be meant for
-/// everybody.
+/// Warns of a cache that strangers may use as their proxy, also beside the sites that it stands before.
 fn warn_if_open(config: &Config) {
     let (access, listen) = (&config.daemon.access, config.daemon.listen);
     let is_restricted = !access.allow.is_empty() || !access.consumers.is_empty();
-    if !listen.ip().is_loopback() && !is_restricted && config.origins.is_empty() {
+    if !listen.ip().is_loopback() && !is_restricted {
         tracing::warn!(
             %listen,
             "this proxy is open to everybody who reaches it: list its clients by `allow` in [access], or by \
-             [[consumer]]"
+             [[consumer]], of which the readers of an [[origin]] need none"
         );
     }
 }
@@ -265,7 +264,12 @@ fn warn_if_open(config: &Config) {
 fn names(config: &Config, listen: SocketAddr) -> Vec<String> {
     let port = listen.port();
     let mut names = vec![listen.to_string(), format!("localhost:{port}")];
-    names.push(format!("{}:{port}", config.name.to_ascii_lowercase()));
+    let name = config.name.to_ascii_lowercase();
+    let named = format!("{name}:{port}");
+    // A site may have the machine's name.
+    if !config.origins.iter().any(|it| it.host == name || it.host == named) {
+        names.push(named);
+    }
     if listen.ip().is_unspecified() {
         names.push(format!("{ANY_ADDRESS}:{port}"));
     }

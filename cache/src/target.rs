@@ -153,7 +153,9 @@ pub fn of(
             (host.unwrap_or_default().to_ascii_lowercase(), false)
         }
     };
-    let is_own = uri.path() == "*" || own.iter().any(|it| is_name(it, &host));
+    let is_site = || config.origins.iter().any(|it| it.host == host);
+    let is_at = |it: &String| is_at_any_address(it, &host) && !is_site();
+    let is_own = uri.path() == "*" || own.contains(&host) || own.iter().any(is_at);
     if is_own || uri.path().starts_with(DIGESTS) {
         return Ok(Target::Own);
     }
@@ -196,12 +198,10 @@ pub fn of(
 /// Stands for each address of this machine in the names of a cache.
 pub(crate) const ANY_ADDRESS: &str = "*";
 
-/// Returns whether a host is one of a cache's own names.
-fn is_name(own: &str, host: &str) -> bool {
-    let port = own.strip_prefix(ANY_ADDRESS);
-    let address = port.and_then(|it| host.strip_suffix(it));
-    let is_address = |it: &str| it.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-    own == host || address.is_some_and(is_address)
+/// Returns whether a host is an address with the port of an own name that stands for all of them.
+fn is_at_any_address(own: &str, host: &str) -> bool {
+    let address = own.strip_prefix(ANY_ADDRESS).and_then(|it| host.strip_suffix(it));
+    address.is_some_and(|it| it.trim_matches(['[', ']']).parse::<IpAddr>().is_ok())
 }
 
 /// Returns the host of a URL with its port, unless that is the scheme's: as [`Origin`] has it.

@@ -6,6 +6,7 @@ mod common;
 
 use std::future::ready;
 
+use cache::config::Origin;
 use common::{Site, answer, raw};
 use http::Request;
 use net::body::{self, Body};
@@ -58,6 +59,29 @@ async fn copies_are_shown_to_who_does_not_use_the_proxy() {
 }
 
 #[tokio::test]
+async fn a_site_that_has_the_name_or_address_of_its_machine_is_not_hidden_by_the_cache() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let host =
+        |name: &str| Origin { host: format!("{name}:{port}"), url: "http://a/".parse().unwrap() };
+    let site = Site::with(
+        |_, before| ready(answer(200, &[], body::full(format!("body {before}")))),
+        move |config| {
+            config.daemon.listen = format!("0.0.0.0:{port}").parse().unwrap();
+            config.name = "www.example.org".to_owned();
+            config.origins = vec![host("www.example.org"), host("127.0.0.9")];
+        },
+    )
+    .await;
+    for (number, name) in ["www.example.org", "127.0.0.9"].into_iter().enumerate() {
+        let text = format!("GET / HTTP/1.1\r\nHost: {name}:{port}\r\nConnection: close\r\n\r\n");
+        let seen = raw(&site, &text).await;
+        assert!(seen.ends_with(&format!("body {number}")), "{name}: {seen}");
+    }
+}
+
+#[tokio::test]
 async fn a_cache_at_all_addresses_is_asked_by_each_and_says_so() {
     let site = Site::with(
         |_, before| ready(answer(200, &[], body::full(format!("body {before}")))),
@@ -70,6 +94,13 @@ async fn a_cache_at_all_addresses_is_asked_by_each_and_says_so() {
         let seen = raw(&site, &text).await;
         assert!(seen.contains(&format!("return \"PROXY {host}; DIRECT\"")), "{host}: {seen}");
     }
+    let whole = format!(
+        "GET http://127.0.0.9:{port}/healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    );
+    assert!(
+        raw(&site, &whole).await.starts_with("HTTP/1.1 200 "),
+        "its own pages by a whole URL, too"
+    );
     let text = format!("GET / HTTP/1.1\r\nHost: other:{port}\r\nConnection: close\r\n\r\n");
     assert!(raw(&site, &text).await.starts_with("HTTP/1.1 421 "));
 }
