@@ -1,5 +1,7 @@
 //! The access log: one line an answer, in Squid's format or the common one, when its last byte is sent.
 //!
+//! An answer that broke off, whoever broke it off, has `_ABORTED` after its code in Squid's format.
+//!
 //! Lines go to a thread that writes them. If it falls behind by 10,000 lines, further ones are
 //! dropped and counted: no client waits for the log. SIGHUP opens the file anew, for programs that
 //! rotate logs.
@@ -21,7 +23,7 @@ use std::{fmt, io};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use jiff::Timestamp;
 use net::body::{self, Body};
 use net::clock;
@@ -70,8 +72,8 @@ impl Entry {
         if value.is_empty() { "-".to_owned() } else { value.to_owned() }
     }
 
-    /// Returns the line for an answer of so many bytes, whose last was sent after `took`.
-    fn line(&self, format: Format, bytes: u64, took: Duration) -> String {
+    /// Returns the line for an answer of which so many bytes were sent, the last after `took`.
+    fn line(&self, format: Format, (bytes, is_whole): (u64, bool), took: Duration) -> String {
         let Self { client, method, status, content_type, came_ms, .. } = self;
         let status = status.as_u16();
         let end = self.url.floor_char_boundary(URL_BYTES_MAX.min(self.url.len()));
@@ -86,8 +88,9 @@ impl Entry {
                 let took = took.as_millis();
                 let at = came_ms + u64::try_from(took).unwrap_or_default();
                 let (code, source) = codes(self.from);
+                let end = if is_whole { "" } else { "_ABORTED" };
                 format!(
-                    "{}.{:03} {took:6} {client} {code}/{status:03} {bytes} {method} {url} - {source}/- {content_type}",
+                    "{}.{:03} {took:6} {client} {code}{end}/{status:03} {bytes} {method} {url} - {source}/- {content_type}",
                     at / 1_000,
                     at % 1_000
                 )
@@ -162,12 +165,12 @@ impl AccessLog {
     /// Returns the body of an answer, which is noted once it is sent or dropped.
     pub(crate) fn watch(&self, entry: Entry, body: Body) -> Body {
         let began = clock::monotonic();
-        body::boxed(Watched { body, entry, log: self.clone(), began, bytes: 0 })
+        body::boxed(Watched { body, entry, log: self.clone(), began, bytes: 0, is_whole: false })
     }
 
-    /// Notes an answer of so many bytes.
-    pub(crate) fn note(&self, entry: &Entry, bytes: u64, took: Duration) {
-        self.send(Message::Line(entry.line(self.0.format, bytes, took)));
+    /// Notes an answer of which so many bytes were sent, and whether those are all.
+    fn note(&self, entry: &Entry, sent: (u64, bool), took: Duration) {
+        self.send(Message::Line(entry.line(self.0.format, sent, took)));
     }
 
     /// Opens the file anew.
@@ -238,6 +241,7 @@ struct Watched {
     log: AccessLog,
     began: Instant,
     bytes: u64,
+    is_whole: bool,
 }
 
 impl http_body::Body for Watched {
@@ -251,6 +255,7 @@ impl http_body::Body for Watched {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         let data = frame.as_ref().and_then(|it| it.as_ref().ok()?.data_ref());
         self.bytes += data.map_or(0, |it| it.len() as u64);
+        self.is_whole = frame.is_none();
         Poll::Ready(frame)
     }
 
@@ -266,7 +271,9 @@ impl http_body::Body for Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         let took = clock::monotonic().duration_since(self.began);
-        self.log.note(&self.entry, self.bytes, took);
+        // Who knows the length does not look for the end.
+        let is_whole = self.is_whole || self.body.is_end_stream();
+        self.log.note(&self.entry, (self.bytes, is_whole), took);
     }
 }
 
@@ -290,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_line_has_one_of_two_formats() {
-        let line = |format| entry("http://h/a").line(format, 512, Duration::from_millis(3));
+        let line = |format| entry("http://h/a").line(format, (512, true), Duration::from_millis(3));
         let squid =
             "784111777.253      3 192.0.2.7 TCP_HIT/200 512 GET http://h/a - HIER_NONE/- text/html";
         assert_eq!(line(Format::Squid), squid);
@@ -298,7 +305,7 @@ mod tests {
             "192.0.2.7 - - [06/Nov/1994:08:49:37 +0000] \"GET http://h/a HTTP/1.1\" 200 512";
         assert_eq!(line(Format::Common), common);
         let odd = entry(&format!("http://h/\n 1{}", "é".repeat(2_000)));
-        let odd = odd.line(Format::Common, 0, Duration::ZERO);
+        let odd = odd.line(Format::Common, (0, false), Duration::ZERO);
         assert!(odd.contains("http://h/1é") && odd.lines().count() == 1, "{odd}");
     }
 
@@ -315,7 +322,7 @@ mod tests {
         log.close().await;
         let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
         assert!(read("access.log.1").contains(" TCP_HIT/200 5 GET http://h/a "));
-        assert!(read("access.log").contains(" TCP_HIT/200 0 GET http://h/b "));
+        assert!(read("access.log").contains(" TCP_HIT_ABORTED/200 0 GET http://h/b "));
         assert_eq!(log.dropped(), 0);
     }
 }
