@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic, and prints")]
 
+use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
 use std::sync::Arc;
 
@@ -15,6 +16,9 @@ use cache::policy::freshness::{Rules, Times};
 use cache::policy::storing::{Ask, keep};
 use cache::store::Store;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+
+/// Objects that wait to be written at most.
+const WAITING_MAX: usize = 100;
 
 fn main() {
     // `cargo bench` adds `--bench`.
@@ -37,21 +41,29 @@ fn play(trace: &str, bytes_max: u64) {
     let head = keep(ask, StatusCode::OK, &answer, Times::default(), &Rules::default()).unwrap();
     let content = Bytes::from(vec![b'x'; 1 << 20]);
     let (mut requests, mut misses, mut bytes, mut missed) = (0_u64, 0_u64, 0_u64, 0_u64);
+    // What waits to be written is in the memory of a cache.
+    let mut waiting = HashSet::new();
     for line in BufReader::new(std::fs::File::open(trace).unwrap()).lines() {
         let line = line.unwrap();
         let (number, size) = line.split_once(' ').unwrap();
         let (url, size) = (format!("http://h/{number}"), size.parse::<usize>().unwrap());
         (requests, bytes) = (requests + 1, bytes + size as u64);
+        if waiting.contains(&url) {
+            continue;
+        }
         if store.may_have(&url) {
             store.touch(&url);
             continue;
         }
         (misses, missed) = (misses + 1, missed + size as u64);
         let body = Content::Memory(content.slice(..size));
-        store.put(&url, &Arc::new(Object::new(&head, body)), |_| ());
-        // In a cache it is in memory until it is written.
-        while store.waiting() != 0 {
-            std::thread::yield_now();
+        store.put(&url, (&Arc::new(Object::new(&head, body)), &head), |_| ());
+        waiting.insert(url);
+        if waiting.len() == WAITING_MAX {
+            while store.waiting() != 0 {
+                std::thread::yield_now();
+            }
+            waiting.clear();
         }
     }
     let share = |part: u64, all: u64| part as f64 / all as f64;

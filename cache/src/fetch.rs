@@ -218,6 +218,11 @@ impl Fetcher {
         flights.iter().map(one).collect()
     }
 
+    /// Returns the client that asks origins.
+    pub(crate) fn client(&self) -> &Client {
+        &self.0.client
+    }
+
     /// Returns the neighbors.
     pub(crate) fn neighbors(&self) -> &Neighbors {
         &self.0.neighbors
@@ -227,6 +232,7 @@ impl Fetcher {
     pub(crate) async fn ended(&self) {
         self.0.tasks.close();
         self.0.tasks.wait().await;
+        self.0.neighbors.ended().await;
     }
 
     /// Runs a task until it ends by itself.
@@ -237,40 +243,38 @@ impl Fetcher {
     /// Fetches an object; `stored` is asked about, if there is something stored.
     pub(crate) async fn get(
         &self,
-        asked: Asked,
+        asked: &Arc<Asked>,
         stored: Option<Arc<Object>>,
     ) -> Result<Answer, Failure> {
-        let url = asked.object.url.as_str().to_owned();
-        let is_apart = self.0.apart.get(&url).is_some_and(|it| clock::monotonic() < it + APART);
-        let headers = asked.headers.clone();
+        let (url, headers) = (asked.object.url.as_str(), &asked.headers);
+        let is_apart = self.0.apart.get(url).is_some_and(|it| clock::monotonic() < it + APART);
         let (flight, reader, direct) = if is_apart || !asked.may_join() {
-            self.fly_apart(asked.clone(), stored.clone())
+            self.fly_apart(asked, stored.clone())
         } else if headers.contains_key(header::RANGE) {
-            let near = self.join_near(&asked);
-            near.unwrap_or_else(|| self.fly_apart(asked.clone(), stored.clone()))
+            self.join_near(asked).unwrap_or_else(|| self.fly_apart(asked, stored.clone()))
         } else {
-            self.join(asked.clone(), stored.clone())
+            self.join(asked, stored.clone())
         };
         if direct.is_some() {
-            return self.follow(&url, &flight, reader, direct).await;
+            return self.follow(url, &flight, reader, direct).await;
         }
-        match self.follow(&url, &flight, reader, None).await {
-            Ok(Answer::Flowing { head, .. }) if !head.vary.answers(&headers) => {}
+        match self.follow(url, &flight, reader, None).await {
+            Ok(Answer::Flowing { head, .. }) if !head.vary.answers(headers) => {}
             Ok(Answer::Validated { object, .. } | Answer::Instead { object, .. })
-                if !object.head().vary.answers(&headers) => {}
+                if !object.head().vary.answers(headers) => {}
             Ok(Answer::Alone { .. }) => {}
             // Somebody else's flight was given up just now.
             Err(Failure::Stopping) if !self.0.stop.is_started() => {}
             outcome => return outcome,
         }
-        self.0.apart.insert(url.clone(), clock::monotonic());
+        self.0.apart.insert(url.to_owned(), clock::monotonic());
         let (flight, reader, direct) = self.fly_apart(asked, stored);
-        self.follow(&url, &flight, reader, direct).await
+        self.follow(url, &flight, reader, direct).await
     }
 
     /// Asks the origin whether what is stored is still good, for nobody in particular.
     pub(crate) fn validate(&self, asked: Asked, stored: Arc<Object>) {
-        let (flight, reader, direct) = self.join(asked, Some(stored));
+        let (flight, reader, direct) = self.join(&Arc::new(asked), Some(stored));
         if direct.is_none() {
             return;
         }
@@ -283,14 +287,14 @@ impl Fetcher {
     }
 
     /// Joins the flight for a URL, or begins one. Who begins it gets what is for one client alone.
-    fn join(&self, asked: Asked, stored: Option<Arc<Object>>) -> Place {
-        let url = asked.object.url.as_str().to_owned();
+    fn join(&self, asked: &Arc<Asked>, stored: Option<Arc<Object>>) -> Place {
+        let url = asked.object.url.as_str();
         let mut flights = self.flights();
-        if let Some(flight) = flights.get(&url).filter(|it| it.answers(&asked)) {
+        if let Some(flight) = flights.get(url).filter(|it| it.answers(asked)) {
             return (Arc::clone(flight), flight.transfer.read(), None);
         }
         let place = self.fly_apart(asked, stored);
-        flights.insert(url, Arc::clone(&place.0));
+        flights.insert(url.to_owned(), Arc::clone(&place.0));
         place
     }
 
@@ -304,22 +308,22 @@ impl Fetcher {
     }
 
     /// Begins a flight that nobody else finds.
-    fn fly_apart(&self, asked: Asked, stored: Option<Arc<Object>>) -> Place {
+    fn fly_apart(&self, asked: &Arc<Asked>, stored: Option<Arc<Object>>) -> Place {
         let transfer = Transfer::new(self.0.folder.clone());
         let (outcome, began) = (watch::Sender::new(None), clock::monotonic());
         let flight = Arc::new(Flight { transfer, outcome, began });
         let reader = flight.transfer.read();
         let (direct, receiver) = oneshot::channel();
-        let (this, flown) = (self.clone(), Arc::clone(&flight));
+        let (this, asked, flown) = (self.clone(), Arc::clone(asked), Arc::clone(&flight));
         self.spawn(async move {
-            let url = asked.object.url.as_str().to_owned();
+            let url = asked.object.url.as_str();
             tokio::select! {
                 biased;
-                () = this.given_up(&url, &flown) => {}
+                () = this.given_up(url, &flown) => {}
                 () = this.0.stop.started() => {}
-                () = this.fly(asked, stored, &flown, direct) => {}
+                () = this.fly(&asked, stored, &flown, direct) => {}
             }
-            this.remove(&url, &flown);
+            this.remove(url, &flown);
             flown.transfer.end_if_open();
             flown.outcome.send_if_modified(|it| {
                 let is_open = it.is_none();
@@ -388,13 +392,13 @@ impl Fetcher {
     /// Asks the origin, says what came of it, and carries the body.
     async fn fly(
         &self,
-        asked: Asked,
+        asked: &Asked,
         stored: Option<Arc<Object>>,
         flight: &Arc<Flight>,
         direct: oneshot::Sender<Box<Coming>>,
     ) {
         let (url, began) = (asked.object.url.as_str(), clock::monotonic());
-        let came = self.ask(&asked, stored.as_ref(), began).await;
+        let came = self.ask(asked, stored.as_ref(), began).await;
         let start = match (&came, &stored) {
             (Ok(Came::Rest(..)), Some(object)) => object.body.in_memory(),
             _ => None,
@@ -445,7 +449,7 @@ impl Fetcher {
             let long = || Content::Transfer(Arc::clone(&flight.transfer));
             let body = whole.map_or_else(long, Content::Memory);
             let object = Arc::new(Object::new(&head, body));
-            self.0.objects.put(url, &object, || !self.has_changed(url, began));
+            self.0.objects.put(url, (&object, &head), || !self.has_changed(url, began));
         }
     }
 

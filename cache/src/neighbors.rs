@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use net::client::Proxy;
+use net::client::{Client, Proxy};
 use net::clock;
-use net::connect::dial;
 use net::guard::Policy;
 use net::shutdown::Shutdown;
-use tokio::net::{UdpSocket, lookup_host};
-use tokio::sync::mpsc;
+use tokio::net::UdpSocket;
+use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
+use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
 use crate::icp::{DATAGRAM_BYTES_MAX, Datagram, Opcode};
@@ -45,6 +45,14 @@ pub struct Neighbor {
 }
 
 impl Neighbor {
+    fn host(&self) -> Host<&str> {
+        match self.host.trim_matches(['[', ']']).parse() {
+            Ok(IpAddr::V4(address)) => Host::Ipv4(address),
+            Ok(IpAddr::V6(address)) => Host::Ipv6(address),
+            Err(_) => Host::Domain(&self.host),
+        }
+    }
+
     /// Returns whether it is asked for objects of a host.
     fn is_for(&self, host: &str) -> bool {
         let is_in = |domain: &String| {
@@ -62,7 +70,11 @@ pub(crate) struct Neighbors(Arc<Hood>);
 #[derive(Debug)]
 struct Hood {
     socket: Option<UdpSocket>,
+    client: Client,
     list: Vec<State>,
+    /// Homes whose distance is being measured, by host and port; each says whether it was reached.
+    measuring: Mutex<HashMap<String, watch::Receiver<Option<bool>>>>,
+    tasks: TaskTracker,
     waiting: Mutex<HashMap<u32, Waiting>>,
     /// The latest questions that nobody waits for any more, the last [`DONE_MAX`]: answers to them are
     /// still counted.
@@ -147,6 +159,7 @@ impl Neighbors {
     pub(crate) fn new(
         settings: &[Neighbor],
         socket: Option<UdpSocket>,
+        client: Client,
     ) -> Result<Self, net::Error> {
         let state = |it: &Neighbor| {
             let url = format!("http://{}:{}/", it.host, it.http_port);
@@ -164,11 +177,20 @@ impl Neighbors {
         let list = settings.iter().map(state).collect::<Result<_, net::Error>>()?;
         Ok(Self(Arc::new(Hood {
             socket,
+            client,
             list,
+            measuring: Mutex::default(),
+            tasks: TaskTracker::new(),
             waiting: Mutex::default(),
             done: Mutex::default(),
             ignored: AtomicU64::new(0),
         })))
+    }
+
+    /// Waits until no home is being measured any more.
+    pub(crate) async fn ended(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
     }
 
     /// Returns the number of datagrams that were not read or not asked for.
@@ -188,10 +210,9 @@ impl Neighbors {
 
     /// Returns who is asked for an object.
     pub(crate) async fn route(&self, url: &Url, policy: Policy) -> Route {
-        let Some(host) = url.host().filter(|_| url.scheme() == "http") else {
+        let Some(named) = url.host_str().filter(|_| url.scheme() == "http") else {
             return Route::DIRECT;
         };
-        let named = url.host_str().unwrap_or_default();
         let list = self.0.list.iter().enumerate();
         let fit: Vec<usize> =
             list.filter(|(_, it)| it.settings.is_for(named)).map(|(index, _)| index).collect();
@@ -208,18 +229,26 @@ impl Neighbors {
         let done = Done(self, number);
         let waited = self.ask(socket, &asked, &bytes).await;
         let mut resolution = Resolution::new(waited);
-        let port = url.port_or_known_default().unwrap_or(80);
-        let mut home = pin!(dial(host_of(&host), port, policy, PATIENCE));
+        let lately = self.0.client.distances().lately(url, since);
+        let mut home = pin!(self.reached(url, policy, lately));
         let (mut time, mut is_home_known) = (pin!(sleep(PATIENCE)), false);
         let choice = loop {
             if let Some(choice) = resolution.choice() {
                 break choice;
             }
             tokio::select! {
-                Some((neighbor, opcode)) = came.recv() => resolution.answer(neighbor, opcode),
-                reached = &mut home, if !is_home_known => {
+                Some((neighbor, opcode)) = came.recv() => {
+                    // Timers are not as exact as a distance.
+                    let is_near = lately.flatten().is_some_and(|it| it <= since.elapsed());
+                    if is_near && !is_home_known {
+                        is_home_known = true;
+                        resolution.home_reached();
+                    }
+                    resolution.answer(neighbor, opcode);
+                }
+                is_reached = &mut home, if !is_home_known => {
                     is_home_known = true;
-                    if reached.is_ok() {
+                    if is_reached {
                         resolution.home_reached();
                     }
                 }
@@ -241,6 +270,42 @@ impl Neighbors {
         }
     }
 
+    /// Returns whether the home of an object can be reached, after as long as that takes: as `lately` says,
+    /// what was found of it lately. Otherwise it is measured, once for all who ask meanwhile.
+    async fn reached(&self, url: &Url, policy: Policy, lately: Option<Option<Duration>>) -> bool {
+        match lately {
+            Some(Some(distance)) => {
+                sleep(distance).await;
+                true
+            }
+            Some(None) => false,
+            None => {
+                let mut measured = self.measure(url, policy);
+                let measured = measured.wait_for(Option::is_some).await;
+                measured.is_ok_and(|it| *it == Some(true))
+            }
+        }
+    }
+
+    /// Has a home measured, if it is not being measured already. It ends when whoever asked has gone, too:
+    /// so the next one knows.
+    fn measure(&self, url: &Url, policy: Policy) -> watch::Receiver<Option<bool>> {
+        let at = format!("{}:{:?}", url.host_str().unwrap_or_default(), url.port());
+        let mut measuring = locked(&self.0.measuring);
+        if let Some(measured) = measuring.get(&at) {
+            return measured.clone();
+        }
+        let (tell, measured) = watch::channel(None);
+        measuring.insert(at.clone(), measured.clone());
+        let (this, url) = (self.clone(), url.clone());
+        self.0.tasks.spawn(async move {
+            let reached = this.0.client.measure(&url, policy, PATIENCE).await;
+            locked(&this.0.measuring).remove(&at);
+            tell.send_replace(Some(reached.is_ok()));
+        });
+        measured
+    }
+
     /// Ends the wait for answers.
     fn is_done(&self, number: u32) {
         if let Some(waiting) = self.waiting().remove(&number) {
@@ -257,8 +322,8 @@ impl Neighbors {
         let mut found = Vec::with_capacity(fit.len());
         for index in fit {
             let Some(State { settings, .. }) = self.0.list.get(*index) else { continue };
-            let named = lookup_host((settings.host.as_str(), settings.icp_port)).await;
-            match named.ok().and_then(|mut it| it.next()) {
+            let named = self.0.client.addresses(settings.host(), settings.icp_port).await;
+            match named.ok().and_then(|it| it.first().copied()) {
                 Some(address) => found.push((*index, address)),
                 None => tracing::debug!(host = settings.host, "the neighbor's name is unknown"),
             }
@@ -370,14 +435,6 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn host_of<'a>(host: &Host<&'a str>) -> Host<&'a str> {
-    match host {
-        Host::Domain(name) => Host::Domain(name),
-        Host::Ipv4(it) => Host::Ipv4(*it),
-        Host::Ipv6(it) => Host::Ipv6(*it),
-    }
-}
-
 /// Returns a number that nobody can guess who has not seen the query.
 fn number_of(url: &Url) -> u32 {
     let [.., one, two, three, four] = RandomState::new().hash_one(url.as_str()).to_be_bytes();
@@ -386,6 +443,8 @@ fn number_of(url: &Url) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use net::client::Settings;
+
     use super::*;
 
     #[test]
@@ -401,6 +460,26 @@ mod tests {
         let some = neighbor(&["example.org", ".edu"]);
         let seen = ["example.org", "www.example.org", "myexample.org", "b.edu", "a.example"];
         assert_eq!(seen.map(|it| some.is_for(it)), [true, true, false, true, false]);
+    }
+
+    #[tokio::test]
+    async fn a_home_is_measured_once_for_all_who_ask() {
+        let home = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = home.local_addr().unwrap();
+        let url = Url::parse(&format!("http://{at}/a")).unwrap();
+        let neighbors = Neighbors::new(&[], None, Client::new(Settings::default())).unwrap();
+        let reached = || async {
+            let lately = neighbors.0.client.distances().lately(&url, clock::monotonic());
+            neighbors.reached(&url, Policy::AllowPrivate, lately).await
+        };
+        assert_eq!(tokio::join!(reached(), reached(), reached()), (true, true, true));
+        assert!(reached().await);
+        home.accept().await.unwrap();
+        // Who comes now is the next: nobody else had come.
+        let last = tokio::net::TcpStream::connect(at).await.unwrap();
+        assert_eq!(home.accept().await.unwrap().1, last.local_addr().unwrap());
+        neighbors.ended().await;
+        assert!(locked(&neighbors.0.measuring).is_empty());
     }
 
     #[test]

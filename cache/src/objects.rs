@@ -66,11 +66,15 @@ impl Objects {
         })
     }
 
-    /// Stores an object, in place of one that answers the same requests and was not requested later, if
-    /// `may` says so; nothing else changes meanwhile.
-    pub(crate) fn put(&self, url: &str, object: &Arc<Object>, may: impl FnOnce() -> bool) {
+    /// Stores an object with this head, in place of one that answers the same requests and was not requested
+    /// later, if `may` says so; nothing else changes meanwhile.
+    pub(crate) fn put(
+        &self,
+        url: &str,
+        (object, head): (&Arc<Object>, &Head),
+        may: impl FnOnce() -> bool,
+    ) {
         let _changing = self.changing();
-        let head = object.head();
         let is_whole = head.extent().is_none();
         let is_newer = |it: &Arc<Object>| {
             let other = it.head();
@@ -84,10 +88,10 @@ impl Objects {
             return;
         }
         if is_whole {
-            return self.put_now(url, object);
+            return self.put_now(url, object, head);
         }
         match as_object(object).map(Arc::new) {
-            Some(all) => self.put_now(url, &all),
+            Some(all) => self.put_now(url, &all, &all.head()),
             None => self.put_part(url, object),
         }
     }
@@ -104,15 +108,17 @@ impl Objects {
         match alike {
             Some(whole) if whole.head().extent().is_none() => {}
             Some(part) => match merged(part, object).map(Arc::new) {
-                Some(all) if all.head().extent().is_none() => self.put_now(url, &all),
-                Some(all) => self.memory.put_if(url, &all, || true),
+                Some(all) => match all.head() {
+                    head if head.extent().is_none() => self.put_now(url, &all, &head),
+                    _ => self.memory.put_if(url, &all, || true),
+                },
                 None => self.memory.put_if(url, object, || true),
             },
             None => self.memory.put_if(url, object, || true),
         }
     }
 
-    fn put_now(&self, url: &str, object: &Arc<Object>) {
+    fn put_now(&self, url: &str, object: &Arc<Object>, head: &Head) {
         let is_long = matches!(object.body, Content::Transfer(_));
         let room = self.disk.as_ref().map_or(0, Store::body_bytes_max);
         if is_long && room < object.body.len() {
@@ -127,7 +133,7 @@ impl Objects {
         self.memory.put_if(url, object, || true);
         let Some(disk) = &self.disk else { return };
         let (this, named, old) = (self.clone(), url.to_owned(), Arc::clone(object));
-        disk.put(url, object, move |written| match written {
+        disk.put(url, (object, head), move |written| match written {
             Some(new) => this.memory.replace(&named, &old, &new),
             None if is_long => this.memory.forget(&named, &old),
             None => {}
@@ -154,11 +160,10 @@ impl Objects {
         if !stored.is_some_and(|it| it.iter().any(is_there)) || !may() {
             return;
         }
+        let head = object.head();
         match &object.body {
-            Content::Memory(_)
-                if object.head().terms.lifetime != 0 && object.head().extent().is_none() =>
-            {
-                self.put_now(url, object);
+            Content::Memory(_) if head.terms.lifetime != 0 && head.extent().is_none() => {
+                self.put_now(url, object, &head);
             }
             // Its file goes when it is on disk, which the old one waits for.
             Content::Transfer(_) => {}

@@ -14,7 +14,6 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use net::body::{self, Body};
 use net::clock;
-use net::connect::dial;
 use net::guard::Policy;
 use net::host::HostPort;
 use net::server::{Peer, Tunnel};
@@ -204,8 +203,8 @@ impl Proxy {
         };
         let forwarded =
             |status, stored, collapsed| Source::Forwarded { why, status, stored, collapsed };
-        let answers = &self.0.answers;
-        match self.0.fetcher.get(asked.clone(), stored).await {
+        let (answers, asked) = (&self.0.answers, Arc::new(asked));
+        match self.0.fetcher.get(&asked, stored).await {
             Ok(Answer::Flowing { head, reader, transfer, is_joined }) => {
                 let source = forwarded(Some(head.status), Ok(()), is_joined);
                 let from = if is_joined { From::Joined } else { From::Miss };
@@ -365,7 +364,7 @@ impl Proxy {
             url::Host::Ipv4(it) => url::Host::Ipv4(*it),
             url::Host::Ipv6(it) => url::Host::Ipv6(*it),
         };
-        match dial(host, port, policy, TUNNEL_PATIENCE).await {
+        match self.0.fetcher.client().dial(host, port, policy, TUNNEL_PATIENCE).await {
             Ok(dialed) => {
                 let stop = self.0.stop.clone();
                 self.0.fetcher.spawn(async move {

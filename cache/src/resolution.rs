@@ -11,7 +11,8 @@
 //! # Differences from the original
 //!
 //! The home was timed by its UDP echo service, which hosts of today do not have; here it is timed by
-//! connecting to it.
+//! connecting to it. A time holds for a minute, and a failure for ten seconds, so that a home does not have
+//! a connection for each object that a neighbor gives.
 //!
 //! Sans-I/O.
 

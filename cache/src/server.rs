@@ -39,7 +39,7 @@ const OBJECTS: &str = "objects";
 /// Time for the head of an answer: some pages take their origin long.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
 /// Unused connections that are kept for one origin.
-const IDLE_PER_HOST_MAX: usize = 64;
+const IDLE_PER_HOST_MAX: usize = 256;
 
 /// A cache, bound and ready to run.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl Server {
             None => None,
         };
         let icp_at = socket.as_ref().and_then(|it| it.local_addr().ok());
-        let neighbors = Neighbors::new(&config.neighbors, socket)?;
+        let neighbors = Neighbors::new(&config.neighbors, socket, client.clone())?;
         let policy = Policy::from_allow_private(config.allow_private);
         let known = (objects.clone(), neighbors.clone());
         let places = (Schemes::new(&config), Mirrors::new(&config));

@@ -30,6 +30,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::content::{Blocks, Content};
 use crate::memory::Object;
 use crate::policy::freshness::Rules;
+use crate::policy::storing::Head;
 use index::{Place, UNIT};
 use known::Known;
 use log::Log;
@@ -41,6 +42,13 @@ const SYNC_EVERY: Duration = Duration::from_secs(5);
 
 /// Time without writing after a failure.
 const REST: Duration = Duration::from_secs(60);
+
+/// Time that the writer gives to what comes next: a thread that is woken for each object costs more than
+/// what it writes.
+const COLLECTING: Duration = Duration::from_millis(10);
+
+/// Objects that are written between two looks at the time.
+const BATCH_MAX: usize = 1_000;
 
 /// Bytes of objects that may wait to be written; further ones are not stored.
 const WAITING_BYTES_MAX: u64 = 32 << 20;
@@ -85,6 +93,9 @@ enum Job {
     Put {
         url: String,
         object: Arc<Object>,
+        /// The head of its record, without the checksums of blocks.
+        head: Vec<u8>,
+        variant: u32,
         done: Done,
     },
     Remove {
@@ -226,20 +237,21 @@ impl Store {
         self.known().index.has(hash_of(url), read.place)
     }
 
-    /// Stores an object, soon; not if too much waits already. If its body is still that of a transfer,
-    /// `done` gets an object whose body is on disk, or nothing.
+    /// Stores an object with this head, soon; not if too much waits already. If its body is still that of a
+    /// transfer, `done` gets an object whose body is on disk, or nothing.
     pub fn put(
         &self,
         url: &str,
-        object: &Arc<Object>,
+        (object, head): (&Arc<Object>, &Head),
         done: impl FnOnce(Option<Arc<Object>>) + Send + 'static,
     ) {
         let bytes = object.body.weight() as u64;
         if self.0.state.waiting.load(Ordering::Relaxed) + bytes <= WAITING_BYTES_MAX {
             self.0.state.waiting.fetch_add(bytes, Ordering::Relaxed);
             self.known().waits(hash_of(url));
+            let (variant, head) = (head.vary.hash(), record::write_head(url, head, &[]));
             let (url, object) = (url.to_owned(), Arc::clone(object));
-            self.send(Job::Put { url, object, done: Box::new(done) });
+            self.send(Job::Put { url, object, head, variant, done: Box::new(done) });
         } else {
             // What it would replace is old.
             self.remove(url);
@@ -312,6 +324,10 @@ impl Writer {
                 Ok(job) => {
                     is_dirty = true;
                     self.take(job);
+                    let more = jobs.try_iter().take(BATCH_MAX).map(|it| self.take(it)).count();
+                    if more < BATCH_MAX {
+                        collect();
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -337,11 +353,11 @@ impl Writer {
     fn take(&mut self, job: Job) {
         let rests = self.rests_until.is_some_and(|it| clock::monotonic() < it);
         match job {
-            Job::Put { url, object, done } => {
+            Job::Put { url, object, head, variant, done } => {
                 let (mut written, mut is_written) = (None, false);
                 if !rests {
                     self.remove_late();
-                    let outcome = self.put(&url, &object).map(|it| written = it);
+                    let outcome = self.put(&url, &object, (head, variant)).map(|it| written = it);
                     is_written = outcome.is_ok();
                     self.note(outcome);
                 }
@@ -369,7 +385,12 @@ impl Writer {
     }
 
     /// Writes an object. Returns it with its body on disk, if that is long.
-    fn put(&mut self, url: &str, object: &Object) -> io::Result<Option<Object>> {
+    fn put(
+        &mut self,
+        url: &str,
+        object: &Object,
+        (mut head, variant): (Vec<u8>, u32),
+    ) -> io::Result<Option<Object>> {
         let body = match &object.body {
             Content::Memory(bytes) => Source::Bytes(bytes),
             // It is there already.
@@ -381,9 +402,8 @@ impl Writer {
             Source::Bytes(bytes) => (xxh3_64(bytes), Vec::new()),
             _ => (0, sums(&body)?),
         };
-        let head = object.head();
-        let ids = Ids { sequence: self.log.next(), hash, variant: head.vary.hash() };
-        let head = record::write_head(url, &head, &sums);
+        let ids = Ids { sequence: self.log.next(), hash, variant };
+        record::add_sums(&mut head, &sums);
         let Some(begun) = record::begin(Kind::Object, ids, &head, (length, sum)) else {
             return Ok(None);
         };
@@ -426,6 +446,14 @@ impl Writer {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this thread only writes, and has nothing to do meanwhile"
+)]
+fn collect() {
+    std::thread::sleep(COLLECTING);
+}
+
 /// Returns the checksums of the blocks of a body.
 fn sums(body: &Source<'_>) -> io::Result<Vec<u64>> {
     let (mut sums, mut at, mut block) = (Vec::new(), 0, vec![0; BLOCK_BYTES]);
@@ -462,6 +490,10 @@ mod tests {
         Arc::new(Object::new(&head, Content::Memory(Bytes::from(body.to_owned()))))
     }
 
+    fn put(store: &Store, url: &str, object: &Arc<Object>) {
+        store.put(url, (object, &object.head()), |_| ());
+    }
+
     fn bodies(store: &Store, url: &str) -> Vec<Bytes> {
         let read = store.read(url, |_| Rules::default());
         assert!(read.iter().all(|it| store.still_has(url, it)));
@@ -477,10 +509,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let open = || Store::open(Disk::Hasty, folder.path(), 1 << 30).unwrap();
         let store = open();
-        store.put("u", &object("1", "one"), |_| ());
-        store.put("u", &object("2", "two"), |_| ());
-        store.put("u", &object("1", "three"), |_| ());
-        store.put("v", &object("1", "gone"), |_| ());
+        put(&store, "u", &object("1", "one"));
+        put(&store, "u", &object("2", "two"));
+        put(&store, "u", &object("1", "three"));
+        put(&store, "v", &object("1", "gone"));
         store.remove("v");
         store.close().await;
         for _ in 0..2 {
@@ -510,7 +542,7 @@ mod tests {
     async fn a_damaged_body_is_never_used() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(Disk::Hasty, folder.path(), 1 << 30).unwrap();
-        store.put("u", &object("1", "the body"), |_| ());
+        put(&store, "u", &object("1", "the body"));
         store.close().await;
         let path = folder.path().join("young-00000001");
         let mut bytes = std::fs::read(&path).unwrap();
@@ -527,12 +559,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let faulty = disk::faulty::Faulty::new(folder.path(), 1);
         let store = Store::open(Disk::Faulty(Arc::clone(&faulty)), folder.path(), 1 << 30).unwrap();
-        store.put("u", &object("1", "one"), |_| ());
+        put(&store, "u", &object("1", "one"));
         while bodies(&store, "u").is_empty() {
             tokio::task::yield_now().await;
         }
         faulty.leave_free(Some(10));
-        store.put("v", &object("1", "two"), |_| ());
+        put(&store, "v", &object("1", "two"));
         while store.problem().is_none() {
             tokio::task::yield_now().await;
         }
@@ -563,7 +595,7 @@ mod tests {
         let head = object("1", "").head();
         let (store, long) = (open(), Arc::new(Object::new(&head, Content::Transfer(transfer))));
         let (done, written) = tokio::sync::oneshot::channel();
-        store.put("u", &long, move |it| drop(done.send(it)));
+        store.put("u", (&long, &head), move |it| drop(done.send(it)));
         let written = written.await.unwrap().unwrap();
         let read = async |object: &Object, start, end| {
             let body = object.body.part(Part { start, end });

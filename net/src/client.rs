@@ -12,6 +12,7 @@ pub(crate) mod proxy;
 mod request;
 pub(crate) mod settings;
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use http::{HeaderValue, header};
 use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
-use url::Url;
+use url::{Host, Url};
 
 pub use self::proxy::Proxy;
 use self::request::destination;
@@ -28,7 +29,7 @@ pub use self::settings::{Settings, Timeouts};
 use crate::body::Body;
 use crate::clock::monotonic;
 use crate::connect::distance::Distances;
-use crate::connect::{Connector, Route, authority, dial};
+use crate::connect::{Connector, Dialed, Route, authority};
 use crate::error::{Error, Stage};
 use crate::guard::{self, Policy, Refusal};
 use crate::pool::{Destination, Pool};
@@ -94,17 +95,43 @@ impl Client {
         &self.shared.connector.distances
     }
 
-    /// Connects to a URL's host and no more, to know its distance.
+    /// Connects to a URL's host within `patience` and no more, to know its distance.
     ///
     /// # Errors
     ///
     /// The host was not reached, or is refused by the guard.
-    pub async fn measure(&self, url: &Url, policy: Policy) -> Result<(), Error> {
-        let wrong = || Error::Url { url: url.to_string(), message: "it names no host".to_owned() };
-        let (host, port) = url.host().zip(url.port_or_known_default()).ok_or_else(wrong)?;
-        let dialed = dial(host, port, policy, self.timeouts().connect).await?;
-        self.distances().reached(url, dialed.took);
-        Ok(())
+    pub async fn measure(
+        &self,
+        url: &Url,
+        policy: Policy,
+        patience: Duration,
+    ) -> Result<(), Error> {
+        self.shared.connector.measure(url, policy, patience).await
+    }
+
+    /// Connects to `port` of `host` within `patience`, for any protocol. The name is resolved, the guard vets
+    /// each address, and connections are made only to addresses that it allows.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Resolve`], [`Error::Refused`], [`Error::Connect`] or [`Error::Timeout`].
+    pub async fn dial(
+        &self,
+        host: Host<&str>,
+        port: u16,
+        policy: Policy,
+        patience: Duration,
+    ) -> Result<Dialed, Error> {
+        self.shared.connector.dial(host, port, policy, patience).await
+    }
+
+    /// Returns the addresses of a host, as they are remembered for a minute.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Resolve`]
+    pub async fn addresses(&self, host: Host<&str>, port: u16) -> Result<Vec<SocketAddr>, Error> {
+        self.shared.connector.addresses(host, port).await
     }
 
     /// Sends a request and returns its answer as soon as the head has come, whatever its status.

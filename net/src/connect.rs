@@ -2,7 +2,7 @@
 //! through proxies.
 
 pub mod distance;
-mod names;
+pub(crate) mod names;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -77,6 +77,48 @@ impl Connector {
         Self { extra_roots: extra_roots.into(), pinned, distances, tls, names }
     }
 
+    /// Connects to `port` of `host`, as [`dial`] does.
+    pub(crate) async fn dial(
+        &self,
+        host: Host<&str>,
+        port: u16,
+        policy: Policy,
+        patience: Duration,
+    ) -> Result<Dialed, Error> {
+        dial(&self.names, host, port, policy, patience).await
+    }
+
+    /// Returns the addresses of a host, as far as they are known or can be looked up.
+    pub(crate) async fn addresses(
+        &self,
+        host: Host<&str>,
+        port: u16,
+    ) -> Result<Vec<SocketAddr>, Error> {
+        let named = format!("{host}:{port}");
+        resolve(&self.names, &host, port, &named).await
+    }
+
+    /// Takes what came of an attempt to reach a URL's host. What the guard refuses is no attempt.
+    fn note(&self, url: &Url, dialed: &Result<Dialed, Error>) {
+        if !matches!(dialed, Err(Error::Refused { .. })) {
+            self.distances.tried(url, dialed.as_ref().ok().map(|it| it.took), monotonic());
+        }
+    }
+
+    /// Connects to a URL's host and no more, to know its distance.
+    pub(crate) async fn measure(
+        &self,
+        url: &Url,
+        policy: Policy,
+        patience: Duration,
+    ) -> Result<(), Error> {
+        let (host, port) =
+            url.host().zip(url.port_or_known_default()).ok_or_else(|| nameless(url))?;
+        let dialed = dial(&self.names, host, port, policy, patience).await;
+        self.note(url, &dialed);
+        dialed.map(drop)
+    }
+
     /// Connects to the host of a route (`host` in errors) within `patience`; of `http`, to the proxy
     /// alone if there is one.
     pub(crate) async fn connect(
@@ -109,9 +151,9 @@ impl Connector {
         let url = route.url;
         let named = url.host().ok_or_else(|| nameless(url))?;
         let port = url.port_or_known_default().unwrap_or(0);
-        let Dialed { stream, address, took } =
-            dial_known(&self.names, named, port, host, route.policy, patience).await?;
-        self.distances.reached(url, took);
+        let dialed = dial_known(&self.names, named, port, host, route.policy, patience).await;
+        self.note(url, &dialed);
+        let Dialed { stream, address, .. } = dialed?;
         let address = Some(address);
         if url.scheme() != "https" {
             return Ok(Connected { line: Line::Left(Stream::Left(stream)), address });
@@ -240,26 +282,27 @@ pub struct Dialed {
 }
 
 /// Connects to `port` of `host` within `patience`, for any protocol. The name is resolved, the
-/// guard vets each address, and connections are made only to addresses that it allows.
+/// guard vets each address, and connections are made only to addresses that it allows. `names` are
+/// those that are known.
 ///
 /// # Errors
 ///
 /// [`Error::Resolve`], [`Error::Refused`], [`Error::Connect`] or [`Error::Timeout`].
-pub async fn dial(
+pub(crate) async fn dial(
+    names: &Names,
     host: Host<&str>,
     port: u16,
     policy: Policy,
     patience: Duration,
 ) -> Result<Dialed, Error> {
     let named = format!("{host}:{port}");
-    let names = Names::default();
-    match timeout(patience, dial_known(&names, host, port, &named, policy, patience)).await {
+    match timeout(patience, dial_known(names, host, port, &named, policy, patience)).await {
         Ok(dialed) => dialed,
         Err(_) => Err(Error::Timeout { host: named, stage: Stage::Connect, after: patience }),
     }
 }
 
-/// Connects without a time limit of its own; `names` are those that are known.
+/// Connects without a time limit of its own.
 async fn dial_known(
     names: &Names,
     host: Host<&str>,
@@ -429,16 +472,19 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let patience = Duration::from_secs(20);
+        let names = Names::default();
         let by_address = Host::Ipv4([127, 0, 0, 1].into());
         for host in [by_address.clone(), Host::Domain("localhost")] {
-            let dialed = dial(host.clone(), port, Policy::AllowPrivate, patience).await.unwrap();
+            let dialed =
+                dial(&names, host.clone(), port, Policy::AllowPrivate, patience).await.unwrap();
             assert!(dialed.address.is_loopback() && dialed.took < patience);
-            let refused = dial(host, port, Policy::Public, patience).await.unwrap_err();
+            let refused = dial(&names, host, port, Policy::Public, patience).await.unwrap_err();
             let is_loopback = matches!(refused, Error::Refused { refusal: Refusal::Loopback, .. });
             assert!(is_loopback, "{refused}");
         }
         drop(listener);
-        let gone = dial(by_address, port, Policy::AllowPrivate, patience).await.unwrap_err();
+        let gone =
+            dial(&names, by_address, port, Policy::AllowPrivate, patience).await.unwrap_err();
         assert!(matches!(gone, Error::Connect { .. }), "{gone}");
     }
 }

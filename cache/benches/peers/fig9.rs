@@ -23,7 +23,7 @@ use crate::hits::median;
 use crate::load::{Connection, now, proxy_form};
 use crate::origin::{self, unit};
 use crate::peer::{Peer, Running, free_port};
-use crate::servers::{Ours, SERVER_CORE, Squid, pin};
+use crate::servers::{Ours, SERVER_CORE, pin, squid};
 
 const OBJECTS: usize = 1_000;
 const CLIENTS: usize = 10;
@@ -104,11 +104,10 @@ async fn waits(cache: SocketAddr, origin: SocketAddr, set: &str, clients: usize)
 
 pub(crate) async fn measure() {
     let (_origin, at) = Origin::start();
-    let (ours, squid, (_peer, apache)) =
-        (Ours::start(""), Squid::start("cache_mem 256 MB"), apache(at));
+    let (ours, squid, (_peer, apache)) = (Ours::start(""), squid("256 MB", false), apache(at));
     let caches = [
         ("ours", ours.address),
-        ("Squid", squid.process().address),
+        ("Squid", squid.address()),
         ("Apache's mod_cache", apache.address),
     ];
     println!("TR Figure 9: milliseconds for an object at each decile, medians of {RUNS} runs");

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::load::{self, Requests, origin_form, proxy_form};
-use crate::servers::{Ours, Process, Site, Squid};
+use crate::servers::{Ours, Process, Site, squid};
 
 pub(crate) const TURNS: usize = 5;
 
@@ -57,7 +57,7 @@ pub(crate) async fn measure() {
     let site = Site::start();
     let at = site.process().address;
     let origin = format!("[[origin]]\nhost = \"site.test\"\nurl = \"http://{at}/\"\n");
-    let (ours, squid) = (Ours::start(&origin), Squid::start("cache_mem 256 MB"));
+    let (ours, squid) = (Ours::start(&origin), squid("256 MB", false));
     println!("hits: CPU a request, medians of {TURNS} turns, and beside nginx");
     for (path, count) in [("/1k", 20_000), ("/64k", 6_000)] {
         for connections in [1, 32, 256] {
@@ -67,7 +67,7 @@ pub(crate) async fn measure() {
                 Row::new("nginx, a file", site.process(), form),
                 Row::new("ours, before a site", ours.process(), form),
                 Row::new("ours, a proxy", ours.process(), proxied),
-                Row::new("Squid, a proxy", squid.process(), proxied),
+                Row::new("Squid, a proxy", (&squid).into(), proxied),
             ];
             for row in &mut rows {
                 row.turn(1, (0, 10)).await;

@@ -8,7 +8,7 @@
 //! CPU is user and system time of all of a server's processes, whole clock ticks of 10 ms; each turn has as many requests
 //! as take some tenths of a second. Servers run on one core (`taskset`), the loader on another, if there are two. Turns of
 //! all rows alternate, and medians are printed. Our cache runs in a process of its own, with the allocator of `harvest`.
-//! nginx and Squid are packages of Debian, which `net/tests/peers/prepare` unpacks below `target`.
+//! nginx, Squid and Traffic Server are packages of Debian, which `net/tests/peers/prepare` unpacks below `target`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench may panic and prints")]
 #![allow(missing_docs, reason = "a program")]
@@ -22,6 +22,8 @@ mod misses;
 #[path = "../../../net/tests/peers/nginx.rs"]
 mod nginx;
 mod origin;
+#[path = "../../tests/common/peers.rs"]
+mod others;
 #[path = "../../../net/tests/peers/peer.rs"]
 mod peer;
 mod room;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crate::hits::{Row, TURNS, median, print};
 use crate::load::{Connection, now, origin_form, proxy_form};
-use crate::servers::{Ours, Site, Squid};
+use crate::servers::{Ours, Site, squid, traffic_server};
 
 /// Requests whose first byte is waited for.
 const FIRST_COUNT: usize = 2_000;
@@ -12,15 +12,20 @@ const FIRST_COUNT: usize = 2_000;
 pub(crate) async fn measure() {
     let site = Site::start();
     let at = site.process().address;
-    let (ours, squid) = (Ours::start(""), Squid::start("cache_mem 256 MB"));
+    let (ours, stored) = (Ours::start("disk_bytes = \"0 B\""), Ours::start(""));
+    let [squid, squid_stored] = [false, true].map(|has_disk| squid("256 MB", has_disk));
+    let traffic_server = traffic_server();
     println!("misses: CPU a request, medians of {TURNS} turns, and beside Squid");
     let next = Cell::new(0);
     for (path, count) in [("/1k", 6_000), ("/64k", 2_000)] {
         for connections in [1, 32, 256] {
             let proxied = move |n: usize| proxy_form(at, &format!("{path}?{n}"));
             let mut rows = vec![
-                Row::new("Squid", squid.process(), proxied),
-                Row::new("ours", ours.process(), proxied),
+                Row::new("Squid, memory alone", (&squid).into(), proxied),
+                Row::new("ours, memory alone", ours.process(), proxied),
+                Row::new("Squid, disk as well", (&squid_stored).into(), proxied),
+                Row::new("ours, disk as well", stored.process(), proxied),
+                Row::new("Traffic Server, disk as well", (&traffic_server).into(), proxied),
             ];
             for _ in 0..TURNS {
                 let first = next.replace(next.get() + count);
@@ -38,12 +43,10 @@ pub(crate) async fn measure() {
 pub(crate) async fn first_byte() {
     let site = Site::start();
     let at = site.process().address;
-    let (ours, squid) = (Ours::start(""), Squid::start("cache_mem 256 MB"));
+    let (ours, squid) = (Ours::start(""), squid("256 MB", false));
     let mut direct = Connection::open(at, 0).await;
-    let mut proxies = [
-        Connection::open(ours.address, 0).await,
-        Connection::open(squid.process().address, 0).await,
-    ];
+    let mut proxies =
+        [Connection::open(ours.address, 0).await, Connection::open(squid.address(), 0).await];
     let mut times = [Vec::new(), Vec::new(), Vec::new()];
     for n in 0..FIRST_COUNT {
         let path = format!("/1k?{n}");

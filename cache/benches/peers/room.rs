@@ -14,7 +14,7 @@ use http::{HeaderMap, Method, StatusCode, header};
 
 use crate::hits::Row;
 use crate::load::{self, Connection, origin_form, proxy_form};
-use crate::servers::{Ours, Site, Squid};
+use crate::servers::{Ours, Site, squid};
 
 /// First argument of the process that fills a store.
 pub(crate) const ROLE: &str = "fill";
@@ -37,10 +37,8 @@ const NOT_STORED: &str = "Connection: keep-alive\r\n";
 pub(crate) async fn memory() {
     let site = Site::start();
     let at = site.process().address;
-    let (ours, squid) = (
-        Ours::start("memory_bytes = \"2 GiB\"\ndisk_bytes = \"0 B\""),
-        Squid::start("cache_mem 2 GB\nmaximum_object_size_in_memory 64 KB"),
-    );
+    let (ours, squid) =
+        (Ours::start("memory_bytes = \"2 GiB\"\ndisk_bytes = \"0 B\""), squid("2 GB", false));
     let mut direct = Connection::open(at, 0).await;
     direct.ask(&origin_form("site.test", "/1k")).await;
     let head = direct.head_bytes - NOT_STORED.len();
@@ -50,7 +48,7 @@ pub(crate) async fn memory() {
     );
     let proxied = move |n: usize| proxy_form(at, &format!("/1k?{n}"));
     for mut row in
-        [Row::new("ours", ours.process(), proxied), Row::new("Squid", squid.process(), proxied)]
+        [Row::new("ours", ours.process(), proxied), Row::new("Squid", (&squid).into(), proxied)]
     {
         row.turn(32, (0, WARM_COUNT)).await;
         let before = row.process.resident();
@@ -80,7 +78,8 @@ pub(crate) fn fill(folder: &str, count: &str) {
             let came_ms = net::clock::now_ms();
             let times = Times { sent_ms: came_ms, came_ms };
             let head = keep(ask, StatusCode::OK, &headers, times, &Rules::default()).unwrap();
-            store.put(&url(n), &Arc::new(Object::new(&head, body.clone())), |_| ());
+            let object = Arc::new(Object::new(&head, body.clone()));
+            store.put(&url(n), (&object, &head), |_| ());
             while n % 1_000 == 0 && store.figures().0 + WAITING_MAX < n {
                 tokio::task::yield_now().await;
             }

@@ -12,7 +12,8 @@ use net::shutdown::Shutdown;
 use tempfile::TempDir;
 
 use crate::nginx::Nginx;
-use crate::peer::{Peer, Running, free_port, public_folder};
+use crate::others::{Squid, TrafficServer};
+use crate::peer::{free_port, public_folder};
 
 /// First argument of the process of our cache.
 pub(crate) const ROLE: &str = "serve";
@@ -27,6 +28,18 @@ const AGE: Duration = Duration::from_secs(100 * 86_400);
 pub(crate) struct Process {
     pub(crate) id: u32,
     pub(crate) address: SocketAddr,
+}
+
+impl From<&Squid> for Process {
+    fn from(squid: &Squid) -> Self {
+        Self { id: squid.id(), address: squid.address() }
+    }
+}
+
+impl From<&TrafficServer> for Process {
+    fn from(server: &TrafficServer) -> Self {
+        Self { id: server.id(), address: server.address() }
+    }
 }
 
 impl Process {
@@ -154,53 +167,16 @@ impl Site {
     }
 }
 
-/// Squid, with memory alone.
-pub(crate) struct Squid {
-    _peer: Peer,
-    running: Running,
+/// Starts Squid with so much memory, and a disk or none, on the core of the servers.
+pub(crate) fn squid(memory: &str, has_disk: bool) -> Squid {
+    let squid = Squid::quiet(memory, has_disk);
+    pin(squid.id(), SERVER_CORE);
+    squid
 }
 
-impl Squid {
-    /// Starts it with more lines of settings.
-    pub(crate) fn start(lines: &str) -> Self {
-        let (peer, port) = (Peer::unpack("squid"), free_port());
-        let at = |name: &str| peer.path(name).display().to_string();
-        let text = format!(
-            "http_port 127.0.0.1:{port}\nhttp_access allow all\nicp_port 0\npinger_enable off\n\
-             visible_hostname squid\nshutdown_lifetime 1 seconds\ncache_effective_user {}\n\
-             refresh_pattern . 0 20% 4320\naccess_log none\ncache_store_log none\n\
-             pid_filename {}\ncache_log {}\nmime_table {}\nerror_directory {}\nicon_directory {}\n\
-             unlinkd_program {}\n{lines}\n",
-            peer.user_name(),
-            at("squid.pid"),
-            at("cache.log"),
-            at("unpacked/usr/share/squid/mime.conf"),
-            // Its pages for errors are in a package of translations.
-            peer.make_folder("errors").display(),
-            at("unpacked/usr/share/squid/icons"),
-            at("unpacked/usr/lib/squid/unlinkd"),
-        );
-        let file = peer.write("squid.conf", text);
-        let mut command = peer.command("usr/sbin/squid");
-        command.arg("-N").arg("-n").arg(format!("squid{port}")).arg("-f").arg(file);
-        let running = Running::start(command, port);
-        pin(running.id(), SERVER_CORE);
-        Self { _peer: peer, running }
-    }
-
-    pub(crate) fn process(&self) -> Process {
-        Process { id: self.running.id(), address: self.running.address }
-    }
-}
-
-impl Drop for Squid {
-    fn drop(&mut self) {
-        // It is killed, and leaves what it shares.
-        let name = format!("squid{}-", self.running.address.port());
-        for it in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
-            if it.file_name().to_string_lossy().starts_with(&name) {
-                let _ = fs::remove_file(it.path());
-            }
-        }
-    }
+/// Starts Traffic Server on the core of the servers.
+pub(crate) fn traffic_server() -> TrafficServer {
+    let server = TrafficServer::start(free_port());
+    pin(server.id(), SERVER_CORE);
+    server
 }

@@ -199,12 +199,13 @@ impl Fetcher {
         let distances = self.0.client.distances();
         for copy in copies.iter().filter(|it| distances.of(it).is_none()) {
             let (this, copy, dropped) = (self.clone(), copy.clone(), dropped.clone());
-            let until = clock::monotonic() + self.0.client.timeouts().connect;
+            let patience = self.0.client.timeouts().connect;
+            let until = clock::monotonic() + patience;
             dropped.begin(&copy, until);
             self.spawn(async move {
                 tokio::select! {
                     () = this.0.stop.started() => {}
-                    measured = this.0.client.measure(&copy, policy) => match measured {
+                    measured = this.0.client.measure(&copy, policy, patience) => match measured {
                         Ok(()) => dropped.end(&copy, until),
                         Err(_) => dropped.drop(&copy, clock::monotonic()),
                     },

@@ -222,20 +222,7 @@ impl Log {
         let id = self.open_segment(queue, bytes)?;
         let segment = self.segments.get_mut(&id).ok_or_else(|| io::Error::other("no segment"))?;
         let start = segment.bytes;
-        let body_at = start + begun.len() as u64;
-        let mut copied = 0;
-        let mut block =
-            vec![0; BLOCK_BYTES.min(usize::try_from(body.bytes()).unwrap_or(BLOCK_BYTES))];
-        while copied < body.bytes() {
-            let count = usize::try_from(body.bytes() - copied)
-                .map_or(block.len(), |it| it.min(block.len()));
-            let block = block.get_mut(..count).unwrap_or_default();
-            body.read(copied, block)?;
-            segment.file.write_all_at(block, body_at + copied)?;
-            copied += count as u64;
-        }
-        // The front comes last: without it there is no record.
-        segment.file.write_all_at(begun, start)?;
+        write(&segment.file, start, begun, body)?;
         let units = |bytes: u64| u32::try_from(bytes.div_ceil(UNIT)).map_err(io::Error::other);
         let (at, length) = (units(start)?, units(bytes)?);
         let Front { hash, sequence, variant, kind, .. } = front;
@@ -413,6 +400,25 @@ impl Log {
         }
         Ok(())
     }
+}
+
+/// Writes a record: a short one at once.
+fn write(file: &File, start: u64, begun: &[u8], body: &Source<'_>) -> io::Result<()> {
+    if let Source::Bytes(bytes) = body
+        && bytes.len() <= BLOCK_BYTES
+    {
+        return file.write_all_at(&[begun, bytes].concat(), start);
+    }
+    let (body_at, mut copied, mut block) = (start + begun.len() as u64, 0, vec![0; BLOCK_BYTES]);
+    while copied < body.bytes() {
+        let left = usize::try_from(body.bytes() - copied).unwrap_or(BLOCK_BYTES);
+        let block = block.get_mut(..left.min(BLOCK_BYTES)).unwrap_or_default();
+        body.read(copied, block)?;
+        file.write_all_at(block, body_at + copied)?;
+        copied += block.len() as u64;
+    }
+    // The front comes last: without it there is no record.
+    file.write_all_at(begun, start)
 }
 
 /// Returns the highest number of a segment or list in a folder; what belongs to no segment counts, too.

@@ -221,8 +221,13 @@ pub fn write_head(url: &str, head: &Head, sums: &[u64]) -> Vec<u8> {
         put(&mut out, name.as_str().as_bytes());
         put(&mut out, value.as_bytes());
     }
-    sums.iter().for_each(|it| out.extend(it.to_le_bytes()));
+    add_sums(&mut out, sums);
     out
+}
+
+/// Ends the head of an object's record with the checksums of its blocks.
+pub fn add_sums(head: &mut Vec<u8>, sums: &[u64]) {
+    sums.iter().for_each(|it| head.extend(it.to_le_bytes()));
 }
 
 /// Reads the URL of a head.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
 
-use crate::peer::{Peer, Running};
+use crate::peer::{Peer, Running, free_port};
 
 /// Squid at 127.0.0.1, which ignores ICP from its own address: its neighbors have others.
 pub(crate) struct Squid {
@@ -19,20 +19,34 @@ pub(crate) struct Squid {
 
 impl Squid {
     /// Starts Squid at these ports, with more lines of settings.
-    pub(crate) fn start((port, icp_port): (u16, u16), lines: &str) -> Self {
+    pub(crate) fn start(ports: (u16, u16), lines: &str) -> Self {
         let peer = Peer::unpack("squid");
+        let log = peer.path("access.log").display().to_string();
+        Self::begin(peer, ports, &format!("cache_mem 16 MB\naccess_log {log}\n{lines}"), false)
+    }
+
+    /// Starts Squid without a log, with so much memory; `has_disk` says whether it stores on disk, too.
+    pub(crate) fn quiet(memory: &str, has_disk: bool) -> Self {
+        let peer = Peer::unpack("squid");
+        let disk = peer.make_folder("disk").display().to_string();
+        let disk =
+            if has_disk { format!("cache_dir aufs {disk} 10000 16 256\n") } else { String::new() };
+        let lines = format!("access_log none\ncache_store_log none\ncache_mem {memory}\n{disk}");
+        Self::begin(peer, (free_port(), 0), &lines, has_disk)
+    }
+
+    fn begin(peer: Peer, (port, icp_port): (u16, u16), lines: &str, has_disk: bool) -> Self {
         let at = |name: &str| peer.path(name).display().to_string();
         let text = format!(
             "http_port 127.0.0.1:{port}\nicp_port {icp_port}\nudp_incoming_address 127.0.0.1\n\
              udp_outgoing_address 127.0.0.1\nacl near src 127.0.0.0/8\nhttp_access allow near\n\
              icp_access allow near\nnonhierarchical_direct off\nminimum_direct_rtt 0\n\
-             minimum_direct_hops 0\nicp_query_timeout 5000\nquery_icmp off\npinger_enable off\ncache_mem 16 MB\n\
+             minimum_direct_hops 0\nicp_query_timeout 5000\nquery_icmp off\npinger_enable off\n\
              visible_hostname squid\nshutdown_lifetime 1 seconds\ncache_effective_user {}\n\
-             pid_filename {}\naccess_log {}\ncache_log {}\nmime_table {}\nerror_directory {}\n\
+             pid_filename {}\ncache_log {}\nmime_table {}\nerror_directory {}\n\
              icon_directory {}\nunlinkd_program {}\n{lines}\n",
             peer.user_name(),
             at("squid.pid"),
-            at("access.log"),
             at("cache.log"),
             at("unpacked/usr/share/squid/mime.conf"),
             // Its pages for errors are in a package of translations.
@@ -41,16 +55,27 @@ impl Squid {
             at("unpacked/usr/lib/squid/unlinkd"),
         );
         let file = peer.write("squid.conf", text);
-        let mut command = peer.command("usr/sbin/squid");
-        // What it shares has names, which are those of the service.
-        command.arg("-N").arg("-n").arg(format!("squid{port}")).arg("-f").arg(file);
-        let running = Running::start(command, port);
+        let squid = || {
+            let mut command = peer.command("usr/sbin/squid");
+            // What it shares has names, which are those of the service.
+            command.arg("-N").arg("-n").arg(format!("squid{port}")).arg("-f").arg(&file);
+            command
+        };
+        if has_disk {
+            assert!(squid().arg("-z").status().unwrap().success(), "no folders for Squid");
+        }
+        let running = Running::start(squid(), port);
         let proxy = Url::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
         Self { peer, proxy, running }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.running.address
+    }
+
+    /// Returns the id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.running.id()
     }
 
     /// Waits until a line of its access log has all these words.
@@ -143,5 +168,10 @@ impl TrafficServer {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.running.address
+    }
+
+    /// Returns the id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.running.id()
     }
 }

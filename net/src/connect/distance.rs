@@ -5,50 +5,62 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use url::Url;
 
 use super::authority;
 
-/// Maximum number of hosts; the one that was measured least recently makes room.
+/// Maximum number of hosts; the one that was tried least recently makes room.
 const HOSTS_MAX: usize = 4_096;
+
+/// Time for which a distance is that of now, and for which a host that was not reached is not tried again.
+const REACHED: Duration = Duration::from_secs(60);
+const FAILED: Duration = Duration::from_secs(10);
 
 /// Known distances. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Distances(Arc<Mutex<Table>>);
+pub struct Distances(Arc<Mutex<HashMap<String, Tried>>>);
 
-#[derive(Debug, Default)]
-struct Table {
-    /// Distances by host and port, each with the number of its last measurement.
-    hosts: HashMap<String, (Duration, u64)>,
-    measured: u64,
+/// What is known of a host.
+#[derive(Clone, Copy, Debug)]
+struct Tried {
+    distance: Option<Duration>,
+    /// When it was tried last, and whether that failed.
+    at: Instant,
+    fails: bool,
 }
 
 impl Distances {
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn hosts(&self) -> MutexGuard<'_, HashMap<String, Tried>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the distance of a URL's host; `None`: nobody has connected to it.
+    /// Returns the distance of a URL's host; `None`: nobody has reached it.
     pub fn of(&self, url: &Url) -> Option<Duration> {
-        self.table().hosts.get(&authority(url)).map(|it| it.0)
+        self.hosts().get(&authority(url))?.distance
     }
 
-    /// Takes the time in which a URL's host was reached.
-    pub(crate) fn reached(&self, url: &Url, took: Duration) {
-        let mut table = self.table();
-        table.measured += 1;
-        let (host, number) = (authority(url), table.measured);
-        if let Some(known) = table.hosts.get_mut(&host) {
-            *known = ((known.0 * 7 + took) / 8, number);
-            return;
+    /// Returns what was found of a URL's host shortly before `now`: its distance, or that it was not reached
+    /// (`Some(None)`); `None`: nobody has tried.
+    pub fn lately(&self, url: &Url, now: Instant) -> Option<Option<Duration>> {
+        let tried = *self.hosts().get(&authority(url))?;
+        let for_time = if tried.fails { FAILED } else { REACHED };
+        let is_late = now.saturating_duration_since(tried.at) < for_time;
+        is_late.then(|| tried.distance.filter(|_| !tried.fails))
+    }
+
+    /// Takes the time in which a URL's host was reached; `None`: it was not.
+    pub(crate) fn tried(&self, url: &Url, took: Option<Duration>, at: Instant) {
+        let (mut hosts, host) = (self.hosts(), authority(url));
+        if !hosts.contains_key(&host) && HOSTS_MAX <= hosts.len() {
+            let oldest = hosts.iter().min_by_key(|it| it.1.at).map(|it| it.0.clone());
+            oldest.map(|it| hosts.remove(&it));
         }
-        if HOSTS_MAX <= table.hosts.len() {
-            let oldest = table.hosts.iter().min_by_key(|it| it.1.1).map(|it| it.0.clone());
-            oldest.map(|it| table.hosts.remove(&it));
-        }
-        table.hosts.insert(host, (took, number));
+        let fails = took.is_none();
+        let tried = hosts.entry(host).or_insert(Tried { distance: took, at, fails });
+        let smoothed = |took| tried.distance.map_or(took, |it| (it * 7 + took) / 8);
+        *tried = Tried { distance: took.map(smoothed).or(tried.distance), at, fails };
     }
 }
 
@@ -56,22 +68,37 @@ impl Distances {
 mod tests {
     use super::*;
 
+    const MS: Duration = Duration::from_millis(1);
+
     fn url(host: usize) -> Url {
         Url::parse(&format!("http://h{host}/a")).unwrap()
     }
 
     #[test]
     fn distances_are_smoothed_and_the_oldest_make_room() {
-        let (distances, ms) = (Distances::default(), Duration::from_millis);
+        let (distances, start) = (Distances::default(), crate::clock::monotonic());
+        let reached = |host, took, after| distances.tried(&url(host), Some(took), start + after);
         assert_eq!(distances.of(&url(0)), None);
-        distances.reached(&url(0), ms(80));
-        distances.clone().reached(&url(0), ms(160));
-        assert_eq!(distances.of(&Url::parse("http://h0:80/b").unwrap()), Some(ms(90)));
+        reached(0, 80 * MS, Duration::ZERO);
+        reached(0, 160 * MS, Duration::ZERO);
+        assert_eq!(distances.of(&Url::parse("http://h0:80/b").unwrap()), Some(90 * MS));
         assert_eq!(distances.of(&Url::parse("https://h0/b").unwrap()), None, "another port");
-        (1..HOSTS_MAX).for_each(|it| distances.reached(&url(it), ms(1)));
-        distances.reached(&url(0), ms(90));
-        distances.reached(&url(HOSTS_MAX), ms(1));
-        let known = [0, 1, 2, HOSTS_MAX].map(|it| distances.of(&url(it)).is_some());
-        assert_eq!(known, [true, false, true, true]);
+        (1..HOSTS_MAX).for_each(|it| reached(it, MS, MS));
+        (1..3).for_each(|it| reached(it - 1, 90 * MS, 2 * MS));
+        reached(HOSTS_MAX, MS, 3 * MS);
+        let known = [0, 1, HOSTS_MAX].map(|it| distances.of(&url(it)).is_some());
+        assert_eq!((known, distances.hosts().len()), ([true; 3], HOSTS_MAX));
+    }
+
+    #[test]
+    fn what_was_found_holds_for_a_while() {
+        let (distances, start) = (Distances::default(), crate::clock::monotonic());
+        let lately = |after| distances.lately(&url(0), start + after);
+        assert_eq!(lately(MS), None);
+        distances.tried(&url(0), Some(MS), start);
+        assert_eq!((lately(REACHED - MS), lately(REACHED)), (Some(Some(MS)), None));
+        distances.tried(&url(0), None, start);
+        assert_eq!((lately(FAILED - MS), lately(FAILED)), (Some(None), None));
+        assert_eq!(distances.of(&url(0)), Some(MS));
     }
 }

@@ -10,6 +10,7 @@ use tokio_util::either::Either;
 
 use super::{Bounds, Fault, Server};
 use crate::client::Timeouts;
+use crate::connect::names::Names;
 use crate::connect::{Connector, dial};
 use crate::error::{Error, Stage};
 use crate::stream::Stream;
@@ -68,7 +69,8 @@ impl Connection {
     /// Connects to a server.
     pub(crate) async fn open(server: &Server, bounds: &Bounds) -> Result<Self, Error> {
         let Bounds { timeouts, .. } = *bounds;
-        let dialed = dial(server.host(), server.port, bounds.policy(), timeouts.connect).await?;
+        let (names, policy) = (Names::default(), bounds.policy());
+        let dialed = dial(&names, server.host(), server.port, policy, timeouts.connect).await?;
         let host = format!("{}:{}", server.host, server.port);
         let (stream, address) = (Either::Left(dialed.stream), dialed.address);
         Ok(Self { stream, host, address, timeouts, used: Instant::now() })
