@@ -34,7 +34,7 @@ use crate::policy::control::SECONDS_MAX;
 use crate::policy::freshness::{Guess, Rules};
 use crate::policy::mirrors::Mirror;
 use crate::resolution::Kind;
-use crate::target::{self, Scheme};
+use crate::target::{self, Destination, Scheme};
 
 /// Default address of the proxy.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3_128);
@@ -79,6 +79,8 @@ pub struct Config {
     pub ports: Vec<RangeInclusive<u16>>,
     /// Ports to which tunnels may go.
     pub connect_ports: Vec<RangeInclusive<u16>>,
+    /// Hosts to which requests and tunnels may go; empty: to all.
+    pub destinations: Vec<Destination>,
     /// Whether requests may go to private networks and this machine.
     pub allow_private: bool,
     /// Rules on freshness, the first that fits first.
@@ -124,6 +126,7 @@ impl Config {
             access_log: None,
             ports: PORTS.into(),
             connect_ports: CONNECT_PORTS.into(),
+            destinations: Vec::new(),
             allow_private: false,
             refresh: Vec::new(),
             origins: Vec::new(),
@@ -166,6 +169,7 @@ impl Config {
             access_log: read_access_log(&root),
             ports: read_ports(&access, "ports", &PORTS),
             connect_ports: read_ports(&access, "connect_ports", &CONNECT_PORTS),
+            destinations: read_destinations(&access),
             allow_private: access.boolean("allow_private", false),
             refresh: listed(&root, "refresh").iter().filter_map(read_refresh).collect(),
             origins: read_origins(&root),
@@ -305,6 +309,18 @@ fn read_ports(
     ports
 }
 
+fn read_destinations(access: &Table<'_>) -> Vec<Destination> {
+    const EXPECTED: &str = "a domain, an address or a network: \"example.org\", \"192.0.2.0/24\"";
+    let mut found = Vec::new();
+    for (i, text) in access.strings("destinations").iter().enumerate() {
+        match text.parse() {
+            Ok(it) => found.push(it),
+            Err(message) => access.mistake_in("destinations", i, message, EXPECTED),
+        }
+    }
+    found
+}
+
 fn read_refresh(table: &Table<'_>) -> Option<Refresh> {
     let default = Guess::default();
     let seconds = |key: &str, default| {
@@ -404,6 +420,7 @@ mod tests {
             access_log_format = "common"
             [access]
             ports = ["80", "8000-8099"]
+            destinations = ["example.org", "192.0.2.0/24"]
             allow_private = true
             [[refresh]]
             pattern = "\\.png$"
@@ -428,6 +445,8 @@ mod tests {
             (vec![80..=80, 8_000..=8_099], vec![443..=443])
         );
         assert_eq!(config.access_log, Some(("access.log".into(), Format::Common)));
+        assert_eq!(config.destinations[0], Destination::Domain("example.org".to_owned()));
+        assert_eq!(config.destinations.len(), 2);
         let neighbor = &config.neighbors[0];
         assert_eq!(
             (neighbor.http_port, neighbor.icp_port, neighbor.kind),
@@ -461,6 +480,7 @@ mod tests {
             disk_bytes = "1 B"
             [access]
             ports = ["x", "9-1"]
+            destinations = ["*.example.org"]
             [[refresh]]
             pattern = "("
             min = "2 h"
@@ -480,6 +500,6 @@ mod tests {
             url = "http://h/"
         "#;
         let mistakes = Config::parse(text, Path::new("/d")).unwrap_err();
-        assert_eq!(mistakes.len(), 16, "{mistakes:#?}");
+        assert_eq!(mistakes.len(), 17, "{mistakes:#?}");
     }
 }

@@ -25,6 +25,7 @@ use url::{Host, Url};
 
 use crate::icp::{DATAGRAM_BYTES_MAX, Datagram, Opcode};
 use crate::resolution::{Choice, Code, Kind, Liveness, PATIENCE, Resolution};
+use crate::target::destination::is_in_domain;
 
 /// Number of questions that are known after the wait for their answers.
 const DONE_MAX: usize = 256;
@@ -55,11 +56,7 @@ impl Neighbor {
 
     /// Returns whether it is asked for objects of a host.
     fn is_for(&self, host: &str) -> bool {
-        let is_in = |domain: &String| {
-            let front = host.strip_suffix(domain.trim_start_matches('.'));
-            front.is_some_and(|it| it.is_empty() || it.ends_with('.'))
-        };
-        self.domains.is_empty() || self.domains.iter().any(is_in)
+        self.domains.is_empty() || self.domains.iter().any(|it| is_in_domain(host, it))
     }
 }
 

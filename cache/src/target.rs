@@ -4,6 +4,7 @@
 //!
 //! Sans-I/O.
 
+pub(crate) mod destination;
 mod scheme;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use url::{Position, Url};
 
 use crate::config::Config;
 
+pub use destination::Destination;
 pub use scheme::Scheme;
 pub(crate) use scheme::{news_name, news_url};
 
@@ -77,6 +79,8 @@ pub enum Refusal {
     Url(String),
     /// Requests do not go to that port.
     Port(u16),
+    /// Requests do not go to that host.
+    Destination(String),
     /// Nothing here has that host's name.
     Host(String),
     /// There is no news server.
@@ -88,7 +92,7 @@ impl Refusal {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Url(_) => StatusCode::BAD_REQUEST,
-            Self::Port(_) => StatusCode::FORBIDDEN,
+            Self::Port(_) | Self::Destination(_) => StatusCode::FORBIDDEN,
             Self::Host(_) => StatusCode::MISDIRECTED_REQUEST,
             Self::News => StatusCode::NOT_IMPLEMENTED,
         }
@@ -103,6 +107,11 @@ impl fmt::Display for Refusal {
                 f,
                 "requests do not go to port {port} from here: `ports` and `connect_ports` in [access] of \
                  cache.toml list the allowed ones"
+            ),
+            Self::Destination(host) => write!(
+                f,
+                "requests do not go to {host} from here: `destinations` in [access] of cache.toml lists the \
+                 allowed hosts"
             ),
             Self::Host(host) => write!(
                 f,
@@ -138,7 +147,9 @@ pub fn of(
         let to = HostPort::parse(authority);
         let to = to.ok_or_else(|| Refusal::Url(format!("{authority:?} is no host and port")))?;
         let port = to.port.ok_or_else(|| Refusal::Url("a tunnel leads to a port".to_owned()))?;
-        return allowed(port, &config.connect_ports).map(|()| Target::Tunnel(to));
+        allowed(port, &config.connect_ports)?;
+        destined(&to.host, config)?;
+        return Ok(Target::Tunnel(to));
     }
     let (path, authority) = (uri.path_and_query(), uri.authority());
     let length =
@@ -192,6 +203,8 @@ pub fn of(
         Some(None) if config.news_server.is_some() => {}
         Some(None) => return Err(Refusal::News),
     }
+    // So is it for news; all others have a host.
+    url.host_str().map_or(Ok(()), |host| destined(host, config))?;
     Ok(Target::Object(Object { url, site: None, written, login }))
 }
 
@@ -246,6 +259,15 @@ fn allowed(port: u16, ports: &[RangeInclusive<u16>]) -> Result<(), Refusal> {
     if ports.iter().any(|it| it.contains(&port)) { Ok(()) } else { Err(Refusal::Port(port)) }
 }
 
+/// Checks that requests may go to a host.
+fn destined(host: &str, config: &Config) -> Result<(), Refusal> {
+    let destinations = &config.destinations;
+    if destinations.is_empty() || destinations.iter().any(|it| it.has(host)) {
+        return Ok(());
+    }
+    Err(Refusal::Destination(host.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
@@ -253,8 +275,15 @@ mod tests {
     use super::*;
 
     fn target(line: &str, host: &str) -> Result<Target, Refusal> {
-        let text = "news_server = \"nntp://news\"\n\
-                    [[origin]]\nhost = \"www.example.org\"\nurl = \"http://127.0.0.1:8080\"";
+        target_with("", line, host)
+    }
+
+    /// The same, with these lines in `[access]`.
+    fn target_with(access: &str, line: &str, host: &str) -> Result<Target, Refusal> {
+        let text = format!(
+            "news_server = \"nntp://news\"\n[access]\n{access}\n\
+             [[origin]]\nhost = \"www.example.org\"\nurl = \"http://127.0.0.1:8080\""
+        );
         let (method, uri) = line.split_once(' ').unwrap();
         let host = HeaderValue::from_str(host).unwrap();
         let headers = [(header::HOST, host)].into_iter().collect();
@@ -264,7 +293,7 @@ mod tests {
             &uri.parse().unwrap(),
             &headers,
             &own,
-            &Config::parse(text, std::path::Path::new("/d")).unwrap(),
+            &Config::parse(&text, std::path::Path::new("/d")).unwrap(),
         )
     }
 
@@ -334,6 +363,39 @@ mod tests {
         assert_eq!(written("GET http://h/q?a'b"), Some("/q?a'b".to_owned()));
         assert_eq!(written("GET http://h/q?a%27b"), None);
         assert_eq!(written("GET http://h/a/../q?a'b"), None, "it must be what is stored");
+    }
+
+    #[test]
+    fn requests_go_to_listed_destinations_alone() {
+        let access = "destinations = ['example.net', '192.0.2.0/24']";
+        for (line, is_allowed) in [
+            ("GET http://example.net/", true),
+            ("GET https://www.example.net/", true),
+            ("GET ftp://192.0.2.7/", true),
+            ("GET gopher://WWW.example.net/", true),
+            ("CONNECT www.example.net:443", true),
+            ("CONNECT 192.0.2.7:443", true),
+            // These are the settings' own choices.
+            ("GET http://www.example.org/", true),
+            ("GET news:a.b", true),
+            ("GET http://127.0.0.1:3128/healthz", true),
+            ("GET http://example.com/", false),
+            ("GET http://notexample.net/", false),
+            ("GET http://192.0.3.7/", false),
+            ("GET http://0xc0000307/", false),
+            ("GET ftp://h/", false),
+            ("GET gopher://h/", false),
+            ("CONNECT h:443", false),
+            ("CONNECT 192.0.3.7:443", false),
+        ] {
+            match target_with(access, line, "h") {
+                Ok(_) => assert!(is_allowed, "{line}"),
+                Err(refusal) => {
+                    assert_eq!((is_allowed, refusal.status().as_u16()), (false, 403), "{line}");
+                    assert!(refusal.to_string().contains("`destinations`"), "{refusal}");
+                }
+            }
+        }
     }
 
     #[test]
