@@ -115,14 +115,17 @@ impl Own {
 }
 
 /// Returns the pages for everybody.
-pub(crate) fn public(describe: Router, at: SocketAddr) -> Own {
+pub(crate) fn public(describe: Router, at: SocketAddr, is_secure: bool) -> Own {
     let router = Router::new()
         .route("/healthz", get(|| async { health::healthz("cache") }))
         .route("/readyz", get(|| async { ready().for_anybody().respond() }))
-        .route("/", get(move |headers: HeaderMap| async move { front(&asked_as(&headers, at)) }))
+        .route(
+            "/",
+            get(move |headers: HeaderMap| async move { front(&asked_as(&headers, at), is_secure) }),
+        )
         .route(
             "/proxy.pac",
-            get(move |headers: HeaderMap| async move { pac(&asked_as(&headers, at)) }),
+            get(move |headers: HeaderMap| async move { pac(&asked_as(&headers, at), is_secure) }),
         )
         .merge(describe);
     Own(router)
@@ -233,19 +236,21 @@ fn asked_as(headers: &HeaderMap, at: SocketAddr) -> String {
 }
 
 /// Tells whoever opens the proxy's address as a page what it is.
-fn front(at: &str) -> String {
+fn front(at: &str, is_secure: bool) -> String {
+    let scheme = if is_secure { "https" } else { "http" };
     format!(
-        "This is an object cache of Harvest, a proxy.\n\nPrograms: curl -x http://{at} http://www.example.org/\n\
-         Browsers: automatic proxy configuration from http://{at}/proxy.pac\n"
+        "This is an object cache of Harvest, a proxy.\n\nPrograms: curl -x {scheme}://{at} http://www.example.org/\n\
+         Browsers: automatic proxy configuration from {scheme}://{at}/proxy.pac\n"
     )
 }
 
 /// Answers with the settings of browsers (a proxy auto-configuration file): everything through the
 /// cache but this machine's own names, and past it if it does not answer.
-fn pac(at: &str) -> Response {
+fn pac(at: &str, is_secure: bool) -> Response {
+    let kind = if is_secure { "HTTPS" } else { "PROXY" };
     let text = format!(
         "function FindProxyForURL(url, host) {{\n  if (isPlainHostName(host)) return \"DIRECT\";\n  \
-         return \"PROXY {at}; DIRECT\";\n}}\n"
+         return \"{kind} {at}; DIRECT\";\n}}\n"
     );
     ([(header::CONTENT_TYPE, "application/x-ns-proxy-autoconfig")], text).into_response()
 }

@@ -176,7 +176,8 @@ impl Server {
         let facts = Facts::new(&self.config.name, &self.config.daemon, None);
         let identity = Arc::new(self.data.identity);
         let describe = self.describer.route(move || facts.clone(), move |text| identity.sign(text));
-        let pages = serve::public(describe, self.public.address());
+        let is_secure = self.config.daemon.tls.is_some();
+        let pages = serve::public(describe, self.public.address(), is_secure);
         let (proxy, stop, public) = (self.proxy.clone(), child.clone(), self.public);
         tasks.spawn(async move {
             let service = service_fn(move |request| proxy.clone().answer(request, pages.clone()));

@@ -6,7 +6,6 @@
 mod common;
 
 use std::net::{SocketAddr, UdpSocket};
-use std::path::PathBuf;
 
 use cache::neighbors::Neighbor;
 use cache::resolution::Kind;
@@ -14,18 +13,15 @@ use cache::{Config, Listing, Purged, Statistics};
 use common::{Site, answer, piecewise};
 use http::{Method, Request, Response};
 use net::body::{self, Body};
-use net::client::{self, Client};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, mpsc};
-use url::Url;
 
 /// Length of the long body, which is stored on disk alone.
 const LONG: usize = 1_500_000;
 
-/// A cache before an origin, with the token of its administration.
+/// A cache before an origin, with its administration.
 struct Administered {
     site: Site,
-    data: PathBuf,
 }
 
 /// Answers by path: some fail, one is long, some depend on a header.
@@ -43,30 +39,12 @@ fn read<T: DeserializeOwned>(json: &str) -> T {
 
 impl Administered {
     async fn new(change: impl FnOnce(&mut Config)) -> Self {
-        let mut data = PathBuf::new();
         let script = |request: Request<Body>, _| async move { origin(&request) };
-        let site = Site::with(script, |config| {
-            data.clone_from(&config.daemon.data);
-            change(config);
-        });
-        Self { site: site.await, data }
+        Self { site: Site::with(script, change).await }
     }
 
-    /// Sends a request to the administration, with its token or without one.
     async fn ask(&self, method: Method, path: &str, is_known: bool) -> (u16, String) {
-        let read = |name| std::fs::read_to_string(self.data.join(name)).unwrap();
-        let at = read("admin.address");
-        let url = Url::parse(&format!("http://{}/{path}", at.split(' ').next().unwrap())).unwrap();
-        let mut request = client::Request { method, ..client::Request::get(url) };
-        if is_known {
-            let value = format!("Bearer {}", read("admin.token").trim());
-            request.headers.insert("authorization", value.parse().unwrap());
-        }
-        let settings = client::Settings { allow_private: true, ..client::Settings::default() };
-        let response = Client::new(settings).send(request).await.unwrap();
-        let status = response.status.as_u16();
-        let body = response.bytes(1 << 24).await.unwrap();
-        (status, String::from_utf8(body.to_vec()).unwrap())
+        self.site.administer(method, path, is_known).await
     }
 
     async fn get(&self, path: &str) -> String {
@@ -192,7 +170,6 @@ async fn what_was_on_its_way_when_its_pattern_was_removed_is_not_stored() {
     let (pieces, receiver) = mpsc::unbounded_channel();
     let receiver = Mutex::new(Some(receiver));
     let receiver = std::sync::Arc::new(receiver);
-    let mut data = PathBuf::new();
     let script = move |_, _| {
         let receiver = std::sync::Arc::clone(&receiver);
         async move {
@@ -200,8 +177,7 @@ async fn what_was_on_its_way_when_its_pattern_was_removed_is_not_stored() {
             answer(200, &[("cache-control", "max-age=60"), ("content-length", "3")], body)
         }
     };
-    let site = Site::with(script, |config| data.clone_from(&config.daemon.data)).await;
-    let it = Administered { site, data };
+    let it = Administered { site: Site::new(script).await };
     pieces.send(Ok("o")).unwrap();
     let mut flowing = it.site.send("a", &[]).await;
     assert_eq!(flowing.chunk().await.unwrap().unwrap(), "o");

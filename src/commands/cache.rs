@@ -213,8 +213,19 @@ async fn get(file: &File, url: Url) -> anyhow::Result<ExitCode> {
         // It listens at each address of this machine.
         at.set_ip(Ipv4Addr::LOCALHOST.into());
     }
-    let proxy = Proxy::new(Url::parse(&format!("http://{at}/"))?, None)?.fetching_https();
-    let client = Client::new(net::client::Settings { allow_private: true, ..Default::default() });
+    let daemon = &config.daemon;
+    // A certificate is for the name in the public URL.
+    let proxy = match daemon.base_url.clone().filter(|_| daemon.tls.is_some()) {
+        Some(base) => base,
+        None => Url::parse(&format!("http://{at}/"))?,
+    };
+    let proxy = Proxy::new(proxy, None)?.fetching_https();
+    let mut extra_roots = Vec::new();
+    for path in &daemon.trust {
+        extra_roots.extend(net::tls::certificates(path)?);
+    }
+    let settings = net::client::Settings { allow_private: true, extra_roots, ..Default::default() };
+    let client = Client::new(settings);
     let request = Request { response_bytes_max: Some(u64::MAX), ..Request::get(url.clone()) };
     let mut response = client.send(request.proxy(Some(proxy))).await?;
     if let Some(status) = response.header("cache-status") {

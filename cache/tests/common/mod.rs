@@ -3,11 +3,14 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::convert::Infallible;
+use std::future::{Ready, ready};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use cache::{Config, Handle, Server};
+use cache::{Config, Fetch, Handle, Server, Statistics};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use net::body::{self, Body};
 use net::client::{self, Client, Proxy};
@@ -15,9 +18,14 @@ use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tower::service_fn;
 use url::Url;
+
+/// Sends a body piece by piece; an error breaks it off.
+pub(crate) type Sender = mpsc::UnboundedSender<Result<&'static str, &'static str>>;
 
 type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 type Script = Arc<dyn Fn(Request<Body>, usize) -> Answering + Send + Sync>;
@@ -33,7 +41,7 @@ pub(crate) struct Site {
     client: Client,
     running: JoinHandle<Result<(), cache::Error>>,
     stop: Shutdown,
-    _data: tempfile::TempDir,
+    data: tempfile::TempDir,
 }
 
 /// An answer as a test looks at it.
@@ -118,7 +126,7 @@ impl Site {
             response_bytes_max: 1 << 30,
             ..client::Settings::default()
         });
-        Self { cache, handle, origin, seen, client, running, stop, _data: data }
+        Self { cache, handle, origin, seen, client, running, stop, data }
     }
 
     /// Returns a request through the cache, for a path of the origin.
@@ -159,6 +167,51 @@ impl Site {
         Answer { status, headers, body: String::from_utf8(body.to_vec()).unwrap() }
     }
 
+    /// Returns the cache's data folder.
+    pub(crate) fn data(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// Sends a request to the administration, with its token or without one.
+    pub(crate) async fn administer(
+        &self,
+        method: Method,
+        path: &str,
+        is_known: bool,
+    ) -> (u16, String) {
+        let read = |name| std::fs::read_to_string(self.data().join(name)).unwrap();
+        let at = read("admin.address");
+        let url = Url::parse(&format!("http://{}/{path}", at.split(' ').next().unwrap())).unwrap();
+        let mut request = client::Request { method, ..client::Request::get(url) };
+        if is_known {
+            let value = format!("Bearer {}", read("admin.token").trim());
+            request.headers.insert("authorization", value.parse().unwrap());
+        }
+        let response = self.client.send(request).await.unwrap();
+        let status = response.status.as_u16();
+        let body = response.bytes(1 << 24).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// Returns the fetches that others can join.
+    pub(crate) async fn fetches(&self) -> Vec<Fetch> {
+        let (status, told) = self.administer(Method::GET, "top?format=json", true).await;
+        assert_eq!(status, 200, "{told}");
+        let all: Statistics = axum::Json::from_bytes(told.as_bytes()).unwrap().0;
+        all.named.unwrap().fetches
+    }
+
+    /// Waits until so many clients wait for the one fetch that is under way, or read it.
+    pub(crate) async fn has_clients(&self, count: u64) {
+        let are_there = async || self.fetches().await.iter().map(|it| it.clients).eq([count]);
+        until("clients of a fetch", are_there).await;
+    }
+
+    /// Waits until so many requests have reached the origin.
+    pub(crate) async fn has_asked(&self, count: usize) {
+        until("requests at the origin", async || self.seen().len() == count).await;
+    }
+
     /// Ends the cache, so that all that it writes is written.
     pub(crate) async fn end(&mut self) {
         self.stop.start();
@@ -179,12 +232,12 @@ impl Drop for Site {
 
 /// Returns a body that sends what comes over a channel; it breaks off at an error.
 pub(crate) fn piecewise(
-    pieces: tokio::sync::mpsc::UnboundedReceiver<Result<&'static str, &'static str>>,
+    pieces: mpsc::UnboundedReceiver<Result<&'static str, &'static str>>,
 ) -> Body {
     body::boxed(Pieces(pieces))
 }
 
-struct Pieces(tokio::sync::mpsc::UnboundedReceiver<Result<&'static str, &'static str>>);
+struct Pieces(mpsc::UnboundedReceiver<Result<&'static str, &'static str>>);
 
 impl http_body::Body for Pieces {
     type Data = bytes::Bytes;
@@ -209,4 +262,47 @@ pub(crate) async fn raw(site: &Site, request: &str) -> String {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Answers each request with how many came before it.
+pub(crate) fn counted(lines: &[(&str, &str)], before: usize) -> Ready<Response<Body>> {
+    ready(answer(200, lines, body::full(format!("body {before}"))))
+}
+
+/// Starts an origin whose first answer has a body that comes as the test sends it.
+pub(crate) async fn slow_site() -> (Sender, Site) {
+    slow_site_that_says("max-age=60").await
+}
+
+/// The same, with this `Cache-Control`.
+pub(crate) async fn slow_site_that_says(control: &'static str) -> (Sender, Site) {
+    slow_site_with(vec![("cache-control", control.to_owned())]).await
+}
+
+/// The same, with these headers.
+pub(crate) async fn slow_site_with(lines: Vec<(&'static str, String)>) -> (Sender, Site) {
+    let (pieces, receiver) = mpsc::unbounded_channel();
+    let receiver = Mutex::new(Some(receiver));
+    let site = Site::new(move |_, before| {
+        let receiver = receiver.lock().unwrap().take();
+        let lines: Vec<_> = lines.iter().map(|(name, it)| (*name, it.as_str())).collect();
+        match receiver {
+            Some(it) => ready(answer(200, &lines, piecewise(it))),
+            None => counted(&lines[..1], before),
+        }
+    });
+    (pieces, site.await)
+}
+
+/// Time in which what a test waits for has to come.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until something is so.
+pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    let waited = timeout(PATIENCE, async {
+        while !is_so().await {
+            tokio::task::yield_now().await;
+        }
+    });
+    assert!(waited.await.is_ok(), "{what}");
 }
