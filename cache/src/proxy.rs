@@ -5,7 +5,9 @@ mod report;
 mod tunnel;
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr};
+use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -23,6 +25,7 @@ use url::Url;
 use crate::access_log::{AccessLog, Entry};
 use crate::answer::{Answers, message_of, status_of};
 use crate::config::Config;
+use crate::content::Content;
 use crate::counts::{Counts, From};
 use crate::fetch::{Answer, Failure, Fetcher};
 use crate::memory::Object;
@@ -176,7 +179,8 @@ impl Proxy {
         }
         let (name, client) = (answers.name(), client_of(&parts.extensions));
         let (method, headers) = (parts.method, parts.headers);
-        let asked = Asked { method, object, headers, name, client, rules }.identified();
+        let is_alone = false;
+        let asked = Asked { method, object, headers, name, client, rules, is_alone }.identified();
         if asked.method == Method::GET && body.is_end_stream() {
             self.get(asked).await
         } else if asked.method == Method::HEAD {
@@ -204,7 +208,14 @@ impl Proxy {
         let forwarded =
             |status, stored, collapsed| Source::Forwarded { why, status, stored, collapsed };
         let (answers, asked) = (&self.0.answers, Arc::new(asked));
-        match self.0.fetcher.get(&asked, stored).await {
+        let mut came = self.0.fetcher.get(&asked, stored.clone()).await;
+        if let Ok(Answer::Flowing { reader, is_joined: true, .. }) = &came
+            && reader.is_too_late()
+        {
+            let alone = Asked { is_alone: true, ..Asked::clone(&asked) };
+            came = self.0.fetcher.get(&Arc::new(alone), stored).await;
+        }
+        match came {
             Ok(Answer::Flowing { head, reader, transfer, is_joined }) => {
                 let source = forwarded(Some(head.status), Ok(()), is_joined);
                 let from = if is_joined { From::Joined } else { From::Miss };
@@ -212,12 +223,12 @@ impl Proxy {
             }
             Ok(Answer::Validated { object, is_joined }) => {
                 let source = forwarded(Some(StatusCode::NOT_MODIFIED), Ok(()), is_joined);
-                (From::Validated, answers.stored(&asked, object.head(), &object.body, source))
+                (From::Validated, self.stored(&asked, object.head(), &object.body, source))
             }
             Ok(Answer::Instead { object }) => {
                 let head = object.head();
                 let source = used(&head, true);
-                (From::Stale, answers.stored(&asked, head, &object.body, source))
+                (From::Stale, self.stored(&asked, head, &object.body, source))
             }
             Ok(Answer::Alone { response, why: not }) => {
                 let (status, headers) = (response.status, response.headers.clone());
@@ -253,7 +264,7 @@ impl Proxy {
         validate: bool,
     ) -> (From, Response<Body>) {
         let source = used(&head, false);
-        let response = self.0.answers.stored(&asked, head, &object.body, source);
+        let response = self.stored(&asked, head, &object.body, source);
         if validate {
             // It is done for all, and so with nobody's credentials.
             let mut get = Asked { method: Method::GET, ..asked };
@@ -262,6 +273,26 @@ impl Proxy {
             self.0.fetcher.validate(get, object);
         }
         (From::Hit, response)
+    }
+
+    /// Answers with a stored object, which is forgotten if the disk does not give its body.
+    fn stored(
+        &self,
+        asked: &Asked,
+        head: Head,
+        content: &Content,
+        source: Source,
+    ) -> Response<Body> {
+        let response = self.0.answers.stored(asked, head, content, source);
+        if !matches!(content, Content::Disk(_)) {
+            return response;
+        }
+        let (fetcher, url) = (self.0.fetcher.clone(), asked.object.url.as_str().to_owned());
+        response.map(|body| {
+            told_if_lost(body, move || {
+                fetcher.forget(&url);
+            })
+        })
     }
 
     fn nothing(&self) -> (From, Response<Body>) {
@@ -411,6 +442,23 @@ impl Proxy {
             }
         }
     }
+}
+
+/// Returns a stored body, which tells if it cannot be read.
+fn told_if_lost(body: Body, tell: impl Fn() + Clone + Send + Unpin + 'static) -> Body {
+    if body.is_end_stream() {
+        return body;
+    }
+    body::unfold(body, move |mut body| {
+        let tell = tell.clone();
+        async move {
+            let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await.transpose();
+            if frame.is_err() {
+                tell();
+            }
+            (body, frame.map(|it| it.and_then(|it| it.into_data().ok())))
+        }
+    })
 }
 
 /// Returns the URL of a request, as a log tells it: without a password.

@@ -36,6 +36,8 @@ pub(crate) struct Asked {
     /// The client.
     pub(crate) client: IpAddr,
     pub(crate) rules: Rules,
+    /// Whether it is fetched for this client alone, whoever else asks for it.
+    pub(crate) is_alone: bool,
 }
 
 impl Asked {
@@ -67,7 +69,7 @@ impl Asked {
         let control = RequestControl::of(&self.headers);
         let is_fussy = control.no_cache || control.no_store || control.max_age == Some(0);
         let mut own = CONDITIONS.iter().skip(1).chain(&[header::AUTHORIZATION]);
-        !is_fussy && !own.any(|it| self.headers.contains_key(it))
+        !self.is_alone && !is_fussy && !own.any(|it| self.headers.contains_key(it))
     }
 
     /// Returns the headers with which it is passed on. A site behind is told who asks, and under which

@@ -2,22 +2,29 @@
 //!
 //! One writer appends what comes from the origin; any number of readers follow, each at its own pace
 //! from any place. The first [`MEMORY_BYTES_MAX`] stay in memory, all further bytes go through an
-//! unnamed file, so that a slow reader costs no memory and slows nobody.
+//! unnamed file, so that a slow reader costs no memory and slows nobody. Where the file cannot be
+//! written, what comes then is passed on to those who read it, and not kept.
+
+mod window;
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
+use net::clock;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 
 use crate::fetch::coming::Coming;
+use window::{Room, Window};
 
 /// Bytes of a body that are kept in memory, and the largest body that is stored there.
 pub const MEMORY_BYTES_MAX: usize = 1 << 20;
@@ -36,6 +43,8 @@ pub struct Transfer {
     folder: PathBuf,
     /// Told when the last reader leaves.
     left: Notify,
+    /// Told when a reader has taken something, or leaves.
+    taken: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -47,10 +56,13 @@ struct State {
     length: u64,
     /// All further bytes.
     file: Option<Arc<File>>,
+    /// The newest of them, once the file could not be written.
+    window: Option<Window>,
     /// The length that the origin has promised, in bytes.
     promised: Option<u64>,
     end: Option<End>,
-    readers: usize,
+    /// The next byte of each reader.
+    readers: Vec<Arc<AtomicU64>>,
     waiting: Vec<Waker>,
 }
 
@@ -59,6 +71,8 @@ struct State {
 pub enum End {
     /// The body is whole.
     Whole,
+    /// It came whole, and is not kept: the disk is full or broken.
+    Passed,
     /// It broke off.
     Broken,
 }
@@ -66,7 +80,8 @@ pub enum End {
 impl Transfer {
     /// Returns a transfer whose file, if there is one, is in `folder`.
     pub fn new(folder: PathBuf) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), folder, left: Notify::new() })
+        let [left, taken] = [Notify::new(), Notify::new()];
+        Arc::new(Self { state: Mutex::default(), folder, left, taken })
     }
 
     /// Sets the length that the origin promises, in bytes.
@@ -87,7 +102,8 @@ impl Transfer {
     ///
     /// # Errors
     ///
-    /// They cannot be written: the disk is full or broken. End the transfer as [`End::Broken`].
+    /// They cannot be written: the disk is full or broken. [Pass them on](Self::pass_on), and all that
+    /// follows.
     pub async fn append(self: &Arc<Self>, bytes: Bytes) -> io::Result<()> {
         let (at, is_in_memory) = {
             let state = self.state();
@@ -124,12 +140,43 @@ impl Transfer {
         Ok(file)
     }
 
+    /// Appends bytes for those who read them, without keeping them. Waits until there is room.
+    async fn pass_on(&self, bytes: Bytes) {
+        self.make_room(bytes.len()).await;
+        let mut state = self.state();
+        state.length += bytes.len() as u64;
+        state.window().push(bytes);
+        state.wake();
+    }
+
+    /// Waits until so many bytes more have room in the window.
+    async fn make_room(&self, count: usize) {
+        loop {
+            let patience = match self.state().room(count) {
+                Room::There => return,
+                Room::Full => None,
+                Room::HeldUp(patience) => Some(patience),
+            };
+            let Some(patience) = patience else {
+                self.taken.notified().await;
+                continue;
+            };
+            let began = clock::monotonic();
+            let held_up = match timeout(patience, self.taken.notified()).await {
+                Ok(()) => began.elapsed(),
+                Err(_late) => patience,
+            };
+            self.state().window().held_up(held_up);
+        }
+    }
+
     /// Carries the whole body of an answer after what is there of it already, and ends.
     pub(crate) async fn fill(
         self: &Arc<Self>,
         mut start: Option<Bytes>,
         response: &mut Coming,
     ) -> End {
+        let mut is_kept = true;
         let end = loop {
             let next = match start.take() {
                 Some(it) => Ok(Some(it)),
@@ -137,13 +184,17 @@ impl Transfer {
             };
             match next {
                 Ok(Some(bytes)) => {
-                    if let Err(error) = self.append(bytes).await {
+                    if is_kept && let Err(error) = self.append(bytes.clone()).await {
                         let url = &response.url;
-                        tracing::warn!(%url, %error, "a transfer was cut off: it cannot be written");
-                        break End::Broken;
+                        tracing::warn!(%url, %error, "a body is passed on and not kept: it cannot be written");
+                        is_kept = false;
+                    }
+                    if !is_kept {
+                        self.pass_on(bytes).await;
                     }
                 }
-                Ok(None) => break End::Whole,
+                Ok(None) if is_kept => break End::Whole,
+                Ok(None) => break End::Passed,
                 Err(error) => {
                     tracing::debug!(%error, "an origin broke off");
                     break End::Broken;
@@ -210,7 +261,7 @@ impl Transfer {
     }
 
     /// Waits until nobody reads and the rest is not worth finishing: less than 90 % is there, and
-    /// more than 64 KiB are to come.
+    /// more than 64 KiB are to come; or it is not kept.
     pub async fn abandoned(&self) {
         loop {
             let left = self.left.notified();
@@ -226,24 +277,42 @@ impl Transfer {
         let state = self.state();
         let rest = state.promised.map(|it| it.saturating_sub(state.length));
         let is_nearly_done = rest.is_some_and(|it| it <= REST_BYTES_MAX || 9 * it <= state.length);
-        state.readers == 0 && !is_nearly_done
+        state.readers.is_empty() && !(is_nearly_done && state.window.is_none())
     }
 
     /// Returns how many read it.
     pub fn readers(&self) -> usize {
-        self.state().readers
+        self.state().readers.len()
     }
 
     /// Returns a reader of the whole body. As long as there is one, the transfer is not abandoned.
     pub fn read(self: &Arc<Self>) -> Reader {
-        self.state().readers += 1;
-        Reader { transfer: Arc::clone(self), at: 0, to: None, reading: None }
+        let place = Arc::<AtomicU64>::default();
+        self.state().readers.push(Arc::clone(&place));
+        Reader { transfer: Arc::clone(self), place, to: None, reading: None }
     }
 }
 
 impl State {
     fn wake(&mut self) {
         self.waiting.drain(..).for_each(Waker::wake);
+    }
+
+    /// Returns the window; it begins where the file ends.
+    fn window(&mut self) -> &mut Window {
+        self.window.get_or_insert_with(|| Window::new(self.length))
+    }
+
+    /// Makes room for more bytes in the window.
+    fn room(&mut self, count: usize) -> Room {
+        let readers = self.readers.iter().map(|it| it.load(Ordering::Relaxed));
+        let readers: Vec<u64> = readers.filter(|it| *it != DONE).collect();
+        self.window().room(count, readers.into_iter())
+    }
+
+    /// Returns the number of bytes that are kept.
+    fn kept(&self) -> u64 {
+        self.window.as_ref().map_or(self.length, Window::from)
     }
 
     /// Returns the bytes in memory at a place.
@@ -255,12 +324,15 @@ impl State {
     }
 }
 
+/// The place of a reader that has all that it wants.
+const DONE: u64 = u64::MAX;
+
 /// A reader of a transfer: the body of an answer.
 #[derive(Debug)]
 pub struct Reader {
     transfer: Arc<Transfer>,
     /// The next byte.
-    at: u64,
+    place: Arc<AtomicU64>,
     /// The first byte that is not to be read; `None`: at the body's end.
     to: Option<u64>,
     reading: Option<JoinHandle<io::Result<Bytes>>>,
@@ -270,21 +342,37 @@ impl Reader {
     /// Reads from byte `from` to before `to` alone.
     #[must_use]
     pub fn part(mut self, from: u64, to: u64) -> Self {
-        (self.at, self.to) = (from, Some(to));
+        self.place.store(from, Ordering::Relaxed);
+        self.to = Some(to);
         self
+    }
+
+    /// Returns the place of the next byte.
+    fn at(&self) -> u64 {
+        self.place.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether what it is to begin with is gone already.
+    pub(crate) fn is_too_late(&self) -> bool {
+        let at = self.at();
+        self.transfer.state().window.as_ref().and_then(Window::gone).is_some_and(|it| at < it)
     }
 
     /// Returns how many bytes are still to be read, as far as that is known.
     fn left(&self) -> Option<u64> {
         let to = self.to.or_else(|| self.transfer.promised());
-        to.map(|it| it.saturating_sub(self.at))
+        to.map(|it| it.saturating_sub(self.at()))
     }
 
     fn take(&mut self, mut bytes: Bytes) -> Frame<Bytes> {
         if let Some(left) = self.left().and_then(|it| usize::try_from(it).ok()) {
             bytes.truncate(left);
         }
-        self.at += bytes.len() as u64;
+        self.place.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        if self.left() == Some(0) {
+            self.place.store(DONE, Ordering::Relaxed);
+        }
+        self.transfer.taken.notify_one();
         Frame::data(bytes)
     }
 
@@ -294,19 +382,24 @@ impl Reader {
         if left == Some(0) {
             return Poll::Ready(None);
         }
-        let transfer = Arc::clone(&self.transfer);
+        let (transfer, at) = (Arc::clone(&self.transfer), self.at());
         let mut state = transfer.state();
-        if self.at < state.length {
-            if let Some(piece) = state.piece(self.at) {
+        if at < state.length {
+            let passed = || state.window.as_ref()?.piece(at);
+            if let Some(piece) = state.piece(at).or_else(passed) {
                 drop(state);
                 return Poll::Ready(Some(Ok(self.take(piece))));
+            }
+            if state.kept() <= at {
+                let error = io::Error::other("a slow client lost what the disk could not keep");
+                return Poll::Ready(Some(Err(error)));
             }
             let Some(file) = state.file.clone() else {
                 let error = io::Error::other("the file of the transfer is gone");
                 return Poll::Ready(Some(Err(error)));
             };
-            let count = (state.length - self.at).min(PIECE_BYTES);
-            let from = self.at - state.in_memory;
+            let count = (state.kept() - at).min(PIECE_BYTES);
+            let from = at - state.in_memory;
             self.reading = Some(spawn_blocking(move || {
                 let mut bytes = BytesMut::zeroed(usize::try_from(count).unwrap_or_default());
                 file.read_exact_at(&mut bytes, from)?;
@@ -316,7 +409,7 @@ impl Reader {
         }
         match state.end {
             // Who waits for more than came would wait for ever.
-            Some(End::Whole) if left.is_none() => Poll::Ready(None),
+            Some(End::Whole | End::Passed) if left.is_none() => Poll::Ready(None),
             Some(_) => {
                 let kind = io::ErrorKind::UnexpectedEof;
                 Poll::Ready(Some(Err(io::Error::new(kind, "the origin broke off"))))
@@ -364,8 +457,9 @@ impl http_body::Body for Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         let mut state = self.transfer.state();
-        state.readers -= 1;
-        if state.readers == 0 {
+        state.readers.retain(|it| !Arc::ptr_eq(it, &self.place));
+        self.transfer.taken.notify_one();
+        if state.readers.is_empty() {
             self.transfer.left.notify_waiters();
             self.transfer.left.notify_one();
         }
@@ -373,93 +467,4 @@ impl Drop for Reader {
 }
 
 #[cfg(test)]
-mod tests {
-    use http_body_util::BodyExt as _;
-
-    use super::*;
-
-    fn transfer(length: Option<u64>) -> Arc<Transfer> {
-        let transfer = Transfer::new(std::env::temp_dir());
-        transfer.promise(length);
-        transfer
-    }
-
-    fn bytes(from: usize, to: usize) -> Bytes {
-        (from..to).map(|it| u8::try_from(it % 251).unwrap()).collect()
-    }
-
-    async fn all(reader: Reader) -> io::Result<Bytes> {
-        Ok(reader.collect().await?.to_bytes())
-    }
-
-    #[tokio::test]
-    async fn readers_follow_from_any_place_at_their_own_pace() {
-        let count = 3 * MEMORY_BYTES_MAX + 17;
-        for length in [Some(count as u64), None] {
-            let transfer = transfer(length);
-            let early = tokio::spawn(all(transfer.read()));
-            let idle = transfer.read();
-            for at in (0..count).step_by(100_000) {
-                transfer.append(bytes(at, (at + 100_000).min(count))).await.unwrap();
-            }
-            let part =
-                all(transfer.read().part(MEMORY_BYTES_MAX as u64 - 5, MEMORY_BYTES_MAX as u64 + 5));
-            let around = MEMORY_BYTES_MAX - 5..MEMORY_BYTES_MAX + 5;
-            assert_eq!(
-                part.await.unwrap(),
-                bytes(around.start, around.end),
-                "it need not end first"
-            );
-            transfer.end(End::Whole);
-            assert_eq!(early.await.unwrap().unwrap(), bytes(0, count));
-            assert_eq!(all(idle).await.unwrap(), bytes(0, count));
-            assert_eq!(transfer.whole(), None, "it is not in memory");
-            let held: usize = transfer.state().pieces.iter().map(|it| it.1.len()).sum();
-            assert!(held <= MEMORY_BYTES_MAX);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_small_body_is_in_memory_as_one_piece() {
-        let transfer = transfer(None);
-        transfer.append(bytes(0, 10)).await.unwrap();
-        assert_eq!(transfer.whole(), None);
-        transfer.append(bytes(10, 20)).await.unwrap();
-        transfer.end(End::Whole);
-        assert_eq!(transfer.whole(), Some(bytes(0, 20)));
-        assert_eq!(all(transfer.read().part(5, 15)).await.unwrap(), bytes(5, 15));
-        assert!(transfer.state().file.is_none());
-    }
-
-    #[tokio::test]
-    async fn all_are_cut_off_where_the_origin_breaks_off() {
-        for (length, end) in [(Some(30), End::Broken), (None, End::Broken), (Some(30), End::Whole)]
-        {
-            let transfer = transfer(length);
-            let mut reader = transfer.read();
-            transfer.append(bytes(0, 20)).await.unwrap();
-            transfer.end(end);
-            let first = reader.frame().await.unwrap().unwrap().into_data().unwrap();
-            assert_eq!(first, bytes(0, 20));
-            assert!(reader.frame().await.unwrap().is_err(), "{length:?} {end:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn what_nobody_reads_is_finished_only_near_its_end() {
-        let length: usize = 10 << 20;
-        let transfer = transfer(Some(length as u64));
-        let reader = transfer.read();
-        transfer.append(bytes(0, 1_000)).await.unwrap();
-        assert!(!transfer.is_abandoned());
-        drop(reader);
-        assert!(transfer.is_abandoned());
-        transfer.abandoned().await;
-        let early = self::transfer(Some(1_000 + REST_BYTES_MAX));
-        early.append(bytes(0, 1_000)).await.unwrap();
-        assert!(!early.is_abandoned(), "64 KiB are left");
-        let late = self::transfer(Some(length as u64));
-        late.append(bytes(0, length / 10 * 9 + 9)).await.unwrap();
-        assert!(!late.is_abandoned(), "90 % is there");
-    }
-}
+mod tests;

@@ -87,7 +87,8 @@ impl Proxy {
             return refused(StatusCode::NOT_FOUND, &message);
         };
         let source = used(&head, head.terms.left_ms(now_ms) < 0);
-        let asked = Asked { method: Method::GET, object, headers, name, client, rules };
+        let asked =
+            Asked { method: Method::GET, object, headers, name, client, rules, is_alone: true };
         let mut response = answers.stored(&asked, head, &body, source);
         let all = std::mem::take(response.headers_mut());
         for name in SHOWN {
