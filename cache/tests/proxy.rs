@@ -4,22 +4,12 @@
 
 mod common;
 
-use std::future::{Ready, ready};
-use std::sync::Arc;
-use std::time::Duration;
-
 use cache::config::Origin;
-use common::{Site, answer, piecewise, raw};
-use http::{Method, Request, Response};
+use common::{Site, answer, counted, raw, slow_site};
+use http::{Method, Request};
 use net::body::{self, Body};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Mutex, mpsc};
-
-/// Answers each request with how many came before it.
-fn counted(lines: &[(&str, &str)], before: usize) -> Ready<Response<Body>> {
-    ready(answer(200, lines, body::full(format!("body {before}"))))
-}
 
 #[tokio::test]
 async fn what_was_fetched_is_used_again() {
@@ -38,133 +28,6 @@ async fn what_was_fetched_is_used_again() {
     assert_eq!(site.seen().len(), 2);
     let via = site.seen()[0].2.get("via").cloned();
     assert_eq!(via.unwrap(), "1.1 c");
-}
-
-/// Starts an origin whose first answer has a body that comes as the test sends it.
-async fn slow_site() -> (mpsc::UnboundedSender<Result<&'static str, &'static str>>, Site) {
-    slow_site_that_says("max-age=60").await
-}
-
-/// The same, with this `Cache-Control`.
-async fn slow_site_that_says(
-    control: &'static str,
-) -> (mpsc::UnboundedSender<Result<&'static str, &'static str>>, Site) {
-    let (pieces, receiver) = mpsc::unbounded_channel();
-    let receiver = Arc::new(Mutex::new(Some(receiver)));
-    let site = Site::new(move |_, before| {
-        let receiver = Arc::clone(&receiver);
-        async move {
-            let lines = &[("cache-control", control)];
-            match receiver.lock().await.take() {
-                Some(it) => answer(200, lines, piecewise(it)),
-                None => counted(lines, before).await,
-            }
-        }
-    });
-    (pieces, site.await)
-}
-
-#[tokio::test]
-async fn a_hundred_clients_share_one_fetch_and_have_each_piece_as_it_comes() {
-    let (pieces, site) = slow_site().await;
-    pieces.send(Ok("first ")).unwrap();
-    let mut first = site.send("/", &[]).await;
-    assert_eq!(first.chunk().await.unwrap().unwrap(), "first ");
-    let began = net::clock::monotonic();
-    let mut others = Vec::new();
-    for _ in 0..100 {
-        let mut other = site.send("/", &[]).await;
-        assert_eq!(other.chunk().await.unwrap().unwrap(), "first ");
-        assert!(other.header("cache-status").unwrap().ends_with("stored; collapsed"));
-        others.push(other);
-    }
-    // The body has not ended: nobody waited for it. 50 ms each is promised.
-    assert!(began.elapsed() < 5 * Duration::from_millis(50 * 100), "{:?}", began.elapsed());
-    pieces.send(Ok("second")).unwrap();
-    drop(pieces);
-    // The client that began it leaves.
-    drop(first);
-    for mut other in others {
-        assert_eq!(other.chunk().await.unwrap().unwrap(), "second");
-        assert_eq!(other.chunk().await.unwrap(), None);
-    }
-    assert_eq!(site.get("/").await.body, "first second");
-    assert_eq!(site.seen().len(), 1);
-}
-
-#[tokio::test]
-async fn an_answer_for_one_client_comes_whole_however_slowly() {
-    let (pieces, site) = slow_site_that_says("private").await;
-    let mut answer = site.send("/", &[]).await;
-    for piece in ["first", "second", "last"] {
-        // The body is waited for before there is more of it.
-        let (next, ()) = tokio::join!(answer.chunk(), async { pieces.send(Ok(piece)).unwrap() });
-        assert_eq!(next.unwrap().unwrap(), piece);
-    }
-    drop(pieces);
-    assert_eq!(answer.chunk().await.unwrap(), None);
-}
-
-#[tokio::test]
-async fn an_answer_for_one_client_is_shared_with_none() {
-    for line in [("cache-control", "private"), ("cache-control", "no-store"), ("set-cookie", "a=b")]
-    {
-        let gate = Arc::new(tokio::sync::Semaphore::new(0));
-        let opened = Arc::clone(&gate);
-        let site = Arc::new(
-            Site::new(move |_, before| {
-                let gate = Arc::clone(&gate);
-                async move {
-                    gate.acquire().await.unwrap().forget();
-                    answer(200, &[line], body::full(format!("body {before}")))
-                }
-            })
-            .await,
-        );
-        let asking: Vec<_> = (0..10)
-            .map(|_| {
-                let site = Arc::clone(&site);
-                tokio::spawn(async move { site.get("/").await.body })
-            })
-            .collect();
-        opened.add_permits(100);
-        let mut bodies = Vec::new();
-        for it in asking {
-            bodies.push(it.await.unwrap());
-        }
-        bodies.sort_unstable();
-        bodies.dedup();
-        assert_eq!(bodies.len(), 10, "{line:?}: {bodies:?}");
-        let next = site.get("/").await;
-        assert!(next.how().starts_with("fwd=uri-miss; fwd-status=200; detail="), "{next:?}");
-    }
-}
-
-#[tokio::test]
-async fn where_the_origin_breaks_off_all_are_cut_and_nothing_is_stored() {
-    let (pieces, site) = slow_site().await;
-    pieces.send(Ok("first")).unwrap();
-    let mut answers = [site.send("/", &[]).await, site.send("/", &[]).await];
-    for it in &mut answers {
-        assert_eq!(it.chunk().await.unwrap().unwrap(), "first");
-    }
-    pieces.send(Err("broken")).unwrap();
-    for mut it in answers {
-        assert!(it.chunk().await.is_err());
-    }
-    assert_eq!(site.get("/").await.body, "body 1");
-}
-
-#[tokio::test]
-async fn a_fetch_ends_when_the_last_client_has_left() {
-    let (pieces, site) = slow_site().await;
-    pieces.send(Ok("first")).unwrap();
-    let mut first = site.send("/", &[]).await;
-    assert!(first.chunk().await.unwrap().is_some());
-    drop(first);
-    // The origin's body is dropped with its connection.
-    pieces.closed().await;
-    assert_eq!(site.get("/").await.body, "body 1");
 }
 
 #[tokio::test]
@@ -273,39 +136,6 @@ async fn parts_come_from_what_is_stored_and_from_what_flows() {
 }
 
 #[tokio::test]
-async fn a_part_that_is_there_comes_from_what_flows() {
-    let (pieces, receiver) = mpsc::unbounded_channel();
-    let receiver = Arc::new(Mutex::new(Some(receiver)));
-    let site = Site::new(move |_, _| {
-        let receiver = Arc::clone(&receiver);
-        async move {
-            match receiver.lock().await.take() {
-                Some(it) => answer(
-                    200,
-                    &[("cache-control", "max-age=60"), ("content-length", "9000000")],
-                    piecewise(it),
-                ),
-                None => answer(
-                    206,
-                    &[("content-range", "bytes 8000000-8000001/9000000")],
-                    body::full("of"),
-                ),
-            }
-        }
-    })
-    .await;
-    pieces.send(Ok("0123456789")).unwrap();
-    let mut first = site.send("/", &[]).await;
-    assert_eq!(first.chunk().await.unwrap().unwrap(), "0123456789");
-    let near = site.get_with("/", &[("range", "bytes=2-3")]).await;
-    assert_eq!((near.status, near.body.as_str()), (206, "23"));
-    assert_eq!(near.header("content-range"), "bytes 2-3/9000000");
-    let far = site.get_with("/", &[("range", "bytes=8000000-8000001")]).await;
-    assert_eq!((far.status, far.body.as_str()), (206, "of"), "by a fetch of its own");
-    assert_eq!(site.seen().len(), 2);
-}
-
-#[tokio::test]
 async fn a_change_makes_what_is_stored_unusable() {
     let site = Site::new(|_, before| counted(&[("cache-control", "max-age=60")], before)).await;
     for method in [Method::POST, Method::PUT, Method::DELETE, Method::from_bytes(b"MERGE").unwrap()]
@@ -339,36 +169,6 @@ async fn requests_differ_by_the_headers_that_answers_name() {
 }
 
 #[tokio::test]
-async fn a_long_body_reaches_fast_and_slow_clients_whole() {
-    const COUNT: usize = 12 << 20;
-    let site = Site::new(|_, _| async {
-        let mut left = COUNT;
-        let read = move || {
-            let count = left.min(100_000);
-            left -= count;
-            Ok((count != 0).then(|| vec![b'x'; count].into()))
-        };
-        answer(200, &[("cache-control", "max-age=60")], body::pieces(read, COUNT as u64))
-    })
-    .await;
-    let mut slow = site.send("/", &[]).await;
-    let mut taken = slow.chunk().await.unwrap().unwrap().len();
-    // Nobody waits for the slow one.
-    assert_eq!(site.get("/").await.body.len(), COUNT);
-    while let Some(piece) = slow.chunk().await.unwrap() {
-        taken += piece.len();
-    }
-    assert_eq!(taken, COUNT);
-    // It is stored on disk, whole and in parts.
-    let asked = site.seen().len();
-    assert_eq!(site.get("/").await.body.len(), COUNT);
-    let part = site.get_with("/", &[("range", "bytes=5000000-7000000")]).await;
-    assert_eq!((part.status, part.body.len()), (206, 2_000_001));
-    assert!(part.how().starts_with("hit"), "{}", part.how());
-    assert_eq!(site.seen().len(), asked);
-}
-
-#[tokio::test]
 async fn what_leads_nowhere_is_refused_with_advice() {
     let site = Site::new(|_, before| counted(&[], before)).await;
     let check = async |line: &str, headers: &str, status: &str| {
@@ -378,6 +178,7 @@ async fn what_leads_nowhere_is_refused_with_advice() {
     };
     let own = format!("Host: {}\r\n", site.cache);
     check("GET /healthz", &own, "200").await;
+    check("GET /readyz", &own, "200").await;
     check("GET /", &own, "200").await;
     check("GET /proxy.pac", &own, "200").await;
     check("GET /.well-known/harvest", &own, "200").await;
@@ -451,6 +252,186 @@ async fn listed_consumers_alone_may_use_the_cache() {
     let let_in = ask("Proxy-Authorization: Basic eDphYWFhYWFhYWFhYWFhYWFh\r\n").await;
     assert!(let_in.starts_with("HTTP/1.1 200 "), "{let_in}");
     assert!(!site.seen()[0].2.contains_key("proxy-authorization"));
+}
+
+#[tokio::test]
+async fn who_asks_for_nothing_to_be_kept_takes_what_is_there() {
+    let site = Site::new(|_, before| counted(&[("cache-control", "max-age=60")], before)).await;
+    // So does a gatherer ask (docs/gathering.md).
+    let gathering = [("cache-control", "no-store")];
+    let first = site.get_with("/a", &gathering).await;
+    assert_eq!(first.body, "body 0");
+    assert!(first.how().contains("the request says no-store"), "{}", first.how());
+    assert_eq!(site.get("/a").await.body, "body 1", "it was not kept");
+    let hit = site.get_with("/a", &gathering).await;
+    assert!(hit.how().starts_with("hit") && hit.body == "body 1", "{hit:?}");
+    assert_eq!(site.get("/a").await.body, "body 1", "what was there stays");
+    assert_eq!(site.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn a_tunnel_is_for_those_who_may_use_the_cache() {
+    let text = "[access]\nallow_private = true\n[[consumer]]\nname = 'a'\ntoken = 'aaaaaaaaaaaaaaaa'\n\
+                may = ['proxy']\n";
+    let access = cache::Config::parse(text, std::path::Path::new("/d")).unwrap().daemon.access;
+    let site = Site::with(
+        |_, before| counted(&[], before),
+        move |it| (it.daemon.access, it.connect_ports) = (access, vec![1..=u16::MAX]),
+    )
+    .await;
+    let to = site.origin.authority().to_owned();
+    let ask = async |shown: &str| {
+        let get = "GET /inside HTTP/1.1\r\nHost: www.example.org\r\nConnection: close\r\n\r\n";
+        raw(&site, &format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{shown}\r\n{get}")).await
+    };
+    assert!(ask("").await.starts_with("HTTP/1.1 407 "));
+    let wrong = "Proxy-Authorization: Basic eDpiYmJiYmJiYmJiYmJiYmJi\r\n";
+    assert!(ask(wrong).await.starts_with("HTTP/1.1 407 "));
+    assert_eq!(site.seen().len(), 0);
+    let let_in = ask("Proxy-Authorization: Basic eDphYWFhYWFhYWFhYWFhYWFh\r\n").await;
+    assert!(let_in.starts_with("HTTP/1.1 200 "), "{let_in}");
+    assert_eq!(site.seen().len(), 1, "{let_in}");
+}
+
+#[tokio::test]
+async fn addresses_are_let_in_or_not() {
+    for (lines, is_let_in) in [
+        ("allow = ['127.0.0.0/8']", true),
+        ("allow = ['192.0.2.0/24']", false),
+        ("deny = ['127.0.0.1']", false),
+        ("allow = ['127.0.0.0/8']\ndeny = ['127.0.0.1']", false),
+        ("deny = ['127.0.0.2']", true),
+    ] {
+        let text = format!("[access]\n{lines}\n");
+        let access = cache::Config::parse(&text, std::path::Path::new("/d")).unwrap().daemon.access;
+        let site = Site::with(
+            |_, before| counted(&[("cache-control", "max-age=60")], before),
+            |it| (it.daemon.access, it.connect_ports) = (access, vec![1..=u16::MAX]),
+        )
+        .await;
+        let expected = if is_let_in { 200 } else { 403 };
+        let came = site.get("/").await;
+        assert_eq!(came.status, expected, "{lines}: {}", came.body);
+        assert!(is_let_in || came.body.contains("your address may not use this cache"));
+        let to = site.origin.authority();
+        let tunnel = format!(
+            "CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n\
+             GET /b HTTP/1.1\r\nHost: www.example.org\r\nConnection: close\r\n\r\n"
+        );
+        let came = raw(&site, &tunnel).await;
+        assert!(came.starts_with(&format!("HTTP/1.1 {expected} ")), "{lines}: {came}");
+        assert_eq!(site.seen().len(), if is_let_in { 2 } else { 0 }, "{lines}");
+    }
+}
+
+#[tokio::test]
+async fn requests_go_to_listed_hosts_alone() {
+    let of = |text: &str| {
+        let text = format!("[access]\nallow_private = true\ndestinations = [{text}]\n");
+        cache::Config::parse(&text, std::path::Path::new("/d")).unwrap()
+    };
+    let destinations = of("'example.org', '192.0.2.0/24'").destinations;
+    let site = Site::with(
+        |_, before| counted(&[("cache-control", "max-age=60")], before),
+        |it| (it.destinations, it.connect_ports) = (destinations, vec![1..=u16::MAX]),
+    )
+    .await;
+    let refused = site.get("/").await;
+    assert_eq!(refused.status, 403);
+    assert!(refused.body.contains("`destinations` in [access]"), "{}", refused.body);
+    let to = site.origin.authority();
+    let tunnel = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n\r\n");
+    assert!(raw(&site, &tunnel).await.starts_with("HTTP/1.1 403 "));
+    let (_, told) =
+        site.administer(Method::GET, &format!("explain?url={}", site.origin), true).await;
+    assert!(told.contains("`destinations`"), "{told}");
+    assert_eq!(site.seen().len(), 0);
+    // It holds at once.
+    site.handle.reload(of("'127.0.0.0/8'"));
+    assert_eq!(site.get("/").await.status, 200);
+}
+
+#[tokio::test]
+async fn the_settings_say_how_long_answers_are_used_of_which_the_origin_says_nothing() {
+    let text = "[[refresh]]\npattern = '/short$'\nmin = '1 h'\n\
+                [[refresh]]\npattern = '/old'\npercent = 20\nmin = '10 s'\nmax = '7 days'\n";
+    let refresh = cache::Config::parse(text, std::path::Path::new("/d")).unwrap().refresh;
+    let site = Site::with(
+        |request: Request<Body>, _| async move {
+            // Days since the last change, if the path names some.
+            let days =
+                request.uri().path().rsplit('-').next().and_then(|it| it.parse::<u64>().ok());
+            let now = net::clock::now_ms() / 1_000;
+            let changed = net::client::http_date_of(now - days.unwrap_or_default() * 86_400);
+            let lines = [("cache-control", "max-age=5"), ("last-modified", changed.as_str())];
+            let said = usize::from(request.uri().path().contains("says"));
+            let lines = if days.is_some() { &lines[1 - said..] } else { &lines[..said] };
+            answer(200, lines, body::full("body"))
+        },
+        |it| it.refresh = refresh,
+    )
+    .await;
+    for (path, expected) in [
+        ("/short", 3_600),
+        ("/old-10", 2 * 86_400),
+        ("/old-1000", 7 * 86_400),
+        ("/old-0", 10),
+        ("/old-says-1000", 5),
+        ("/other-10", 86_400),
+        ("/other-5", 43_200),
+    ] {
+        site.get(path).await;
+        let how = site.get(path).await.how();
+        let left: i64 =
+            how.strip_prefix("hit; ttl=").unwrap_or_else(|| panic!("{how}")).parse().unwrap();
+        assert!((expected - 5..=expected).contains(&left), "{path}: {left} s");
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_stored_is_explained() {
+    let site = Site::new(|request: Request<Body>, before| {
+        let is_kept = request.uri().path() == "/kept";
+        counted(&[("cache-control", if is_kept { "max-age=60" } else { "no-store" })], before)
+    })
+    .await;
+    let explained = async |path: &str| {
+        let url = site.origin.join(path).unwrap();
+        let (status, told) =
+            site.administer(Method::GET, &format!("explain?url={url}"), true).await;
+        assert_eq!(status, 200, "{told}");
+        axum::Json::<cache::Explanation>::from_bytes(told.as_bytes()).unwrap().0
+    };
+    let before = explained("/a").await;
+    assert_eq!((before.stored.len(), before.not_stored), (0, None));
+    assert_eq!(before.next, "it is fetched: nothing is stored of this URL");
+    site.get("/a").await;
+    site.get("/kept").await;
+    let after = explained("/a").await.not_stored.unwrap();
+    assert_eq!(after, "the last answer, 200 OK: the answer says no-store");
+    let kept = explained("/kept").await;
+    assert_eq!((kept.stored[0].basis.as_str(), kept.not_stored), ("max-age", None));
+}
+
+#[tokio::test]
+async fn the_cache_has_the_name_in_its_base_url() {
+    let site = Site::with(
+        |_, before| counted(&[], before),
+        |it| it.daemon.base_url = Some("http://cache.example.net/".parse().unwrap()),
+    )
+    .await;
+    let ask = async |path: &str, host: &str| {
+        let text = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        raw(&site, &text).await
+    };
+    for path in ["/healthz", "/readyz", "/proxy.pac", "/.well-known/harvest"] {
+        let came = ask(path, "cache.example.net").await;
+        assert!(came.starts_with("HTTP/1.1 200 "), "{path}: {came}");
+    }
+    let pac = ask("/proxy.pac", "cache.example.net").await;
+    assert!(pac.contains("PROXY cache.example.net; DIRECT"), "{pac}");
+    assert!(ask("/healthz", "other.example.net").await.starts_with("HTTP/1.1 421 "));
+    assert_eq!(site.seen().len(), 0);
 }
 
 #[tokio::test]
