@@ -1,0 +1,189 @@
+//! Caches that are neighbors on loopback, and homes that are near or far.
+
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use cache::neighbors::Neighbor;
+use cache::resolution::Kind;
+use cache::{Config, Handle, Server};
+use http::{HeaderValue, Response};
+use net::body;
+use net::client::{Client, Proxy, Request, Settings};
+use net::server::{Limits, bind, serve};
+use net::shutdown::Shutdown;
+use socket2::{Domain, Socket, Type};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tower::service_fn;
+use url::Url;
+
+/// A cache at an address of its own, as its neighbors know it.
+pub(crate) struct Member {
+    pub(crate) proxy: Url,
+    icp_port: u16,
+    pub(crate) handle: Handle,
+    stop: Shutdown,
+    _data: tempfile::TempDir,
+}
+
+/// Returns the neighbor at 127.0.0.N.
+pub(crate) fn neighbor(n: u8, member: (u16, u16), kind: Kind) -> Neighbor {
+    let host = Ipv4Addr::new(127, 0, 0, n).to_string();
+    Neighbor { host, http_port: member.0, icp_port: member.1, kind, domains: Vec::new() }
+}
+
+impl Member {
+    pub(crate) async fn start(n: u8, neighbors: Vec<Neighbor>) -> Self {
+        Self::start_at((n, 0), neighbors).await
+    }
+
+    /// Starts the cache at this port of 127.0.0.N, for clients and for neighbors.
+    pub(crate) async fn start_at((n, port): (u8, u16), neighbors: Vec<Neighbor>) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let at = SocketAddr::from((Ipv4Addr::new(127, 0, 0, n), port));
+        let mut config = Config::new(at, "127.0.0.1:0".parse().unwrap(), data.path());
+        config.name = format!("cache-{n}");
+        (config.allow_private, config.disk_bytes) = (true, 0);
+        (config.icp_listen, config.neighbors) = (Some(at), neighbors);
+        let server = Server::bind(config).await.unwrap();
+        let proxy = Url::parse(&format!("http://{}/", server.local_addr())).unwrap();
+        let (icp_port, handle) = (server.icp_addr().unwrap().port(), server.handle());
+        let stop = Shutdown::new();
+        tokio::spawn(server.run(stop.clone()));
+        Self { proxy, icp_port, handle, stop, _data: data }
+    }
+
+    pub(crate) fn ports(&self) -> (u16, u16) {
+        (self.proxy.port().unwrap(), self.icp_port)
+    }
+
+    pub(crate) async fn get(&self, url: &Url) -> (u16, String) {
+        get(&self.proxy, url).await
+    }
+
+    pub(crate) fn routes(&self) -> BTreeMap<String, u64> {
+        self.handle.status().routes
+    }
+
+    pub(crate) fn answers(&self, from: &str) -> u64 {
+        self.handle.status().answers.get(from).copied().unwrap_or_default()
+    }
+}
+
+/// Fetches an object through a proxy.
+pub(crate) async fn get(proxy: &Url, url: &Url) -> (u16, String) {
+    let client = Client::new(Settings { allow_private: true, ..Settings::default() });
+    let proxy = Some(Proxy::new(proxy.clone(), None).unwrap());
+    let response = client.send(Request::get(url.clone()).proxy(proxy)).await.unwrap();
+    let status = response.status.as_u16();
+    (status, String::from_utf8(response.bytes(10_000).await.unwrap().to_vec()).unwrap())
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.stop.start();
+    }
+}
+
+/// Starts an origin; returns its URL and the count of its requests.
+pub(crate) async fn origin() -> (Url, Arc<AtomicUsize>) {
+    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let url = Url::parse(&format!("http://{}/a", listener.local_addr().unwrap())).unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let service = service_fn(move |_: http::Request<body::Body>| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let mut response = Response::new(body::full("body"));
+        let lines = response.headers_mut();
+        lines.insert("cache-control", HeaderValue::from_static("max-age=60"));
+        std::future::ready(Ok::<_, Infallible>(response))
+    });
+    tokio::spawn(serve(listener, service, Limits::default(), Shutdown::new()));
+    (url, count)
+}
+
+/// A home that answers once and is far then: nobody who connects is answered, since its queue is full.
+pub(crate) struct TurningFar {
+    pub(crate) url: Url,
+    listener: TcpListener,
+    held: Vec<TcpStream>,
+}
+
+impl TurningFar {
+    pub(crate) fn new() -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        socket.listen(0).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let listener = TcpListener::from_std(socket.into()).unwrap();
+        let url = Url::parse(&format!("http://{}/a", listener.local_addr().unwrap())).unwrap();
+        Self { url, listener, held: Vec::new() }
+    }
+
+    /// Has a proxy fetch the object, and turns far.
+    pub(crate) async fn given_to(mut self, proxy: &Url) -> Self {
+        let (got, ()) = tokio::join!(get(proxy, &self.url), async {
+            let (mut stream, _) = self.listener.accept().await.unwrap();
+            // Without a date Squid says of nothing that it has it.
+            let date = net::client::http_date_of(net::clock::now_ms() / 1_000);
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nDate: {date}\r\nCache-Control: max-age=60\r\nContent-Length: 4\r\n\r\nbody"
+            );
+            assert_ne!(stream.read(&mut [0; 2_000]).await.unwrap(), 0);
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        });
+        assert_eq!(got, (200, "body".to_owned()));
+        let at = self.listener.local_addr().unwrap();
+        let soon = Duration::from_millis(200);
+        while let Ok(Ok(stream)) = timeout(soon, TcpStream::connect(at)).await {
+            self.held.push(stream);
+        }
+        self
+    }
+
+    /// Turns near again, and answers each request with this body.
+    pub(crate) fn returns(self, body: &'static str) -> JoinHandle<()> {
+        let Self { listener, held, .. } = self;
+        tokio::spawn(async move {
+            drop(held);
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    while matches!(stream.read(&mut [0; 2_000]).await, Ok(1..)) {
+                        let length = body.len();
+                        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+                        // Who has asked may have left.
+                        let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
+                    }
+                });
+            }
+        })
+    }
+}
+
+pub(crate) fn one(code: &str) -> BTreeMap<String, u64> {
+    BTreeMap::from([(code.to_owned(), 1)])
+}
+
+/// Says MISS to all that is asked by ICP at an address; returns the port.
+pub(crate) async fn denies_all(n: u8) -> u16 {
+    let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, n), 0)).await.unwrap();
+    let port = socket.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let mut bytes = [0; 2_000];
+        while let Ok((count, from)) = socket.recv_from(&mut bytes).await {
+            // The query's address of the requester goes, and the length with it.
+            let length = u16::try_from(count - 4).unwrap().to_be_bytes();
+            let answer = [&[3, 2], &length[..], &bytes[4..20], &bytes[24..count]].concat();
+            socket.send_to(&answer, from).await.unwrap();
+        }
+    });
+    port
+}
