@@ -43,8 +43,8 @@ const SYNC_EVERY: Duration = Duration::from_secs(5);
 /// Time without writing after a failure.
 const REST: Duration = Duration::from_secs(60);
 
-/// Time that the writer gives to what comes next: a thread that is woken for each object costs more than
-/// what it writes.
+/// Least time from a batch of objects to the next: a thread that is woken for each object costs more than what
+/// it writes.
 const COLLECTING: Duration = Duration::from_millis(10);
 
 /// Objects that are written between two looks at the time.
@@ -323,10 +323,11 @@ impl Writer {
             match jobs.recv_timeout(SYNC_EVERY) {
                 Ok(job) => {
                     is_dirty = true;
+                    let begun = clock::monotonic();
                     self.take(job);
                     let more = jobs.try_iter().take(BATCH_MAX).map(|it| self.take(it)).count();
                     if more < BATCH_MAX {
-                        collect();
+                        rest(COLLECTING.saturating_sub(begun.elapsed()));
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -450,8 +451,8 @@ impl Writer {
     clippy::disallowed_methods,
     reason = "this thread only writes, and has nothing to do meanwhile"
 )]
-fn collect() {
-    std::thread::sleep(COLLECTING);
+fn rest(time: Duration) {
+    std::thread::sleep(time);
 }
 
 /// Returns the checksums of the blocks of a body.
