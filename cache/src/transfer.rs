@@ -102,8 +102,7 @@ impl Transfer {
     ///
     /// # Errors
     ///
-    /// They cannot be written: the disk is full or broken. [Pass them on](Self::pass_on), and all that
-    /// follows.
+    /// They cannot be written: the disk is full or broken. Pass them on, and all that follows.
     pub async fn append(self: &Arc<Self>, bytes: Bytes) -> io::Result<()> {
         let (at, is_in_memory) = {
             let state = self.state();
